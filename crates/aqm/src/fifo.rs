@@ -1,0 +1,405 @@
+//! The one FIFO: a ring of packets with limits, accounting, marking and victims, advised by a
+//! [`Policy`].
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use crate::packet::{Ecn, Meta};
+use crate::param::ConfigError;
+use crate::policy::{Arrival, Cx, Departure, Env, Exit, Policy, Victim, View};
+use crate::qdisc::{Backlog, Cause, Counters, Outlet, Qdisc};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::units::Limit;
+
+/// A first-in first-out queue advised by `A`, of packets with payload `P`.
+///
+/// All memory is taken at construction, for the most packets that [`Limit`] allows.
+#[derive(Clone, Debug)]
+pub struct Fifo<A: Policy, P> {
+    policy: A,
+    limit: Limit,
+    backlog: Backlog,
+    /// Position of the oldest packet in the rings, whose length is a power of two.
+    head: usize,
+    metas: Box<[Meta]>,
+    rest: Box<[(P, A::Tag)]>,
+    counters: Counters,
+}
+
+impl<A: Policy, P: Copy + Default> Fifo<A, P> {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// When the policy's parameters do not fit together or with the buffer.
+    pub fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
+        let slots = (env.limit.max_packets() as usize).next_power_of_two();
+        Ok(Self {
+            policy: A::new(config, env, rng)?,
+            limit: env.limit,
+            backlog: Backlog::default(),
+            head: 0,
+            metas: vec![Meta::default(); slots].into_boxed_slice(),
+            rest: vec![<(P, A::Tag)>::default(); slots].into_boxed_slice(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// The policy, to look at its state.
+    pub fn policy(&self) -> &A {
+        &self.policy
+    }
+
+    fn slot(&self, position: usize) -> usize {
+        (self.head + position) & (self.metas.len() - 1)
+    }
+
+    fn push(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>) {
+        let tag = self.policy.admitted(&meta, cx);
+        let slot = self.slot(self.backlog.packets as usize);
+        self.metas[slot] = meta;
+        self.rest[slot] = (packet, tag);
+        self.backlog.packets += 1;
+        self.backlog.bytes += u64::from(meta.len);
+    }
+
+    fn pop(&mut self) -> Option<(Meta, P, A::Tag)> {
+        if self.backlog.packets == 0 {
+            return None;
+        }
+        let slot = self.head;
+        self.head = self.slot(1);
+        let meta = self.metas[slot];
+        let (packet, tag) = self.rest[slot];
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= u64::from(meta.len);
+        Some((meta, packet, tag))
+    }
+
+    /// Takes the packet at `position` out of the middle: those before it move back by one slot.
+    fn remove(&mut self, position: usize) -> Option<(Meta, P, A::Tag)> {
+        if position >= self.backlog.packets as usize {
+            return None;
+        }
+        for p in (1..=position).rev() {
+            let (to, from) = (self.slot(p), self.slot(p - 1));
+            self.metas.swap(to, from);
+            self.rest.swap(to, from);
+        }
+        self.pop()
+    }
+
+    /// Drops a packet that had been queued.
+    fn drop_queued(
+        &mut self,
+        position: usize,
+        cause: Cause,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) {
+        debug_assert!(position < self.backlog.packets as usize, "no victim at {position}");
+        if let Some((meta, packet, tag)) = self.remove(position) {
+            self.policy.left(&meta, tag, Exit::Dropped, cx);
+            self.drop_packet(&meta, packet, cause, cx.now, out);
+        }
+    }
+
+    fn drop_packet(
+        &mut self,
+        meta: &Meta,
+        packet: P,
+        cause: Cause,
+        now: Instant,
+        out: &mut impl Outlet<P>,
+    ) {
+        self.counters.dropped[cause as usize].count(meta.len);
+        out.dropped(meta, packet, cause, now);
+    }
+
+    fn mark(&mut self, meta: &mut Meta, cause: Cause, now: Instant, out: &mut impl Outlet<P>) {
+        meta.ecn = Ecn::Ce;
+        self.counters.marked[cause as usize].count(meta.len);
+        out.marked(meta, cause, now);
+    }
+}
+
+/// The view of the queue, borrowing only what a policy may see, so that the policy can be borrowed
+/// beside it.
+macro_rules! view {
+    ($q:expr) => {
+        View { backlog: $q.backlog, limit: $q.limit, ring: &$q.metas, head: $q.head }
+    };
+}
+
+impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
+    #[inline]
+    fn enqueue(&mut self, mut meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        meta.arrived = cx.now;
+        self.counters.arrived.count(meta.len);
+        let mut mark = None;
+        match self.policy.on_arrival(&meta, &view!(self), cx) {
+            Arrival::Admit => {}
+            Arrival::SignalHead(cause) if self.backlog.packets > 0 => {
+                if self.metas[self.head].ecn.capable() {
+                    let mut head = self.metas[self.head];
+                    self.mark(&mut head, cause, cx.now, out);
+                    self.metas[self.head] = head;
+                } else {
+                    self.drop_queued(0, cause, cx, out);
+                }
+            }
+            Arrival::Signal(cause) | Arrival::SignalHead(cause) if meta.ecn.capable() => {
+                mark = Some(cause);
+            }
+            Arrival::Signal(cause) | Arrival::SignalHead(cause) | Arrival::Reject(cause) => {
+                return self.drop_packet(&meta, packet, cause, cx.now, out);
+            }
+            Arrival::RejectWith(position, cause) => {
+                self.drop_queued(position, cause, cx, out);
+                return self.drop_packet(&meta, packet, cause, cx.now, out);
+            }
+        }
+        while !view!(self).fits(meta.len) {
+            let victim = self.policy.on_overflow(&meta, &view!(self), cx);
+            let position = match victim {
+                Victim::Head => 0,
+                Victim::At(position) => position,
+                Victim::Arriving => usize::MAX,
+            };
+            if position >= self.backlog.packets as usize {
+                return self.drop_packet(&meta, packet, Cause::Overflow, cx.now, out);
+            }
+            self.drop_queued(position, Cause::Overflow, cx, out);
+        }
+        // A packet that is dropped for want of room was not marked.
+        if let Some(cause) = mark {
+            self.mark(&mut meta, cause, cx.now, out);
+        }
+        self.push(meta, packet, cx);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        while let Some((mut meta, packet, tag)) = self.pop() {
+            let cause = match self.policy.on_departure(&meta, &view!(self), cx) {
+                Departure::Send => None,
+                Departure::Signal(cause) if meta.ecn.capable() => {
+                    self.mark(&mut meta, cause, cx.now, out);
+                    None
+                }
+                Departure::Signal(cause) | Departure::Drop(cause) => Some(cause),
+            };
+            if let Some(cause) = cause {
+                self.policy.left(&meta, tag, Exit::Dropped, cx);
+                self.drop_packet(&meta, packet, cause, cx.now, out);
+                continue;
+            }
+            self.policy.left(&meta, tag, Exit::Sent, cx);
+            self.counters.departed.count(meta.len);
+            return Some((meta, packet));
+        }
+        self.policy.on_idle(cx);
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.policy.poll_at()
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, _: &mut impl Outlet<P>) {
+        self.policy.on_timer(&view!(self), cx);
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.policy.observe(now, sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::FlowKey;
+    use crate::param::params;
+    use crate::units::Rate;
+    use std::vec::Vec;
+
+    params! {
+        /// None.
+        pub struct NoConfig {}
+    }
+
+    /// A policy that gives the answers it was told to give.
+    struct Scripted {
+        arrival: Arrival,
+        departure: Departure,
+        victim: Victim,
+    }
+
+    impl Policy for Scripted {
+        type Config = NoConfig;
+        type Tag = ();
+        fn new(_: &NoConfig, _: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+            Ok(Self {
+                arrival: Arrival::Admit,
+                departure: Departure::Send,
+                victim: Victim::Arriving,
+            })
+        }
+        fn on_arrival(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Arrival {
+            self.arrival
+        }
+        fn on_departure(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Departure {
+            self.departure
+        }
+        fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
+            self.victim
+        }
+    }
+
+    struct Log(Vec<(u32, Cause)>);
+
+    impl Outlet<u32> for Log {
+        fn dropped(&mut self, _: &Meta, packet: u32, cause: Cause, _: Instant) {
+            self.0.push((packet, cause));
+        }
+        fn marked(&mut self, _: &Meta, _: Cause, _: Instant) {}
+    }
+
+    struct Bench {
+        q: Fifo<Scripted, u32>,
+        rng: Rng,
+        log: Log,
+        next: u32,
+    }
+
+    impl Bench {
+        fn new(limit: Limit) -> Self {
+            let mut rng = Rng::new(1, 0);
+            let env =
+                Env { now: Instant::ZERO, limit, rate: Rate::from_mbit(10), mean_packet: 1000 };
+            let q = Fifo::new(&NoConfig {}, &env, &mut rng).unwrap();
+            Self { q, rng, log: Log(Vec::new()), next: 0 }
+        }
+
+        fn arrive(&mut self, len: u32, ecn: Ecn) {
+            let meta = Meta { len, ecn, flow: FlowKey(7), arrived: Instant::ZERO };
+            let mut cx = Cx { now: Instant::ZERO, rng: &mut self.rng };
+            self.q.enqueue(meta, self.next, &mut cx, &mut self.log);
+            self.next += 1;
+        }
+
+        fn depart(&mut self) -> Option<(u32, Ecn)> {
+            let mut cx = Cx { now: Instant::ZERO, rng: &mut self.rng };
+            self.q.dequeue(&mut cx, &mut self.log).map(|(meta, packet)| (packet, meta.ecn))
+        }
+    }
+
+    fn packets(n: u64) -> Limit {
+        Limit::packets(n).unwrap()
+    }
+
+    #[test]
+    fn order_is_kept_across_the_ring_s_end() {
+        let mut b = Bench::new(packets(3));
+        for round in 0..5 {
+            b.arrive(100, Ecn::NotEct);
+            b.arrive(100, Ecn::NotEct);
+            assert_eq!(b.depart().unwrap().0, 2 * round);
+            assert_eq!(b.depart().unwrap().0, 2 * round + 1);
+            assert_eq!(b.depart(), None);
+        }
+    }
+
+    #[test]
+    fn each_victim_leaves_and_the_rest_keep_their_order() {
+        for (victim, gone, left) in [
+            (Victim::Arriving, 3, [0, 1, 2]),
+            (Victim::Head, 0, [1, 2, 3]),
+            (Victim::At(1), 1, [0, 2, 3]),
+            (Victim::At(2), 2, [0, 1, 3]),
+        ] {
+            let mut b = Bench::new(packets(3));
+            b.q.policy.victim = victim;
+            (0..4).for_each(|_| b.arrive(100, Ecn::NotEct));
+            assert_eq!(b.log.0, [(gone, Cause::Overflow)]);
+            let order: Vec<u32> = (0..3).map(|_| b.depart().unwrap().0).collect();
+            assert_eq!(order, left, "{victim:?}");
+        }
+    }
+
+    #[test]
+    fn a_large_packet_pushes_out_as_many_as_it_needs() {
+        let mut b = Bench::new(Limit::bytes(1000).unwrap());
+        b.q.policy.victim = Victim::Head;
+        (0..4).for_each(|_| b.arrive(250, Ecn::NotEct));
+        b.arrive(600, Ecn::NotEct);
+        assert_eq!(b.q.backlog(), Backlog { packets: 2, bytes: 850 });
+        b.arrive(1001, Ecn::NotEct);
+        assert_eq!(b.q.backlog().packets, 0, "it cannot fit even an empty queue");
+        assert_eq!(b.log.0.len(), 6);
+    }
+
+    #[test]
+    fn a_signal_marks_only_what_can_be_marked() {
+        let mut b = Bench::new(packets(2));
+        b.q.policy.arrival = Arrival::Signal(Cause::Early);
+        b.arrive(100, Ecn::NotEct);
+        assert_eq!(b.log.0, [(0, Cause::Early)]);
+        b.arrive(100, Ecn::Ect0);
+        assert_eq!(b.depart(), Some((1, Ecn::Ce)));
+    }
+
+    #[test]
+    fn a_packet_without_room_is_dropped_not_marked() {
+        let mut b = Bench::new(packets(1));
+        b.q.policy.arrival = Arrival::Signal(Cause::Early);
+        b.arrive(100, Ecn::Ect0);
+        b.arrive(100, Ecn::Ect0);
+        let c = b.q.counters();
+        assert_eq!((c.all_marked().packets, c.all_dropped().packets), (1, 1));
+    }
+
+    #[test]
+    fn a_signal_at_the_head_spares_the_arriving_packet() {
+        let mut b = Bench::new(packets(3));
+        b.arrive(100, Ecn::NotEct);
+        b.arrive(100, Ecn::Ect0);
+        b.q.policy.arrival = Arrival::SignalHead(Cause::Early);
+        b.arrive(100, Ecn::NotEct);
+        assert_eq!(b.log.0, [(0, Cause::Early)]);
+        b.arrive(100, Ecn::NotEct);
+        assert_eq!(b.depart(), Some((1, Ecn::Ce)));
+        assert_eq!(b.depart(), Some((2, Ecn::NotEct)));
+    }
+
+    #[test]
+    fn decisions_at_departure_mark_or_go_on_to_the_next() {
+        let mut b = Bench::new(packets(3));
+        b.arrive(100, Ecn::NotEct);
+        b.arrive(100, Ecn::Ect0);
+        b.q.policy.departure = Departure::Signal(Cause::Early);
+        assert_eq!(b.depart(), Some((1, Ecn::Ce)));
+        b.arrive(100, Ecn::Ect0);
+        b.q.policy.departure = Departure::Drop(Cause::Early);
+        assert_eq!(b.depart(), None);
+        assert_eq!(b.log.0, [(0, Cause::Early), (2, Cause::Early)]);
+    }
+
+    #[test]
+    fn a_matching_pair_goes_together() {
+        let mut b = Bench::new(packets(3));
+        (0..3).for_each(|_| b.arrive(100, Ecn::NotEct));
+        b.q.policy.arrival = Arrival::RejectWith(1, Cause::Early);
+        b.arrive(100, Ecn::NotEct);
+        assert_eq!(b.log.0, [(1, Cause::Early), (3, Cause::Early)]);
+        assert_eq!((b.depart().unwrap().0, b.depart().unwrap().0), (0, 2));
+    }
+}

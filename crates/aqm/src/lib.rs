@@ -1,0 +1,46 @@
+//! Queue disciplines for active queue management (AQM).
+//!
+//! One library for a packet simulator and a real gateway: no clock, no socket, no logger, no OS
+//! entropy, no `unsafe`, no allocation after construction. Time and randomness are arguments.
+//!
+//! A packet's way through the crate:
+//!
+//! ```text
+//! arrive -> Qdisc::enqueue -> Policy::on_arrival -> (mark | drop | admit) -> ring
+//!   ring -> Qdisc::dequeue -> Policy::on_departure -> (send | mark | drop) -> transmitter
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`time`], [`units`], [`rng`], [`packet`] | the vocabulary: instants, rates, sizes, probabilities, random streams, packet metadata |
+//! | [`param`] | how an algorithm declares its parameters once: defaults, ranges, docs, sources |
+//! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
+//! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
+//! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
+//! | [`any`] | choice by name: the list of all algorithms |
+//!
+//! To add an algorithm, write one file in `policy/` and one line in [`any`].
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod any;
+pub mod fifo;
+pub mod packet;
+pub mod param;
+pub mod policy;
+pub mod qdisc;
+pub mod rng;
+pub mod time;
+pub mod units;
+
+pub use any::{AnyQdisc, CATALOG, Entry};
+pub use fifo::Fifo;
+pub use packet::{Ecn, FlowKey, Meta};
+pub use policy::{Arrival, Cx, Departure, Env, Policy, Victim, View};
+pub use qdisc::{Backlog, Cause, Counters, Outlet, Qdisc, Tally};
+pub use rng::Rng;
+pub use time::{Duration, Instant};
+pub use units::{Limit, Measure, Rate, Size};

@@ -1,0 +1,376 @@
+//! How an algorithm declares its parameters: once, with default, range, documentation and source.
+//!
+//! [`params!`](crate::param::params) writes the configuration struct, its defaults, and the table
+//! that command line, documentation and JSON Schema are generated from.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::str::FromStr;
+
+use crate::time::Duration;
+use crate::units::{Rate, Size, TextError};
+
+/// One parameter, as documentation and front ends see it.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// The name in configurations.
+    pub name: &'static str,
+    /// What kind of value it takes.
+    pub kind: Kind,
+    /// The default in canonical text.
+    pub default: String,
+    /// What is allowed, in words: a range or a list.
+    pub allowed: String,
+    /// What it does.
+    pub doc: &'static str,
+    /// Where it comes from: paper and section.
+    pub source: &'static str,
+}
+
+/// The kind of a parameter's value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A time, `20ms`.
+    Duration,
+    /// A rate, `45mbit`.
+    Rate,
+    /// A size, `200kB`, `100p`, `20%`.
+    Size,
+    /// A real number without unit.
+    Number,
+    /// A whole number without unit.
+    Integer,
+    /// `true` or `false`.
+    Flag,
+    /// One of a list of words.
+    Choice(&'static [&'static str]),
+}
+
+impl Kind {
+    /// The word for it in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Duration => "duration",
+            Self::Rate => "rate",
+            Self::Size => "size",
+            Self::Number => "number",
+            Self::Integer => "integer",
+            Self::Flag => "flag",
+            Self::Choice(_) => "choice",
+        }
+    }
+}
+
+/// A parameter whose text cannot be taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ParamError {
+    /// What would have been right.
+    pub allowed: String,
+    /// What to do about it; may be empty.
+    pub hint: String,
+}
+
+/// Parameters that are fine alone but not together, or not with this buffer or link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// The parameter to change.
+    pub key: &'static str,
+    /// What it has to satisfy.
+    pub allowed: &'static str,
+}
+
+/// An algorithm's parameters.
+pub trait Params: Default + Clone {
+    /// All parameters, in order.
+    fn table() -> alloc::vec::Vec<Param>;
+
+    /// Sets one parameter from its text.
+    ///
+    /// # Errors
+    /// `None` when there is no such parameter; else what is wrong with the value.
+    fn set(&mut self, name: &str, text: &str) -> Result<(), Option<ParamError>>;
+
+    /// The canonical text of one parameter; `None` when there is no such parameter.
+    fn get(&self, name: &str) -> Option<String>;
+}
+
+/// A type that a parameter can have.
+pub trait Value: Sized + Clone {
+    /// The kind that front ends see.
+    const KIND: Kind;
+
+    /// Reads it from text.
+    ///
+    /// # Errors
+    /// What would have been right.
+    fn read(text: &str) -> Result<Self, TextError>;
+
+    /// Its canonical text.
+    fn show(&self) -> String;
+}
+
+macro_rules! value {
+    ($($type:ty => $kind:expr, $allowed:expr;)*) => {$(
+        impl Value for $type {
+            const KIND: Kind = $kind;
+            fn read(text: &str) -> Result<Self, TextError> {
+                from_str(text, $allowed)
+            }
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+fn from_str<T: FromStr>(text: &str, allowed: &'static str) -> Result<T, TextError> {
+    text.trim().parse().map_err(|_| TextError { allowed, hint: String::new() })
+}
+
+value! {
+    u32 => Kind::Integer, "a whole number";
+    bool => Kind::Flag, "true or false";
+}
+
+impl Value for f64 {
+    const KIND: Kind = Kind::Number;
+    fn read(text: &str) -> Result<Self, TextError> {
+        let value: Self = from_str(text, "a number")?;
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(TextError { allowed: "a finite number", hint: String::new() })
+        }
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+macro_rules! value_with_unit {
+    ($($type:ty => $kind:expr;)*) => {$(
+        impl Value for $type {
+            const KIND: Kind = $kind;
+            fn read(text: &str) -> Result<Self, TextError> {
+                text.parse()
+            }
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+value_with_unit! {
+    Duration => Kind::Duration;
+    Rate => Kind::Rate;
+    Size => Kind::Size;
+}
+
+/// An optional parameter; `none` switches it off.
+impl<T: Value> Value for Option<T> {
+    const KIND: Kind = T::KIND;
+    fn read(text: &str) -> Result<Self, TextError> {
+        if text.trim() == "none" { Ok(None) } else { T::read(text).map(Some) }
+    }
+    fn show(&self) -> String {
+        self.as_ref().map_or_else(|| "none".into(), Value::show)
+    }
+}
+
+/// Bounds of a parameter, from `low ..= high` of its declaration.
+pub trait Bounded<B> {
+    /// Whether the value lies inside.
+    fn inside(&self, bounds: &B) -> bool;
+}
+
+impl<T: PartialOrd> Bounded<core::ops::RangeInclusive<T>> for T {
+    fn inside(&self, bounds: &core::ops::RangeInclusive<T>) -> bool {
+        bounds.contains(self)
+    }
+}
+
+impl<T: PartialOrd> Bounded<core::ops::RangeInclusive<T>> for Option<T> {
+    fn inside(&self, bounds: &core::ops::RangeInclusive<T>) -> bool {
+        self.as_ref().is_none_or(|v| bounds.contains(v))
+    }
+}
+
+/// Reads a value and checks its bounds. Used by [`params!`](crate::param::params).
+#[doc(hidden)]
+pub fn read_within<T, U>(
+    text: &str,
+    bounds: Option<&core::ops::RangeInclusive<U>>,
+) -> Result<T, ParamError>
+where
+    T: Value + Bounded<core::ops::RangeInclusive<U>>,
+    U: Value,
+{
+    let value = read::<T>(text)?;
+    match bounds {
+        Some(range) if !value.inside(range) => {
+            Err(ParamError { allowed: allowed::<T, U>(bounds), hint: String::new() })
+        }
+        _ => Ok(value),
+    }
+}
+
+/// Reads a value that has no bounds. Used by [`params!`](crate::param::params).
+#[doc(hidden)]
+pub fn read<T: Value>(text: &str) -> Result<T, ParamError> {
+    T::read(text).map_err(|e| ParamError { allowed: e.allowed.into(), hint: e.hint })
+}
+
+/// What is allowed, in words. Used by [`params!`](crate::param::params).
+#[doc(hidden)]
+pub fn allowed<T: Value, U: Value>(bounds: Option<&core::ops::RangeInclusive<U>>) -> String {
+    match (T::KIND, bounds) {
+        (Kind::Choice(words), _) => words.join(" | "),
+        (Kind::Flag, _) => "true | false".into(),
+        (_, Some(range)) => format!("{} … {}", range.start().show(), range.end().show()),
+        (kind, None) => format!("any {}", kind.name()),
+    }
+}
+
+/// Declares a configuration struct: for each parameter its documentation, name, type, default,
+/// allowed range (left out where the type says it all) and source.
+///
+/// ```
+/// use aqm::param::{Params, params};
+/// use aqm::Duration;
+///
+/// params! {
+///     /// Parameters of an example.
+///     pub struct ExampleConfig {
+///         /// How long to wait.
+///         wait: Duration = Duration::from_millis(20), in Duration::ZERO..=Duration::from_secs(1), "001 §2";
+///         /// Whether to mark.
+///         ecn: bool = true, "RFC 3168";
+///     }
+/// }
+/// let mut config = ExampleConfig::default();
+/// config.set("wait", "5ms").unwrap();
+/// assert_eq!(config.wait, Duration::from_millis(5));
+/// assert_eq!(config.set("wait", "2s").unwrap_err().unwrap().allowed, "0s … 1s");
+/// assert!(config.set("weight", "1").unwrap_err().is_none());
+/// ```
+#[macro_export]
+macro_rules! params {
+    (
+        $(#[doc = $about:literal])+
+        $vis:vis struct $config:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $name:ident : $type:ty = $default:expr, $(in $bounds:expr,)? $source:literal;
+            )*
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, PartialEq, Debug)]
+        $vis struct $config {
+            $($(#[doc = $doc])+ pub $name: $type,)*
+        }
+
+        impl Default for $config {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+
+        impl $crate::param::Params for $config {
+            fn table() -> alloc::vec::Vec<$crate::param::Param> {
+                alloc::vec![$($crate::param::Param {
+                    name: stringify!($name),
+                    kind: <$type as $crate::param::Value>::KIND,
+                    default: <$type as $crate::param::Value>::show(&$default),
+                    allowed: $crate::params!(@allowed $type $(, $bounds)?),
+                    doc: concat!($($doc),+).trim_ascii_start(),
+                    source: $source,
+                }),*]
+            }
+
+            #[allow(unused_variables, reason = "an algorithm may have no parameters")]
+            fn set(
+                &mut self,
+                name: &str,
+                text: &str,
+            ) -> Result<(), Option<$crate::param::ParamError>> {
+                match name {
+                    $(stringify!($name) => {
+                        self.$name = $crate::params!(@read text, $type $(, $bounds)?)?;
+                        Ok(())
+                    })*
+                    _ => Err(None),
+                }
+            }
+
+            fn get(&self, name: &str) -> Option<alloc::string::String> {
+                match name {
+                    $(stringify!($name) => Some($crate::param::Value::show(&self.$name)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+    (@allowed $type:ty) => { $crate::param::allowed::<$type, $type>(None) };
+    (@allowed $type:ty, $bounds:expr) => { $crate::param::allowed::<$type, _>(Some(&$bounds)) };
+    (@read $text:ident, $type:ty) => { $crate::param::read::<$type>($text) };
+    (@read $text:ident, $type:ty, $bounds:expr) => {
+        $crate::param::read_within::<$type, _>($text, Some(&$bounds))
+    };
+}
+pub use params;
+
+/// Declares an enum whose variants are chosen by word.
+#[macro_export]
+macro_rules! choice {
+    (
+        $(#[$about:meta])*
+        $vis:vis enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident = $word:literal,)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        $vis enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $crate::param::Value for $name {
+            const KIND: $crate::param::Kind = $crate::param::Kind::Choice(&[$($word),+]);
+            fn read(text: &str) -> Result<Self, $crate::units::TextError> {
+                match text.trim() {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err($crate::units::TextError {
+                        allowed: $crate::choice!(@list $($word),+),
+                        hint: alloc::string::String::new(),
+                    }),
+                }
+            }
+            fn show(&self) -> alloc::string::String {
+                match self { $(Self::$variant => $word.into(),)+ }
+            }
+        }
+    };
+    (@list $first:literal $(, $rest:literal)*) => { concat!($first $(, " | ", $rest)*) };
+}
+pub use choice;
+
+choice! {
+    /// What thresholds and averages count.
+    pub enum Mode {
+        /// Packets, whatever their length.
+        Packets = "packets",
+        /// Bytes.
+        Bytes = "bytes",
+    }
+}
+
+impl From<Mode> for crate::units::Measure {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Packets => Self::Packets,
+            Mode::Bytes => Self::Bytes,
+        }
+    }
+}

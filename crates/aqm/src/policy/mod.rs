@@ -1,0 +1,205 @@
+//! Algorithms that advise one FIFO: the trait, and one file for each.
+
+use crate::packet::Meta;
+use crate::param::{ConfigError, Params};
+use crate::qdisc::{Backlog, Cause};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::units::{Limit, Measure, Rate, Size};
+
+pub mod drop_tail;
+
+/// All that the world may tell an algorithm at an event.
+pub struct Cx<'a> {
+    /// The time of the event; never goes back.
+    pub now: Instant,
+    /// The queue's own stream of random numbers.
+    pub rng: &'a mut Rng,
+}
+
+/// All that the world may tell an algorithm when it is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Env {
+    /// The time of construction.
+    pub now: Instant,
+    /// The room of the buffer.
+    pub limit: Limit,
+    /// The rate of the link that the queue feeds.
+    pub rate: Rate,
+    /// The typical packet in bytes: translates between sizes in packets and in bytes, and tells
+    /// how many packets an idle link could have sent.
+    pub mean_packet: u32,
+}
+
+impl Env {
+    /// A size in `measure`; the error names the parameter `key`.
+    ///
+    /// # Errors
+    /// When the size is given in `bdp`, which a threshold cannot be.
+    pub fn resolve(
+        &self,
+        key: &'static str,
+        size: Size,
+        measure: Measure,
+    ) -> Result<f64, ConfigError> {
+        size.in_measure(measure, self.limit, self.mean_packet).ok_or(ConfigError {
+            key,
+            allowed: "bytes (20kB), packets (20p) or a share of the buffer (20%)",
+        })
+    }
+}
+
+/// What to do with a packet that arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// Queue it, if it fits.
+    Admit,
+    /// Signal congestion: mark it if it is ECN-capable (and queue it, if it fits), else drop it.
+    Signal(Cause),
+    /// Signal congestion on the packet at the head of the queue, which tells its sender sooner:
+    /// mark it if it is ECN-capable, else drop it; then queue the arriving packet, if it fits. On
+    /// an empty queue the same as [`Arrival::Signal`].
+    SignalHead(Cause),
+    /// Drop it.
+    Reject(Cause),
+    /// Drop it and the queued packet at a position (0 is the head). CHOKe.
+    RejectWith(usize, Cause),
+}
+
+/// What to do with a packet that is about to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// Send it.
+    Send,
+    /// Signal congestion: mark it if it is ECN-capable, else drop it and ask about the next.
+    Signal(Cause),
+    /// Drop it and ask about the next.
+    Drop(Cause),
+}
+
+/// Who has to go when a packet does not fit. Asked again until it fits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Victim {
+    /// The packet that arrives.
+    Arriving,
+    /// The packet that has waited longest.
+    Head,
+    /// The queued packet at a position; 0 is the head.
+    At(usize),
+}
+
+/// How a packet that was admitted left the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// It was handed to the transmitter.
+    Sent,
+    /// It was dropped.
+    Dropped,
+}
+
+/// A read-only view of the FIFO, without the packet in question and the one on the wire.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub(crate) backlog: Backlog,
+    pub(crate) limit: Limit,
+    pub(crate) ring: &'a [Meta],
+    pub(crate) head: usize,
+}
+
+impl View<'_> {
+    /// What is queued.
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// Packets queued.
+    pub fn len(&self) -> usize {
+        self.backlog.packets as usize
+    }
+
+    /// Whether nothing is queued.
+    pub fn is_empty(&self) -> bool {
+        self.backlog.packets == 0
+    }
+
+    /// The length of the queue in `measure`.
+    pub fn size(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Packets => f64::from(self.backlog.packets),
+            Measure::Bytes => self.backlog.bytes as f64,
+        }
+    }
+
+    /// The room of the buffer.
+    pub fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// Whether a packet of `len` bytes fits now.
+    pub fn fits(&self, len: u32) -> bool {
+        self.backlog.packets < self.limit.max_packets()
+            && u64::from(len) <= self.limit.max_bytes() - self.backlog.bytes
+    }
+
+    /// The queued packet at a position (0 is the head), if there is one.
+    pub fn peek(&self, position: usize) -> Option<&Meta> {
+        (position < self.len()).then(|| &self.ring[(self.head + position) & (self.ring.len() - 1)])
+    }
+}
+
+/// An algorithm that advises one FIFO and owns no packets. Decisions are values; the FIFO carries
+/// them out and counts them.
+///
+/// For one arriving packet the FIFO calls [`on_arrival`](Policy::on_arrival), then
+/// [`on_overflow`](Policy::on_overflow) until it fits, then [`admitted`](Policy::admitted). An
+/// algorithm that treats a packet without room as an event of its own asks [`View::fits`].
+pub trait Policy: Sized {
+    /// Parameters, with their defaults and documentation.
+    type Config: Params;
+    /// What the algorithm wants back when a packet leaves (SFB's bins), else `()`.
+    type Tag: Copy + Default;
+
+    /// The algorithm at rest at `env.now`.
+    ///
+    /// # Errors
+    /// When parameters that are fine alone do not fit together or with the buffer.
+    fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError>;
+
+    /// A packet arrives; `q` does not hold it.
+    fn on_arrival(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Arrival {
+        Arrival::Admit
+    }
+
+    /// A packet is about to be sent; `q` does not hold it. Repeated after a drop.
+    fn on_departure(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Departure {
+        Departure::Send
+    }
+
+    /// An arriving packet does not fit. A queue that is empty and still too small drops the
+    /// arriving packet, whatever the answer.
+    fn on_overflow(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Victim {
+        Victim::Arriving
+    }
+
+    /// A packet was queued. Exactly one [`left`](Policy::left) follows for it.
+    fn admitted(&mut self, _pkt: &Meta, _cx: &mut Cx<'_>) -> Self::Tag {
+        Self::Tag::default()
+    }
+
+    /// A packet that had been queued is gone.
+    fn left(&mut self, _pkt: &Meta, _tag: Self::Tag, _exit: Exit, _cx: &mut Cx<'_>) {}
+
+    /// The transmitter asked for a packet and the queue was empty.
+    fn on_idle(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// When the algorithm wants [`on_timer`](Policy::on_timer).
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The time given by [`poll_at`](Policy::poll_at) has come.
+    fn on_timer(&mut self, _q: &View<'_>, _cx: &mut Cx<'_>) {}
+
+    /// Reports each signal by name as it stands at `now`, always all of them and in one order.
+    fn observe(&self, _now: Instant, _sink: &mut dyn FnMut(&'static str, f64)) {}
+}

@@ -1,0 +1,140 @@
+//! What owns packets, and the accounting that every owner shares.
+
+use crate::packet::Meta;
+use crate::policy::Cx;
+use crate::time::Instant;
+
+/// Why a packet was dropped or marked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Cause {
+    /// There was no room.
+    Overflow = 0,
+    /// The algorithm's decision before the buffer was full.
+    Early = 1,
+    /// A rate limit or pre-filter on a flow that ignores congestion.
+    Penalty = 2,
+}
+
+impl Cause {
+    /// How many causes there are.
+    pub const COUNT: usize = 3;
+    /// All causes, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [Self::Overflow, Self::Early, Self::Penalty];
+
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overflow => "overflow",
+            Self::Early => "early",
+            Self::Penalty => "penalty",
+        }
+    }
+}
+
+/// A number of packets and of their bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Tally {
+    /// Counts one packet of `len` bytes.
+    pub fn count(&mut self, len: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(len);
+    }
+
+    /// What was counted since `earlier`, a past value of the same tally.
+    pub fn since(self, earlier: Self) -> Self {
+        Self { packets: self.packets - earlier.packets, bytes: self.bytes - earlier.bytes }
+    }
+}
+
+/// Everything that happened to packets at a queue since it was built. After every event
+/// arrivals = departures + drops + queued, in packets and in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counters {
+    /// Packets handed to the queue.
+    pub arrived: Tally,
+    /// Packets handed to the transmitter.
+    pub departed: Tally,
+    /// Packets dropped, by [`Cause`].
+    pub dropped: [Tally; Cause::COUNT],
+    /// Packets marked CE by this queue, by [`Cause`].
+    pub marked: [Tally; Cause::COUNT],
+}
+
+impl Counters {
+    /// Drops of all causes.
+    pub fn all_dropped(&self) -> Tally {
+        Self::sum(&self.dropped)
+    }
+
+    /// Marks of all causes.
+    pub fn all_marked(&self) -> Tally {
+        Self::sum(&self.marked)
+    }
+
+    fn sum(by_cause: &[Tally]) -> Tally {
+        by_cause.iter().fold(Tally::default(), |a, b| Tally {
+            packets: a.packets + b.packets,
+            bytes: a.bytes + b.bytes,
+        })
+    }
+}
+
+/// What is queued now, without the packet in transmission.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u32,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Where a queue reports what it did to packets. Departures need no report: the caller receives
+/// the packet.
+pub trait Outlet<P> {
+    /// A packet left the queue without being sent, or was never admitted.
+    fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant);
+    /// A packet was marked CE (its `meta.ecn` already says so).
+    fn marked(&mut self, meta: &Meta, cause: Cause, now: Instant);
+}
+
+/// Forgets all reports.
+impl<P> Outlet<P> for () {
+    fn dropped(&mut self, _: &Meta, _: P, _: Cause, _: Instant) {}
+    fn marked(&mut self, _: &Meta, _: Cause, _: Instant) {}
+}
+
+/// A queue discipline: owns packets between arrival and departure.
+///
+/// Calls come in order of time (`cx.now` never goes back). `P` is a small handle or record.
+pub trait Qdisc<P: Copy> {
+    /// A packet arrives. It is queued, marked and queued, or dropped (possibly with others).
+    fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>);
+
+    /// The transmitter is free and asks for a packet. `None` means that the link goes idle: the
+    /// caller asks again only after an arrival.
+    fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)>;
+
+    /// What is queued now.
+    fn backlog(&self) -> Backlog;
+
+    /// What happened so far.
+    fn counters(&self) -> &Counters;
+
+    /// When [`Qdisc::on_timer`] wants to be called; polling early is harmless, late is not correct.
+    fn poll_at(&self) -> Option<Instant>;
+
+    /// The time given by [`Qdisc::poll_at`] has come.
+    fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>);
+
+    /// Reports the algorithm's signals (p_m, averages …) as they stand at `now`, by name, in the
+    /// order of the algorithm's declaration.
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64));
+}
