@@ -22,7 +22,8 @@
 //! To add an algorithm, write one file in `policy/` and one line in [`any`].
 #![no_std]
 
-extern crate alloc;
+#[doc(hidden)]
+pub extern crate alloc;
 #[cfg(test)]
 extern crate std;
 

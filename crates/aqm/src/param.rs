@@ -278,8 +278,8 @@ macro_rules! params {
         }
 
         impl $crate::param::Params for $config {
-            fn table() -> alloc::vec::Vec<$crate::param::Param> {
-                alloc::vec![$($crate::param::Param {
+            fn table() -> $crate::alloc::vec::Vec<$crate::param::Param> {
+                $crate::alloc::vec![$($crate::param::Param {
                     name: stringify!($name),
                     kind: <$type as $crate::param::Value>::KIND,
                     default: <$type as $crate::param::Value>::show(&$default),
@@ -289,12 +289,12 @@ macro_rules! params {
                 }),*]
             }
 
-            #[allow(unused_variables, reason = "an algorithm may have no parameters")]
             fn set(
                 &mut self,
                 name: &str,
                 text: &str,
             ) -> Result<(), Option<$crate::param::ParamError>> {
+                let _ = text; // an algorithm may have no parameters
                 match name {
                     $(stringify!($name) => {
                         self.$name = $crate::params!(@read text, $type $(, $bounds)?)?;
@@ -304,7 +304,7 @@ macro_rules! params {
                 }
             }
 
-            fn get(&self, name: &str) -> Option<alloc::string::String> {
+            fn get(&self, name: &str) -> Option<$crate::alloc::string::String> {
                 match name {
                     $(stringify!($name) => Some($crate::param::Value::show(&self.$name)),)*
                     _ => None,
@@ -343,11 +343,11 @@ macro_rules! choice {
                     $($word => Ok(Self::$variant),)+
                     _ => Err($crate::units::TextError {
                         allowed: $crate::choice!(@list $($word),+),
-                        hint: alloc::string::String::new(),
+                        hint: $crate::alloc::string::String::new(),
                     }),
                 }
             }
-            fn show(&self) -> alloc::string::String {
+            fn show(&self) -> $crate::alloc::string::String {
                 match self { $(Self::$variant => $word.into(),)+ }
             }
         }
