@@ -233,7 +233,7 @@ mod tests {
 
     params! {
         /// None.
-        pub struct NoConfig {}
+        pub(super) struct NoConfig {}
     }
 
     /// A policy that gives the answers it was told to give.
