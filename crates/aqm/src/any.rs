@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
-use crate::policy::{Cx, Env, Policy, drop_tail};
+use crate::policy::{Cx, Env, Policy, blue, drop_tail};
 use crate::qdisc::{Backlog, Counters, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -158,4 +158,7 @@ macro_rules! any_qdisc {
 any_qdisc! {
     DropTail = "droptail", drop_tail::DropTail,
         "Drops the arriving packet when the buffer is full.", "004 §1", [];
+    Blue = "blue", blue::Blue,
+        "Signals with a probability that losses raise and idle times lower.", "000 Fig. 3",
+        ["p_m": "marking probability"];
 }

@@ -7,7 +7,10 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::{Limit, Measure, Rate, Size};
 
+pub mod blue;
 pub mod drop_tail;
+#[cfg(test)]
+pub(crate) mod lab;
 
 /// All that the world may tell an algorithm at an event.
 pub struct Cx<'a> {
