@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
-use crate::policy::{Cx, Env, Policy, blue, drop_tail};
+use crate::policy::{Cx, Env, Policy, blue, drop_tail, red};
 use crate::qdisc::{Backlog, Counters, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -161,4 +161,10 @@ any_qdisc! {
     Blue = "blue", blue::Blue,
         "Signals with a probability that losses raise and idle times lower.", "000 Fig. 3",
         ["p_m": "marking probability"];
+    Red = "red", red::Red,
+        "Signals with a probability that grows with the average queue length.", "FJ93; 000 §III.B",
+        ["avg": "average queue length, in the measure of `mode`",
+         "p_b": "signalling probability of the average alone",
+         "p_a": "the same with spacing, for the next packet of mean length",
+         "max_p": "p_b at max_th"];
 }

@@ -11,6 +11,7 @@ pub mod blue;
 pub mod drop_tail;
 #[cfg(test)]
 pub(crate) mod lab;
+pub mod red;
 
 /// All that the world may tell an algorithm at an event.
 pub struct Cx<'a> {
