@@ -179,8 +179,8 @@ pub trait Policy: Sized {
         Departure::Send
     }
 
-    /// An arriving packet does not fit. A queue that is empty and still too small drops the
-    /// arriving packet, whatever the answer.
+    /// An arriving packet does not fit now. Not asked about one that is longer than the whole
+    /// buffer: it is dropped.
     fn on_overflow(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Victim {
         Victim::Arriving
     }
