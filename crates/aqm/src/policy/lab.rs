@@ -9,7 +9,7 @@ use crate::fifo::Fifo;
 use crate::packet::{Ecn, FlowKey, Meta};
 use crate::param::{ConfigError, Params};
 use crate::policy::{Cx, Env, Policy};
-use crate::qdisc::{Cause, Outlet, Qdisc};
+use crate::qdisc::{Backlog, Cause, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Limit, Rate};
@@ -113,6 +113,19 @@ impl<A: Policy> Lab<A> {
     pub(crate) fn depart(&mut self) -> Option<u32> {
         let mut cx = Cx { now: self.now, rng: &mut self.rng };
         self.queue.dequeue(&mut cx, &mut self.log).map(|(_, id)| id)
+    }
+
+    /// Runs the queue's timer if it is due.
+    pub(crate) fn tick(&mut self) {
+        if self.queue.poll_at().is_some_and(|at| at <= self.now) {
+            let mut cx = Cx { now: self.now, rng: &mut self.rng };
+            self.queue.on_timer(&mut cx, &mut self.log);
+        }
+    }
+
+    /// What is queued.
+    pub(crate) fn backlog(&self) -> Backlog {
+        self.queue.backlog()
     }
 
     /// Packets dropped so far, in order.

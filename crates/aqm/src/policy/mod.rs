@@ -7,10 +7,14 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::{Limit, Measure, Rate, Size};
 
+pub mod ared;
+pub mod ared_feng;
 pub mod blue;
+pub mod drop_front;
 pub mod drop_tail;
 #[cfg(test)]
 pub(crate) mod lab;
+pub mod random_drop;
 pub mod red;
 
 /// All that the world may tell an algorithm at an event.

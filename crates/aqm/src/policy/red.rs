@@ -93,7 +93,7 @@ choice! {
 pub(super) struct RedParams {
     pub(super) min_th: f64,
     pub(super) max_th: f64,
-    pub(super) w_q: f64,
+    w_q: f64,
     gentle: bool,
     measure: Measure,
     /// 1 / mean packet in byte mode.
@@ -117,7 +117,7 @@ impl RedParams {
             true => Arrival::Signal(Cause::Early),
             false => Arrival::Reject(Cause::Early),
         };
-        Self {
+        let params = Self {
             min_th,
             max_th,
             w_q: config.w_q,
@@ -129,15 +129,17 @@ impl RedParams {
             ns2_rules: config.ns2_rules,
             signal: mark_if(true),
             certain: mark_if(config.above_max == AboveMax::Mark),
-        }
-        .checked()
+        };
+        params.with_thresholds(min_th, max_th)
     }
 
+    /// The same with other thresholds, in `measure`.
+    ///
     /// # Errors
     /// When there is no room between the thresholds.
-    pub(super) fn checked(self) -> Result<Self, ConfigError> {
-        if self.min_th < self.max_th {
-            Ok(self)
+    pub(super) fn with_thresholds(self, min_th: f64, max_th: f64) -> Result<Self, ConfigError> {
+        if min_th < max_th {
+            Ok(Self { min_th, max_th, ..self })
         } else {
             Err(ConfigError { key: "max_th", allowed: "more than min_th" })
         }
