@@ -75,7 +75,7 @@ struct Naive<M> {
 impl<M: Model> Naive<M> {
     fn fits(&self, len: u32) -> bool {
         match self.room {
-            Room::Packets(n) => self.q.len() as u64 + 1 <= n,
+            Room::Packets(n) => (self.q.len() as u64) < n,
             Room::Bytes(n) => {
                 self.q.iter().map(|p| u64::from(p.len)).sum::<u64>() + u64::from(len) <= n
             }
