@@ -7,7 +7,9 @@ use alloc::vec::Vec;
 use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
-use crate::policy::{Cx, Env, Policy, drop_tail};
+use crate::policy::{
+    Cx, Env, Policy, ared, ared_feng, blue, drop_front, drop_tail, random_drop, red,
+};
 use crate::qdisc::{Backlog, Counters, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -158,4 +160,23 @@ macro_rules! any_qdisc {
 any_qdisc! {
     DropTail = "droptail", drop_tail::DropTail,
         "Drops the arriving packet when the buffer is full.", "004 §1", [];
+    RandomDrop = "random-drop", random_drop::RandomDrop,
+        "Drops a random packet, queued or arriving, when the buffer is full.", "004 §1", [];
+    DropFront = "drop-front", drop_front::DropFront,
+        "Drops the packet at the head when the buffer is full.", "004 §1", [];
+    Blue = "blue", blue::Blue,
+        "Signals with a probability that losses raise and idle times lower.", "000 Fig. 3",
+        ["p_m": "marking probability"];
+    Red = "red", red::Red,
+        "Signals with a probability that grows with the average queue length.", "FJ93; 000 §III.B",
+        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
+    AredFeng = "ared-feng", ared_feng::AredFeng,
+        "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng 1999",
+        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
+    Ared = "ared", ared::Ared,
+        "RED whose max_p keeps the average at the middle of its thresholds.", "FGS01",
+        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
 }

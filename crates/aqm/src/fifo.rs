@@ -160,6 +160,10 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
             }
         }
         while !view!(self).fits(meta.len) {
+            // No victim makes room for a packet that is longer than the buffer.
+            if u64::from(meta.len) > self.limit.max_bytes() {
+                return self.drop_packet(&meta, packet, Cause::Overflow, cx.now, out);
+            }
             let victim = self.policy.on_overflow(&meta, &view!(self), cx);
             let position = match victim {
                 Victim::Head => 0,
@@ -233,7 +237,7 @@ mod tests {
 
     params! {
         /// None.
-        pub struct NoConfig {}
+        pub(super) struct NoConfig {}
     }
 
     /// A policy that gives the answers it was told to give.
@@ -342,9 +346,17 @@ mod tests {
         (0..4).for_each(|_| b.arrive(250, Ecn::NotEct));
         b.arrive(600, Ecn::NotEct);
         assert_eq!(b.q.backlog(), Backlog { packets: 2, bytes: 850 });
-        b.arrive(1001, Ecn::NotEct);
-        assert_eq!(b.q.backlog().packets, 0, "it cannot fit even an empty queue");
-        assert_eq!(b.log.0.len(), 6);
+        assert_eq!(b.log.0.len(), 3);
+    }
+
+    #[test]
+    fn a_packet_longer_than_the_buffer_pushes_nobody_out() {
+        let mut b = Bench::new(Limit::bytes(1000).unwrap());
+        b.q.policy.victim = Victim::Head;
+        b.arrive(250, Ecn::NotEct);
+        b.arrive(1001, Ecn::Ect0);
+        assert_eq!(b.log.0, [(1, Cause::Overflow)]);
+        assert_eq!(b.q.backlog(), Backlog { packets: 1, bytes: 250 });
     }
 
     #[test]

@@ -7,7 +7,15 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::{Limit, Measure, Rate, Size};
 
+pub mod ared;
+pub mod ared_feng;
+pub mod blue;
+pub mod drop_front;
 pub mod drop_tail;
+#[cfg(test)]
+pub(crate) mod lab;
+pub mod random_drop;
+pub mod red;
 
 /// All that the world may tell an algorithm at an event.
 pub struct Cx<'a> {
@@ -175,8 +183,8 @@ pub trait Policy: Sized {
         Departure::Send
     }
 
-    /// An arriving packet does not fit. A queue that is empty and still too small drops the
-    /// arriving packet, whatever the answer.
+    /// An arriving packet does not fit now. Not asked about one that is longer than the whole
+    /// buffer: it is dropped.
     fn on_overflow(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Victim {
         Victim::Arriving
     }

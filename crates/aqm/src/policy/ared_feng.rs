@@ -1,0 +1,211 @@
+//! Self-configuring RED (Feng, Kandlur, Saha, Shin, INFOCOM 1999; 000 ref. [9], "ARED-Feng").
+//!
+//! RED ([`red`](super::red)) whose `max_p` learns how many flows share the link. An average below
+//! min_th says that RED is too aggressive, above max_th that it is too timid. Each *crossing* moves
+//! max_p once, by a factor:
+//!
+//! ```text
+//! each time a packet has updated avg:
+//!     min_th < avg < max_th:                  status := between
+//!     avg < min_th and status is not below:   status := below;  max_p := max_p / α
+//!     avg > max_th and status is not above:   status := above;  max_p := max_p · β
+//! then as RED
+//! ```
+//!
+//! Where the paper is silent:
+//! - The status begins as below, since the queue begins empty: the first crossing is upward.
+//! - max_p starts at 0.1 and stays within `max_p_min` and `max_p_max`: unbounded factors would leave
+//!   [0, 1], and a max_p near zero takes many crossings to come back.
+//! - An average on a threshold leaves the status as it is, as the strict signs say.
+
+use super::red::{AboveMax, RedConfig, RedCore, RedParams, Spacing};
+use super::{Arrival, Cx, Env, Policy, View};
+use crate::packet::Meta;
+use crate::param::{ConfigError, Mode, params};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::units::Size;
+
+params! {
+    /// Parameters of self-configuring RED: those of RED, and how max_p moves.
+    pub struct AredFengConfig {
+        /// What max_p is divided by when the average falls below min_th (α).
+        alpha: f64 = 3.0, in 1.0..=1000.0, "Feng 1999";
+        /// What max_p is multiplied by when the average rises above max_th (β).
+        beta: f64 = 2.0, in 1.0..=1000.0, "Feng 1999";
+        /// Least max_p.
+        max_p_min: f64 = 0.01, in 0.0..=1.0, "ns-2.35 (bottom_)";
+        /// Largest max_p.
+        max_p_max: f64 = 1.0, in 0.0..=1.0, "value ours: 000's max_p";
+        /// max_p at the start.
+        max_p: f64 = 0.1, in 0.0..=1.0, "value ours";
+        /// Average below which nothing is signalled.
+        min_th: Size = Size::OfBuffer(0.2), "000 §III.B";
+        /// Average from which on every packet is signalled.
+        max_th: Size = Size::OfBuffer(0.8), "000 §III.B";
+        /// Weight of the present queue length in the average.
+        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §4";
+        /// Above max_th the probability goes on from max_p to 1 at twice max_th.
+        gentle: bool = false, "Floyd 2000, gentle RED";
+        /// Whether the average counts packets or bytes; with bytes a packet's probability goes with its length.
+        mode: Mode = Mode::Packets, "FJ93 §5";
+        /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
+        ecn: bool = true, "000 §III.B";
+        /// What happens to ECN-capable packets where every packet is signalled.
+        above_max: AboveMax = AboveMax::Mark, "000 §III.B; drop: RFC 3168 §7";
+        /// How signals are spaced.
+        spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
+    }
+}
+
+/// Where the average was last seen off the thresholds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Status {
+    Below,
+    Between,
+    Above,
+}
+
+/// The self-configuring RED policy.
+#[derive(Clone, Debug)]
+pub struct AredFeng {
+    core: RedCore,
+    alpha: f64,
+    beta: f64,
+    max_p_min: f64,
+    max_p_max: f64,
+    status: Status,
+}
+
+impl Policy for AredFeng {
+    type Config = AredFengConfig;
+    type Tag = ();
+
+    fn new(c: &AredFengConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+        let red = RedConfig {
+            min_th: c.min_th,
+            max_th: c.max_th,
+            w_q: c.w_q,
+            gentle: c.gentle,
+            mode: c.mode,
+            ecn: c.ecn,
+            above_max: c.above_max,
+            spacing: c.spacing,
+            ..RedConfig::default()
+        };
+        if !(c.max_p_min..=c.max_p_max).contains(&c.max_p) {
+            return Err(ConfigError { key: "max_p", allowed: "between max_p_min and max_p_max" });
+        }
+        Ok(Self {
+            core: RedCore::new(RedParams::new(&red, env)?, c.max_p, env.now),
+            alpha: c.alpha,
+            beta: c.beta,
+            max_p_min: c.max_p_min,
+            max_p_max: c.max_p_max,
+            status: Status::Below,
+        })
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        let avg = self.core.average(q, cx.now);
+        self.learn(avg);
+        self.core.judge(pkt, q, cx)
+    }
+
+    #[inline]
+    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
+        self.core.admitted();
+    }
+
+    fn on_idle(&mut self, cx: &mut Cx<'_>) {
+        self.core.on_idle(cx.now);
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.core.observe(now, sink);
+    }
+}
+
+impl AredFeng {
+    /// Moves max_p at a crossing.
+    #[inline]
+    fn learn(&mut self, avg: f64) {
+        let (min_th, max_th) = (self.core.params.min_th, self.core.params.max_th);
+        if avg < min_th {
+            if self.status != Status::Below {
+                self.status = Status::Below;
+                self.core.max_p = (self.core.max_p / self.alpha).max(self.max_p_min);
+            }
+        } else if avg > max_th {
+            if self.status != Status::Above {
+                self.status = Status::Above;
+                self.core.max_p = (self.core.max_p * self.beta).min(self.max_p_max);
+            }
+        } else if min_th < avg && avg < max_th {
+            self.status = Status::Between;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::lab::{Lab, refused};
+
+    /// Thresholds 2 and 5, w_q = 1: the average is the queue that the last packet found.
+    fn lab() -> Lab<AredFeng> {
+        Lab::new(20, &[("w_q", "1"), ("min_th", "2p"), ("max_th", "5p")])
+    }
+
+    /// Brings the average to `n` by an arrival that finds n packets.
+    fn bring_to(lab: &mut Lab<AredFeng>, n: u32) {
+        while lab.backlog().packets > n {
+            lab.depart();
+        }
+        while lab.backlog().packets < n {
+            lab.arrive();
+        }
+        lab.arrive();
+    }
+
+    fn max_p(lab: &mut Lab<AredFeng>, n: u32) -> f64 {
+        bring_to(lab, n);
+        assert_eq!(lab.signal("avg"), f64::from(n));
+        (lab.signal("max_p") * 1e6).round() / 1e6
+    }
+
+    #[test]
+    fn each_crossing_moves_max_p_once() {
+        let mut lab = lab();
+        assert_eq!(max_p(&mut lab, 3), 0.1);
+        assert_eq!(max_p(&mut lab, 6), 0.2, "above: · 2");
+        assert_eq!(max_p(&mut lab, 8), 0.2, "still above");
+        assert_eq!(max_p(&mut lab, 5), 0.2, "on the threshold: as it was");
+        assert_eq!(max_p(&mut lab, 6), 0.2, "so this is no new crossing");
+        assert_eq!(max_p(&mut lab, 4), 0.2, "between");
+        assert_eq!(max_p(&mut lab, 6), 0.4, "above again");
+        assert_eq!(max_p(&mut lab, 1), 0.133_333, "below: / 3, even from above at once");
+        assert_eq!(max_p(&mut lab, 1), 0.133_333);
+    }
+
+    #[test]
+    fn max_p_stays_within_its_bounds() {
+        let mut lab = lab();
+        for _ in 0..20 {
+            bring_to(&mut lab, 6);
+            bring_to(&mut lab, 3);
+        }
+        assert_eq!(lab.signal("max_p"), 1.0);
+        for _ in 0..20 {
+            bring_to(&mut lab, 1);
+            bring_to(&mut lab, 3);
+        }
+        assert_eq!(lab.signal("max_p"), 0.01);
+    }
+
+    #[test]
+    fn the_start_must_lie_within_the_bounds() {
+        assert_eq!(refused::<AredFeng>(&[("max_p", "0.5"), ("max_p_max", "0.3")]).key, "max_p");
+    }
+}

@@ -1,0 +1,564 @@
+//! RED: random early detection (Floyd and Jacobson 1993, "FJ93"; 000 §III.B with Fig. 7).
+//!
+//! A moving average of the queue length decides how often arriving packets are signalled: never
+//! below `min_th`, always from `max_th` on, and in between with a probability that grows linearly.
+//! FJ93 Fig. 2, in our words:
+//!
+//! ```text
+//! avg := 0; count := −1
+//! a packet arrives:
+//!     the queue q is not empty, or the link busy:  avg := (1 − w_q)·avg + w_q·q
+//!     the link was idle, m packets could have gone:  avg := (1 − w_q)^m · avg
+//!     avg < min_th:  count := −1
+//!     avg < max_th:  count += 1;  p_b := max_p·(avg − min_th)/(max_th − min_th)
+//!                    p_a := p_b/(1 − count·p_b);  with probability p_a: signal, count := 0
+//!     otherwise:     signal, count := 0
+//! ```
+//!
+//! The growing p_a spaces signals evenly. FJ93 §7 wants the gap uniform on 1 … 1/p_b, with `count`
+//! the *unsignalled* packets since the last signal. Fig. 2 increments before it decides, so that
+//! the packet behind a signal already has count = 1, and the gap is uniform on 1 … 1/p_b − 1: at
+//! p_b ≥ ½ every packet is signalled. Fig. 2 is what ns-2 and the papers ran and is the default;
+//! `spacing = uniform-exact` is §7.
+//!
+//! Other points:
+//! - m is the idle time over the transmission time of a mean packet, not rounded. Idle time runs
+//!   from the transmitter's vain question until a packet is admitted.
+//! - `avg` includes packets that find the buffer full. Those take part like all others.
+//! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §5 divides by the largest packet).
+//! - `gentle` (Floyd 2000): from max_th to 2·max_th, p_b goes on from max_p to 1.
+//! - From max_th on, ECN-capable packets are marked (000) or dropped (`above_max`).
+
+use super::{Arrival, Cx, Env, Policy, View};
+use crate::packet::Meta;
+use crate::param::{ConfigError, Mode, choice, params};
+use crate::qdisc::Cause;
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::units::{Measure, Size};
+
+params! {
+    /// Parameters of RED. The defaults are those of 000 §III.B, configuration R2.
+    pub struct RedConfig {
+        /// Average below which nothing is signalled.
+        min_th: Size = Size::OfBuffer(0.2), "000 §III.B";
+        /// Average from which on every packet is signalled.
+        max_th: Size = Size::OfBuffer(0.8), "000 §III.B";
+        /// Signalling probability as the average reaches max_th.
+        max_p: f64 = 1.0, in 0.0..=1.0, "000 §III.B";
+        /// Weight of the present queue length in the average.
+        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §4";
+        /// Above max_th the probability goes on from max_p to 1 at twice max_th.
+        gentle: bool = false, "Floyd 2000, gentle RED";
+        /// Whether the average counts packets or bytes; with bytes a packet's probability goes with its length.
+        mode: Mode = Mode::Packets, "FJ93 §5";
+        /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
+        ecn: bool = true, "000 §III.B";
+        /// What happens to ECN-capable packets where every packet is signalled.
+        above_max: AboveMax = AboveMax::Mark, "000 §III.B; drop: RFC 3168 §7";
+        /// How signals are spaced.
+        spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
+        /// As ns-2: no signal while fewer than two packets wait, nor to the first packet after the
+        /// average has crossed min_th.
+        ns2_rules: bool = false, "ns-2.35 red.cc";
+    }
+}
+
+choice! {
+    /// What happens to ECN-capable packets where every packet is signalled.
+    pub enum AboveMax {
+        /// They are marked.
+        Mark = "mark",
+        /// They are dropped.
+        Drop = "drop",
+    }
+}
+
+choice! {
+    /// How the gap between two signals is distributed; p_b as above.
+    pub enum Spacing {
+        /// Uniform on 1 … 1/p_b − 1: FJ93 Fig. 2 as it is coded.
+        Uniform = "uniform",
+        /// Uniform on 1 … 1/p_b: FJ93 §7 as it is meant.
+        UniformExact = "uniform-exact",
+        /// Uniform on 1/p_b … 2/p_b − 1: ns-2's default (`wait_`).
+        Wait = "wait",
+        /// Geometric with mean 1/p_b: each packet alone, p_a = p_b (FJ93 §7, method 1).
+        Geometric = "geometric",
+    }
+}
+
+/// What stays fixed while a RED runs. Thresholds are in `measure`.
+#[derive(Clone, Debug)]
+pub(super) struct RedParams {
+    pub(super) min_th: f64,
+    pub(super) max_th: f64,
+    w_q: f64,
+    gentle: bool,
+    measure: Measure,
+    /// 1 / mean packet in byte mode.
+    per_byte: Option<f64>,
+    /// Transmission time of a mean packet in nanoseconds.
+    packet_time: f64,
+    spacing: Spacing,
+    ns2_rules: bool,
+    /// The answer for a packet that chance picked.
+    signal: Arrival,
+    /// The answer for every packet above the thresholds.
+    certain: Arrival,
+}
+
+impl RedParams {
+    pub(super) fn new(config: &RedConfig, env: &Env) -> Result<Self, ConfigError> {
+        let measure = config.mode.into();
+        let min_th = env.resolve("min_th", config.min_th, measure)?;
+        let max_th = env.resolve("max_th", config.max_th, measure)?;
+        let mark_if = |allowed: bool| match allowed && config.ecn {
+            true => Arrival::Signal(Cause::Early),
+            false => Arrival::Reject(Cause::Early),
+        };
+        let params = Self {
+            min_th,
+            max_th,
+            w_q: config.w_q,
+            gentle: config.gentle,
+            measure,
+            per_byte: (measure == Measure::Bytes).then(|| 1.0 / f64::from(env.mean_packet)),
+            packet_time: f64::from(env.mean_packet) * 8e9 / env.rate.bits_per_second() as f64,
+            spacing: config.spacing,
+            ns2_rules: config.ns2_rules,
+            signal: mark_if(true),
+            certain: mark_if(config.above_max == AboveMax::Mark),
+        };
+        params.with_thresholds(min_th, max_th)
+    }
+
+    /// The same with other thresholds, in `measure`.
+    ///
+    /// # Errors
+    /// When there is no room between the thresholds.
+    pub(super) fn with_thresholds(self, min_th: f64, max_th: f64) -> Result<Self, ConfigError> {
+        if min_th < max_th {
+            Ok(Self { min_th, max_th, ..self })
+        } else {
+            Err(ConfigError { key: "max_th", allowed: "more than min_th" })
+        }
+    }
+
+    /// The average from which on every packet is signalled.
+    fn certain_from(&self) -> f64 {
+        if self.gentle { 2.0 * self.max_th } else { self.max_th }
+    }
+}
+
+/// The part that RED and its self-tuning variants share: the average, the spacing, the coin. The
+/// variants move `max_p`.
+#[derive(Clone, Debug)]
+pub(super) struct RedCore {
+    pub(super) params: RedParams,
+    /// Probability at max_th, [0, 1].
+    pub(super) max_p: f64,
+    /// Average queue length as of the last arrival.
+    avg: f64,
+    /// Packets since the last signal; −1: the next packet counts as the first.
+    count: i64,
+    /// Up to when idle time has been aged in, while the link is idle.
+    idle_since: Option<Instant>,
+    /// Whether no packet has met avg ≥ min_th since the average crossed it (`ns2_rules`).
+    crossing: bool,
+}
+
+impl RedCore {
+    /// An empty queue on an idle link.
+    pub(super) fn new(params: RedParams, max_p: f64, now: Instant) -> Self {
+        Self { params, max_p, avg: 0.0, count: -1, idle_since: Some(now), crossing: true }
+    }
+
+    /// Takes the queue that an arriving packet finds into the average; its new value.
+    #[inline]
+    pub(super) fn average(&mut self, q: &View<'_>, now: Instant) -> f64 {
+        if self.idle_since.is_some() {
+            self.avg = self.average_at(now);
+            self.idle_since = Some(now);
+        } else {
+            let w_q = self.params.w_q;
+            self.avg = (1.0 - w_q) * self.avg + w_q * q.size(self.params.measure);
+        }
+        self.avg
+    }
+
+    /// The average with the idle time until `now`.
+    pub(super) fn average_at(&self, now: Instant) -> f64 {
+        match self.idle_since {
+            Some(since) => {
+                let m = now.since(since).as_nanos() as f64 / self.params.packet_time;
+                aged(self.avg, self.params.w_q, m)
+            }
+            None => self.avg,
+        }
+    }
+
+    /// Decides about an arriving packet, with the average that includes it.
+    #[inline]
+    pub(super) fn judge(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        if self.avg < self.params.min_th {
+            self.count = -1;
+            self.crossing = true;
+            return Arrival::Admit;
+        }
+        if self.avg >= self.params.certain_from() {
+            self.count = self.after_signal();
+            return self.params.certain;
+        }
+        if self.params.ns2_rules {
+            let crossing = core::mem::replace(&mut self.crossing, q.len() <= 1);
+            if crossing || self.crossing {
+                self.count = 1;
+                return Arrival::Admit;
+            }
+        }
+        self.count += 1;
+        let p_b = match self.params.per_byte {
+            None => self.p_b(self.avg),
+            Some(per_byte) => (self.p_b(self.avg) * per_byte * f64::from(pkt.len)).min(1.0),
+        };
+        if !cx.rng.chance(p_a(self.params.spacing, p_b, self.count)) {
+            return Arrival::Admit;
+        }
+        self.count = self.after_signal();
+        self.params.signal
+    }
+
+    /// A packet was queued: the link is not idle.
+    #[inline]
+    pub(super) fn admitted(&mut self) {
+        self.idle_since = None;
+    }
+
+    /// The link went idle, or stays so.
+    #[inline]
+    pub(super) fn on_idle(&mut self, now: Instant) {
+        self.idle_since = self.idle_since.or(Some(now));
+    }
+
+    /// The signals that the RED family reports: what a packet of mean length would meet at `now`.
+    pub(super) fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        let avg = self.average_at(now);
+        let p_b = self.p_b(avg);
+        let count = if avg < self.params.min_th { 0 } else { self.count + 1 };
+        sink("avg", avg);
+        sink("p_b", p_b);
+        sink("p_a", p_a(self.params.spacing, p_b, count));
+        sink("max_p", self.max_p);
+    }
+
+    /// The probability of the average alone, at any average.
+    #[inline]
+    fn p_b(&self, avg: f64) -> f64 {
+        let (min_th, max_th) = (self.params.min_th, self.params.max_th);
+        if avg < min_th {
+            0.0
+        } else if avg < max_th {
+            linear(avg, min_th, max_th, self.max_p)
+        } else if avg < self.params.certain_from() {
+            gentle(avg, max_th, self.max_p)
+        } else {
+            1.0
+        }
+    }
+
+    fn after_signal(&self) -> i64 {
+        if self.params.spacing == Spacing::UniformExact { -1 } else { 0 }
+    }
+}
+
+/// p_b between the thresholds (FJ93 §4; 000 §III.C).
+fn linear(avg: f64, min_th: f64, max_th: f64, max_p: f64) -> f64 {
+    max_p * (avg - min_th) / (max_th - min_th)
+}
+
+/// p_b between max_th and 2·max_th in gentle mode (Floyd 2000).
+fn gentle(avg: f64, max_th: f64, max_p: f64) -> f64 {
+    max_p + (1.0 - max_p) * (avg - max_th) / max_th
+}
+
+/// The average after an idle time in which `m` packets could have gone (FJ93 §4).
+fn aged(avg: f64, w_q: f64, m: f64) -> f64 {
+    if avg == 0.0 { 0.0 } else { avg * libm::pow(1.0 - w_q, m) }
+}
+
+/// p_a: the probability of the `count`-th packet since the last signal (FJ93 §7).
+#[inline]
+fn p_a(spacing: Spacing, p_b: f64, count: i64) -> f64 {
+    let x = count as f64 * p_b;
+    match spacing {
+        Spacing::Geometric => p_b,
+        Spacing::Uniform | Spacing::UniformExact if x < 1.0 => (p_b / (1.0 - x)).min(1.0),
+        Spacing::Wait if x < 1.0 => 0.0,
+        Spacing::Wait if x < 2.0 => (p_b / (2.0 - x)).min(1.0),
+        _ => 1.0,
+    }
+}
+
+/// The RED policy.
+#[derive(Clone, Debug)]
+pub struct Red(RedCore);
+
+impl Policy for Red {
+    type Config = RedConfig;
+    type Tag = ();
+
+    fn new(config: &RedConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+        Ok(Self(RedCore::new(RedParams::new(config, env)?, config.max_p, env.now)))
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        self.0.average(q, cx.now);
+        self.0.judge(pkt, q, cx)
+    }
+
+    #[inline]
+    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
+        self.0.admitted();
+    }
+
+    fn on_idle(&mut self, cx: &mut Cx<'_>) {
+        self.0.on_idle(cx.now);
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.0.observe(now, sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::policy::lab::{Fate, Lab, config, env, refused};
+    use crate::qdisc::Backlog;
+    use std::vec;
+    use std::vec::Vec;
+
+    type Story = Lab<Red>;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn p_b_is_linear_between_the_thresholds() {
+        // (avg − 20)/(80 − 20): 50 is the middle, 35 a quarter.
+        for (avg, max_p, p_b) in [(20.0, 1.0, 0.0), (35.0, 1.0, 0.25), (50.0, 0.1, 0.05)] {
+            assert!(close(linear(avg, 20.0, 80.0, max_p), p_b));
+        }
+    }
+
+    #[test]
+    fn p_b_goes_on_from_max_p_to_1_in_gentle_mode() {
+        // max_th 80: 80 → max_p, 160 → 1, 120 half-way between.
+        for (avg, p_b) in [(80.0, 0.1), (120.0, 0.55), (160.0, 1.0)] {
+            assert!(close(gentle(avg, 80.0, 0.1), p_b));
+        }
+    }
+
+    #[test]
+    fn p_a_by_hand() {
+        use Spacing::{Geometric, Uniform, UniformExact, Wait};
+        for (spacing, p_b, count, expected) in [
+            (Uniform, 0.1, 0, 0.1),
+            (Uniform, 0.1, 1, 1.0 / 9.0), // 0.1/0.9
+            (Uniform, 0.1, 5, 0.2),       // 0.1/0.5
+            (Uniform, 0.1, 10, 1.0),      // 1 − 10·0.1 = 0
+            (Uniform, 0.1, 99, 1.0),
+            (Uniform, 0.0, 1_000_000, 0.0),
+            (Uniform, 0.5, 1, 1.0), // 0.5/0.5: every packet behind a signal is signalled
+            (UniformExact, 0.5, 0, 0.5),
+            (Wait, 0.1, 9, 0.0),
+            (Wait, 0.1, 10, 0.1), // 0.1/(2 − 1)
+            (Wait, 0.1, 15, 0.2), // 0.1/(2 − 1.5)
+            (Wait, 0.1, 20, 1.0),
+            (Geometric, 0.1, 50, 0.1),
+        ] {
+            assert!(close(p_a(spacing, p_b, count), expected), "{spacing:?} {p_b} {count}");
+        }
+    }
+
+    #[test]
+    fn idle_time_ages_the_average_by_the_packets_that_could_have_gone() {
+        for (avg, w_q, m, expected) in [
+            (8.0, 0.5, 0.0, 8.0),
+            (8.0, 0.5, 3.0, 1.0),  // 8/2³
+            (8.0, 0.75, 0.5, 4.0), // √¼
+            (8.0, 1.0, 1.0, 0.0),
+            (0.0, 1.0, 0.0, 0.0),
+        ] {
+            assert!(close(aged(avg, w_q, m), expected));
+        }
+    }
+
+    /// FJ93 §4: "for w_q = 0.001, after a queue increase from 0 to 100 packets, the average queue
+    /// size is 4.88 packets" (eq. 2: 101 + (0.999¹⁰¹ − 1)/0.001 = 4.887); and w_q ≤ 0.0042 is what
+    /// keeps a burst of 50 at an average of 5 (eq. 3; exactly: 51 + (0.9958⁵¹ − 1)/0.0042 = 5.006).
+    #[test]
+    fn the_average_of_a_burst_is_that_of_the_paper() {
+        let burst = |w_q: &str, packets: usize| {
+            let mut lab = Story::new(200, &[("w_q", w_q)]);
+            // The n-th packet finds n − 1.
+            (0..=packets).for_each(|_| assert_eq!(lab.arrive(), Fate::Queued));
+            lab.signal("avg")
+        };
+        assert!((burst("0.001", 100) - 4.887).abs() < 0.001);
+        assert!((burst("0.0042", 50) - 5.006).abs() < 0.001);
+    }
+
+    /// The gaps between marks at an average held at 20: with min_th = 10, max_th = 110 and
+    /// max_p = 1, p_b is 0.1.
+    fn gaps(spacing: &str, n: usize) -> Vec<u32> {
+        let mut lab = Story::new(
+            200,
+            &[("w_q", "1"), ("min_th", "10p"), ("max_th", "110p"), ("spacing", spacing)],
+        );
+        (0..20).for_each(|_| _ = lab.arrive());
+        let (mut gaps, mut gap) = (Vec::new(), 0);
+        while gaps.len() <= n {
+            gap += 1;
+            if lab.arrive() == Fate::Marked {
+                gaps.push(gap);
+                gap = 0;
+            }
+            lab.depart();
+        }
+        gaps.split_off(1)
+    }
+
+    /// χ² of counts that should be equal.
+    fn chi_squared(gaps: &[u32], values: core::ops::RangeInclusive<u32>) -> f64 {
+        let expected = gaps.len() as f64 / values.clone().count() as f64;
+        values
+            .map(|v| gaps.iter().filter(|&&g| g == v).count() as f64 - expected)
+            .map(|d| d * d / expected)
+            .sum()
+    }
+
+    /// Ten values have nine degrees of freedom: χ² > 27.9 in one of 1000 seeds. Band: 40.
+    #[test]
+    fn gaps_between_signals_are_distributed_as_their_spacing_says() {
+        for (spacing, values) in [("uniform", 1..=9), ("uniform-exact", 1..=10), ("wait", 10..=19)]
+        {
+            let gaps = gaps(spacing, 10_000);
+            assert!(gaps.iter().all(|g| values.contains(g)), "{spacing}: outside {values:?}");
+            let x = chi_squared(&gaps, values);
+            assert!(x < 40.0, "{spacing}: χ² {x}");
+        }
+        let gaps = gaps("geometric", 10_000);
+        assert!(chi_squared(&gaps, 1..=10) > 1000.0, "these are far from uniform");
+        let mean = f64::from(gaps.iter().sum::<u32>()) / 1e4;
+        // σ of the mean of a geometric: √0.9/0.1/√10000 = 0.095.
+        assert!((mean - 10.0).abs() < 0.5, "{mean}");
+    }
+
+    #[test]
+    fn nothing_is_signalled_below_min_th_and_everything_from_max_th_on() {
+        let mut lab = Story::new(10, &[("w_q", "1"), ("min_th", "3p"), ("max_th", "5p")]);
+        let fates: Vec<Fate> = (0..9).map(|_| lab.arrive()).collect();
+        // Packet n finds n: up to 3 that is p_b = 0, at 4 it is ½, from 5 on 1.
+        assert_eq!(fates[..4], [Fate::Queued; 4]);
+        assert_eq!(fates[5..], [Fate::Marked; 4]);
+    }
+
+    #[test]
+    fn above_max_th_marking_can_give_way_to_dropping() {
+        for (settings, packet, fate) in [
+            (&[][..], Ecn::Ect0, Fate::Marked),
+            (&[], Ecn::NotEct, Fate::Dropped(Cause::Early)),
+            (&[("above_max", "drop")], Ecn::Ect0, Fate::Dropped(Cause::Early)),
+            (&[("ecn", "false")], Ecn::Ect0, Fate::Dropped(Cause::Early)),
+        ] {
+            let mut all = vec![("w_q", "1"), ("min_th", "0p"), ("max_th", "1p"), ("max_p", "0")];
+            all.extend(settings);
+            let mut lab = Story::new(10, &all);
+            assert_eq!(lab.arrive_as(1000, packet), Fate::Queued);
+            assert_eq!(lab.arrive_as(1000, packet), fate, "{settings:?} {packet:?}");
+        }
+    }
+
+    /// w_q = ½ at 1 ms a packet: an average of a queue that is gone halves each idle millisecond.
+    #[test]
+    fn the_average_ages_while_the_link_is_idle_and_only_then() {
+        let mut lab = Story::new(100, &[("w_q", "0.5"), ("min_th", "50p"), ("max_th", "60p")]);
+        (0..3).for_each(|_| _ = lab.arrive());
+        // The averages: 0 (idle link), ½·0 + ½·1 = 0.5, ½·0.5 + ½·2 = 1.25.
+        assert_eq!(lab.signal("avg"), 1.25);
+        (0..3).for_each(|_| _ = lab.depart());
+        lab.wait_ms(5);
+        assert_eq!(lab.signal("avg"), 1.25, "the last packet is on the wire");
+        lab.depart();
+        lab.wait_ms(2);
+        assert!(close(lab.signal("avg"), 1.25 / 4.0));
+        lab.depart();
+        lab.wait_ms(1);
+        assert!(close(lab.signal("avg"), 1.25 / 8.0), "asking again does not restart the clock");
+        lab.arrive();
+        assert!(close(lab.signal("avg"), 1.25 / 8.0), "the arrival is no sample of its own (FJ93)");
+        lab.wait_ms(50);
+        assert!(close(lab.signal("avg"), 1.25 / 8.0), "a packet waits: the link is busy");
+    }
+
+    /// Every packet is dropped: the link stays idle, and the average ages on to let one in.
+    #[test]
+    fn an_average_above_max_th_cannot_lock_the_queue() {
+        let mut lab =
+            Story::new(10, &[("w_q", "0.5"), ("min_th", "1p"), ("max_th", "2p"), ("ecn", "false")]);
+        (0..10).for_each(|_| _ = lab.arrive());
+        while lab.depart().is_some() {}
+        lab.wait_ms(4);
+        assert_eq!(lab.arrive(), Fate::Queued);
+    }
+
+    /// At an average of 20 kB p_b is 0.1 for 1000 bytes: 0.01 for 100, 0.5 for 5000, 1 for 20 000.
+    #[test]
+    fn in_byte_mode_large_packets_run_a_larger_risk() {
+        let env = env(200);
+        let c = config(&[
+            ("mode", "bytes"),
+            ("min_th", "10kB"),
+            ("max_th", "110kB"),
+            ("spacing", "geometric"),
+        ]);
+        let mut core = RedCore::new(RedParams::new(&c, &env).unwrap(), 1.0, env.now);
+        core.avg = 20_000.0;
+        let backlog = Backlog { packets: 20, bytes: 20_000 };
+        let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
+        let mut rng = Rng::new(3, 0);
+        // σ of the share of 10 000: √(p(1 − p)/10 000) = 0.001, 0.005, 0; the band is 6 σ.
+        for (len, p, band) in [(100, 0.01, 0.006), (5000, 0.5, 0.03), (20_000, 1.0, 1e-9)] {
+            let meta = Meta { len, ..Meta::default() };
+            let mut cx = Cx { now: env.now, rng: &mut rng };
+            let signals =
+                (0..10_000).filter(|_| core.judge(&meta, &q, &mut cx) != Arrival::Admit).count();
+            assert!((signals as f64 / 1e4 - p).abs() < band, "{len}: {signals}");
+        }
+    }
+
+    #[test]
+    fn the_rules_of_ns2_spare_short_queues_and_the_first_packet() {
+        let fates = |ns2: &str| -> Vec<Fate> {
+            let settings = [("ns2_rules", ns2), ("w_q", "1"), ("min_th", "0p"), ("max_th", "4p")];
+            let mut lab = Story::new(10, &settings);
+            (0..4).map(|_| lab.arrive()).collect()
+        };
+        // Packet n finds n: p_b = 0, ¼, ½, ¾. In ns-2 n ≤ 1 is spared, n = 2 is the first after
+        // the crossing and sets count = 1, n = 3 has count = 2 and 2·¾ ≥ 1.
+        use Fate::{Marked, Queued};
+        assert_eq!(fates("true"), [Queued, Queued, Queued, Marked]);
+        assert_eq!(fates("false")[2..], [Marked, Marked], "2·½ ≥ 1, 1·¾ or more");
+    }
+
+    #[test]
+    fn thresholds_need_room_between_them() {
+        assert_eq!(refused::<Red>(&[("min_th", "5p"), ("max_th", "5p")]).key, "max_th");
+        assert_eq!(refused::<Red>(&[("min_th", "1bdp")]).key, "min_th");
+    }
+}
