@@ -4,13 +4,12 @@ use std::collections::HashMap;
 
 use aqm::policy::Env;
 use aqm::units::Size;
-use aqm::{AnyQdisc, Cause, Duration, Instant, Limit, Qdisc, Rate, Rng};
+use aqm::{AnyQdisc, Cause, Duration, Instant, Qdisc, Rng};
 
 use crate::app::{App, Periods, Unsent};
-use crate::link::Link;
+use crate::link::{Link, Managed};
 use crate::metrics::jain;
 use crate::metrics::queue::QueueSummary;
-use crate::packet::Packet;
 use crate::scenario::error::Complaint;
 use crate::scenario::network::Topology;
 use crate::scenario::{
@@ -36,12 +35,8 @@ fn stream(seed: u64, user: Stream, number: usize) -> Rng {
     Rng::new(seed, (user as u64) << 56 | number as u64)
 }
 
-/// The buffer of links that are not managed: large enough never to drop in a sensible network,
-/// and counted if it does.
-const PLAIN_BUFFER: u64 = 100_000;
-
 /// A managed queue in a run.
-struct Managed {
+struct Named {
     link: usize,
     name: String,
     aqm: String,
@@ -51,7 +46,7 @@ struct Managed {
 pub struct Run {
     scenario: Scenario,
     simulation: Simulation,
-    managed: Vec<Managed>,
+    queues: Vec<Named>,
     groups: Vec<u16>,
     starts: Vec<u64>,
     before: Vec<FlowReport>,
@@ -96,11 +91,11 @@ impl Run {
         let mean_packet =
             scenario.traffic.first().and_then(TrafficSpec::packet_bytes).unwrap_or(1000);
         let mut specs: HashMap<usize, (usize, &QueueSpec)> = HashMap::new();
-        let mut managed = Vec::new();
+        let mut queues = Vec::new();
         for (i, spec) in scenario.queue.iter().enumerate() {
             let link = topology.find_link(spec.link.as_deref(), &format!("queue[{i}].link"))?;
             specs.insert(link, (i, spec));
-            managed.push(Managed { link, name: topology.link_name(link), aqm: spec.aqm.clone() });
+            queues.push(Named { link, name: topology.link_name(link), aqm: spec.aqm.clone() });
         }
         let links = (0..topology.links.len())
             .map(|link| {
@@ -136,7 +131,7 @@ impl Run {
             }
         }
         let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
-        let series = Series::new(&managed, &links);
+        let series = Series::new(&queues, &links);
         let simulation = Simulation::new(links, paths.table, groups, setups);
         Ok(Self {
             warmup: scenario.warmup.0.as_nanos(),
@@ -145,7 +140,7 @@ impl Run {
             groups: group_of,
             starts,
             simulation,
-            managed,
+            queues,
             end,
             samples: 0,
             now: 0,
@@ -174,7 +169,7 @@ impl Run {
             }
             if next == sample {
                 self.samples += 1;
-                self.series.sample(next, &self.managed, self.simulation.links());
+                self.series.sample(next, &self.queues, self.simulation.links());
             }
         }
         self.now < self.end
@@ -190,6 +185,11 @@ impl Run {
         }
     }
 
+    /// The first queue of the scenario.
+    pub fn primary(&self) -> Option<&Managed> {
+        self.simulation.links()[self.queues.first()?.link].as_managed()
+    }
+
     /// The simulation, to look at.
     pub fn simulation(&self) -> &Simulation {
         &self.simulation
@@ -199,10 +199,14 @@ impl Run {
     pub fn finish(mut self) -> Outcome {
         while self.advance(Duration::MAX) {}
         let end = self.end;
-        let summaries: Vec<QueueSummary> =
-            self.managed.iter().map(|m| self.simulation.links_mut()[m.link].summary(end)).collect();
+        let summaries: Vec<QueueSummary> = self
+            .queues
+            .iter()
+            .filter_map(|m| self.simulation.links()[m.link].as_managed())
+            .map(|queue| queue.summary(end))
+            .collect();
         let flows = self.flow_table();
-        let queues = self.queue_table(&summaries, &flows);
+        let table = self.queue_table(&summaries, &flows);
         let mut summary = Table::default();
         let measured = Duration::from_nanos(self.end - self.warmup).as_secs_f64();
         summary.push("seed", Column::Count(vec![self.scenario.seed]));
@@ -211,12 +215,12 @@ impl Run {
         summary.push("flows", Column::Count(vec![self.starts.len() as u64]));
         summary.push("events", Column::Count(vec![self.simulation.events_handled()]));
         summary.push("packets_delivered", Column::Count(vec![self.delivered()]));
-        for (name, column) in queues.columns() {
+        for (name, column) in table.columns() {
             summary.push(name, column.first());
         }
         Outcome {
             summary,
-            queues,
+            queues: table,
             flows,
             series: self.series.table,
             scenario: self.scenario.to_toml(),
@@ -226,9 +230,7 @@ impl Run {
 
     /// Packets that reached their receiver in the whole run: departures of the first managed queue.
     fn delivered(&self) -> u64 {
-        self.managed
-            .first()
-            .map_or(0, |m| self.simulation.links()[m.link].queue().counters().departed.packets)
+        self.primary().map_or(0, |queue| queue.queue().counters().departed.packets)
     }
 
     fn flow_table(&self) -> Table {
@@ -237,12 +239,8 @@ impl Run {
         let specs = &self.scenario.traffic;
         let spec = |i: usize| &specs[usize::from(self.groups[i])];
         let reports: Vec<FlowReport> = (0..n).map(|i| self.simulation.flow(i)).collect();
-        let tally = |i: usize| {
-            self.managed
-                .first()
-                .map(|m| self.simulation.links()[m.link].stats().flow(i))
-                .unwrap_or_default()
-        };
+        let tally =
+            |i: usize| self.primary().map(|queue| queue.stats().flow(i)).unwrap_or_default();
         let count = |f: &dyn Fn(usize) -> u32| -> Column {
             Column::Count((0..n).map(|i| u64::from(f(i))).collect())
         };
@@ -290,8 +288,7 @@ impl Run {
         let goodput = flows.real("goodput_bps");
         let index = jain(goodput.iter().flatten().copied());
         let mut t = Table::default();
-        let text =
-            |f: &dyn Fn(&Managed) -> String| Column::Text(self.managed.iter().map(f).collect());
+        let text = |f: &dyn Fn(&Named) -> String| Column::Text(self.queues.iter().map(f).collect());
         let count =
             |f: &dyn Fn(&QueueSummary) -> u64| Column::Count(summaries.iter().map(f).collect());
         let real = |f: &dyn Fn(&QueueSummary) -> f64| {
@@ -355,29 +352,18 @@ fn build_link(
     flows: usize,
 ) -> Result<Link, Complaint> {
     let edge = &topology.links[link];
+    let Some((i, spec)) = spec else { return Ok(Link::plain(edge.rate, edge.delay)) };
+    let limit = spec
+        .limit(topology, link)
+        .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
+    let env = Env { now: Instant::ZERO, limit, rate: edge.rate, mean_packet };
     let mut rng = stream(seed, Stream::Queue, link);
-    let env = |limit: Limit, rate: Rate| Env { now: Instant::ZERO, limit, rate, mean_packet };
-    let (queue, rows): (AnyQdisc<Packet>, usize) = match spec {
-        Some((i, spec)) => {
-            let limit = spec
-                .limit(topology, link)
-                .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
-            let texts: Vec<(&str, String)> =
-                spec.params.iter().map(|(k, v)| (k.as_str(), v.to_string())).collect();
-            let pairs: Vec<(&str, &str)> = texts.iter().map(|(k, v)| (*k, v.as_str())).collect();
-            let queue = AnyQdisc::build(&spec.aqm, &pairs, &env(limit, edge.rate), &mut rng)
-                .map_err(|e| spec.complaint(i, e))?;
-            (queue, flows)
-        }
-        None => {
-            let limit = Limit::packets(PLAIN_BUFFER)
-                .ok_or_else(|| Complaint::new("queue", "a plain buffer"))?;
-            let queue = AnyQdisc::build("droptail", &[], &env(limit, edge.rate), &mut rng)
-                .map_err(|_| Complaint::new("queue", "a plain buffer"))?;
-            (queue, 0)
-        }
-    };
-    Ok(Link::new(edge.rate, edge.delay, queue, rng, rows))
+    let texts: Vec<(&str, String)> =
+        spec.params.iter().map(|(k, v)| (k.as_str(), v.to_string())).collect();
+    let pairs: Vec<(&str, &str)> = texts.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let queue =
+        AnyQdisc::build(&spec.aqm, &pairs, &env, &mut rng).map_err(|e| spec.complaint(i, e))?;
+    Ok(Link::managed(edge.rate, edge.delay, queue, rng, flows))
 }
 
 /// The table of paths, each pair of nodes once.
@@ -480,10 +466,11 @@ struct Last {
 }
 
 impl Series {
-    fn new(managed: &[Managed], links: &[Link]) -> Self {
+    fn new(queues: &[Named], links: &[Link]) -> Self {
         let mut signals: Vec<&'static str> = Vec::new();
-        for m in managed {
-            links[m.link].queue().observe(Instant::ZERO, &mut |name, _| {
+        for m in queues {
+            let Some(managed) = links[m.link].as_managed() else { continue };
+            managed.queue().observe(Instant::ZERO, &mut |name, _| {
                 if !signals.contains(&name) {
                     signals.push(name);
                 }
@@ -500,12 +487,12 @@ impl Series {
         for name in &signals {
             table.push(name, Column::Real(Vec::new()));
         }
-        Self { table, signals, last: vec![Last::default(); managed.len()] }
+        Self { table, signals, last: vec![Last::default(); queues.len()] }
     }
 
-    fn sample(&mut self, now: u64, managed: &[Managed], links: &[Link]) {
-        for (m, last) in managed.iter().zip(&mut self.last) {
-            let link = &links[m.link];
+    fn sample(&mut self, now: u64, queues: &[Named], links: &[Link]) {
+        for (m, last) in queues.iter().zip(&mut self.last) {
+            let Some(link) = links[m.link].as_managed() else { continue };
             let (backlog, counters) = (link.queue().backlog(), link.queue().counters());
             let next = Last {
                 arrived: counters.arrived.packets,

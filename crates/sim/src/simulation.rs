@@ -238,7 +238,7 @@ impl Simulation {
     pub fn decision_hash(&self) -> DecisionHash {
         let mut hash = DecisionHash::default();
         for link in &self.links {
-            hash.combine(*link.hash());
+            hash.combine(link.hash());
         }
         hash
     }

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     let begin = now();
     while run.advance(aqm::Duration::MAX) {}
     let wall = begin.elapsed().as_secs_f64();
-    let packets = run.simulation().links()[0].queue().counters().departed.packets;
+    let packets = run.primary().map_or(0, |q| q.queue().counters().departed.packets);
     let events = run.simulation().events_handled();
     let rss = peak_rss_mb().map_or("null".into(), |mb| format!("{mb:.1}"));
     println!(

@@ -180,8 +180,13 @@ impl QueueStats {
     }
 
     /// The window's summary up to `now`.
-    pub fn summary(&mut self, now: u64, counters: &Counters) -> QueueSummary {
-        self.change(now, self.backlog);
+    pub fn summary(&self, now: u64, counters: &Counters) -> QueueSummary {
+        let mut this = self.clone();
+        this.change(now, this.backlog);
+        this.summarise(now, counters)
+    }
+
+    fn summarise(&self, now: u64, counters: &Counters) -> QueueSummary {
         let ns = (now - self.since).max(1) as f64;
         let counts = Counters {
             arrived: counters.arrived.since(self.before.arrived),
