@@ -220,7 +220,7 @@ impl RedCore {
         self.count += 1;
         let p_b = match self.params.per_byte {
             None => self.p_b(self.avg),
-            Some(per_byte) => (self.p_b(self.avg) * per_byte * f64::from(pkt.len)).min(1.0),
+            Some(per_byte) => self.p_b(self.avg) * per_byte * f64::from(pkt.len),
         };
         if !cx.rng.chance(p_a(self.params.spacing, p_b, self.count)) {
             return Arrival::Admit;
@@ -287,12 +287,13 @@ fn aged(avg: f64, w_q: f64, m: f64) -> f64 {
     if avg == 0.0 { 0.0 } else { avg * libm::pow(1.0 - w_q, m) }
 }
 
-/// p_a: the probability of the `count`-th packet since the last signal (FJ93 §7).
+/// p_a: the probability of the `count`-th packet since the last signal (FJ93 §7). A p_b above 1, as
+/// of a long packet in byte mode, is as good as 1.
 #[inline]
 fn p_a(spacing: Spacing, p_b: f64, count: i64) -> f64 {
     let x = count as f64 * p_b;
     match spacing {
-        Spacing::Geometric => p_b,
+        Spacing::Geometric => p_b.min(1.0),
         Spacing::Uniform | Spacing::UniformExact if x < 1.0 => (p_b / (1.0 - x)).min(1.0),
         Spacing::Wait if x < 1.0 => 0.0,
         Spacing::Wait if x < 2.0 => (p_b / (2.0 - x)).min(1.0),

@@ -1,0 +1,452 @@
+//! Laws that every queue discipline obeys, run for each algorithm of the catalogue with its
+//! defaults, with each word of each choice, each end of each range, and some combinations.
+//!
+//! A new algorithm is under these laws as soon as it is in the catalogue; settings that are of
+//! interest only together go into [`TOGETHER`].
+
+use aqm::any::{BuildError, canonical};
+use aqm::param::Kind;
+use aqm::{
+    AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Limit, Meta, Outlet,
+    Qdisc, Rate, Rng,
+};
+
+type Settings = Vec<(String, String)>;
+
+/// Settings that are of interest together.
+const TOGETHER: &[(&str, &str)] = &[
+    ("blue", "threshold=30% mode=bytes increment=0.3 freeze_time=1ms"),
+    ("blue", "idle_decay=continuous increment=0.5 decrement=0.01 freeze_time=1ms"),
+    ("blue", "idle_decay=continuous freeze=auto freeze_jitter=1 update=mixed freeze_time=1us"),
+    ("blue", "drop=front signal=head increment=1 freeze_time=0s"),
+    ("blue", "legacy_mark_increment=true threshold=0p increment=1 decrement=1 ecn=false"),
+    ("red", "w_q=1 min_th=1p max_th=10p spacing=wait"),
+    ("red", "w_q=0.3 mode=bytes gentle=true max_p=0.1 above_max=drop"),
+    ("red", "w_q=0.5 spacing=uniform-exact ns2_rules=true"),
+    ("ared-feng", "w_q=0.7 min_th=1p max_th=4p"),
+    ("ared", "w_q=0.7 min_th=1p max_th=4p interval=1ms"),
+    ("ared", "mode=bytes target=100ms w_q=0.1"),
+];
+
+/// Everything that the laws are run for.
+fn cases() -> Vec<(&'static Entry, Settings)> {
+    let mut cases = Vec::new();
+    for entry in CATALOG {
+        cases.push((entry, Settings::new()));
+        for p in (entry.parameters)() {
+            let values: Vec<String> = match p.kind {
+                Kind::Choice(words) => words.iter().map(ToString::to_string).collect(),
+                Kind::Flag => vec!["true".into(), "false".into()],
+                _ => p
+                    .allowed
+                    .split_once(" … ")
+                    .map_or(vec![], |(low, high)| vec![low.to_string(), high.to_string()]),
+            };
+            cases.extend(values.into_iter().map(|v| (entry, vec![(p.name.to_string(), v)])));
+        }
+        for (_, text) in TOGETHER.iter().filter(|(name, _)| *name == entry.name) {
+            let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
+            cases.push((entry, pairs.map(|(k, v)| (k.into(), v.into())).collect()));
+        }
+    }
+    cases
+}
+
+/// One thing that happens to a queue.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Arrive(Meta),
+    Depart,
+    Wait(Duration),
+}
+
+/// What a queue did, as its surroundings see it.
+#[derive(Clone, PartialEq, Debug)]
+enum Event {
+    Dropped(u32, Cause),
+    Marked(FlowKey, u32, Cause),
+    Sent(u32, Ecn),
+    Idle,
+    Signals(Vec<u64>),
+}
+
+/// A payload: the packet's number, and something that must not matter.
+#[derive(Clone, Copy, Default, Debug)]
+struct Payload {
+    id: u32,
+    _salt: u64,
+}
+
+#[derive(Default)]
+struct Log(Vec<Event>);
+
+impl Outlet<Payload> for Log {
+    fn dropped(&mut self, _: &Meta, p: Payload, cause: Cause, _: Instant) {
+        self.0.push(Event::Dropped(p.id, cause));
+    }
+    fn marked(&mut self, meta: &Meta, cause: Cause, _: Instant) {
+        assert_eq!(meta.ecn, Ecn::Ce, "a report of a mark shows the mark");
+        self.0.push(Event::Marked(meta.flow, meta.len, cause));
+    }
+}
+
+/// Bursts, drains, pauses and idle times at random. `pause` scales the time between operations.
+fn traffic(seed: u64, operations: usize, ect: bool, pause: Duration) -> Vec<Op> {
+    let mut rng = Rng::new(seed, 77);
+    let mut arrivals = 0.7;
+    (0..operations)
+        .map(|i| {
+            if i % 50 == 0 {
+                arrivals = [0.9, 0.5, 0.2, 0.7][rng.below(4)];
+            }
+            if rng.chance(0.3) {
+                let scale = [0, 1, 1, 3, 200][rng.below(5)];
+                return Op::Wait(pause.mul_f64(rng.uniform()) * scale);
+            }
+            if !rng.chance(arrivals) {
+                return Op::Depart;
+            }
+            let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+            Op::Arrive(Meta {
+                flow: FlowKey(rng.below(5) as u64),
+                len: [40, 576, 1000, 1500, 9000][rng.below(5)],
+                ecn: if ect { ecn[rng.below(4)] } else { Ecn::NotEct },
+                ..Meta::default()
+            })
+        })
+        .collect()
+}
+
+/// What became of each packet so far; the laws of accounting.
+struct Ledger {
+    /// By number: what arrived, and whether it is still queued.
+    packets: Vec<(Meta, bool)>,
+    /// Counted by flow: arrived, gone, in packets and bytes.
+    flows: [[u64; 4]; 5],
+}
+
+impl Ledger {
+    fn arrived(&mut self, meta: Meta) {
+        let flow = &mut self.flows[meta.flow.0 as usize];
+        flow[0] += 1;
+        flow[1] += u64::from(meta.len);
+        self.packets.push((meta, true));
+    }
+
+    fn gone(&mut self, id: u32) -> Meta {
+        let (meta, here) = self.packets[id as usize];
+        assert!(here, "packet {id} leaves twice");
+        self.packets[id as usize].1 = false;
+        let flow = &mut self.flows[meta.flow.0 as usize];
+        flow[2] += 1;
+        flow[3] += u64::from(meta.len);
+        meta
+    }
+
+    /// Arrivals = departures + drops + queued, in packets and bytes, against the queue's own books.
+    fn check(&self, q: &AnyQdisc<Payload>, limit: Limit) {
+        let c = q.counters();
+        let (b, d) = (q.backlog(), c.all_dropped());
+        assert_eq!(c.arrived.packets, c.departed.packets + d.packets + u64::from(b.packets));
+        assert_eq!(c.arrived.bytes, c.departed.bytes + d.bytes + b.bytes);
+        let sum = |i: usize| self.flows.iter().map(|f| f[i]).sum::<u64>();
+        assert_eq!((c.arrived.packets, c.arrived.bytes), (sum(0), sum(1)));
+        assert_eq!((u64::from(b.packets), b.bytes), (sum(0) - sum(2), sum(1) - sum(3)));
+        assert!(b.packets <= limit.max_packets() && b.bytes <= limit.max_bytes());
+    }
+}
+
+/// How a run departs from the plain one, in a way that must not matter.
+#[derive(Clone, Copy, Default)]
+struct Twist {
+    /// Another payload.
+    salt: u64,
+    /// The timer runs at each operation, mostly too early.
+    early_timer: bool,
+    /// Everything happens later.
+    start: u64,
+}
+
+/// Runs `ops` through a fresh queue, checking the books after each; what it did, or nothing when
+/// the settings do not fit this buffer.
+fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option<Vec<Event>> {
+    let (entry, settings) = case;
+    let pairs: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (&k[..], &v[..])).collect();
+    let mut now = Instant::from_nanos(twist.start);
+    let mut rng = Rng::new(11, 0);
+    let env = Env { now, ..*env };
+    let mut q = match AnyQdisc::<Payload>::build(entry.name, &pairs, &env, &mut rng) {
+        Ok(q) => q,
+        Err(BuildError::Config(_)) if settings.len() == 1 => return None,
+        Err(e) => panic!("{} {settings:?}: {e:?}", entry.name),
+    };
+    let mut log = Log::default();
+    let mut ledger = Ledger { packets: Vec::new(), flows: [[0; 4]; 5] };
+    for op in ops {
+        let before = log.0.len();
+        if twist.early_timer && q.poll_at().is_some_and(|at| at > now) {
+            q.on_timer(&mut Cx { now, rng: &mut rng }, &mut log);
+        }
+        match *op {
+            Op::Wait(d) => {
+                let until = now + d;
+                // A few due timers run at their time; after a long night the rest come late.
+                for _ in 0..100 {
+                    match q.poll_at().filter(|&at| at <= until) {
+                        Some(at) => q.on_timer(&mut Cx { now: at, rng: &mut rng }, &mut log),
+                        None => break,
+                    }
+                }
+                now = until;
+            }
+            Op::Arrive(meta) => {
+                let id = ledger.packets.len() as u32;
+                ledger.arrived(meta);
+                let payload = Payload { id, _salt: twist.salt };
+                q.enqueue(meta, payload, &mut Cx { now, rng: &mut rng }, &mut log);
+            }
+            Op::Depart => {
+                let sent = q.dequeue(&mut Cx { now, rng: &mut rng }, &mut log);
+                log.0.push(match sent {
+                    Some((meta, p)) => {
+                        let came = ledger.packets[p.id as usize].0;
+                        assert_eq!((meta.len, meta.flow), (came.len, came.flow), "another packet");
+                        Event::Sent(p.id, meta.ecn)
+                    }
+                    None => Event::Idle,
+                });
+            }
+        }
+        for event in &log.0[before..] {
+            match *event {
+                Event::Dropped(id, _) => _ = ledger.gone(id),
+                Event::Sent(id, ecn) => {
+                    let came = ledger.gone(id).ecn;
+                    assert!(
+                        ecn == came || (came.capable() && ecn == Ecn::Ce),
+                        "{came:?} → {ecn:?}"
+                    );
+                }
+                Event::Idle => assert_eq!(q.backlog().packets, 0, "idle with packets queued"),
+                Event::Marked(..) | Event::Signals(_) => {}
+            }
+        }
+        ledger.check(&q, env.limit);
+        log.0.push(Event::Signals(signals(entry, &q, now)));
+    }
+    tally(&q, &log.0);
+    Some(log.0)
+}
+
+/// The signals, checked against the catalogue: all of them, in order, finite, probabilities in [0, 1].
+fn signals(entry: &Entry, q: &AnyQdisc<Payload>, now: Instant) -> Vec<u64> {
+    let mut at = 0;
+    let mut bits = Vec::new();
+    q.observe(now, &mut |name, value| {
+        assert_eq!(entry.signals.get(at).map(|s| s.0), Some(name), "{}", entry.name);
+        assert!(value.is_finite(), "{} {name} = {value}", entry.name);
+        if name.starts_with("p_") || name == "max_p" {
+            assert!((0.0..=1.0).contains(&value), "{} {name} = {value}", entry.name);
+        }
+        at += 1;
+        bits.push(value.to_bits());
+    });
+    assert_eq!(at, entry.signals.len(), "{} reports all its signals", entry.name);
+    bits
+}
+
+/// The counters by cause are the events, counted.
+fn tally(q: &AnyQdisc<Payload>, events: &[Event]) {
+    for cause in Cause::ALL {
+        let count = |f: &dyn Fn(&Event) -> bool| events.iter().filter(|e| f(e)).count() as u64;
+        let dropped = count(&|e| matches!(e, Event::Dropped(_, c) if *c == cause));
+        let marked = count(&|e| matches!(e, Event::Marked(_, _, c) if *c == cause));
+        assert_eq!(q.counters().dropped[cause as usize].packets, dropped, "{cause:?}");
+        assert_eq!(q.counters().marked[cause as usize].packets, marked, "{cause:?}");
+    }
+}
+
+fn env(limit: Option<Limit>) -> Env {
+    Env { now: Instant::ZERO, limit: limit.unwrap(), rate: Rate::from_mbit(8), mean_packet: 1000 }
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Runs `law` for every case, naming the case that breaks it.
+fn for_each_case(law: impl Fn(&(&Entry, Settings))) {
+    for case in cases() {
+        let name = format!("{} {:?}", case.0.name, case.1);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| law(&case)));
+        if let Err(panic) = outcome {
+            eprintln!("broken by {name}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+#[test]
+fn the_books_balance_after_every_operation() {
+    for_each_case(|case| {
+        for limit in [Limit::packets(20), Limit::bytes(20_000), Limit::packets(1)] {
+            for seed in 0..3 {
+                run(case, &env(limit), &traffic(seed, 1000, true, MS), Twist::default());
+            }
+        }
+    });
+}
+
+/// A buffer of 28 bytes has room for nothing that arrives here; one of 600 for some.
+#[test]
+fn packets_longer_than_the_buffer_are_dropped_for_want_of_room() {
+    for_each_case(|case| {
+        for limit in [Limit::bytes(28), Limit::bytes(600)] {
+            let room = limit.unwrap().max_bytes();
+            let ops = traffic(5, 500, false, MS);
+            let Some(events) = run(case, &env(limit), &ops, Twist::default()) else { continue };
+            let long = ops.iter().filter_map(|op| match op {
+                Op::Arrive(meta) => Some(u64::from(meta.len) > room),
+                _ => None,
+            });
+            for (id, _) in long.enumerate().filter(|(_, long)| *long) {
+                assert!(!events.iter().any(|e| matches!(e, Event::Sent(i, _) if *i == id as u32)));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_buffer_has_room_for_something() {
+    assert!(Limit::packets(0).is_none() && Limit::bytes(0).is_none());
+}
+
+#[test]
+fn nothing_is_marked_that_is_not_ecn_capable() {
+    for_each_case(|case| {
+        let ops = traffic(1, 3000, false, MS);
+        let events = run(case, &env(Limit::packets(20)), &ops, Twist::default());
+        let marks = events.iter().flatten().filter(|e| matches!(e, Event::Marked(..))).count();
+        assert_eq!(marks, 0);
+    });
+}
+
+/// One packet at a time, each sent before the next arrives.
+#[test]
+fn an_uncongested_queue_signals_nothing() {
+    for_each_case(|case| {
+        let mut ops = Vec::new();
+        for (i, op) in traffic(2, 5000, true, MS).into_iter().enumerate() {
+            if let Op::Arrive(meta) = op {
+                ops.extend([Op::Arrive(Meta { len: 1000, ..meta }), Op::Depart, Op::Wait(MS)]);
+                ops.extend((i % 3 == 0).then_some(Op::Depart));
+                ops.extend((i % 7 == 0).then_some(Op::Wait(Duration::from_secs(1))));
+            }
+        }
+        let events = run(case, &env(Limit::packets(20)), &ops, Twist::default());
+        for event in events.iter().flatten() {
+            assert!(!matches!(event, Event::Dropped(..) | Event::Marked(..)), "{event:?}");
+        }
+    });
+}
+
+/// Packets of one flow leave in the order in which they came.
+#[test]
+fn a_flow_keeps_its_order() {
+    for_each_case(|case| {
+        let ops = traffic(3, 3000, true, MS);
+        let Some(events) = run(case, &env(Limit::packets(20)), &ops, Twist::default()) else {
+            return;
+        };
+        let flows: Vec<u64> = ops
+            .iter()
+            .filter_map(|op| match op {
+                Op::Arrive(meta) => Some(meta.flow.0),
+                _ => None,
+            })
+            .collect();
+        let mut last = [None; 5];
+        for event in events {
+            if let Event::Sent(id, _) = event {
+                let flow = flows[id as usize] as usize;
+                assert!(last[flow] < Some(id), "{id} after {:?}", last[flow]);
+                last[flow] = Some(id);
+            }
+        }
+    });
+}
+
+/// The same seed, a queue built anew, another payload, a timer that asks too early, and a start in
+/// the far future all give the same decisions and signals.
+#[test]
+fn decisions_depend_on_traffic_and_seed_alone() {
+    for_each_case(|case| {
+        let ops = traffic(4, 2000, true, MS);
+        let env = env(Limit::packets(20));
+        let plain = run(case, &env, &ops, Twist::default());
+        for twist in [
+            Twist::default(),
+            Twist { salt: 99, ..Twist::default() },
+            Twist { early_timer: true, ..Twist::default() },
+            Twist { start: 12_345_678_901_234_567, ..Twist::default() },
+            Twist { start: u64::MAX / 2, ..Twist::default() },
+        ] {
+            let other = run(case, &env, &ops, twist);
+            let differ = plain.iter().flatten().zip(other.iter().flatten()).find(|(a, b)| a != b);
+            assert_eq!(differ, None);
+            assert_eq!(plain.is_some(), other.is_some());
+        }
+    });
+}
+
+/// The traffic of the laws makes algorithms decide: without that the laws above would say nothing.
+#[test]
+fn each_algorithm_drops_or_marks_under_this_traffic() {
+    for_each_case(|case| {
+        let ops = traffic(4, 2000, true, MS);
+        if let Some(events) = run(case, &env(Limit::packets(20)), &ops, Twist::default()) {
+            assert!(events.iter().any(|e| matches!(e, Event::Dropped(..) | Event::Marked(..))));
+        }
+    });
+}
+
+/// The canonical text of all parameters is as good as the settings it was made from.
+#[test]
+fn canonical_settings_give_the_same_queue() {
+    for_each_case(|(entry, settings)| {
+        let pairs: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (&k[..], &v[..])).collect();
+        let full: Settings = canonical(entry.name, &pairs)
+            .unwrap()
+            .into_iter()
+            .map(|(name, value)| (name.to_string(), value))
+            .collect();
+        let (ops, env) = (traffic(6, 1000, true, MS), env(Limit::bytes(20_000)));
+        if let Some(events) = run(&(entry, settings.clone()), &env, &ops, Twist::default()) {
+            assert_eq!(Some(events), run(&(entry, full), &env, &ops, Twist::default()));
+        }
+    });
+}
+
+#[test]
+fn time_may_stand_still() {
+    for_each_case(|case| {
+        let ops = traffic(7, 2000, true, Duration::ZERO);
+        run(case, &env(Limit::packets(20)), &ops, Twist::default());
+    });
+}
+
+/// Gaps of centuries between bursts, up to the end of time.
+#[test]
+fn time_may_leap() {
+    for_each_case(|case| {
+        let mut ops = Vec::new();
+        for (seed, leap) in [(1, u64::MAX / 4), (2, u64::MAX / 8), (3, 1), (4, u64::MAX / 2)] {
+            ops.extend(traffic(seed, 300, true, MS));
+            ops.push(Op::Wait(Duration::from_nanos(leap)));
+            ops.push(Op::Depart);
+            ops.push(Op::Wait(Duration::from_nanos(leap / 16)));
+        }
+        for start in [0, u64::MAX / 2] {
+            let twist = Twist { start, ..Twist::default() };
+            run(case, &env(Limit::packets(20)), &ops, twist);
+        }
+    });
+}
