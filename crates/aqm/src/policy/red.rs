@@ -206,16 +206,16 @@ impl RedCore {
             self.crossing = true;
             return Arrival::Admit;
         }
-        if self.avg >= self.params.certain_from() {
-            self.count = self.after_signal();
-            return self.params.certain;
-        }
         if self.params.ns2_rules {
             let crossing = core::mem::replace(&mut self.crossing, q.len() <= 1);
             if crossing || self.crossing {
                 self.count = 1;
                 return Arrival::Admit;
             }
+        }
+        if self.avg >= self.params.certain_from() {
+            self.count = self.after_signal();
+            return self.params.certain;
         }
         self.count += 1;
         let p_b = match self.params.per_byte {

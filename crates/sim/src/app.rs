@@ -1,0 +1,181 @@
+//! What applications give to a transport.
+
+use aqm::Rng;
+
+/// The distribution of the lengths of on and off periods.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Periods {
+    /// Pareto with this shape (> 1): the mean fixes the least length, mean·(shape − 1)/shape.
+    Pareto(f64),
+    /// Exponential.
+    Exponential,
+}
+
+impl Periods {
+    /// A length in ns with mean `mean` ns.
+    pub fn draw(self, mean: u64, rng: &mut Rng) -> u64 {
+        let u = 1.0 - rng.uniform(); // (0, 1]
+        let ns = match self {
+            Self::Pareto(shape) => mean as f64 * (shape - 1.0) / shape * libm::pow(u, -1.0 / shape),
+            Self::Exponential => -(mean as f64) * libm::log(u),
+        };
+        ns as u64
+    }
+}
+
+/// What becomes of data that was not sent when an on period ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unsent {
+    /// It is withdrawn: while off, nothing new is sent.
+    Withdraw,
+    /// It stays in the send buffer.
+    Backlog,
+}
+
+/// What the flows of a group have to send.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum App {
+    /// More than can ever be sent.
+    Infinite,
+    /// So many packets, then the end.
+    Finite {
+        /// Packets.
+        packets: u32,
+    },
+    /// Periods of sending and of silence.
+    OnOff {
+        /// Distribution of their lengths.
+        periods: Periods,
+        /// Mean length of an on period, ns.
+        on: u64,
+        /// Mean length of an off period, ns.
+        off: u64,
+        /// Time between packets while on, ns; 0 for as fast as the transport can.
+        gap: u64,
+        /// What becomes of data not sent.
+        unsent: Unsent,
+    },
+}
+
+/// An application's state in an on/off flow.
+#[derive(Clone, Debug)]
+pub struct OnOff {
+    rng: Rng,
+    on: bool,
+    /// When the present period ends, ns.
+    ends: u64,
+    /// When the next packet is given while on, ns.
+    gives: u64,
+}
+
+/// What an on/off application does at an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Gives so many packets.
+    Offer(u32),
+    /// Withdraws what was not sent.
+    Withdraw,
+    /// Nothing.
+    Nothing,
+}
+
+impl OnOff {
+    /// An application that has not begun.
+    pub fn new(rng: Rng) -> Self {
+        Self { rng, on: false, ends: 0, gives: u64::MAX }
+    }
+
+    /// The time of the next event, ns.
+    pub fn next_event(&self) -> u64 {
+        self.ends.min(self.gives)
+    }
+
+    /// Does what is due at `now`; the first call begins an on period.
+    pub fn step(&mut self, now: u64, app: &App) -> Step {
+        let &App::OnOff { periods, on, off, gap, unsent } = app else { return Step::Nothing };
+        if self.ends > now {
+            self.gives = now + gap;
+            return Step::Offer(1);
+        }
+        self.on = !self.on;
+        let mean = if self.on { on } else { off };
+        // At least 1 ns, so that time goes on.
+        self.ends = now + periods.draw(mean, &mut self.rng).max(1);
+        self.gives = u64::MAX;
+        match (self.on, gap, unsent) {
+            (true, 0, _) => Step::Offer(u32::MAX),
+            (true, _, _) => {
+                self.gives = now + gap;
+                Step::Offer(1)
+            }
+            (false, 0, _) | (false, _, Unsent::Withdraw) => Step::Withdraw,
+            (false, _, Unsent::Backlog) => Step::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 200 000 exponential periods: σ of the mean is 1/√n = 0.22 %; the band is 5 σ.
+    #[test]
+    fn exponential_periods_have_their_mean() {
+        let mut rng = Rng::new(2, 0);
+        let sum: u64 = (0..200_000).map(|_| Periods::Exponential.draw(1_000_000, &mut rng)).sum();
+        assert!((sum as f64 / 2e11 - 1.0).abs() < 0.011, "{sum}");
+    }
+
+    /// Pareto of shape 1.5 has infinite variance: compare the median, scale·2^(1/1.5), and the
+    /// least length, mean/3.
+    #[test]
+    fn pareto_periods_have_their_median_and_minimum() {
+        let mut rng = Rng::new(2, 1);
+        let mut draws: Vec<u64> =
+            (0..100_001).map(|_| Periods::Pareto(1.5).draw(3_000_000, &mut rng)).collect();
+        draws.sort_unstable();
+        assert!(draws[0] >= 1_000_000 && draws[0] < 1_001_000, "{}", draws[0]);
+        let median = draws[50_000] as f64 / 1e6;
+        assert!((median / 1.5874 - 1.0).abs() < 0.02, "{median}");
+    }
+
+    #[test]
+    fn periods_alternate_and_withdraw_at_their_end() {
+        let app = App::OnOff {
+            periods: Periods::Exponential,
+            on: 1000,
+            off: 1000,
+            gap: 0,
+            unsent: Unsent::Withdraw,
+        };
+        let mut state = OnOff::new(Rng::new(1, 1));
+        let mut now = 0;
+        for i in 0..10 {
+            let step = state.step(now, &app);
+            assert_eq!(step, if i % 2 == 0 { Step::Offer(u32::MAX) } else { Step::Withdraw });
+            assert!(state.next_event() > now);
+            now = state.next_event();
+        }
+    }
+
+    #[test]
+    fn a_rate_gives_a_packet_a_gap() {
+        let app = App::OnOff {
+            periods: Periods::Exponential,
+            on: 1_000_000,
+            off: 1000,
+            gap: 10,
+            unsent: Unsent::Backlog,
+        };
+        let mut state = OnOff::new(Rng::new(1, 1));
+        let mut offered = 0;
+        let mut now = 0;
+        while now < 100 {
+            if let Step::Offer(n) = state.step(now, &app) {
+                offered += n;
+            }
+            now = state.next_event();
+        }
+        assert_eq!(offered, 10);
+    }
+}

@@ -1,0 +1,73 @@
+//! The common workload of the benchmarks: the BLUE paper's dumbbell with N infinite TCP flows.
+//!
+//! `bluewater-bench N MODE SECONDS` prints one JSON object. MODE is `every-hop`.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use aqm::Qdisc as _;
+use sim::{Run, Scenario};
+
+fn workload(flows: u32, seconds: u32) -> String {
+    format!(
+        r#"
+        duration = "{seconds}s"
+        [network]
+        preset = "feng-10ms"
+        [[queue]]
+        aqm = "red"
+        buffer = "200p"
+        [[traffic]]
+        flows = {flows}
+        transport = "sack"
+        start = "0s..1s"
+        ecn = true
+        "#
+    )
+}
+
+/// Peak resident memory of this process in MB, where the system tells it.
+fn peak_rss_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kb| kb / 1024.0)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (Some(Ok(n)), Some("every-hop"), Some(Ok(seconds))) = (
+        args.first().map(|a| a.parse::<u32>()),
+        args.get(1).map(String::as_str),
+        args.get(2).map(|a| a.parse::<u32>()),
+    ) else {
+        eprintln!("usage: bluewater-bench N every-hop SECONDS");
+        return ExitCode::from(2);
+    };
+    let text = workload(n, seconds);
+    let begin = now();
+    let run = Scenario::from_toml(&text, "workload").and_then(|s| Run::new(s, &text, "workload"));
+    let mut run = match run {
+        Ok(run) => run,
+        Err(e) => {
+            eprintln!("{e}");
+            return ExitCode::from(2);
+        }
+    };
+    let setup = begin.elapsed().as_secs_f64();
+    let begin = now();
+    while run.advance(aqm::Duration::MAX) {}
+    let wall = begin.elapsed().as_secs_f64();
+    let packets = run.primary().map_or(0, |q| q.queue().counters().departed.packets);
+    let events = run.simulation().events_handled();
+    let rss = peak_rss_mb().map_or("null".into(), |mb| format!("{mb:.1}"));
+    println!(
+        "{{\"n\": {n}, \"mode\": \"every-hop\", \"packets\": {packets}, \"events\": {events}, \"setup_s\": {setup:.6}, \"wall_s\": {wall:.4}, \"packets_per_cpu_second\": {:.0}, \"peak_rss_mb\": {rss}}}",
+        packets as f64 / wall
+    );
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,29 @@
+//! A deterministic packet-level simulator for active queue management.
+//!
+//! Every packet's serialisation, propagation and queueing is simulated, at integer nanoseconds.
+//! The same scenario and seed give the same decisions on every machine.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`engine`] | the event list |
+//! | [`packet`], [`link`] | packets; queue, transmitter and wire |
+//! | [`tcp`], [`app`] | transports and what they carry |
+//! | [`simulation`] | the loop |
+//! | [`metrics`], [`hash`] | what is measured |
+//! | [`scenario`] | scenario files: network, queues, traffic, measurement |
+//! | [`run`] | from a scenario to its results |
+
+pub mod app;
+pub mod engine;
+pub mod hash;
+pub mod link;
+pub mod metrics;
+pub mod packet;
+pub mod run;
+pub mod scenario;
+pub mod simulation;
+pub mod table;
+pub mod tcp;
+
+pub use run::{Outcome, Run};
+pub use scenario::{Scenario, ScenarioError};

@@ -1,0 +1,24 @@
+//! What is measured: counters, fixed histograms, sampled series.
+
+pub mod histogram;
+pub mod queue;
+
+/// Jain's fairness index of allocations: (Σx)² / (n·Σx²), 1/n … 1; 1 for no or only zero shares.
+pub fn jain(shares: impl IntoIterator<Item = f64>) -> f64 {
+    let (n, sum, squares) = shares
+        .into_iter()
+        .fold((0.0, 0.0, 0.0), |(n, sum, squares), x| (n + 1.0, sum + x, squares + x * x));
+    if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::jain;
+
+    #[test]
+    fn jain_s_ends() {
+        assert_eq!(jain([5.0; 4]), 1.0);
+        assert_eq!(jain([1.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!(jain([]), 1.0);
+    }
+}

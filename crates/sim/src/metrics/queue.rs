@@ -1,0 +1,210 @@
+//! What is measured at a queue, beside the counters that the queue keeps itself.
+
+use super::histogram::Histogram;
+use aqm::{Backlog, Counters, Meta};
+
+/// What one flow did at one queue since the start, in packets and bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct FlowTally {
+    /// Bytes that arrived.
+    pub arrived_bytes: u64,
+    /// Bytes that departed.
+    pub departed_bytes: u64,
+    /// Bytes that were dropped.
+    pub dropped_bytes: u64,
+    /// Packets that arrived.
+    pub arrived: u32,
+    /// Packets that departed.
+    pub departed: u32,
+    /// Packets that were dropped.
+    pub dropped: u32,
+    /// Packets that were marked.
+    pub marked: u32,
+}
+
+/// Time-weighted statistics of a queue in a window of time.
+#[derive(Clone, Debug)]
+pub struct QueueStats {
+    /// Start of the window in ns.
+    since: u64,
+    /// Counters at the start of the window.
+    before: Counters,
+    /// Time of the last change of the backlog, and the backlog since then.
+    changed: u64,
+    backlog: Backlog,
+    packet_ns: u128,
+    byte_ns: u128,
+    /// Nanoseconds at each length in packets.
+    lengths: Histogram,
+    /// Packets by time in the queue, in ns.
+    delays: Histogram,
+    delay_sum: u128,
+    /// Idle time since time 0, at the window's start, and when the present idle period began, if
+    /// there is one.
+    idle_ns: u64,
+    idle_before: u64,
+    idle_since: Option<u64>,
+    idle_periods: u64,
+    /// A row a flow; empty where flows are not counted.
+    pub flows: Vec<FlowTally>,
+    flows_before: Vec<FlowTally>,
+}
+
+/// What a window of time at a queue comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueSummary {
+    /// Length of the window in s.
+    pub window_s: f64,
+    /// Counts within the window.
+    pub counts: Counters,
+    /// Share of the time that the link sent nothing.
+    pub idle_fraction: f64,
+    /// How often the link went idle.
+    pub idle_periods: u64,
+    /// Time-weighted mean of the queue in packets, without the packet in transmission.
+    pub mean_packets: f64,
+    /// The same in bytes.
+    pub mean_bytes: f64,
+    /// Time-weighted quantiles (0.5, 0.95, 0.99) and maximum of the queue in packets.
+    pub packets: [u64; 4],
+    /// Mean time in the queue of the packets that departed, in s.
+    pub delay_mean_s: f64,
+    /// Quantiles (0.5, 0.95, 0.99) and maximum of the same in s.
+    pub delay_s: [f64; 4],
+}
+
+impl QueueStats {
+    /// Statistics from time 0 of an idle link, with a row for each of `flows` flows.
+    pub fn new(flows: usize) -> Self {
+        Self {
+            since: 0,
+            before: Counters::default(),
+            changed: 0,
+            backlog: Backlog::default(),
+            packet_ns: 0,
+            byte_ns: 0,
+            lengths: Histogram::default(),
+            delays: Histogram::default(),
+            delay_sum: 0,
+            idle_ns: 0,
+            idle_before: 0,
+            idle_since: Some(0),
+            idle_periods: 1,
+            flows: vec![FlowTally::default(); flows],
+            flows_before: Vec::new(),
+        }
+    }
+
+    /// The backlog changes to `backlog` at `now`.
+    #[inline]
+    pub fn change(&mut self, now: u64, backlog: Backlog) {
+        let ns = now - self.changed;
+        if ns > 0 {
+            self.packet_ns += u128::from(u64::from(self.backlog.packets) * ns);
+            self.byte_ns += u128::from(self.backlog.bytes) * u128::from(ns);
+            self.lengths.add(u64::from(self.backlog.packets), ns);
+            self.changed = now;
+        }
+        self.backlog = backlog;
+    }
+
+    /// A packet leaves the queue at `now` for the transmitter.
+    #[inline]
+    pub fn departure(&mut self, now: u64, meta: &Meta) {
+        let delay = now - meta.arrived.as_nanos();
+        self.delays.add(delay, 1);
+        self.delay_sum += u128::from(delay);
+        if let Some(flow) = self.flows.get_mut(meta.flow.0 as usize) {
+            flow.departed += 1;
+            flow.departed_bytes += u64::from(meta.len);
+        }
+    }
+
+    /// A packet arrives.
+    #[inline]
+    pub fn arrival(&mut self, meta: &Meta) {
+        if let Some(flow) = self.flows.get_mut(meta.flow.0 as usize) {
+            flow.arrived += 1;
+            flow.arrived_bytes += u64::from(meta.len);
+        }
+    }
+
+    /// The link has nothing to send from `now` on.
+    pub fn idle(&mut self, now: u64) {
+        self.idle_since = Some(now);
+        self.idle_periods += 1;
+    }
+
+    /// The link begins to send at `now` after it was idle.
+    pub fn busy(&mut self, now: u64) {
+        if let Some(since) = self.idle_since.take() {
+            self.idle_ns += now - since;
+        }
+    }
+
+    /// Idle time from time 0 to `now`, in ns.
+    pub fn idle_until(&self, now: u64) -> u64 {
+        self.idle_ns + self.idle_since.map_or(0, |since| now - since)
+    }
+
+    /// Begins a new window at `now`.
+    pub fn restart(&mut self, now: u64, counters: &Counters) {
+        self.change(now, self.backlog);
+        self.since = now;
+        self.before = *counters;
+        self.packet_ns = 0;
+        self.byte_ns = 0;
+        self.lengths.clear();
+        self.delays.clear();
+        self.delay_sum = 0;
+        self.idle_before = self.idle_until(now);
+        self.idle_periods = u64::from(self.idle_since.is_some());
+        self.flows_before = self.flows.clone();
+    }
+
+    /// What flow `i` did since the window's start.
+    pub fn flow(&self, i: usize) -> FlowTally {
+        let (Some(&now), before) = (self.flows.get(i), self.flows_before.get(i)) else {
+            return FlowTally::default();
+        };
+        let before = before.copied().unwrap_or_default();
+        FlowTally {
+            arrived_bytes: now.arrived_bytes - before.arrived_bytes,
+            departed_bytes: now.departed_bytes - before.departed_bytes,
+            dropped_bytes: now.dropped_bytes - before.dropped_bytes,
+            arrived: now.arrived - before.arrived,
+            departed: now.departed - before.departed,
+            dropped: now.dropped - before.dropped,
+            marked: now.marked - before.marked,
+        }
+    }
+
+    /// The window's summary up to `now`.
+    pub fn summary(&self, now: u64, counters: &Counters) -> QueueSummary {
+        let mut this = self.clone();
+        this.change(now, this.backlog);
+        this.summarise(now, counters)
+    }
+
+    fn summarise(&self, now: u64, counters: &Counters) -> QueueSummary {
+        let ns = (now - self.since).max(1) as f64;
+        let counts = Counters {
+            arrived: counters.arrived.since(self.before.arrived),
+            departed: counters.departed.since(self.before.departed),
+            dropped: std::array::from_fn(|i| counters.dropped[i].since(self.before.dropped[i])),
+            marked: std::array::from_fn(|i| counters.marked[i].since(self.before.marked[i])),
+        };
+        let four = |h: &Histogram| [h.quantile(0.5), h.quantile(0.95), h.quantile(0.99), h.max()];
+        QueueSummary {
+            window_s: ns / 1e9,
+            counts,
+            idle_fraction: (self.idle_until(now) - self.idle_before) as f64 / ns,
+            idle_periods: self.idle_periods,
+            mean_packets: self.packet_ns as f64 / ns,
+            mean_bytes: self.byte_ns as f64 / ns,
+            packets: four(&self.lengths),
+            delay_mean_s: self.delay_sum as f64 / 1e9 / counts.departed.packets.max(1) as f64,
+            delay_s: four(&self.delays).map(|ns| ns as f64 / 1e9),
+        }
+    }
+}

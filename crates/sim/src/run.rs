@@ -1,0 +1,524 @@
+//! From a scenario to its results.
+
+use std::collections::HashMap;
+
+use aqm::policy::Env;
+use aqm::units::Size;
+use aqm::{AnyQdisc, Cause, Duration, Instant, Qdisc, Rng};
+
+use crate::app::{App, Periods, Unsent};
+use crate::link::{Link, Managed};
+use crate::metrics::jain;
+use crate::metrics::queue::QueueSummary;
+use crate::scenario::error::Complaint;
+use crate::scenario::network::Topology;
+use crate::scenario::{
+    AppName, QueueSpec, Scenario, ScenarioError, TrafficSpec, TransportName, UnsentName,
+};
+use crate::simulation::{END, FlowReport, FlowSetup, Group, Simulation, Transport};
+use crate::table::{Column, Table};
+use crate::tcp::rtt::RtoBounds;
+use crate::tcp::{Options, Variant};
+
+/// Who draws from which numbered stream of the scenario's seed.
+#[derive(Clone, Copy)]
+enum Stream {
+    /// The queue of a link.
+    Queue = 1,
+    /// End points and start of a flow.
+    Setup = 2,
+    /// The application of a flow.
+    App = 3,
+}
+
+fn stream(seed: u64, user: Stream, number: usize) -> Rng {
+    Rng::new(seed, (user as u64) << 56 | number as u64)
+}
+
+/// A managed queue in a run.
+struct Named {
+    link: usize,
+    name: String,
+    aqm: String,
+}
+
+/// A scenario being run.
+pub struct Run {
+    scenario: Scenario,
+    simulation: Simulation,
+    queues: Vec<Named>,
+    groups: Vec<u16>,
+    starts: Vec<u64>,
+    before: Vec<FlowReport>,
+    warmup: u64,
+    end: u64,
+    interval: Option<u64>,
+    samples: u64,
+    now: u64,
+    measuring: bool,
+    series: Series,
+}
+
+/// Everything that a run gives.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One row.
+    pub summary: Table,
+    /// A row a managed queue, the first queue of the scenario first.
+    pub queues: Table,
+    /// A row a flow.
+    pub flows: Table,
+    /// A row a sample and managed queue.
+    pub series: Table,
+    /// The scenario with all defaults.
+    pub scenario: String,
+    /// The hash over all decisions, sixteen hexadecimal digits.
+    pub decision_hash: String,
+}
+
+impl Run {
+    /// Sets up a checked scenario. `file` and `text` say where it came from, for errors.
+    ///
+    /// # Errors
+    /// Parameters that do not fit together or with their buffer.
+    pub fn new(scenario: Scenario, text: &str, file: &str) -> Result<Self, ScenarioError> {
+        Self::build(scenario).map_err(|c| ScenarioError::from_complaint(c, text, file))
+    }
+
+    fn build(scenario: Scenario) -> Result<Self, Complaint> {
+        let topology = scenario.topology()?;
+        let flows: usize = scenario.traffic.iter().map(|t| t.flows as usize).sum();
+        let mean_packet =
+            scenario.traffic.first().and_then(TrafficSpec::packet_bytes).unwrap_or(1000);
+        let mut specs: HashMap<usize, (usize, &QueueSpec)> = HashMap::new();
+        let mut queues = Vec::new();
+        for (i, spec) in scenario.queue.iter().enumerate() {
+            let link = topology.find_link(spec.link.as_deref(), &format!("queue[{i}].link"))?;
+            specs.insert(link, (i, spec));
+            queues.push(Named { link, name: topology.link_name(link), aqm: spec.aqm.clone() });
+        }
+        let links = (0..topology.links.len())
+            .map(|link| {
+                let seed = scenario.seed;
+                build_link(&topology, link, specs.get(&link).copied(), seed, mean_packet, flows)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let end = scenario.duration.0.as_nanos();
+        let mut paths = Paths { topology: &topology, table: Vec::new(), known: HashMap::new() };
+        let mut groups = Vec::new();
+        let mut setups = Vec::new();
+        for (g, spec) in scenario.traffic.iter().enumerate() {
+            groups.push(group(spec, end));
+            let from = topology.ends(spec.from.as_deref(), true, "traffic.from")?;
+            let to = topology.ends(spec.to.as_deref(), false, "traffic.to")?;
+            for k in 0..spec.flows {
+                let number = setups.len();
+                let mut rng = stream(scenario.seed, Stream::Setup, number);
+                let (a, b) = (from[rng.below(from.len())], to[rng.below(to.len())]);
+                let (first, last) = (spec.start.0.from, spec.start.0.to);
+                let step = spec
+                    .step
+                    .as_ref()
+                    .map_or(Duration::ZERO, |s| s.every.0 * u64::from(k / s.flows));
+                let start = step + first + (last - first).mul_f64(rng.uniform());
+                setups.push(FlowSetup {
+                    group: g as u16,
+                    out: paths.of(a, b)?,
+                    back: paths.of(b, a)?,
+                    start: start.as_nanos(),
+                    rng: stream(scenario.seed, Stream::App, number),
+                });
+            }
+        }
+        let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
+        let series = Series::new(&queues, &links);
+        let simulation = Simulation::new(links, paths.table, groups, setups);
+        Ok(Self {
+            warmup: scenario.warmup.0.as_nanos(),
+            interval: scenario.measure.interval.map(|i| i.0.as_nanos()),
+            before: vec![FlowReport::default(); simulation.flow_count()],
+            groups: group_of,
+            starts,
+            simulation,
+            queues,
+            end,
+            samples: 0,
+            now: 0,
+            measuring: false,
+            series,
+            scenario,
+        })
+    }
+
+    /// How much of the simulated time is done, 0 … 1.
+    pub fn progress(&self) -> f64 {
+        self.now as f64 / self.end as f64
+    }
+
+    /// Simulates up to `slice` more, or to the end. True while something is left to do.
+    pub fn advance(&mut self, slice: Duration) -> bool {
+        let target = self.now.saturating_add(slice.as_nanos()).min(self.end);
+        while self.now < target {
+            let sample = self.interval.map_or(u64::MAX, |i| (self.samples + 1).saturating_mul(i));
+            let warmup = if self.measuring { u64::MAX } else { self.warmup };
+            let next = target.min(sample).min(warmup);
+            self.simulation.advance(next);
+            self.now = next;
+            if next == warmup {
+                self.start_measurement();
+            }
+            if next == sample {
+                self.samples += 1;
+                self.series.sample(next, &self.queues, self.simulation.links());
+            }
+        }
+        self.now < self.end
+    }
+
+    fn start_measurement(&mut self) {
+        self.measuring = true;
+        for link in self.simulation.links_mut() {
+            link.restart_measurement(self.warmup);
+        }
+        for (i, before) in self.before.iter_mut().enumerate() {
+            *before = self.simulation.flow(i);
+        }
+    }
+
+    /// The first queue of the scenario.
+    pub fn primary(&self) -> Option<&Managed> {
+        self.simulation.links()[self.queues.first()?.link].as_managed()
+    }
+
+    /// The simulation, to look at.
+    pub fn simulation(&self) -> &Simulation {
+        &self.simulation
+    }
+
+    /// Simulates to the end and gives the results.
+    pub fn finish(mut self) -> Outcome {
+        while self.advance(Duration::MAX) {}
+        let end = self.end;
+        let summaries: Vec<QueueSummary> = self
+            .queues
+            .iter()
+            .filter_map(|m| self.simulation.links()[m.link].as_managed())
+            .map(|queue| queue.summary(end))
+            .collect();
+        let flows = self.flow_table();
+        let table = self.queue_table(&summaries, &flows);
+        let mut summary = Table::default();
+        let measured = Duration::from_nanos(self.end - self.warmup).as_secs_f64();
+        summary.push("seed", Column::Count(vec![self.scenario.seed]));
+        summary.push("duration_s", Column::Real(vec![Some(end as f64 / 1e9)]));
+        summary.push("measured_s", Column::Real(vec![Some(measured)]));
+        summary.push("flows", Column::Count(vec![self.starts.len() as u64]));
+        summary.push("events", Column::Count(vec![self.simulation.events_handled()]));
+        summary.push("packets_delivered", Column::Count(vec![self.delivered()]));
+        for (name, column) in table.columns() {
+            summary.push(name, column.first());
+        }
+        Outcome {
+            summary,
+            queues: table,
+            flows,
+            series: self.series.table,
+            scenario: self.scenario.to_toml(),
+            decision_hash: self.simulation.decision_hash().to_string(),
+        }
+    }
+
+    /// Packets that reached their receiver in the whole run: departures of the first managed queue.
+    fn delivered(&self) -> u64 {
+        self.primary().map_or(0, |queue| queue.queue().counters().departed.packets)
+    }
+
+    fn flow_table(&self) -> Table {
+        let n = self.starts.len();
+        let measured = Duration::from_nanos(self.end - self.warmup).as_secs_f64();
+        let specs = &self.scenario.traffic;
+        let spec = |i: usize| &specs[usize::from(self.groups[i])];
+        let reports: Vec<FlowReport> = (0..n).map(|i| self.simulation.flow(i)).collect();
+        let tally =
+            |i: usize| self.primary().map(|queue| queue.stats().flow(i)).unwrap_or_default();
+        let count = |f: &dyn Fn(usize) -> u32| -> Column {
+            Column::Count((0..n).map(|i| u64::from(f(i))).collect())
+        };
+        let goodput = |i: usize| {
+            let packets = reports[i].delivered - self.before[i].delivered;
+            f64::from(packets) * f64::from(spec(i).packet_bytes().unwrap_or(0)) * 8.0 / measured
+        };
+        let mut t = Table::default();
+        t.push("flow", Column::Count((0..n as u64).collect()));
+        t.push("group", Column::Text((0..n).map(|i| spec(i).name.clone()).collect()));
+        t.push(
+            "transport",
+            Column::Text((0..n).map(|i| transport_name(spec(i).transport).into()).collect()),
+        );
+        t.push(
+            "start_s",
+            Column::Real(self.starts.iter().map(|&s| Some(s as f64 / 1e9)).collect()),
+        );
+        t.push("goodput_bps", Column::Real((0..n).map(|i| Some(goodput(i))).collect()));
+        t.push("arrivals", count(&|i| tally(i).arrived));
+        t.push("drops", count(&|i| tally(i).dropped));
+        t.push("marks", count(&|i| tally(i).marked));
+        t.push("retransmits", count(&|i| reports[i].retransmits - self.before[i].retransmits));
+        t.push("timeouts", count(&|i| reports[i].timeouts - self.before[i].timeouts));
+        t.push(
+            "ecn_reductions",
+            count(&|i| reports[i].ecn_reductions - self.before[i].ecn_reductions),
+        );
+        t.push(
+            "srtt_s",
+            Column::Real(
+                reports.iter().map(|r| (r.srtt > 0).then(|| r.srtt as f64 / 1e9)).collect(),
+            ),
+        );
+        t.push(
+            "completed_s",
+            Column::Real(
+                (0..n).map(|i| self.simulation.completed(i).map(|ns| ns as f64 / 1e9)).collect(),
+            ),
+        );
+        t
+    }
+
+    fn queue_table(&self, summaries: &[QueueSummary], flows: &Table) -> Table {
+        let goodput = flows.real("goodput_bps");
+        let index = jain(goodput.iter().flatten().copied());
+        let mut t = Table::default();
+        let text = |f: &dyn Fn(&Named) -> String| Column::Text(self.queues.iter().map(f).collect());
+        let count =
+            |f: &dyn Fn(&QueueSummary) -> u64| Column::Count(summaries.iter().map(f).collect());
+        let real = |f: &dyn Fn(&QueueSummary) -> f64| {
+            Column::Real(summaries.iter().map(|s| Some(f(s))).collect())
+        };
+        t.push("queue", text(&|m| m.name.clone()));
+        t.push("aqm", text(&|m| m.aqm.clone()));
+        t.push("arrivals", count(&|s| s.counts.arrived.packets));
+        t.push("departures", count(&|s| s.counts.departed.packets));
+        t.push("drops", count(&|s| s.counts.all_dropped().packets));
+        for cause in Cause::ALL {
+            t.push(
+                &format!("drops_{}", cause.name()),
+                count(&|s| s.counts.dropped[cause as usize].packets),
+            );
+        }
+        t.push("marks", count(&|s| s.counts.all_marked().packets));
+        t.push("arrivals_bytes", count(&|s| s.counts.arrived.bytes));
+        t.push("departures_bytes", count(&|s| s.counts.departed.bytes));
+        t.push("drops_bytes", count(&|s| s.counts.all_dropped().bytes));
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        t.push("loss", real(&|s| share(s.counts.all_dropped().packets, s.counts.arrived.packets)));
+        t.push(
+            "mark_rate",
+            real(&|s| share(s.counts.all_marked().packets, s.counts.arrived.packets)),
+        );
+        t.push("throughput_bps", real(&|s| s.counts.departed.bytes as f64 * 8.0 / s.window_s));
+        t.push("utilisation", real(&|s| 1.0 - s.idle_fraction));
+        t.push("idle_fraction", real(&|s| s.idle_fraction));
+        t.push("idle_periods", count(&|s| s.idle_periods));
+        t.push("queue_mean_packets", real(&|s| s.mean_packets));
+        t.push("queue_mean_bytes", real(&|s| s.mean_bytes));
+        for (k, q) in ["p50", "p95", "p99", "max"].into_iter().enumerate() {
+            t.push(&format!("queue_{q}_packets"), count(&|s| s.packets[k]));
+        }
+        t.push("delay_mean_s", real(&|s| s.delay_mean_s));
+        for (k, q) in ["p50", "p95", "p99", "max"].into_iter().enumerate() {
+            t.push(&format!("delay_{q}_s"), real(&|s| s.delay_s[k]));
+        }
+        t.push("jain", real(&|_| index));
+        t
+    }
+}
+
+/// The name of a transport in files and results.
+pub fn transport_name(transport: TransportName) -> &'static str {
+    match transport {
+        TransportName::Reno => "reno",
+        TransportName::NewReno => "newreno",
+        TransportName::Sack => "sack",
+        TransportName::Cbr => "cbr",
+    }
+}
+
+fn build_link(
+    topology: &Topology,
+    link: usize,
+    spec: Option<(usize, &QueueSpec)>,
+    seed: u64,
+    mean_packet: u32,
+    flows: usize,
+) -> Result<Link, Complaint> {
+    let edge = &topology.links[link];
+    let Some((i, spec)) = spec else { return Ok(Link::plain(edge.rate, edge.delay)) };
+    let limit = spec
+        .limit(topology, link)
+        .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
+    let env = Env { now: Instant::ZERO, limit, rate: edge.rate, mean_packet };
+    let mut rng = stream(seed, Stream::Queue, link);
+    let texts: Vec<(&str, String)> =
+        spec.params.iter().map(|(k, v)| (k.as_str(), v.to_string())).collect();
+    let pairs: Vec<(&str, &str)> = texts.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let queue =
+        AnyQdisc::build(&spec.aqm, &pairs, &env, &mut rng).map_err(|e| spec.complaint(i, e))?;
+    Ok(Link::managed(edge.rate, edge.delay, queue, rng, flows))
+}
+
+/// The table of paths, each pair of nodes once.
+struct Paths<'a> {
+    topology: &'a Topology,
+    table: Vec<u32>,
+    known: HashMap<(usize, usize), u32>,
+}
+
+impl Paths<'_> {
+    fn of(&mut self, from: usize, to: usize) -> Result<u32, Complaint> {
+        if let Some(&at) = self.known.get(&(from, to)) {
+            return Ok(at);
+        }
+        let route = self
+            .topology
+            .route(from, to)
+            .ok_or_else(|| Complaint::new("traffic", "nodes with a route between them"))?;
+        let at = self.table.len() as u32;
+        self.table.extend(route);
+        self.table.push(END);
+        self.known.insert((from, to), at);
+        Ok(at)
+    }
+}
+
+fn group(spec: &TrafficSpec, end: u64) -> Group {
+    let packet = spec.packet_bytes().unwrap_or(1000);
+    let variant = match spec.transport {
+        TransportName::Reno => Variant::Reno,
+        TransportName::NewReno => Variant::NewReno,
+        TransportName::Sack | TransportName::Cbr => Variant::Sack,
+    };
+    let transport = match (spec.transport, spec.rate) {
+        (TransportName::Cbr, Some(rate)) => {
+            Transport::Cbr { rate: rate.0.bits_per_second(), jitter: spec.jitter, ecn: spec.ecn }
+        }
+        _ => Transport::Tcp(Options {
+            variant,
+            initial_window: f64::from(spec.initial_window),
+            window: spec.window_packets().unwrap_or(u32::from(u16::MAX)),
+            rto: RtoBounds {
+                initial: spec.initial_rto.0.as_nanos(),
+                min: spec.min_rto.0.as_nanos(),
+                max: spec.max_rto.0.as_nanos(),
+                granularity: spec.rto_granularity.0.as_nanos(),
+            },
+            limited_transmit: spec.limited_transmit,
+            restart_after_idle: spec.restart_after_idle,
+            delayed_ack: spec.delayed_ack.0.as_nanos(),
+            handshake: spec.handshake,
+            ecn: spec.ecn,
+            ecn_on_retransmit: spec.ecn_on_retransmit,
+            ecn_timeout: spec.ecn_timeout,
+        }),
+    };
+    let periods = |periods| App::OnOff {
+        periods,
+        on: spec.on.map_or(1, |d| d.0.as_nanos()),
+        off: spec.off.map_or(1, |d| d.0.as_nanos()),
+        gap: spec.rate.map_or(0, |r| r.0.transmission(u64::from(packet)).as_nanos()),
+        unsent: match spec.unsent {
+            UnsentName::Withdraw => Unsent::Withdraw,
+            UnsentName::Backlog => Unsent::Backlog,
+        },
+    };
+    let app = match spec.app {
+        AppName::Infinite => App::Infinite,
+        AppName::Finite => App::Finite {
+            packets: match spec.size.map(|s| s.0) {
+                Some(Size::Packets(n)) => n as u32,
+                Some(Size::Bytes(n)) => {
+                    u32::try_from(n.div_ceil(u64::from(packet))).unwrap_or(u32::MAX)
+                }
+                _ => 1,
+            },
+        },
+        AppName::Pareto => periods(Periods::Pareto(spec.shape.unwrap_or(1.5))),
+        AppName::Exponential => periods(Periods::Exponential),
+    };
+    let stop = spec.stop.map_or(end, |s| s.0.as_nanos());
+    Group { transport, app, packet, stop }
+}
+
+/// The sampled series of all managed queues.
+struct Series {
+    table: Table,
+    signals: Vec<&'static str>,
+    last: Vec<Last>,
+}
+
+/// A queue's totals at its last sample.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    arrived: u64,
+    departed: u64,
+    dropped: u64,
+    marked: u64,
+    idle: u64,
+}
+
+impl Series {
+    fn new(queues: &[Named], links: &[Link]) -> Self {
+        let mut signals: Vec<&'static str> = Vec::new();
+        for m in queues {
+            let Some(managed) = links[m.link].as_managed() else { continue };
+            managed.queue().observe(Instant::ZERO, &mut |name, _| {
+                if !signals.contains(&name) {
+                    signals.push(name);
+                }
+            });
+        }
+        let mut table = Table::default();
+        table.push("time_s", Column::Real(Vec::new()));
+        table.push("queue", Column::Text(Vec::new()));
+        for name in ["backlog_packets", "backlog_bytes", "arrivals", "departures", "drops", "marks"]
+        {
+            table.push(name, Column::Count(Vec::new()));
+        }
+        table.push("idle_s", Column::Real(Vec::new()));
+        for name in &signals {
+            table.push(name, Column::Real(Vec::new()));
+        }
+        Self { table, signals, last: vec![Last::default(); queues.len()] }
+    }
+
+    fn sample(&mut self, now: u64, queues: &[Named], links: &[Link]) {
+        for (m, last) in queues.iter().zip(&mut self.last) {
+            let Some(link) = links[m.link].as_managed() else { continue };
+            let (backlog, counters) = (link.queue().backlog(), link.queue().counters());
+            let next = Last {
+                arrived: counters.arrived.packets,
+                departed: counters.departed.packets,
+                dropped: counters.all_dropped().packets,
+                marked: counters.all_marked().packets,
+                idle: link.idle(now),
+            };
+            let mut signals = vec![None; self.signals.len()];
+            link.queue().observe(Instant::from_nanos(now), &mut |name, value| {
+                if let Some(i) = self.signals.iter().position(|s| *s == name) {
+                    signals[i] = Some(value);
+                }
+            });
+            let mut row = self.table.row();
+            row.real(Some(now as f64 / 1e9));
+            row.text(&m.name);
+            row.count(u64::from(backlog.packets));
+            row.count(backlog.bytes);
+            row.count(next.arrived - last.arrived);
+            row.count(next.departed - last.departed);
+            row.count(next.dropped - last.dropped);
+            row.count(next.marked - last.marked);
+            row.real(Some((next.idle - last.idle) as f64 / 1e9));
+            signals.into_iter().for_each(|s| row.real(s));
+            *last = next;
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What is wrong with a scenario, and where.
+
+use std::fmt;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::text::HINT;
+
+/// A scenario that cannot be run.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ScenarioError {
+    /// The file, or a name for where the text came from.
+    pub file: String,
+    /// The line, from 1, where it is known.
+    pub line: Option<usize>,
+    /// The key, as `queue[0].aqm`.
+    pub key: String,
+    /// The value as it was written; empty where a key is missing.
+    pub value: String,
+    /// What is allowed.
+    pub allowed: String,
+    /// What to do; may be empty.
+    pub hint: String,
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+            if !self.value.is_empty() {
+                write!(f, " = {}", self.value)?;
+            }
+        }
+        write!(f, ": {}", self.allowed)?;
+        if self.hint.is_empty() { Ok(()) } else { write!(f, "\nhint: {}", self.hint) }
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// A complaint about a key, before it is known where the key stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Complaint {
+    pub(crate) key: String,
+    pub(crate) allowed: String,
+    pub(crate) hint: String,
+}
+
+impl Complaint {
+    pub(crate) fn new(key: impl Into<String>, allowed: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            allowed: format!("not allowed; allowed: {}", allowed.into()),
+            hint: String::new(),
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+}
+
+/// The nearest of `words` to `word`, as a hint.
+pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+    words
+        .into_iter()
+        .map(|w| (strsim::damerau_levenshtein(word, w), w))
+        .filter(|&(distance, w)| distance <= (w.len() / 2).max(1))
+        .min()
+        .map_or_else(String::new, |(_, w)| format!("did you mean `{w}`?"))
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at.min(text.len())].matches('\n').count() + 1
+}
+
+fn shown(text: &str, span: Range<usize>) -> String {
+    let value = text.get(span).unwrap_or_default();
+    let mut lines = value.lines();
+    let first: String = lines.next().unwrap_or_default().chars().take(60).collect();
+    if lines.next().is_some() || first.len() < value.len() { format!("{first} …") } else { first }
+}
+
+/// The innermost key whose key or value covers `span`, with the value's span.
+fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<(String, Range<usize>)> {
+    table.iter().find_map(|(key, value)| {
+        let name = key.get_ref();
+        if key.span().start <= span.start && span.end <= key.span().end {
+            return Some((name.to_string(), value.span()));
+        }
+        inside(name, value, span)
+    })
+}
+
+fn inside(
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+    span: &Range<usize>,
+) -> Option<(String, Range<usize>)> {
+    let deeper = match value.get_ref() {
+        DeValue::Table(table) => {
+            key_at(table, span).map(|(key, span)| (format!("{name}.{key}"), span))
+        }
+        DeValue::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(i, item)| inside(&format!("{name}[{i}]"), item, span)),
+        _ => None,
+    };
+    let covers = value.span().start <= span.start && span.end <= value.span().end;
+    deeper.or_else(|| covers.then(|| (name.to_string(), value.span())))
+}
+
+/// The span of the value at a key such as `queue[0].params.w_q`; of the nearest parent that exists
+/// if it does not.
+fn span_of(text: &str, key: &str) -> Option<(Range<usize>, bool)> {
+    let root = DeTable::parse(text).ok()?;
+    let mut table = Some(root.get_ref());
+    let mut found: Option<(Range<usize>, bool)> = None;
+    for part in key.split('.') {
+        let (name, index) = match part.strip_suffix(']').and_then(|p| p.split_once('[')) {
+            Some((name, index)) => (name, index.parse::<usize>().ok()),
+            None => (part, None),
+        };
+        let Some(mut value) =
+            table.and_then(|t| t.iter().find(|(k, _)| k.get_ref() == name).map(|(_, v)| v))
+        else {
+            return found.map(|(span, _)| (span, false));
+        };
+        if let (Some(i), DeValue::Array(items)) = (index, value.get_ref()) {
+            value = items.get(i)?;
+        }
+        found = Some((value.span(), true));
+        table = value.get_ref().as_table();
+    }
+    found
+}
+
+impl ScenarioError {
+    /// From an error of the TOML parser or of deserialization.
+    pub(crate) fn from_toml(error: &toml::de::Error, text: &str, file: &str) -> Self {
+        let mut new = Self { file: file.into(), ..Self::default() };
+        let message = error.message();
+        match message.split_once(HINT) {
+            Some((allowed, hint)) => {
+                new.allowed = format!("not allowed; allowed: {allowed}");
+                new.hint = hint.into();
+            }
+            None => new.allowed = message.into(),
+        }
+        if let Some(word) = message
+            .strip_prefix("unknown field `")
+            .or_else(|| message.strip_prefix("unknown variant `"))
+            && let Some((word, rest)) = word.split_once('`')
+        {
+            new.hint = did_you_mean(word, rest.split('`').skip(1).step_by(2));
+        }
+        if let Some(span) = error.span() {
+            new.line = Some(line_of(text, span.start));
+            if let Ok(root) = DeTable::parse(text)
+                && let Some((key, value)) = key_at(root.get_ref(), &span)
+            {
+                new.key = key;
+                new.value = shown(text, value);
+            }
+        }
+        new
+    }
+
+    /// From a complaint about a key of a text that parsed.
+    pub(crate) fn from_complaint(complaint: Complaint, text: &str, file: &str) -> Self {
+        let span = span_of(text, &complaint.key);
+        Self {
+            file: file.into(),
+            line: span.as_ref().map(|(span, _)| line_of(text, span.start)),
+            value: match &span {
+                Some((span, true)) => shown(text, span.clone()),
+                _ => String::new(),
+            },
+            key: complaint.key,
+            allowed: complaint.allowed,
+            hint: complaint.hint,
+        }
+    }
+}

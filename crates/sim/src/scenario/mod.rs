@@ -1,0 +1,557 @@
+//! Scenario files: one run as TOML. Read once into types; what is wrong is said with file, line,
+//! key, value, what is allowed, and a hint.
+
+pub(crate) mod error;
+pub mod network;
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use aqm::any::{BuildError, canonical};
+use aqm::units::Size;
+use aqm::{CATALOG, Duration, Limit, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use error::ScenarioError;
+use error::{Complaint, did_you_mean};
+use network::{LinkSpec, Network, Topology};
+use text::{Span, Text};
+
+/// One run: network, queues, traffic, measurement.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it is about; free text.
+    #[serde(default)]
+    pub title: String,
+    /// Number of the replication: all randomness follows from it.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Simulated time.
+    pub duration: Text<Duration>,
+    /// Measurement begins here and lasts to the end.
+    #[serde(default = "zero")]
+    pub warmup: Text<Duration>,
+    /// A preset network, with overrides; or empty, with links of one's own.
+    #[serde(default)]
+    pub network: Network,
+    /// Links of one's own, in place of a preset.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkSpec>,
+    /// Managed queues. All other links have a drop-tail queue that is large enough not to matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<QueueSpec>,
+    /// Groups of flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficSpec>,
+    /// What is sampled.
+    #[serde(default)]
+    pub measure: Measure,
+}
+
+/// A managed queue on one direction of a link.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSpec {
+    /// The link, as `A->B`; without it the bottleneck of the preset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// The algorithm; `bluewater list` names them.
+    pub aqm: String,
+    /// Room: bytes (`200kB`), packets (`100p`), or bandwidth–delay products (`1.5bdp`).
+    pub buffer: Text<Size>,
+    /// The algorithm's parameters; `bluewater explain AQM` lists them.
+    #[serde(default)]
+    pub params: BTreeMap<String, Parameter>,
+}
+
+/// A parameter's value: a text with its unit, a number, or a flag.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Parameter {
+    /// `true`, `false`.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A real number.
+    Number(f64),
+    /// Text: a quantity with unit, or a word.
+    Text(String),
+}
+
+impl std::fmt::Display for Parameter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(v) => write!(f, "{v}"),
+            Self::Integer(v) => write!(f, "{v}"),
+            Self::Number(v) => write!(f, "{v}"),
+            Self::Text(v) => f.write_str(v),
+        }
+    }
+}
+
+/// How data is carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TransportName {
+    /// TCP with fast recovery of one loss a window (RFC 5681).
+    Reno,
+    /// TCP with partial acknowledgements (RFC 6582).
+    NewReno,
+    /// TCP with selective acknowledgements (RFC 6675).
+    Sack,
+    /// Datagrams at a constant rate that react to nothing.
+    Cbr,
+}
+
+/// What is carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AppName {
+    /// More than can ever be sent.
+    Infinite,
+    /// `size` bytes a flow.
+    Finite,
+    /// On and off periods of Pareto length.
+    Pareto,
+    /// On and off periods of exponential length.
+    Exponential,
+}
+
+/// What becomes of data that was not sent when an on period ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UnsentName {
+    /// It is withdrawn: while off, nothing is offered.
+    Withdraw,
+    /// It fills an unbounded send buffer.
+    Backlog,
+}
+
+/// Flows that join in steps.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepSpec {
+    /// Flows in each step.
+    pub flows: u32,
+    /// Time between steps.
+    pub every: Text<Duration>,
+}
+
+/// A group of flows that are alike.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrafficSpec {
+    /// The group's name in results.
+    #[serde(default = "default_group")]
+    pub name: String,
+    /// How many flows.
+    #[serde(default = "one")]
+    pub flows: u32,
+    /// How data is carried.
+    pub transport: TransportName,
+    /// What is carried.
+    #[serde(default = "infinite")]
+    pub app: AppName,
+    /// Nodes to send from; each flow draws one. Without it the preset's left side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Vec<String>>,
+    /// Nodes to send to; each flow draws one. Without it the preset's right side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Vec<String>>,
+    /// When a flow starts: an instant, or a range from which each flow draws.
+    #[serde(default = "at_once")]
+    pub start: Text<Span>,
+    /// When it stops; without it at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Text<Duration>>,
+    /// Flows join in steps; `start` counts from the flow's step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepSpec>,
+    /// Data packets on the wire, 40 … 65535 bytes.
+    #[serde(default = "kilobyte")]
+    pub packet: Text<Size>,
+    /// `finite`: bytes a flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Text<Size>>,
+    /// `pareto`, `exponential`: mean on period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Text<Duration>>,
+    /// `pareto`, `exponential`: mean off period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<Text<Duration>>,
+    /// `pareto`: shape, above 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<f64>,
+    /// `cbr`: the rate. `pareto`, `exponential`: the rate while on; without it as fast as TCP can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Text<Rate>>,
+    /// `cbr`: each gap is uniform within this share of the mean, 0 … 1.
+    #[serde(default)]
+    pub jitter: f64,
+    /// `pareto`, `exponential`: what becomes of data not sent when an on period ends.
+    #[serde(default = "withdraw")]
+    pub unsent: UnsentName,
+    /// Whether data packets are ECN-capable.
+    #[serde(default)]
+    pub ecn: bool,
+    /// TCP: an ECN echo with a window of one packet makes the sender wait for its timer.
+    #[serde(default)]
+    pub ecn_timeout: bool,
+    /// TCP: retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
+    #[serde(default)]
+    pub ecn_on_retransmit: bool,
+    /// TCP: connections begin with a SYN, which is not ECN-capable.
+    #[serde(default)]
+    pub handshake: bool,
+    /// TCP: delay of acknowledgements; `0s` acknowledges each packet.
+    #[serde(default = "zero")]
+    pub delayed_ack: Text<Duration>,
+    /// TCP: initial window in packets, 1 … 1000.
+    #[serde(default = "two")]
+    pub initial_window: u32,
+    /// TCP: the receiver's window, in packets or bytes.
+    #[serde(default = "wide")]
+    pub window: Text<Size>,
+    /// TCP: least retransmission timeout.
+    #[serde(default = "min_rto")]
+    pub min_rto: Text<Duration>,
+    /// TCP: retransmission timeout before the first measurement.
+    #[serde(default = "second")]
+    pub initial_rto: Text<Duration>,
+    /// TCP: largest retransmission timeout.
+    #[serde(default = "minute")]
+    pub max_rto: Text<Duration>,
+    /// TCP: granularity of the retransmission timer (RFC 6298's G).
+    #[serde(default = "granularity")]
+    pub rto_granularity: Text<Duration>,
+    /// TCP: limited transmit (RFC 3042).
+    #[serde(default = "yes")]
+    pub limited_transmit: bool,
+    /// TCP: start again from the initial window after an idle timeout (RFC 5681 §4.1).
+    #[serde(default = "yes")]
+    pub restart_after_idle: bool,
+}
+
+/// What is sampled over time.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// Time between samples of the managed queues; without it there is no series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Text<Duration>>,
+}
+
+fn default_seed() -> u64 {
+    1
+}
+fn default_group() -> String {
+    "flows".into()
+}
+fn one() -> u32 {
+    1
+}
+fn two() -> u32 {
+    2
+}
+fn yes() -> bool {
+    true
+}
+fn infinite() -> AppName {
+    AppName::Infinite
+}
+fn withdraw() -> UnsentName {
+    UnsentName::Withdraw
+}
+fn zero() -> Text<Duration> {
+    Text(Duration::ZERO)
+}
+fn second() -> Text<Duration> {
+    Text(Duration::from_secs(1))
+}
+fn minute() -> Text<Duration> {
+    Text(Duration::from_secs(60))
+}
+fn min_rto() -> Text<Duration> {
+    Text(Duration::from_millis(200))
+}
+fn granularity() -> Text<Duration> {
+    Text(Duration::from_millis(1))
+}
+fn at_once() -> Text<Span> {
+    Text(Span { from: Duration::ZERO, to: Duration::ZERO })
+}
+fn kilobyte() -> Text<Size> {
+    Text(Size::Bytes(1000))
+}
+fn wide() -> Text<Size> {
+    Text(Size::Packets(65_535))
+}
+
+/// More flows than one run may have.
+const MAX_FLOWS: u64 = 4_000_000;
+/// Samples of a series that fit in memory.
+const MAX_SAMPLES: u64 = 10_000_000;
+
+impl Scenario {
+    /// Reads a scenario. `file` names the text in errors.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self =
+            toml::from_str(text).map_err(|e| ScenarioError::from_toml(&e, text, file))?;
+        scenario.check().map_err(|c| ScenarioError::from_complaint(c, text, file))
+    }
+
+    /// The scenario with every default written out, as TOML.
+    pub fn to_toml(&self) -> String {
+        // Strings, numbers, and tables with string keys: nothing that TOML could refuse.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// The JSON Schema of scenario files, for editors.
+    pub fn json_schema() -> String {
+        let mut schema = schemars::schema_for!(Self).to_value();
+        let aqms: Vec<_> = CATALOG.iter().map(|e| e.name).collect();
+        let queue = &mut schema["$defs"]["QueueSpec"];
+        queue["properties"]["aqm"]["enum"] = serde_json::json!(aqms);
+        queue["allOf"] = CATALOG
+            .iter()
+            .map(|entry| {
+                let parameters: serde_json::Map<_, _> = (entry.parameters)()
+                    .iter()
+                    .map(|p| {
+                        let about = format!(
+                            "{} Allowed: {}. Default: {}. Source: {}.",
+                            p.doc, p.allowed, p.default, p.source
+                        );
+                        (p.name.to_string(), serde_json::json!({ "description": about }))
+                    })
+                    .collect();
+                serde_json::json!({
+                    "if": {"properties": {"aqm": {"const": entry.name}}},
+                    "then": {"properties": {"params": {
+                        "properties": parameters, "additionalProperties": false
+                    }}}
+                })
+            })
+            .collect();
+        serde_json::to_string_pretty(&schema).unwrap_or_default()
+    }
+
+    /// The network's nodes and links.
+    pub(crate) fn topology(&self) -> Result<Topology, Complaint> {
+        Topology::new(&self.network, &self.link)
+    }
+
+    /// Checks what the types alone cannot, and fills in what follows from the rest.
+    fn check(mut self) -> Result<Self, Complaint> {
+        if self.duration.0 == Duration::ZERO {
+            return Err(Complaint::new("duration", "more than 0s"));
+        }
+        if self.warmup.0 >= self.duration.0 {
+            let allowed = format!("less than the duration of {}", self.duration.0);
+            return Err(Complaint::new("warmup", allowed));
+        }
+        if let Some(Text(interval)) = self.measure.interval {
+            let least = self.duration.0.as_nanos().div_ceil(MAX_SAMPLES);
+            if interval.as_nanos() < least.max(1) {
+                let allowed = format!("at least {}", Duration::from_nanos(least.max(1)));
+                return Err(Complaint::new("measure.interval", allowed));
+            }
+        }
+        let topology = self.topology()?;
+        let mut seen: Vec<usize> = Vec::new();
+        for (i, queue) in self.queue.iter_mut().enumerate() {
+            let key = |field: &str| format!("queue[{i}].{field}");
+            queue.check(i)?;
+            let link = topology.find_link(queue.link.as_deref(), &key("link"))?;
+            if seen.contains(&link) {
+                let allowed = "one queue on each direction of a link";
+                return Err(Complaint::new(key("link"), allowed)
+                    .hint(format!("{} has a queue already", topology.link_name(link))));
+            }
+            seen.push(link);
+            queue.link = Some(topology.link_name(link));
+            queue
+                .limit(&topology, link)
+                .map_err(|allowed| Complaint::new(key("buffer"), allowed))?;
+        }
+        let mut flows = 0;
+        for (i, traffic) in self.traffic.iter().enumerate() {
+            traffic.check(i, &topology)?;
+            flows += u64::from(traffic.flows);
+            if flows > MAX_FLOWS {
+                let allowed = format!("at most {MAX_FLOWS} flows in all");
+                return Err(Complaint::new(format!("traffic[{i}].flows"), allowed));
+            }
+        }
+        if self.traffic.len() > usize::from(u16::MAX) {
+            return Err(Complaint::new("traffic", "at most 65535 groups"));
+        }
+        let sources = topology.links.len() as u64 + flows;
+        let horizon = u64::MAX >> (64 - sources.max(2).leading_zeros());
+        if self.duration.0.as_nanos() >= horizon {
+            let allowed = format!("less than {} for so many flows", Duration::from_nanos(horizon));
+            return Err(Complaint::new("duration", allowed));
+        }
+        Ok(self)
+    }
+}
+
+impl QueueSpec {
+    /// Checks the algorithm and its parameters, and writes out their defaults.
+    fn check(&mut self, i: usize) -> Result<(), Complaint> {
+        let texts: Vec<(String, String)> =
+            self.params.iter().map(|(k, v)| (k.clone(), v.to_string())).collect();
+        let pairs: Vec<(&str, &str)> =
+            texts.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let all = canonical(&self.aqm, &pairs).map_err(|e| self.complaint(i, e))?;
+        self.params = all.into_iter().map(|(k, v)| (k.to_string(), typed(v))).collect();
+        Ok(())
+    }
+
+    /// An error of the algorithm, as a complaint about the key that caused it.
+    pub(crate) fn complaint(&self, i: usize, error: BuildError) -> Complaint {
+        let parameter = |name: &str| format!("queue[{i}].params.{name}");
+        match error {
+            BuildError::UnknownAqm => {
+                let names: Vec<_> = CATALOG.iter().map(|e| e.name).collect();
+                Complaint::new(format!("queue[{i}].aqm"), names.join(", "))
+                    .hint(did_you_mean(&self.aqm, names))
+            }
+            BuildError::UnknownParameter(name) => {
+                let table = CATALOG
+                    .iter()
+                    .find(|e| e.name == self.aqm)
+                    .map_or_else(Vec::new, |e| (e.parameters)());
+                let names: Vec<_> = table.iter().map(|p| p.name).collect();
+                let allowed = if names.is_empty() {
+                    format!("{} has no parameters", self.aqm)
+                } else {
+                    format!("{} has {}", self.aqm, names.join(", "))
+                };
+                Complaint::new(parameter(&name), allowed).hint(did_you_mean(&name, names))
+            }
+            BuildError::Parameter(name, e) => {
+                Complaint::new(parameter(&name), e.allowed).hint(e.hint)
+            }
+            BuildError::Config(e) => Complaint::new(parameter(e.key), e.allowed),
+        }
+    }
+
+    /// The buffer in packets or bytes.
+    pub(crate) fn limit(&self, topology: &Topology, link: usize) -> Result<Limit, String> {
+        let bytes = match self.buffer.0 {
+            Size::Packets(n) => {
+                return Limit::packets(n).ok_or_else(|| format!("1p … {}p", Limit::MAX_PACKETS));
+            }
+            Size::Bytes(n) => n,
+            Size::Bdp(multiple) => {
+                let rtt = topology.base_rtt().ok_or("bdp needs a preset network: give bytes")?;
+                let rate = topology.links[link].rate.bits_per_second() as f64;
+                (multiple * rate / 8.0 * rtt.as_secs_f64()) as u64
+            }
+            Size::OfBuffer(_) => {
+                return Err("bytes (200kB), packets (100p) or 1.5bdp".into());
+            }
+        };
+        Limit::bytes(bytes).ok_or_else(|| {
+            format!(
+                "{}B (one packet) … {}B",
+                Limit::MIN_PACKET,
+                Limit::MIN_PACKET * u64::from(Limit::MAX_PACKETS)
+            )
+        })
+    }
+}
+
+/// Canonical text back to the kind of value that it looks like, so that numbers stay numbers.
+fn typed(text: String) -> Parameter {
+    if let Ok(flag) = text.parse() {
+        Parameter::Flag(flag)
+    } else if let Ok(n) = text.parse() {
+        Parameter::Integer(n)
+    } else if let Ok(x) = text.parse() {
+        Parameter::Number(x)
+    } else {
+        Parameter::Text(text)
+    }
+}
+
+impl TrafficSpec {
+    /// Data packets on the wire in bytes, if allowed.
+    pub(crate) fn packet_bytes(&self) -> Option<u32> {
+        match self.packet.0 {
+            Size::Bytes(n @ 40..=65_535) => Some(n as u32),
+            _ => None,
+        }
+    }
+
+    /// The receiver's window in packets, if allowed.
+    pub(crate) fn window_packets(&self) -> Option<u32> {
+        let packets = match self.window.0 {
+            Size::Packets(n) => n,
+            Size::Bytes(n) => n / u64::from(self.packet_bytes()?),
+            _ => return None,
+        };
+        u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
+    }
+
+    fn check(&self, i: usize, topology: &Topology) -> Result<(), Complaint> {
+        let key = |field: &str| format!("traffic[{i}].{field}");
+        let complain = |field: &str, allowed: &str| Err(Complaint::new(key(field), allowed));
+        if self.flows == 0 {
+            return complain("flows", "at least 1");
+        }
+        if self.packet_bytes().is_none() {
+            return complain("packet", "40B … 65535B");
+        }
+        if self.window_packets().is_none() {
+            return complain("window", "1p … 65535p");
+        }
+        if !(1..=1000).contains(&self.initial_window) {
+            return complain("initial_window", "1 … 1000 packets");
+        }
+        if !(0.0..=1.0).contains(&self.jitter) {
+            return complain("jitter", "0 … 1");
+        }
+        if self.step.as_ref().is_some_and(|s| s.flows == 0) {
+            return complain("step.flows", "at least 1");
+        }
+        if self.min_rto.0 > self.max_rto.0 {
+            return complain("min_rto", "at most max_rto");
+        }
+        let tcp = self.transport != TransportName::Cbr;
+        match (self.app, tcp) {
+            (_, false) if self.app != AppName::Infinite => {
+                return complain("app", "infinite: cbr sends all the time (use start and stop)");
+            }
+            (_, false) if self.rate.is_none() => return complain("rate", "needed by cbr"),
+            (AppName::Finite, _) => match self.size {
+                Some(Text(Size::Bytes(1..) | Size::Packets(1..=0x7fff_ffff))) => {}
+                _ => return complain("size", "needed by finite: 1B and more"),
+            },
+            (AppName::Pareto | AppName::Exponential, _) => {
+                for (field, value) in [("on", self.on), ("off", self.off)] {
+                    if value.is_none_or(|v| v.0 == Duration::ZERO) {
+                        return complain(field, "a mean above 0s is needed by on/off sources");
+                    }
+                }
+                if self.app == AppName::Pareto && !self.shape.is_some_and(|s| s > 1.0 && s <= 100.0)
+                {
+                    return complain("shape", "above 1 (else there is no mean), at most 100");
+                }
+            }
+            _ => {}
+        }
+        topology.ends(self.from.as_deref(), true, &key("from"))?;
+        topology.ends(self.to.as_deref(), false, &key("to"))?;
+        topology.check_routes(self.from.as_deref(), self.to.as_deref(), &key("to"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

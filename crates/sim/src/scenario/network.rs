@@ -1,0 +1,326 @@
+//! Networks: presets from the papers, or links of one's own, with shortest routes.
+
+use std::collections::VecDeque;
+
+use aqm::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{Complaint, did_you_mean};
+use super::text::Text;
+
+/// Networks of the papers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// 000 §III (Fig. 4): 5 + 5 nodes, 100 Mb/s access, 45 Mb/s bottleneck. The delays are not in
+    /// the text: access links of 20 ms meet what it claims (base round trip 100 ms).
+    Feng,
+    /// 000 §IV.B: the same with 10 ms on every link (base round trip 60 ms).
+    #[serde(rename = "feng-10ms")]
+    Feng10ms,
+    /// 002 §4: 1 Mb/s bottleneck.
+    Cmu,
+    /// 003 §7: 10 Mb/s bottleneck.
+    Redpd,
+    /// 004 §3.1: 4 + 4 nodes, 25 Mb/s access, 35 Mb/s bottleneck, 10 ms everywhere.
+    Report,
+    /// One node on each side, 10 Mb/s, 20 ms; made to be overridden.
+    Dumbbell,
+}
+
+/// A dumbbell: nodes on the left and right, a bottleneck A–B between.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// The preset; without it `[[link]]` entries make the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
+    /// Rate of the bottleneck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Text<Rate>>,
+    /// Propagation delay of the bottleneck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Text<Duration>>,
+    /// Rate of the access links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_rate: Option<Text<Rate>>,
+    /// Propagation delay of the access links: one for all, or one for each node of a side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_delay: Option<Delays>,
+    /// Nodes on the left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u32>,
+    /// Nodes on the right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right: Option<u32>,
+}
+
+/// One delay for all, or one for each.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Delays {
+    /// One for all.
+    One(Text<Duration>),
+    /// One for each node, the same on both sides.
+    Each(Vec<Text<Duration>>),
+}
+
+/// A link of one's own.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// The node that sends.
+    pub from: String,
+    /// The node that receives.
+    pub to: String,
+    /// Rate.
+    pub rate: Text<Rate>,
+    /// Propagation delay.
+    pub delay: Text<Duration>,
+    /// Whether there is the same link back.
+    #[serde(default = "super::yes")]
+    pub duplex: bool,
+}
+
+/// What a preset says.
+struct Facts {
+    nodes: u32,
+    rate: u64,
+    delay_ms: u64,
+    access_rate: u64,
+    access_delay_ms: u64,
+}
+
+impl Preset {
+    fn facts(self) -> Facts {
+        let (nodes, rate, delay_ms, access_rate, access_delay_ms) = match self {
+            Self::Feng => (5, 45, 10, 100, 20),
+            Self::Feng10ms => (5, 45, 10, 100, 10),
+            Self::Cmu => (5, 1, 10, 10, 5),
+            Self::Redpd => (3, 10, 20, 100, 2),
+            Self::Report => (4, 35, 10, 25, 10),
+            Self::Dumbbell => (1, 10, 20, 1000, 0),
+        };
+        Facts { nodes, rate, delay_ms, access_rate, access_delay_ms }
+    }
+}
+
+/// One direction of a connection between two nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) rate: Rate,
+    pub(crate) delay: Duration,
+}
+
+/// Nodes, links, and which of them are the sides of a dumbbell.
+#[derive(Clone, Debug)]
+pub(crate) struct Topology {
+    nodes: Vec<String>,
+    pub(crate) links: Vec<Edge>,
+    left: Vec<usize>,
+    right: Vec<usize>,
+}
+
+/// More nodes than a network may have.
+const MAX_NODES: u32 = 10_000;
+
+impl Topology {
+    pub(crate) fn new(network: &Network, links: &[LinkSpec]) -> Result<Self, Complaint> {
+        match (network.preset, links.is_empty()) {
+            (Some(preset), true) => Self::dumbbell(preset, network),
+            (None, false) if *network == Network::default() => Ok(Self::graph(links)),
+            (None, false) => Err(Complaint::new("network", "overrides need a preset")
+                .hint("with links of your own, leave [network] out")),
+            (Some(_), false) => {
+                Err(Complaint::new("link", "either a preset network or links of your own"))
+            }
+            (None, true) => Err(Complaint::new(
+                "network.preset",
+                "feng, feng-10ms, cmu, redpd, report, dumbbell",
+            )
+            .hint("add [network] with a preset, or [[link]] entries")),
+        }
+    }
+
+    fn dumbbell(preset: Preset, network: &Network) -> Result<Self, Complaint> {
+        let facts = preset.facts();
+        let mbit = |n: u64| Rate::from_mbit(n);
+        let rate = network.rate.map_or_else(|| mbit(facts.rate), |r| r.0);
+        let delay = network.delay.map_or_else(|| Duration::from_millis(facts.delay_ms), |d| d.0);
+        let access_rate = network.access_rate.map_or_else(|| mbit(facts.access_rate), |r| r.0);
+        let side = |field: &str, n: Option<u32>| {
+            let n = n.unwrap_or(facts.nodes);
+            if (1..=MAX_NODES).contains(&n) {
+                Ok(n as usize)
+            } else {
+                Err(Complaint::new(format!("network.{field}"), format!("1 … {MAX_NODES}")))
+            }
+        };
+        let (left, right) = (side("left", network.left)?, side("right", network.right)?);
+        let access: Vec<Duration> = match &network.access_delay {
+            None => vec![Duration::from_millis(facts.access_delay_ms); left.max(right)],
+            Some(Delays::One(d)) => vec![d.0; left.max(right)],
+            Some(Delays::Each(each)) if each.len() >= left.max(right) => {
+                each.iter().map(|d| d.0).collect()
+            }
+            Some(Delays::Each(_)) => {
+                let allowed = format!("one delay, or {} (one a node)", left.max(right));
+                return Err(Complaint::new("network.access_delay", allowed));
+            }
+        };
+        let mut nodes = vec!["A".to_string(), "B".to_string()];
+        nodes.extend((0..left + right).map(|i| format!("n{i}")));
+        let mut links =
+            vec![Edge { from: 0, to: 1, rate, delay }, Edge { from: 1, to: 0, rate, delay }];
+        let mut attach = |node: usize, hub: usize, delay: Duration| {
+            links.push(Edge { from: node, to: hub, rate: access_rate, delay });
+            links.push(Edge { from: hub, to: node, rate: access_rate, delay });
+        };
+        (0..left).for_each(|i| attach(2 + i, 0, access[i]));
+        (0..right).for_each(|i| attach(2 + left + i, 1, access[i]));
+        Ok(Self {
+            nodes,
+            links,
+            left: (2..2 + left).collect(),
+            right: (2 + left..2 + left + right).collect(),
+        })
+    }
+
+    fn graph(specs: &[LinkSpec]) -> Self {
+        let mut nodes: Vec<String> = Vec::new();
+        let mut number = |name: &String| {
+            nodes.iter().position(|n| n == name).unwrap_or_else(|| {
+                nodes.push(name.clone());
+                nodes.len() - 1
+            })
+        };
+        let mut links = Vec::new();
+        for spec in specs {
+            let (from, to) = (number(&spec.from), number(&spec.to));
+            let edge = Edge { from, to, rate: spec.rate.0, delay: spec.delay.0 };
+            links.push(edge.clone());
+            if spec.duplex {
+                links.push(Edge { from: to, to: from, ..edge });
+            }
+        }
+        Self { nodes, links, left: Vec::new(), right: Vec::new() }
+    }
+
+    pub(crate) fn link_name(&self, i: usize) -> String {
+        let link = &self.links[i];
+        format!("{}->{}", self.nodes[link.from], self.nodes[link.to])
+    }
+
+    /// The link of a name; without one the bottleneck, which is the first.
+    pub(crate) fn find_link(&self, name: Option<&str>, key: &str) -> Result<usize, Complaint> {
+        let Some(name) = name else {
+            return if self.left.is_empty() {
+                Err(Complaint::new(key, "needed: a link such as A->B"))
+            } else {
+                Ok(0)
+            };
+        };
+        (0..self.links.len()).find(|&i| self.link_name(i) == name).ok_or_else(|| {
+            let names: Vec<String> = (0..self.links.len()).map(|i| self.link_name(i)).collect();
+            let hint = did_you_mean(name, names.iter().map(String::as_str));
+            Complaint::new(key, names[..names.len().min(20)].join(", ")).hint(hint)
+        })
+    }
+
+    /// The nodes of the given names; without them the preset's left or right side.
+    pub(crate) fn ends(
+        &self,
+        names: Option<&[String]>,
+        left: bool,
+        key: &str,
+    ) -> Result<Vec<usize>, Complaint> {
+        let Some(names) = names else {
+            let side = if left { &self.left } else { &self.right };
+            return if side.is_empty() {
+                Err(Complaint::new(key, "needed: names of nodes"))
+            } else {
+                Ok(side.clone())
+            };
+        };
+        if names.is_empty() {
+            return Err(Complaint::new(key, "at least one node"));
+        }
+        names
+            .iter()
+            .map(|name| {
+                self.nodes.iter().position(|n| n == name).ok_or_else(|| {
+                    let nodes = self.nodes.iter().map(String::as_str);
+                    Complaint::new(key, self.nodes[..self.nodes.len().min(20)].join(", "))
+                        .hint(did_you_mean(name, nodes))
+                })
+            })
+            .collect()
+    }
+
+    /// Checks that every pair has a way out and back.
+    pub(crate) fn check_routes(
+        &self,
+        from: Option<&[String]>,
+        to: Option<&[String]>,
+        key: &str,
+    ) -> Result<(), Complaint> {
+        let (from, to) = (self.ends(from, true, key)?, self.ends(to, false, key)?);
+        for (&a, &b) in from.iter().flat_map(|a| to.iter().map(move |b| (a, b))) {
+            for (a, b) in [(a, b), (b, a)] {
+                if a == b || self.route(a, b).is_none() {
+                    let allowed =
+                        format!("there is no route from {} to {}", self.nodes[a], self.nodes[b]);
+                    return Err(Complaint::new(key, allowed)
+                        .hint("connect the nodes with [[link]], in both directions"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The links of a route with the fewest hops; among equals the one whose links come first.
+    pub(crate) fn route(&self, from: usize, to: usize) -> Option<Vec<u32>> {
+        let mut by: Vec<Option<usize>> = vec![None; self.nodes.len()];
+        let mut queue = VecDeque::from([from]);
+        while let Some(node) = queue.pop_front()
+            && node != to
+        {
+            for (i, link) in self.links.iter().enumerate() {
+                if link.from == node && link.to != from && by[link.to].is_none() {
+                    by[link.to] = Some(i);
+                    queue.push_back(link.to);
+                }
+            }
+        }
+        let mut route = Vec::new();
+        let mut node = to;
+        while node != from {
+            let link = by[node]?;
+            route.push(link as u32);
+            node = self.links[link].from;
+        }
+        route.reverse();
+        Some(route)
+    }
+
+    /// Mean propagation time there and back between the sides of a dumbbell.
+    pub(crate) fn base_rtt(&self) -> Option<Duration> {
+        let pairs = self.left.iter().flat_map(|&a| self.right.iter().map(move |&b| (a, b)));
+        let mut sum = 0;
+        let mut count = 0;
+        for (a, b) in pairs {
+            for (from, to) in [(a, b), (b, a)] {
+                sum += self
+                    .route(from, to)?
+                    .iter()
+                    .map(|&i| self.links[i as usize].delay.as_nanos())
+                    .sum::<u64>();
+            }
+            count += 1;
+        }
+        (count > 0).then(|| Duration::from_nanos(sum / count))
+    }
+}

@@ -1,0 +1,121 @@
+//! Quantities in scenario files: a text with a unit, in both directions.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use aqm::units::TextError;
+use aqm::{Duration, Rate, Size};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Separates what is allowed from the hint in a deserialization error's message.
+pub(super) const HINT: char = '\u{1f}';
+
+/// A quantity that is written as text.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Text<T>(pub T);
+
+/// What a schema tells of a quantity.
+pub trait Quantity: FromStr<Err = TextError> + Display {
+    /// Name in the schema.
+    const NAME: &'static str;
+    /// In words.
+    const ABOUT: &'static str;
+    /// Regular expression of what is accepted.
+    const PATTERN: &'static str;
+}
+
+impl Quantity for Rate {
+    const NAME: &'static str = "Rate";
+    const ABOUT: &'static str = "a rate: 45mbit, 10Mbps, 1.25MB/s";
+    const PATTERN: &'static str = r"^\d+(\.\d+)? ?([kKmMgGtT]?bit(/s)?|[KMGT]bps|[kMG]?B/s)$";
+}
+
+impl Quantity for Duration {
+    const NAME: &'static str = "Duration";
+    const ABOUT: &'static str = "a time: 20ms, 1.5s, 100us";
+    const PATTERN: &'static str = r"^(0|\d+(\.\d+)? ?(ns|us|µs|usec|ms|msec|s|sec|min|h))$";
+}
+
+impl Quantity for Size {
+    const NAME: &'static str = "Size";
+    const ABOUT: &'static str = "a size: 200kB (1000), 200KiB (1024), 100p (packets), 1.5bdp";
+    const PATTERN: &'static str = r"^\d+(\.\d+)? ?([kMG]?B|[KMG]iB|p|packets|%|bdp)$";
+}
+
+/// An instant, or a range from which each flow draws its own: `5s`, `0s..1s`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Span {
+    /// The earliest.
+    pub from: Duration,
+    /// The latest.
+    pub to: Duration,
+}
+
+impl FromStr for Span {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        let span = Self { from: from.parse()?, to: to.parse()? };
+        if span.from <= span.to {
+            Ok(span)
+        } else {
+            Err(TextError {
+                allowed: "an instant such as 5s or a range such as 0s..1s",
+                hint: "the range ends before it begins".into(),
+            })
+        }
+    }
+}
+
+impl Display for Span {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.from)?;
+        if self.to > self.from { write!(f, "..{}", self.to) } else { Ok(()) }
+    }
+}
+
+impl Quantity for Span {
+    const NAME: &'static str = "Span";
+    const ABOUT: &'static str = "an instant, 5s, or a range to draw from, 0s..1s";
+    const PATTERN: &'static str = r"^[0-9.]+ ?[a-zµ]*(\.\.[0-9.]+ ?[a-zµ]+)?$";
+}
+
+impl<'de, T: Quantity> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<T>(std::marker::PhantomData<T>);
+        impl<T: Quantity> de::Visitor<'_> for Visitor<T> {
+            type Value = Text<T>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(T::ABOUT)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text<T>, E> {
+                text.parse()
+                    .map(Text)
+                    .map_err(|e: TextError| E::custom(format!("{}{HINT}{}", e.allowed, e.hint)))
+            }
+            fn visit_i64<E: de::Error>(self, _: i64) -> Result<Text<T>, E> {
+                Err(E::custom(format!("{}{HINT}write it as text with its unit", T::ABOUT)))
+            }
+            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Text<T>, E> {
+                self.visit_i64(0)
+            }
+        }
+        deserializer.deserialize_any(Visitor(std::marker::PhantomData))
+    }
+}
+
+impl<T: Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<T: Quantity> JsonSchema for Text<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::NAME.into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "description": T::ABOUT, "pattern": T::PATTERN})
+    }
+}

@@ -1,0 +1,461 @@
+//! A simulation: links, flows, and the loop that moves packets between them.
+//!
+//! ```text
+//! application -> sender -> link -> queue -> link -> receiver -> acknowledgement -> sender
+//! ```
+
+use aqm::{Ecn, FlowKey, Instant, Meta};
+
+use crate::app::{App, OnOff, Step};
+use crate::engine::{Event, EventList};
+use crate::hash::DecisionHash;
+use crate::link::{Flight, Link};
+use crate::packet::{Kind, Packet};
+use crate::tcp::Options;
+use crate::tcp::receiver::{AckWhen, Receiver};
+use crate::tcp::sender::{Segment, Sender};
+
+/// No event is due.
+const NEVER: u64 = u64::MAX;
+/// Ends a path in the table of paths.
+pub const END: u32 = u32::MAX;
+
+/// How the flows of a group carry their data.
+#[derive(Clone, Copy, Debug)]
+pub enum Transport {
+    /// TCP.
+    Tcp(Options),
+    /// Datagrams at a constant rate, whatever happens to them.
+    Cbr {
+        /// Bits per second.
+        rate: u64,
+        /// Each gap is uniform in [1 − jitter, 1 + jitter] of the mean.
+        jitter: f64,
+        /// Whether the datagrams claim to be ECN-capable; marks are ignored.
+        ecn: bool,
+    },
+}
+
+/// What the flows of one group of traffic share.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The transport.
+    pub transport: Transport,
+    /// What there is to send.
+    pub app: App,
+    /// Length of a data packet on the wire, bytes.
+    pub packet: u32,
+    /// When sending ends, ns.
+    pub stop: u64,
+}
+
+/// Length of an acknowledgement or handshake packet on the wire, bytes.
+const CONTROL_PACKET: u32 = 40;
+
+/// How a flow is set up.
+#[derive(Clone, Debug)]
+pub struct FlowSetup {
+    /// The group that it belongs to.
+    pub group: u16,
+    /// Positions in the table of paths of the way out and back.
+    pub out: u32,
+    /// The way back.
+    pub back: u32,
+    /// When it starts, ns.
+    pub start: u64,
+    /// Its stream of random numbers.
+    pub rng: aqm::Rng,
+}
+
+/// Constant bit rate, exact over time.
+#[derive(Clone, Debug)]
+struct Cbr {
+    rng: aqm::Rng,
+    carry: u64,
+    sent: u32,
+    received: u32,
+}
+
+#[derive(Clone, Debug)]
+enum End {
+    Tcp { sender: Sender, receiver: Receiver },
+    Cbr(Box<Cbr>),
+}
+
+/// A flow: both its ends.
+#[derive(Clone, Debug)]
+struct Flow {
+    end: End,
+    /// The event that the list holds for this flow, ns. It may be earlier than the flow's next
+    /// event (timers move on with each acknowledgement): then it is put off when it comes.
+    listed: u64,
+    /// Start, application's next step, or next datagram, ns.
+    app_at: u64,
+    /// When a delayed acknowledgement is due, ns.
+    ack_at: u64,
+    out: u32,
+    back: u32,
+    group: u16,
+    started: bool,
+}
+
+const _: () = assert!(size_of::<Flow>() <= 256, "an active connection takes at most 256 bytes");
+
+/// What a flow has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct FlowReport {
+    /// Packets delivered to the application in order (TCP) or at all (datagrams).
+    pub delivered: u32,
+    /// Packets sent again.
+    pub retransmits: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Window reductions after an ECN echo.
+    pub ecn_reductions: u32,
+    /// Smoothed round-trip time, ns.
+    pub srtt: u64,
+}
+
+/// A simulation that can be advanced and looked at.
+#[derive(Clone)]
+pub struct Simulation {
+    /// Nothing before this time is left to do, ns.
+    now: u64,
+    events: EventList,
+    links: Vec<Link>,
+    /// Paths as runs of link numbers, each ended by [`END`].
+    paths: Vec<u32>,
+    groups: Vec<Group>,
+    flows: Vec<Flow>,
+    on_off: Vec<Option<Box<OnOff>>>,
+    /// When a finite flow was acknowledged to its end, ns.
+    completed: Vec<u64>,
+    handled: u64,
+}
+
+impl Simulation {
+    /// A simulation at time 0.
+    pub fn new(
+        links: Vec<Link>,
+        paths: Vec<u32>,
+        groups: Vec<Group>,
+        setups: Vec<FlowSetup>,
+    ) -> Self {
+        let mut events = EventList::new(links.len(), setups.len());
+        let mut flows = Vec::with_capacity(setups.len());
+        let mut on_off = Vec::with_capacity(setups.len());
+        for (i, setup) in setups.into_iter().enumerate() {
+            let group = &groups[usize::from(setup.group)];
+            events.set_flow(i, setup.start);
+            let is_on_off = matches!(group.app, App::OnOff { .. });
+            on_off.push(is_on_off.then(|| Box::new(OnOff::new(setup.rng.clone()))));
+            let end = match group.transport {
+                Transport::Tcp(_) => {
+                    End::Tcp { sender: Sender::default(), receiver: Receiver::default() }
+                }
+                Transport::Cbr { .. } => {
+                    End::Cbr(Box::new(Cbr { rng: setup.rng, carry: 0, sent: 0, received: 0 }))
+                }
+            };
+            flows.push(Flow {
+                end,
+                listed: setup.start,
+                app_at: setup.start,
+                ack_at: NEVER,
+                out: setup.out,
+                back: setup.back,
+                group: setup.group,
+                started: false,
+            });
+        }
+        let completed = vec![NEVER; flows.len()];
+        Self { now: 0, events, links, paths, groups, flows, on_off, completed, handled: 0 }
+    }
+
+    /// Handles all events before `until` (ns), then brings every link up to it: what is observed
+    /// is the state just before `until`.
+    pub fn advance(&mut self, until: u64) {
+        while let Some((now, event)) = self.events.next_before(until) {
+            self.now = now;
+            self.handled += 1;
+            match event {
+                Event::Link(i) => self.on_link(i),
+                Event::Flow(i) => self.on_flow(i),
+            }
+        }
+        self.now = until;
+        for link in &mut self.links {
+            // The transmitter's events at `until` itself belong to what comes next.
+            link.catch_up(until.saturating_sub(1));
+        }
+    }
+
+    /// The latest time that can be simulated, ns.
+    pub fn horizon(&self) -> u64 {
+        self.events.horizon()
+    }
+
+    /// Events handled so far: packets arriving at the end of a link, and timers.
+    pub fn events_handled(&self) -> u64 {
+        self.handled
+    }
+
+    /// The links.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// The links, to restart their measurement and take their summaries.
+    pub fn links_mut(&mut self) -> &mut [Link] {
+        &mut self.links
+    }
+
+    /// How many flows there are.
+    pub fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// What a flow has done so far.
+    pub fn flow(&self, i: usize) -> FlowReport {
+        match &self.flows[i].end {
+            End::Tcp { sender, receiver } => FlowReport {
+                delivered: receiver.delivered(),
+                retransmits: sender.retransmits,
+                timeouts: sender.timeouts,
+                ecn_reductions: sender.ecn_reductions,
+                srtt: sender.srtt(),
+            },
+            End::Cbr(cbr) => FlowReport { delivered: cbr.received, ..FlowReport::default() },
+        }
+    }
+
+    /// When a finite flow was completed (ns), if it was.
+    pub fn completed(&self, i: usize) -> Option<u64> {
+        (self.completed[i] != NEVER).then(|| self.completed[i])
+    }
+
+    /// The hash over all decisions of all queues, in the order of the links.
+    pub fn decision_hash(&self) -> DecisionHash {
+        let mut hash = DecisionHash::default();
+        for link in &self.links {
+            hash.combine(link.hash());
+        }
+        hash
+    }
+
+    #[inline]
+    fn on_link(&mut self, i: usize) {
+        let link = &mut self.links[i];
+        let flight = link.deliver(self.now);
+        self.events.set_link(i, link.next_event());
+        let Some(Flight { meta, mut packet, .. }) = flight else { return };
+        packet.hop += 1;
+        if self.paths[packet.hop as usize] == END {
+            self.on_packet(meta, packet);
+        } else {
+            self.forward(meta, packet);
+        }
+    }
+
+    /// Hands a packet to the link that `packet.hop` names.
+    #[inline]
+    fn forward(&mut self, meta: Meta, packet: Packet) {
+        let link = self.paths[packet.hop as usize] as usize;
+        if let Some(at) = self.links[link].arrive(self.now, meta, packet) {
+            self.events.set_link(link, at);
+        }
+    }
+
+    /// A packet has come to the end of its path.
+    #[inline]
+    fn on_packet(&mut self, meta: Meta, packet: Packet) {
+        let i = meta.flow.0 as usize;
+        let flow = &mut self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        match (&mut flow.end, &group.transport) {
+            (End::Tcp { sender, receiver }, Transport::Tcp(options)) => match packet.kind {
+                Kind::Data => {
+                    let ce = meta.ecn == Ecn::Ce;
+                    let delayed = options.delayed_ack > 0;
+                    match receiver.on_data(packet.seq, ce, packet.reduced, delayed) {
+                        AckWhen::Now => {
+                            flow.ack_at = NEVER;
+                            self.acknowledge(i);
+                        }
+                        AckWhen::Later => {
+                            flow.ack_at = self.now + options.delayed_ack;
+                            self.list(i);
+                        }
+                    }
+                }
+                Kind::Ack => {
+                    sender.on_ack(self.now, &packet, options);
+                    self.send(i);
+                }
+                Kind::Syn => {
+                    let (hop, out) = (flow.back, control(i));
+                    self.forward(out, Packet { hop, kind: Kind::SynAck, ..Packet::default() });
+                }
+                Kind::SynAck => {
+                    sender.on_syn_ack(self.now);
+                    self.send(i);
+                }
+                Kind::Datagram => {}
+            },
+            (End::Cbr(cbr), _) => cbr.received += 1,
+            _ => {}
+        }
+    }
+
+    /// Sends an acknowledgement of flow `i`.
+    #[inline]
+    fn acknowledge(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        if let (End::Tcp { receiver, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) {
+            let packet = receiver.acknowledge(flow.back, o.variant == crate::tcp::Variant::Sack);
+            self.forward(control(i), packet);
+        }
+    }
+
+    /// Sends all that flow `i` may send now, and lists its next event.
+    #[inline]
+    fn send(&mut self, i: usize) {
+        loop {
+            let flow = &mut self.flows[i];
+            let group = &self.groups[usize::from(flow.group)];
+            let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport)
+            else {
+                return;
+            };
+            let hop = flow.out;
+            let (meta, packet) = match sender.next(self.now, o) {
+                None => break,
+                Some(Segment::Syn) => {
+                    (control(i), Packet { hop, kind: Kind::Syn, ..Packet::default() })
+                }
+                Some(Segment::Data { seq, reduced, ecn }) => (
+                    data(i, group.packet, ecn),
+                    Packet { hop, seq, reduced, kind: Kind::Data, ..Packet::default() },
+                ),
+            };
+            self.forward(meta, packet);
+        }
+        if let End::Tcp { sender, .. } = &self.flows[i].end
+            && sender.done()
+            && self.completed[i] == NEVER
+            && matches!(self.groups[usize::from(self.flows[i].group)].app, App::Finite { .. })
+        {
+            self.completed[i] = self.now;
+        }
+        self.list(i);
+    }
+
+    /// Makes sure that the list wakes flow `i` no later than its next event.
+    #[inline]
+    fn list(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        let mut next = flow.app_at.min(flow.ack_at);
+        if let End::Tcp { sender, .. } = &flow.end {
+            next = next.min(sender.deadline());
+        }
+        if next < flow.listed {
+            flow.listed = next;
+            self.events.set_flow(i, next);
+        }
+    }
+
+    /// A flow's listed event has come; it may have been put off meanwhile.
+    fn on_flow(&mut self, i: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[i];
+        flow.listed = NEVER;
+        self.events.set_flow(i, NEVER);
+        if flow.app_at <= now {
+            self.on_app(i);
+        }
+        let flow = &mut self.flows[i];
+        if flow.ack_at <= now {
+            flow.ack_at = NEVER;
+            if matches!(&flow.end, End::Tcp { receiver, .. } if receiver.owes_ack()) {
+                self.acknowledge(i);
+            }
+        }
+        let flow = &mut self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        if let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport)
+            && sender.deadline() <= now
+        {
+            sender.on_timer(now, o);
+            self.send(i);
+        }
+        self.list(i);
+    }
+
+    /// The application of flow `i` starts or takes its next step.
+    fn on_app(&mut self, i: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        let first = !std::mem::replace(&mut flow.started, true);
+        if now >= group.stop {
+            flow.app_at = NEVER;
+            if let End::Tcp { sender, .. } = &mut flow.end {
+                sender.withdraw();
+            }
+            return;
+        }
+        match (&mut flow.end, &group.transport) {
+            (End::Tcp { sender, .. }, Transport::Tcp(options)) => {
+                if first {
+                    sender.start(now, options);
+                }
+                flow.app_at = group.stop;
+                match (group.app, &mut self.on_off[i]) {
+                    (App::Infinite, _) => sender.offer(u32::MAX),
+                    (App::Finite { packets }, _) => sender.offer(packets),
+                    (App::OnOff { .. }, Some(state)) => {
+                        match state.step(now, &group.app) {
+                            Step::Offer(packets) => sender.offer(packets),
+                            Step::Withdraw => sender.withdraw(),
+                            Step::Nothing => {}
+                        }
+                        flow.app_at = state.next_event().min(group.stop);
+                    }
+                    (App::OnOff { .. }, None) => {}
+                }
+                self.send(i);
+            }
+            (End::Cbr(cbr), &Transport::Cbr { rate, jitter, ecn }) => {
+                flow.app_at = now + cbr.gap(group.packet, rate, jitter);
+                cbr.sent += 1;
+                let (hop, seq) = (flow.out, cbr.sent);
+                let meta = data(i, group.packet, ecn);
+                self.forward(meta, Packet { hop, seq, kind: Kind::Datagram, ..Packet::default() });
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Cbr {
+    /// Time to the next datagram, ns; without jitter exact over time.
+    fn gap(&mut self, len: u32, rate: u64, jitter: f64) -> u64 {
+        let owed = u128::from(len) * 8_000_000_000 + u128::from(self.carry);
+        self.carry = (owed % u128::from(rate)) as u64;
+        let gap = (owed / u128::from(rate)) as u64;
+        if jitter == 0.0 {
+            return gap.max(1);
+        }
+        (gap as f64 * (1.0 + jitter * (2.0 * self.rng.uniform() - 1.0))).max(1.0) as u64
+    }
+}
+
+fn data(flow: usize, len: u32, ecn: bool) -> Meta {
+    let ecn = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
+    Meta { len, ecn, flow: FlowKey(flow as u64), arrived: Instant::ZERO }
+}
+
+fn control(flow: usize) -> Meta {
+    data(flow, CONTROL_PACKET, false)
+}

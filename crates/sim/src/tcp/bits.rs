@@ -1,0 +1,165 @@
+//! A set of packet numbers in a sliding window, as a ring of bits.
+
+/// Numbers in `base .. base + capacity`, one bit each. Memory is taken when a number is first put
+/// in, and doubles when the window outgrows it; a flow that never loses a packet takes none.
+#[derive(Clone, Default, Debug)]
+pub struct Bits {
+    words: Box<[u64]>,
+    ones: u32,
+    base: u32,
+}
+
+const FIRST_WORDS: usize = 1;
+
+impl Bits {
+    fn capacity(&self) -> u32 {
+        self.words.len() as u32 * 64
+    }
+
+    fn place(&self, n: u32) -> (usize, u64) {
+        let bit = n & (self.capacity() - 1);
+        ((bit / 64) as usize, 1 << (bit % 64))
+    }
+
+    /// How many numbers are in the set.
+    pub fn ones(&self) -> u32 {
+        self.ones
+    }
+
+    /// Whether `n` is in the set.
+    pub fn contains(&self, n: u32) -> bool {
+        if n.wrapping_sub(self.base) >= self.capacity() {
+            return false;
+        }
+        let (word, bit) = self.place(n);
+        self.words[word] & bit != 0
+    }
+
+    /// Puts `n` in; false if it was there or lies below the window.
+    pub fn insert(&mut self, n: u32) -> bool {
+        if n < self.base {
+            return false;
+        }
+        while n - self.base >= self.capacity() {
+            self.grow();
+        }
+        let (word, bit) = self.place(n);
+        let new = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        self.ones += u32::from(new);
+        new
+    }
+
+    fn grow(&mut self) {
+        let words = (self.words.len() * 2).max(FIRST_WORDS);
+        let mut larger =
+            Self { words: vec![0; words].into_boxed_slice(), ones: 0, base: self.base };
+        for n in self.base..self.base + self.capacity() {
+            if self.contains(n) {
+                larger.insert(n);
+            }
+        }
+        *self = larger;
+    }
+
+    /// Moves the window's start up to `base` and takes out what lies below.
+    pub fn advance(&mut self, base: u32) {
+        if self.ones > 0 {
+            for n in self.base..base.min(self.base + self.capacity()) {
+                let (word, bit) = self.place(n);
+                self.ones -= u32::from(self.words[word] & bit != 0);
+                self.words[word] &= !bit;
+            }
+        }
+        self.base = self.base.max(base);
+    }
+
+    /// Takes out everything.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+        self.ones = 0;
+    }
+
+    /// How many numbers of `from..to` are in the set.
+    pub fn count(&self, from: u32, to: u32) -> u32 {
+        if self.ones == 0 {
+            return 0;
+        }
+        let (from, to) = (from.max(self.base), to.min(self.base + self.capacity()));
+        let mut n = from;
+        let mut count = 0;
+        while n < to {
+            // Up to the end of this word or of the range.
+            let offset = n % 64;
+            let span = (64 - offset).min(to - n);
+            let mask = (u64::MAX >> (64 - span)) << offset;
+            let (word, _) = self.place(n);
+            count += (self.words[word] & mask).count_ones();
+            n += span;
+        }
+        count
+    }
+
+    /// The `k`-th highest number in the set, counted from 1, below `end`.
+    pub fn nth_highest(&self, k: u32, end: u32) -> Option<u32> {
+        if self.ones < k {
+            return None;
+        }
+        let mut left = k;
+        let mut n = end.min(self.base + self.capacity());
+        while n > self.base {
+            n -= 1;
+            let (word, bit) = self.place(n);
+            if n % 64 == 63 && self.words[word] == 0 && n - self.base >= 63 {
+                n -= 63;
+                continue;
+            }
+            if self.words[word] & bit != 0 {
+                left -= 1;
+                if left == 0 {
+                    return Some(n);
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn behaves_as_a_naive_set() {
+        let mut rng = aqm::Rng::new(4, 0);
+        let mut bits = Bits::default();
+        let mut naive = BTreeSet::new();
+        let mut base = 0;
+        for step in 0..20_000 {
+            match rng.below(10) {
+                0 => {
+                    base += rng.below(40) as u32;
+                    bits.advance(base);
+                    naive = naive.split_off(&base);
+                }
+                1 if step % 50 == 0 => {
+                    bits.clear();
+                    naive.clear();
+                }
+                _ => {
+                    let n = base + rng.below(300) as u32;
+                    assert_eq!(bits.insert(n), naive.insert(n));
+                }
+            }
+            assert_eq!(bits.ones() as usize, naive.len());
+            let (from, to) = (base + rng.below(300) as u32, base + rng.below(400) as u32);
+            let expected = if from < to { naive.range(from..to).count() } else { 0 };
+            assert_eq!(bits.count(from, to) as usize, expected);
+            let k = 1 + rng.below(5);
+            let expected = naive.iter().rev().nth(k - 1).copied();
+            assert_eq!(bits.nth_highest(k as u32, base + 512), expected);
+            assert_eq!(bits.contains(from), naive.contains(&from));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! TCP as packets of one MSS: Reno, NewReno (RFC 6582), SACK (RFC 6675), with RTO (RFC 6298),
+//! limited transmit (RFC 3042), delayed acknowledgements and ECN (RFC 3168).
+
+pub mod bits;
+pub mod receiver;
+pub mod rtt;
+pub mod sender;
+
+use rtt::RtoBounds;
+
+/// How a sender repairs losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Variant {
+    /// Fast retransmit and fast recovery of one loss a window (RFC 5681).
+    Reno,
+    /// Partial acknowledgements repair further losses (RFC 6582).
+    NewReno,
+    /// Selective acknowledgements (RFC 2018, RFC 6675).
+    Sack,
+}
+
+/// What all connections of a group of traffic share.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How losses are repaired.
+    pub variant: Variant,
+    /// Initial congestion window in packets.
+    pub initial_window: f64,
+    /// The receiver's window in packets.
+    pub window: u32,
+    /// Bounds of the retransmission timeout.
+    pub rto: RtoBounds,
+    /// RFC 3042.
+    pub limited_transmit: bool,
+    /// Start again from the initial window after an idle RTO (RFC 5681 §4.1).
+    pub restart_after_idle: bool,
+    /// Delay of acknowledgements in ns; 0 acknowledges each packet.
+    pub delayed_ack: u64,
+    /// Whether a connection begins with a SYN.
+    pub handshake: bool,
+    /// Whether data packets are ECN-capable.
+    pub ecn: bool,
+    /// Whether retransmissions are ECN-capable, too (RFC 2481; RFC 3168 §6.1.5 forbids it).
+    pub ecn_on_retransmit: bool,
+    /// An echo with a window of one packet makes the sender wait for its timer.
+    pub ecn_timeout: bool,
+}

@@ -1,0 +1,193 @@
+//! The receiving half of a TCP connection: what to acknowledge, and when.
+
+use super::bits::Bits;
+use crate::packet::{Kind, Packet, SACK_BLOCKS};
+
+/// The receiver's state.
+#[derive(Clone, Default, Debug)]
+pub struct Receiver {
+    /// The next number expected: everything below was delivered in order.
+    next: u32,
+    /// What arrived beyond `next`.
+    beyond: Bits,
+    /// The last blocks to report, newest first, as (first, past the last) (RFC 2018 §4).
+    blocks: [(u32, u32); SACK_BLOCKS],
+    used: u8,
+    /// Packets in order that are not acknowledged yet.
+    unacknowledged: u8,
+    /// CE was seen and the sender has not answered yet (RFC 3168 §6.1.3).
+    echo: bool,
+}
+
+/// When the acknowledgement is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AckWhen {
+    /// At once.
+    Now,
+    /// Within the delayed-acknowledgement time.
+    Later,
+}
+
+impl Receiver {
+    /// A segment arrives.
+    pub fn on_data(&mut self, seq: u32, ce: bool, reduced: bool, delayed_ack: bool) -> AckWhen {
+        // CWR first: a packet that carries both reports new congestion.
+        let echo = (self.echo && !reduced) || ce;
+        let news = echo != self.echo;
+        self.echo = echo;
+        if seq != self.next {
+            if seq > self.next && self.beyond.insert(seq) {
+                self.report(seq);
+            }
+            return AckWhen::Now;
+        }
+        self.next += 1;
+        let filled = self.beyond.ones() > 0;
+        if filled {
+            while self.beyond.contains(self.next) {
+                self.next += 1;
+            }
+            self.forget_delivered();
+        }
+        self.beyond.advance(self.next);
+        self.unacknowledged += 1;
+        // RFC 5681 §4.2: at least every second segment, and at once when a gap is filled. A change
+        // of the echo is told at once, too.
+        if !delayed_ack || filled || news || self.unacknowledged >= 2 {
+            AckWhen::Now
+        } else {
+            AckWhen::Later
+        }
+    }
+
+    /// Puts the block that holds `seq` first, merged with the blocks that it touches.
+    fn report(&mut self, seq: u32) {
+        let mut block = (seq, seq + 1);
+        let mut others = [(0, 0); SACK_BLOCKS];
+        let mut kept = 0;
+        for &(first, end) in &self.blocks[..usize::from(self.used)] {
+            if end == block.0 {
+                block.0 = first;
+            } else if first == block.1 {
+                block.1 = end;
+            } else {
+                others[kept] = (first, end);
+                kept += 1;
+            }
+        }
+        // A block may touch one that was merged after it was looked at.
+        let kept = kept.min(SACK_BLOCKS - 1);
+        self.blocks[0] = block;
+        self.blocks[1..=kept].copy_from_slice(&others[..kept]);
+        self.used = kept as u8 + 1;
+    }
+
+    fn forget_delivered(&mut self) {
+        let mut kept = 0;
+        for i in 0..usize::from(self.used) {
+            if self.blocks[i].0 >= self.next {
+                self.blocks[kept] = self.blocks[i];
+                kept += 1;
+            }
+        }
+        self.used = kept as u8;
+    }
+
+    /// The acknowledgement of everything so far.
+    pub fn acknowledge(&mut self, hop: u32, sack: bool) -> Packet {
+        self.unacknowledged = 0;
+        let mut packet =
+            Packet { hop, seq: self.next, kind: Kind::Ack, echo: self.echo, ..Packet::default() };
+        if sack {
+            for &(first, end) in &self.blocks[..usize::from(self.used)] {
+                // What lies further than 65 535 packets ahead is not reported.
+                let relative = |n: u32| u16::try_from(n - self.next).ok();
+                if let (Some(first), Some(end)) = (relative(first), relative(end)) {
+                    packet.sack[usize::from(packet.sack_blocks)] = (first, end);
+                    packet.sack_blocks += 1;
+                }
+            }
+        }
+        packet
+    }
+
+    /// Whether a delayed acknowledgement is owed.
+    pub fn owes_ack(&self) -> bool {
+        self.unacknowledged > 0
+    }
+
+    /// Packets delivered in order so far.
+    pub fn delivered(&self) -> u32 {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(r: &mut Receiver) -> Vec<(u32, u32)> {
+        let ack = r.acknowledge(0, true);
+        ack.sack[..usize::from(ack.sack_blocks)]
+            .iter()
+            .map(|&(a, b)| (ack.seq + u32::from(a), ack.seq + u32::from(b)))
+            .collect()
+    }
+
+    fn data(r: &mut Receiver, seq: u32) {
+        assert_eq!(r.on_data(seq, false, false, false), AckWhen::Now);
+    }
+
+    /// The example of RFC 2018 §4, case 3, with packets for segments: every second is lost.
+    #[test]
+    fn the_newest_block_comes_first() {
+        let mut r = Receiver::default();
+        for seq in [1, 3, 5, 7] {
+            data(&mut r, seq);
+        }
+        assert_eq!(blocks(&mut r), [(7, 8), (5, 6), (3, 4)]);
+        data(&mut r, 4);
+        assert_eq!(blocks(&mut r), [(3, 6), (7, 8)]);
+        data(&mut r, 0);
+        assert_eq!(r.delivered(), 2);
+        data(&mut r, 2);
+        assert_eq!((r.delivered(), blocks(&mut r)), (6, vec![(7, 8)]));
+        data(&mut r, 6);
+        assert_eq!((r.delivered(), blocks(&mut r)), (8, vec![]));
+    }
+
+    #[test]
+    fn old_and_repeated_packets_are_acknowledged_at_once_and_change_nothing() {
+        let mut r = Receiver::default();
+        data(&mut r, 0);
+        data(&mut r, 0);
+        data(&mut r, 2);
+        data(&mut r, 2);
+        assert_eq!((r.delivered(), blocks(&mut r)), (1, vec![(2, 3)]));
+    }
+
+    #[test]
+    fn every_second_packet_is_acknowledged_when_acknowledgements_are_delayed() {
+        let mut r = Receiver::default();
+        assert_eq!(r.on_data(0, false, false, true), AckWhen::Later);
+        assert!(r.owes_ack());
+        assert_eq!(r.on_data(1, false, false, true), AckWhen::Now);
+        r.acknowledge(0, false);
+        assert!(!r.owes_ack());
+        assert_eq!(r.on_data(3, false, false, true), AckWhen::Now, "out of order");
+        assert_eq!(r.on_data(2, false, false, true), AckWhen::Now, "fills the gap");
+    }
+
+    #[test]
+    fn the_echo_lasts_until_the_sender_answers() {
+        let mut r = Receiver::default();
+        r.on_data(0, true, false, false);
+        assert!(r.acknowledge(0, false).echo);
+        r.on_data(1, false, false, false);
+        assert!(r.acknowledge(0, false).echo);
+        r.on_data(2, false, true, false);
+        assert!(!r.acknowledge(0, false).echo);
+        r.on_data(3, true, true, false);
+        assert!(r.acknowledge(0, false).echo, "CWR and CE in one packet is new congestion");
+    }
+}

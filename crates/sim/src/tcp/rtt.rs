@@ -1,0 +1,101 @@
+//! Round-trip time and retransmission timeout (RFC 6298), with Karn's rule.
+
+/// Smoothed round-trip time, in ns. `srtt = 0` means that there was no sample yet.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct RttEstimator {
+    srtt: u64,
+    rttvar: u64,
+    /// How often the timeout has been doubled.
+    backoff: u8,
+}
+
+/// Bounds of the retransmission timeout, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct RtoBounds {
+    /// Before the first sample (RFC 6298 §2.1: 1 s).
+    pub initial: u64,
+    /// The least timeout (§2.4 says 1 s, systems use 200 ms).
+    pub min: u64,
+    /// The largest timeout (§2.5: at least 60 s).
+    pub max: u64,
+    /// Clock granularity G (§2.3).
+    pub granularity: u64,
+}
+
+const MOST_DOUBLINGS: u8 = 16;
+
+impl RttEstimator {
+    /// Takes a sample of a packet that was sent once; ends the backoff.
+    pub fn sample(&mut self, rtt: u64) {
+        if self.srtt == 0 {
+            self.srtt = rtt.max(1);
+            self.rttvar = rtt / 2;
+        } else {
+            // RFC 6298 §2.3: beta = 1/4, then alpha = 1/8.
+            let error = self.srtt.abs_diff(rtt);
+            self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
+            self.srtt = (self.srtt - self.srtt / 8 + rtt / 8).max(1);
+        }
+        self.backoff = 0;
+    }
+
+    /// Doubles the timeout.
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MOST_DOUBLINGS);
+    }
+
+    /// The timeout in ns.
+    pub fn rto(&self, bounds: &RtoBounds) -> u64 {
+        let base = if self.srtt == 0 {
+            bounds.initial
+        } else {
+            (self.srtt + (4 * self.rttvar).max(bounds.granularity)).max(bounds.min)
+        };
+        (base << self.backoff).min(bounds.max)
+    }
+
+    /// The smoothed round-trip time in ns; 0 before the first sample.
+    pub fn srtt(&self) -> u64 {
+        self.srtt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const BOUNDS: RtoBounds =
+        RtoBounds { initial: 1000 * MS, min: 0, max: 60_000 * MS, granularity: MS };
+
+    /// RFC 6298 §2.2–2.3 by hand: 100 ms, then 140 ms.
+    #[test]
+    fn two_samples_by_hand() {
+        let mut e = RttEstimator::default();
+        assert_eq!(e.rto(&BOUNDS), 1000 * MS);
+        e.sample(100 * MS); // srtt 100, rttvar 50
+        assert_eq!(e.rto(&BOUNDS), 300 * MS);
+        e.sample(140 * MS); // rttvar 0.75·50 + 0.25·40 = 47.5; srtt 0.875·100 + 0.125·140 = 105
+        assert_eq!(e.rto(&BOUNDS), 295 * MS);
+    }
+
+    #[test]
+    fn backoff_doubles_up_to_the_bound_and_a_sample_ends_it() {
+        let mut e = RttEstimator::default();
+        e.sample(100 * MS);
+        e.back_off();
+        assert_eq!(e.rto(&BOUNDS), 600 * MS);
+        (0..40).for_each(|_| e.back_off());
+        assert_eq!(e.rto(&BOUNDS), 60_000 * MS);
+        e.sample(100 * MS);
+        assert!(e.rto(&BOUNDS) < 300 * MS);
+    }
+
+    #[test]
+    fn the_minimum_holds() {
+        let mut e = RttEstimator::default();
+        (0..100).for_each(|_| e.sample(10 * MS));
+        assert_eq!(e.rto(&RtoBounds { min: 200 * MS, ..BOUNDS }), 200 * MS);
+        assert_eq!(e.rto(&BOUNDS), e.srtt() + MS);
+    }
+}

@@ -1,0 +1,480 @@
+//! The sending half of a TCP connection.
+//!
+//! Sequence numbers count packets of one MSS. The sender is a state machine without I/O: it is told
+//! what arrives and what time it is, and asked what to send next until it has nothing
+//! ([`Sender::next`]).
+
+use super::bits::Bits;
+use super::rtt::RttEstimator;
+use super::{Options, Variant};
+use crate::packet::Packet;
+
+/// Three duplicates mean loss (RFC 5681 §3.2).
+const DUPLICATES: u32 = 3;
+/// No timer is running.
+const NEVER: u64 = u64::MAX;
+/// The least slow-start threshold in packets (RFC 5681 eq. 4).
+const LEAST_SSTHRESH: f64 = 2.0;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+enum State {
+    /// Not started.
+    Closed,
+    /// A SYN is on its way.
+    SynSent,
+    /// No loss is being repaired.
+    Open,
+    /// Fast recovery, until everything below `recover` is acknowledged.
+    Recovery,
+    /// After a timeout, until everything below `recover` is acknowledged: duplicates mean nothing
+    /// (RFC 6582 §4).
+    Loss,
+}
+
+/// A packet to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Segment {
+    /// The first packet of the handshake.
+    Syn,
+    /// Data: its number, and whether it tells the receiver that the window was reduced (CWR).
+    Data {
+        /// The packet's number.
+        seq: u32,
+        /// CWR.
+        reduced: bool,
+        /// Whether it is ECN-capable.
+        ecn: bool,
+    },
+}
+
+/// The sender's state, in packets and ns.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    cwnd: f64,
+    ssthresh: f64,
+    rtt: RttEstimator,
+    /// When the retransmission timer expires.
+    deadline: u64,
+    /// When the packet `timed_seq` was sent, whose round trip is being measured; [`NEVER`]: none.
+    timed_at: u64,
+    last_sent: u64,
+    sacked: Bits,
+    timed_seq: u32,
+    /// The oldest packet that is not acknowledged.
+    una: u32,
+    /// The next packet to send; goes back to `una` after a timeout.
+    next: u32,
+    /// Past the highest packet ever sent.
+    end: u32,
+    /// Past the last packet that the application has given.
+    available: u32,
+    recover: u32,
+    /// `end` at the last reduction: until it is acknowledged there is no second one.
+    reduced_at: u32,
+    /// SACK: past the highest packet retransmitted in this recovery.
+    resent: u32,
+    duplicates: u32,
+    state: State,
+    /// The oldest packet has to be sent again, whatever the window.
+    force: bool,
+    /// The next packet carries CWR.
+    tell_reduced: bool,
+    /// Waits for the timer after an ECN echo with a window of one packet (RFC 3168 §6.1.2).
+    waiting: bool,
+    /// The last acknowledgement carried an echo that found the window at one packet.
+    echoed_at_one: bool,
+    /// Packets sent again.
+    pub retransmits: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Reductions of the window because of an ECN echo.
+    pub ecn_reductions: u32,
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Self {
+            cwnd: 0.0,
+            ssthresh: f64::INFINITY,
+            rtt: RttEstimator::default(),
+            deadline: NEVER,
+            timed_at: NEVER,
+            last_sent: 0,
+            sacked: Bits::default(),
+            timed_seq: 0,
+            una: 0,
+            next: 0,
+            end: 0,
+            available: 0,
+            recover: 0,
+            reduced_at: 0,
+            resent: 0,
+            duplicates: 0,
+            state: State::Closed,
+            force: false,
+            tell_reduced: false,
+            waiting: false,
+            echoed_at_one: false,
+            retransmits: 0,
+            timeouts: 0,
+            ecn_reductions: 0,
+        }
+    }
+}
+
+impl Sender {
+    /// Opens the connection.
+    pub fn start(&mut self, now: u64, o: &Options) {
+        debug_assert!(self.state == State::Closed, "started twice");
+        self.cwnd = o.initial_window;
+        if o.handshake {
+            self.state = State::SynSent;
+            self.force = true;
+            self.timed_at = now;
+            self.deadline = now + self.rtt.rto(&o.rto);
+        } else {
+            self.state = State::Open;
+        }
+    }
+
+    /// The handshake is answered.
+    pub fn on_syn_ack(&mut self, now: u64) {
+        if self.state == State::SynSent {
+            if self.timed_at != NEVER {
+                self.rtt.sample(now - self.timed_at);
+            }
+            self.timed_at = NEVER;
+            self.deadline = NEVER;
+            self.force = false;
+            self.state = State::Open;
+        }
+    }
+
+    /// The application gives `packets` more to send.
+    pub fn offer(&mut self, packets: u32) {
+        self.available = self.available.saturating_add(packets);
+    }
+
+    /// The application withdraws what was not sent yet.
+    pub fn withdraw(&mut self) {
+        self.available = self.end;
+    }
+
+    /// Whether everything that the application gave is acknowledged.
+    pub fn done(&self) -> bool {
+        self.una == self.available
+    }
+
+    /// When [`Sender::on_timer`] is due, in ns; `u64::MAX` for never.
+    pub fn deadline(&self) -> u64 {
+        self.deadline
+    }
+
+    /// The congestion window in packets.
+    pub fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    /// The smoothed round-trip time in ns; 0 before the first sample.
+    pub fn srtt(&self) -> u64 {
+        self.rtt.srtt()
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.end - self.una
+    }
+
+    /// The window in packets that may be outstanding.
+    fn window(&self, o: &Options) -> u32 {
+        let mut window = self.cwnd as u32;
+        if self.state == State::Open && o.limited_transmit {
+            window += self.duplicates.min(2); // RFC 3042
+        }
+        window.min(o.window)
+    }
+
+    /// The next packet to send at `now`, if there is one. Ask until there is none.
+    pub fn next(&mut self, now: u64, o: &Options) -> Option<Segment> {
+        let seq = match self.state {
+            State::Closed => return None,
+            State::SynSent => {
+                return std::mem::take(&mut self.force).then_some(Segment::Syn);
+            }
+            _ if self.waiting => return None,
+            _ if self.force => {
+                self.force = false;
+                self.resent = self.resent.max(self.una + 1);
+                self.una
+            }
+            State::Recovery if o.variant == Variant::Sack => self.next_by_scoreboard(o)?,
+            _ => self.next_in_window(now, o)?,
+        };
+        Some(self.sent(now, seq, o))
+    }
+
+    fn next_in_window(&mut self, now: u64, o: &Options) -> Option<u32> {
+        if self.next >= self.available {
+            return None;
+        }
+        if self.outstanding() == 0
+            && o.restart_after_idle
+            && now - self.last_sent > self.rtt.rto(&o.rto)
+        {
+            self.cwnd = self.cwnd.min(o.initial_window); // RFC 5681 §4.1
+        }
+        if self.next - self.una >= self.window(o) {
+            return None;
+        }
+        let seq = self.next;
+        self.next += 1;
+        Some(seq)
+    }
+
+    /// RFC 6675 §4, NextSeg: rules 1, 2 and 3.
+    fn next_by_scoreboard(&mut self, o: &Options) -> Option<u32> {
+        let highest = self.sacked.nth_highest(1, self.end).unwrap_or(self.una);
+        let lost = self.loss_edge();
+        if f64::from(self.pipe(lost)) + 1.0 > self.cwnd {
+            return None;
+        }
+        let hole = (self.resent.max(self.una)..highest).find(|&n| !self.sacked.contains(n));
+        match hole {
+            Some(seq) if seq < lost => {
+                self.resent = seq + 1;
+                Some(seq)
+            }
+            _ if self.next < self.available && self.next - self.una < o.window => {
+                let seq = self.next;
+                self.next += 1;
+                Some(seq)
+            }
+            Some(seq) => {
+                self.resent = seq + 1;
+                Some(seq)
+            }
+            None => None,
+        }
+    }
+
+    /// Packets below this number that are not SACKed count as lost: three above them are SACKed
+    /// (RFC 6675 §4, IsLost).
+    fn loss_edge(&self) -> u32 {
+        self.sacked.nth_highest(DUPLICATES, self.end).unwrap_or(self.una)
+    }
+
+    /// Packets in the network (RFC 6675 §4, SetPipe).
+    fn pipe(&self, lost: u32) -> u32 {
+        let unsacked = |from: u32, to: u32| {
+            if from < to { to - from - self.sacked.count(from, to) } else { 0 }
+        };
+        unsacked(lost.max(self.una), self.end) + unsacked(self.una, self.resent)
+    }
+
+    fn sent(&mut self, now: u64, seq: u32, o: &Options) -> Segment {
+        let again = seq < self.end;
+        if again {
+            self.retransmits += 1;
+            if self.timed_at != NEVER && seq <= self.timed_seq {
+                self.timed_at = NEVER; // Karn
+            }
+        } else {
+            self.end = seq + 1;
+            self.next = self.end;
+            if self.timed_at == NEVER {
+                (self.timed_at, self.timed_seq) = (now, seq);
+            }
+        }
+        if self.deadline == NEVER {
+            self.deadline = now + self.rtt.rto(&o.rto);
+        }
+        self.last_sent = now;
+        let ecn = o.ecn && (!again || o.ecn_on_retransmit);
+        Segment::Data { seq, reduced: std::mem::take(&mut self.tell_reduced), ecn }
+    }
+
+    /// An acknowledgement arrives.
+    pub fn on_ack(&mut self, now: u64, p: &Packet, o: &Options) {
+        if p.seq < self.una || p.seq > self.end || self.state < State::Open {
+            return;
+        }
+        let news = p.sack_blocks > 0 && self.take_sack(p);
+        let reduced = o.ecn && p.echo && self.on_echo(now, p.seq, o);
+        if p.seq > self.una {
+            self.on_progress(now, p.seq, reduced || p.echo, o);
+        } else if self.outstanding() > 0 && (news || o.variant != Variant::Sack) {
+            self.on_duplicate(o);
+        }
+    }
+
+    /// Puts the blocks into the scoreboard; true if they tell anything new.
+    fn take_sack(&mut self, p: &Packet) -> bool {
+        self.sacked.advance(self.una.max(p.seq));
+        let mut news = false;
+        for &(first, end) in &p.sack[..usize::from(p.sack_blocks)] {
+            let end = (p.seq + u32::from(end)).min(self.end);
+            for n in p.seq + u32::from(first)..end {
+                news |= self.sacked.insert(n);
+            }
+        }
+        news
+    }
+
+    /// An ECN echo; true if the window was reduced. RFC 3168 §6.1.2: at most once a window.
+    fn on_echo(&mut self, now: u64, ack: u32, o: &Options) -> bool {
+        if ack <= self.reduced_at || self.state == State::Recovery {
+            return false;
+        }
+        let at_one = self.cwnd < 2.0;
+        self.ssthresh = (self.cwnd / 2.0).max(LEAST_SSTHRESH);
+        self.cwnd = (self.cwnd / 2.0).max(1.0);
+        self.reduced_at = self.end;
+        self.tell_reduced = true;
+        self.ecn_reductions += 1;
+        if at_one && o.ecn_timeout {
+            // The window cannot be halved: the timer slows the sender instead, and twice as much
+            // if the packet that it sent last met congestion as well.
+            if self.echoed_at_one {
+                self.rtt.back_off();
+            }
+            self.waiting = true;
+            self.deadline = now + self.rtt.rto(&o.rto);
+        }
+        self.echoed_at_one = at_one;
+        true
+    }
+
+    fn on_progress(&mut self, now: u64, ack: u32, echo: bool, o: &Options) {
+        let acked = ack - self.una;
+        let window_was_used = f64::from(self.next - self.una) + 1.0 > self.cwnd;
+        // A sample ends the backoff; but an ECN wait that was just doubled has to stay so.
+        if self.timed_at != NEVER && self.timed_seq < ack {
+            if !self.waiting {
+                self.rtt.sample(now - self.timed_at);
+            }
+            self.timed_at = NEVER;
+        }
+        if !echo {
+            self.echoed_at_one = false;
+        }
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.sacked.advance(ack);
+        self.duplicates = 0;
+        match self.state {
+            State::Recovery if ack >= self.recover || o.variant == Variant::Reno => {
+                self.leave_recovery(o);
+            }
+            State::Recovery => self.on_partial(acked, o),
+            _ => {
+                if self.state == State::Loss && ack >= self.recover {
+                    self.state = State::Open;
+                }
+                if !echo && window_was_used {
+                    self.grow(o);
+                }
+            }
+        }
+        if !self.waiting {
+            self.deadline =
+                if self.outstanding() == 0 { NEVER } else { now + self.rtt.rto(&o.rto) };
+        }
+    }
+
+    /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
+    fn grow(&mut self, o: &Options) {
+        self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
+    }
+
+    fn leave_recovery(&mut self, o: &Options) {
+        self.state = State::Open;
+        self.cwnd = if o.variant == Variant::Sack {
+            self.ssthresh
+        } else {
+            // RFC 6582 §3.2 step 3, option 1: no burst.
+            self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0)
+        };
+    }
+
+    /// A partial acknowledgement: the next hole is lost, too.
+    fn on_partial(&mut self, acked: u32, o: &Options) {
+        if o.variant == Variant::NewReno {
+            // RFC 6582 §3.2 step 3: retransmit, deflate by what left the network, add one back.
+            self.force = true;
+            self.cwnd = (self.cwnd - f64::from(acked) + 1.0).max(1.0);
+        }
+    }
+
+    fn on_duplicate(&mut self, o: &Options) {
+        self.duplicates += 1;
+        match self.state {
+            // RFC 6582 §3.2 step 2: duplicates of what was sent before a timeout mean nothing.
+            State::Open
+                if self.una >= self.recover
+                    && (self.duplicates >= DUPLICATES || self.loss_edge() > self.una) =>
+            {
+                self.enter_recovery(o);
+            }
+            State::Recovery if o.variant != Variant::Sack => self.cwnd += 1.0,
+            _ => {}
+        }
+    }
+
+    fn enter_recovery(&mut self, o: &Options) {
+        // The window was halved for this window of data already if an echo came first.
+        if self.una >= self.reduced_at {
+            self.halve_threshold();
+            self.tell_reduced = o.ecn;
+        } else {
+            self.ssthresh = self.cwnd.max(LEAST_SSTHRESH);
+        }
+        self.reduced_at = self.end;
+        self.cwnd = self.ssthresh;
+        if o.variant != Variant::Sack {
+            self.cwnd += f64::from(DUPLICATES);
+        }
+        self.state = State::Recovery;
+        self.recover = self.end;
+        self.resent = self.una;
+        self.force = true;
+    }
+
+    /// Half of what is in the network (RFC 5681 eq. 4).
+    fn halve_threshold(&mut self) {
+        let flight = f64::from(self.outstanding()).min(self.cwnd);
+        self.ssthresh = (flight / 2.0).max(LEAST_SSTHRESH);
+    }
+
+    /// The time given by [`Sender::deadline`] has come.
+    pub fn on_timer(&mut self, now: u64, o: &Options) {
+        self.timed_at = NEVER;
+        if self.state == State::SynSent {
+            self.rtt.back_off();
+            self.timeouts += 1;
+            self.force = true;
+            self.deadline = now + self.rtt.rto(&o.rto);
+            return;
+        }
+        if self.waiting {
+            self.waiting = false;
+            self.cwnd = 1.0;
+            self.deadline = if self.outstanding() > 0 { now + self.rtt.rto(&o.rto) } else { NEVER };
+            return;
+        }
+        // RFC 5681 §3.1, RFC 6298 §5.4–5.6: back to the oldest packet, one at a time.
+        self.timeouts += 1;
+        if self.state != State::Loss {
+            self.halve_threshold();
+        }
+        self.rtt.back_off();
+        self.cwnd = 1.0;
+        self.next = self.una;
+        self.recover = self.end;
+        self.reduced_at = self.end;
+        self.sacked.clear();
+        self.duplicates = 0;
+        self.force = false;
+        self.state = State::Loss;
+        self.deadline = now + self.rtt.rto(&o.rto);
+    }
+}
