@@ -1,0 +1,86 @@
+//! The pages under `docs/algorithms` keep step with the code: same headings, a place for the
+//! generated table, every signal named, every test that they cite exists.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aqm::CATALOG;
+
+const HEADINGS: [&str; 7] = [
+    "## What it does",
+    "## The algorithm",
+    "## Signals",
+    "## Options and the paper's silence",
+    "## Validation",
+    "## Limits",
+    "## Sources",
+];
+
+fn crate_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).into()
+}
+
+/// Name and text of the page of each algorithm that has one.
+fn pages() -> Vec<(&'static aqm::Entry, String)> {
+    let folder = crate_dir().join("../../docs/algorithms");
+    CATALOG
+        .iter()
+        .filter_map(|e| Some((e, fs::read_to_string(folder.join(format!("{}.md", e.name))).ok()?)))
+        .collect()
+}
+
+/// All Rust text of the crate.
+fn sources() -> String {
+    let mut text = String::new();
+    for folder in ["src", "src/policy", "tests"] {
+        for file in fs::read_dir(crate_dir().join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|e| e == "rs") {
+                text += &fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn pages_have_the_same_headings_and_a_place_for_the_parameters() {
+    assert!(pages().len() >= 7, "pages are missing");
+    for (entry, text) in pages() {
+        let headings: Vec<&str> = text.lines().filter(|l| l.starts_with("## ")).collect();
+        assert_eq!(headings, HEADINGS, "{}", entry.name);
+        assert!(text.starts_with(&format!("# {}\n", entry.name)));
+        assert!(
+            text.contains(&format!("\n<!-- parameters:{} -->\n", entry.name)),
+            "{}",
+            entry.name
+        );
+    }
+}
+
+#[test]
+fn pages_name_every_signal() {
+    for (entry, text) in pages() {
+        let (_, rest) = text.split_once("## Signals").unwrap();
+        let (section, _) = rest.split_once("## ").unwrap();
+        for (signal, _) in entry.signals {
+            assert!(section.contains(&format!("`{signal}`")), "{}: {signal}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn tests_that_pages_cite_exist() {
+    let sources = sources();
+    for (entry, text) in pages() {
+        let (_, rest) = text.split_once("## Validation").unwrap();
+        let (section, _) = rest.split_once("## ").unwrap();
+        // Words in backquotes, but not names of files.
+        let cited: Vec<&str> =
+            section.split('`').skip(1).step_by(2).filter(|w| !w.contains('.')).collect();
+        assert!(!cited.is_empty(), "{} cites no test", entry.name);
+        for name in cited {
+            assert!(sources.contains(&format!("fn {name}(")), "{}: {name}", entry.name);
+        }
+    }
+}
