@@ -394,17 +394,15 @@ impl Red {
             self.count = -1.0;
             self.crossing = true;
             Verdict::Admit
+        } else if self.c.ns2 && q.len() <= 1 {
+            self.count = 1.0;
+            self.crossing = true;
+            Verdict::Admit
+        } else if self.c.ns2 && self.crossing {
+            self.count = 1.0;
+            self.crossing = false;
+            Verdict::Admit
         } else if self.avg < top {
-            if self.c.ns2 && q.len() <= 1 {
-                self.count = 1.0;
-                self.crossing = true;
-                return Verdict::Admit;
-            }
-            if self.c.ns2 && self.crossing {
-                self.count = 1.0;
-                self.crossing = false;
-                return Verdict::Admit;
-            }
             self.count += 1.0;
             let mut p_b = self.p_b(self.avg);
             if self.c.bytes {

@@ -273,6 +273,7 @@ impl RedCore {
 }
 
 /// p_b between the thresholds (FJ93 §4; 000 §III.C).
+#[inline]
 fn linear(avg: f64, min_th: f64, max_th: f64, max_p: f64) -> f64 {
     max_p * (avg - min_th) / (max_th - min_th)
 }
