@@ -13,6 +13,10 @@ fn main() {
                 for (name, column) in outcome.summary.columns() {
                     println!("{name}: {column:?}");
                 }
+                for name in ["retransmits", "timeouts", "ecn_reductions"] {
+                    let sum: f64 = (0..).map_while(|i| outcome.flows.number(name, i)).sum();
+                    println!("{name}: {sum}");
+                }
                 println!("decision_hash: {}", outcome.decision_hash);
             }
             Err(e) => eprintln!("{e}"),

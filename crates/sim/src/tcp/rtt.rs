@@ -25,7 +25,7 @@ pub struct RtoBounds {
 const MOST_DOUBLINGS: u8 = 16;
 
 impl RttEstimator {
-    /// Takes a sample of a packet that was sent once; ends the backoff.
+    /// Takes a sample of a packet that was sent once (Karn).
     pub fn sample(&mut self, rtt: u64) {
         if self.srtt == 0 {
             self.srtt = rtt.max(1);
@@ -36,6 +36,10 @@ impl RttEstimator {
             self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
             self.srtt = (self.srtt - self.srtt / 8 + rtt / 8).max(1);
         }
+    }
+
+    /// Ends the backoff: a packet that was sent once got through.
+    pub fn end_backoff(&mut self) {
         self.backoff = 0;
     }
 
@@ -80,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn backoff_doubles_up_to_the_bound_and_a_sample_ends_it() {
+    fn backoff_doubles_up_to_the_bound_and_its_end_is_told() {
         let mut e = RttEstimator::default();
         e.sample(100 * MS);
         e.back_off();
@@ -88,6 +92,7 @@ mod tests {
         (0..40).for_each(|_| e.back_off());
         assert_eq!(e.rto(&BOUNDS), 60_000 * MS);
         e.sample(100 * MS);
+        e.end_backoff();
         assert!(e.rto(&BOUNDS) < 300 * MS);
     }
 

@@ -142,6 +142,7 @@ impl Sender {
         if self.state == State::SynSent {
             if self.timed_at != NEVER {
                 self.rtt.sample(now - self.timed_at);
+                self.rtt.end_backoff();
             }
             self.timed_at = NEVER;
             self.deadline = NEVER;
@@ -302,7 +303,7 @@ impl Sender {
         if p.seq > self.una {
             self.on_progress(now, p.seq, reduced || p.echo, o);
         } else if self.outstanding() > 0 && (news || o.variant != Variant::Sack) {
-            self.on_duplicate(o);
+            self.on_duplicate(now, o);
         }
     }
 
@@ -324,16 +325,17 @@ impl Sender {
         if ack <= self.reduced_at || self.state == State::Recovery {
             return false;
         }
-        let at_one = self.cwnd < 2.0;
+        let at_one = self.cwnd <= 1.0;
+        let below_one = self.cwnd < 2.0;
         self.ssthresh = (self.cwnd / 2.0).max(LEAST_SSTHRESH);
         self.cwnd = (self.cwnd / 2.0).max(1.0);
         self.reduced_at = self.end;
         self.tell_reduced = true;
         self.ecn_reductions += 1;
-        if at_one && o.ecn_timeout {
-            // The window cannot be halved: the timer slows the sender instead, and twice as much
-            // if the packet that it sent last met congestion as well.
-            if self.echoed_at_one {
+        if below_one && o.ecn_timeout {
+            // Half the window is less than a packet: the timer slows the sender instead, and twice
+            // as much if the packet that it sent last met congestion as well (as ns-2).
+            if at_one && self.echoed_at_one {
                 self.rtt.back_off();
             }
             self.waiting = true;
@@ -346,12 +348,13 @@ impl Sender {
     fn on_progress(&mut self, now: u64, ack: u32, echo: bool, o: &Options) {
         let acked = ack - self.una;
         let window_was_used = f64::from(self.next - self.una) + 1.0 > self.cwnd;
-        // A sample ends the backoff; but an ECN wait that was just doubled has to stay so.
         if self.timed_at != NEVER && self.timed_seq < ack {
-            if !self.waiting {
-                self.rtt.sample(now - self.timed_at);
-            }
+            self.rtt.sample(now - self.timed_at);
             self.timed_at = NEVER;
+            // An ECN wait that was just doubled has to stay so.
+            if !self.waiting {
+                self.rtt.end_backoff();
+            }
         }
         if !echo {
             self.echoed_at_one = false;
@@ -389,7 +392,7 @@ impl Sender {
     fn leave_recovery(&mut self, o: &Options) {
         self.state = State::Open;
         self.cwnd = if o.variant == Variant::Sack {
-            self.ssthresh
+            self.cwnd.min(self.ssthresh)
         } else {
             // RFC 6582 §3.2 step 3, option 1: no burst.
             self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0)
@@ -405,7 +408,7 @@ impl Sender {
         }
     }
 
-    fn on_duplicate(&mut self, o: &Options) {
+    fn on_duplicate(&mut self, now: u64, o: &Options) {
         self.duplicates += 1;
         match self.state {
             // RFC 6582 §3.2 step 2: duplicates of what was sent before a timeout mean nothing.
@@ -413,23 +416,23 @@ impl Sender {
                 if self.una >= self.recover
                     && (self.duplicates >= DUPLICATES || self.loss_edge() > self.una) =>
             {
-                self.enter_recovery(o);
+                self.enter_recovery(now, o);
             }
             State::Recovery if o.variant != Variant::Sack => self.cwnd += 1.0,
             _ => {}
         }
     }
 
-    fn enter_recovery(&mut self, o: &Options) {
+    fn enter_recovery(&mut self, now: u64, o: &Options) {
         // The window was halved for this window of data already if an echo came first.
         if self.una >= self.reduced_at {
             self.halve_threshold();
+            self.cwnd = self.ssthresh;
             self.tell_reduced = o.ecn;
         } else {
             self.ssthresh = self.cwnd.max(LEAST_SSTHRESH);
         }
         self.reduced_at = self.end;
-        self.cwnd = self.ssthresh;
         if o.variant != Variant::Sack {
             self.cwnd += f64::from(DUPLICATES);
         }
@@ -437,6 +440,9 @@ impl Sender {
         self.recover = self.end;
         self.resent = self.una;
         self.force = true;
+        // The retransmission gets a whole timeout, as in ns-2 and Linux: RFC 6298 §5 alone would
+        // let the timer of the lost packet run out meanwhile.
+        self.deadline = now + self.rtt.rto(&o.rto);
     }
 
     /// Half of what is in the network (RFC 5681 eq. 4).
@@ -470,7 +476,8 @@ impl Sender {
         self.cwnd = 1.0;
         self.next = self.una;
         self.recover = self.end;
-        self.reduced_at = self.end;
+        // An echo from now on tells of the retransmissions: it counts.
+        self.reduced_at = self.una;
         self.sacked.clear();
         self.duplicates = 0;
         self.force = false;
