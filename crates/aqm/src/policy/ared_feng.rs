@@ -1,4 +1,4 @@
-//! Self-configuring RED (Feng, Kandlur, Saha, Shin, INFOCOM 1999; 000 ref. [9], "ARED-Feng").
+//! Self-configuring RED (Feng, Kandlur, Saha, Shin, INFOCOM 1999; "ARED-Feng", reference 9 of 000).
 //!
 //! RED ([`red`](super::red)) whose `max_p` learns how many flows share the link. An average below
 //! min_th says that RED is too aggressive, above max_th that it is too timid. Each *crossing* moves
