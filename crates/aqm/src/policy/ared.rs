@@ -57,7 +57,7 @@ params! {
         /// Above max_th the probability goes on from max_p to 1 at twice max_th.
         gentle: bool = true, "FGS01 §3";
         /// Whether the average counts packets or bytes; with bytes a packet's probability goes with its length.
-        mode: Mode = Mode::Packets, "FJ93 §5";
+        mode: Mode = Mode::Packets, "FJ93 §4";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "000 §III.B";
         /// What happens to ECN-capable packets where every packet is signalled.

@@ -34,7 +34,7 @@ params! {
         /// What max_p is multiplied by when the average rises above max_th (β).
         beta: f64 = 2.0, in 1.0..=1000.0, "Feng 1999";
         /// Least max_p.
-        max_p_min: f64 = 0.01, in 0.0..=1.0, "ns-2.35 (bottom_)";
+        max_p_min: f64 = 0.01, in 0.0..=1.0, "value ours: that of FGS01";
         /// Largest max_p.
         max_p_max: f64 = 1.0, in 0.0..=1.0, "value ours: 000's max_p";
         /// max_p at the start.
@@ -44,11 +44,11 @@ params! {
         /// Average from which on every packet is signalled.
         max_th: Size = Size::OfBuffer(0.8), "000 §III.B";
         /// Weight of the present queue length in the average.
-        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §4";
+        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §6";
         /// Above max_th the probability goes on from max_p to 1 at twice max_th.
         gentle: bool = false, "Floyd 2000, gentle RED";
         /// Whether the average counts packets or bytes; with bytes a packet's probability goes with its length.
-        mode: Mode = Mode::Packets, "FJ93 §5";
+        mode: Mode = Mode::Packets, "FJ93 §4";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "000 §III.B";
         /// What happens to ECN-capable packets where every packet is signalled.

@@ -18,14 +18,14 @@
 //! The growing p_a spaces signals evenly. FJ93 §7 wants the gap uniform on 1 … 1/p_b, with `count`
 //! the *unsignalled* packets since the last signal. Fig. 2 increments before it decides, so that
 //! the packet behind a signal already has count = 1, and the gap is uniform on 1 … 1/p_b − 1: at
-//! p_b ≥ ½ every packet is signalled. Fig. 2 is what ns-2 and the papers ran and is the default;
+//! p_b ≥ ½ every packet is signalled. ns-2, in which the papers ran it, codes Fig. 2: the default;
 //! `spacing = uniform-exact` is §7.
 //!
 //! Other points:
 //! - m is the idle time over the transmission time of a mean packet, not rounded. Idle time runs
 //!   from the transmitter's vain question until a packet is admitted.
 //! - `avg` includes packets that find the buffer full. Those take part like all others.
-//! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §5 divides by the largest packet).
+//! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §4 divides by the largest packet).
 //! - `gentle` (Floyd 2000): from max_th to 2·max_th, p_b goes on from max_p to 1.
 //! - From max_th on, ECN-capable packets are marked (000) or dropped (`above_max`).
 
@@ -47,11 +47,11 @@ params! {
         /// Signalling probability as the average reaches max_th.
         max_p: f64 = 1.0, in 0.0..=1.0, "000 §III.B";
         /// Weight of the present queue length in the average.
-        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §4";
+        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §6";
         /// Above max_th the probability goes on from max_p to 1 at twice max_th.
         gentle: bool = false, "Floyd 2000, gentle RED";
         /// Whether the average counts packets or bytes; with bytes a packet's probability goes with its length.
-        mode: Mode = Mode::Packets, "FJ93 §5";
+        mode: Mode = Mode::Packets, "FJ93 §4";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "000 §III.B";
         /// What happens to ECN-capable packets where every packet is signalled.
@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    /// FJ93 §4: "for w_q = 0.001, after a queue increase from 0 to 100 packets, the average queue
+    /// FJ93 §6: "for w_q = 0.001, after a queue increase from 0 to 100 packets, the average queue
     /// size is 4.88 packets" (eq. 2: 101 + (0.999¹⁰¹ − 1)/0.001 = 4.887); and w_q ≤ 0.0042 is what
     /// keeps a burst of 50 at an average of 5 (eq. 3; exactly: 51 + (0.9958⁵¹ − 1)/0.0042 = 5.006).
     #[test]
