@@ -400,9 +400,9 @@ mod tests {
         }
     }
 
-    /// FJ93 §6: "for w_q = 0.001, after a queue increase from 0 to 100 packets, the average queue
-    /// size is 4.88 packets" (eq. 2: 101 + (0.999¹⁰¹ − 1)/0.001 = 4.887); and w_q ≤ 0.0042 is what
-    /// keeps a burst of 50 at an average of 5 (eq. 3; exactly: 51 + (0.9958⁵¹ − 1)/0.0042 = 5.006).
+    /// FJ93 §6: at w_q = 0.001 a queue that grows from 0 to 100 packets brings the average to 4.88
+    /// (eq. 2: 101 + (0.999¹⁰¹ − 1)/0.001 = 4.887); and w_q ≤ 0.0042 is what keeps a burst of 50 at
+    /// an average of 5 (eq. 3; exactly: 51 + (0.9958⁵¹ − 1)/0.0042 = 5.006).
     #[test]
     fn the_average_of_a_burst_is_that_of_the_paper() {
         let burst = |w_q: &str, packets: usize| {
