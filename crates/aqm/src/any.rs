@@ -8,7 +8,7 @@ use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, Policy, ared, ared_feng, blue, drop_front, drop_tail, random_drop, red,
+    Cx, Env, Policy, ared, ared_feng, bernoulli, blue, drop_front, drop_tail, random_drop, red,
 };
 use crate::qdisc::{Backlog, Counters, Outlet, Qdisc};
 use crate::rng::Rng;
@@ -179,4 +179,6 @@ any_qdisc! {
         "RED whose max_p keeps the average at the middle of its thresholds.", "FGS01",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
+    Bernoulli = "bernoulli", bernoulli::Bernoulli,
+        "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

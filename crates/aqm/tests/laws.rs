@@ -329,10 +329,13 @@ fn nothing_is_marked_that_is_not_ecn_capable() {
     });
 }
 
-/// One packet at a time, each sent before the next arrives.
+/// One packet at a time, each sent before the next arrives. (A lossy link loses nevertheless.)
 #[test]
 fn an_uncongested_queue_signals_nothing() {
     for_each_case(|case| {
+        if case.0.name == "bernoulli" {
+            return;
+        }
         let mut ops = Vec::new();
         for (i, op) in traffic(2, 5000, true, MS).into_iter().enumerate() {
             if let Op::Arrive(meta) = op {

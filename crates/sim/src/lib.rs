@@ -11,7 +11,8 @@
 //! | [`simulation`] | the loop |
 //! | [`metrics`], [`hash`] | what is measured |
 //! | [`scenario`] | scenario files: network, queues, traffic, measurement |
-//! | [`run`] | from a scenario to its results |
+//! | [`run`], [`table`] | from a scenario to its results |
+//! | [`validation`] | closed forms and an independent simulator to compare with |
 
 pub mod app;
 pub mod engine;
@@ -24,6 +25,7 @@ pub mod scenario;
 pub mod simulation;
 pub mod table;
 pub mod tcp;
+pub mod validation;
 
 pub use run::{Outcome, Run};
 pub use scenario::{Scenario, ScenarioError};

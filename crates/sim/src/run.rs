@@ -13,9 +13,9 @@ use crate::metrics::queue::QueueSummary;
 use crate::scenario::error::Complaint;
 use crate::scenario::network::Topology;
 use crate::scenario::{
-    AppName, QueueSpec, Scenario, ScenarioError, TrafficSpec, TransportName, UnsentName,
+    AppName, GapsName, QueueSpec, Scenario, ScenarioError, TrafficSpec, TransportName, UnsentName,
 };
-use crate::simulation::{END, FlowReport, FlowSetup, Group, Simulation, Transport};
+use crate::simulation::{END, FlowReport, FlowSetup, Gaps, Group, Simulation, Transport};
 use crate::table::{Column, Table};
 use crate::tcp::rtt::RtoBounds;
 use crate::tcp::{Options, Variant};
@@ -399,7 +399,12 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
     };
     let transport = match (spec.transport, spec.rate) {
         (TransportName::Cbr, Some(rate)) => {
-            Transport::Cbr { rate: rate.0.bits_per_second(), jitter: spec.jitter, ecn: spec.ecn }
+            let gaps = match spec.gaps {
+                GapsName::Constant => Gaps::Constant,
+                GapsName::Uniform => Gaps::Uniform(spec.jitter),
+                GapsName::Poisson => Gaps::Exponential,
+            };
+            Transport::Cbr { rate: rate.0.bits_per_second(), gaps, ecn: spec.ecn }
         }
         _ => Transport::Tcp(Options {
             variant,

@@ -6,7 +6,7 @@
 
 use aqm::{Ecn, FlowKey, Instant, Meta};
 
-use crate::app::{App, OnOff, Step};
+use crate::app::{App, OnOff, Periods, Step};
 use crate::engine::{Event, EventList};
 use crate::hash::DecisionHash;
 use crate::link::{Flight, Link};
@@ -20,6 +20,17 @@ const NEVER: u64 = u64::MAX;
 /// Ends a path in the table of paths.
 pub const END: u32 = u32::MAX;
 
+/// How the gaps of a datagram source are spread.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Gaps {
+    /// All the same, exact over time.
+    Constant,
+    /// Uniform within this share of the mean on both sides, 0 … 1.
+    Uniform(f64),
+    /// Exponential: a Poisson process.
+    Exponential,
+}
+
 /// How the flows of a group carry their data.
 #[derive(Clone, Copy, Debug)]
 pub enum Transport {
@@ -29,8 +40,8 @@ pub enum Transport {
     Cbr {
         /// Bits per second.
         rate: u64,
-        /// Each gap is uniform in [1 − jitter, 1 + jitter] of the mean.
-        jitter: f64,
+        /// How the gaps between datagrams are spread about their mean.
+        gaps: Gaps,
         /// Whether the datagrams claim to be ECN-capable; marks are ignored.
         ecn: bool,
     },
@@ -426,8 +437,8 @@ impl Simulation {
                 }
                 self.send(i);
             }
-            (End::Cbr(cbr), &Transport::Cbr { rate, jitter, ecn }) => {
-                flow.app_at = now + cbr.gap(group.packet, rate, jitter);
+            (End::Cbr(cbr), &Transport::Cbr { rate, gaps, ecn }) => {
+                flow.app_at = now + cbr.gap(group.packet, rate, gaps);
                 cbr.sent += 1;
                 let (hop, seq) = (flow.out, cbr.sent);
                 let meta = data(i, group.packet, ecn);
@@ -439,15 +450,19 @@ impl Simulation {
 }
 
 impl Cbr {
-    /// Time to the next datagram, ns; without jitter exact over time.
-    fn gap(&mut self, len: u32, rate: u64, jitter: f64) -> u64 {
+    /// Time to the next datagram, ns.
+    fn gap(&mut self, len: u32, rate: u64, gaps: Gaps) -> u64 {
         let owed = u128::from(len) * 8_000_000_000 + u128::from(self.carry);
         self.carry = (owed % u128::from(rate)) as u64;
-        let gap = (owed / u128::from(rate)) as u64;
-        if jitter == 0.0 {
-            return gap.max(1);
-        }
-        (gap as f64 * (1.0 + jitter * (2.0 * self.rng.uniform() - 1.0))).max(1.0) as u64
+        let mean = (owed / u128::from(rate)) as u64;
+        let gap = match gaps {
+            Gaps::Constant => mean,
+            Gaps::Uniform(share) => {
+                (mean as f64 * (1.0 + share * (2.0 * self.rng.uniform() - 1.0))) as u64
+            }
+            Gaps::Exponential => Periods::Exponential.draw(mean, &mut self.rng),
+        };
+        gap.max(1) // time goes on
     }
 }
 

@@ -9,6 +9,7 @@ use crate::units::{Limit, Measure, Rate, Size};
 
 pub mod ared;
 pub mod ared_feng;
+pub mod bernoulli;
 pub mod blue;
 pub mod drop_front;
 pub mod drop_tail;

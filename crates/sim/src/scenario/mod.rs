@@ -129,6 +129,18 @@ pub enum UnsentName {
     Backlog,
 }
 
+/// How the gaps of a datagram source are spread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GapsName {
+    /// All the same.
+    Constant,
+    /// Uniform about the mean, as wide as `jitter` says.
+    Uniform,
+    /// Exponential: a Poisson process.
+    Poisson,
+}
+
 /// Flows that join in steps.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -187,7 +199,10 @@ pub struct TrafficSpec {
     /// `cbr`: the rate. `pareto`, `exponential`: the rate while on; without it as fast as TCP can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Text<Rate>>,
-    /// `cbr`: each gap is uniform within this share of the mean, 0 … 1.
+    /// `cbr`: how the gaps between packets are spread about their mean.
+    #[serde(default = "constant")]
+    pub gaps: GapsName,
+    /// `cbr` with `gaps = "uniform"`: half the width, as a share of the mean, 0 … 1.
     #[serde(default)]
     pub jitter: f64,
     /// `pareto`, `exponential`: what becomes of data not sent when an on period ends.
@@ -260,6 +275,9 @@ fn yes() -> bool {
 }
 fn infinite() -> AppName {
     AppName::Infinite
+}
+fn constant() -> GapsName {
+    GapsName::Constant
 }
 fn withdraw() -> UnsentName {
     UnsentName::Withdraw

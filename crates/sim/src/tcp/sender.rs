@@ -351,8 +351,8 @@ impl Sender {
         if self.timed_at != NEVER && self.timed_seq < ack {
             self.rtt.sample(now - self.timed_at);
             self.timed_at = NEVER;
-            // An ECN wait that was just doubled has to stay so.
-            if !self.waiting {
+            // The backoff of ECN waits at one packet goes on as long as the echoes do.
+            if !(o.ecn_timeout && echo && self.echoed_at_one) {
                 self.rtt.end_backoff();
             }
         }

@@ -1,0 +1,221 @@
+//! The simulator against what others know: closed forms, and an independent simulator.
+//!
+//! Each [`Case`] is a scenario, a quantity measured in it, the value expected, and how far the two
+//! may lie apart. The tests assert them; `bluewater-validate` prints them for the documentation.
+
+pub mod formulas;
+pub mod ns2;
+
+use crate::{Outcome, Run, Scenario, ScenarioError};
+
+/// A quantity measured and expected.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// What is compared with what.
+    pub group: &'static str,
+    /// The setting.
+    pub setting: String,
+    /// The quantity and its unit.
+    pub quantity: &'static str,
+    /// The value expected.
+    pub expected: f64,
+    /// The value measured.
+    pub measured: f64,
+    /// How far they may lie apart.
+    pub allowed: Allowed,
+}
+
+/// How far a measured value may lie from the expected one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Allowed {
+    /// By this share of the expected value.
+    Share(f64),
+    /// By this much.
+    Absolute(f64),
+    /// By this factor up or down, or this much (for what varies by factors).
+    Factor(f64, f64),
+}
+
+impl Case {
+    /// Whether the measured value is near enough.
+    pub fn holds(&self) -> bool {
+        let off = (self.measured - self.expected).abs();
+        match self.allowed {
+            Allowed::Share(share) => off <= share * self.expected.abs(),
+            Allowed::Absolute(most) => off <= most,
+            Allowed::Factor(factor, floor) => {
+                off <= floor
+                    || (self.measured <= self.expected * factor
+                        && self.measured >= self.expected / factor)
+            }
+        }
+    }
+}
+
+/// Runs a scenario from its text.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn run(text: &str) -> Result<Outcome, ScenarioError> {
+    let scenario = Scenario::from_toml(text, "validation")?;
+    Ok(Run::new(scenario, text, "validation")?.finish())
+}
+
+fn mean_goodput(outcome: &Outcome) -> f64 {
+    let goodput: Vec<f64> = outcome.flows.real("goodput_bps").iter().flatten().copied().collect();
+    goodput.iter().sum::<f64>() / goodput.len() as f64
+}
+
+/// TCP under Bernoulli loss: 100 connections, each far below the link's rate, round trip 100 ms.
+///
+/// Below 1 % the square-root law has to hold; from 0.1 % to 10 % the formula with timeouts. Both
+/// take one acknowledgement a packet.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn tcp_response() -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    for variant in ["newreno", "sack"] {
+        for p in [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] {
+            let outcome = run(&format!(
+                r#"
+                duration = "320s"
+                warmup = "20s"
+                [network]
+                preset = "dumbbell"
+                rate = "100gbit"
+                access_rate = "100gbit"
+                delay = "50ms"
+                [[queue]]
+                aqm = "bernoulli"
+                buffer = "10000p"
+                params = {{ p = {p} }}
+                [[traffic]]
+                flows = 100
+                transport = "{variant}"
+                start = "0s..1s"
+                "#
+            ))?;
+            let packets = mean_goodput(&outcome) / 8000.0;
+            let (rtt, rto) = (0.1, 0.2);
+            let setting = format!("{variant}, p = {} %", p * 100.0);
+            if p < 0.01 {
+                cases.push(Case {
+                    group: "TCP under Bernoulli loss",
+                    setting: setting.clone(),
+                    quantity: "packets/s against √(1.5/p)/R",
+                    expected: formulas::square_root(p, rtt),
+                    measured: packets,
+                    allowed: Allowed::Share(0.12),
+                });
+            }
+            cases.push(Case {
+                group: "TCP under Bernoulli loss",
+                setting,
+                quantity: "packets/s against PFTK",
+                expected: formulas::pftk(p, rtt, rto),
+                measured: packets,
+                allowed: Allowed::Share(0.25),
+            });
+        }
+    }
+    Ok(cases)
+}
+
+/// Datagrams of 1000 bytes at the share `rho` of 10 Mb/s into a queue of `buffer` packets.
+fn datagrams(rho: f64, gaps: &str, buffer: u32) -> Result<Outcome, ScenarioError> {
+    run(&format!(
+        r#"
+        duration = "1000s"
+        warmup = "10s"
+        [network]
+        preset = "dumbbell"
+        access_rate = "100gbit"
+        [[queue]]
+        aqm = "droptail"
+        buffer = "{buffer}p"
+        [[traffic]]
+        transport = "cbr"
+        rate = "{}bit"
+        gaps = "{gaps}"
+        "#,
+        (rho * 10e6) as u64
+    ))
+}
+
+/// Queues of datagrams with known answers: M/D/1 and D/D/1.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn queues() -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    let mut case = |group, setting: String, quantity, expected, measured, allowed| {
+        cases.push(Case { group, setting, quantity, expected, measured, allowed });
+    };
+    let number = |o: &Outcome, name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
+    for rho in [0.3, 0.5, 0.8, 0.9] {
+        let o = datagrams(rho, "poisson", 100_000)?;
+        let waiting = formulas::md1_waiting(rho);
+        let setting = format!("ρ = {rho}");
+        case(
+            "M/D/1",
+            setting.clone(),
+            "packets waiting, mean",
+            waiting,
+            number(&o, "queue_mean_packets"),
+            Allowed::Share(0.03),
+        );
+        // Little: W = Lq/λ; a packet takes 0.8 ms.
+        case(
+            "M/D/1",
+            setting.clone(),
+            "delay in the queue, s",
+            waiting * 0.0008 / rho,
+            number(&o, "delay_mean_s"),
+            Allowed::Share(0.03),
+        );
+        case(
+            "M/D/1",
+            setting,
+            "utilisation",
+            rho,
+            number(&o, "utilisation"),
+            Allowed::Absolute(0.005),
+        );
+    }
+    let under = datagrams(0.9, "constant", 10)?;
+    case(
+        "D/D/1",
+        "ρ = 0.9".into(),
+        "delay in the queue, max, s",
+        0.0,
+        number(&under, "delay_max_s"),
+        Allowed::Absolute(0.0),
+    );
+    case(
+        "D/D/1",
+        "ρ = 0.9".into(),
+        "utilisation",
+        0.9,
+        number(&under, "utilisation"),
+        Allowed::Absolute(1e-6),
+    );
+    let over = datagrams(1.25, "constant", 10)?;
+    case(
+        "D/D/1",
+        "ρ = 1.25".into(),
+        "loss = 1 − 1/ρ",
+        0.2,
+        number(&over, "loss"),
+        Allowed::Absolute(1e-5),
+    );
+    case(
+        "D/D/1",
+        "ρ = 1.25, buffer 10 packets".into(),
+        "packets waiting, max",
+        10.0,
+        number(&over, "queue_max_packets"),
+        Allowed::Absolute(0.0),
+    );
+    Ok(cases)
+}

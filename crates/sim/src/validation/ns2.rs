@@ -1,0 +1,149 @@
+//! Against ns-2.35: RED with ECN and drop-tail on the BLUE paper's network.
+//!
+//! `ns2_dumbbell.csv` holds figures measured with ns-2.35, one row a run: 12 nodes, access links of
+//! 100 Mb/s and 10 ms, bottleneck 45 Mb/s and 10 ms, packets of 1040 bytes on the wire, SACK, no
+//! delayed acknowledgements.
+//!
+//! The scenarios copy what ns-2 does where it differs from our defaults:
+//! - RED signals nothing while at most one packet waits (`ns2_rules`);
+//! - drop-tail holds one packet less than its limit;
+//! - the first timeout is 3 s and the clock's granularity 10 ms;
+//! - retransmissions are ECN-capable.
+//!
+//! What stays different: ns-2 draws its own random numbers (coins, start times, pairs), counts the
+//! idle time of RED in whole packets of 1000 bytes, rounds slow-start thresholds down to whole
+//! packets, and resumes after recovery with ns-2's own partial-window rule.
+
+use super::{Allowed, Case};
+use crate::ScenarioError;
+
+const ROWS: &str = include_str!("ns2_dumbbell.csv");
+
+/// One run of ns-2.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    values: Vec<&'static str>,
+}
+
+impl Reference {
+    fn text(&self, column: &str) -> &'static str {
+        let header = ROWS.lines().next().unwrap_or_default();
+        header.split(',').position(|c| c == column).map_or("", |i| self.values[i])
+    }
+
+    fn number(&self, column: &str) -> f64 {
+        self.text(column).parse().unwrap_or(f64::NAN)
+    }
+
+    /// Whether the row describes a network that can be compared: RED by ns-2's formula of the
+    /// paper (`wait_` off), and no connections that were starved of their SYN.
+    fn comparable(&self) -> bool {
+        let variant = self.text("variant");
+        let starved = variant == "noecnto" && self.text("N") != "100";
+        !starved && !matches!(variant, "dropmax" | "wait")
+    }
+
+    fn drop_tail(&self) -> bool {
+        self.text("queue") == "DropTail"
+    }
+
+    /// What the run was, in words.
+    pub fn setting(&self) -> String {
+        format!(
+            "{} {} N = {}, {} packets, {}",
+            self.text("variant"),
+            self.text("conf"),
+            self.text("N"),
+            self.text("buf_pkts"),
+            self.text("app")
+        )
+    }
+
+    /// The same run as a scenario.
+    pub fn scenario(&self) -> String {
+        let variant = self.text("variant");
+        let established = variant.ends_with("_pre");
+        let buffer = self.number("buf_pkts") - f64::from(u8::from(self.drop_tail()));
+        let (aqm, params) = if self.drop_tail() {
+            ("droptail", String::new())
+        } else {
+            ("red", format!("params = {{ w_q = {}, ns2_rules = true }}", self.text("w_q")))
+        };
+        let on_off = "app = \"pareto\"\non = \"2s\"\noff = \"3s\"\nshape = 1.5";
+        let app = match self.text("app") {
+            "ftponoff" => on_off.into(),
+            "pareto" => format!("{on_off}\nrate = \"1mbit\"\nunsent = \"backlog\""),
+            _ => String::from("app = \"infinite\""),
+        };
+        format!(
+            r#"
+seed = {seed}
+duration = "{duration}s"
+warmup = "{warmup}s"
+[network]
+preset = "feng-10ms"
+[[queue]]
+aqm = "{aqm}"
+buffer = "{buffer}p"
+{params}
+[[traffic]]
+flows = {flows}
+transport = "sack"
+{app}
+packet = "1040B"
+start = "{start}"
+ecn = {ecn}
+ecn_timeout = {ecn_timeout}
+ecn_on_retransmit = true
+handshake = {handshake}
+initial_rto = "3s"
+rto_granularity = "10ms"
+"#,
+            seed = self.text("seed"),
+            duration = self.text("T_s"),
+            warmup = self.number("T_s") - self.number("tmeas_s"),
+            flows = self.text("N"),
+            start = if established { "1s..2s" } else { "0s..1s" },
+            ecn = !self.drop_tail(),
+            ecn_timeout = !variant.starts_with("noecnto"),
+            handshake = !established,
+        )
+    }
+
+    /// The run compared.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
+        let outcome = super::run(&self.scenario())?;
+        let measured = |name: &str| outcome.summary.number(name, 0).unwrap_or(f64::NAN);
+        let case = |quantity, column: &str, name: &str, allowed| Case {
+            group: "ns-2.35",
+            setting: self.setting(),
+            quantity,
+            expected: self.number(column),
+            measured: measured(name),
+            allowed,
+        };
+        let loss = if self.drop_tail() {
+            Allowed::Share(0.15)
+        } else {
+            // Oscillating RED: a factor of two with send jitter or the least timeout.
+            Allowed::Factor(2.0, 0.01)
+        };
+        Ok(vec![
+            case("utilisation", "util_frac", "utilisation", Allowed::Absolute(0.02)),
+            case("mean queue, packets", "qmean_pkts", "queue_mean_packets", Allowed::Share(0.10)),
+            case("loss", "loss_frac", "loss", loss),
+        ])
+    }
+}
+
+/// The runs that can be compared.
+pub fn references() -> Vec<Reference> {
+    ROWS.lines()
+        .skip(1)
+        .map(|line| Reference { values: line.split(',').collect() })
+        .filter(Reference::comparable)
+        .collect()
+}
