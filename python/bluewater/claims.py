@@ -94,6 +94,7 @@ class Claim:
         holds: Where the value must lie.
         partly: Where it may lie for the claim to hold in part.
         note: What to know about how it is measured.
+        plot: The plot that shows it.
     """
 
     id: str
@@ -104,12 +105,13 @@ class Claim:
     holds: Bound
     partly: Bound | None
     note: str
+    plot: str
 
     @classmethod
     def parse(cls, table: Mapping[str, Any], file: str) -> Claim:
         """Reads one ``[[claim]]``."""
         required = {"id", "text", "paper", "measure", "holds"}
-        optional = {"unit", "partly", "note"}
+        optional = {"unit", "partly", "note", "plot"}
         check_keys(table, required, optional, "claim", file)
         key = f"claim.{table['id']}"
         partly = table.get("partly")
@@ -122,6 +124,7 @@ class Claim:
             holds=Bound.parse(table["holds"], f"{key}.holds", file),
             partly=None if partly is None else Bound.parse(partly, f"{key}.partly", file),
             note=table.get("note", ""),
+            plot=table.get("plot", ""),
         )
 
 

@@ -38,21 +38,21 @@ class About:
         paper: The source, as it is cited.
         figure: Which of its figures or tables.
         question: What the experiment asks.
-        answer: What to see in its plots.
+        account: What the paper says; never what was measured.
         choices: What was chosen where the paper is silent, and why.
     """
 
     paper: str = ""
     figure: str = ""
     question: str = ""
-    answer: str = ""
+    account: str = ""
     choices: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, table: Mapping[str, Any], file: str) -> About:
         """Reads ``[about]``."""
         check_keys(
-            table, set(), {"paper", "figure", "question", "answer", "choices"}, "about", file
+            table, set(), {"paper", "figure", "question", "account", "choices"}, "about", file
         )
         return cls(**{**table, "choices": tuple(table.get("choices", ()))})
 

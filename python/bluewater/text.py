@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+_ROUNDING = 1e-9
+"""A spread below this share of the mean is what rounding left."""
+
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -24,8 +27,10 @@ def measured(mean: float | None, half_width: float | None, unit: str) -> str:
     """A mean with the half-width of its interval and the unit, as in ``1.93 ± 0.04 %``."""
     if mean is None:
         return "no value"
-    shown = number(mean) if half_width is None else f"{number(mean)} ± {number(half_width, 2)}"
-    return f"{shown} {unit}".rstrip()
+    if half_width is None:
+        return f"{number(mean)} {unit}".rstrip()
+    noise = half_width < abs(mean) * _ROUNDING
+    return f"{number(mean)} ± {number(0 if noise else half_width, 2)} {unit}".rstrip()
 
 
 def rate(bits_per_second: float) -> str:

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
     from bluewater.execute import Progress, Task
 
-out = Console(highlight=False, soft_wrap=False)
+_FILE_WIDTH = 140
+"""Columns of a table that goes to a file or a pipe."""
+
+out = Console(highlight=False)
+if not out.is_terminal:
+    out = Console(highlight=False, width=_FILE_WIDTH)
 notes = Console(stderr=True, highlight=False)
 
 

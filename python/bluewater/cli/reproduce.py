@@ -151,7 +151,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     table.add_column("statement", ratio=5, min_width=24)
     table.add_column("paper", ratio=2)
     table.add_column("measured", ratio=2)
-    table.add_column("verdict", no_wrap=True)
+    table.add_column("verdict", no_wrap=True, min_width=14)
     for outcome in outcomes:
         for finding in outcome.findings:
             estimate = finding.measured

@@ -63,6 +63,9 @@ def draw(
         for axes in every[len(panels) :]:
             axes.remove()
         _legend(figure, every[: len(panels)], len(names))
+        # Laid out once: every format that is written later takes the places as they are.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
     return figure
 
 
