@@ -1,9 +1,9 @@
 """How fast the simulator is: instructions and processor time per delivered packet.
 
 The work is done by the program ``bluewater-bench N MODE SECONDS``, which runs the common workload
-(N infinite TCP flows through RED on the BLUE paper's network) and prints
-``{"packets": …, "cpu_s": …}``. Instructions are counted around it, by ``perf stat`` where the
-machine lets it count, else by Callgrind, else not at all.
+(N infinite TCP flows through RED on the BLUE paper's network) and prints JSON:
+``packets``, ``packets_per_cpu_second`` and ``peak_rss_mb``. Instructions are counted around it, by
+``perf stat`` where the machine lets it count, else by Callgrind, else not at all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 FLOWS = (100, 400, 1000, 4000)
 MODES = ("every-hop", "folded")
 _COLLECTED = re.compile(r"Collected\s*:\s*([0-9]+)")
-_KB = 1024 if sys.platform != "darwin" else 1
-"""``ru_maxrss`` is in kilobytes, on macOS in bytes."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Row:
     packets: int
     instructions_per_packet: float | None
     packets_per_cpu_second: float
-    peak_rss_mb: float
+    peak_rss_mb: float | None
 
 
 def program() -> str:
@@ -68,10 +65,10 @@ def counter() -> str | None:
     return "callgrind" if shutil.which("valgrind") else None
 
 
-def measure(n: int, mode: str, seconds: float) -> Row:
+def measure(n: int, mode: str, seconds: int) -> Row:
     """Runs one workload, once for the time and once for the instructions."""
-    command = [program(), str(n), mode, f"{seconds:g}"]
-    reply, _, peak = _run(command)
+    command = [program(), str(n), mode, str(seconds)]
+    reply, _ = _run(command)
     count = _instructions(command, counter())
     packets = int(reply["packets"])
     return Row(
@@ -79,8 +76,8 @@ def measure(n: int, mode: str, seconds: float) -> Row:
         mode=mode,
         packets=packets,
         instructions_per_packet=None if count is None else round(count / packets, 1),
-        packets_per_cpu_second=round(packets / reply["cpu_s"], 1),
-        peak_rss_mb=round(peak, 2),
+        packets_per_cpu_second=float(reply["packets_per_cpu_second"]),
+        peak_rss_mb=reply["peak_rss_mb"],
     )
 
 
@@ -91,7 +88,7 @@ def _instructions(command: Sequence[str], tool: str | None) -> int | None:
             return _perf_count(Path(counts.name).read_text())
     if tool == "callgrind":
         valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-        _, said, _ = _run([*valgrind, *command])
+        _, said = _run([*valgrind, *command])
         found = _COLLECTED.search(said)
         return int(found[1]) if found else None
     return None
@@ -109,15 +106,18 @@ def _perf_count(text: str) -> int | None:
     return None
 
 
-def _run(command: Sequence[str]) -> tuple[dict[str, Any], str, float]:
-    """Runs a workload; gives its reply, what it wrote to stderr, and its peak memory in MB."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        err.seek(0)
-        said = err.read()
-        if process.returncode != 0:
-            raise InputError(f"the benchmark failed: {said.strip()}", value=" ".join(command))
-        return json.loads(out.read()), said, usage.ru_maxrss * _KB / 1e6
+def modes() -> tuple[str, ...]:
+    """The modes that the program has."""
+    probes = {
+        mode: subprocess.run([program(), "1", mode, "1"], capture_output=True, check=False)
+        for mode in MODES
+    }
+    return tuple(mode for mode, probe in probes.items() if probe.returncode == 0)
+
+
+def _run(command: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """Runs a workload; gives its reply and what it wrote to stderr."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise InputError(f"the benchmark failed: {done.stderr.strip()}", value=" ".join(command))
+    return json.loads(done.stdout), done.stderr

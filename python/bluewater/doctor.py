@@ -25,6 +25,8 @@ aqm = "blue"
 buffer = "100kB"
 [[traffic]]
 flows = 20
+transport = "sack"
+ecn = true
 """
 
 

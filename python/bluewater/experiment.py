@@ -135,12 +135,11 @@ def _check(table: Mapping[str, Any], file: str, cell: str) -> str:
     except _core.ScenarioError as error:
         # Its line is one of the text made for this cell, which nobody has written.
         raise InputError(
-            "not a valid scenario" + (f" (at {cell})" if cell else ""),
+            (error.allowed or "not a scenario") + (f" (in the cell {cell})" if cell else ""),
             file=file,
             key=error.key,
             value=error.value,
-            allowed=error.allowed,
-            hint=error.hint or str(error),
+            hint=error.hint,
         ) from error
 
 

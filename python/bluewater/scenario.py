@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tomli_w
 
-from bluewater import _core
 from bluewater.errors import InputError
 from bluewater.result import Result
 
@@ -78,4 +77,4 @@ def run(
     text, origin = to_text(scenario)
     if seed is not None:
         text = tomli_w.dumps(parse_table(text, origin) | {"seed": seed})
-    return Result.from_columns(_core.run(text, origin, progress))
+    return Result.compute(text, origin, progress)

@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater import _core
 from bluewater.errors import StorageError
 from bluewater.result import Result
 from bluewater.store import Store
@@ -49,7 +48,7 @@ def _serve(task: dict[str, str], store: Store, replies: TextIO) -> dict[str, Any
             _reply(replies, {"progress": fraction})
 
     try:
-        result = Result.from_columns(_core.run(task["text"], task["origin"], progress))
+        result = Result.compute(task["text"], task["origin"], progress)
         store.write(task["key"], result)
     except StorageError as error:
         return {"error": {"kind": "storage", "problem": error.problem, "hint": error.hint}}

@@ -24,7 +24,7 @@ def add(app: typer.Typer) -> None:
 def bench(
     flows: Annotated[list[int] | None, typer.Option(help="Numbers of flows.")] = None,
     mode: Annotated[list[str] | None, typer.Option(help="every-hop or folded.")] = None,
-    seconds: Annotated[float, typer.Option(min=1, help="Simulated seconds.")] = 60,
+    seconds: Annotated[int, typer.Option(min=1, help="Simulated seconds.")] = 60,
     json: Json = False,
 ) -> None:
     """Measure instructions, processor time and memory per delivered packet."""
@@ -35,7 +35,7 @@ def bench(
         note(f"instructions counted by {tool}, on {host.processor()}")
     rows = []
     for n in flows or workload.FLOWS:
-        for each in mode or workload.MODES:
+        for each in mode or workload.modes():
             with notes.status(f"{n} flows, {each}"):
                 rows.append(workload.measure(n, each, seconds))
     if json:

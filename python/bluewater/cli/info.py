@@ -34,9 +34,15 @@ def list_all(json: Json = False) -> None:
             }
         )
         return
-    for title, kind in (("Queue disciplines", "aqms"), ("Transports", "transports")):
-        rows = [(entry["name"], entry["summary"], entry["source"]) for entry in catalog[kind]]
-        out.print(_table(title, ("name", "what it does", "source"), rows))
+    aqms = [(entry["name"], entry["summary"], entry["source"]) for entry in catalog["aqms"]]
+    out.print(_table("Queue disciplines", ("name", "what it does", "source"), aqms))
+    for title, kind in (
+        ("Transports", "transports"),
+        ("Applications", "apps"),
+        ("Networks", "presets"),
+    ):
+        words = [(entry["name"], entry["summary"]) for entry in catalog[kind]]
+        out.print(_table(title, ("name", "what it is"), words))
     experiments = [load(name) for name in known()]
     rows = [(each.id, each.title, str(len(each.claims))) for each in experiments]
     out.print(_table("Experiments", ("name", "what it asks", "claims"), rows))
@@ -55,7 +61,7 @@ def explain(
     if json:
         print_json(entry)
         return
-    out.print(f"[bold]{entry['title']}[/bold]  [dim]{entry['source']}[/dim]")
+    out.print(f"[bold]{entry['name']}[/bold]  [dim]{_escaped(entry['source'])}[/dim]")
     out.print(f"{entry['summary']}\n", markup=False)
     rows = [
         (

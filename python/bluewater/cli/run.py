@@ -58,7 +58,7 @@ def run(
         return
     bar, update = bar_of_one(origin)
     with bar:
-        result = Result.from_columns(_core.run(source, origin, update))
+        result = Result.compute(source, origin, update)
     kept = store(out_)
     kept.prepare()
     key = run_key(canonical, result.version)
