@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any, final
 
+__all__ = ["ScenarioError", "catalog", "check", "run", "schema", "version"]
+
 @final
 class ScenarioError(ValueError):
     file: str | None

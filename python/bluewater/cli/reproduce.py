@@ -96,10 +96,11 @@ def reproduce(
         raise typer.Exit(FAILED)
 
 
-@example("bluewater report", "bluewater report feng/fig5 --size full --out results")
+@example("bluewater report --quick", "bluewater report feng/fig5 --out results")
 def report(
     name: Name = None,
-    size: SizeName = "quick",
+    size: SizeName = "full",
+    quick: Quick = False,
     seed: Seed = None,
     seeds_: Seeds = None,
     reps: Reps = None,
@@ -107,6 +108,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the report again from runs that were made before, without making any."""
+    size = "quick" if quick else size
     plan = _plan(name, size, seeds(seed, seeds_, reps))
     runs = store(out_)
     missing = [task for task in plan.tasks if task.key not in runs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import TYPE_CHECKING
 
@@ -44,16 +43,13 @@ def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
     return [*written, table]
 
 
-def inline_svg(figure: Figure, label: str) -> str:
-    """The figure as an SVG element that takes its ink and grid from the page around it."""
-    buffer = io.StringIO()
-    with mpl.rc_context(RC):
-        figure.savefig(buffer, format="svg", transparent=True, metadata=_PLAIN["svg"])
-    text = buffer.getvalue()
+def inline_svg(path: Path, label: str) -> str:
+    """A saved SVG as an element that takes its ink, grid and background from the page around it."""
+    text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = text.replace(INK, "var(--ink)").replace(GRID, "var(--grid)")
-    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = text.replace("fill: #ffffff", "fill: none")
+    for size in ("width", "height"):
+        text = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", text, count=1)
     escaped = label.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     return text.replace("<svg", f'<svg role="img" aria-label="{escaped}"', 1)

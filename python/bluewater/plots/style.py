@@ -50,7 +50,7 @@ RC: Any = {
     "lines.markersize": 4.5,
     "svg.hashsalt": "bluewater",
     "svg.fonttype": "path",
-    "pdf.fonttype": 42,
+    "pdf.fonttype": 3,
 }
 
 

@@ -124,7 +124,7 @@ def _plot(
         "title": plot.title,
         "caption": plot.caption,
         "note": _drawn(plot.kind, outcome.size.seeds),
-        "svg": inline_svg(figure, plot.title),
+        "svg": inline_svg(stem.with_name(f"{plot.id}.svg"), plot.title),
         "files": [f"{folder.name}/{plot.id}.{ending}" for ending in ("png", "svg", "pdf", "csv")],
     }
 
