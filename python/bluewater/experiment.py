@@ -200,23 +200,8 @@ def distinct(seeds: Sequence[int], key: str, file: str | None = None) -> tuple[i
 
 
 def root() -> Path:
-    """The folder of experiments.
-
-    ``BLUEWATER_EXPERIMENTS``, else the ones installed with the package, else those of the source
-    tree that the package is imported from.
-    """
-    if chosen := os.environ.get("BLUEWATER_EXPERIMENTS"):
-        return Path(chosen)
-    package = Path(__file__).parent
-    candidates = (package / "experiments", package.parent.parent / "experiments")
-    for folder in candidates:
-        if folder.is_dir():
-            return folder
-    raise InputError(
-        "no experiments are installed",
-        file=str(candidates[-1]),
-        hint="set BLUEWATER_EXPERIMENTS to the folder that holds them",
-    )
+    """The folder of experiments: ``BLUEWATER_EXPERIMENTS``, else the package's own."""
+    return Path(os.environ.get("BLUEWATER_EXPERIMENTS") or Path(__file__).parent / "experiments")
 
 
 def known() -> dict[str, Path]:

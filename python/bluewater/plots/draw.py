@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -11,7 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
-from bluewater.plots.style import RC, Look, look
+from bluewater.plots.style import RC, Look, look, order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,10 +56,13 @@ def draw(
     with mpl.rc_context(RC):
         figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=share_y)
+        grid = figure.subplots(
+            rows, columns, squeeze=False, sharex="none" if kind == "bars" else "all", sharey=share_y
+        )
         every = list(grid.flat)
-        for axes, panel in zip(every, panels, strict=False):
-            _panel(axes, panel, kind, x, looks)
+        for place, (axes, panel) in enumerate(zip(every, panels, strict=False)):
+            lowest = place + columns >= len(panels)
+            _panel(axes, panel, kind, x if lowest else replace(x, label=""), looks)
         for axes in every[len(panels) :]:
             axes.remove()
         _legend(figure, every[: len(panels)], len(names))
@@ -74,7 +77,7 @@ def _lines(panels: Sequence[Drawable]) -> list[str]:
     for panel in panels:
         if "line" in panel.points.columns:
             names.update(dict.fromkeys(sorted(panel.points["line"].unique().cast(pl.String))))
-    return sorted(names, key=lambda name: (not name.startswith("R"), name))
+    return sorted(names, key=order)
 
 
 def _panel(axes: Axes, panel: Drawable, kind: str, x: Scale, looks: dict[str, Look]) -> None:
@@ -83,7 +86,7 @@ def _panel(axes: Axes, panel: Drawable, kind: str, x: Scale, looks: dict[str, Lo
     axes.set_ylabel(panel.y.label)
     points = panel.points.drop_nulls(["x", "y"])
     if points.is_empty():
-        axes.text(0.5, 0.5, "no data at this size", transform=axes.transAxes, ha="center")
+        axes.text(0.5, 0.5, "nothing to show", transform=axes.transAxes, ha="center")
     elif kind == "bars":
         _bars(axes, points, looks)
     else:
@@ -101,7 +104,7 @@ def _by_line(points: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     if "line" not in points.columns:
         return [("", points)]
     parts = points.with_columns(pl.col("line").cast(pl.String)).partition_by("line", as_dict=True)
-    return sorted((str(name[0]), part) for name, part in parts.items())
+    return sorted(((str(name[0]), part) for name, part in parts.items()), key=lambda p: order(p[0]))
 
 
 def _spread(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
@@ -124,7 +127,7 @@ def _trace(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     if "seed" in points.columns:
         points = points.filter(pl.col("seed") == points["seed"].min())
     thin = _thin(points.sort("x"))
-    axes.plot(thin["x"].to_numpy(), thin["y"].to_numpy(), color=style.colour, linewidth=0.9,
+    axes.plot(thin["x"].to_numpy(), thin["y"].to_numpy(), color=style.colour, linewidth=0.7,
               label=name)  # fmt: skip
 
 
@@ -163,6 +166,7 @@ def _bars(axes: Axes, points: pl.DataFrame, looks: dict[str, Look]) -> None:
                 xerr=[[mean - low], [high - mean]],
                 color=style.colour,
                 ecolor=RC["text.color"],
+                error_kw={"elinewidth": 0.9},
                 label=name if place == 0 else None,
             )
     axes.set_yticks(range(len(groups)), [str(group) for group in groups])
@@ -189,7 +193,7 @@ def _legend(figure: Figure, every: Sequence[Axes], count: int) -> None:
     for axes in every:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    ordered = sorted(handles, key=lambda name: (not name.startswith("R"), name))
+    ordered = sorted(handles, key=order)
     figure.legend(
         handles=[handles[name] for name in ordered], loc="outside right upper", borderaxespad=0.2
     )

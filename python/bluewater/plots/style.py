@@ -22,6 +22,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _NAMED = {"red": _WARM[0], "blue": _COOL[0], "droptail": "#7f7f7f", "drop-front": "#16957a",
           "random-drop": "#b8860b", "ared": _WARM[1], "ared-feng": _WARM[2]}  # fmt: skip
 _NUMBERED = re.compile(r"([RB])([1-9])\b.*")
+_FAMILY = re.compile(r"(red|blue)\b.*", re.IGNORECASE)
 
 RC: Any = {
     "figure.dpi": 110,
@@ -62,11 +63,23 @@ class Look:
     marker: str
 
 
+def order(name: str) -> tuple[bool, str]:
+    """Sorts lines for legends: RED and its kin first, then by name."""
+    return (not name.upper().startswith("R"), name)
+
+
 def look(name: str, position: int) -> Look:
-    """The look of a line: by its name if it is a known one, else by its position."""
+    """The look of a line: by its name if it is a known one, else by its position.
+
+    ``R1`` and ``B4`` are RED and BLUE configurations; ``BLUE B4, gentle`` belongs to BLUE, and
+    which of its colours it takes follows from its position.
+    """
     if numbered := _NUMBERED.fullmatch(name):
         index = (int(numbered[2]) - 1) % 4
         family = _WARM if numbered[1] == "R" else _COOL
         return Look(family[index], _MARKERS[index])
+    if name.lower() not in _NAMED and (kin := _FAMILY.fullmatch(name)):
+        family = _WARM if kin[1].lower() == "red" else _COOL
+        return Look(family[position % 4], _MARKERS[position % 4])
     colour = _NAMED.get(name.lower(), _OTHER[position % len(_OTHER)])
     return Look(colour, _MARKERS[position % len(_MARKERS)])
