@@ -12,8 +12,7 @@ pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let schema: Value = serde_json::from_str(&Scenario::json_schema()).unwrap_or_default();
     let all = PyDict::new(py);
     all.set_item("aqms", aqms(py)?)?;
-    for (key, kind) in
-        [("transports", "TransportName"), ("apps", "AppName"), ("presets", "Preset")]
+    for (key, kind) in [("transports", "TransportName"), ("apps", "AppName"), ("presets", "Preset")]
     {
         all.set_item(key, words(py, &schema["$defs"][kind]["oneOf"])?)?;
     }
