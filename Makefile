@@ -1,0 +1,73 @@
+# Everything that people and continuous integration do here. `make help` lists the targets.
+
+PYTHON ?= python3
+SIZE   ?= quick
+OUT    ?= results
+JOBS   ?=
+CARGO  ?= cargo
+
+VENV := .venv
+BIN  := $(VENV)/bin
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: help setup reproduce test lint fmt bench docs clean
+.DEFAULT_GOAL := help
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+# --- set-up: each step leaves a stamp and is done again only when what it depends on has changed
+
+$(VENV)/venv.stamp:
+	@command -v $(CARGO) >/dev/null || { echo "error: cargo is not there; install Rust (1.88 or newer)" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or newer is needed; name it with PYTHON=python3.12" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt maturin jinja2 matplotlib polars rich tomli-w typer
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/packages.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt hypothesis mypy pytest pytest-timeout ruff
+	@touch $@
+
+$(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
+	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
+	@touch $@
+
+setup: $(VENV)/core.stamp ## Build everything into .venv; .venv/bin/bluewater is then the command
+
+reproduce: $(VENV)/core.stamp ## Reproduce the papers' figures: SIZE=quick (default) or full, OUT=results
+	$(BIN)/bluewater reproduce --size $(SIZE) --out $(OUT) $(if $(JOBS),--jobs $(JOBS))
+
+# --- checks
+
+test: lint $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
+	$(CARGO) test --workspace --locked --quiet
+	$(BIN)/python -m pytest --quiet
+
+lint: $(VENV)/core.stamp $(VENV)/dev.stamp ## Check formatting, lints and types
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/mypy --no-error-summary
+	$(BIN)/python -m mypy.stubtest bluewater._core
+
+fmt: $(VENV)/dev.stamp ## Format all code
+	$(CARGO) fmt --all
+	$(BIN)/ruff format --quiet
+	$(BIN)/ruff check --fix --quiet
+
+bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
+	$(CARGO) build --release --locked --quiet --bin bluewater-bench
+	BLUEWATER_BENCH=$(TARGET)/release/bluewater-bench $(BIN)/bluewater bench
+
+docs: $(VENV)/core.stamp ## Build the documentation site into site/
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material
+	$(BIN)/mkdocs build --strict --quiet
+
+clean: ## Remove what was built; results stay
+	rm -rf $(VENV) $(TARGET) site

@@ -1,0 +1,84 @@
+//! What can be named in a scenario, as dictionaries.
+
+use aqm::CATALOG;
+use aqm::param::Kind;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde_json::Value;
+use sim::Scenario;
+
+/// Queue disciplines with parameters and signals; transports, applications and preset networks.
+pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let schema: Value = serde_json::from_str(&Scenario::json_schema()).unwrap_or_default();
+    let all = PyDict::new(py);
+    all.set_item("aqms", aqms(py)?)?;
+    for (key, kind) in [("transports", "TransportName"), ("apps", "AppName"), ("presets", "Preset")]
+    {
+        all.set_item(key, words(py, &schema["$defs"][kind]["oneOf"])?)?;
+    }
+    Ok(all)
+}
+
+fn aqms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for entry in CATALOG {
+        let parameters = PyList::empty(py);
+        for parameter in (entry.parameters)() {
+            parameters.append(strings(
+                py,
+                &[
+                    ("name", parameter.name),
+                    ("kind", parameter.kind.name()),
+                    ("unit", unit(parameter.kind)),
+                    ("default", &parameter.default),
+                    ("allowed", &parameter.allowed),
+                    ("doc", parameter.doc),
+                    ("source", parameter.source),
+                ],
+            )?)?;
+        }
+        let signals = PyList::empty(py);
+        for (name, doc) in entry.signals {
+            signals.append(strings(py, &[("name", name), ("doc", doc)])?)?;
+        }
+        let aqm = strings(
+            py,
+            &[("name", entry.name), ("summary", entry.summary), ("source", entry.source)],
+        )?;
+        aqm.set_item("parameters", parameters)?;
+        aqm.set_item("signals", signals)?;
+        list.append(aqm)?;
+    }
+    Ok(list)
+}
+
+/// How a value's unit is written.
+fn unit(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Duration => "s, ms, us",
+        Kind::Rate => "mbit, kbit",
+        Kind::Size => "p, B, kB, %",
+        Kind::Number | Kind::Integer | Kind::Flag | Kind::Choice(_) => "",
+    }
+}
+
+/// The words of an enumeration of the schema, each with its description.
+fn words<'py>(py: Python<'py>, one_of: &Value) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for word in one_of.as_array().into_iter().flatten() {
+        let text = |key: &str| word[key].as_str().unwrap_or_default();
+        list.append(strings(
+            py,
+            &[("name", text("const")), ("summary", &text("description").replace('\n', " "))],
+        )?)?;
+    }
+    Ok(list)
+}
+
+fn strings<'py>(py: Python<'py>, pairs: &[(&str, &str)]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (key, value) in pairs {
+        dict.set_item(key, value)?;
+    }
+    Ok(dict)
+}

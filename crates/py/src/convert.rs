@@ -1,0 +1,39 @@
+//! Results as dictionaries of lists.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use sim::Outcome;
+use sim::table::{Column, Table};
+
+/// Everything that a run gives.
+pub(crate) fn outcome<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let summary = PyDict::new(py);
+    for (name, column) in outcome.summary.columns() {
+        summary.set_item(name, list(py, column)?.get_item(0)?)?;
+    }
+    let all = PyDict::new(py);
+    all.set_item("summary", summary)?;
+    all.set_item("queues", table(py, &outcome.queues)?)?;
+    all.set_item("flows", table(py, &outcome.flows)?)?;
+    all.set_item("series", table(py, &outcome.series)?)?;
+    all.set_item("scenario", &outcome.scenario)?;
+    all.set_item("decision_hash", &outcome.decision_hash)?;
+    all.set_item("version", env!("BLUEWATER_VERSION"))?;
+    Ok(all)
+}
+
+fn table<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
+    let columns = PyDict::new(py);
+    for (name, column) in table.columns() {
+        columns.set_item(name, list(py, column)?)?;
+    }
+    Ok(columns)
+}
+
+fn list<'py>(py: Python<'py>, column: &Column) -> PyResult<Bound<'py, PyList>> {
+    match column {
+        Column::Count(values) => PyList::new(py, values),
+        Column::Real(values) => PyList::new(py, values),
+        Column::Text(values) => PyList::new(py, values),
+    }
+}

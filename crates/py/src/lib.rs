@@ -1,0 +1,76 @@
+//! The simulator as the Python module `bluewater._core`: conversion and errors only.
+
+mod catalog;
+mod convert;
+mod error;
+
+use pyo3::prelude::*;
+
+/// The compiled core of Bluewater.
+#[pymodule]
+mod _core {
+    use pyo3::prelude::*;
+    use pyo3::types::{PyDict, PyString};
+    use sim::{Run, Scenario};
+
+    #[pymodule_export]
+    use crate::error::ScenarioError;
+
+    use crate::{convert, error};
+
+    /// Slices of a run; between two of them Python's signals are looked at.
+    const SLICES: u64 = 500;
+
+    /// Runs one scenario, given as TOML; `progress` is called with the fraction done.
+    #[pyfunction]
+    #[pyo3(signature = (text, origin = "<string>", progress = None))]
+    fn run<'py>(
+        py: Python<'py>,
+        text: &str,
+        origin: &str,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let checked = |e| error::raise(py, e);
+        let scenario = Scenario::from_toml(text, origin).map_err(checked)?;
+        let slice = scenario.duration.0 / SLICES;
+        let mut run = py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
+        while py.detach(|| run.advance(slice)) {
+            py.check_signals()?;
+            if let Some(progress) = &progress {
+                progress.call1((run.progress(),))?;
+            }
+        }
+        let outcome = py.detach(|| run.finish());
+        convert::outcome(py, &outcome)
+    }
+
+    /// Checks a scenario and gives it back with all defaults, in canonical units.
+    #[pyfunction]
+    #[pyo3(signature = (text, origin = "<string>"))]
+    fn check(py: Python<'_>, text: &str, origin: &str) -> PyResult<String> {
+        let checked = |e| error::raise(py, e);
+        let scenario = Scenario::from_toml(text, origin).map_err(checked)?;
+        let canonical = scenario.to_toml();
+        // Some parameters only show that they do not fit when the queue is built.
+        py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
+        Ok(canonical)
+    }
+
+    /// The JSON Schema of scenario files.
+    #[pyfunction]
+    fn schema() -> String {
+        Scenario::json_schema()
+    }
+
+    /// Everything that can be named in a scenario, with its documentation.
+    #[pyfunction]
+    fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        crate::catalog::catalog(py)
+    }
+
+    /// The version, with a hash over the simulator's sources.
+    #[pyfunction]
+    fn version(py: Python<'_>) -> Bound<'_, PyString> {
+        PyString::new(py, env!("BLUEWATER_VERSION"))
+    }
+}

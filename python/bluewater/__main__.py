@@ -1,0 +1,5 @@
+"""``python -m bluewater``."""
+
+from bluewater.cli import main
+
+main()

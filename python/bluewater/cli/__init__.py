@@ -1,0 +1,46 @@
+"""The command line, ``bluewater``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bluewater import _core
+from bluewater.cli import bench, compare, doctor, info, plot, reproduce, run, sweep
+from bluewater.cli.console import out
+from bluewater.cli.group import Group
+
+app = typer.Typer(
+    cls=Group,
+    name="bluewater",
+    help="A laboratory for active queue management: reproduce papers, compare algorithms, run "
+    "scenarios.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(_core.version())
+        raise typer.Exit
+
+
+@app.callback()
+def _all(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+for module in (reproduce, compare, run, sweep, plot, info, bench, doctor):
+    module.add(app)
+
+
+def main() -> None:
+    """Runs the command line."""
+    app()

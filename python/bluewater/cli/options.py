@@ -1,0 +1,63 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bluewater.errors import InputError
+from bluewater.experiment import distinct
+from bluewater.store import Store
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for results, plots and reports.")]
+Jobs = Annotated[
+    int,
+    typer.Option("--jobs", "-j", min=1, help="Runs made at the same time.", show_default="cores"),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Run this seed alone, or the first of --reps.")
+]
+Seeds = Annotated[
+    str | None, typer.Option("--seeds", help="Seeds separated by commas, as in 1,2,3.")
+]
+Reps = Annotated[
+    int | None, typer.Option("--reps", min=1, help="This many seeds, counted up from --seed or 1.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume/--no-resume", help="Use runs made before; else make them again.")
+]
+
+DEFAULT_OUT = Path("results")
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ...] | None:
+    """The seeds that were asked for, or ``None`` for those of the file."""
+    if many is None:
+        if seed is None and reps is None:
+            return None
+        first = 1 if seed is None else seed
+        return tuple(range(first, first + (reps or 1)))
+    if seed is not None or reps is not None:
+        raise InputError(
+            "--seeds cannot go with --seed or --reps", hint="name every seed in --seeds"
+        )
+    try:
+        chosen = [int(part) for part in many.split(",")]
+    except ValueError as error:
+        raise InputError(
+            "not a list of seeds",
+            key="--seeds",
+            value=many,
+            allowed="whole numbers separated by commas, as in 1,2,3",
+        ) from error
+    return distinct(chosen, "--seeds")
+
+
+def store(out: Path) -> Store:
+    """The store of runs in a results folder."""
+    return Store(out / "runs")

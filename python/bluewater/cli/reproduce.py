@@ -1,0 +1,173 @@
+"""``reproduce`` and ``report``: the papers' experiments and what became of their claims."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from bluewater.claims import Verdict
+from bluewater.cli.console import note, notes, out, print_json, progress
+from bluewater.cli.group import FAILED, example
+from bluewater.cli.options import (
+    CORES,
+    DEFAULT_OUT,
+    Jobs,
+    Json,
+    Out,
+    Reps,
+    Resume,
+    Seed,
+    Seeds,
+    seeds,
+    store,
+)
+from bluewater.errors import InputError
+from bluewater.experiment import select
+from bluewater.reproduce import Outcome, Plan
+from bluewater.reproduce import reproduce as make
+from bluewater.text import measured
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_COLOURS = {
+    Verdict.REPRODUCED: "green",
+    Verdict.PARTLY: "yellow",
+    Verdict.NOT_REPRODUCED: "red",
+}
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="[PAPER[/FIGURE]]", help="An experiment, a paper, or nothing for all."),
+]
+SizeName = Annotated[str, typer.Option("--size", help="quick, or full: the paper's size.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The same as --size quick.")]
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command()(reproduce)
+    app.command()(report)
+
+
+@example(
+    "bluewater reproduce --quick",
+    "bluewater reproduce feng/fig6-8 --quick",
+    "bluewater reproduce feng --size full --jobs 8",
+)
+def reproduce(
+    name: Name = None,
+    size: SizeName = "full",
+    quick: Quick = False,
+    seed: Seed = None,
+    seeds_: Seeds = None,
+    reps: Reps = None,
+    jobs: Jobs = CORES,
+    out_: Out = DEFAULT_OUT,
+    json: Json = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
+    ] = False,
+    resume: Resume = True,
+) -> None:
+    """Reproduce a paper's experiments, judge its claims, and write a report.
+
+    Runs that were made before are used again. The report is a single HTML file; beside it are
+    the plots as PNG, SVG and PDF and their data.
+    """
+    plan = _plan(name, "quick" if quick else size, seeds(seed, seeds_, reps))
+    runs = store(out_)
+    if not resume:
+        for task in plan.tasks:
+            runs.remove(task.key)
+    held = sum(task.key in runs for task in plan.tasks)
+    note(f"{len(plan.tasks)} runs, {held} of them made before, {jobs} at a time")
+    with progress(plan.tasks, held, "starting") as on_progress:
+        outcomes = make(plan, runs, jobs, on_progress)
+    _finish(outcomes, out_, json)
+    failed = any(outcome.failures for outcome in outcomes)
+    unmet = any(f.verdict is Verdict.NOT_REPRODUCED for o in outcomes for f in o.findings)
+    if failed or (strict and unmet):
+        raise typer.Exit(FAILED)
+
+
+@example("bluewater report --quick", "bluewater report feng/fig5 --out results")
+def report(
+    name: Name = None,
+    size: SizeName = "full",
+    quick: Quick = False,
+    seed: Seed = None,
+    seeds_: Seeds = None,
+    reps: Reps = None,
+    out_: Out = DEFAULT_OUT,
+    json: Json = False,
+) -> None:
+    """Write the report again from runs that were made before, without making any."""
+    size = "quick" if quick else size
+    plan = _plan(name, size, seeds(seed, seeds_, reps))
+    runs = store(out_)
+    missing = [task for task in plan.tasks if task.key not in runs]
+    if missing:
+        raise InputError(
+            f"{len(missing)} of {len(plan.tasks)} runs are missing, first {missing[0].label}",
+            file=str(runs.root),
+            hint=f"`bluewater reproduce {name or ''} --size {size} --out {out_}` makes them",
+        )
+    _finish(make(plan, runs, 1), out_, json)
+
+
+def _plan(name: str | None, size: str, wanted: tuple[int, ...] | None) -> Plan:
+    sized = [(experiment, experiment.size(size)) for experiment in select(name)]
+    if wanted is not None:
+        sized = [(experiment, replace(each, seeds=wanted)) for experiment, each in sized]
+    return Plan.of(sized)
+
+
+def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool) -> None:
+    # Drawing needs matplotlib, which takes a while to load: only when there is something to draw.
+    from bluewater.report import to_json, write_report  # noqa: PLC0415
+
+    with notes.status("drawing plots and writing the report"):
+        path = write_report(outcomes, folder)
+    if json:
+        found = [to_json(outcome) for outcome in outcomes]
+        print_json(found[0] if len(found) == 1 else found)
+    else:
+        out.print(_table(outcomes))
+    for outcome in outcomes:
+        for failure in outcome.failures:
+            note(f"failed: {failure.task.label}: {failure.reason}")
+    if any(finding.provisional for outcome in outcomes for finding in outcome.findings):
+        note("verdicts marked * are provisional: too few seeds for an interval (--reps 3)")
+    note(f"report: {path.resolve()}")
+
+
+def _table(outcomes: Sequence[Outcome]) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("claim", style="cyan", no_wrap=True)
+    table.add_column("statement", ratio=5, min_width=24)
+    table.add_column("paper", ratio=2)
+    table.add_column("measured", ratio=2)
+    table.add_column("verdict", no_wrap=True, min_width=14)
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            estimate = finding.measured
+            colour = _COLOURS[finding.verdict]
+            star = " *" if finding.provisional else ""
+            table.add_row(
+                f"{outcome.experiment.id} {finding.claim.id}",
+                escape(finding.claim.text),
+                escape(finding.claim.paper),
+                measured(
+                    estimate.mean if estimate else None,
+                    estimate.half_width if estimate else None,
+                    finding.claim.unit,
+                ),
+                f"[{colour}]{finding.verdict}{star}[/{colour}]",
+            )
+    return table

@@ -1,0 +1,100 @@
+"""``sweep``: a scenario with axes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from bluewater import text
+from bluewater.cli.console import note, out, print_json, progress
+from bluewater.cli.group import FAILED, example
+from bluewater.cli.options import (
+    CORES,
+    DEFAULT_OUT,
+    Jobs,
+    Json,
+    Out,
+    Reps,
+    Seed,
+    Seeds,
+    seeds,
+    store,
+)
+from bluewater.execute import execute
+from bluewater.experiment import Size, parse
+from bluewater.scenario import read_text
+from bluewater.tables import Tables
+
+_SHOWN = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s", "jain")
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(sweep)
+
+
+@example("bluewater sweep my.toml --reps 5", "bluewater sweep my.toml --dry-run")
+def sweep(
+    file: Annotated[Path, typer.Argument(help="A scenario with [sweep] as TOML.")],
+    size: Annotated[str, typer.Option(help="One of the file's sizes.")] = "full",
+    seed: Seed = None,
+    seeds_: Seeds = None,
+    reps: Reps = None,
+    jobs: Jobs = CORES,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and list the runs.")] = False,
+    out_: Out = DEFAULT_OUT,
+    json: Json = False,
+) -> None:
+    """Run a scenario at every point of its axes, for every seed.
+
+    Finished runs are kept: the same command goes on where it was stopped. The table of runs is
+    written as Parquet and CSV, and the time series as Parquet if there are any.
+    """
+    experiment = parse(read_text(file), str(file), file.stem)
+    chosen = experiment.size(size)
+    wanted = seeds(seed, seeds_, reps) or chosen.seeds
+    plan = experiment.plan(Size(size, wanted, chosen.settings, chosen.axes))
+    tasks = [task for task, _ in plan]
+    runs = store(out_)
+    held = sum(task.key in runs for task in tasks)
+    note(f"{len(tasks)} runs, {held} of them made before, {jobs} at a time")
+    if dry_run:
+        for task in tasks:
+            out.print(f"{task.key}  {task.label}", markup=False, soft_wrap=True)
+        return
+    with progress(tasks, held, file.stem) as on_progress:
+        failures = execute(tasks, runs, jobs, on_progress)
+    failed = {failure.task.key for failure in failures}
+    tables = Tables([entry for _, entry in plan if entry.key not in failed], runs)
+    if tables.entries:
+        _write(tables, out_ / file.stem)
+        if json:
+            print_json(tables.runs.to_dicts())
+        else:
+            out.print(_table(tables, [axis.name for axis in experiment.axes]))
+    for failure in failures:
+        note(f"failed: {failure.task.label}: {failure.reason}")
+    if failures:
+        raise typer.Exit(FAILED)
+
+
+def _write(tables: Tables, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    tables.runs.write_parquet(folder / "runs.parquet")
+    tables.runs.write_csv(folder / "runs.csv")
+    if not tables.series.is_empty():
+        tables.series.write_parquet(folder / "series.parquet")
+    note(f"tables in {folder}")
+
+
+def _table(tables: Tables, axes: list[str]) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for column in (*axes, "seed", *_SHOWN):
+        table.add_column(column, justify="right" if column in _SHOWN else "left")
+    for row in tables.runs.iter_rows(named=True):
+        places = [str(row[column]) for column in (*axes, "seed")]
+        table.add_row(*places, *(text.number(row[column]) for column in _SHOWN))
+    return table

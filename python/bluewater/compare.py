@@ -1,0 +1,77 @@
+"""Queue disciplines side by side on one link, without a file to write."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bluewater.errors import InputError
+from bluewater.sweep import Axis, Point
+from bluewater.units import duration_text, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_RATE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)\s*")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The link and its load; texts are in the units of scenario files."""
+
+    rate: str
+    rtt: str
+    flows: int
+    buffer: str
+    duration: str
+    warmup: str
+    transport: str
+    ecn: bool
+    ecn_timeout: bool
+
+
+def scenario(setup: Setup) -> dict[str, Any]:
+    """A dumbbell whose one managed queue is yet to be chosen.
+
+    A sixth of the round trip is spent on each of its six hops, and the access links are ten
+    times as fast as the bottleneck, so that no other queue matters.
+    """
+    hop = duration_text(seconds(setup.rtt, "--rtt") / 6)
+    return {
+        "duration": setup.duration,
+        "warmup": setup.warmup,
+        "network": {
+            "preset": "dumbbell",
+            "rate": setup.rate,
+            "delay": hop,
+            "access_rate": _times_ten(setup.rate),
+            "access_delay": hop,
+        },
+        "queue": [{"aqm": "droptail", "buffer": setup.buffer}],
+        "traffic": [
+            {
+                "flows": setup.flows,
+                "transport": setup.transport,
+                "app": "infinite",
+                "start": "0s..1s",
+                "ecn": setup.ecn,
+                "ecn_timeout": setup.ecn_timeout,
+            }
+        ],
+        "measure": {"interval": "50ms"},
+    }
+
+
+def axis(aqms: Sequence[str]) -> Axis:
+    """The axis of queue disciplines."""
+    return Axis("aqm", tuple(Point(name, {"queue.0.aqm": name}) for name in aqms))
+
+
+def _times_ten(rate: str) -> str:
+    found = _RATE.fullmatch(rate)
+    if found is None:
+        raise InputError(
+            "not a rate", key="--rate", value=rate, allowed="a number with a unit, as in 45mbit"
+        )
+    return f"{10 * float(found[1]):g}{found[2]}"

@@ -1,0 +1,74 @@
+"""What can be wrong with an input, said so that the reader can mend it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """An input that cannot be used: a file, a key, a value.
+
+    The attributes are those of :class:`bluewater.ScenarioError`; each is ``None`` where it does
+    not apply. ``str(error)`` is the whole message but the hint.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        key: str | None = None,
+        value: object = None,
+        allowed: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.key = key
+        self.value = value
+        self.allowed = allowed
+        self.hint = hint
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        where = self.file or ""
+        if self.line is not None:
+            where += f":{self.line}"
+        parts = [f"{where}: {self.problem}" if where else self.problem]
+        if self.key is not None:
+            shown = f"{self.key} = {self.value!r}" if self.value is not None else self.key
+            parts.append(f"  at {shown}")
+        if self.allowed is not None:
+            parts.append(f"  allowed: {self.allowed}")
+        return "\n".join(parts)
+
+
+class StorageError(InputError):
+    """The results could not be written, for want of space or of rights."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during many runs; what had finished is kept."""
+
+    def __init__(self, kept: int, total: int) -> None:
+        self.kept = kept
+        self.total = total
+        super().__init__(f"interrupted: {kept} of {total} runs are finished and kept")
+
+
+def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputError:
+    """The error for a name that is not in ``known``, with the nearest name as the hint."""
+    names = sorted(known)
+    near = difflib.get_close_matches(value, names, n=1)
+    return InputError(
+        f"unknown {what} '{value}'",
+        allowed=", ".join(names) or "none",
+        hint=f"did you mean '{near[0]}'?" if near else None,
+        **where,
+    )

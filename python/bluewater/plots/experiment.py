@@ -1,0 +1,23 @@
+"""The plots of an experiment: their queries turned into panels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bluewater.plots.draw import Drawable
+
+if TYPE_CHECKING:
+    from bluewater.plots.spec import Plot
+    from bluewater.tables import Tables
+
+
+def drawables(plot: Plot, tables: Tables, file: str) -> list[Drawable]:
+    """The panels of a plot with the points that their queries give."""
+    return [
+        Drawable(
+            panel.title,
+            tables.query(panel.sql, ("x", "y"), f"plot.{plot.id}.panel.sql", file),
+            panel.y or plot.y,
+        )
+        for panel in plot.panels
+    ]

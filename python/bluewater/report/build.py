@@ -1,0 +1,168 @@
+"""Builds the report of a reproduction."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from bluewater import _core, host
+from bluewater.claims import MIN_SEEDS, Verdict
+from bluewater.plots.draw import draw
+from bluewater.plots.experiment import drawables
+from bluewater.plots.files import inline_svg, save
+from bluewater.report.metrics import METRICS
+from bluewater.text import measured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from bluewater.claims import Finding
+    from bluewater.reproduce import Outcome
+
+MAX_RUNS_LISTED = 40
+"""Above this many runs the report lists none of them; ``runs.csv`` beside it has them all."""
+
+
+def write_report(
+    outcomes: Sequence[Outcome], folder: Path, on_plot: Callable[[str], None] = lambda _: None
+) -> Path:
+    """Writes ``report.html`` and, in a folder an experiment, plots and data; returns the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sections = [_section(outcome, folder, on_plot) for outcome in outcomes]
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("bluewater.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    counts = {
+        verdict: sum(
+            finding.verdict is verdict for outcome in outcomes for finding in outcome.findings
+        )
+        for verdict in Verdict
+    }
+    page = environment.get_template("report.html.j2").render(
+        sections=sections,
+        counts=counts,
+        metrics=METRICS,
+        version=_core.version(),
+        host=host.facts(),
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        min_seeds=MIN_SEEDS,
+    )
+    path = folder / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _section(outcome: Outcome, folder: Path, on_plot: Callable[[str], None]) -> dict[str, Any]:
+    experiment = outcome.experiment
+    own = folder / experiment.id.replace("/", "-")
+    own.mkdir(exist_ok=True)
+    entries = outcome.tables.entries
+    if entries:
+        outcome.tables.runs.write_csv(own / "runs.csv")
+    (own / "claims.json").write_text(json.dumps(to_json(outcome), indent=2) + "\n", "utf-8")
+    store = outcome.tables.store
+    runs = [
+        {"axes": dict(entry.axes), "seed": entry.seed, "hash": store.read(entry.key).decision_hash}
+        for entry in entries[: MAX_RUNS_LISTED + 1]
+    ]
+    return {
+        "experiment": experiment,
+        "anchor": experiment.id.replace("/", "-"),
+        "size": outcome.size,
+        "findings": [_finding(finding) for finding in outcome.findings],
+        "failures": outcome.failures,
+        "plots": [_plot(outcome, index, own, on_plot) for index in range(len(experiment.plots))]
+        if entries
+        else [],
+        "runs": runs if len(runs) <= MAX_RUNS_LISTED else [],
+        "run_count": len(entries),
+        "decision_hash": outcome.decision_hash,
+        "wall_s": outcome.wall_s,
+        "reused": outcome.reused,
+        "scenario": store.read(entries[0].key).scenario if entries else "",
+        "axes": {
+            axis.name: list(dict.fromkeys(entry.axes[axis.name] for entry in entries))
+            for axis in experiment.axes
+        },
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    estimate = finding.measured
+    return {
+        "claim": finding.claim,
+        "measured": measured(
+            estimate.mean if estimate else None,
+            estimate.half_width if estimate else None,
+            finding.claim.unit,
+        ),
+        "values": finding.values,
+        "verdict": finding.verdict,
+        "provisional": finding.provisional,
+    }
+
+
+def _plot(
+    outcome: Outcome, index: int, folder: Path, on_plot: Callable[[str], None]
+) -> dict[str, Any]:
+    plot = outcome.experiment.plots[index]
+    panels = drawables(plot, outcome.tables, outcome.experiment.file)
+    figure = draw(plot.title, plot.kind, plot.x, panels, plot.columns, plot.share_y)
+    stem = folder / plot.id
+    save(figure, panels, stem)
+    on_plot(str(stem.with_name(f"{plot.id}.png")))
+    return {
+        "id": plot.id,
+        "title": plot.title,
+        "caption": plot.caption,
+        "note": _drawn(plot.kind, outcome.size.seeds),
+        "svg": inline_svg(stem.with_name(f"{plot.id}.svg"), plot.title),
+        "files": [f"{folder.name}/{plot.id}.{ending}" for ending in ("png", "svg", "pdf", "csv")],
+    }
+
+
+def _drawn(kind: str, seeds: Sequence[int]) -> str:
+    if kind == "trace":
+        return f"Seed {min(seeds)}."
+    if len(seeds) == 1:
+        return f"One seed ({seeds[0]})."
+    return f"Mean of {len(seeds)} seeds; bands and whiskers from the least to the greatest."
+
+
+def to_json(outcome: Outcome) -> dict[str, Any]:
+    """The findings of an experiment as stable JSON."""
+    return {
+        "experiment": outcome.experiment.id,
+        "size": outcome.size.name,
+        "seeds": list(outcome.size.seeds),
+        "wall_s": round(outcome.wall_s, 3),
+        "runs": len(outcome.tables.entries),
+        "reused": outcome.reused,
+        "decision_hash": outcome.decision_hash,
+        "failures": [
+            {"run": failure.task.label, "reason": failure.reason} for failure in outcome.failures
+        ],
+        "claims": [
+            {
+                "id": finding.claim.id,
+                "text": finding.claim.text,
+                "paper": finding.claim.paper,
+                "measured": finding.measured.mean if finding.measured else None,
+                "spread": finding.measured.half_width if finding.measured else None,
+                "unit": finding.claim.unit,
+                "holds": finding.claim.holds.text,
+                "partly": finding.claim.partly.text if finding.claim.partly else None,
+                "verdict": str(finding.verdict),
+                "provisional": finding.provisional,
+            }
+            for finding in outcome.findings
+        ],
+    }

@@ -1,0 +1,119 @@
+"""From experiments to findings: planning all runs at once, making them, judging the claims."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bluewater.claims import Finding, judge
+from bluewater.execute import Failure, Progress, execute
+from bluewater.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bluewater.execute import Task
+    from bluewater.experiment import Experiment, Size
+    from bluewater.store import Store
+    from bluewater.tables import Entry
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one experiment.
+
+    Attributes:
+        wall_s: Seconds from the start of its first run to the end of its last, this time; runs
+            that were there before cost nothing.
+        reused: How many of its runs were there before.
+        failures: Runs that could not be made; the findings are of the others.
+    """
+
+    experiment: Experiment
+    size: Size
+    tables: Tables
+    findings: Sequence[Finding]
+    failures: Sequence[Failure]
+    wall_s: float
+    reused: int
+
+    @property
+    def decision_hash(self) -> str:
+        """16 hexadecimal digits over the decision hashes of all runs, in the order of the sweep."""
+        store = self.tables.store
+        every = "".join(store.read(entry.key).decision_hash for entry in self.tables.entries)
+        return hashlib.sha256(every.encode()).hexdigest()[:16]
+
+
+@dataclass
+class _Clock:
+    """When the runs of one experiment went on."""
+
+    keys: frozenset[str]
+    first: float | None = None
+    last: float = 0.0
+
+    def tick(self, key: str, now: float) -> None:
+        if key in self.keys:
+            self.first = now if self.first is None else self.first
+            self.last = now
+
+    @property
+    def seconds(self) -> float:
+        return 0.0 if self.first is None else self.last - self.first
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of some experiments; one that several need is there once."""
+
+    parts: Sequence[tuple[Experiment, Size, Sequence[tuple[Task, Entry]]]]
+
+    @classmethod
+    def of(cls, wanted: Sequence[tuple[Experiment, Size]]) -> Plan:
+        """Plans the experiments at their sizes; whatever is wrong with any is raised here."""
+        return cls([(experiment, size, experiment.plan(size)) for experiment, size in wanted])
+
+    @property
+    def tasks(self) -> list[Task]:
+        """Every different run."""
+        return list({task.key: task for *_, runs in self.parts for task, _ in runs}.values())
+
+
+def reproduce(
+    plan: Plan,
+    store: Store,
+    jobs: int,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> list[Outcome]:
+    """Makes what the store lacks of a plan and judges every claim."""
+    held = {task.key for task in plan.tasks if task.key in store}
+    clocks = [_Clock(frozenset(task.key for task, _ in runs)) for *_, runs in plan.parts]
+
+    def watch(progress: Progress) -> None:
+        now = time.perf_counter()
+        for clock in clocks:
+            clock.tick(progress.task.key, now)
+        on_progress(progress)
+
+    failures = {failure.task.key: failure for failure in execute(plan.tasks, store, jobs, watch)}
+    outcomes = []
+    for (experiment, size, runs), clock in zip(plan.parts, clocks, strict=True):
+        entries = [entry for _, entry in runs if entry.key not in failures]
+        tables = Tables(entries, store)
+        outcomes.append(
+            Outcome(
+                experiment=experiment,
+                size=size,
+                tables=tables,
+                findings=[judge(claim, tables, experiment.file) for claim in experiment.claims]
+                if entries
+                else [],
+                failures=[failures[task.key] for task, _ in runs if task.key in failures],
+                wall_s=clock.seconds,
+                reused=sum(task.key in held for task, _ in runs),
+            )
+        )
+    return outcomes

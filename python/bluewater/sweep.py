@@ -1,0 +1,159 @@
+"""Sweeps: a scenario with axes, and the cells of their cross product.
+
+Three forms of an axis, all under ``[sweep]``::
+
+    "queue.0.params.w_q" = [0.002, 0.02]                 # a key and its values
+    buffer = { key = "queue.0.buffer", values = [100, 200], unit = "kB" }
+    configuration.R1 = { "queue.0.aqm" = "red", "queue.0.params" = { w_q = 0.0002 } }
+    configuration.B1 = { "queue.0.aqm" = "blue" }        # named variants: several keys at once
+
+Keys are dotted; a number in one is an index into a list. With ``unit`` the values are numbers,
+the scenario gets them as text with the unit, and the results keep the plain numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from bluewater.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Label: TypeAlias = "str | float | int | bool"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of an axis: how it is called in results and what it sets."""
+
+    label: Label
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A named axis of a sweep."""
+
+    name: str
+    points: tuple[Point, ...]
+
+    def keep(self, labels: Sequence[Label], file: str) -> Axis:
+        """The axis with only these points, in the order given."""
+        by_label = {point.label: point for point in self.points}
+        for label in labels:
+            if label not in by_label:
+                raise unknown(
+                    f"value of the axis '{self.name}'", str(label), map(str, by_label), file=file
+                )
+        return Axis(self.name, tuple(by_label[label] for label in labels))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the cross product: a complete scenario and where it lies."""
+
+    axes: Mapping[str, Label]
+    scenario: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The cell's place as text, such as ``configuration=R1, buffer=100``."""
+        return ", ".join(f"{name}={value}" for name, value in self.axes.items())
+
+
+def parse_axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
+    """Reads the ``[sweep]`` table."""
+    return tuple(_parse_axis(name, entry, file) for name, entry in table.items())
+
+
+def _parse_axis(name: str, entry: Any, file: str) -> Axis:
+    where: dict[str, Any] = {"file": file, "key": f"sweep.{name}"}
+    if isinstance(entry, list):
+        points = [Point(_label(value, where), {name: value}) for value in entry]
+    elif isinstance(entry, dict) and "values" in entry:
+        extra = set(entry) - {"key", "values", "unit"}
+        if extra or not isinstance(entry.get("key"), str) or not isinstance(entry["values"], list):
+            raise InputError(
+                "not an axis", **where, value=entry, allowed="key, values (a list), unit"
+            )
+        unit = entry.get("unit")
+        points = [
+            Point(_label(value, where), {entry["key"]: value if unit is None else f"{value}{unit}"})
+            for value in entry["values"]
+        ]
+    elif isinstance(entry, dict) and all(isinstance(value, dict) for value in entry.values()):
+        points = [Point(variant, settings) for variant, settings in entry.items()]
+    else:
+        raise InputError(
+            "not an axis",
+            **where,
+            value=entry,
+            allowed="a list of values, a table with key and values, or named variants",
+            hint="write the values in brackets even if there is only one",
+        )
+    if not points:
+        raise InputError("an axis without values", **where, allowed="at least one value")
+    labels = [point.label for point in points]
+    if len(set(labels)) != len(labels):
+        raise InputError("an axis names the same value twice", **where, value=labels)
+    return Axis(name, tuple(points))
+
+
+def _label(value: Any, where: Mapping[str, Any]) -> Label:
+    if isinstance(value, str | int | float | bool):
+        return value
+    raise InputError(
+        "a value that cannot be a point of an axis",
+        **where,
+        value=value,
+        allowed="text, number or boolean",
+        hint="use named variants to set lists and tables",
+    )
+
+
+def expand(base: Mapping[str, Any], axes: Iterable[Axis], file: str) -> Iterator[Cell]:
+    """Every cell of the cross product; the last axis varies fastest."""
+    axes = tuple(axes)
+    for points in itertools.product(*(axis.points for axis in axes)):
+        scenario = copy.deepcopy(dict(base))
+        for point in points:
+            for key, value in point.settings.items():
+                assign(scenario, key, value, file)
+        labels = {axis.name: point.label for axis, point in zip(axes, points, strict=True)}
+        yield Cell(labels, scenario)
+
+
+def assign(scenario: dict[str, Any], key: str, value: Any, file: str) -> None:
+    """Sets a dotted key in place; tables on the way are made, items of lists must exist."""
+    *parents, last = key.split(".")
+    node: Any = scenario
+    for step in parents:
+        node = node.setdefault(step, {}) if isinstance(node, dict) else _item(node, step, key, file)
+    if isinstance(node, dict):
+        node[last] = copy.deepcopy(value)
+    else:
+        _item(node, last, key, file)
+        node[int(last)] = copy.deepcopy(value)
+
+
+def _item(node: Any, step: str, key: str, file: str) -> Any:
+    if not isinstance(node, list):
+        raise InputError(
+            f"'{step}' is looked up in something that is neither a table nor a list",
+            file=file,
+            key=key,
+            value=node,
+        )
+    if not step.isdecimal() or int(step) >= len(node):
+        raise InputError(
+            f"'{step}' is not an item of this list",
+            file=file,
+            key=key,
+            allowed=f"0 … {len(node) - 1}" if node else "nothing: the list is empty",
+            hint="items are counted from 0, as in queue.0.buffer",
+        )
+    return node[int(step)]

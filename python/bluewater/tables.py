@@ -1,0 +1,97 @@
+"""The tables of an experiment and the SQL that claims and plots are made of.
+
+``runs`` has a row per run: the axes of the sweep, ``seed``, then the summary's columns.
+``series`` has a row per run, queue and sampling instant: the axes, ``seed``, then the series' own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bluewater.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bluewater.store import Store
+    from bluewater.sweep import Label
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished run of an experiment: where it lies in the sweep and where it is stored."""
+
+    axes: Mapping[str, Label]
+    seed: int
+    key: str
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The two tables, each read from the store when it is first asked for."""
+
+    entries: Sequence[Entry]
+    store: Store
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """One row a run."""
+        return pl.DataFrame(
+            [
+                _place(entry)
+                | {
+                    k: v
+                    for k, v in self.store.read(entry.key).summary.items()
+                    if k not in _place(entry)
+                }
+                for entry in self.entries
+            ],
+            infer_schema_length=None,
+        )
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """One row a run, queue and sampling instant."""
+        frames = [
+            self.store.read(entry.key).series.select(
+                *(pl.lit(value).alias(name) for name, value in _place(entry).items()), pl.all()
+            )
+            for entry in self.entries
+        ]
+        return pl.concat(frames, how="diagonal_relaxed")
+
+    def query(self, sql: str, needed: Sequence[str], key: str, file: str) -> pl.DataFrame:
+        """Runs one query; its result must have the ``needed`` columns."""
+        context = pl.SQLContext()
+        for table in ("runs", "series"):
+            if re.search(rf"\b{table}\b", sql):
+                context.register(table, getattr(self, table))
+        try:
+            found = context.execute(sql, eager=True)
+        except pl.exceptions.PolarsError as error:
+            raise InputError(
+                f"the query fails: {error}",
+                file=file,
+                key=key,
+                value=sql.strip(),
+                hint="tables: runs, series; `bluewater sweep FILE` writes both as Parquet",
+            ) from error
+        missing = [column for column in needed if column not in found.columns]
+        if missing:
+            raise InputError(
+                f"the query gives no column {', '.join(missing)}",
+                file=file,
+                key=key,
+                value=sql.strip(),
+                allowed=f"columns {', '.join(needed)}",
+            )
+        return found.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
+
+
+def _place(entry: Entry) -> dict[str, Label]:
+    return {**entry.axes, "seed": entry.seed}

@@ -1,0 +1,53 @@
+"""How numbers are written for people."""
+
+from __future__ import annotations
+
+import math
+
+_ROUNDING = 1e-9
+"""A spread below this share of the mean is what rounding left."""
+
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number with so many significant digits, without an exponent where that reads well."""
+    if value is None:
+        return "–"
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    magnitude = math.floor(math.log10(abs(value)))
+    if not -4 <= magnitude <= 6:
+        return f"{value:.{digits - 1}e}"
+    text = f"{value:.{max(0, digits - 1 - magnitude)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def measured(mean: float | None, half_width: float | None, unit: str) -> str:
+    """A mean with the half-width of its interval and the unit, as in ``1.93 ± 0.04 %``."""
+    if mean is None:
+        return "no value"
+    if half_width is None:
+        return f"{number(mean)} {unit}".rstrip()
+    noise = half_width < abs(mean) * _ROUNDING
+    return f"{number(mean)} ± {number(0 if noise else half_width, 2)} {unit}".rstrip()
+
+
+def rate(bits_per_second: float) -> str:
+    """A rate with its prefix."""
+    for size, prefix in _PREFIXES:
+        if bits_per_second >= size:
+            return f"{number(bits_per_second / size)} {prefix}b/s"
+    return f"{number(bits_per_second)} b/s"
+
+
+def percent(fraction: float) -> str:
+    """A fraction in percent; what is not nought is never shown as nought, nor near 100 as 100."""
+    if 0 < fraction < 1e-5:
+        return "< 0.001 %"
+    return f"{number(100 * fraction, 4 if fraction > 0.99 else 3)} %"
+
+
+def milliseconds(seconds: float) -> str:
+    """A time in milliseconds."""
+    return f"{number(1e3 * seconds)} ms"

@@ -1,0 +1,29 @@
+"""Times in text, for the few places where Python needs them as numbers."""
+
+from __future__ import annotations
+
+import re
+
+from bluewater.errors import InputError
+
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_TIME = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>s|ms|us|ns)\s*")
+
+
+def seconds(text: str, key: str = "time") -> float:
+    """Parses a duration such as ``20ms`` to seconds; ``key`` names it in an error."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise InputError(
+            "not a duration", key=key, value=text, allowed="a number with s, ms, us or ns"
+        )
+    return float(match["number"]) * _SECONDS[match["unit"]]
+
+
+def duration_text(value: float) -> str:
+    """Writes seconds as a duration that the scenario format reads, to the nanosecond."""
+    nanoseconds = round(value * 1e9)
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if nanoseconds % size == 0:
+            return f"{nanoseconds // size}{unit}"
+    return f"{nanoseconds}ns"

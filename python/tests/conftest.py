@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from typer.testing import CliRunner, Result
+
+from bluewater.cli import app
+
+settings.register_profile("fast", max_examples=50, deadline=None)
+settings.register_profile("slow", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+TINY = """
+duration = "2s"
+warmup = "1s"
+[network]
+preset = "feng"
+[[queue]]
+aqm = "red"
+buffer = "100kB"
+[[traffic]]
+flows = 20
+transport = "sack"
+start = "0s..1s"
+ecn = true
+"""
+
+SWEEP = (
+    TINY
+    + """
+[measure]
+interval = "100ms"
+[sweep]
+buffer = { key = "queue.0.buffer", values = [20, 100], unit = "kB" }
+[sweep.aqm]
+R = { "queue.0.aqm" = "red" }
+B = { "queue.0.aqm" = "blue" }
+"""
+)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+class Cli:
+    """Runs the command line in this process, with results in a folder of the test."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+
+    def __call__(self, *arguments: str, keep_out: bool = True) -> Result:
+        extra = ["--out", str(self.out)] if keep_out else []
+        return CliRunner().invoke(app, [*arguments, *extra], catch_exceptions=False)
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path / "results")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bluewater.claims import Bound, Claim, Finding, Verdict, decide, judge
+from bluewater.errors import InputError
+from bluewater.stats import estimate, t95
+from bluewater.store import Store
+from bluewater.tables import Entry, Tables
+
+
+class Synthetic(Tables):
+    """Tables made by hand."""
+
+    def __init__(self, runs: pl.DataFrame) -> None:
+        super().__init__([Entry({}, seed, "") for seed in runs["seed"]], Store(Path()))
+        self.__dict__["runs"] = runs
+
+
+def find(values: Sequence[float | None], **claim: Any) -> Finding:
+    runs = pl.DataFrame({"seed": range(len(values)), "loss": values}, strict=False)
+    table = {
+        "id": "a", "text": "t", "paper": "p", "holds": "<= 1",
+        "measure": "SELECT seed, loss AS value FROM runs", **claim,
+    }  # fmt: skip
+    return judge(Claim.parse(table, "f"), Synthetic(runs), "f")
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict", "provisional"),
+    [
+        ([0.5, 0.5, 0.5], Verdict.REPRODUCED, False),
+        ([0.1, 0.9, 1.5], Verdict.PARTLY, False),  # the mean holds, its interval does not
+        ([1.5, 1.5, 1.5], Verdict.PARTLY, False),  # within the wider bound
+        ([3.0, 3.0, 3.0], Verdict.NOT_REPRODUCED, False),
+        ([0.5], Verdict.REPRODUCED, True),
+        ([0.1, 1.8], Verdict.REPRODUCED, True),  # two seeds: the mean alone
+        ([0.5, None, 0.5], Verdict.NOT_REPRODUCED, False),
+        ([0.5, math.nan, 0.5], Verdict.NOT_REPRODUCED, False),
+        ([0.5, math.inf, 0.5], Verdict.NOT_REPRODUCED, False),
+    ],
+)
+def test_verdicts(values: list[float | None], verdict: Verdict, provisional: bool) -> None:
+    finding = find(values, partly="<= 2")
+    assert finding.verdict is verdict
+    assert finding.provisional is provisional
+    assert (finding.measured is None) == any(v is None or not math.isfinite(v) for v in values)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=8), st.floats(-1e6, 1e6))
+def test_verdict_never_improves_as_the_bound_tightens(values: list[float], limit: float) -> None:
+    order = [Verdict.REPRODUCED, Verdict.PARTLY, Verdict.NOT_REPRODUCED]
+    measured = estimate(values)
+    loose = decide(measured, Bound.parse(f"<= {limit + 1:.6f}", "k", "f"), None)
+    tight = decide(measured, Bound.parse(f"<= {limit:.6f}", "k", "f"), None)
+    assert order.index(tight) >= order.index(loose)
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("<= 0.01", [0.01, -5], [0.011]),
+        ("< 0", [-1e-9], [0]),
+        (">= 6", [6, 1e9], [5.99]),
+        ("> 1e-3", [0.002], [0.001]),
+        ("between -0.1 and 0.3", [-0.1, 0.3], [0.31, -0.11]),
+    ],
+)
+def test_bounds(text: str, inside: list[float], outside: list[float]) -> None:
+    bound = Bound.parse(text, "k", "f")
+    assert all(bound.holds(value) for value in inside)
+    assert not any(bound.holds(value) for value in outside)
+
+
+@pytest.mark.parametrize("text", ["", "0.1", "= 3", "<= x", "between 1", "<= 1 and >= 0"])
+def test_bad_bounds_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not a bound") as raised:
+        Bound.parse(text, "claim.a.holds", "f.toml")
+    assert raised.value.key == "claim.a.holds"
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        ({"measure": "SELECT seed FROM runs"}, "no column value"),
+        ({"measure": "SELECT seed, lost AS value FROM runs"}, "query fails"),
+        ({"measure": "SELEKT"}, "query fails"),
+        ({"measure": "SELECT 1 AS seed, loss AS value FROM runs"}, "more than one row a seed"),
+        ({"verdict": "reproduced"}, "unknown key 'verdict'"),
+    ],
+)
+def test_bad_claims_are_refused(claim: dict[str, str], says: str) -> None:
+    with pytest.raises(InputError, match=says) as raised:
+        find([0.5, 0.5], **claim)
+    assert str(raised.value.key).startswith("claim.a")
+
+
+def test_a_missing_key_is_named() -> None:
+    with pytest.raises(InputError, match="'holds' is missing"):
+        Claim.parse({"id": "a", "text": "t", "paper": "p", "measure": "m"}, "f")
+
+
+def test_interval_is_students() -> None:
+    # Mean 3, standard deviation √2.5, n = 5: 2.776 · √2.5 / √5.
+    measured = estimate([1, 2, 3, 4, 5])
+    assert measured.mean == 3
+    assert measured.half_width == pytest.approx(1.9629, abs=1e-4)
+    assert estimate([4.2]).half_width is None
+    assert t95(1) == 12.706
+    assert t95(60) == pytest.approx(2.0003, abs=2e-3)

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import SWEEP, TINY, Cli
+
+import bluewater
+
+
+def test_list_json(cli: Cli) -> None:
+    found = json.loads(cli("list", "--json", keep_out=False).stdout)
+    assert set(found) == {"aqms", "transports", "experiments"}
+    assert {"red", "blue", "droptail"} <= set(found["aqms"])
+    assert "sack" in found["transports"]
+    assert "feng/fig5" in found["experiments"]
+
+
+@pytest.mark.parametrize("command", ["", "reproduce", "report", "compare", "run", "sweep", "plot",
+                                     "list", "explain", "bench", "doctor"])  # fmt: skip
+def test_help_has_examples(cli: Cli, command: str) -> None:
+    found = cli(*filter(None, [command]), "--help", keep_out=False)
+    assert found.exit_code == 0
+    assert command == "" or f"bluewater {command}" in " ".join(found.stdout.split())
+
+
+def test_explain(cli: Cli) -> None:
+    assert "freeze_time" in cli("explain", "blue", keep_out=False).stdout
+    found = json.loads(cli("explain", "red", "--json", keep_out=False).stdout)
+    parameter = next(each for each in found["parameters"] if each["name"] == "w_q")
+    assert set(parameter) == {"name", "kind", "unit", "default", "allowed", "doc", "source"}
+
+
+def test_run_json_has_summary_queues_flows_and_hash(cli: Cli, tiny: Path) -> None:
+    found = json.loads(cli("run", str(tiny), "--json").stdout)
+    assert found["summary"]["aqm"] == "red"
+    assert len(found["queues"]) == 1
+    assert len(found["flows"]) == 20
+    assert found["decision_hash"] == bluewater.run(tiny).decision_hash
+    (kept,) = (cli.out / "runs").glob("*/*")
+    assert (kept / "summary.parquet").exists()
+
+
+def test_run_sets_keys(cli: Cli, tiny: Path) -> None:
+    found = cli("run", str(tiny), "--json", "--set", "queue.0.aqm=blue", "--set", "duration=3s",
+                "--seed", "9")  # fmt: skip
+    summary = json.loads(found.stdout)["summary"]
+    assert (summary["aqm"], summary["duration_s"], summary["seed"]) == ("blue", 3.0, 9)
+
+
+def test_dry_run_echoes_every_default_and_runs_nothing(cli: Cli, tiny: Path) -> None:
+    found = cli("run", str(tiny), "--dry-run")
+    assert "w_q = " in found.stdout
+    assert not cli.out.exists()
+    echoed = tiny.with_name("again.toml")
+    echoed.write_text(found.stdout)
+    assert cli("run", str(echoed), "--dry-run").stdout == found.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            TINY.replace('"red"', '"blu"'),
+            ["queue[0].aqm", '"blu"', "allowed", "did you mean `blue`?"],
+        ),
+        (TINY.replace('"100kB"', '"0B"'), ["queue[0].buffer", '"0B"']),
+        (TINY.replace('"100kB"', '"100kb"'), ["queue[0].buffer", '"100kb"', "hint:"]),
+        (TINY.replace('"2s"', '"-2s"'), ["duration", '"-2s"']),
+        (TINY.replace("flows", "flowz"), ["flowz", "did you mean `flows`?"]),
+        ("x = [", ["TOML"]),
+    ],
+)
+def test_bad_scenarios_exit_2_and_say_where(
+    cli: Cli, tmp_path: Path, text: str, says: list[str]
+) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    for command in ("run", "sweep"):
+        found = cli(command, str(path))
+        assert found.exit_code == 2
+        assert found.stdout == ""
+        assert "error: " in found.stderr
+        assert "bad.toml" in found.stderr
+        if command == "run" and "TOML" not in says:
+            assert all(word in found.stderr for word in says)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "missing.toml"], "No such file"),
+        (["run", "."], "directory"),
+        (["reproduce", "feng/fig99"], "unknown experiment"),
+        (["reproduce", "feng", "--size", "huge"], "unknown size"),
+        (["reproduce", "feng", "--seeds", "1,1"], "seeds repeat"),
+        (["reproduce", "feng", "--seeds", "one"], "not a list of seeds"),
+        (["reproduce", "feng", "--seeds", "1", "--reps", "2"], "--seeds cannot go with"),
+        (["report", "feng/fig6-8", "--quick"], "runs are missing"),
+        (["compare", "red", "blu"], "did you mean `blue`?"),
+        (["compare", "red", "--rate", "fast"], "not a rate"),
+        (["compare", "red", "--rtt", "20"], "not a duration"),
+        (["reproduce", "--jobs", "0"], "jobs"),
+    ],
+)
+def test_bad_arguments_exit_2(cli: Cli, arguments: list[str], says: str) -> None:
+    found = cli(*arguments)
+    assert found.exit_code == 2
+    assert says in " ".join(found.stderr.split())
+    assert found.stdout == ""
+
+
+def test_explain_and_plot_refuse_what_is_not_there(cli: Cli, tmp_path: Path) -> None:
+    found = cli("explain", "blu", keep_out=False)
+    assert found.exit_code == 2
+    assert "hint: did you mean 'blue'?" in found.stderr
+    assert cli("plot", str(tmp_path), keep_out=False).exit_code == 2
+
+
+def test_sweep_then_plot(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(SWEEP)
+    assert len(cli("sweep", str(path), "--dry-run").stdout.splitlines()) == 4
+    found = json.loads(cli("sweep", str(path), "--reps", "2", "--json").stdout)
+    assert len(found) == 8
+    assert {"buffer", "aqm", "seed", "loss"} <= set(found[0])
+    assert (cli.out / "two" / "series.parquet").exists()
+    run = next((cli.out / "runs").glob("*/*"))
+    written = cli("plot", str(run), keep_out=False).stdout.split()
+    assert [Path(name).suffix for name in written] == [".png", ".svg", ".pdf", ".csv"]
+    assert all(Path(name).exists() for name in written)
+
+
+def test_compare_makes_a_table_and_a_picture(cli: Cli) -> None:
+    arguments = ["compare", "red", "blue", "droptail", "--rate", "5mbit", "--flows", "10",
+                 "--duration", "4s", "--warmup", "1s"]  # fmt: skip
+    found = cli(*arguments)
+    assert found.exit_code == 0
+    assert (cli.out / "compare-red-blue-droptail.png").exists()
+    assert str(cli.out / "compare-red-blue-droptail.png") in found.stdout
+    rows = json.loads(cli(*arguments, "--json").stdout)
+    assert [row["aqm"] for row in rows] == ["red", "blue", "droptail"]
+
+
+def test_reproduce_json_and_strict(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "experiments" / "mine"
+    folder.mkdir(parents=True)
+    claim = """
+[[claim]]
+id = "a"
+text = "All is lost."
+paper = "100 %"
+measure = "SELECT seed, loss AS value FROM runs WHERE aqm = 'red' AND buffer = 20"
+holds = ">= 1"
+"""
+    (folder / "one.toml").write_text(SWEEP + claim)
+    (folder / "two.toml").write_text(SWEEP)
+    monkeypatch.setenv("BLUEWATER_EXPERIMENTS", str(folder.parent))
+    found = cli("reproduce", "mine/one", "--json")
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["claims"][0]["verdict"] == "not reproduced"
+    both = json.loads(cli("reproduce", "--json").stdout)
+    assert [each["experiment"] for each in both] == ["mine/one", "mine/two"]
+    assert [each["reused"] for each in both] == [4, 4]
+    assert cli("reproduce", "mine/one", "--strict").exit_code == 1
+    assert cli("report", "mine").exit_code == 0
+
+
+def test_doctor(cli: Cli) -> None:
+    found = cli("doctor", "--json", keep_out=False)
+    assert found.exit_code == 0, found.stdout
+    assert {check["name"] for check in json.loads(found.stdout)} >= {"core", "determinism"}
+
+
+def test_no_color_and_ctrl_c(tmp_path: Path) -> None:
+    path = tmp_path / "long.toml"
+    path.write_text(TINY.replace('duration = "2s"', 'duration = "100000s"'))
+    for command in (["run"], ["sweep"]):
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "bluewater",
+                *command,
+                str(path),
+                "--out",
+                str(tmp_path / "out"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 130, err
+        assert "interrupted" in err
+        assert "\x1b[" not in out + err
+        assert not list((tmp_path / "out").glob("runs/.tmp-*"))

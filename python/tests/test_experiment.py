@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import SWEEP, TINY
+
+from bluewater import experiment
+from bluewater.errors import InputError
+from bluewater.experiment import Size, parse
+
+
+@pytest.mark.parametrize("name", experiment.known())
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_every_experiment_plans_at_both_sizes(name: str, size: str) -> None:
+    loaded = experiment.load(name)
+    chosen = loaded.size(size)
+    cells = loaded.cells(chosen)
+    assert cells
+    # All cells are expanded; checking a few of each keeps this quick.
+    thin = Size(size, chosen.seeds[:1], chosen.settings, chosen.axes)
+    assert len(loaded.plan(thin)) == len(cells)
+    if size == "full":
+        assert len(chosen.seeds) >= 5
+    assert loaded.about.question
+    plots = {plot.id for plot in loaded.plots}
+    assert {claim.plot for claim in loaded.claims} <= plots | {""}
+    ids = [claim.id for claim in loaded.claims]
+    assert len(set(ids)) == len(ids)
+
+
+def test_two_experiments_share_their_runs() -> None:
+    def keys(name: str) -> set[str]:
+        loaded = experiment.load(name)
+        return {task.key for task, _ in loaded.plan(loaded.size("quick"))}
+
+    assert keys("feng/fig5") < keys("feng/fig11")
+
+
+def test_the_title_says_nothing_about_the_run() -> None:
+    plans = [parse(f'title = "{t}"' + TINY, "f", "x") for t in "ab"]
+    first, second = (each.plan(each.size("full"))[0][0].key for each in plans)
+    assert first == second
+
+
+def test_sizes_thin_and_set() -> None:
+    loaded = parse(
+        SWEEP
+        + """
+[sizes.quick]
+seeds = [7]
+set = { duration = "3s" }
+sweep = { buffer = [100], aqm = ["B"] }
+""",
+        "f",
+        "x",
+    )
+    (cell,) = loaded.cells(loaded.size("quick"))
+    assert cell.axes == {"buffer": 100, "aqm": "B"}
+    assert cell.scenario["duration"] == "3s"
+    assert len(loaded.cells(loaded.size("full"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "says"),
+    [
+        ("seeds = [1, 1]\n" + TINY, "seeds", "seeds repeat"),
+        ("seeds = [-1]\n" + TINY, "seeds", "not a list of seeds"),
+        ("seeds = []\n" + TINY, "seeds", "not a list of seeds"),
+        ("seeds = 3\n" + TINY, "seeds", "not a list of seeds"),
+        (TINY + "[sizes.quick]\nseed = 1\n", "sizes.quick.seed", "unknown key 'seed'"),
+        (TINY + "[about]\nquestoin = ''\n", "about.questoin", "unknown key"),
+        (TINY + "[[plot]]\nid = 'p'\n", "plot.p", "missing"),
+        (SWEEP + "[sizes.q]\nsweep = { bufer = [1] }\n", "sizes.q.sweep", "unknown axis 'bufer'"),
+        (SWEEP + "[sizes.q]\nsweep = { buffer = [1] }\n", None, "unknown value of the axis"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key(text: str, key: str | None, says: str) -> None:
+    with pytest.raises(InputError, match=says) as raised:
+        loaded = parse(text, "f.toml", "x")
+        loaded.cells(loaded.size("q"))
+    assert raised.value.key == key
+    assert raised.value.file == "f.toml"
+
+
+def test_a_cell_that_is_no_scenario_is_named() -> None:
+    loaded = parse(SWEEP.replace('"blue"', '"bleu"'), "f.toml", "x")
+    with pytest.raises(InputError, match=r"in the cell buffer=20, aqm=B") as raised:
+        loaded.plan(loaded.size("full"))
+    assert raised.value.file == "f.toml"
+    assert raised.value.hint == "did you mean `blue`?"
+
+
+def test_unknown_experiments_get_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="unknown experiment 'feng/fig6'") as raised:
+        experiment.select("feng/fig6")
+    assert "feng/fig6-8" in str(raised.value.allowed)
+    assert experiment.select("report")[0].id == "report/fig2-5"
+    monkeypatch.setenv("BLUEWATER_EXPERIMENTS", str(tmp_path))
+    assert experiment.known() == {}

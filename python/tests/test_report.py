@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from conftest import SWEEP
+
+from bluewater.experiment import parse
+from bluewater.report import to_json, write_report
+from bluewater.reproduce import Outcome, Plan, reproduce
+from bluewater.store import Store
+
+EXPERIMENT = (
+    'title = "Loss <of> two"\nseeds = [1, 2, 3]\n'
+    + SWEEP
+    + """
+[about]
+question = "Which loses more?"
+[[claim]]
+id = "a"
+text = "Nobody loses all."
+paper = "< 100 %"
+unit = "%"
+measure = "SELECT seed, MAX(100 * loss) AS value FROM runs GROUP BY seed"
+holds = "< 100"
+plot = "loss"
+[[claim]]
+id = "b"
+text = "The moon is of cheese."
+paper = "> 2"
+measure = "SELECT seed, MAX(loss) AS value FROM runs GROUP BY seed"
+holds = "> 2"
+[[plot]]
+id = "loss"
+title = "Loss"
+caption = "Loss against buffer."
+kind = "spread"
+x = { label = "Buffer (kB)" }
+y = { label = "Loss (%)" }
+[[plot.panel]]
+title = "all"
+sql = "SELECT buffer AS x, 100 * loss AS y, aqm AS line, seed FROM runs"
+[[plot]]
+id = "bars"
+title = "Bars"
+caption = "Loss."
+kind = "bars"
+x = { label = "" }
+y = { label = "Loss (%)" }
+[[plot.panel]]
+title = "all"
+sql = "SELECT aqm AS x, 'loss' AS line, 100 * loss AS y, seed FROM runs"
+[[plot]]
+id = "time"
+title = "Queue"
+caption = "Queue over time."
+kind = "trace"
+x = { label = "Time (s)" }
+y = { label = "Queue (packets)" }
+[[plot.panel]]
+title = "queue"
+sql = "SELECT time_s AS x, backlog_packets AS y, aqm AS line, seed FROM series"
+[[plot.panel]]
+title = "nothing"
+sql = "SELECT time_s AS x, p_m AS y, aqm AS line, seed FROM series WHERE time_s < 0"
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    experiment = parse(EXPERIMENT, "f.toml", "test/two")
+    plan = Plan.of([(experiment, experiment.size("full"))])
+    (made,) = reproduce(plan, Store(tmp_path_factory.mktemp("store")), 2)
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(outcome: Outcome, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report([outcome], tmp_path_factory.mktemp("report"))
+
+
+def test_outcome(outcome: Outcome) -> None:
+    assert [str(finding.verdict) for finding in outcome.findings] == [
+        "reproduced",
+        "not reproduced",
+    ]
+    assert outcome.reused == 0
+    assert outcome.wall_s > 0
+    assert len(outcome.decision_hash) == 16
+
+
+def test_json_keeps_its_shape(outcome: Outcome) -> None:
+    found = json.loads(json.dumps(to_json(outcome), allow_nan=False))
+    assert {"experiment", "size", "seeds", "wall_s", "claims"} <= set(found)
+    assert found["experiment"] == "test/two"
+    assert found["seeds"] == [1, 2, 3]
+    assert {"id", "paper", "measured", "spread", "verdict"} <= set(found["claims"][0])
+
+
+class Links(HTMLParser):
+    """What a page loads, and its open tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.ids: set[str] = set()
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        assert tag not in {"script", "link", "iframe", "object"}
+        self.loaded += [values[name] for name in ("src", "srcset", "data") if name in values]
+        self.ids |= {values["id"]} if "id" in values else set()
+        target = values.get("href", values.get("xlink:href", ""))
+        self.anchors |= {target[1:]} if target.startswith("#") else set()
+
+
+def test_the_report_needs_nothing_else(page: Path) -> None:
+    text = page.read_text()
+    links = Links()
+    links.feed(text)
+    assert links.loaded == []
+    assert links.anchors <= links.ids
+    assert "@import" not in text
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", text))
+    assert not re.search(r'href="https?:', text)
+
+
+def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:
+    text = page.read_text()
+    assert "Loss &lt;of&gt; two" in text
+    assert "Which loses more?" in text
+    assert text.count("<svg") == 3
+    assert "not reproduced" in text
+    assert outcome.decision_hash in text
+    assert "prefers-color-scheme: dark" in text
+    assert 'name="viewport"' in text
+    assert "var(--ink)" in text
+    for entry in outcome.tables.entries:
+        assert outcome.tables.store.read(entry.key).decision_hash in text
+
+
+def test_every_picture_has_its_files(page: Path) -> None:
+    folder = page.parent / "test-two"
+    for plot in ("loss", "bars", "time"):
+        for ending in ("png", "svg", "pdf", "csv"):
+            assert (folder / f"{plot}.{ending}").stat().st_size > 100
+    assert (folder / "runs.csv").exists()
+    assert json.loads((folder / "claims.json").read_text())["experiment"] == "test/two"
+
+
+def test_the_same_numbers_give_the_same_pictures(
+    page: Path, outcome: Outcome, tmp_path: Path
+) -> None:
+    write_report([outcome], tmp_path)
+    for ending in ("png", "svg", "pdf"):
+        name = f"test-two/loss.{ending}"
+        assert (tmp_path / name).read_bytes() == (page.parent / name).read_bytes()

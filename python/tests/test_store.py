@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+from conftest import TINY
+
+import bluewater
+from bluewater.errors import InputError, StorageError
+from bluewater.result import Result
+from bluewater.store import Store, read_result, run_key
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return bluewater.run(TINY + '\n[measure]\ninterval = "100ms"')
+
+
+def test_what_is_written_is_read_again(tmp_path: Path, result: Result) -> None:
+    store = Store(tmp_path)
+    store.prepare()
+    assert "ab12" not in store
+    store.write("ab12", result)
+    assert "ab12" in store
+    again = store.read("ab12")
+    assert again.decision_hash == result.decision_hash
+    assert dict(again.summary) == dict(result.summary)
+    for table in ("queues", "flows", "series"):
+        assert getattr(again, table).equals(getattr(result, table))
+    meta = json.loads((store.path("ab12") / "meta.json").read_text())
+    assert meta["host"]["cores"] >= 1
+    assert not list(tmp_path.glob(".tmp-*"))
+
+
+def test_keys_tell_scenarios_and_versions_apart() -> None:
+    keys = {run_key("a", "1"), run_key("b", "1"), run_key("a", "2"), run_key("a\0", "1")}
+    assert len(keys) == 4
+    assert all(len(key) == 32 for key in keys)
+
+
+def test_full_disk_leaves_nothing(
+    tmp_path: Path, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Result, folder: Path) -> None:
+        (folder / "summary.parquet").write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Result, "save", full)
+    store = Store(tmp_path)
+    with pytest.raises(StorageError, match="No space left") as raised:
+        store.write("ab12", result)
+    assert "--out" in str(raised.value.hint)
+    assert "ab12" not in store
+    assert not list(tmp_path.glob(".tmp-*"))
+
+
+def test_leavings_of_the_dead_are_removed(tmp_path: Path) -> None:
+    ours = tmp_path / f".tmp-key-{os.getpid()}"
+    dead = tmp_path / ".tmp-key-999999999"
+    ours.mkdir()
+    dead.mkdir()
+    Store(tmp_path).prepare()
+    assert ours.exists()
+    assert not dead.exists()
+
+
+def test_two_writers_of_one_entry(tmp_path: Path, result: Result) -> None:
+    store = Store(tmp_path)
+    store.write("ab12", result)
+    store.write("ab12", result)
+    assert store.read("ab12").decision_hash == result.decision_hash
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not the folder of a run"):
+        read_result(tmp_path)
+
+
+def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot write"):
+        Store(tmp_path / "file" / "runs").prepare()

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bluewater.errors import InputError
+from bluewater.sweep import assign, expand, parse_axes
+
+BASE: dict[str, Any] = {"queue": [{"aqm": "red", "buffer": "1p"}], "duration": "1s"}
+
+
+def test_three_forms_of_an_axis() -> None:
+    axes = parse_axes(
+        {
+            "duration": ["1s", "2s"],
+            "buffer": {"key": "queue.0.buffer", "values": [100, 200], "unit": "kB"},
+            "kind": {"B": {"queue.0.aqm": "blue", "queue.0.params": {"ecn": True}}},
+        },
+        "f",
+    )
+    cells = list(expand(BASE, axes, "f"))
+    assert len(cells) == 4
+    assert cells[1].axes == {"duration": "1s", "buffer": 200, "kind": "B"}
+    assert cells[1].scenario["queue"] == [
+        {"aqm": "blue", "buffer": "200kB", "params": {"ecn": True}}
+    ]
+    assert cells[1].label == "duration=1s, buffer=200, kind=B"
+
+
+@given(st.lists(st.lists(st.integers(), min_size=1, max_size=4, unique=True), max_size=4))
+def test_cross_product_has_every_combination_once(values: list[list[int]]) -> None:
+    axes = parse_axes({f"k{i}": points for i, points in enumerate(values)}, "f")
+    cells = [
+        tuple(cell.scenario[f"k{i}"] for i in range(len(values))) for cell in expand({}, axes, "f")
+    ]
+    expected = 1
+    for points in values:
+        expected *= len(points)
+    assert len(cells) == len(set(cells)) == expected
+    assert cells == sorted(cells, key=lambda c: [values[i].index(v) for i, v in enumerate(c)])
+
+
+def test_expansion_leaves_the_base_alone() -> None:
+    before = repr(BASE)
+    for cell in expand(BASE, parse_axes({"queue.0.aqm": ["blue", "red"]}, "f"), "f"):
+        assert cell.scenario["queue"] is not BASE["queue"]
+    assert repr(BASE) == before
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=5), st.integers())
+def test_assign_reaches_any_depth(path: list[str], value: int) -> None:
+    table: dict[str, Any] = {}
+    assign(table, ".".join(path), value, "f")
+    node: Any = table
+    for step in path:
+        node = node[step]
+    assert node == value
+
+
+@pytest.mark.parametrize(
+    ("axes", "says"),
+    [
+        ({"a": 3}, "not an axis"),
+        ({"a": []}, "without values"),
+        ({"a": [1, 1]}, "same value twice"),
+        ({"a": {"key": "x", "values": [1], "units": "s"}}, "not an axis"),
+        ({"a": [[1]]}, "cannot be a point"),
+    ],
+)
+def test_bad_axes_are_refused_by_name(axes: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says) as raised:
+        parse_axes(axes, "f.toml")
+    assert raised.value.key == "sweep.a"
+    assert raised.value.file == "f.toml"
+
+
+@pytest.mark.parametrize("key", ["queue.1.aqm", "queue.x.aqm", "duration.0.x"])
+def test_keys_that_lead_nowhere(key: str) -> None:
+    with pytest.raises(InputError) as raised:
+        list(expand(BASE, parse_axes({"a": {"key": key, "values": [1]}}, "f"), "f"))
+    assert raised.value.key == key
+
+
+def test_thinned_axis_keeps_the_order_asked_for() -> None:
+    (axis,) = parse_axes({"a": [1, 2, 3]}, "f")
+    assert [point.label for point in axis.keep([3, 1], "f").points] == [3, 1]
+    with pytest.raises(InputError, match="unknown value of the axis 'a'"):
+        axis.keep([4], "f")
