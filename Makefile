@@ -62,8 +62,7 @@ fmt: $(VENV)/dev.stamp ## Format all code
 	$(BIN)/ruff check --fix --quiet
 
 bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
-	$(CARGO) build --release --locked --quiet --bin bluewater-bench
-	BLUEWATER_BENCH=$(TARGET)/release/bluewater-bench $(BIN)/bluewater bench
+	$(BIN)/bluewater bench
 
 docs: $(VENV)/core.stamp ## Build the documentation site into site/
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material
