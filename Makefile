@@ -26,7 +26,7 @@ $(VENV)/venv.stamp:
 	@touch $@
 
 $(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt maturin jinja2 matplotlib polars rich tomli-w typer
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt maturin jinja2 markupsafe matplotlib polars rich tomli-w typer
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/packages.stamp
@@ -62,8 +62,7 @@ fmt: $(VENV)/dev.stamp ## Format all code
 	$(BIN)/ruff check --fix --quiet
 
 bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
-	$(CARGO) build --release --locked --quiet --bin bluewater-bench
-	BLUEWATER_BENCH=$(TARGET)/release/bluewater-bench $(BIN)/bluewater bench
+	$(BIN)/bluewater bench
 
 docs: $(VENV)/core.stamp ## Build the documentation site into site/
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material

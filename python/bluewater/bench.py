@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,21 +41,29 @@ class Row:
     peak_rss_mb: float | None
 
 
+@cache
 def program() -> str:
-    """The path of ``bluewater-bench``: BLUEWATER_BENCH, the source tree's, or the one in PATH."""
-    built = Path(__file__).parents[2] / "target" / "release" / "bluewater-bench"
-    candidates = [os.environ.get("BLUEWATER_BENCH"), str(built), shutil.which("bluewater-bench")]
-    for path in candidates:
-        if path and Path(path).exists():
-            return path
+    """The path of ``bluewater-bench``: BLUEWATER_BENCH, the source tree's, or the one in PATH.
+
+    In a source tree it is built first, which costs nothing if nothing has changed.
+    """
+    if chosen := os.environ.get("BLUEWATER_BENCH"):
+        return chosen
+    tree = Path(__file__).parents[2]
+    if (tree / "Cargo.toml").exists() and shutil.which("cargo"):
+        build = ["cargo", "build", "--release", "--quiet", "--bin", "bluewater-bench"]
+        if subprocess.run(build, cwd=tree, check=False).returncode == 0:
+            target = tree / os.environ.get("CARGO_TARGET_DIR", "target")
+            return str(target / "release" / "bluewater-bench")
+    if installed := shutil.which("bluewater-bench"):
+        return installed
     raise InputError(
         "the program bluewater-bench is not there",
-        file=str(built),
-        hint="`cargo build --release --bin bluewater-bench` in the source tree makes it, or set "
-        "BLUEWATER_BENCH to its path",
+        hint="run this in the source tree with Rust installed, or set BLUEWATER_BENCH to its path",
     )
 
 
+@cache
 def counter() -> str | None:
     """What counts instructions here: ``perf``, ``callgrind`` or nothing."""
     if shutil.which("perf"):

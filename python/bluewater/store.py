@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -67,7 +68,7 @@ class Store:
             final.parent.mkdir(exist_ok=True)
             if not final.exists():
                 temporary.rename(final)
-        except OSError as error:
+        except (OSError, pl.exceptions.PolarsError) as error:
             if key not in self:
                 raise _unwritable(self.root, error) from error
         finally:
@@ -125,8 +126,11 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _unwritable(root: Path, error: OSError) -> StorageError:
-    reason = os.strerror(error.errno) if error.errno else str(error)
+def _unwritable(root: Path, error: Exception) -> StorageError:
+    # Polars passes the system's error on in words only.
+    told = re.search(r"os error ([0-9]+)", str(error))
+    number = error.errno if isinstance(error, OSError) else int(told[1]) if told else None
+    reason = os.strerror(number) if number else str(error)
     return StorageError(
         f"cannot write results: {reason}",
         file=str(root),

@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import TINY
 
@@ -41,12 +42,19 @@ def test_keys_tell_scenarios_and_versions_apart() -> None:
     assert all(len(key) == 32 for key in keys)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        pl.exceptions.ComputeError("parquet: No space left on device (os error 28)"),
+    ],
+)
 def test_full_disk_leaves_nothing(
-    tmp_path: Path, result: Result, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, result: Result, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def full(self: Result, folder: Path) -> None:
         (folder / "summary.parquet").write_text("half")
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise error
 
     monkeypatch.setattr(Result, "save", full)
     store = Store(tmp_path)

@@ -40,6 +40,11 @@ class Group(TyperGroup):
             raise typer.Exit(INTERRUPTED) from error
         except BrokenPipeError as error:
             raise typer.Exit(0) from error
+        except OSError as error:
+            where = f": {error.filename}" if error.filename else ""
+            note(f"error: {error.strerror or error}{where}")
+            note("hint: finished runs are kept; --out names another folder for what is written")
+            raise typer.Exit(BAD_INPUT) from error
 
 
 def example(*lines: str) -> Callable[[Any], Any]:

@@ -170,7 +170,8 @@ def _bars(axes: Axes, points: pl.DataFrame, looks: dict[str, Look]) -> None:
                 label=name if place == 0 else None,
             )
     axes.set_yticks(range(len(groups)), [str(group) for group in groups])
-    axes.invert_yaxis()
+    if not axes.yaxis_inverted():  # panels that share it have turned it already
+        axes.invert_yaxis()
     axes.set_xlabel(axes.get_ylabel())
     axes.set_ylabel("")
 

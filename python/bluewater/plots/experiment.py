@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 
 def drawables(plot: Plot, tables: Tables, file: str) -> list[Drawable]:
-    """The panels of a plot with the points that their queries give."""
-    return [
+    """The panels of a plot with the points that their queries give.
+
+    Panels that have none, because a size leaves their runs out, are left out too.
+    """
+    every = [
         Drawable(
             panel.title,
             tables.query(panel.sql, ("x", "y"), f"plot.{plot.id}.panel.sql", file),
@@ -21,3 +24,4 @@ def drawables(plot: Plot, tables: Tables, file: str) -> list[Drawable]:
         )
         for panel in plot.panels
     ]
+    return [panel for panel in every if not panel.points.is_empty()] or every

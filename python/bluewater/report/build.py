@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 from bluewater import _core, host
 from bluewater.claims import MIN_SEEDS, Verdict
@@ -40,6 +42,7 @@ def write_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prose"] = _prose
     counts = {
         verdict: sum(
             finding.verdict is verdict for outcome in outcomes for finding in outcome.findings
@@ -58,6 +61,11 @@ def write_report(
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _prose(text: str) -> Markup:
+    """Text with `code` in backticks."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _section(outcome: Outcome, folder: Path, on_plot: Callable[[str], None]) -> dict[str, Any]:

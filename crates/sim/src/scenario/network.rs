@@ -14,7 +14,8 @@ use super::text::Text;
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// 000 §III (Fig. 4): 5 + 5 nodes, 100 Mb/s access, 45 Mb/s bottleneck. The delays are not in
-    /// the text: access links of 20 ms meet what it claims (base round trip 100 ms).
+    /// the text: 20 ms on the access links (base round trip 100 ms) lies where its claims put it;
+    /// the experiments spread them over 10 … 30 ms.
     Feng,
     /// 000 §IV.B: the same with 10 ms on every link (base round trip 60 ms).
     #[serde(rename = "feng-10ms")]
