@@ -100,7 +100,7 @@ impl OnOff {
         self.on = !self.on;
         let mean = if self.on { on } else { off };
         // At least 1 ns, so that time goes on.
-        self.ends = now + periods.draw(mean, &mut self.rng).max(1);
+        self.ends = now.saturating_add(periods.draw(mean, &mut self.rng).max(1));
         self.gives = u64::MAX;
         match (self.on, gap, unsent) {
             (true, 0, _) => Step::Offer(u32::MAX),
@@ -155,6 +155,24 @@ mod tests {
             assert_eq!(step, if i % 2 == 0 { Step::Offer(u32::MAX) } else { Step::Withdraw });
             assert!(state.next_event() > now);
             now = state.next_event();
+        }
+    }
+
+    /// A shape just above 1 draws periods longer than time itself.
+    #[test]
+    fn periods_beyond_all_time_do_not_overflow() {
+        let app = App::OnOff {
+            periods: Periods::Pareto(1.0001),
+            on: u64::MAX,
+            off: u64::MAX,
+            gap: 0,
+            unsent: Unsent::Withdraw,
+        };
+        let mut state = OnOff::new(Rng::new(1, 1));
+        for _ in 0..100 {
+            state.step(u64::MAX / 2, &app);
+            assert!(state.next_event() > u64::MAX / 2);
+            state.ends = 0;
         }
     }
 

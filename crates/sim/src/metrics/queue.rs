@@ -100,7 +100,7 @@ impl QueueStats {
     pub fn change(&mut self, now: u64, backlog: Backlog) {
         let ns = now - self.changed;
         if ns > 0 {
-            self.packet_ns += u128::from(u64::from(self.backlog.packets) * ns);
+            self.packet_ns += u128::from(self.backlog.packets) * u128::from(ns);
             self.byte_ns += u128::from(self.backlog.bytes) * u128::from(ns);
             self.lengths.add(u64::from(self.backlog.packets), ns);
             self.changed = now;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::ScenarioError;
 use error::{Complaint, did_you_mean};
-use network::{LinkSpec, Network, Topology};
+use network::{LONGEST, LinkSpec, Network, Topology};
 use text::{Span, Text};
 
 /// One run: network, queues, traffic, measurement.
@@ -307,6 +307,8 @@ fn wide() -> Text<Size> {
     Text(Size::Packets(65_535))
 }
 
+/// The shortest that the first and the longest timeout may be: time has to go on.
+const SHORTEST_RTO: Duration = Duration::from_millis(1);
 /// More flows than one run may have.
 const MAX_FLOWS: u64 = 4_000_000;
 /// Samples of a series that fit in memory.
@@ -408,6 +410,11 @@ impl Scenario {
         }
         if self.traffic.len() > usize::from(u16::MAX) {
             return Err(Complaint::new("traffic", "at most 65535 groups"));
+        }
+        if self.queue.is_empty() {
+            return Err(Complaint::new("queue", "at least one managed queue").hint(
+                "add [[queue]] with aqm = \"droptail\" and a buffer to look at a plain link",
+            ));
         }
         let sources = topology.links.len() as u64 + flows;
         let horizon = u64::MAX >> (64 - sources.max(2).leading_zeros());
@@ -538,6 +545,16 @@ impl TrafficSpec {
         }
         if self.step.as_ref().is_some_and(|s| s.flows == 0) {
             return complain("step.flows", "at least 1");
+        }
+        for (field, time, least) in [
+            ("initial_rto", self.initial_rto, SHORTEST_RTO),
+            ("max_rto", self.max_rto, SHORTEST_RTO),
+            ("rto_granularity", self.rto_granularity, Duration::ZERO),
+            ("delayed_ack", self.delayed_ack, Duration::ZERO),
+        ] {
+            if !(least..=LONGEST).contains(&time.0) {
+                return complain(field, &format!("{least} … {LONGEST}"));
+            }
         }
         if self.min_rto.0 > self.max_rto.0 {
             return complain("min_rto", "at most max_rto");

@@ -123,7 +123,15 @@ pub(crate) struct Topology {
     pub(crate) links: Vec<Edge>,
     left: Vec<usize>,
     right: Vec<usize>,
+    /// The links out of each node and into each node, in the order of the links.
+    out: Vec<Vec<usize>>,
+    into: Vec<Vec<usize>>,
 }
+
+/// The rates in bit/s that a link may have: times of packets stay within what is counted.
+const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000_000;
+/// The longest time that a link, a timer or an acknowledgement may take.
+pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
 /// More nodes than a network may have.
 const MAX_NODES: u32 = 10_000;
@@ -132,7 +140,7 @@ impl Topology {
     pub(crate) fn new(network: &Network, links: &[LinkSpec]) -> Result<Self, Complaint> {
         match (network.preset, links.is_empty()) {
             (Some(preset), true) => Self::dumbbell(preset, network),
-            (None, false) if *network == Network::default() => Ok(Self::graph(links)),
+            (None, false) if *network == Network::default() => Self::graph(links),
             (None, false) => Err(Complaint::new("network", "overrides need a preset")
                 .hint("with links of your own, leave [network] out")),
             (Some(_), false) => {
@@ -172,6 +180,10 @@ impl Topology {
                 return Err(Complaint::new("network.access_delay", allowed));
             }
         };
+        check_link(rate, delay, "network.rate", "network.delay")?;
+        for &each in &access {
+            check_link(access_rate, each, "network.access_rate", "network.access_delay")?;
+        }
         let mut nodes = vec!["A".to_string(), "B".to_string()];
         nodes.extend((0..left + right).map(|i| format!("n{i}")));
         let mut links =
@@ -182,15 +194,21 @@ impl Topology {
         };
         (0..left).for_each(|i| attach(2 + i, 0, access[i]));
         (0..right).for_each(|i| attach(2 + left + i, 1, access[i]));
-        Ok(Self {
-            nodes,
-            links,
-            left: (2..2 + left).collect(),
-            right: (2 + left..2 + left + right).collect(),
-        })
+        let sides = ((2..2 + left).collect(), (2 + left..2 + left + right).collect());
+        Ok(Self::of(nodes, links, sides))
     }
 
-    fn graph(specs: &[LinkSpec]) -> Self {
+    fn of(nodes: Vec<String>, links: Vec<Edge>, (left, right): (Vec<usize>, Vec<usize>)) -> Self {
+        let mut out = vec![Vec::new(); nodes.len()];
+        let mut into = out.clone();
+        for (i, link) in links.iter().enumerate() {
+            out[link.from].push(i);
+            into[link.to].push(i);
+        }
+        Self { nodes, links, left, right, out, into }
+    }
+
+    fn graph(specs: &[LinkSpec]) -> Result<Self, Complaint> {
         let mut nodes: Vec<String> = Vec::new();
         let mut number = |name: &String| {
             nodes.iter().position(|n| n == name).unwrap_or_else(|| {
@@ -199,7 +217,9 @@ impl Topology {
             })
         };
         let mut links = Vec::new();
-        for spec in specs {
+        for (i, spec) in specs.iter().enumerate() {
+            let key = |field: &str| format!("link[{i}].{field}");
+            check_link(spec.rate.0, spec.delay.0, &key("rate"), &key("delay"))?;
             let (from, to) = (number(&spec.from), number(&spec.to));
             let edge = Edge { from, to, rate: spec.rate.0, delay: spec.delay.0 };
             links.push(edge.clone());
@@ -207,7 +227,7 @@ impl Topology {
                 links.push(Edge { from: to, to: from, ..edge });
             }
         }
-        Self { nodes, links, left: Vec::new(), right: Vec::new() }
+        Ok(Self::of(nodes, links, (Vec::new(), Vec::new())))
     }
 
     pub(crate) fn link_name(&self, i: usize) -> String {
@@ -269,17 +289,43 @@ impl Topology {
         key: &str,
     ) -> Result<(), Complaint> {
         let (from, to) = (self.ends(from, true, key)?, self.ends(to, false, key)?);
-        for (&a, &b) in from.iter().flat_map(|a| to.iter().map(move |b| (a, b))) {
-            for (a, b) in [(a, b), (b, a)] {
-                if a == b || self.route(a, b).is_none() {
-                    let allowed =
-                        format!("there is no route from {} to {}", self.nodes[a], self.nodes[b]);
-                    return Err(Complaint::new(key, allowed)
-                        .hint("connect the nodes with [[link]], in both directions"));
+        let swapped = from.len() > to.len();
+        let (few, many) = if swapped { (to, from) } else { (from, to) };
+        for &a in &few {
+            let (there, back) = (self.reached(a, true), self.reached(a, false));
+            for &b in &many {
+                let ways = if swapped {
+                    [(b, a, &back), (a, b, &there)]
+                } else {
+                    [(a, b, &there), (b, a, &back)]
+                };
+                for (from, to, reached) in ways {
+                    if a == b || !reached[b] {
+                        let (from, to) = (&self.nodes[from], &self.nodes[to]);
+                        let allowed = format!("there is no route from {from} to {to}");
+                        return Err(Complaint::new(key, allowed)
+                            .hint("connect the nodes with [[link]], in both directions"));
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Which nodes a packet from `node` can reach; or, backwards, from which it can be reached.
+    fn reached(&self, node: usize, forwards: bool) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes.len()];
+        reached[node] = true;
+        let mut left = vec![node];
+        while let Some(node) = left.pop() {
+            for &i in if forwards { &self.out[node] } else { &self.into[node] } {
+                let next = if forwards { self.links[i].to } else { self.links[i].from };
+                if !std::mem::replace(&mut reached[next], true) {
+                    left.push(next);
+                }
+            }
+        }
+        reached
     }
 
     /// The links of a route with the fewest hops; among equals the one whose links come first.
@@ -289,8 +335,9 @@ impl Topology {
         while let Some(node) = queue.pop_front()
             && node != to
         {
-            for (i, link) in self.links.iter().enumerate() {
-                if link.from == node && link.to != from && by[link.to].is_none() {
+            for &i in &self.out[node] {
+                let link = &self.links[i];
+                if link.to != from && by[link.to].is_none() {
                     by[link.to] = Some(i);
                     queue.push_back(link.to);
                 }
@@ -309,19 +356,30 @@ impl Topology {
 
     /// Mean propagation time there and back between the sides of a dumbbell.
     pub(crate) fn base_rtt(&self) -> Option<Duration> {
-        let pairs = self.left.iter().flat_map(|&a| self.right.iter().map(move |&b| (a, b)));
-        let mut sum = 0;
-        let mut count = 0;
-        for (a, b) in pairs {
-            for (from, to) in [(a, b), (b, a)] {
-                sum += self
-                    .route(from, to)?
-                    .iter()
-                    .map(|&i| self.links[i as usize].delay.as_nanos())
-                    .sum::<u64>();
-            }
-            count += 1;
-        }
-        (count > 0).then(|| Duration::from_nanos(sum / count))
+        // A path is a link of the left side, the bottleneck, and a link of the right side, and the
+        // links back have the same delays: the mean over pairs is the sum of the sides' means.
+        let sum = |side: &[usize]| -> u128 {
+            let delays = side.iter().flat_map(|&n| self.out[n].first());
+            delays.map(|&i| u128::from(self.links[i].delay.as_nanos())).sum()
+        };
+        let (l, r) = (self.left.len() as u128, self.right.len() as u128);
+        let middle = u128::from(self.links.first()?.delay.as_nanos());
+        let all = 2 * (sum(&self.left) * r + sum(&self.right) * l + middle * l * r);
+        all.checked_div(l * r).map(|ns| Duration::from_nanos(ns as u64))
     }
+}
+
+fn check_link(
+    rate: Rate,
+    delay: Duration,
+    rate_key: &str,
+    delay_key: &str,
+) -> Result<(), Complaint> {
+    if !RATES.contains(&rate.bits_per_second()) {
+        return Err(Complaint::new(rate_key, "1kbit … 100tbit"));
+    }
+    if delay > LONGEST {
+        return Err(Complaint::new(delay_key, format!("at most {LONGEST}")));
+    }
+    Ok(())
 }

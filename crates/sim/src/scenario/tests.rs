@@ -65,6 +65,11 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
         ("flows = 4", "flows = 4\nto = [\"n77\"]", "traffic[0].to", "n7"),
         ("flows = 4", "flows = 4\napp = \"pareto\"", "traffic[0].on", "mean"),
         ("flows = 4", "flows = 4\nstart = \"2s..1s\"", "traffic[0].start", "ends before"),
+        ("flows = 4", "flows = 4\nmax_rto = \"0s\"\nmin_rto = \"0s\"", "traffic[0].max_rto", "1ms"),
+        ("flows = 4", "flows = 4\ninitial_rto = \"0s\"", "traffic[0].initial_rto", "1ms"),
+        ("flows = 4", "flows = 4\ndelayed_ack = \"5000000h\"", "traffic[0].delayed_ack", "3600s"),
+        ("\"feng\"", "\"feng\"\ndelay = \"5000000h\"", "network.delay", "3600s"),
+        ("\"feng\"", "\"feng\"\naccess_rate = \"1bit\"", "network.access_rate", "1kbit"),
         ("aqm = ", "link = \"B->C\"\naqm = ", "queue[0].link", "did you mean `B->A`?"),
     ] {
         let e = with(old, new);
@@ -99,6 +104,34 @@ fn two_queues_on_one_link_are_refused() {
     let e = fails(&format!("{GOOD}\n[[queue]]\naqm = \"blue\"\nbuffer = \"10p\"\n"));
     assert_eq!(e.key, "queue[1].link");
     assert!(e.hint.contains("A->B"), "{e}");
+}
+
+#[test]
+fn a_scenario_without_a_queue_has_nothing_to_say() {
+    let e = fails("duration = \"1s\"\n[network]\npreset = \"feng\"\n");
+    assert!(e.key == "queue" && e.hint.contains("droptail"), "{e}");
+}
+
+/// Routes are looked for from each node of one side, not for each pair.
+#[test]
+fn thousands_of_nodes_are_soon_checked() {
+    let text = GOOD.replace("\"feng\"", "\"feng\"\nleft = 500\nright = 500");
+    assert!(Scenario::from_toml(&text, "x").is_ok());
+    let text = text.replace("500", "1000").replace("200kB", "1bdp");
+    let topology = Scenario::from_toml(&text, "x").unwrap().topology().unwrap();
+    assert_eq!(topology.base_rtt(), Some(Duration::from_millis(100)));
+}
+
+#[test]
+fn base_rtt_is_the_mean_over_pairs() {
+    let delays = r#""feng"
+        left = 2
+        right = 3
+        access_delay = ["1ms", "2ms", "6ms"]"#;
+    let text = GOOD.replace("\"feng\"", delays);
+    let topology = Scenario::from_toml(&text, "x").unwrap().topology().unwrap();
+    // 2·((1 + 2)/2 + 10 + (1 + 2 + 6)/3) = 29 ms.
+    assert_eq!(topology.base_rtt(), Some(Duration::from_millis(29)));
 }
 
 #[test]

@@ -1,0 +1,434 @@
+//! Scenarios made from bytes, and what has to hold for each. The tests draw the bytes from
+//! proptest, a bounded number of times; `fuzz/` at the root of the repository takes them from
+//! libFuzzer for as long as one likes.
+
+use std::fmt::Write as _;
+
+use aqm::param::Kind;
+use aqm::{CATALOG, Duration, Qdisc as _};
+use sim::scenario::TransportName;
+use sim::table::Column;
+use sim::{Run, Scenario};
+
+/// Decisions read from bytes. Where there are no more it decides for 0, the plainest choice.
+pub struct Draw<'a>(pub &'a [u8]);
+
+impl Draw<'_> {
+    fn byte(&mut self) -> u8 {
+        let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        *first
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        let wide = usize::from(self.byte()) << 8 | usize::from(self.byte());
+        wide % n.max(1)
+    }
+
+    fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+        of[self.below(of.len())]
+    }
+
+    fn number<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn flag(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+}
+
+/// A scenario that is right in form, and the rate in bit/s that all its flows share.
+pub struct Generated {
+    /// The scenario as TOML.
+    pub text: String,
+    /// The slowest link that every flow crosses.
+    pub rate: u64,
+}
+
+/// Makes a scenario of at most some ten thousand packets.
+pub fn scenario(d: &mut Draw<'_>) -> Generated {
+    let packet = d.number(&[1000u64, 40, 41, 576, 1500, 9000, 65_535]);
+    let rates = [10_000_000, 1_000, 1_000_003, 45_000_000, 1_000_000_000, 1_000_000_000_000];
+    let rate: u64 = d.number(&rates);
+    let packets = 1 + d.below(3000) as u64;
+    let ns = (packets * packet * 8).saturating_mul(1_000_000_000) / rate;
+    let ns = ns.clamp(1_000, 60_000_000_000);
+    let mut text = String::new();
+    let mut line = |s: String| {
+        text += &s;
+        text.push('\n');
+    };
+    line(format!("seed = {}\nduration = \"{ns}ns\"", d.below(1000)));
+    if d.flag() {
+        line(format!("warmup = \"{}ns\"", ns / 3));
+    }
+    if d.flag() {
+        line(format!("[measure]\ninterval = \"{}ns\"", (ns / 7).max(1)));
+    }
+    let (links, ends, slowest) = network(d, rate, &mut line);
+    let mut taken = Vec::new();
+    for _ in 0..1 + d.below(3) {
+        let link = links[d.below(links.len())].clone();
+        if !taken.contains(&link) {
+            queue(d, &link, &mut line);
+            taken.push(link);
+        }
+    }
+    for _ in 0..1 + d.below(3) {
+        traffic(d, packet, ns, ends.as_ref(), &mut line);
+    }
+    Generated { text, rate: slowest }
+}
+
+type Ends = Option<(String, String)>;
+
+fn delay(d: &mut Draw<'_>) -> &'static str {
+    d.pick(&["1ms", "0s", "1ns", "333us", "20ms", "1s", "1h"])
+}
+
+fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> (Vec<String>, Ends, u64) {
+    if d.flag() {
+        let presets = ["dumbbell", "feng", "feng-10ms", "cmu", "redpd", "report"];
+        let preset = d.pick(&presets);
+        let access = rate.saturating_mul(d.number(&[10, 1, 1000]));
+        let (delay, access_delay) = (delay(d), delay(d));
+        let (left, right) = (1 + d.below(3), 1 + d.below(3));
+        line(format!(
+            "[network]\npreset = \"{preset}\"\nrate = \"{rate}bit\"\naccess_rate = \"{access}bit\"\n\
+             delay = \"{delay}\"\naccess_delay = \"{access_delay}\"\nleft = {left}\nright = {right}"
+        ));
+        return (["A->B", "B->A", "n0->A", "A->n0"].map(String::from).to_vec(), None, rate);
+    }
+    let nodes = 2 + d.below(3);
+    let mut links = Vec::new();
+    let mut slowest = u64::MAX;
+    for i in 1..nodes {
+        let rate = rate.saturating_mul(d.number(&[1, 1, 2, 10, 1000])).max(1);
+        slowest = slowest.min(rate);
+        line(format!(
+            "[[link]]\nfrom = \"v{}\"\nto = \"v{i}\"\nrate = \"{rate}bit\"\ndelay = \"{}\"",
+            i - 1,
+            delay(d)
+        ));
+        links.push(format!("v{}->v{i}", i - 1));
+        links.push(format!("v{i}->v{}", i - 1));
+    }
+    (links, Some(("v0".into(), format!("v{}", nodes - 1))), slowest)
+}
+
+fn queue(d: &mut Draw<'_>, link: &str, line: &mut impl FnMut(String)) {
+    let entry = &CATALOG[d.below(CATALOG.len())];
+    let buffers = ["100p", "1p", "2p", "10p", "1000p", "40B", "1kB", "64KiB", "1bdp", "0.1bdp"];
+    let mut params = String::new();
+    let table = (entry.parameters)();
+    let mut seen = Vec::new();
+    for _ in 0..d.number(&[0, 1, 0, 2]) {
+        let Some(p) = table.get(d.below(table.len())) else { continue };
+        let value = match p.kind {
+            Kind::Duration => d.pick(&["0s", "1ns", "1ms", "100ms", "1h", "none"]),
+            Kind::Rate => d.pick(&["1mbit", "1bit", "1tbit"]),
+            Kind::Size => d.pick(&["50%", "0p", "1p", "100%", "1kB", "none"]),
+            Kind::Number => d.pick(&["0.5", "0", "1", "1e-9", "2"]),
+            Kind::Integer => d.pick(&["1", "0", "50", "4294967295"]),
+            Kind::Flag => d.pick(&["true", "false"]),
+            Kind::Choice(words) => d.pick(words),
+        };
+        if !seen.contains(&p.name) {
+            let _ = write!(params, "{} = \"{value}\", ", p.name);
+            seen.push(p.name);
+        }
+    }
+    line(format!(
+        "[[queue]]\nlink = \"{link}\"\naqm = \"{}\"\nbuffer = \"{}\"\nparams = {{ {} }}",
+        entry.name,
+        d.pick(&buffers),
+        params.trim_end_matches(", ")
+    ));
+}
+
+fn traffic(
+    d: &mut Draw<'_>,
+    packet: u64,
+    ns: u64,
+    ends: Option<&(String, String)>,
+    line: &mut impl FnMut(String),
+) {
+    // A rate at which so many packets are sent in the whole run.
+    let rate = |d: &mut Draw<'_>| {
+        let wanted = d.number(&[100u128, 1, 3000, 20_000]);
+        (wanted * u128::from(packet) * 8_000_000_000 / u128::from(ns)).max(1)
+    };
+    let back = d.flag();
+    let transport = d.pick(&["sack", "reno", "newreno", "cbr"]);
+    let name = if back { "back" } else { "out" };
+    let flows = 1 + d.below(if transport == "cbr" { 3 } else { 20 });
+    line(format!(
+        "[[traffic]]\nname = \"{name}\"\ntransport = \"{transport}\"\nflows = {flows}\n\
+         packet = \"{packet}B\"\nstart = \"{}\"\necn = {}",
+        d.pick(&["0s", &format!("0s..{}ns", ns / 2), &format!("{}ns", ns * 2)]),
+        d.flag()
+    ));
+    match (ends, back) {
+        (Some((a, b)), false) => line(format!("from = [\"{a}\"]\nto = [\"{b}\"]")),
+        (Some((a, b)), true) => line(format!("from = [\"{b}\"]\nto = [\"{a}\"]")),
+        (None, false) => {}
+        // In a dumbbell the left side is numbered first, and n0 is always there.
+        (None, true) => line("from = [\"B\"]\nto = [\"n0\"]".into()),
+    }
+    if d.flag() {
+        line(format!("stop = \"{}ns\"", ns / 2));
+    }
+    if d.flag() {
+        line(format!("step = {{ flows = {}, every = \"{}ns\" }}", 1 + d.below(3), ns / 5));
+    }
+    if transport == "cbr" {
+        let gaps = d.pick(&["constant", "uniform", "poisson"]);
+        line(format!("rate = \"{}bit\"\ngaps = \"{gaps}\"\njitter = {}", rate(d), d.below(2)));
+        return;
+    }
+    match d.below(4) {
+        1 => line(format!(
+            "app = \"finite\"\nsize = \"{}\"",
+            d.pick(&["10kB", "1B", "1p", "100p", "2147483647p"])
+        )),
+        on_off @ 2..4 => {
+            let app = if on_off == 2 { "pareto" } else { "exponential" };
+            let mean = |d: &mut Draw<'_>| (ns / d.number(&[10, 1, 1000])).max(1);
+            line(format!(
+                "app = \"{app}\"\non = \"{}ns\"\noff = \"{}ns\"\nshape = {}\nunsent = \"{}\"",
+                mean(d),
+                mean(d),
+                d.pick(&["1.5", "1.0001", "100.0"]),
+                d.pick(&["withdraw", "backlog"])
+            ));
+            if d.flag() {
+                line(format!("rate = \"{}bit\"", rate(d)));
+            }
+        }
+        _ => {}
+    }
+    line(format!(
+        "ecn_timeout = {}\necn_on_retransmit = {}\nhandshake = {}\nlimited_transmit = {}\n\
+         restart_after_idle = {}\ndelayed_ack = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
+         min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
+        d.flag(),
+        d.flag(),
+        d.flag(),
+        d.flag(),
+        d.flag(),
+        d.pick(&["0s", "1ns", "40ms", "1h"]),
+        d.pick(&["2", "1", "10", "1000"]),
+        d.pick(&["65535p", "1p", "2p", "100kB"]),
+        d.pick(&["200ms", "0s", "1ns", "1ms", "1s"]),
+        d.pick(&["1s", "1ms", "3s", "1h"]),
+        d.pick(&["1ms", "0s", "1ns", "500ms"]),
+    ));
+}
+
+/// Words that a reader of numbers, units and tables may not expect.
+const HOSTILE: &[&str] = &[
+    "0",
+    "-1",
+    "nan",
+    "-inf",
+    "1e400",
+    "\"0s\"",
+    "\"1bit\"",
+    "18446744073709551616",
+    "9223372036854775807",
+    "4294967295",
+    "\"NaNmbit\"",
+    "\"99999999999999999999999h\"",
+    "\"5000000h\"",
+    "\"0.0000000000000000000001ns\"",
+    "\"1e9s\"",
+    "\"-5ms\"",
+    "\"99999999tbit\"",
+    "\"18446744073709551615B\"",
+    "\"1e308bdp\"",
+    "\"100000000000%\"",
+    "\"٣mbit\"",
+    "\"10\u{202e}ms\"",
+    "\"µ\"",
+    "\"\"",
+    "\"\\u0000\"",
+    "\"A->A\"",
+    "\"n0->B->n1\"",
+    "[]",
+    "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]",
+    "{}",
+    "{ a = { b = { c = { d = {} } } } }",
+    "1979-05-27T07:32:00Z",
+    "true",
+    "'''",
+    "\"\"\"",
+    "\u{feff}",
+    "= =",
+    "[[queue]]\n",
+    "[network]\n",
+    "\0",
+    "\r",
+    "\u{1f}",
+    "\u{10ffff}",
+];
+
+/// Spoils a text: bytes swapped, put in, taken out; values and keys replaced by [`HOSTILE`] ones;
+/// lines doubled, taken out, nested deeply.
+pub fn spoil(d: &mut Draw<'_>, text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for _ in 0..1 + d.below(4) {
+        let n = bytes.len().max(1);
+        let at = d.below(n).min(bytes.len());
+        match d.below(9) {
+            0 if !bytes.is_empty() => {
+                let other = d.below(n);
+                bytes.swap(at.min(n - 1), other);
+            }
+            1 => bytes.insert(at, d.byte()),
+            2 => drop(bytes.drain(at..(at + d.below(40)).min(bytes.len()))),
+            3 => drop(bytes.splice(at..at, d.pick(HOSTILE).bytes())),
+            4 | 5 => {
+                // The value behind some equals sign, up to the end of its line.
+                let signs: Vec<usize> =
+                    (0..bytes.len()).filter(|&i| bytes[i..].starts_with(b" = ")).collect();
+                if let Some(&sign) = signs.get(d.below(signs.len())) {
+                    let end = bytes[sign..].iter().position(|&b| b == b'\n');
+                    let end = end.map_or(bytes.len(), |e| sign + e);
+                    drop(bytes.splice(sign + 3..end, d.pick(HOSTILE).bytes()));
+                }
+            }
+            6 => {
+                let copy = bytes[at..(at + d.below(120)).min(bytes.len())].to_vec();
+                drop(bytes.splice(at..at, copy));
+            }
+            7 => {
+                let deep = d.number(&[10, 200, 5000]);
+                let (open, close) = d.number(&[("[", "]"), ("{a=", "}"), ("a.", "b")]);
+                let nest = format!("\nx = {}1{}\n", open.repeat(deep), close.repeat(deep));
+                drop(bytes.splice(at..at, nest.bytes()));
+            }
+            _ => {
+                let long = d.pick(&["ü", "9", " ", "#", "\"", "\n"]).repeat(d.below(3000));
+                drop(bytes.splice(at..at, long.bytes()));
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Shows the scenario at hand if a check fails.
+struct Shown<'a>(&'a str);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- it fails for\n{}\n---", self.0);
+        }
+    }
+}
+
+/// Reads a text as a scenario: it is one, and its echo is the same scenario; or what is wrong is
+/// said with the name of the file. Gives the scenario if it is one.
+pub fn check_read(text: &str) -> Option<Scenario> {
+    let _shown = Shown(text);
+    match Scenario::from_toml(text, "fuzz.toml") {
+        Ok(scenario) => {
+            let echo = scenario.to_toml();
+            match Scenario::from_toml(&echo, "echo.toml") {
+                Ok(again) => assert_eq!(again.to_toml(), echo),
+                Err(e) => panic!("the echo is refused: {e}\n{echo}"),
+            }
+            Some(scenario)
+        }
+        Err(e) => {
+            let said = e.to_string();
+            assert_eq!(e.file, "fuzz.toml");
+            assert!(said.starts_with("fuzz.toml") && !e.allowed.trim().is_empty(), "{said:?}");
+            assert!(e.line.is_none_or(|line| line <= text.lines().count() + 1), "{said:?}");
+            None
+        }
+    }
+}
+
+/// Runs a scenario to its end and looks at it on the way. False if it is none.
+pub fn check_run(Generated { text, rate }: &Generated) -> bool {
+    let Some(scenario) = check_read(text) else { return false };
+    let Ok(mut run) = Run::new(scenario.clone(), text, "fuzz.toml") else { return false };
+    let _shown = Shown(text);
+    let slice = scenario.duration.0 / 16;
+    while run.advance(Duration::from_nanos(slice.as_nanos().max(1))) {
+        accounts_balance(&run, &scenario);
+    }
+    accounts_balance(&run, &scenario);
+    let handled = run.simulation().events_handled();
+    assert!(!run.advance(Duration::MAX), "a run goes on after its end");
+    assert_eq!(run.simulation().events_handled(), handled, "an event after the end");
+    delivered_is_possible(&run, &scenario, *rate);
+    let outcome = run.finish();
+    let end = scenario.duration.0.as_secs_f64();
+    for table in [&outcome.summary, &outcome.queues, &outcome.flows, &outcome.series] {
+        for (name, column) in table.columns() {
+            if let Column::Real(values) = column {
+                for value in values.iter().flatten() {
+                    assert!(value.is_finite(), "{name} = {value}");
+                    let is_time = matches!(name, "completed_s" | "time_s" | "srtt_s");
+                    assert!(!is_time || (0.0..=end).contains(value), "{name} = {value}, end {end}");
+                    let is_share = matches!(name, "utilisation" | "idle_fraction" | "jain");
+                    assert!(!is_share || (-1e-9..1.0 + 1e-9).contains(value), "{name} = {value}");
+                }
+            }
+        }
+    }
+    let again = Run::new(scenario, text, "fuzz.toml").map(Run::finish);
+    assert_eq!(again.map(|o| o.decision_hash), Ok(outcome.decision_hash), "two runs differ");
+    true
+}
+
+/// Arrivals = departures + drops + queued, at each queue and for each flow; marks only of packets
+/// that are ECN-capable.
+fn accounts_balance(run: &Run, scenario: &Scenario) {
+    let ecn: Vec<bool> =
+        scenario.traffic.iter().flat_map(|group| (0..group.flows).map(|_| group.ecn)).collect();
+    for queue in run.simulation().links().iter().filter_map(|link| link.as_managed()) {
+        let (counters, backlog) = (queue.queue().counters(), queue.queue().backlog());
+        let (dropped, marked) = (counters.all_dropped(), counters.all_marked());
+        assert_eq!(
+            counters.arrived.packets,
+            counters.departed.packets + dropped.packets + u64::from(backlog.packets)
+        );
+        assert_eq!(counters.arrived.bytes, counters.departed.bytes + dropped.bytes + backlog.bytes);
+        let (mut packets, mut bytes, mut marks, mut arrived) = (0, 0, 0, 0);
+        for (flow, capable) in queue.stats().flows.iter().zip(&ecn) {
+            packets += flow.arrived - flow.departed - flow.dropped;
+            bytes += flow.arrived_bytes - flow.departed_bytes - flow.dropped_bytes;
+            marks += u64::from(flow.marked);
+            arrived += u64::from(flow.arrived);
+            assert!(*capable || flow.marked == 0, "a mark on a packet that is not ECN-capable");
+        }
+        assert_eq!((packets, bytes), (backlog.packets, backlog.bytes), "the flows' packets queued");
+        assert_eq!((marks, arrived), (marked.packets, counters.arrived.packets));
+    }
+}
+
+/// What the receivers have got went through the link that all flows of a direction share.
+fn delivered_is_possible(run: &Run, scenario: &Scenario, rate: u64) {
+    let most = rate as f64 * scenario.duration.0.as_secs_f64();
+    let mut bits = [0.0, 0.0];
+    let mut flow = 0;
+    for group in &scenario.traffic {
+        let packet = match group.packet.0 {
+            aqm::units::Size::Bytes(n) => n as f64,
+            _ => 0.0,
+        };
+        for _ in 0..group.flows {
+            let report = run.simulation().flow(flow);
+            bits[usize::from(group.name == "back")] += f64::from(report.delivered) * packet * 8.0;
+            assert!(group.transport != TransportName::Cbr || report.retransmits == 0);
+            flow += 1;
+        }
+    }
+    for sum in bits {
+        assert!(sum <= most * (1.0 + 1e-9) + 8.0, "{sum} bits where {most} fit");
+    }
+}

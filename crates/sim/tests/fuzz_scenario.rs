@@ -1,0 +1,65 @@
+//! Scenarios that nobody would write. A bounded number of them; `fuzz/` goes on without an end.
+
+mod fuzz;
+
+use std::time::{Duration, Instant};
+
+use fuzz::{Draw, check_read, check_run, scenario, spoil};
+use proptest::prelude::*;
+
+#[expect(clippy::disallowed_methods, reason = "reading a scenario has to end soon")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// This many cases, or as many as `PROPTEST_CASES` says.
+fn cases(usual: u32) -> ProptestConfig {
+    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(wanted.unwrap_or(usual))
+    }
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..400)
+}
+
+proptest! {
+    #![proptest_config(cases(1500))]
+
+    #[test]
+    fn spoilt_scenarios_are_read_or_refused_with_a_reason(a in bytes(), b in bytes()) {
+        let text = spoil(&mut Draw(&a), &scenario(&mut Draw(&b)).text);
+        let began = now();
+        check_read(&text);
+        prop_assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn any_bytes_are_refused_with_a_reason(bytes in bytes()) {
+        check_read(&String::from_utf8_lossy(&bytes));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn scenarios_balance_their_accounts_and_repeat(bytes in bytes()) {
+        check_run(&scenario(&mut Draw(&bytes)));
+    }
+}
+
+/// The generator is worth something: most of what it makes can be run.
+#[test]
+fn most_generated_scenarios_run() {
+    let mut rng = aqm::Rng::new(1, 0);
+    let ran = (0..60)
+        .filter(|_| {
+            let bytes: Vec<u8> = (0..400).map(|_| rng.bits() as u8).collect();
+            check_run(&scenario(&mut Draw(&bytes)))
+        })
+        .count();
+    assert!(ran >= 20, "{ran} of 60");
+}
