@@ -1,37 +1,58 @@
 //! The event list. It holds sources of events (links and flows), never packets.
 
-/// The index of an event source.
-pub type Source = u32;
-
 /// A winner tree over a fixed number of sources: each has at most one next event.
 ///
 /// A key packs (time in ns, source), so that events at the same time come in the order of their
-/// sources' numbers, and finding the next event is reading the root. Setting a key rewrites the
+/// sources' numbers, and finding the next event is reading the root. Setting a time rewrites the
 /// path from leaf to root without branches on data.
 #[derive(Clone, Debug)]
-struct WinnerTree {
-    /// `nodes[1]` is the winner; the leaves start at `nodes.len() / 2`.
+pub(crate) struct WinnerTree {
+    /// `nodes[1]` is the winner; the leaves start at `nodes.len() / 2`. Their number is a power of
+    /// two.
     nodes: Box<[u64]>,
+    /// Bits of a key that number the source; the rest is time.
+    source_bits: u32,
 }
 
 impl WinnerTree {
-    fn new(sources: usize) -> Self {
+    pub(crate) fn new(sources: usize) -> Self {
         let leaves = sources.next_power_of_two().max(2);
-        Self { nodes: vec![u64::MAX; 2 * leaves].into_boxed_slice() }
+        Self {
+            nodes: vec![u64::MAX; 2 * leaves].into_boxed_slice(),
+            source_bits: leaves.trailing_zeros(),
+        }
     }
 
-    fn winner(&self) -> u64 {
-        self.nodes[1]
+    /// The latest time that can be set; later counts as never.
+    fn horizon(&self) -> u64 {
+        (u64::MAX >> self.source_bits) - 1
     }
 
-    fn set(&mut self, source: usize, key: u64) {
-        let mut node = self.nodes.len() / 2 + source;
-        let mut best = key;
-        self.nodes[node] = key;
+    /// The earliest time, later than [`WinnerTree::horizon`] if no source has one.
+    #[inline]
+    pub(crate) fn time(&self) -> u64 {
+        self.nodes[1] >> self.source_bits
+    }
+
+    /// The source of the earliest time.
+    #[inline]
+    pub(crate) fn source(&self) -> usize {
+        (self.nodes[1] & ((1 << self.source_bits) - 1)) as usize
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, source: usize, time: u64) {
+        let key = time << self.source_bits | source as u64;
+        let mut best = if time > self.horizon() { u64::MAX } else { key };
+        let nodes = &mut *self.nodes;
+        // Says what is so anyway, in words that need no check of bounds.
+        let mask = nodes.len() - 1;
+        let mut node = (nodes.len() / 2 + source) & mask;
+        nodes[node] = best;
         while node > 1 {
-            best = best.min(self.nodes[node ^ 1]);
+            best = best.min(nodes[(node ^ 1) & mask]);
             node >>= 1;
-            self.nodes[node] = best;
+            nodes[node & mask] = best;
         }
     }
 }
@@ -42,9 +63,6 @@ impl WinnerTree {
 pub struct EventList {
     links: WinnerTree,
     flows: WinnerTree,
-    /// Bits of a key that number the source; the rest is time.
-    source_bits: u32,
-    first_flow: Source,
 }
 
 /// The source of an event.
@@ -59,50 +77,38 @@ pub enum Event {
 impl EventList {
     /// An empty list for `links` links and `flows` flows.
     pub fn new(links: usize, flows: usize) -> Self {
-        let sources = (links + flows).max(2) as u64;
-        Self {
-            links: WinnerTree::new(links),
-            flows: WinnerTree::new(flows),
-            source_bits: u64::BITS - (sources - 1).leading_zeros(),
-            first_flow: links as Source,
-        }
+        Self { links: WinnerTree::new(links), flows: WinnerTree::new(flows) }
     }
 
     /// The latest time in ns that can be scheduled; later events count as never.
     pub fn horizon(&self) -> u64 {
-        (u64::MAX >> self.source_bits) - 1
-    }
-
-    fn key(&self, time: u64, source: Source) -> u64 {
-        if time > self.horizon() { u64::MAX } else { time << self.source_bits | u64::from(source) }
+        self.links.horizon().min(self.flows.horizon())
     }
 
     /// Sets the next event of a link, in ns; `u64::MAX` for none.
+    #[inline]
     pub fn set_link(&mut self, link: usize, time: u64) {
-        let key = self.key(time, link as Source);
-        self.links.set(link, key);
+        self.links.set(link, time);
     }
 
     /// Sets the next event of a flow, in ns; `u64::MAX` for none.
+    #[inline]
     pub fn set_flow(&mut self, flow: usize, time: u64) {
-        let key = self.key(time, self.first_flow + flow as Source);
-        self.flows.set(flow, key);
+        self.flows.set(flow, time);
     }
 
-    /// The next event before `until` (in ns), with its time. It stays in the list until its source
-    /// sets another.
+    /// The next event before `until` (in ns, at most [`EventList::horizon`]), with its time; at
+    /// equal times links come first. It stays in the list until its source sets another.
+    #[inline]
     pub fn next_before(&self, until: u64) -> Option<(u64, Event)> {
-        let key = self.links.winner().min(self.flows.winner());
-        let time = key >> self.source_bits;
-        if key == u64::MAX || time >= until {
-            return None;
-        }
-        let source = (key & ((1 << self.source_bits) - 1)) as Source;
-        Some(if source < self.first_flow {
-            (time, Event::Link(source as usize))
+        let (link, flow) = (self.links.time(), self.flows.time());
+        if link.min(flow) >= until {
+            None
+        } else if link <= flow {
+            Some((link, Event::Link(self.links.source())))
         } else {
-            (time, Event::Flow((source - self.first_flow) as usize))
-        })
+            Some((flow, Event::Flow(self.flows.source())))
+        }
     }
 }
 
