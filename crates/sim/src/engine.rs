@@ -1,5 +1,25 @@
 //! The event list. It holds sources of events (links and flows), never packets.
 
+/// Sources whose winner one [`Block`] finds.
+const FAN: usize = 32;
+
+/// A winner tree over [`FAN`] keys: entry 1 is the winner, the keys start at entry [`FAN`]. Its size
+/// is fixed so that the way to the top is straight code.
+type Block = [u64; 2 * FAN];
+
+/// Sets a key and returns the winner.
+#[inline(always)]
+fn play(block: &mut Block, leaf: usize, mut key: u64) -> u64 {
+    let mut node = FAN + leaf % FAN;
+    block[node] = key;
+    for _ in 0..FAN.trailing_zeros() {
+        key = key.min(block[node ^ 1]);
+        node /= 2;
+        block[node] = key;
+    }
+    key
+}
+
 /// A winner tree over a fixed number of sources: each has at most one next event.
 ///
 /// A key packs (time in ns, source), so that events at the same time come in the order of their
@@ -7,52 +27,57 @@
 /// path from leaf to root without branches on data.
 #[derive(Clone, Debug)]
 pub(crate) struct WinnerTree {
-    /// `nodes[1]` is the winner; the leaves start at `nodes.len() / 2`. Their number is a power of
-    /// two.
-    nodes: Box<[u64]>,
+    /// A tree of blocks: the keys of block `b` are the winners of the blocks `FAN * b + 1` and on.
+    /// Those of the last level belong to sources.
+    blocks: Box<[Block]>,
+    /// The first block of the last level.
+    first_leaves: usize,
     /// Bits of a key that number the source; the rest is time.
     source_bits: u32,
+    /// The latest time that can be set; later counts as never.
+    horizon: u64,
 }
 
 impl WinnerTree {
     pub(crate) fn new(sources: usize) -> Self {
-        let leaves = sources.next_power_of_two().max(2);
+        let leaves = sources.div_ceil(FAN).max(1);
+        let (mut first_leaves, mut level) = (0, 1);
+        while level < leaves {
+            first_leaves += level;
+            level *= FAN;
+        }
+        let source_bits = sources.next_power_of_two().trailing_zeros().max(1);
         Self {
-            nodes: vec![u64::MAX; 2 * leaves].into_boxed_slice(),
-            source_bits: leaves.trailing_zeros(),
+            blocks: vec![[u64::MAX; 2 * FAN]; first_leaves + leaves].into_boxed_slice(),
+            first_leaves,
+            source_bits,
+            horizon: (u64::MAX >> source_bits) - 1,
         }
     }
 
-    /// The latest time that can be set; later counts as never.
-    fn horizon(&self) -> u64 {
-        (u64::MAX >> self.source_bits) - 1
-    }
-
-    /// The earliest time, later than [`WinnerTree::horizon`] if no source has one.
+    /// The earliest time, later than its horizon if no source has one.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
-        self.nodes[1] >> self.source_bits
+        self.blocks[0][1] >> self.source_bits
     }
 
     /// The source of the earliest time.
     #[inline]
     pub(crate) fn source(&self) -> usize {
-        (self.nodes[1] & ((1 << self.source_bits) - 1)) as usize
+        (self.blocks[0][1] & ((1 << self.source_bits) - 1)) as usize
     }
 
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: u64) {
         let key = time << self.source_bits | source as u64;
-        let mut best = if time > self.horizon() { u64::MAX } else { key };
-        let nodes = &mut *self.nodes;
-        // Says what is so anyway, in words that need no check of bounds.
-        let mask = nodes.len() - 1;
-        let mut node = (nodes.len() / 2 + source) & mask;
-        nodes[node] = best;
-        while node > 1 {
-            best = best.min(nodes[(node ^ 1) & mask]);
-            node >>= 1;
-            nodes[node & mask] = best;
+        let mut winner = if time > self.horizon { u64::MAX } else { key };
+        let (mut block, mut leaf) = (self.first_leaves + source / FAN, source);
+        loop {
+            winner = play(&mut self.blocks[block], leaf, winner);
+            if block == 0 {
+                break;
+            }
+            (block, leaf) = ((block - 1) / FAN, block - 1);
         }
     }
 }
@@ -82,7 +107,7 @@ impl EventList {
 
     /// The latest time in ns that can be scheduled; later events count as never.
     pub fn horizon(&self) -> u64 {
-        self.links.horizon().min(self.flows.horizon())
+        self.links.horizon.min(self.flows.horizon)
     }
 
     /// Sets the next event of a link, in ns; `u64::MAX` for none.
@@ -147,10 +172,15 @@ mod tests {
     #[test]
     fn a_naive_list_gives_the_same_order() {
         let mut rng = aqm::Rng::new(1, 0);
-        let (links, flows) = (7, 37);
+        for (links, flows) in [(0, 1), (7, 32), (33, 37), (40, 1025)] {
+            compare_with_a_naive_list(links, flows, &mut rng);
+        }
+    }
+
+    fn compare_with_a_naive_list(links: usize, flows: usize, rng: &mut aqm::Rng) {
         let mut list = EventList::new(links, flows);
         let mut naive = vec![u64::MAX; links + flows];
-        for _ in 0..20_000 {
+        for _ in 0..5_000 {
             let source = rng.below(links + flows);
             let time = rng.below(1000) as u64;
             naive[source] = time;

@@ -123,7 +123,7 @@ impl Line {
     }
 
     /// Takes the packet that arrives at the far end, and moves it on to its next hop.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_out(&mut self) -> Option<Flight> {
         let mut flight = self.wire.pop()?;
         flight.packet.hop += 1;
@@ -195,7 +195,7 @@ pub struct Managed {
 impl Managed {
     /// A packet arrives at `now`.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, flight: Flight, link: usize, wires: &mut Wires) {
+    pub(crate) fn arrive(&mut self, now: u64, flight: &Flight, link: usize, wires: &mut Wires) {
         self.catch_up(now, link, wires);
         self.stats.arrival(&flight.meta);
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
@@ -238,7 +238,7 @@ impl Managed {
     }
 
     /// The transmitter is free at `now`: asks the queue for a packet and sends it.
-    #[inline]
+    #[inline(never)]
     fn send_next(&mut self, now: u64, link: usize, wires: &mut Wires) {
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
         let hash = &mut wires.lines[link].hash;
@@ -251,7 +251,7 @@ impl Managed {
                 self.stats.departure(now, &meta);
                 let line = &mut wires.lines[link];
                 line.hash.departure(now, meta.flow.0, packet.seq);
-                wires.send(link, now, Flight { meta, packet });
+                wires.send(link, now, &Flight { meta, packet });
                 self.free_at = wires.lines[link].free_at;
             }
             None if self.free_at != NEVER => {
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn a_burst_leaves_one_transmission_apart() {
         let mut l = link(Rate::from_mbit(8), Duration::from_millis(5), 10);
-        (0..3).for_each(|_| l.forward(0, flight(1000)));
+        (0..3).for_each(|_| l.forward(0, &flight(1000)));
         for expected in [6_000_000, 7_000_000, 8_000_000] {
             assert_eq!(next_delivery(&mut l, u64::MAX / 4), Some(expected));
         }
@@ -380,7 +380,7 @@ mod tests {
                 while let Some(at) = next_delivery(l, now + 1) {
                     times.push(at);
                 }
-                l.forward(now, flight(len));
+                l.forward(now, &flight(len));
             }
             while let Some(at) = next_delivery(l, u64::MAX / 4) {
                 times.push(at);
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn a_packet_that_arrives_as_another_departs_finds_room() {
         let mut l = link(Rate::from_mbit(8), Duration::ZERO, 1);
-        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, flight(1000)));
+        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &flight(1000)));
         assert_eq!(l.queue(0).unwrap().queue().counters().all_dropped().packets, 0);
     }
 }

@@ -11,12 +11,13 @@
 //! Managed and merging links are *lazy*: they have to be woken before anything that they have not
 //! done yet shows elsewhere, and that is never sooner than their propagation delay.
 
-use aqm::Instant;
+use aqm::{Instant, Meta};
 
 use crate::engine::{EventList, WinnerTree};
 use crate::fold::{self, Fold};
 use crate::hash::DecisionHash;
 use crate::link::{Flight, Line, Link, Managed};
+use crate::packet::Packet;
 
 /// Ends a path in the table of paths.
 pub const END: u32 = FOLDED - 1;
@@ -103,26 +104,28 @@ impl Network {
     }
 
     /// A packet comes at `now` to the link that its `hop` names.
-    #[inline]
-    pub fn forward(&mut self, now: u64, flight: Flight) {
+    #[inline(always)]
+    pub fn forward(&mut self, now: u64, flight: &Flight) {
         let link = self.wires.paths[flight.packet.hop as usize] as usize;
-        self.take(link, now, flight);
         if self.queues[link].is_some() {
-            self.list(link);
+            self.enqueue(link, now, flight);
+        } else {
+            self.wires.send(link, now, flight);
         }
     }
 
-    #[inline]
-    fn take(&mut self, link: usize, now: u64, flight: Flight) {
-        match &mut self.queues[link] {
-            Some(queue) => queue.arrive(now, flight, link, &mut self.wires),
-            None => self.wires.send(link, now, flight),
+    /// A packet comes at `now` to a managed queue.
+    #[inline(never)]
+    fn enqueue(&mut self, link: usize, now: u64, flight: &Flight) {
+        if let Some(queue) = &mut self.queues[link] {
+            queue.arrive(now, flight, link, &mut self.wires);
+            self.list(link);
         }
     }
 
     /// The event of a link: the packet that arrives at its far end, if one does, moved on to its
     /// next hop.
-    #[inline]
+    #[inline(always)]
     pub fn deliver(&mut self, link: usize, now: u64) -> Option<Flight> {
         if let Role::Plain = self.wires.roles[link] {
             let line = &mut self.wires.lines[link];
@@ -135,6 +138,7 @@ impl Network {
         }
     }
 
+    #[inline(never)]
     fn deliver_lazily(&mut self, link: usize, now: u64) -> Option<Flight> {
         self.catch_up(link, now);
         let line = &mut self.wires.lines[link];
@@ -147,11 +151,18 @@ impl Network {
     /// Does everything that was due at a lazy link up to and including `now`.
     #[inline]
     fn catch_up(&mut self, link: usize, now: u64) {
-        while let Some(flight) = self.wires.take_merged(link, now) {
-            self.take(link, flight.arrives(), flight);
-        }
-        if let Some(queue) = &mut self.queues[link] {
-            queue.catch_up(now, link, &mut self.wires);
+        match &mut self.queues[link] {
+            Some(queue) => {
+                while let Some(flight) = self.wires.take_merged(link, now) {
+                    queue.arrive(flight.arrives(), &flight, link, &mut self.wires);
+                }
+                queue.catch_up(now, link, &mut self.wires);
+            }
+            None => {
+                while let Some(flight) = self.wires.take_merged(link, now) {
+                    self.wires.send(link, flight.arrives(), &flight);
+                }
+            }
         }
     }
 
@@ -220,29 +231,33 @@ impl Network {
 impl Wires {
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
     /// folded after it.
-    #[inline]
-    pub(crate) fn send(&mut self, link: usize, now: u64, mut flight: Flight) {
+    #[inline(always)]
+    pub(crate) fn send(&mut self, link: usize, now: u64, flight: &Flight) {
         let mut last = link;
         let mut at = now;
-        loop {
-            at = self.lines[last].transmit(at, flight.meta.len);
-            let next = self.paths[flight.packet.hop as usize + 1];
+        let mut hop = flight.packet.hop;
+        let line = loop {
+            let line = &mut self.lines[last];
+            at = line.transmit(at, flight.meta.len);
+            let next = self.paths[hop as usize + 1];
             if next & FOLDED == 0 {
-                break;
+                break line;
             }
-            flight.packet.hop += 1;
+            hop += 1;
             last = (next & !FOLDED) as usize;
-        }
-        flight.meta.arrived = Instant::from_nanos(at);
-        let wire = &mut self.lines[last].wire;
-        let first = wire.is_empty();
-        wire.push(flight);
+        };
+        let first = line.wire.is_empty();
+        line.wire.push(Flight {
+            meta: Meta { arrived: Instant::from_nanos(at), ..flight.meta },
+            packet: Packet { hop, ..flight.packet },
+        });
         if first {
             self.announce(last, at);
         }
     }
 
     /// A packet is the first on the wire of `link`, at whose far end it arrives at `at`.
+    #[inline(never)]
     fn announce(&mut self, link: usize, at: u64) {
         match &self.roles[link] {
             Role::Plain => self.events.set_link(link, at),
@@ -277,7 +292,7 @@ impl Wires {
     }
 
     /// Takes the next packet of the links that `link` merges, if it has arrived by `now`.
-    #[inline]
+    #[inline(always)]
     fn take_merged(&mut self, link: usize, now: u64) -> Option<Flight> {
         let Role::Lazy(Some(merge)) = &mut self.roles[link] else { return None };
         if merge.next.time() > now {

@@ -17,7 +17,7 @@ impl<T: Copy + Default> Ring<T> {
         Self { slots: vec![T::default(); FIRST_SLOTS].into_boxed_slice(), taken: 0, put: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(&self, count: usize) -> usize {
         count & (self.slots.len() - 1)
     }
@@ -27,12 +27,12 @@ impl<T: Copy + Default> Ring<T> {
     }
 
     /// The oldest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn front(&self) -> Option<&T> {
         if self.is_empty() { None } else { Some(&self.slots[self.slot(self.taken)]) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, item: T) {
         if self.put - self.taken == self.slots.len() {
             self.grow();
@@ -43,7 +43,7 @@ impl<T: Copy + Default> Ring<T> {
     }
 
     /// Takes out the oldest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let front = self.front().copied()?;
         self.taken += 1;
@@ -51,6 +51,7 @@ impl<T: Copy + Default> Ring<T> {
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         let mut larger = vec![T::default(); 2 * self.slots.len()].into_boxed_slice();
         for count in self.taken..self.put {

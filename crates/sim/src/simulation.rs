@@ -113,6 +113,16 @@ impl Flow {
         let timer = if let End::Tcp { sender, .. } = &self.end { sender.deadline() } else { NEVER };
         self.app_at.min(self.ack_at).min(timer)
     }
+
+    /// Makes sure that the list wakes this flow, number `i`, no later than its next event.
+    #[inline]
+    fn list(&mut self, i: usize, network: &mut Network) {
+        let next = self.next_event();
+        if next < self.listed {
+            self.listed = next;
+            network.events().set_flow(i, next);
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Flow>() <= 256, "an active connection takes at most 256 bytes");
@@ -262,21 +272,20 @@ impl Simulation {
         let Some(flight) = self.network.deliver(i, self.now) else { return };
         self.handled += 1;
         if self.network.ends(i, &flight) {
-            self.on_packet(flight.meta, flight.packet);
+            self.on_packet(&flight);
         } else {
-            self.network.forward(self.now, flight);
+            self.network.forward(self.now, &flight);
         }
     }
 
     /// An end point sends a packet.
-    #[inline]
     fn forward(&mut self, meta: Meta, packet: Packet) {
-        self.network.forward(self.now, Flight { meta, packet });
+        self.network.forward(self.now, &Flight { meta, packet });
     }
 
     /// A packet has come to the end of its path.
     #[inline]
-    fn on_packet(&mut self, meta: Meta, packet: Packet) {
+    fn on_packet(&mut self, &Flight { meta, packet }: &Flight) {
         let i = meta.flow.0 as usize;
         let flow = &mut self.flows[i];
         let group = &self.groups[usize::from(flow.group)];
@@ -288,11 +297,13 @@ impl Simulation {
                     match receiver.on_data(packet.seq, ce, packet.reduced, delayed) {
                         AckWhen::Now => {
                             flow.ack_at = NEVER;
-                            self.acknowledge(i);
+                            let packet = receiver.acknowledge(flow.back, options.sack());
+                            let flight = Flight { meta: control(i), packet };
+                            self.network.forward(self.now, &flight);
                         }
                         AckWhen::Later => {
                             flow.ack_at = self.now + options.delayed_ack;
-                            self.list(i);
+                            flow.list(i, &mut self.network);
                         }
                     }
                 }
@@ -315,59 +326,29 @@ impl Simulation {
         }
     }
 
-    /// Sends an acknowledgement of flow `i`.
-    #[inline]
-    fn acknowledge(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let group = &self.groups[usize::from(flow.group)];
-        if let (End::Tcp { receiver, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) {
-            let packet = receiver.acknowledge(flow.back, o.variant == crate::tcp::Variant::Sack);
-            self.forward(control(i), packet);
-        }
-    }
-
     /// Sends all that flow `i` may send now, and lists its next event.
     #[inline]
     fn send(&mut self, i: usize) {
-        loop {
-            let flow = &mut self.flows[i];
-            let group = &self.groups[usize::from(flow.group)];
-            let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport)
-            else {
-                return;
-            };
-            let hop = flow.out;
-            let (meta, packet) = match sender.next(self.now, o) {
-                None => break,
-                Some(Segment::Syn) => {
-                    (control(i), Packet { hop, kind: Kind::Syn, ..Packet::default() })
-                }
-                Some(Segment::Data { seq, reduced, ecn }) => (
+        let flow = &mut self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) else {
+            return;
+        };
+        let hop = flow.out;
+        while let Some(segment) = sender.next(self.now, o) {
+            let (meta, packet) = match segment {
+                Segment::Syn => (control(i), Packet { hop, kind: Kind::Syn, ..Packet::default() }),
+                Segment::Data { seq, reduced, ecn } => (
                     data(i, group.packet, ecn),
                     Packet { hop, seq, reduced, kind: Kind::Data, ..Packet::default() },
                 ),
             };
-            self.forward(meta, packet);
+            self.network.forward(self.now, &Flight { meta, packet });
         }
-        if let End::Tcp { sender, .. } = &self.flows[i].end
-            && sender.done()
-            && self.completed[i] == NEVER
-            && matches!(self.groups[usize::from(self.flows[i].group)].app, App::Finite { .. })
-        {
+        if sender.done() && self.completed[i] == NEVER && matches!(group.app, App::Finite { .. }) {
             self.completed[i] = self.now;
         }
-        self.list(i);
-    }
-
-    /// Makes sure that the list wakes flow `i` no later than its next event.
-    #[inline]
-    fn list(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let next = flow.next_event();
-        if next < flow.listed {
-            flow.listed = next;
-            self.network.events().set_flow(i, next);
-        }
+        flow.list(i, &mut self.network);
     }
 
     /// A flow's listed event has come; it may have been put off meanwhile.
@@ -383,8 +364,13 @@ impl Simulation {
         let flow = &mut self.flows[i];
         if flow.ack_at <= now {
             flow.ack_at = NEVER;
-            if matches!(&flow.end, End::Tcp { receiver, .. } if receiver.owes_ack()) {
-                self.acknowledge(i);
+            let group = &self.groups[usize::from(flow.group)];
+            if let (End::Tcp { receiver, .. }, Transport::Tcp(o)) =
+                (&mut flow.end, &group.transport)
+                && receiver.owes_ack()
+            {
+                let packet = receiver.acknowledge(flow.back, o.sack());
+                self.forward(control(i), packet);
             }
         }
         let flow = &mut self.flows[i];
