@@ -1,7 +1,8 @@
 //! The common workload of the benchmarks: the BLUE paper's dumbbell with N infinite TCP flows.
 //!
-//! `bluewater-bench N MODE SECONDS` prints one JSON object. MODE is `folded` (links without events of their
-//! own where that changes nothing, the default of a run) or `every-hop`.
+//! `bluewater-bench N MODE SECONDS` prints one JSON object. MODE is `folded` (links without events
+//! of their own where that changes nothing, the default of a run) or `every-hop`. With 0 seconds it
+//! only sets up.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
         eprintln!("usage: bluewater-bench N folded|every-hop SECONDS");
         return ExitCode::from(2);
     };
-    let text = workload(n, seconds);
+    let text = workload(n, seconds.max(1));
     let begin = now();
     let run = Scenario::from_toml(&text, "workload").and_then(|s| Run::new(s, &text, "workload"));
     let mut run = match run {
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     };
     let setup = begin.elapsed().as_secs_f64();
     let begin = now();
-    while run.advance(aqm::Duration::MAX) {}
+    while seconds > 0 && run.advance(aqm::Duration::MAX) {}
     let wall = begin.elapsed().as_secs_f64();
     let packets = run.primary().map_or(0, |q| q.queue().counters().departed.packets);
     let events = run.simulation().events_handled();
