@@ -11,7 +11,7 @@ BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup reproduce test lint fmt bench docs clean
+.PHONY: help setup reproduce test lint fmt bench gate docs clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -63,6 +63,9 @@ fmt: $(VENV)/dev.stamp ## Format all code
 
 bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 	$(BIN)/bluewater bench
+
+gate: ## Fail if the simulator costs more instructions per packet than benches/baseline.json
+	$(PYTHON) scripts/bench_gate.py
 
 docs: $(VENV)/core.stamp ## Build the documentation site into site/
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material
