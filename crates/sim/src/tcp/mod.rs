@@ -52,3 +52,6 @@ impl Options {
         self.variant == Variant::Sack
     }
 }
+
+#[cfg(test)]
+mod tests;
