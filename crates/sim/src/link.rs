@@ -101,7 +101,7 @@ pub(crate) struct Line {
     pub(crate) wire: Ring<Flight>,
     /// Whether there is a managed queue before it.
     pub(crate) managed: bool,
-    /// Whether its events only come to packets at the far end.
+    /// Whether all that its events do is to take a packet out at the far end.
     pub(crate) prompt: bool,
     /// Over all decisions of a managed queue, and over the packets whose path ends with this link.
     pub(crate) hash: DecisionHash,
