@@ -36,6 +36,9 @@ pub(crate) struct WinnerTree {
     source_bits: u32,
     /// The latest time that can be set; later counts as never.
     horizon: u64,
+    /// The earliest time and its source.
+    time: u64,
+    source: usize,
 }
 
 impl WinnerTree {
@@ -52,19 +55,21 @@ impl WinnerTree {
             first_leaves,
             source_bits,
             horizon: (u64::MAX >> source_bits) - 1,
+            time: u64::MAX >> source_bits,
+            source: 0,
         }
     }
 
     /// The earliest time, later than its horizon if no source has one.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
-        self.blocks[0][1] >> self.source_bits
+        self.time
     }
 
     /// The source of the earliest time.
     #[inline]
     pub(crate) fn source(&self) -> usize {
-        (self.blocks[0][1] & ((1 << self.source_bits) - 1)) as usize
+        self.source
     }
 
     #[inline]
@@ -79,6 +84,8 @@ impl WinnerTree {
             }
             (block, leaf) = ((block - 1) / FAN, block - 1);
         }
+        self.time = winner >> self.source_bits;
+        self.source = (winner & ((1 << self.source_bits) - 1)) as usize;
     }
 }
 

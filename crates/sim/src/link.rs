@@ -56,10 +56,10 @@ impl Serialiser {
             let rate = u128::from(self.rate);
             self.last = (len, (bit_ns / rate) as u64, (bit_ns % rate) as u64);
         }
-        self.carry += self.last.2;
-        let over = u64::from(self.carry >= self.rate);
-        self.carry -= self.rate * over;
-        self.last.1 + over
+        let carry = self.carry + self.last.2;
+        let over = carry >= self.rate;
+        self.carry = if over { carry - self.rate } else { carry };
+        self.last.1 + u64::from(over)
     }
 }
 
@@ -99,17 +99,23 @@ pub(crate) struct Line {
     free_at: u64,
     /// Packets between the transmitter and the far end.
     pub(crate) wire: Ring<Flight>,
+    /// Whether there is a managed queue before it.
+    pub(crate) managed: bool,
+    /// Whether all that its events do is to take a packet out at the far end.
+    pub(crate) prompt: bool,
     /// Over all decisions of a managed queue, and over the packets whose path ends with this link.
     pub(crate) hash: DecisionHash,
 }
 
 impl Line {
-    fn new(rate: Rate, delay: aqm::Duration) -> Self {
+    fn new(rate: Rate, delay: aqm::Duration, managed: bool) -> Self {
         Self {
             serialiser: Serialiser::new(rate),
             delay: delay.as_nanos(),
             free_at: 0,
             wire: Ring::new(),
+            managed,
+            prompt: !managed,
             hash: DecisionHash::default(),
         }
     }
@@ -153,7 +159,7 @@ pub struct Link {
 impl Link {
     /// An idle link at time 0 with a plain queue.
     pub fn plain(rate: Rate, delay: aqm::Duration) -> Self {
-        Self { line: Line::new(rate, delay), queue: None }
+        Self { line: Line::new(rate, delay, false), queue: None }
     }
 
     /// An idle link at time 0 with a managed queue. `flows` rows of per-flow counts are kept.
@@ -171,7 +177,7 @@ impl Link {
             free_at: NEVER,
             stats: QueueStats::new(flows),
         };
-        Self { line: Line::new(rate, delay), queue: Some(Box::new(managed)) }
+        Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)) }
     }
 
     /// The managed queue, if this link has one.

@@ -83,6 +83,7 @@ impl Network {
         wires.roles = (0..queues.len())
             .map(|link| if managed(link) { Role::Lazy(None) } else { Role::Plain })
             .collect();
+        wires.lines.iter_mut().for_each(|line| line.prompt = !line.managed);
         wires.paths.iter_mut().for_each(|link| *link &= !FOLDED);
         if !on || !wires.lines.iter().all(Line::takes_time) {
             return;
@@ -99,6 +100,7 @@ impl Network {
                 wires.roles[feeder as usize] = Role::Feeds { link, number };
             }
             let next = WinnerTree::new(feeders.len());
+            wires.lines[link].prompt = false;
             wires.roles[link] = Role::Lazy(Some(Box::new(Merge { feeders, next })));
         }
     }
@@ -107,7 +109,7 @@ impl Network {
     #[inline(always)]
     pub fn forward(&mut self, now: u64, flight: &Flight) {
         let link = self.wires.paths[flight.packet.hop as usize] as usize;
-        if self.queues[link].is_some() {
+        if self.wires.lines[link].managed {
             self.enqueue(link, now, flight);
         } else {
             self.wires.send(link, now, flight);
@@ -127,8 +129,8 @@ impl Network {
     /// next hop.
     #[inline(always)]
     pub fn deliver(&mut self, link: usize, now: u64) -> Option<Flight> {
-        if let Role::Plain = self.wires.roles[link] {
-            let line = &mut self.wires.lines[link];
+        let line = &mut self.wires.lines[link];
+        if line.prompt {
             let flight = line.take_out();
             let next = line.next_arrival();
             self.wires.events.set_link(link, next);
