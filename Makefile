@@ -11,7 +11,7 @@ BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup reproduce test lint fmt bench docs clean
+.PHONY: help setup reproduce test lint fmt bench docs validate clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -31,6 +31,10 @@ $(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt
 
 $(VENV)/dev.stamp: $(VENV)/packages.stamp
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt hypothesis mypy pytest pytest-timeout ruff
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/packages.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material
 	@touch $@
 
 $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
@@ -64,9 +68,13 @@ fmt: $(VENV)/dev.stamp ## Format all code
 bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 	$(BIN)/bluewater bench
 
-docs: $(VENV)/core.stamp ## Build the documentation site into site/
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material
-	$(BIN)/mkdocs build --strict --quiet
+docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Build the documentation site into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+validate: ## Measure every comparison of the validation and write its table into docs/
+	$(CARGO) build --release --locked --quiet --bin bluewater-validate
+	$(TARGET)/release/bluewater-validate > docs/validation-table.md || test $$? = 1
 
 clean: ## Remove what was built; results stay
 	rm -rf $(VENV) $(TARGET) site
