@@ -70,7 +70,7 @@ bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 
 docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	@echo "open site/index.html; for its search: $(PYTHON) -m http.server -d site"
 
 validate: ## Measure every comparison of the validation and write its table into docs/
 	$(CARGO) build --release --locked --quiet --bin bluewater-validate

@@ -138,13 +138,7 @@ def _scenario(_: str) -> str:
 def _kind(entry: dict[str, Any], kinds: dict[str, Any]) -> str:
     """What a key takes, in words."""
     if "$ref" in entry:
-        name = entry["$ref"].rpartition("/")[2]
-        kind = kinds[name]
-        if "oneOf" in kind:
-            return ", ".join(_code(word["const"]) for word in kind["oneOf"])
-        if "pattern" in kind:
-            return str(kind["description"])
-        return "a table" if kind.get("type") == "object" else _kind(kind, kinds)
+        return _reference(kinds[entry["$ref"].rpartition("/")[2]], kinds)
     if "enum" in entry:
         return ", ".join(map(_code, entry["enum"]))
     if "anyOf" in entry:
@@ -156,6 +150,14 @@ def _kind(entry: dict[str, Any], kinds: dict[str, Any]) -> str:
         item = _kind(entry["items"], kinds)
         return "a list of tables" if item == "a table" else f"a list, each {item}"
     return _TYPES.get(str(kind), "")
+
+
+def _reference(kind: dict[str, Any], kinds: dict[str, Any]) -> str:
+    if "oneOf" in kind:
+        return ", ".join(_code(word["const"]) for word in kind["oneOf"])
+    if "pattern" in kind:
+        return str(kind["description"])
+    return _kind(kind, kinds)
 
 
 _NULL = {"type": "null"}
