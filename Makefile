@@ -11,7 +11,7 @@ BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup reproduce test lint fmt bench docs validate clean
+.PHONY: help setup reproduce test lint fmt bench gate docs validate clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -67,6 +67,9 @@ fmt: $(VENV)/dev.stamp ## Format all code
 
 bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 	$(BIN)/bluewater bench
+
+gate: ## Fail if the simulator costs more instructions per packet than benches/baseline.json
+	$(PYTHON) scripts/bench_gate.py
 
 docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

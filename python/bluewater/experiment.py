@@ -8,7 +8,7 @@ none of them is a scenario, one with only a sweep is a sweep.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ class About:
         figure: Which of its figures or tables.
         question: What the experiment asks.
         account: What the paper says; never what was measured.
+        finding: What we make of it, in words; the claims carry the numbers.
         choices: What was chosen where the paper is silent, and why.
     """
 
@@ -46,14 +47,13 @@ class About:
     figure: str = ""
     question: str = ""
     account: str = ""
+    finding: str = ""
     choices: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, table: Mapping[str, Any], file: str) -> About:
         """Reads ``[about]``."""
-        check_keys(
-            table, set(), {"paper", "figure", "question", "account", "choices"}, "about", file
-        )
+        check_keys(table, set(), {f.name for f in fields(cls)}, "about", file)
         return cls(**{**table, "choices": tuple(table.get("choices", ()))})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 import bluewater
 
-PINNED = sorted((Path(__file__).parents[2] / "crates/sim/tests/pinned").glob("*.toml"))
+TESTS = Path(__file__).parents[2] / "crates/sim/tests"
+PINNED = sorted((TESTS / "golden").glob("*.toml"))
 
 pytestmark = [
     pytest.mark.core,
@@ -20,8 +22,11 @@ pytestmark = [
 
 
 def pin(file: Path) -> str:
-    first, _, _ = file.read_text("utf-8").partition("\n")
-    return first.removeprefix("# decision hash: ")
+    """The hash that the Rust tests name."""
+    table = (TESTS / "golden.rs").read_text("utf-8")
+    found = re.search(rf'\("{file.stem}", "([0-9a-f]{{16}})"\)', table)
+    assert found is not None, file.stem
+    return found[1]
 
 
 @pytest.mark.parametrize("file", PINNED, ids=lambda file: file.stem)

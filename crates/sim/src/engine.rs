@@ -1,38 +1,91 @@
 //! The event list. It holds sources of events (links and flows), never packets.
 
-/// The index of an event source.
-pub type Source = u32;
+/// Sources whose winner one [`Block`] finds.
+const FAN: usize = 32;
+
+/// A winner tree over [`FAN`] keys: entry 1 is the winner, the keys start at entry [`FAN`]. Its size
+/// is fixed so that the way to the top is straight code.
+type Block = [u64; 2 * FAN];
+
+/// Sets a key and returns the winner.
+#[inline(always)]
+fn play(block: &mut Block, leaf: usize, mut key: u64) -> u64 {
+    let mut node = FAN + leaf % FAN;
+    block[node] = key;
+    for _ in 0..FAN.trailing_zeros() {
+        key = key.min(block[node ^ 1]);
+        node /= 2;
+        block[node] = key;
+    }
+    key
+}
 
 /// A winner tree over a fixed number of sources: each has at most one next event.
 ///
 /// A key packs (time in ns, source), so that events at the same time come in the order of their
-/// sources' numbers, and finding the next event is reading the root. Setting a key rewrites the
+/// sources' numbers, and finding the next event is reading the root. Setting a time rewrites the
 /// path from leaf to root without branches on data.
 #[derive(Clone, Debug)]
-struct WinnerTree {
-    /// `nodes[1]` is the winner; the leaves start at `nodes.len() / 2`.
-    nodes: Box<[u64]>,
+pub(crate) struct WinnerTree {
+    /// A tree of blocks: the keys of block `b` are the winners of the blocks `FAN * b + 1` and on.
+    /// Those of the last level belong to sources.
+    blocks: Box<[Block]>,
+    /// The first block of the last level.
+    first_leaves: usize,
+    /// Bits of a key that number the source; the rest is time.
+    source_bits: u32,
+    /// The latest time that can be set; later counts as never.
+    horizon: u64,
+    /// The earliest time and its source.
+    time: u64,
+    source: usize,
 }
 
 impl WinnerTree {
-    fn new(sources: usize) -> Self {
-        let leaves = sources.next_power_of_two().max(2);
-        Self { nodes: vec![u64::MAX; 2 * leaves].into_boxed_slice() }
-    }
-
-    fn winner(&self) -> u64 {
-        self.nodes[1]
-    }
-
-    fn set(&mut self, source: usize, key: u64) {
-        let mut node = self.nodes.len() / 2 + source;
-        let mut best = key;
-        self.nodes[node] = key;
-        while node > 1 {
-            best = best.min(self.nodes[node ^ 1]);
-            node >>= 1;
-            self.nodes[node] = best;
+    pub(crate) fn new(sources: usize) -> Self {
+        let leaves = sources.div_ceil(FAN).max(1);
+        let (mut first_leaves, mut level) = (0, 1);
+        while level < leaves {
+            first_leaves += level;
+            level *= FAN;
         }
+        let source_bits = sources.next_power_of_two().trailing_zeros().max(1);
+        Self {
+            blocks: vec![[u64::MAX; 2 * FAN]; first_leaves + leaves].into_boxed_slice(),
+            first_leaves,
+            source_bits,
+            horizon: (u64::MAX >> source_bits) - 1,
+            time: u64::MAX >> source_bits,
+            source: 0,
+        }
+    }
+
+    /// The earliest time, later than its horizon if no source has one.
+    #[inline]
+    pub(crate) fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// The source of the earliest time.
+    #[inline]
+    pub(crate) fn source(&self) -> usize {
+        self.source
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, source: usize, time: u64) {
+        let key = time << self.source_bits | source as u64;
+        let mut winner = if time > self.horizon { u64::MAX } else { key };
+        let (mut block, mut leaf) = (self.first_leaves + source / FAN, source);
+        loop {
+            winner = play(&mut self.blocks[block], leaf, winner);
+            if block == 0 {
+                break;
+            }
+            (block, leaf) = ((block - 1) / FAN, block - 1);
+        }
+        self.time = winner >> self.source_bits;
+        self.source = (winner & ((1 << self.source_bits) - 1)) as usize;
     }
 }
 
@@ -42,9 +95,6 @@ impl WinnerTree {
 pub struct EventList {
     links: WinnerTree,
     flows: WinnerTree,
-    /// Bits of a key that number the source; the rest is time.
-    source_bits: u32,
-    first_flow: Source,
 }
 
 /// The source of an event.
@@ -59,50 +109,38 @@ pub enum Event {
 impl EventList {
     /// An empty list for `links` links and `flows` flows.
     pub fn new(links: usize, flows: usize) -> Self {
-        let sources = (links + flows).max(2) as u64;
-        Self {
-            links: WinnerTree::new(links),
-            flows: WinnerTree::new(flows),
-            source_bits: u64::BITS - (sources - 1).leading_zeros(),
-            first_flow: links as Source,
-        }
+        Self { links: WinnerTree::new(links), flows: WinnerTree::new(flows) }
     }
 
     /// The latest time in ns that can be scheduled; later events count as never.
     pub fn horizon(&self) -> u64 {
-        (u64::MAX >> self.source_bits) - 1
-    }
-
-    fn key(&self, time: u64, source: Source) -> u64 {
-        if time > self.horizon() { u64::MAX } else { time << self.source_bits | u64::from(source) }
+        self.links.horizon.min(self.flows.horizon)
     }
 
     /// Sets the next event of a link, in ns; `u64::MAX` for none.
+    #[inline]
     pub fn set_link(&mut self, link: usize, time: u64) {
-        let key = self.key(time, link as Source);
-        self.links.set(link, key);
+        self.links.set(link, time);
     }
 
     /// Sets the next event of a flow, in ns; `u64::MAX` for none.
+    #[inline]
     pub fn set_flow(&mut self, flow: usize, time: u64) {
-        let key = self.key(time, self.first_flow + flow as Source);
-        self.flows.set(flow, key);
+        self.flows.set(flow, time);
     }
 
-    /// The next event before `until` (in ns), with its time. It stays in the list until its source
-    /// sets another.
+    /// The next event before `until` (in ns, at most [`EventList::horizon`]), with its time; at
+    /// equal times links come first. It stays in the list until its source sets another.
+    #[inline]
     pub fn next_before(&self, until: u64) -> Option<(u64, Event)> {
-        let key = self.links.winner().min(self.flows.winner());
-        let time = key >> self.source_bits;
-        if key == u64::MAX || time >= until {
-            return None;
-        }
-        let source = (key & ((1 << self.source_bits) - 1)) as Source;
-        Some(if source < self.first_flow {
-            (time, Event::Link(source as usize))
+        let (link, flow) = (self.links.time(), self.flows.time());
+        if link.min(flow) >= until {
+            None
+        } else if link <= flow {
+            Some((link, Event::Link(self.links.source())))
         } else {
-            (time, Event::Flow((source - self.first_flow) as usize))
-        })
+            Some((flow, Event::Flow(self.flows.source())))
+        }
     }
 }
 
@@ -141,10 +179,15 @@ mod tests {
     #[test]
     fn a_naive_list_gives_the_same_order() {
         let mut rng = aqm::Rng::new(1, 0);
-        let (links, flows) = (7, 37);
+        for (links, flows) in [(0, 1), (7, 32), (33, 37), (40, 1025)] {
+            compare_with_a_naive_list(links, flows, &mut rng);
+        }
+    }
+
+    fn compare_with_a_naive_list(links: usize, flows: usize, rng: &mut aqm::Rng) {
         let mut list = EventList::new(links, flows);
         let mut naive = vec![u64::MAX; links + flows];
-        for _ in 0..20_000 {
+        for _ in 0..5_000 {
             let source = rng.below(links + flows);
             let time = rng.below(1000) as u64;
             naive[source] = time;

@@ -1,4 +1,5 @@
-//! The decision hash: a fingerprint of every drop, mark and departure, in order.
+//! The decision hash: a fingerprint of every drop, mark and departure of the managed queues and of
+//! every packet that comes to the end of its path, in order. Plain links in between decide nothing.
 
 use aqm::Cause;
 
@@ -18,6 +19,13 @@ impl DecisionHash {
     pub fn departure(&mut self, now: u64, flow: u64, seq: u32) {
         self.mix(now);
         self.mix(flow << 34 | u64::from(seq) << 2);
+    }
+
+    /// A packet comes to the end of its path at `now` (ns).
+    #[inline]
+    pub fn delivery(&mut self, now: u64, flow: u64, seq: u32) {
+        self.mix(now);
+        self.mix(flow << 34 | u64::from(seq) << 2 | 3);
     }
 
     /// A packet is dropped.
@@ -61,6 +69,7 @@ mod tests {
             of(&|h| h.departure(2, 2, 3)),
             of(&|h| h.departure(1, 3, 3)),
             of(&|h| h.departure(1, 2, 4)),
+            of(&|h| h.delivery(1, 2, 3)),
             of(&|h| h.drop(1, 2, 3, Cause::Overflow)),
             of(&|h| h.drop(1, 2, 3, Cause::Early)),
             of(&|h| h.mark(1, 2, Cause::Early)),

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`engine`] | the event list |
 //! | [`packet`], [`link`] | packets; queue, transmitter and wire |
+//! | [`network`] | links joined by paths |
 //! | [`tcp`], [`app`] | transports and what they carry |
 //! | [`simulation`] | the loop |
 //! | [`metrics`], [`hash`] | what is measured |
@@ -16,10 +17,13 @@
 
 pub mod app;
 pub mod engine;
+mod fold;
 pub mod hash;
 pub mod link;
 pub mod metrics;
+pub mod network;
 pub mod packet;
+mod ring;
 pub mod run;
 pub mod scenario;
 pub mod simulation;

@@ -2,28 +2,35 @@
 //!
 //! The queue is managed by an algorithm, or plain: first in, first out, without bound.
 //!
-//! A link needs one event a packet: its arrival at the far end. Departures from the queue are
-//! caught up when anybody looks (an arrival, an event of the link, a sample), each at its exact
-//! time and in order, so a queue sees the same calls as if each departure were an event. At equal
-//! times departures come before arrivals.
-
-use std::collections::VecDeque;
+//! A managed queue needs no event for its departures: they are caught up when anybody looks (an
+//! arrival, an event of the link, a sample), each at its exact time and in order, so a queue sees
+//! the same calls as if each departure were an event. At equal times departures come before
+//! arrivals. How packets go from link to link: [`crate::network`].
 
 use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng};
 
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
-use crate::packet::Packet;
+use crate::network::Wires;
+use crate::packet::{Packet, SHORTEST_PACKET};
+use crate::ring::Ring;
 
-/// A packet on the wire.
-#[derive(Clone, Copy, Debug)]
+/// A packet on its way. `meta.arrived` is when it arrives where it goes next: at the far end of
+/// the wire that it is on.
+#[derive(Clone, Copy, Default, Debug)]
 pub struct Flight {
-    /// When it arrives at the far end, in ns.
-    pub arrives: u64,
     /// Its metadata.
     pub meta: Meta,
     /// The rest of it.
     pub packet: Packet,
+}
+
+impl Flight {
+    /// When it arrives at the far end of its wire, ns.
+    #[inline]
+    pub fn arrives(&self) -> u64 {
+        self.meta.arrived.as_nanos()
+    }
 }
 
 /// Turns bytes into time on the wire, carrying what is below a nanosecond, so that the long-run
@@ -49,10 +56,10 @@ impl Serialiser {
             let rate = u128::from(self.rate);
             self.last = (len, (bit_ns / rate) as u64, (bit_ns % rate) as u64);
         }
-        self.carry += self.last.2;
-        let over = u64::from(self.carry >= self.rate);
-        self.carry -= self.rate * over;
-        self.last.1 + over
+        let carry = self.carry + self.last.2;
+        let over = carry >= self.rate;
+        self.carry = if over { carry - self.rate } else { carry };
+        self.last.1 + u64::from(over)
     }
 }
 
@@ -79,68 +86,80 @@ impl Outlet<Packet> for Report<'_> {
     }
 }
 
-/// What waits behind a plain link's transmitter: nothing that decides, so that the time of a
-/// packet's departure is known when it arrives.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Plain {
-    /// When the transmitter is free, ns.
+/// No time at all.
+const NEVER: u64 = u64::MAX;
+
+/// The transmitter and the wire of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    serialiser: Serialiser,
+    /// Propagation delay in ns.
+    pub(crate) delay: u64,
+    /// When the transmitter is free, or was last, ns.
     free_at: u64,
-    /// The longest that a packet has waited for the transmitter, ns.
-    pub longest_wait: u64,
-    /// Packets sent.
-    pub packets: u64,
+    /// Packets between the transmitter and the far end.
+    pub(crate) wire: Ring<Flight>,
+    /// Whether there is a managed queue before it.
+    pub(crate) managed: bool,
+    /// Whether all that its events do is to take a packet out at the far end.
+    pub(crate) prompt: bool,
+    /// Over all decisions of a managed queue, and over the packets whose path ends with this link.
+    pub(crate) hash: DecisionHash,
 }
 
-/// A queue that an algorithm manages, and what is measured at it.
-#[derive(Clone)]
-pub struct Managed {
-    queue: AnyQdisc<Packet>,
-    rng: Rng,
-    /// When the transmitter is free, in ns, if it is sending.
-    free_at: Option<u64>,
-    /// Whether the queue has timers at all.
-    timed: bool,
-    stats: QueueStats,
-}
+impl Line {
+    fn new(rate: Rate, delay: aqm::Duration, managed: bool) -> Self {
+        Self {
+            serialiser: Serialiser::new(rate),
+            delay: delay.as_nanos(),
+            free_at: 0,
+            wire: Ring::new(),
+            managed,
+            prompt: !managed,
+            hash: DecisionHash::default(),
+        }
+    }
 
-#[derive(Clone)]
-enum Queue {
-    Plain(Plain),
-    Managed(Box<Managed>),
+    /// A packet of `len` bytes comes to the transmitter at `now`. Returns when it arrives at the far
+    /// end of the wire.
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: u64, len: u32) -> u64 {
+        self.free_at = self.free_at.max(now) + self.serialiser.transmission(len);
+        self.free_at + self.delay
+    }
+
+    /// Takes the packet that arrives at the far end, and moves it on to its next hop.
+    #[inline(always)]
+    pub(crate) fn take_out(&mut self) -> Option<Flight> {
+        let mut flight = self.wire.pop()?;
+        flight.packet.hop += 1;
+        Some(flight)
+    }
+
+    /// Whether the shortest packet takes at least 1 ns, so that nothing comes out when it goes in.
+    pub(crate) fn takes_time(&self) -> bool {
+        self.serialiser.rate <= u64::from(SHORTEST_PACKET) * 8_000_000_000
+    }
+
+    /// When the next packet arrives at the far end, ns.
+    #[inline]
+    pub(crate) fn next_arrival(&self) -> u64 {
+        self.wire.front().map_or(NEVER, Flight::arrives)
+    }
 }
 
 /// One direction of a connection between two nodes.
 #[derive(Clone)]
 pub struct Link {
-    queue: Queue,
-    line: Line,
-}
-
-/// The transmitter and the wire.
-#[derive(Clone)]
-struct Line {
-    serialiser: Serialiser,
-    /// Propagation delay in ns.
-    delay: u64,
-    wire: VecDeque<Flight>,
-    hash: DecisionHash,
-}
-
-impl Line {
-    /// Begins to send a packet at `now`; returns when the transmitter is free again.
-    #[inline]
-    fn send(&mut self, now: u64, meta: Meta, packet: Packet) -> u64 {
-        self.hash.departure(now, meta.flow.0, packet.seq);
-        let free_at = now + self.serialiser.transmission(meta.len);
-        self.wire.push_back(Flight { arrives: free_at + self.delay, meta, packet });
-        free_at
-    }
+    pub(crate) line: Line,
+    /// Without one, packets wait for the transmitter in the order of their arrival.
+    pub(crate) queue: Option<Box<Managed>>,
 }
 
 impl Link {
     /// An idle link at time 0 with a plain queue.
     pub fn plain(rate: Rate, delay: aqm::Duration) -> Self {
-        Self { queue: Queue::Plain(Plain::default()), line: Line::new(rate, delay) }
+        Self { line: Line::new(rate, delay, false), queue: None }
     }
 
     /// An idle link at time 0 with a managed queue. `flows` rows of per-flow counts are kept.
@@ -155,157 +174,110 @@ impl Link {
             timed: queue.poll_at().is_some(),
             queue,
             rng,
-            free_at: None,
+            free_at: NEVER,
             stats: QueueStats::new(flows),
         };
-        Self { queue: Queue::Managed(Box::new(managed)), line: Line::new(rate, delay) }
-    }
-
-    /// A packet arrives at `now` (ns). Returns the link's next event if it has changed.
-    #[inline]
-    pub fn arrive(&mut self, now: u64, meta: Meta, packet: Packet) -> Option<u64> {
-        let was_empty = self.line.wire.is_empty();
-        match &mut self.queue {
-            Queue::Plain(plain) => {
-                let start = plain.free_at.max(now);
-                plain.longest_wait = plain.longest_wait.max(start - now);
-                plain.packets += 1;
-                plain.free_at = self.line.send(start, meta, packet);
-            }
-            Queue::Managed(managed) => managed.arrive(now, meta, packet, &mut self.line),
-        }
-        if was_empty { self.line.wire.front().map(|f| f.arrives) } else { None }
-    }
-
-    /// The packet at the head of the wire arrives: the link's event.
-    #[inline]
-    pub fn deliver(&mut self, now: u64) -> Option<Flight> {
-        self.catch_up(now);
-        let wire = &mut self.line.wire;
-        debug_assert!(wire.front().is_none_or(|f| f.arrives == now), "an event out of time");
-        wire.pop_front()
-    }
-
-    /// Time of the next event in ns: the next arrival at the far end; `u64::MAX` for none. While
-    /// the queue holds anything there is a packet on the wire, so nothing waits unseen.
-    #[inline]
-    pub fn next_event(&self) -> u64 {
-        self.line.wire.front().map_or(u64::MAX, |f| f.arrives)
-    }
-
-    /// Does everything that was due up to and including `now` (ns).
-    #[inline]
-    pub fn catch_up(&mut self, now: u64) {
-        if let Queue::Managed(managed) = &mut self.queue {
-            managed.catch_up(now, &mut self.line);
-        }
+        Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)) }
     }
 
     /// The managed queue, if this link has one.
     pub fn as_managed(&self) -> Option<&Managed> {
-        match &self.queue {
-            Queue::Managed(managed) => Some(managed),
-            Queue::Plain(_) => None,
-        }
-    }
-
-    /// The plain queue, if this link has one.
-    pub fn as_plain(&self) -> Option<&Plain> {
-        match &self.queue {
-            Queue::Plain(plain) => Some(plain),
-            Queue::Managed(_) => None,
-        }
-    }
-
-    /// Begins a new window of measurement at `now`.
-    pub fn restart_measurement(&mut self, now: u64) {
-        if let Queue::Managed(managed) = &mut self.queue {
-            managed.stats.restart(now, managed.queue.counters());
-        }
-    }
-
-    /// The hash over all decisions so far.
-    pub fn hash(&self) -> DecisionHash {
-        self.line.hash
+        self.queue.as_deref()
     }
 }
 
-impl Line {
-    fn new(rate: Rate, delay: aqm::Duration) -> Self {
-        Self {
-            serialiser: Serialiser::new(rate),
-            delay: delay.as_nanos(),
-            wire: VecDeque::new(),
-            hash: DecisionHash::default(),
-        }
-    }
+/// A queue that an algorithm manages, and what is measured at it.
+#[derive(Clone)]
+pub struct Managed {
+    queue: AnyQdisc<Packet>,
+    rng: Rng,
+    /// When the transmitter is free, in ns; [`NEVER`] while it has nothing to send.
+    free_at: u64,
+    /// Whether the queue has timers at all.
+    timed: bool,
+    stats: QueueStats,
 }
 
 impl Managed {
+    /// A packet arrives at `now`.
     #[inline]
-    fn arrive(&mut self, now: u64, meta: Meta, packet: Packet, line: &mut Line) {
-        self.catch_up(now, line);
-        self.stats.arrival(&meta);
+    pub(crate) fn arrive(&mut self, now: u64, flight: &Flight, link: usize, wires: &mut Wires) {
+        self.catch_up(now, link, wires);
+        self.stats.arrival(&flight.meta);
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
-        let mut report = Report { stats: &mut self.stats, hash: &mut line.hash };
-        self.queue.enqueue(meta, packet, &mut cx, &mut report);
-        if self.free_at.is_none() && self.queue.backlog().packets > 0 {
-            self.send_next(now, line);
+        let mut report = Report { stats: &mut self.stats, hash: &mut wires.lines[link].hash };
+        self.queue.enqueue(flight.meta, flight.packet, &mut cx, &mut report);
+        if self.free_at == NEVER && self.queue.backlog().packets > 0 {
+            self.send_next(now, link, wires);
+        } else {
+            self.stats.change(now, self.queue.backlog());
         }
-        self.stats.change(now, self.queue.backlog());
     }
 
+    /// Does everything that was due up to and including `now`.
     #[inline]
-    fn catch_up(&mut self, now: u64, line: &mut Line) {
+    pub(crate) fn catch_up(&mut self, now: u64, link: usize, wires: &mut Wires) {
         if self.timed {
-            return self.catch_up_with_timers(now, line);
+            return self.catch_up_with_timers(now, link, wires);
         }
-        while let Some(at) = self.free_at
-            && at <= now
-        {
-            self.send_next(at, line);
+        while self.free_at <= now {
+            self.send_next(self.free_at, link, wires);
         }
     }
 
-    fn catch_up_with_timers(&mut self, now: u64, line: &mut Line) {
+    fn catch_up_with_timers(&mut self, now: u64, link: usize, wires: &mut Wires) {
         loop {
-            let free = self.free_at.unwrap_or(u64::MAX);
-            let timer = self.queue.poll_at().map_or(u64::MAX, Instant::as_nanos);
-            if free.min(timer) > now {
+            let timer = self.queue.poll_at().map_or(NEVER, Instant::as_nanos);
+            if self.free_at.min(timer) > now {
                 return;
             }
-            if free <= timer {
-                self.send_next(free, line);
+            if self.free_at <= timer {
+                self.send_next(self.free_at, link, wires);
             } else {
                 let mut cx = Cx { now: Instant::from_nanos(timer), rng: &mut self.rng };
-                let mut report = Report { stats: &mut self.stats, hash: &mut line.hash };
+                let hash = &mut wires.lines[link].hash;
+                let mut report = Report { stats: &mut self.stats, hash };
                 self.queue.on_timer(&mut cx, &mut report);
                 self.stats.change(timer, self.queue.backlog());
             }
         }
     }
 
-    /// The transmitter is free: asks the queue for a packet and puts it on the wire.
-    #[inline]
-    fn send_next(&mut self, now: u64, line: &mut Line) {
+    /// The transmitter is free at `now`: asks the queue for a packet and sends it.
+    #[inline(never)]
+    fn send_next(&mut self, now: u64, link: usize, wires: &mut Wires) {
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
-        let mut report = Report { stats: &mut self.stats, hash: &mut line.hash };
-        let next = self.queue.dequeue(&mut cx, &mut report);
-        match (next, self.free_at) {
-            (Some((meta, packet)), before) => {
-                if before.is_none() {
+        let hash = &mut wires.lines[link].hash;
+        let mut report = Report { stats: &mut self.stats, hash };
+        match self.queue.dequeue(&mut cx, &mut report) {
+            Some((meta, packet)) => {
+                if self.free_at == NEVER {
                     self.stats.busy(now);
                 }
                 self.stats.departure(now, &meta);
-                self.free_at = Some(line.send(now, meta, packet));
+                let line = &mut wires.lines[link];
+                line.hash.departure(now, meta.flow.0, packet.seq);
+                wires.send(link, now, &Flight { meta, packet });
+                self.free_at = wires.lines[link].free_at;
             }
-            (None, Some(_)) => {
-                self.free_at = None;
+            None if self.free_at != NEVER => {
+                self.free_at = NEVER;
                 self.stats.idle(now);
             }
-            (None, None) => {}
+            None => {}
         }
         self.stats.change(now, self.queue.backlog());
+    }
+
+    /// When the next packet is sent if none arrives meanwhile, ns.
+    #[inline]
+    pub(crate) fn next_departure(&self) -> u64 {
+        if self.stats.backlog().packets > 0 { self.free_at } else { NEVER }
+    }
+
+    /// Begins a new window of measurement at `now`.
+    pub(crate) fn restart_measurement(&mut self, now: u64) {
+        self.stats.restart(now, self.queue.counters());
     }
 
     /// The queue, to look at.
@@ -332,19 +304,35 @@ impl Managed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Event;
+    use crate::network::{END, Network};
     use aqm::policy::Env;
     use aqm::{Duration, Ecn, FlowKey, Limit};
 
-    fn link(rate: Rate, delay: Duration, packets: u64) -> Link {
+    /// A network of one link.
+    fn network(link: Link) -> Network {
+        Network::new(vec![link], vec![0, END], 0)
+    }
+
+    fn link(rate: Rate, delay: Duration, packets: u64) -> Network {
         let mut rng = Rng::new(1, 0);
         let limit = Limit::packets(packets).unwrap();
         let env = Env { now: Instant::ZERO, limit, rate, mean_packet: 1000 };
         let queue = AnyQdisc::build("droptail", &[], &env, &mut rng).unwrap();
-        Link::managed(rate, delay, queue, rng, 1)
+        network(Link::managed(rate, delay, queue, rng, 1))
     }
 
-    fn meta(len: u32) -> Meta {
-        Meta { len, flow: FlowKey(0), ecn: Ecn::NotEct, arrived: Instant::ZERO }
+    fn flight(len: u32) -> Flight {
+        let meta = Meta { len, flow: FlowKey(0), ecn: Ecn::NotEct, arrived: Instant::ZERO };
+        Flight { meta, packet: Packet::default() }
+    }
+
+    /// The time of the next arrival at the far end, which is taken out.
+    fn next_delivery(net: &mut Network, until: u64) -> Option<u64> {
+        let (at, event) = net.events().next_before(until)?;
+        assert_eq!(event, Event::Link(0));
+        assert_eq!(net.deliver(0, at).map(|f| f.arrives()), Some(at));
+        Some(at)
     }
 
     /// 45 Mb/s: 1000 bytes take 177 777.7… ns; 45 000 packets take 8 s to the nanosecond.
@@ -366,14 +354,12 @@ mod tests {
     #[test]
     fn a_burst_leaves_one_transmission_apart() {
         let mut l = link(Rate::from_mbit(8), Duration::from_millis(5), 10);
-        assert_eq!(l.arrive(0, meta(1000), Packet::default()), Some(6_000_000));
-        (0..2).for_each(|_| assert_eq!(l.arrive(0, meta(1000), Packet::default()), None));
+        (0..3).for_each(|_| l.forward(0, &flight(1000)));
         for expected in [6_000_000, 7_000_000, 8_000_000] {
-            assert_eq!(l.next_event(), expected);
-            assert_eq!(l.deliver(expected).unwrap().arrives, expected);
+            assert_eq!(next_delivery(&mut l, u64::MAX / 4), Some(expected));
         }
-        assert_eq!(l.next_event(), u64::MAX);
-        let s = l.as_managed().unwrap().summary(10_000_000);
+        assert_eq!(next_delivery(&mut l, u64::MAX / 4), None);
+        let s = l.queue(0).unwrap().summary(10_000_000);
         assert_eq!(s.counts.departed.packets, 3);
         // Queue: 2 packets for 1 ms, 1 for 1 ms, of 10 ms.
         assert!((s.mean_packets - 0.3).abs() < 1e-12, "{}", s.mean_packets);
@@ -386,7 +372,7 @@ mod tests {
     fn a_plain_link_is_a_drop_tail_link_without_bound() {
         let rate = Rate::new(7_000_003).unwrap();
         let delay = Duration::from_micros(10);
-        let mut links = [Link::plain(rate, delay), link(rate, delay, 10_000)];
+        let mut links = [network(Link::plain(rate, delay)), link(rate, delay, 10_000)];
         let mut rng = Rng::new(8, 0);
         let arrivals: Vec<(u64, u32)> = (0..3000)
             .scan(0, |now, _| {
@@ -397,29 +383,24 @@ mod tests {
         let delivered = links.each_mut().map(|l| {
             let mut times = Vec::new();
             for &(now, len) in &arrivals {
-                while l.next_event() <= now {
-                    times.push(l.next_event());
-                    l.deliver(l.next_event());
+                while let Some(at) = next_delivery(l, now + 1) {
+                    times.push(at);
                 }
-                l.arrive(now, meta(len), Packet::default());
+                l.forward(now, &flight(len));
             }
-            while l.next_event() < u64::MAX {
-                times.push(l.next_event());
-                l.deliver(l.next_event());
+            while let Some(at) = next_delivery(l, u64::MAX / 4) {
+                times.push(at);
             }
             times
         });
         assert_eq!(delivered[0].len(), 3000);
         assert_eq!(delivered[0], delivered[1]);
-        assert_eq!(links[0].hash(), links[1].hash());
     }
 
     #[test]
     fn a_packet_that_arrives_as_another_departs_finds_room() {
         let mut l = link(Rate::from_mbit(8), Duration::ZERO, 1);
-        l.arrive(0, meta(1000), Packet::default());
-        l.arrive(0, meta(1000), Packet::default());
-        l.arrive(1_000_000, meta(1000), Packet::default());
-        assert_eq!(l.as_managed().unwrap().queue().counters().all_dropped().packets, 0);
+        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &flight(1000)));
+        assert_eq!(l.queue(0).unwrap().queue().counters().all_dropped().packets, 0);
     }
 }

@@ -17,6 +17,9 @@ pub enum Kind {
     Datagram,
 }
 
+/// No packet is shorter on the wire, bytes: the length of an acknowledgement or handshake packet.
+pub const SHORTEST_PACKET: u32 = 40;
+
 /// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
 pub const SACK_BLOCKS: usize = 3;
 

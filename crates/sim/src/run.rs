@@ -10,12 +10,13 @@ use crate::app::{App, Periods, Unsent};
 use crate::link::{Link, Managed};
 use crate::metrics::jain;
 use crate::metrics::queue::QueueSummary;
+use crate::network::END;
 use crate::scenario::error::Complaint;
 use crate::scenario::network::Topology;
 use crate::scenario::{
     AppName, GapsName, QueueSpec, Scenario, ScenarioError, TrafficSpec, TransportName, UnsentName,
 };
-use crate::simulation::{END, FlowReport, FlowSetup, Gaps, Group, Simulation, Transport};
+use crate::simulation::{FlowReport, FlowSetup, Gaps, Group, Simulation, Transport};
 use crate::table::{Column, Table};
 use crate::tcp::rtt::RtoBounds;
 use crate::tcp::{Options, Variant};
@@ -150,6 +151,15 @@ impl Run {
         })
     }
 
+    /// Whether links are folded where that changes nothing but the count of events and the time it
+    /// takes ([`crate::network`]); they are unless told otherwise. Only before the first
+    /// [`Run::advance`].
+    #[must_use]
+    pub fn with_folding(mut self, on: bool) -> Self {
+        self.simulation.set_folding(on);
+        self
+    }
+
     /// How much of the simulated time is done, 0 … 1.
     pub fn progress(&self) -> f64 {
         self.now as f64 / self.end as f64
@@ -169,7 +179,7 @@ impl Run {
             }
             if next == sample {
                 self.samples += 1;
-                self.series.sample(next, &self.queues, self.simulation.links());
+                self.series.sample(next, &self.queues, &self.simulation);
             }
         }
         self.now < self.end
@@ -177,17 +187,20 @@ impl Run {
 
     fn start_measurement(&mut self) {
         self.measuring = true;
-        for link in self.simulation.links_mut() {
-            link.restart_measurement(self.warmup);
-        }
+        self.simulation.restart_measurement();
         for (i, before) in self.before.iter_mut().enumerate() {
             *before = self.simulation.flow(i);
         }
     }
 
+    /// The managed queues in the order of the scenario.
+    pub fn managed(&self) -> impl Iterator<Item = &Managed> {
+        self.queues.iter().filter_map(|q| self.simulation.queue(q.link))
+    }
+
     /// The first queue of the scenario.
     pub fn primary(&self) -> Option<&Managed> {
-        self.simulation.links()[self.queues.first()?.link].as_managed()
+        self.managed().next()
     }
 
     /// The simulation, to look at.
@@ -202,7 +215,7 @@ impl Run {
         let summaries: Vec<QueueSummary> = self
             .queues
             .iter()
-            .filter_map(|m| self.simulation.links()[m.link].as_managed())
+            .filter_map(|m| self.simulation.queue(m.link))
             .map(|queue| queue.summary(end))
             .collect();
         let flows = self.flow_table();
@@ -495,9 +508,9 @@ impl Series {
         Self { table, signals, last: vec![Last::default(); queues.len()] }
     }
 
-    fn sample(&mut self, now: u64, queues: &[Named], links: &[Link]) {
+    fn sample(&mut self, now: u64, queues: &[Named], simulation: &Simulation) {
         for (m, last) in queues.iter().zip(&mut self.last) {
-            let Some(link) = links[m.link].as_managed() else { continue };
+            let Some(link) = simulation.queue(m.link) else { continue };
             let (backlog, counters) = (link.queue().backlog(), link.queue().counters());
             let next = Last {
                 arrived: counters.arrived.packets,

@@ -7,18 +7,17 @@
 use aqm::{Ecn, FlowKey, Instant, Meta};
 
 use crate::app::{App, OnOff, Periods, Step};
-use crate::engine::{Event, EventList};
+use crate::engine::Event;
 use crate::hash::DecisionHash;
-use crate::link::{Flight, Link};
-use crate::packet::{Kind, Packet};
+use crate::link::{Flight, Link, Managed};
+use crate::network::Network;
+use crate::packet::{Kind, Packet, SHORTEST_PACKET};
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::{Segment, Sender};
 
 /// No event is due.
 const NEVER: u64 = u64::MAX;
-/// Ends a path in the table of paths.
-pub const END: u32 = u32::MAX;
 
 /// How the gaps of a datagram source are spread.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -59,9 +58,6 @@ pub struct Group {
     /// When sending ends, ns.
     pub stop: u64,
 }
-
-/// Length of an acknowledgement or handshake packet on the wire, bytes.
-const CONTROL_PACKET: u32 = 40;
 
 /// How a flow is set up.
 #[derive(Clone, Debug)]
@@ -110,6 +106,25 @@ struct Flow {
     started: bool,
 }
 
+impl Flow {
+    /// The time of its next event, ns.
+    #[inline]
+    fn next_event(&self) -> u64 {
+        let timer = if let End::Tcp { sender, .. } = &self.end { sender.deadline() } else { NEVER };
+        self.app_at.min(self.ack_at).min(timer)
+    }
+
+    /// Makes sure that the list wakes this flow, number `i`, no later than its next event.
+    #[inline]
+    fn list(&mut self, i: usize, network: &mut Network) {
+        let next = self.next_event();
+        if next < self.listed {
+            self.listed = next;
+            network.events().set_flow(i, next);
+        }
+    }
+}
+
 const _: () = assert!(size_of::<Flow>() <= 256, "an active connection takes at most 256 bytes");
 
 /// What a flow has done so far.
@@ -132,10 +147,7 @@ pub struct FlowReport {
 pub struct Simulation {
     /// Nothing before this time is left to do, ns.
     now: u64,
-    events: EventList,
-    links: Vec<Link>,
-    /// Paths as runs of link numbers, each ended by [`END`].
-    paths: Vec<u32>,
+    network: Network,
     groups: Vec<Group>,
     flows: Vec<Flow>,
     on_off: Vec<Option<Box<OnOff>>>,
@@ -145,19 +157,20 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A simulation at time 0.
+    /// A simulation at time 0. Paths are runs of link numbers, each ended by
+    /// [`crate::network::END`].
     pub fn new(
         links: Vec<Link>,
         paths: Vec<u32>,
         groups: Vec<Group>,
         setups: Vec<FlowSetup>,
     ) -> Self {
-        let mut events = EventList::new(links.len(), setups.len());
+        let mut network = Network::new(links, paths, setups.len());
         let mut flows = Vec::with_capacity(setups.len());
         let mut on_off = Vec::with_capacity(setups.len());
         for (i, setup) in setups.into_iter().enumerate() {
             let group = &groups[usize::from(setup.group)];
-            events.set_flow(i, setup.start);
+            network.events().set_flow(i, setup.start);
             let is_on_off = matches!(group.app, App::OnOff { .. });
             on_off.push(is_on_off.then(|| Box::new(OnOff::new(setup.rng.clone()))));
             let end = match group.transport {
@@ -180,45 +193,49 @@ impl Simulation {
             });
         }
         let completed = vec![NEVER; flows.len()];
-        Self { now: 0, events, links, paths, groups, flows, on_off, completed, handled: 0 }
+        Self { now: 0, network, groups, flows, on_off, completed, handled: 0 }
     }
 
     /// Handles all events before `until` (ns), then brings every link up to it: what is observed
     /// is the state just before `until`.
     pub fn advance(&mut self, until: u64) {
-        while let Some((now, event)) = self.events.next_before(until) {
+        let end = until.min(self.horizon());
+        while let Some((now, event)) = self.network.events().next_before(end) {
             self.now = now;
-            self.handled += 1;
             match event {
                 Event::Link(i) => self.on_link(i),
                 Event::Flow(i) => self.on_flow(i),
             }
         }
         self.now = until;
-        for link in &mut self.links {
-            // The transmitter's events at `until` itself belong to what comes next.
-            link.catch_up(until.saturating_sub(1));
-        }
+        // The transmitters' events at `until` itself belong to what comes next.
+        self.network.catch_up_all(until.saturating_sub(1));
     }
 
     /// The latest time that can be simulated, ns.
-    pub fn horizon(&self) -> u64 {
-        self.events.horizon()
+    pub fn horizon(&mut self) -> u64 {
+        self.network.events().horizon()
     }
 
-    /// Events handled so far: packets arriving at the end of a link, and timers.
+    /// Whether links that can be are folded. Only at time 0; the results are the same.
+    pub fn set_folding(&mut self, on: bool) {
+        debug_assert!(self.now == 0, "packets are under way");
+        self.network.set_folding(on);
+    }
+
+    /// Events handled so far: packets arriving at the end of a link that is not folded, and timers.
     pub fn events_handled(&self) -> u64 {
         self.handled
     }
 
-    /// The links.
-    pub fn links(&self) -> &[Link] {
-        &self.links
+    /// The managed queue of a link, if it has one.
+    pub fn queue(&self, link: usize) -> Option<&Managed> {
+        self.network.queue(link)
     }
 
-    /// The links, to restart their measurement and take their summaries.
-    pub fn links_mut(&mut self) -> &mut [Link] {
-        &mut self.links
+    /// Begins a new window of measurement.
+    pub fn restart_measurement(&mut self) {
+        self.network.restart_measurement(self.now);
     }
 
     /// How many flows there are.
@@ -247,39 +264,28 @@ impl Simulation {
 
     /// The hash over all decisions of all queues, in the order of the links.
     pub fn decision_hash(&self) -> DecisionHash {
-        let mut hash = DecisionHash::default();
-        for link in &self.links {
-            hash.combine(link.hash());
-        }
-        hash
+        self.network.decision_hash()
     }
 
     #[inline]
     fn on_link(&mut self, i: usize) {
-        let link = &mut self.links[i];
-        let flight = link.deliver(self.now);
-        self.events.set_link(i, link.next_event());
-        let Some(Flight { meta, mut packet, .. }) = flight else { return };
-        packet.hop += 1;
-        if self.paths[packet.hop as usize] == END {
-            self.on_packet(meta, packet);
+        let Some(flight) = self.network.deliver(i, self.now) else { return };
+        self.handled += 1;
+        if self.network.ends(i, &flight) {
+            self.on_packet(&flight);
         } else {
-            self.forward(meta, packet);
+            self.network.forward(self.now, &flight);
         }
     }
 
-    /// Hands a packet to the link that `packet.hop` names.
-    #[inline]
+    /// An end point sends a packet.
     fn forward(&mut self, meta: Meta, packet: Packet) {
-        let link = self.paths[packet.hop as usize] as usize;
-        if let Some(at) = self.links[link].arrive(self.now, meta, packet) {
-            self.events.set_link(link, at);
-        }
+        self.network.forward(self.now, &Flight { meta, packet });
     }
 
     /// A packet has come to the end of its path.
     #[inline]
-    fn on_packet(&mut self, meta: Meta, packet: Packet) {
+    fn on_packet(&mut self, &Flight { meta, packet }: &Flight) {
         let i = meta.flow.0 as usize;
         let flow = &mut self.flows[i];
         let group = &self.groups[usize::from(flow.group)];
@@ -291,11 +297,13 @@ impl Simulation {
                     match receiver.on_data(packet.seq, ce, packet.reduced, delayed) {
                         AckWhen::Now => {
                             flow.ack_at = NEVER;
-                            self.acknowledge(i);
+                            let packet = receiver.acknowledge(flow.back, options.sack());
+                            let flight = Flight { meta: control(i), packet };
+                            self.network.forward(self.now, &flight);
                         }
                         AckWhen::Later => {
                             flow.ack_at = self.now + options.delayed_ack;
-                            self.list(i);
+                            flow.list(i, &mut self.network);
                         }
                     }
                 }
@@ -318,78 +326,51 @@ impl Simulation {
         }
     }
 
-    /// Sends an acknowledgement of flow `i`.
-    #[inline]
-    fn acknowledge(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let group = &self.groups[usize::from(flow.group)];
-        if let (End::Tcp { receiver, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) {
-            let packet = receiver.acknowledge(flow.back, o.variant == crate::tcp::Variant::Sack);
-            self.forward(control(i), packet);
-        }
-    }
-
     /// Sends all that flow `i` may send now, and lists its next event.
     #[inline]
     fn send(&mut self, i: usize) {
-        loop {
-            let flow = &mut self.flows[i];
-            let group = &self.groups[usize::from(flow.group)];
-            let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport)
-            else {
-                return;
-            };
-            let hop = flow.out;
-            let (meta, packet) = match sender.next(self.now, o) {
-                None => break,
-                Some(Segment::Syn) => {
-                    (control(i), Packet { hop, kind: Kind::Syn, ..Packet::default() })
-                }
-                Some(Segment::Data { seq, reduced, ecn }) => (
+        let flow = &mut self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) else {
+            return;
+        };
+        let hop = flow.out;
+        while let Some(segment) = sender.next(self.now, o) {
+            let (meta, packet) = match segment {
+                Segment::Syn => (control(i), Packet { hop, kind: Kind::Syn, ..Packet::default() }),
+                Segment::Data { seq, reduced, ecn } => (
                     data(i, group.packet, ecn),
                     Packet { hop, seq, reduced, kind: Kind::Data, ..Packet::default() },
                 ),
             };
-            self.forward(meta, packet);
+            self.network.forward(self.now, &Flight { meta, packet });
         }
-        if let End::Tcp { sender, .. } = &self.flows[i].end
-            && sender.done()
-            && self.completed[i] == NEVER
-            && matches!(self.groups[usize::from(self.flows[i].group)].app, App::Finite { .. })
-        {
+        if sender.done() && self.completed[i] == NEVER && matches!(group.app, App::Finite { .. }) {
             self.completed[i] = self.now;
         }
-        self.list(i);
-    }
-
-    /// Makes sure that the list wakes flow `i` no later than its next event.
-    #[inline]
-    fn list(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let mut next = flow.app_at.min(flow.ack_at);
-        if let End::Tcp { sender, .. } = &flow.end {
-            next = next.min(sender.deadline());
-        }
-        if next < flow.listed {
-            flow.listed = next;
-            self.events.set_flow(i, next);
-        }
+        flow.list(i, &mut self.network);
     }
 
     /// A flow's listed event has come; it may have been put off meanwhile.
     fn on_flow(&mut self, i: usize) {
         let now = self.now;
+        self.handled += 1;
         let flow = &mut self.flows[i];
-        flow.listed = NEVER;
-        self.events.set_flow(i, NEVER);
+        // Listed once, at the end.
+        flow.listed = now;
         if flow.app_at <= now {
             self.on_app(i);
         }
         let flow = &mut self.flows[i];
         if flow.ack_at <= now {
             flow.ack_at = NEVER;
-            if matches!(&flow.end, End::Tcp { receiver, .. } if receiver.owes_ack()) {
-                self.acknowledge(i);
+            let group = &self.groups[usize::from(flow.group)];
+            if let (End::Tcp { receiver, .. }, Transport::Tcp(o)) =
+                (&mut flow.end, &group.transport)
+                && receiver.owes_ack()
+            {
+                let packet = receiver.acknowledge(flow.back, o.sack());
+                self.forward(control(i), packet);
             }
         }
         let flow = &mut self.flows[i];
@@ -400,7 +381,9 @@ impl Simulation {
             sender.on_timer(now, o);
             self.send(i);
         }
-        self.list(i);
+        let flow = &mut self.flows[i];
+        flow.listed = flow.next_event();
+        self.network.events().set_flow(i, flow.listed);
     }
 
     /// The application of flow `i` starts or takes its next step.
@@ -472,5 +455,5 @@ fn data(flow: usize, len: u32, ecn: bool) -> Meta {
 }
 
 fn control(flow: usize) -> Meta {
-    data(flow, CONTROL_PACKET, false)
+    data(flow, SHORTEST_PACKET, false)
 }

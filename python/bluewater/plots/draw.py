@@ -63,6 +63,13 @@ def draw(
         for place, (axes, panel) in enumerate(zip(every, panels, strict=False)):
             lowest = place + columns >= len(panels)
             _panel(axes, panel, kind, x if lowest else replace(x, label=""), looks)
+        # Limits last: one that is set on a shared axis stops the others from widening it.
+        for axes, panel in zip(every, panels, strict=False):
+            if kind == "bars":
+                _limit(axes, "x", panel.y)
+            else:
+                _limit(axes, "x", x)
+                _limit(axes, "y", panel.y)
         for axes in every[len(panels) :]:
             axes.remove()
         _legend(figure, every[: len(panels)], len(names))
@@ -183,6 +190,9 @@ def _scale(axes: Axes, which: str, scale: Scale) -> None:
     getattr(axes, f"set_{which}scale")(scale.scale, **options)
     if scale.scale == "symlog":
         getattr(axes, f"{which}axis").set_major_formatter(ScalarFormatter())
+
+
+def _limit(axes: Axes, which: str, scale: Scale) -> None:
     if scale.low is not None or scale.high is not None:
         getattr(axes, f"set_{which}lim")(scale.low, scale.high)
 

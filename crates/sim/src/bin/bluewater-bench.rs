@@ -1,6 +1,8 @@
 //! The common workload of the benchmarks: the BLUE paper's dumbbell with N infinite TCP flows.
 //!
-//! `bluewater-bench N MODE SECONDS` prints one JSON object. MODE is `every-hop`.
+//! `bluewater-bench N MODE SECONDS` prints one JSON object. MODE is `folded` (links without events
+//! of their own where that changes nothing, the default of a run) or `every-hop`. With 0 seconds it
+//! only sets up.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -40,19 +42,19 @@ fn now() -> Instant {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let (Some(Ok(n)), Some("every-hop"), Some(Ok(seconds))) = (
+    let (Some(Ok(n)), Some(mode @ ("folded" | "every-hop")), Some(Ok(seconds))) = (
         args.first().map(|a| a.parse::<u32>()),
         args.get(1).map(String::as_str),
         args.get(2).map(|a| a.parse::<u32>()),
     ) else {
-        eprintln!("usage: bluewater-bench N every-hop SECONDS");
+        eprintln!("usage: bluewater-bench N folded|every-hop SECONDS");
         return ExitCode::from(2);
     };
-    let text = workload(n, seconds);
+    let text = workload(n, seconds.max(1));
     let begin = now();
     let run = Scenario::from_toml(&text, "workload").and_then(|s| Run::new(s, &text, "workload"));
     let mut run = match run {
-        Ok(run) => run,
+        Ok(run) => run.with_folding(mode == "folded"),
         Err(e) => {
             eprintln!("{e}");
             return ExitCode::from(2);
@@ -60,13 +62,13 @@ fn main() -> ExitCode {
     };
     let setup = begin.elapsed().as_secs_f64();
     let begin = now();
-    while run.advance(aqm::Duration::MAX) {}
+    while seconds > 0 && run.advance(aqm::Duration::MAX) {}
     let wall = begin.elapsed().as_secs_f64();
     let packets = run.primary().map_or(0, |q| q.queue().counters().departed.packets);
     let events = run.simulation().events_handled();
     let rss = peak_rss_mb().map_or("null".into(), |mb| format!("{mb:.1}"));
     println!(
-        "{{\"n\": {n}, \"mode\": \"every-hop\", \"packets\": {packets}, \"events\": {events}, \"setup_s\": {setup:.6}, \"wall_s\": {wall:.4}, \"packets_per_cpu_second\": {:.0}, \"peak_rss_mb\": {rss}}}",
+        "{{\"n\": {n}, \"mode\": \"{mode}\", \"packets\": {packets}, \"events\": {events}, \"setup_s\": {setup:.6}, \"wall_s\": {wall:.4}, \"packets_per_cpu_second\": {:.0}, \"peak_rss_mb\": {rss}}}",
         packets as f64 / wall
     );
     ExitCode::SUCCESS

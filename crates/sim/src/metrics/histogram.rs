@@ -10,13 +10,13 @@ const BUCKETS: usize = ((40 - SUB_BITS + 1) as usize) << SUB_BITS;
 /// relative width 1/32.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    weights: Box<[u64]>,
+    weights: Box<[u64; BUCKETS]>,
     max: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { weights: vec![0; BUCKETS].into_boxed_slice(), max: 0 }
+        Self { weights: Box::new([0; BUCKETS]), max: 0 }
     }
 }
 
@@ -41,6 +41,7 @@ impl Histogram {
     }
 
     /// Adds `weight` observations of `value`.
+    #[inline]
     pub fn add(&mut self, value: u64, weight: u64) {
         self.weights[Self::bucket(value)] += weight;
         self.max = self.max.max(value);

@@ -108,6 +108,12 @@ impl QueueStats {
         self.backlog = backlog;
     }
 
+    /// The backlog since the last change.
+    #[inline]
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
     /// A packet leaves the queue at `now` for the transmitter.
     #[inline]
     pub fn departure(&mut self, now: u64, meta: &Meta) {

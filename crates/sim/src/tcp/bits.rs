@@ -63,6 +63,7 @@ impl Bits {
     }
 
     /// Moves the window's start up to `base` and takes out what lies below.
+    #[inline]
     pub fn advance(&mut self, base: u32) {
         if self.ones > 0 {
             for n in self.base..base.min(self.base + self.capacity()) {

@@ -45,3 +45,13 @@ pub struct Options {
     /// An echo with a window of one packet makes the sender wait for its timer.
     pub ecn_timeout: bool,
 }
+
+impl Options {
+    /// Whether acknowledgements tell what arrived out of order.
+    pub fn sack(&self) -> bool {
+        self.variant == Variant::Sack
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,7 @@ pub enum AckWhen {
 
 impl Receiver {
     /// A segment arrives.
+    #[inline]
     pub fn on_data(&mut self, seq: u32, ce: bool, reduced: bool, delayed_ack: bool) -> AckWhen {
         // CWR first: a packet that carries both reports new congestion.
         let echo = (self.echo && !reduced) || ce;
@@ -94,6 +95,7 @@ impl Receiver {
     }
 
     /// The acknowledgement of everything so far.
+    #[inline]
     pub fn acknowledge(&mut self, hop: u32, sack: bool) -> Packet {
         self.unacknowledged = 0;
         let mut packet =

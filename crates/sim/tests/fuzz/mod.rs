@@ -380,8 +380,11 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
             }
         }
     }
-    let again = Run::new(scenario, text, "fuzz.toml").map(Run::finish);
-    assert_eq!(again.map(|o| o.decision_hash), Ok(outcome.decision_hash), "two runs differ");
+    for folding in [true, false] {
+        let again = Run::new(scenario.clone(), text, "fuzz.toml").map(|r| r.with_folding(folding));
+        let again = again.map(|run| run.finish().decision_hash);
+        assert_eq!(again.as_ref(), Ok(&outcome.decision_hash), "two runs, folding {folding}");
+    }
     true
 }
 
@@ -390,7 +393,7 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
 fn accounts_balance(run: &Run, scenario: &Scenario) {
     let ecn: Vec<bool> =
         scenario.traffic.iter().flat_map(|group| (0..group.flows).map(|_| group.ecn)).collect();
-    for queue in run.simulation().links().iter().filter_map(|link| link.as_managed()) {
+    for queue in run.managed() {
         let (counters, backlog) = (queue.queue().counters(), queue.queue().backlog());
         let (dropped, marked) = (counters.all_dropped(), counters.all_marked());
         assert_eq!(

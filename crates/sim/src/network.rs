@@ -1,0 +1,309 @@
+//! Links joined to a network: packets go from link to link along their paths.
+//!
+//! In general a link's event is a packet's arrival at its far end. Where it changes nothing that
+//! can be seen, links are folded ([`crate::fold`]) and have no events of their own:
+//!
+//! - a link *after* another takes its packets when the other sends them: when they leave it is
+//!   known already;
+//! - a link that *merges* others takes the packets that arrived from them when anybody looks, in
+//!   the order of their arrival, as its queue does with departures.
+//!
+//! Managed and merging links are *lazy*: they have to be woken before anything that they have not
+//! done yet shows elsewhere, and that is never sooner than their propagation delay.
+
+use aqm::{Instant, Meta};
+
+use crate::engine::{EventList, WinnerTree};
+use crate::fold::{self, Fold};
+use crate::hash::DecisionHash;
+use crate::link::{Flight, Line, Link, Managed};
+use crate::packet::Packet;
+
+/// Ends a path in the table of paths.
+pub const END: u32 = FOLDED - 1;
+/// A bit of an entry in the table of paths: the link is folded after the one before it.
+const FOLDED: u32 = 1 << 31;
+/// No event is due.
+const NEVER: u64 = u64::MAX;
+
+/// Links and paths.
+#[derive(Clone)]
+pub struct Network {
+    /// The managed queues, by link.
+    queues: Vec<Option<Box<Managed>>>,
+    wires: Wires,
+}
+
+/// Transmitters and wires of all links, and the events at their ends.
+#[derive(Clone)]
+pub(crate) struct Wires {
+    pub(crate) lines: Vec<Line>,
+    roles: Vec<Role>,
+    /// Paths as runs of link numbers, each ended by [`END`].
+    paths: Vec<u32>,
+    events: EventList,
+    /// What the list holds for each lazy link, ns. It may be earlier than the link's next event.
+    listed: Vec<u64>,
+}
+
+/// How packets come out of a link.
+#[derive(Clone, Debug)]
+enum Role {
+    /// By an event for each.
+    Plain,
+    /// They are taken by the link that merges this one with others, where it has this number.
+    Feeds { link: usize, number: usize },
+    /// By events, to which the link must be caught up. It may merge others.
+    Lazy(Option<Box<Merge>>),
+}
+
+/// Links that lead to one other link only, and which of them has the next packet for it.
+#[derive(Clone, Debug)]
+struct Merge {
+    feeders: Vec<u32>,
+    next: WinnerTree,
+}
+
+impl Network {
+    /// An idle network at time 0, folded, with an event list that has room for `flows` flows.
+    pub fn new(links: Vec<Link>, paths: Vec<u32>, flows: usize) -> Self {
+        let events = EventList::new(links.len(), flows);
+        let listed = vec![NEVER; links.len()];
+        let (lines, queues) = links.into_iter().map(|link| (link.line, link.queue)).unzip();
+        let mut network =
+            Self { queues, wires: Wires { lines, roles: Vec::new(), paths, events, listed } };
+        network.set_folding(true);
+        network
+    }
+
+    /// Whether links are folded where that changes nothing. Only before the first packet.
+    pub fn set_folding(&mut self, on: bool) {
+        let Self { queues, wires } = self;
+        let managed = |link: usize| queues[link].is_some();
+        wires.roles = (0..queues.len())
+            .map(|link| if managed(link) { Role::Lazy(None) } else { Role::Plain })
+            .collect();
+        wires.lines.iter_mut().for_each(|line| line.prompt = !line.managed);
+        wires.paths.iter_mut().for_each(|link| *link &= !FOLDED);
+        if !on || !wires.lines.iter().all(Line::takes_time) {
+            return;
+        }
+        let folds = fold::folds(&wires.paths, managed, queues.len());
+        for link in &mut wires.paths {
+            if *link != END && folds[*link as usize] == Fold::After {
+                *link |= FOLDED;
+            }
+        }
+        for (link, fold) in folds.into_iter().enumerate() {
+            let Fold::Merges(feeders) = fold else { continue };
+            for (number, &feeder) in feeders.iter().enumerate() {
+                wires.roles[feeder as usize] = Role::Feeds { link, number };
+            }
+            let next = WinnerTree::new(feeders.len());
+            wires.lines[link].prompt = false;
+            wires.roles[link] = Role::Lazy(Some(Box::new(Merge { feeders, next })));
+        }
+    }
+
+    /// A packet comes at `now` to the link that its `hop` names.
+    #[inline(always)]
+    pub fn forward(&mut self, now: u64, flight: &Flight) {
+        let link = self.wires.paths[flight.packet.hop as usize] as usize;
+        if self.wires.lines[link].managed {
+            self.enqueue(link, now, flight);
+        } else {
+            self.wires.send(link, now, flight);
+        }
+    }
+
+    /// A packet comes at `now` to a managed queue.
+    #[inline(never)]
+    fn enqueue(&mut self, link: usize, now: u64, flight: &Flight) {
+        if let Some(queue) = &mut self.queues[link] {
+            queue.arrive(now, flight, link, &mut self.wires);
+            self.list(link);
+        }
+    }
+
+    /// The event of a link: the packet that arrives at its far end, if one does, moved on to its
+    /// next hop.
+    #[inline(always)]
+    pub fn deliver(&mut self, link: usize, now: u64) -> Option<Flight> {
+        let line = &mut self.wires.lines[link];
+        if line.prompt {
+            let flight = line.take_out();
+            let next = line.next_arrival();
+            self.wires.events.set_link(link, next);
+            flight
+        } else {
+            self.deliver_lazily(link, now)
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_lazily(&mut self, link: usize, now: u64) -> Option<Flight> {
+        self.catch_up(link, now);
+        let line = &mut self.wires.lines[link];
+        let flight = if line.next_arrival() == now { line.take_out() } else { None };
+        let next = self.next_event(link);
+        self.wires.list(link, next);
+        flight
+    }
+
+    /// Does everything that was due at a lazy link up to and including `now`.
+    #[inline]
+    fn catch_up(&mut self, link: usize, now: u64) {
+        match &mut self.queues[link] {
+            Some(queue) => {
+                while let Some(flight) = self.wires.take_merged(link, now) {
+                    queue.arrive(flight.arrives(), &flight, link, &mut self.wires);
+                }
+                queue.catch_up(now, link, &mut self.wires);
+            }
+            None => {
+                while let Some(flight) = self.wires.take_merged(link, now) {
+                    self.wires.send(link, flight.arrives(), &flight);
+                }
+            }
+        }
+    }
+
+    /// When a lazy link has to be caught up to if nothing comes to it meanwhile: the next arrival at
+    /// its far end, or the earliest that could come of what it has not sent yet.
+    #[inline]
+    fn next_event(&self, link: usize) -> u64 {
+        let line = &self.wires.lines[link];
+        let departure = self.queues[link].as_ref().map_or(NEVER, |queue| queue.next_departure());
+        let sends = departure.min(self.wires.next_merged(link));
+        line.next_arrival().min(sends.saturating_add(line.delay))
+    }
+
+    /// Makes sure that the list wakes a lazy link no later than its next event.
+    #[inline]
+    fn list(&mut self, link: usize) {
+        let next = self.next_event(link);
+        if next < self.wires.listed[link] {
+            self.wires.list(link, next);
+        }
+    }
+
+    /// Does everything at all links up to and including `now`.
+    pub fn catch_up_all(&mut self, now: u64) {
+        for link in 0..self.queues.len() {
+            if matches!(self.wires.roles[link], Role::Lazy(_)) {
+                self.catch_up(link, now);
+            }
+        }
+    }
+
+    /// Whether a packet that `link` delivered is at the end of its path.
+    #[inline]
+    pub fn ends(&mut self, link: usize, flight: &Flight) -> bool {
+        let ends = self.wires.paths[flight.packet.hop as usize] == END;
+        if ends {
+            let hash = &mut self.wires.lines[link].hash;
+            hash.delivery(flight.arrives(), flight.meta.flow.0, flight.packet.seq);
+        }
+        ends
+    }
+
+    /// The event list, which holds the flows' events, too.
+    pub fn events(&mut self) -> &mut EventList {
+        &mut self.wires.events
+    }
+
+    /// The managed queue of a link, if it has one.
+    pub fn queue(&self, link: usize) -> Option<&Managed> {
+        self.queues[link].as_deref()
+    }
+
+    /// Begins a new window of measurement at `now`.
+    pub fn restart_measurement(&mut self, now: u64) {
+        self.queues.iter_mut().flatten().for_each(|queue| queue.restart_measurement(now));
+    }
+
+    /// The hash over all decisions of all queues, in the order of the links.
+    pub fn decision_hash(&self) -> DecisionHash {
+        let mut hash = DecisionHash::default();
+        self.wires.lines.iter().for_each(|line| hash.combine(line.hash));
+        hash
+    }
+}
+
+impl Wires {
+    /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
+    /// folded after it.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, link: usize, now: u64, flight: &Flight) {
+        let mut last = link;
+        let mut at = now;
+        let mut hop = flight.packet.hop;
+        let line = loop {
+            let line = &mut self.lines[last];
+            at = line.transmit(at, flight.meta.len);
+            let next = self.paths[hop as usize + 1];
+            if next & FOLDED == 0 {
+                break line;
+            }
+            hop += 1;
+            last = (next & !FOLDED) as usize;
+        };
+        let first = line.wire.is_empty();
+        line.wire.push(Flight {
+            meta: Meta { arrived: Instant::from_nanos(at), ..flight.meta },
+            packet: Packet { hop, ..flight.packet },
+        });
+        if first {
+            self.announce(last, at);
+        }
+    }
+
+    /// A packet is the first on the wire of `link`, at whose far end it arrives at `at`.
+    #[inline(never)]
+    fn announce(&mut self, link: usize, at: u64) {
+        match &self.roles[link] {
+            Role::Plain => self.events.set_link(link, at),
+            &Role::Feeds { link: to, number } => {
+                if let Role::Lazy(Some(merge)) = &mut self.roles[to] {
+                    merge.next.set(number, at);
+                }
+                let wake = at.saturating_add(self.lines[to].delay);
+                if wake < self.listed[to] {
+                    self.list(to, wake);
+                }
+            }
+            // Whoever made it send lists it afterwards.
+            Role::Lazy(_) => {}
+        }
+    }
+
+    /// Sets the event of a lazy link.
+    #[inline]
+    fn list(&mut self, link: usize, at: u64) {
+        self.listed[link] = at;
+        self.events.set_link(link, at);
+    }
+
+    /// When the next packet of the links that `link` merges arrives, ns.
+    #[inline]
+    fn next_merged(&self, link: usize) -> u64 {
+        match &self.roles[link] {
+            Role::Lazy(Some(merge)) => merge.next.time(),
+            _ => NEVER,
+        }
+    }
+
+    /// Takes the next packet of the links that `link` merges, if it has arrived by `now`.
+    #[inline(always)]
+    fn take_merged(&mut self, link: usize, now: u64) -> Option<Flight> {
+        let Role::Lazy(Some(merge)) = &mut self.roles[link] else { return None };
+        if merge.next.time() > now {
+            return None;
+        }
+        let number = merge.next.source();
+        let line = &mut self.lines[merge.feeders[number] as usize];
+        let flight = line.take_out();
+        merge.next.set(number, line.next_arrival());
+        flight
+    }
+}

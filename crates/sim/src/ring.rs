@@ -1,0 +1,84 @@
+//! A ring: first in, first out, in one block of memory that doubles when it is full.
+
+/// A queue of plain records.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring<T> {
+    /// Their number is a power of two.
+    slots: Box<[T]>,
+    /// How many were ever taken out and put in.
+    taken: usize,
+    put: usize,
+}
+
+const FIRST_SLOTS: usize = 4;
+
+impl<T: Copy + Default> Ring<T> {
+    pub(crate) fn new() -> Self {
+        Self { slots: vec![T::default(); FIRST_SLOTS].into_boxed_slice(), taken: 0, put: 0 }
+    }
+
+    #[inline(always)]
+    fn slot(&self, count: usize) -> usize {
+        count & (self.slots.len() - 1)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken == self.put
+    }
+
+    /// The oldest.
+    #[inline(always)]
+    pub(crate) fn front(&self) -> Option<&T> {
+        if self.is_empty() { None } else { Some(&self.slots[self.slot(self.taken)]) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, item: T) {
+        if self.put - self.taken == self.slots.len() {
+            self.grow();
+        }
+        let slot = self.slot(self.put);
+        self.slots[slot] = item;
+        self.put += 1;
+    }
+
+    /// Takes out the oldest.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let front = self.front().copied()?;
+        self.taken += 1;
+        Some(front)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let mut larger = vec![T::default(); 2 * self.slots.len()].into_boxed_slice();
+        for count in self.taken..self.put {
+            larger[count & (2 * self.slots.len() - 1)] = self.slots[self.slot(count)];
+        }
+        self.slots = larger;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn behaves_as_a_queue() {
+        let mut rng = aqm::Rng::new(5, 0);
+        let (mut ring, mut naive) = (Ring::new(), VecDeque::new());
+        for i in 0..10_000u32 {
+            // Grows for a while, then shrinks.
+            if rng.below(5) < if i / 1000 % 2 == 0 { 3 } else { 2 } {
+                ring.push(i);
+                naive.push_back(i);
+            } else {
+                assert_eq!(ring.pop(), naive.pop_front());
+            }
+            assert_eq!((ring.front(), ring.is_empty()), (naive.front(), naive.is_empty()));
+        }
+    }
+}

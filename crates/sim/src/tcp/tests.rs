@@ -1,0 +1,303 @@
+//! Stories of one connection over a path that the test controls: each round trip everything sent
+//! arrives (but what the test drops or marks), and every acknowledgement comes back.
+
+use super::receiver::Receiver;
+use super::rtt::RtoBounds;
+use super::sender::{Segment, Sender};
+use super::{Options, Variant};
+use crate::packet::Packet;
+
+const MS: u64 = 1_000_000;
+const RTT: u64 = 100 * MS;
+
+fn options(variant: Variant) -> Options {
+    Options {
+        variant,
+        initial_window: 2.0,
+        window: 1000,
+        rto: RtoBounds { initial: 1000 * MS, min: 200 * MS, max: 60_000 * MS, granularity: MS },
+        limited_transmit: true,
+        restart_after_idle: true,
+        delayed_ack: 0,
+        handshake: false,
+        ecn: true,
+        ecn_on_retransmit: false,
+        ecn_timeout: false,
+    }
+}
+
+struct Path {
+    sender: Sender,
+    receiver: Receiver,
+    o: Options,
+    now: u64,
+}
+
+/// What was sent in a round: numbers in order.
+type Round = Vec<u32>;
+
+impl Path {
+    fn new(o: Options) -> Self {
+        let mut sender = Sender::default();
+        sender.start(0, &o);
+        sender.offer(u32::MAX);
+        Self { sender, receiver: Receiver::default(), o, now: 0 }
+    }
+
+    fn send_all(&mut self) -> Vec<(u32, bool, bool)> {
+        std::iter::from_fn(|| match self.sender.next(self.now, &self.o) {
+            Some(Segment::Data { seq, reduced, ecn }) => Some((seq, reduced, ecn)),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Delivers `sent` but for `drop`, marking `mark`, half a round trip later; the
+    /// acknowledgements another half later. Returns what they made the sender send.
+    fn deliver(
+        &mut self,
+        sent: &[(u32, bool, bool)],
+        drop: &[u32],
+        mark: &[u32],
+    ) -> Vec<(u32, bool, bool)> {
+        let mut acks: Vec<Packet> = Vec::new();
+        for &(seq, reduced, ecn) in sent {
+            if !drop.contains(&seq) {
+                self.receiver.on_data(seq, ecn && mark.contains(&seq), reduced, false);
+                acks.push(self.receiver.acknowledge(0, self.o.variant == Variant::Sack));
+            }
+        }
+        self.now += RTT;
+        let mut next = Vec::new();
+        for ack in acks {
+            self.sender.on_ack(self.now, &ack, &self.o);
+            next.extend(self.send_all());
+        }
+        next
+    }
+
+    /// Lets the timer run out.
+    fn time_out(&mut self) -> Vec<(u32, bool, bool)> {
+        self.now = self.sender.deadline();
+        self.sender.on_timer(self.now, &self.o);
+        self.send_all()
+    }
+}
+
+fn numbers(sent: &[(u32, bool, bool)]) -> Round {
+    sent.iter().map(|s| s.0).collect()
+}
+
+#[test]
+fn slow_start_doubles_each_round_trip() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for round in 0..6 {
+        assert_eq!(sent.len(), 2 << round);
+        sent = p.deliver(&sent, &[], &[]);
+    }
+}
+
+/// A mark halves the window once; from then on it grows by one packet a round trip.
+#[test]
+fn a_mark_halves_the_window_and_congestion_avoidance_adds_one_a_round() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for _ in 0..4 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    assert_eq!(sent.len(), 32);
+    let first = sent[0].0;
+    // All 32 are marked: one reduction all the same (RFC 3168 §6.1.2).
+    let all: Vec<u32> = numbers(&sent);
+    sent = p.deliver(&sent, &[], &all);
+    assert_eq!((p.sender.ecn_reductions, p.sender.cwnd()), (1, 16.0));
+    assert_eq!(sent[0].0, first + 32);
+    assert!(sent[0].1, "the next packet carries CWR");
+    assert!(sent.iter().skip(1).all(|s| !s.1), "only that one does");
+    assert_eq!(sent.len(), 16);
+    for rounds in 1..=8 {
+        sent = p.deliver(&sent, &[], &[]);
+        // cwnd += 1/cwnd an acknowledgement comes to a little less than one a round.
+        let expected = 16.0 + f64::from(rounds);
+        assert!((expected - 0.6..=expected).contains(&p.sender.cwnd()), "{}", p.sender.cwnd());
+    }
+}
+
+#[test]
+fn three_duplicates_repair_one_loss_without_a_timeout() {
+    for variant in [Variant::Reno, Variant::NewReno, Variant::Sack] {
+        let mut p = Path::new(options(variant));
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let first = sent[0].0;
+        assert_eq!(sent.len(), 16);
+        let mut next = p.deliver(&sent, &[first], &[]);
+        assert!(numbers(&next).contains(&first), "{variant:?} retransmits");
+        assert!(!next.iter().find(|s| s.0 == first).unwrap().2, "not ECN-capable (RFC 3168)");
+        for _ in 0..3 {
+            next = p.deliver(&next, &[], &[]);
+        }
+        assert_eq!((p.sender.retransmits, p.sender.timeouts), (1, 0), "{variant:?}");
+        // Half of 16 and what limited transmit added, and one a round trip since.
+        assert!((8.0..=13.0).contains(&p.sender.cwnd()), "{variant:?}: {}", p.sender.cwnd());
+        assert!(p.receiver.delivered() > first + 16);
+    }
+}
+
+/// Four losses in one window: SACK repairs them in a round trip or two, NewReno one a round trip
+/// (RFC 6582), Reno needs its timer.
+#[test]
+fn many_losses_in_a_window_tell_the_variants_apart() {
+    let rounds_to_repair = |variant| {
+        let mut p = Path::new(options(variant));
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let first = sent[0].0;
+        let lost: Vec<u32> = [0, 2, 4, 6].map(|i| first + i).to_vec();
+        sent = p.deliver(&sent, &lost, &[]);
+        for round in 1..20 {
+            if p.receiver.delivered() >= first + 16 {
+                return (round, p.sender.timeouts);
+            }
+            sent = if sent.is_empty() { p.time_out() } else { p.deliver(&sent, &[], &[]) };
+        }
+        (20, p.sender.timeouts)
+    };
+    let (sack, newreno, reno) = (
+        rounds_to_repair(Variant::Sack),
+        rounds_to_repair(Variant::NewReno),
+        rounds_to_repair(Variant::Reno),
+    );
+    assert!(sack.0 <= 3 && sack.1 == 0, "{sack:?}");
+    assert_eq!((newreno.0, newreno.1), (5, 0), "four holes, one a round trip");
+    assert!(reno.1 > 0, "{reno:?}");
+}
+
+#[test]
+fn limited_transmit_sends_new_packets_on_the_first_two_duplicates() {
+    for (limited, expected) in [(true, 2), (false, 0)] {
+        let mut p = Path::new(Options { limited_transmit: limited, ..options(Variant::NewReno) });
+        let sent = p.send_all();
+        let sent = p.deliver(&sent, &[], &[]);
+        assert_eq!(sent.len(), 4);
+        // The first is lost and of the other three two come through: two duplicates.
+        let next = p.deliver(&sent, &[sent[0].0, sent[3].0], &[]);
+        assert_eq!(next.len(), expected, "RFC 3042");
+        assert_eq!(p.sender.retransmits, 0);
+    }
+}
+
+#[test]
+fn a_timeout_goes_back_to_the_oldest_packet_and_doubles_each_time() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for _ in 0..3 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    let first = sent[0].0;
+    let start = p.now;
+    assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty(), "the whole window is lost");
+    let again = p.time_out();
+    // The path's round trip is constant, so the timeout is at its bound or little above.
+    let rto = p.now - start;
+    assert!((200 * MS..320 * MS).contains(&rto), "{rto}");
+    assert_eq!((numbers(&again), p.sender.cwnd()), (vec![first], 1.0));
+    let first_timeout = p.now;
+    let again = p.time_out();
+    assert_eq!(numbers(&again), [first]);
+    assert_eq!(p.now - first_timeout, 2 * rto);
+    // Slow start from one packet, over what had been sent before, up to half the old window.
+    let next = p.deliver(&again, &[], &[]);
+    assert_eq!(numbers(&next), [first + 1, first + 2]);
+    let next = p.deliver(&next, &[], &[]);
+    assert_eq!(next.len(), 4);
+    assert_eq!(p.sender.timeouts, 2);
+}
+
+/// With every packet marked the window stays at one packet, one a round trip.
+#[test]
+fn without_ecn_timeouts_a_marked_sender_sends_one_packet_a_round_trip() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for _ in 0..10 {
+        let all = numbers(&sent);
+        sent = p.deliver(&sent, &[], &all);
+    }
+    assert_eq!((sent.len(), p.sender.cwnd()), (1, 1.0));
+    assert_eq!(p.sender.timeouts, 0);
+}
+
+/// With ECN timeouts it waits for its timer before each packet, twice as long each time
+/// (RFC 3168 §6.1.2, as in ns-2), until one comes through unmarked.
+#[test]
+fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
+    let mut p = Path::new(Options { ecn_timeout: true, ..options(Variant::Sack) });
+    let mut sent = p.send_all();
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let all = numbers(&sent);
+        sent = p.deliver(&sent, &[], &all);
+        if sent.is_empty() {
+            let before = p.now;
+            sent = p.time_out();
+            waits.push((p.now - before) / MS);
+        }
+    }
+    assert!(waits.len() >= 3, "{waits:?}");
+    // While samples still calm the timeout down it grows by less than twofold.
+    assert!(waits.windows(2).all(|w| w[1] * 10 >= w[0] * 16), "{waits:?}");
+    assert_eq!(p.sender.timeouts, 0, "waiting is no timeout");
+    let next = p.deliver(&sent, &[], &[]);
+    assert!(!next.is_empty(), "an unmarked packet ends it");
+}
+
+#[test]
+fn an_idle_connection_starts_again_from_its_initial_window() {
+    for (restart, expected) in [(true, 2), (false, 33)] {
+        let mut p = Path::new(Options { restart_after_idle: restart, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        for _ in 0..4 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        p.sender.withdraw();
+        assert!(p.deliver(&sent, &[], &[]).is_empty() && p.sender.done());
+        p.now += 10_000 * MS;
+        p.sender.offer(u32::MAX);
+        // While idle the window had grown by the last acknowledgement that used it.
+        let burst = p.send_all().len();
+        assert!(if restart { burst == expected } else { burst >= expected - 1 }, "{burst}");
+    }
+}
+
+#[test]
+fn a_handshake_comes_before_data_and_is_repeated() {
+    let mut p = Path::new(Options { handshake: true, ..options(Variant::Sack) });
+    assert_eq!(p.sender.next(0, &p.o), Some(Segment::Syn));
+    assert_eq!(p.sender.next(0, &p.o), None);
+    p.now = p.sender.deadline();
+    assert_eq!(p.now, 1000 * MS);
+    p.sender.on_timer(p.now, &p.o);
+    assert_eq!(p.sender.next(p.now, &p.o), Some(Segment::Syn));
+    assert_eq!(p.sender.deadline(), 3000 * MS, "backed off");
+    p.sender.on_syn_ack(1500 * MS);
+    assert_eq!(p.send_all().len(), 2);
+}
+
+#[test]
+fn acknowledgements_from_nowhere_are_ignored() {
+    let mut p = Path::new(options(Variant::Sack));
+    let sent = p.send_all();
+    let before = p.sender.cwnd();
+    let blocks = [(7, 3), (60_000, 65_535), (0, 65_535)];
+    for seq in [3, 1000, u32::MAX] {
+        let ack = Packet { seq, sack: blocks, sack_blocks: 3, echo: true, ..Packet::default() };
+        p.sender.on_ack(RTT, &ack, &p.o);
+    }
+    assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (before, 0));
+    assert_eq!(p.deliver(&sent, &[], &[]).len(), 4);
+}

@@ -1,0 +1,118 @@
+//! Pinned decision hashes of small, varied scenarios (`tests/golden/*.toml`).
+//!
+//! A decision hash covers every drop, mark and departure of every managed queue and every packet that
+//! comes to the end of its path. One that changes says that
+//! the simulator now decides differently: some packet was sent, dropped or marked at another
+//! nanosecond. If that is meant, the failing test prints the new hashes: copy them here, and say in
+//! the commit's message in a sentence why the behaviour changed. If all of them change at once and
+//! the other results do not, the hash itself was redefined; say that instead.
+
+use aqm::Duration;
+use sim::{Outcome, Run, Scenario};
+
+/// Scenario and decision hash.
+const GOLDEN: [(&str, &str); 11] = [
+    ("red-ecn", "73168cce8a52596b"),
+    ("blue-reno", "be9b4820aa15104b"),
+    ("droptail-mixed-packets", "592d2eac34beb284"),
+    ("on-off", "c9f00bddd0b155e1"),
+    ("cbr", "3e855ba222f6eb3a"),
+    ("two-way", "ca30d9402598834e"),
+    ("delayed-ack", "8219537cf7b058e5"),
+    ("two-bottlenecks", "967238a0cbe655ac"),
+    ("blue-on-off", "2efa52593ebb6ca6"),
+    ("both-ways", "d2564fb9c17c9b24"),
+    ("overload", "ad4a93ae4b67a5f4"),
+];
+
+fn run(name: &str) -> Run {
+    let file = format!("{}/tests/golden/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{file}: {e}"));
+    Scenario::from_toml(&text, &file)
+        .and_then(|s| Run::new(s, &text, &file))
+        .unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn decisions_are_as_pinned() {
+    let found: Vec<(&str, String)> =
+        GOLDEN.iter().map(|&(name, _)| (name, run(name).finish().decision_hash)).collect();
+    let pinned = GOLDEN.map(|(name, hash)| (name, hash.to_string()));
+    assert_eq!(found, pinned, "see the head of this file");
+}
+
+/// Folding changes nothing that can be seen, at samples, at the warm-up's end or at the run's end,
+/// wherever the run is cut into slices.
+#[test]
+fn folding_changes_nothing_but_the_count_of_events() {
+    for (name, _) in GOLDEN {
+        let every_hop = run(name).with_folding(false).finish();
+        let mut folded = run(name);
+        while folded.advance(Duration::from_micros(97_531)) {}
+        let folded = folded.finish();
+        let events = |outcome: &Outcome| outcome.summary.number("events", 0);
+        // Where every link has a queue on it there is nothing to fold.
+        let any = name != "both-ways";
+        assert!(!any || events(&folded) < events(&every_hop), "{name}: nothing was folded");
+        let results = |outcome: &Outcome| {
+            let rest: Vec<_> =
+                outcome.summary.columns().filter(|(column, _)| *column != "events").collect();
+            format!(
+                "{}\n{rest:?}\n{:?}\n{:?}\n{:?}",
+                outcome.decision_hash, outcome.queues, outcome.flows, outcome.series
+            )
+        };
+        assert!(results(&folded) == results(&every_hop), "{name}");
+    }
+}
+
+/// A scenario that drops, marks and delivers nothing would pin nothing.
+#[test]
+fn every_scenario_puts_its_queues_to_work() {
+    for (name, _) in GOLDEN {
+        let Outcome { queues, .. } = run(name).finish();
+        for row in 0.. {
+            let Some(departures) = queues.number("departures", row) else { break };
+            let signals = ["drops", "marks"].map(|c| queues.number(c, row).unwrap_or(0.0));
+            assert!(departures > 1000.0, "{name}, queue {row}: {departures} departures");
+            assert!(signals[0] + signals[1] > 10.0, "{name}, queue {row}: {signals:?}");
+        }
+    }
+}
+
+/// An acknowledgement comes to a queue at the nanosecond at which another comes to its end behind
+/// it: all times here are whole multiples of 320 ms.
+#[test]
+fn folding_changes_nothing_where_times_coincide() {
+    let text = r#"
+        duration = "60s"
+        [[link]]
+        from = "a"
+        to = "b"
+        rate = "1kbit"
+        delay = "0s"
+        [[link]]
+        from = "b"
+        to = "c"
+        rate = "1mbit"
+        delay = "1ns"
+        [[queue]]
+        link = "b->a"
+        aqm = "droptail"
+        buffer = "1000p"
+        [[traffic]]
+        flows = 12
+        transport = "newreno"
+        start = "0s..30s"
+        packet = "576B"
+        from = ["a"]
+        to = ["c"]
+        handshake = true
+    "#;
+    let hash = |folding| {
+        let scenario = Scenario::from_toml(text, "ties").unwrap();
+        let run = Run::new(scenario, text, "ties").unwrap();
+        run.with_folding(folding).finish().decision_hash
+    };
+    assert_eq!(hash(true), hash(false));
+}
