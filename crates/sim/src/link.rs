@@ -103,7 +103,9 @@ pub(crate) struct Line {
     pub(crate) managed: bool,
     /// Whether all that its events do is to take a packet out at the far end.
     pub(crate) prompt: bool,
-    /// Over all decisions of a managed queue, and over the packets whose path ends with this link.
+    /// Over the packets whose path ends with this link.
+    pub(crate) delivered: DecisionHash,
+    /// Over all decisions of a managed queue.
     pub(crate) hash: DecisionHash,
 }
 
@@ -116,6 +118,7 @@ impl Line {
             wire: Ring::new(),
             managed,
             prompt: !managed,
+            delivered: DecisionHash::default(),
             hash: DecisionHash::default(),
         }
     }

@@ -201,7 +201,7 @@ impl Network {
     pub fn ends(&mut self, link: usize, flight: &Flight) -> bool {
         let ends = self.wires.paths[flight.packet.hop as usize] == END;
         if ends {
-            let hash = &mut self.wires.lines[link].hash;
+            let hash = &mut self.wires.lines[link].delivered;
             hash.delivery(flight.arrives(), flight.meta.flow.0, flight.packet.seq);
         }
         ends
@@ -217,6 +217,11 @@ impl Network {
         self.queues[link].as_deref()
     }
 
+    /// All managed queues, in the order of their links.
+    pub fn queues(&self) -> impl Iterator<Item = &Managed> {
+        self.queues.iter().flatten().map(Box::as_ref)
+    }
+
     /// Begins a new window of measurement at `now`.
     pub fn restart_measurement(&mut self, now: u64) {
         self.queues.iter_mut().flatten().for_each(|queue| queue.restart_measurement(now));
@@ -225,7 +230,10 @@ impl Network {
     /// The hash over all decisions of all queues, in the order of the links.
     pub fn decision_hash(&self) -> DecisionHash {
         let mut hash = DecisionHash::default();
-        self.wires.lines.iter().for_each(|line| hash.combine(line.hash));
+        for line in &self.wires.lines {
+            hash.combine(line.hash);
+            hash.combine(line.delivered);
+        }
         hash
     }
 }

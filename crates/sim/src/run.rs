@@ -193,14 +193,9 @@ impl Run {
         }
     }
 
-    /// The managed queues in the order of the scenario.
-    pub fn managed(&self) -> impl Iterator<Item = &Managed> {
-        self.queues.iter().filter_map(|q| self.simulation.queue(q.link))
-    }
-
     /// The first queue of the scenario.
     pub fn primary(&self) -> Option<&Managed> {
-        self.managed().next()
+        self.simulation.queue(self.queues.first()?.link)
     }
 
     /// The simulation, to look at.

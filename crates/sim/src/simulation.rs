@@ -233,6 +233,11 @@ impl Simulation {
         self.network.queue(link)
     }
 
+    /// All managed queues, in the order of their links.
+    pub fn queues(&self) -> impl Iterator<Item = &Managed> {
+        self.network.queues()
+    }
+
     /// Begins a new window of measurement.
     pub fn restart_measurement(&mut self) {
         self.network.restart_measurement(self.now);

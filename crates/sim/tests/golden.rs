@@ -12,17 +12,17 @@ use sim::{Outcome, Run, Scenario};
 
 /// Scenario and decision hash.
 const GOLDEN: [(&str, &str); 11] = [
-    ("red-ecn", "73168cce8a52596b"),
-    ("blue-reno", "be9b4820aa15104b"),
-    ("droptail-mixed-packets", "592d2eac34beb284"),
-    ("on-off", "c9f00bddd0b155e1"),
-    ("cbr", "3e855ba222f6eb3a"),
-    ("two-way", "ca30d9402598834e"),
-    ("delayed-ack", "8219537cf7b058e5"),
-    ("two-bottlenecks", "967238a0cbe655ac"),
-    ("blue-on-off", "2efa52593ebb6ca6"),
-    ("both-ways", "d2564fb9c17c9b24"),
-    ("overload", "ad4a93ae4b67a5f4"),
+    ("red-ecn", "a591366c32b7129d"),
+    ("blue-reno", "98bccfb4c37d005f"),
+    ("droptail-mixed-packets", "8b973da8853da260"),
+    ("on-off", "a8a252da20b05e40"),
+    ("cbr", "1156c023f5d8682e"),
+    ("two-way", "ccccdfa02a3fefff"),
+    ("delayed-ack", "e989897ccf21514e"),
+    ("two-bottlenecks", "cfbd690698f9c52a"),
+    ("blue-on-off", "5736933a512fb80d"),
+    ("both-ways", "0dddbd0bf6223b99"),
+    ("overload", "d5f0fafa9fe1caab"),
 ];
 
 fn run(name: &str) -> Run {

@@ -393,7 +393,7 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
 fn accounts_balance(run: &Run, scenario: &Scenario) {
     let ecn: Vec<bool> =
         scenario.traffic.iter().flat_map(|group| (0..group.flows).map(|_| group.ecn)).collect();
-    for queue in run.managed() {
+    for queue in run.simulation().queues() {
         let (counters, backlog) = (queue.queue().counters(), queue.queue().backlog());
         let (dropped, marked) = (counters.all_dropped(), counters.all_marked());
         assert_eq!(
