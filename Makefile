@@ -48,8 +48,9 @@ reproduce: $(VENV)/core.stamp ## Reproduce the papers' figures: SIZE=quick (defa
 
 # --- checks
 
-test: lint $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
+test: lint docs $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
 	$(CARGO) test --workspace --locked --quiet
+	$(PYTHON) scripts/bench_gate.py
 	$(BIN)/python -m pytest --quiet
 
 lint: $(VENV)/core.stamp $(VENV)/dev.stamp ## Check formatting, lints and types
