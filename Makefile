@@ -11,7 +11,7 @@ BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup reproduce test lint fmt bench gate docs clean
+.PHONY: help setup reproduce test lint fmt bench gate docs validate clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -33,6 +33,10 @@ $(VENV)/dev.stamp: $(VENV)/packages.stamp
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt hypothesis mypy pytest pytest-timeout ruff
 	@touch $@
 
+$(VENV)/docs.stamp: $(VENV)/packages.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material
+	@touch $@
+
 $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
 	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
 	@touch $@
@@ -44,8 +48,9 @@ reproduce: $(VENV)/core.stamp ## Reproduce the papers' figures: SIZE=quick (defa
 
 # --- checks
 
-test: lint $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
+test: lint docs $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
 	$(CARGO) test --workspace --locked --quiet
+	$(PYTHON) scripts/bench_gate.py
 	$(BIN)/python -m pytest --quiet
 
 lint: $(VENV)/core.stamp $(VENV)/dev.stamp ## Check formatting, lints and types
@@ -67,9 +72,13 @@ bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 gate: ## Fail if the simulator costs more instructions per packet than benches/baseline.json
 	$(PYTHON) scripts/bench_gate.py
 
-docs: $(VENV)/core.stamp ## Build the documentation site into site/
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material
-	$(BIN)/mkdocs build --strict --quiet
+docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Build the documentation site into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html; for its search: $(PYTHON) -m http.server -d site"
+
+validate: ## Measure every comparison of the validation and write its table into docs/
+	$(CARGO) build --release --locked --quiet --bin bluewater-validate
+	$(TARGET)/release/bluewater-validate > docs/validation-table.md || test $$? = 1
 
 clean: ## Remove what was built; results stay
 	rm -rf $(VENV) $(TARGET) site

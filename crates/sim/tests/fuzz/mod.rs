@@ -380,8 +380,11 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
             }
         }
     }
-    let again = Run::new(scenario, text, "fuzz.toml").map(|run| run.with_folding(false).finish());
-    assert_eq!(again.map(|o| o.decision_hash), Ok(outcome.decision_hash), "every hop differs");
+    for folding in [true, false] {
+        let again = Run::new(scenario.clone(), text, "fuzz.toml").map(|r| r.with_folding(folding));
+        let again = again.map(|run| run.finish().decision_hash);
+        assert_eq!(again.as_ref(), Ok(&outcome.decision_hash), "two runs, folding {folding}");
+    }
     true
 }
 

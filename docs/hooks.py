@@ -1,0 +1,232 @@
+"""What the site's pages leave to be filled in from the code: tables at markers.
+
+A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
+
+- ``parameters:blue``: the parameters of a queue discipline;
+- ``catalog:aqms``: what there is of a kind; queue disciplines are linked from their own folder;
+- ``scenario``: the keys of scenario files, from their JSON Schema;
+- ``cli``: every command with its arguments and options;
+- ``experiments``: the papers' experiments;
+- ``validation``: the table that ``make validate`` wrote.
+
+An unknown marker fails the build, so that no table is missing without being missed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from bluewater import catalog, schema
+from bluewater.experiment import known, load
+
+MARKER = re.compile(r"^<!-- ([a-z]+)(?::([a-z0-9-]+))? -->$", re.MULTILINE)
+ROOT = Path(__file__).parent
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """MkDocs calls this for each page."""
+    return filled(markdown)
+
+
+def filled(markdown: str) -> str:
+    """The page with every marker replaced."""
+    return MARKER.sub(lambda found: _TABLES[found[1]](found[2] or ""), markdown)
+
+
+def table(columns: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *([_cell(text) for text in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split()) or "–"
+
+
+def _code(text: Any) -> str:
+    return f"`{text}`" if str(text) else ""
+
+
+def _parameters(name: str) -> str:
+    entry = next(each for each in catalog()["aqms"] if each["name"] == name)
+    rows = [
+        [
+            _code(each["name"]),
+            _code(each["default"]),
+            _words(each["allowed"]),
+            each["unit"],
+            each["doc"],
+            each["source"],
+        ]
+        for each in entry["parameters"]
+    ]
+    if not rows:
+        return "It has no parameters.\n"
+    return table(["parameter", "default", "allowed", "units", "meaning", "source"], rows)
+
+
+def _words(allowed: str) -> str:
+    """A list of words as code, anything else as it is."""
+    words = allowed.split(" | ")
+    return ", ".join(map(_code, words)) if len(words) > 1 else allowed
+
+
+def _catalog(kind: str) -> str:
+    if kind == "aqms":
+        rows = [
+            [_page(each["name"]), each["summary"], each["source"]] for each in catalog()["aqms"]
+        ]
+        return table(["name", "what it does", "source"], rows)
+    return table(
+        ["name", "what it is"], [[_code(each["name"]), each["summary"]] for each in catalog()[kind]]
+    )
+
+
+def _page(name: str) -> str:
+    there = (ROOT / "algorithms" / f"{name}.md").exists()
+    return f"[{name}]({name}.md)" if there else _code(name)
+
+
+def _experiments(_: str) -> str:
+    rows = []
+    for experiment in map(load, known()):
+        claims = str(len(experiment.claims))
+        rows.append([_code(experiment.id), experiment.title, experiment.about.paper, claims])
+    return table(["name", "title", "paper", "claims"], rows)
+
+
+def _validation(_: str) -> str:
+    return (ROOT / "validation-table.md").read_text(encoding="utf-8")
+
+
+# --- scenario files, from their schema
+
+_SECTIONS = [
+    ("", "The top of the file"),
+    ("Network", "`[network]`: a preset and what is changed of it"),
+    ("LinkSpec", "`[[link]]`: a network of one's own"),
+    ("QueueSpec", "`[[queue]]`: a managed queue"),
+    ("TrafficSpec", "`[[traffic]]`: a group of flows"),
+    ("StepSpec", "`step` of `[[traffic]]`"),
+    ("Measure", "`[measure]`: what is sampled"),
+]
+
+
+def _scenario(_: str) -> str:
+    root = json.loads(schema())
+    kinds = root["$defs"]
+    parts = []
+    for name, title in _SECTIONS:
+        section = kinds[name] if name else root
+        required = set(section.get("required", ()))
+        rows = [
+            [
+                _code(key),
+                _kind(entry, kinds),
+                "required" if key in required else _default(entry),
+                entry.get("description", ""),
+            ]
+            for key, entry in section["properties"].items()
+        ]
+        parts.append(f"### {title}\n\n{table(['key', 'value', 'default', 'meaning'], rows)}")
+    return "\n".join(parts)
+
+
+def _kind(entry: dict[str, Any], kinds: dict[str, Any]) -> str:
+    """What a key takes, in words."""
+    if "$ref" in entry:
+        return _reference(kinds[entry["$ref"].rpartition("/")[2]], kinds)
+    if "enum" in entry:
+        return ", ".join(map(_code, entry["enum"]))
+    if "anyOf" in entry:
+        return " or ".join(_kind(each, kinds) for each in entry["anyOf"] if each != _NULL)
+    kind = entry.get("type")
+    if isinstance(kind, list):
+        kind = next(each for each in kind if each != "null")
+    if kind == "array":
+        item = _kind(entry["items"], kinds)
+        return "a list of tables" if item == "a table" else f"a list, each {item}"
+    return _TYPES.get(str(kind), "")
+
+
+def _reference(kind: dict[str, Any], kinds: dict[str, Any]) -> str:
+    if "oneOf" in kind:
+        return ", ".join(_code(word["const"]) for word in kind["oneOf"])
+    if "pattern" in kind:
+        return str(kind["description"])
+    return _kind(kind, kinds)
+
+
+_NULL = {"type": "null"}
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "`true` or `false`",
+    "object": "a table",
+}
+
+
+def _default(entry: dict[str, Any]) -> str:
+    value = entry.get("default")
+    if value is None or isinstance(value, dict | list):
+        return ""
+    return _code(json.dumps(value))
+
+
+# --- the command line
+
+
+def _cli(_: str) -> str:
+    import typer.main  # noqa: PLC0415 - with all of the command line behind it
+
+    from bluewater.cli import app  # noqa: PLC0415
+
+    group: Any = typer.main.get_command(app)
+    return "\n".join(_command(name, command) for name, command in group.commands.items())
+
+
+def _command(name: str, command: Any) -> str:
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option"]
+    usage = " ".join(["bluewater", name, *map(_placeholder, arguments), "[OPTIONS]"])
+    rows = [[_code(_placeholder(each)), each.help or "", _shown(each)] for each in arguments]
+    rows += [
+        [", ".join(map(_code, [*each.opts, *each.secondary_opts])), each.help or "", _shown(each)]
+        for each in options
+        if "--help" not in each.opts
+    ]
+    help_ = re.sub(r"^ +", "", command.help, flags=re.MULTILINE)
+    return (
+        f"## {name}\n\n{help_}\n\n```text\n{usage}\n```\n\n"
+        f"{table(['argument or option', 'meaning', 'default'], rows)}"
+    )
+
+
+def _placeholder(argument: Any) -> str:
+    name = argument.name.strip("_").upper()
+    name += "..." if argument.nargs != 1 else ""
+    return name if argument.required else f"[{name}]"
+
+
+def _shown(parameter: Any) -> str:
+    shown = getattr(parameter, "show_default", None)
+    if isinstance(shown, str):
+        return shown
+    value = parameter.default
+    if parameter.required or value is None or value is False or callable(value):
+        return ""
+    return _code(value) if value is not True else "on"
+
+
+_TABLES = {
+    "parameters": _parameters,
+    "catalog": _catalog,
+    "experiments": _experiments,
+    "validation": _validation,
+    "scenario": _scenario,
+    "cli": _cli,
+}

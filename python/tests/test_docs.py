@@ -1,0 +1,180 @@
+"""The documentation keeps step: tables are filled in, columns described, the tutorial runs.
+
+The tutorial's output blocks hold what its commands print. ``BLUEWATER_UPDATE_DOCS=1`` writes what
+they print now into the page, to be read before it is committed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import bluewater
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("**/*.md"))
+
+pytestmark = [
+    pytest.mark.core,
+    pytest.mark.skipif(not DOCS.is_dir(), reason="the documentation is not here"),
+]
+
+BLOCK = re.compile(
+    r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<code>.*?)^```$', re.M | re.S
+)
+
+
+@pytest.fixture(scope="module")
+def hooks() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_marker_is_left(page: Path, hooks: ModuleType) -> None:
+    filled = hooks.filled(page.read_text("utf-8"))
+    assert "<!--" not in filled
+    width = 0
+    for line in filled.splitlines():
+        if re.match(r"\| ?---", line):
+            width = line.count("|")
+        elif line.startswith("| `"):
+            cells = len(re.findall(r"(?<!\\)\|", line))
+            assert cells == width, line
+
+
+def test_every_algorithm_has_its_table_and_its_place(hooks: ModuleType) -> None:
+    nav = (ROOT / "mkdocs.yml").read_text("utf-8")
+    for entry in bluewater.catalog()["aqms"]:
+        page = DOCS / "algorithms" / f"{entry['name']}.md"
+        filled = hooks.filled(page.read_text("utf-8"))
+        assert f"algorithms/{entry['name']}.md" in nav
+        for parameter in entry["parameters"]:
+            assert f"| `{parameter['name']}` |" in filled
+
+
+def test_every_page_has_its_place() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text("utf-8")
+    for page in PAGES:
+        assert page.relative_to(DOCS).as_posix() in nav, page
+
+
+def test_every_column_is_described() -> None:
+    result = bluewater.run(
+        """
+        duration = "2s"
+        [network]
+        preset = "dumbbell"
+        [[queue]]
+        aqm = "red"
+        buffer = "50p"
+        [[queue]]
+        link = "B->A"
+        aqm = "blue"
+        buffer = "50p"
+        [[traffic]]
+        transport = "sack"
+        [measure]
+        interval = "1s"
+        """
+    )
+    page = (DOCS / "metrics.md").read_text("utf-8")
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
+    described = {
+        title: set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", text, re.M))))
+        for title, text in sections.items()
+    }
+    queues = set(result.queues.columns)
+    assert described["Queues"] == queues
+    assert described["Summary"] == set(result.summary) - queues
+    assert described["Flows"] == set(result.flows.columns)
+    assert described["Series"] == set(result.series.columns)
+
+
+def test_every_key_of_the_command_line_is_there(hooks: ModuleType) -> None:
+    filled = hooks.filled((DOCS / "cli.md").read_text("utf-8"))
+    for name in ("reproduce", "compare", "run", "sweep", "plot", "report", "list", "explain"):
+        assert f"## {name}\n" in filled
+    for option in ("--reps", "--set", "--dry-run", "--json", "--jobs", "--quick"):
+        assert f"`{option}`" in filled
+
+
+def test_the_tutorial_runs(tmp_path: Path) -> None:
+    page = DOCS / "tutorial.md"
+    text = page.read_text("utf-8")
+    printed = ""
+    changes: list[tuple[str, str]] = []
+    for block in BLOCK.finditer(text):
+        code = block["code"]
+        match block["kind"]:
+            case "toml":
+                (tmp_path / block["title"]).write_text(code, "utf-8")
+            case "sh":
+                printed = _shell(code, tmp_path)
+            case "python":
+                _ran([sys.executable, "-c", code], tmp_path)
+            case "text":
+                shown = _shown(printed)
+                if os.environ.get("BLUEWATER_UPDATE_DOCS"):
+                    changes.append((block[0], f"```text\n{shown}```"))
+                else:
+                    assert code == shown
+            case kind:
+                pytest.fail(f"a block of {kind} in the tutorial")
+    for old, new in changes:
+        text = text.replace(old, new, 1)
+    if changes:
+        page.write_text(text, "utf-8")
+
+
+def test_the_readme_s_commands_are_there() -> None:
+    """Every ``bluewater`` command in README and CONTRIBUTING exists, with its options."""
+    for name in ("README.md", "CONTRIBUTING.md"):
+        for line in re.findall(r"^bluewater (.*)$", (ROOT / name).read_text("utf-8"), re.M):
+            words = line.partition("#")[0].split()
+            found = _shell(f"bluewater {words[0]} --help", ROOT)
+            for option in re.findall(r"--[a-z-]+", line.partition("#")[0]):
+                assert option in found, line
+
+
+def test_links_in_readme_and_contributing_lead_somewhere() -> None:
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text("utf-8")):
+            assert (ROOT / link).exists(), f"{name}: {link}"
+
+
+def _shown(printed: str) -> str:
+    """What is shown of an output: no paths, nor what differs from one machine to the next."""
+    lines = [line.rstrip() for line in printed.splitlines()]
+    volatile = ("/", " took", " decision hash")
+    return "".join(f"{line}\n" for line in lines if line and not line.startswith(volatile))
+
+
+def _shell(code: str, folder: Path) -> str:
+    return _ran(["bash", "-e", "-o", "pipefail", "-c", code], folder)
+
+
+def _ran(command: list[str], folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
