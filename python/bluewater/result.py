@@ -12,7 +12,7 @@ import polars as pl
 from bluewater import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 TABLES = ("queues", "flows", "series")
@@ -68,9 +68,14 @@ class Result:
     def save(self, folder: Path) -> None:
         """Writes the scenario and every table (Parquet) into an existing folder."""
         (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
-        pl.DataFrame([dict(self.summary)]).write_parquet(folder / "summary.parquet")
-        for table in TABLES:
-            getattr(self, table).write_parquet(folder / f"{table}.parquet")
+        for name, table in self.tables():
+            table.write_parquet(folder / f"{name}.parquet")
+
+    def tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Every table with its name; the summary is one of a single row."""
+        yield "summary", pl.DataFrame([dict(self.summary)])
+        for name in TABLES:
+            yield name, getattr(self, name)
 
 
 def frame(columns: Mapping[str, list[Any]]) -> pl.DataFrame:

@@ -47,6 +47,16 @@ def test_run_json_has_summary_queues_flows_and_hash(cli: Cli, tiny: Path) -> Non
     assert (kept / "summary.parquet").exists()
 
 
+def test_run_writes_its_tables_as_csv(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "csv"
+    cli("run", str(tiny), "--csv", str(folder))
+    names = {file.name for file in folder.iterdir()}
+    assert names == {"summary.csv", "queues.csv", "flows.csv", "series.csv"}
+    assert len((folder / "flows.csv").read_text().splitlines()) == 1 + 20
+    (folder / "blocked").write_text("")
+    assert cli("run", str(tiny), "--csv", str(folder / "blocked")).exit_code == 2
+
+
 def test_run_sets_keys(cli: Cli, tiny: Path) -> None:
     found = cli("run", str(tiny), "--json", "--set", "queue.0.aqm=blue", "--set", "duration=3s",
                 "--seed", "9")  # fmt: skip

@@ -15,7 +15,7 @@ from bluewater import _core, text
 from bluewater.cli.console import bar_of_one, note, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import DEFAULT_OUT, Json, Out, store
-from bluewater.errors import InputError
+from bluewater.errors import InputError, StorageError
 from bluewater.result import Result
 from bluewater.scenario import parse_table, read_text
 from bluewater.store import run_key
@@ -44,6 +44,10 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check, and print the scenario with every default.")
     ] = False,
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write the tables as CSV into this folder."),
+    ] = None,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
@@ -63,11 +67,23 @@ def run(
     kept.prepare()
     key = run_key(canonical, result.version)
     kept.write(key, result)
+    if csv is not None:
+        _write_csv(result, csv)
     if json:
         print_json(to_json(result))
     else:
         out.print(_table(result))
     note(f"kept in {kept.path(key)}")
+
+
+def _write_csv(result: Result, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in result.tables():
+            table.write_csv(folder / f"{name}.csv")
+    except OSError as error:
+        raise StorageError(f"cannot write {folder}: {error.strerror}") from error
+    note(f"CSV in {folder}")
 
 
 def changed(source: str, settings: Sequence[str], origin: str) -> str:
