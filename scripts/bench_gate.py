@@ -62,7 +62,9 @@ def cost(program: Path, mode: str, n: int) -> float:
 def compiler() -> str:
     """The compiler's version: another one gives other counts."""
     command = ["rustc", "--version"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def main() -> int:
