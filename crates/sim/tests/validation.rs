@@ -21,10 +21,10 @@ fn tcp_has_its_response_function() {
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }
 
-/// Rows in which ns-2 and we differ, all of one kind: RED with a small weight's delay or a small
-/// buffer makes all connections of one round-trip time swing together, and chance decides between
-/// two ways of swinging (our own seeds differ by as much). Utilisation lies within 5 points of
-/// ns-2's there, but for the last two, which have two steady states.
+/// Rows in which ns-2 and we differ, all of one kind: RED makes all connections of one round-trip
+/// time swing together, in and out of timeouts. In the first five our utilisation lies 2 to 4 points
+/// off ns-2's, nearly the same for every seed of ours; why is not known. The last two have two steady
+/// states, and which one is found depends on the seed.
 const SWINGING: [&str; 7] = [
     "std R2 N = 400, 100 packets, ftp",
     "std R3 N = 400, 100 packets, ftp",
