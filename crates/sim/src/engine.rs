@@ -27,13 +27,16 @@ fn play(block: &mut Block, leaf: usize, mut key: u64) -> u64 {
 /// path from leaf to root without branches on data.
 #[derive(Clone, Debug)]
 pub(crate) struct WinnerTree {
-    /// A tree of blocks: the keys of block `b` are the winners of the blocks `FAN * b + 1` and on.
-    /// Those of the last level belong to sources.
+    /// Its keys are the sources', or the winners of the first [`FAN`] blocks below.
+    root: Block,
+    /// The blocks below, level by level: the keys of block `b` are the winners of the blocks
+    /// `FAN * (b + 1)` and on, and those of the last level belong to sources.
     blocks: Box<[Block]>,
-    /// The first block of the last level.
-    first_leaves: usize,
+    /// How many keys there are above those of sources 0 and on.
+    first_leaf: usize,
     /// Bits of a key that number the source; the rest is time.
     source_bits: u32,
+    source_mask: u64,
     /// The latest time that can be set; later counts as never.
     horizon: u64,
     /// The earliest time and its source.
@@ -43,17 +46,21 @@ pub(crate) struct WinnerTree {
 
 impl WinnerTree {
     pub(crate) fn new(sources: usize) -> Self {
-        let leaves = sources.div_ceil(FAN).max(1);
-        let (mut first_leaves, mut level) = (0, 1);
-        while level < leaves {
-            first_leaves += level;
-            level *= FAN;
+        // Keys are numbered through: the root's are 0 … FAN − 1, those of block b the FAN from
+        // FAN·(b + 1) on.
+        let (mut first_leaf, mut keys) = (0, FAN);
+        while keys < sources {
+            first_leaf += keys;
+            keys *= FAN;
         }
+        let blocks = if first_leaf == 0 { 0 } else { (first_leaf + sources).div_ceil(FAN) - 1 };
         let source_bits = sources.next_power_of_two().trailing_zeros().max(1);
         Self {
-            blocks: vec![[u64::MAX; 2 * FAN]; first_leaves + leaves].into_boxed_slice(),
-            first_leaves,
+            root: [u64::MAX; 2 * FAN],
+            blocks: vec![[u64::MAX; 2 * FAN]; blocks].into_boxed_slice(),
+            first_leaf,
             source_bits,
+            source_mask: (1 << source_bits) - 1,
             horizon: (u64::MAX >> source_bits) - 1,
             time: u64::MAX >> source_bits,
             source: 0,
@@ -76,16 +83,25 @@ impl WinnerTree {
     pub(crate) fn set(&mut self, source: usize, time: u64) {
         let key = time << self.source_bits | source as u64;
         let mut winner = if time > self.horizon { u64::MAX } else { key };
-        let (mut block, mut leaf) = (self.first_leaves + source / FAN, source);
-        loop {
-            winner = play(&mut self.blocks[block], leaf, winner);
-            if block == 0 {
-                break;
-            }
-            (block, leaf) = ((block - 1) / FAN, block - 1);
+        let mut leaf = source;
+        if self.first_leaf > 0 {
+            (winner, leaf) = self.play_below(source, winner);
         }
+        winner = play(&mut self.root, leaf, winner);
         self.time = winner >> self.source_bits;
-        self.source = (winner & ((1 << self.source_bits) - 1)) as usize;
+        self.source = (winner & self.source_mask) as usize;
+    }
+
+    /// Plays in the blocks below the root; the winner and its place in the root.
+    #[inline(never)]
+    fn play_below(&mut self, source: usize, key: u64) -> (u64, usize) {
+        let (mut place, mut winner) = (self.first_leaf + source, key);
+        while place >= FAN {
+            let block = place / FAN - 1;
+            winner = play(&mut self.blocks[block], place, winner);
+            place = block;
+        }
+        (winner, place)
     }
 }
 

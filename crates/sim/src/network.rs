@@ -169,13 +169,19 @@ impl Network {
     }
 
     /// When a lazy link has to be caught up to if nothing comes to it meanwhile: the next arrival at
-    /// its far end, or the earliest that could come of what it has not sent yet.
+    /// its far end, or while nothing is on its wire the earliest that could come of what it has not
+    /// sent yet.
     #[inline]
     fn next_event(&self, link: usize) -> u64 {
         let line = &self.wires.lines[link];
+        line.wire.front().map_or_else(|| self.next_unsent(link), Flight::arrives)
+    }
+
+    #[inline(never)]
+    fn next_unsent(&self, link: usize) -> u64 {
         let departure = self.queues[link].as_ref().map_or(NEVER, |queue| queue.next_departure());
         let sends = departure.min(self.wires.next_merged(link));
-        line.next_arrival().min(sends.saturating_add(line.delay))
+        sends.saturating_add(self.wires.lines[link].delay)
     }
 
     /// Makes sure that the list wakes a lazy link no later than its next event.

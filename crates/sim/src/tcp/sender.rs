@@ -214,17 +214,15 @@ impl Sender {
     }
 
     fn next_in_window(&mut self, now: u64, o: &Options) -> Option<u32> {
-        if self.next >= self.available {
+        if self.next - self.una >= self.window(o) || self.next >= self.available {
             return None;
         }
+        // With nothing outstanding there is room for a packet, before and after.
         if self.outstanding() == 0
             && o.restart_after_idle
             && now - self.last_sent > self.rtt.rto(&o.rto)
         {
             self.cwnd = self.cwnd.min(o.initial_window); // RFC 5681 §4.1
-        }
-        if self.next - self.una >= self.window(o) {
-            return None;
         }
         let seq = self.next;
         self.next += 1;
