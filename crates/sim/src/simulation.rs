@@ -290,7 +290,7 @@ impl Simulation {
 
     /// A packet has come to the end of its path.
     #[inline]
-    fn on_packet(&mut self, &Flight { meta, packet }: &Flight) {
+    fn on_packet(&mut self, Flight { meta, packet }: &Flight) {
         let i = meta.flow.0 as usize;
         let flow = &mut self.flows[i];
         let group = &self.groups[usize::from(flow.group)];
@@ -313,7 +313,7 @@ impl Simulation {
                     }
                 }
                 Kind::Ack => {
-                    sender.on_ack(self.now, &packet, options);
+                    sender.on_ack(self.now, packet, options);
                     self.send(i);
                 }
                 Kind::Syn => {
