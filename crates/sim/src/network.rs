@@ -11,13 +11,12 @@
 //! Managed and merging links are *lazy*: they have to be woken before anything that they have not
 //! done yet shows elsewhere, and that is never sooner than their propagation delay.
 
-use aqm::{Instant, Meta};
+use aqm::Instant;
 
 use crate::engine::{EventList, WinnerTree};
 use crate::fold::{self, Fold};
 use crate::hash::DecisionHash;
 use crate::link::{Flight, Line, Link, Managed};
-use crate::packet::Packet;
 
 /// Ends a path in the table of paths.
 pub const END: u32 = FOLDED - 1;
@@ -263,10 +262,9 @@ impl Wires {
             last = (next & !FOLDED) as usize;
         };
         let first = line.wire.is_empty();
-        line.wire.push(Flight {
-            meta: Meta { arrived: Instant::from_nanos(at), ..flight.meta },
-            packet: Packet { hop, ..flight.packet },
-        });
+        let sent = line.wire.push(flight);
+        sent.meta.arrived = Instant::from_nanos(at);
+        sent.packet.hop = hop;
         if first {
             self.announce(last, at);
         }

@@ -32,14 +32,17 @@ impl<T: Copy + Default> Ring<T> {
         if self.is_empty() { None } else { Some(&self.slots[self.slot(self.taken)]) }
     }
 
+    /// Puts in a copy, and gives it back to be changed.
     #[inline(always)]
-    pub(crate) fn push(&mut self, item: T) {
+    pub(crate) fn push(&mut self, item: &T) -> &mut T {
         if self.put - self.taken == self.slots.len() {
             self.grow();
         }
         let slot = self.slot(self.put);
-        self.slots[slot] = item;
         self.put += 1;
+        let place = &mut self.slots[slot];
+        *place = *item;
+        place
     }
 
     /// Takes out the oldest.
@@ -73,7 +76,7 @@ mod tests {
         for i in 0..10_000u32 {
             // Grows for a while, then shrinks.
             if rng.below(5) < if i / 1000 % 2 == 0 { 3 } else { 2 } {
-                ring.push(i);
+                ring.push(&i);
                 naive.push_back(i);
             } else {
                 assert_eq!(ring.pop(), naive.pop_front());
