@@ -131,14 +131,6 @@ impl Line {
         self.free_at + self.delay
     }
 
-    /// Takes the packet that arrives at the far end, and moves it on to its next hop.
-    #[inline(always)]
-    pub(crate) fn take_out(&mut self) -> Option<Flight> {
-        let mut flight = self.wire.pop()?;
-        flight.packet.hop += 1;
-        Some(flight)
-    }
-
     /// Whether the shortest packet takes at least 1 ns, so that nothing comes out when it goes in.
     pub(crate) fn takes_time(&self) -> bool {
         self.serialiser.rate <= u64::from(SHORTEST_PACKET) * 8_000_000_000

@@ -124,13 +124,12 @@ impl Network {
         }
     }
 
-    /// The event of a link: the packet that arrives at its far end, if one does, moved on to its
-    /// next hop.
+    /// The event of a link: the packet that arrives at its far end, if one does.
     #[inline(always)]
     pub fn deliver(&mut self, link: usize, now: u64) -> Option<Flight> {
         let line = &mut self.wires.lines[link];
         if line.prompt {
-            let flight = line.take_out();
+            let flight = line.wire.pop();
             let next = line.next_arrival();
             self.wires.events.set_link(link, next);
             flight
@@ -143,7 +142,7 @@ impl Network {
     fn deliver_lazily(&mut self, link: usize, now: u64) -> Option<Flight> {
         self.catch_up(link, now);
         let line = &mut self.wires.lines[link];
-        let flight = if line.next_arrival() == now { line.take_out() } else { None };
+        let flight = if line.next_arrival() == now { line.wire.pop() } else { None };
         let next = self.next_event(link);
         self.wires.list(link, next);
         flight
@@ -264,7 +263,7 @@ impl Wires {
         let first = line.wire.is_empty();
         let sent = line.wire.push(flight);
         sent.meta.arrived = Instant::from_nanos(at);
-        sent.packet.hop = hop;
+        sent.packet.hop = hop + 1;
         if first {
             self.announce(last, at);
         }
@@ -314,7 +313,7 @@ impl Wires {
         }
         let number = merge.next.source();
         let line = &mut self.lines[merge.feeders[number] as usize];
-        let flight = line.take_out();
+        let flight = line.wire.pop();
         merge.next.set(number, line.next_arrival());
         flight
     }

@@ -26,7 +26,7 @@ pub const SACK_BLOCKS: usize = 3;
 /// The payload that queues carry beside the metadata.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Packet {
-    /// Position in the table of paths: the link that the packet is on.
+    /// Position in the table of paths: the link that the packet comes to next, or waits at.
     pub hop: u32,
     /// Data: its number. Acknowledgement: the next number expected.
     pub seq: u32,
