@@ -39,9 +39,6 @@ pub(crate) struct WinnerTree {
     source_mask: u64,
     /// The latest time that can be set; later counts as never.
     horizon: u64,
-    /// The earliest time and its source.
-    time: u64,
-    source: usize,
 }
 
 impl WinnerTree {
@@ -62,21 +59,19 @@ impl WinnerTree {
             source_bits,
             source_mask: (1 << source_bits) - 1,
             horizon: (u64::MAX >> source_bits) - 1,
-            time: u64::MAX >> source_bits,
-            source: 0,
         }
     }
 
     /// The earliest time, later than its horizon if no source has one.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
-        self.time
+        self.root[1] >> self.source_bits
     }
 
     /// The source of the earliest time.
     #[inline]
     pub(crate) fn source(&self) -> usize {
-        self.source
+        (self.root[1] & self.source_mask) as usize
     }
 
     #[inline]
@@ -87,9 +82,7 @@ impl WinnerTree {
         if self.first_leaf > 0 {
             (winner, leaf) = self.play_below(source, winner);
         }
-        winner = play(&mut self.root, leaf, winner);
-        self.time = winner >> self.source_bits;
-        self.source = (winner & self.source_mask) as usize;
+        play(&mut self.root, leaf, winner);
     }
 
     /// Plays in the blocks below the root; the winner and its place in the root.
