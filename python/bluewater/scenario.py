@@ -34,11 +34,6 @@ def read_text(path: Path) -> str:
         raise InputError("the file is not UTF-8 text", file=str(path)) from error
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """The TOML table in a file."""
-    return parse_table(read_text(path), str(path))
-
-
 def parse_table(text: str, origin: str) -> dict[str, Any]:
     """Parses TOML; what is wrong with its syntax becomes an :class:`InputError`."""
     try:
