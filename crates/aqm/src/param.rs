@@ -5,6 +5,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::str::FromStr;
 
 use crate::time::Duration;
@@ -82,7 +83,7 @@ pub struct ConfigError {
 /// An algorithm's parameters.
 pub trait Params: Default + Clone {
     /// All parameters, in order.
-    fn table() -> alloc::vec::Vec<Param>;
+    fn table() -> Vec<Param>;
 
     /// Sets one parameter from its text.
     ///
@@ -232,8 +233,23 @@ pub fn allowed<T: Value, U: Value>(bounds: Option<&core::ops::RangeInclusive<U>>
     }
 }
 
+/// A table with the parameters of an included configuration behind its own, which hide those of the
+/// same name. Used by [`params!`](crate::param::params).
+#[doc(hidden)]
+pub fn include<C: Params>(mut own: Vec<Param>, defaults: &C) -> Vec<Param> {
+    for mut inner in C::table() {
+        if own.iter().all(|p| p.name != inner.name) {
+            inner.default = defaults.get(inner.name).unwrap_or_default();
+            own.push(inner);
+        }
+    }
+    own
+}
+
 /// Declares a configuration struct: for each parameter its documentation, name, type, default,
-/// allowed range (left out where the type says it all) and source.
+/// allowed range (left out where the type says it all) and source. A last field that begins with
+/// `..` includes all parameters of another configuration, at defaults that may be others; where
+/// both have a parameter of one name, the outer one's counts and the inner one's is hidden.
 ///
 /// ```
 /// use aqm::param::{Params, params};
@@ -253,6 +269,21 @@ pub fn allowed<T: Value, U: Value>(bounds: Option<&core::ops::RangeInclusive<U>>
 /// assert_eq!(config.wait, Duration::from_millis(5));
 /// assert_eq!(config.set("wait", "2s").unwrap_err().unwrap().allowed, "0s … 1s");
 /// assert!(config.set("weight", "1").unwrap_err().is_none());
+///
+/// params! {
+///     /// Parameters of an example that builds on the other.
+///     pub struct LargerConfig {
+///         /// How often.
+///         count: u32 = 3, "001 §3";
+///         ..example: ExampleConfig = ExampleConfig { ecn: false, ..ExampleConfig::default() };
+///     }
+/// }
+/// let names: Vec<_> = LargerConfig::table().iter().map(|p| p.name).collect();
+/// assert_eq!(names, ["count", "wait", "ecn"]);
+/// assert_eq!(LargerConfig::table()[2].default, "false");
+/// let mut config = LargerConfig::default();
+/// config.set("wait", "5ms").unwrap();
+/// assert_eq!(config.example.wait, Duration::from_millis(5));
 /// ```
 #[macro_export]
 macro_rules! params {
@@ -263,30 +294,37 @@ macro_rules! params {
                 $(#[doc = $doc:literal])+
                 $name:ident : $type:ty = $default:expr, $(in $bounds:expr,)? $source:literal;
             )*
+            $(..$inner:ident : $inner_type:ty = $inner_default:expr;)?
         }
     ) => {
         $(#[doc = $about])+
         #[derive(Clone, PartialEq, Debug)]
         $vis struct $config {
             $($(#[doc = $doc])+ pub $name: $type,)*
+            $(
+                /// The parameters of what this builds on.
+                pub $inner: $inner_type,
+            )?
         }
 
         impl Default for $config {
             fn default() -> Self {
-                Self { $($name: $default,)* }
+                Self { $($name: $default,)* $($inner: $inner_default,)? }
             }
         }
 
         impl $crate::param::Params for $config {
             fn table() -> $crate::alloc::vec::Vec<$crate::param::Param> {
-                $crate::alloc::vec![$($crate::param::Param {
+                let table = $crate::alloc::vec![$($crate::param::Param {
                     name: stringify!($name),
                     kind: <$type as $crate::param::Value>::KIND,
                     default: <$type as $crate::param::Value>::show(&$default),
                     allowed: $crate::params!(@allowed $type $(, $bounds)?),
                     doc: concat!($($doc),+).trim_ascii_start(),
                     source: $source,
-                }),*]
+                }),*];
+                $(let table = $crate::param::include::<$inner_type>(table, &$inner_default);)?
+                table
             }
 
             fn set(
@@ -300,18 +338,20 @@ macro_rules! params {
                         self.$name = $crate::params!(@read text, $type $(, $bounds)?)?;
                         Ok(())
                     })*
-                    _ => Err(None),
+                    _ => $crate::params!(@or Err(None) $(, self.$inner.set(name, text))?),
                 }
             }
 
             fn get(&self, name: &str) -> Option<$crate::alloc::string::String> {
                 match name {
                     $(stringify!($name) => Some($crate::param::Value::show(&self.$name)),)*
-                    _ => None,
+                    _ => $crate::params!(@or None $(, self.$inner.get(name))?),
                 }
             }
         }
     };
+    (@or $otherwise:expr) => { $otherwise };
+    (@or $otherwise:expr, $inner:expr) => { $inner };
     (@allowed $type:ty) => { $crate::param::allowed::<$type, $type>(None) };
     (@allowed $type:ty, $bounds:expr) => { $crate::param::allowed::<$type, _>(Some(&$bounds)) };
     (@read $text:ident, $type:ty) => { $crate::param::read::<$type>($text) };

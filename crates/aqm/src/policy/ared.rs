@@ -23,10 +23,10 @@
 //! - The half seconds are counted from the start of the queue, whatever the traffic. A timer that
 //!   comes late adapts once and does not catch up.
 
-use super::red::{AboveMax, RedConfig, RedCore, RedParams, Spacing};
+use super::red::{RedConfig, RedCore, RedParams};
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
-use crate::param::{ConfigError, Mode, params};
+use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
@@ -54,16 +54,7 @@ params! {
         max_p_min: f64 = 0.01, in 0.0..=1.0, "FGS01 Fig. 1";
         /// Largest max_p.
         max_p_max: f64 = 0.5, in 0.0..=1.0, "FGS01 Fig. 1";
-        /// Above max_th the probability goes on from max_p to 1 at twice max_th.
-        gentle: bool = true, "FGS01 §3";
-        /// Whether the average counts packets or bytes; with bytes a packet's probability goes with its length.
-        mode: Mode = Mode::Packets, "FJ93 §4";
-        /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
-        ecn: bool = true, "000 §III.B";
-        /// What happens to ECN-capable packets where every packet is signalled.
-        above_max: AboveMax = AboveMax::Mark, "000 §III.B; drop: RFC 3168 §7";
-        /// How signals are spaced.
-        spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
+        ..red: RedConfig = RedConfig { gentle: true, ..RedConfig::default() };
     }
 }
 
@@ -85,7 +76,7 @@ impl Policy for Ared {
             return Err(ConfigError { key: "max_p", allowed: "between max_p_min and max_p_max" });
         }
         let packets = env.rate.bits_per_second() as f64 / (8.0 * f64::from(env.mean_packet));
-        let measure = c.mode.into();
+        let measure = c.red.mode.into();
         let unit = match measure {
             Measure::Packets => 1.0,
             Measure::Bytes => f64::from(env.mean_packet),
@@ -100,12 +91,7 @@ impl Policy for Ared {
         };
         let red = RedConfig {
             w_q: c.w_q.unwrap_or_else(|| automatic_w_q(packets)),
-            gentle: c.gentle,
-            mode: c.mode,
-            ecn: c.ecn,
-            above_max: c.above_max,
-            spacing: c.spacing,
-            ..RedConfig::default()
+            ..c.red.clone()
         };
         let params = RedParams::new(&red, env)?.with_thresholds(min_th, max_th)?;
         Ok(Self {

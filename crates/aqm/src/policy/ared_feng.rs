@@ -18,13 +18,12 @@
 //!   [0, 1], and a max_p near zero takes many crossings to come back.
 //! - An average on a threshold leaves the status as it is, as the strict signs say.
 
-use super::red::{AboveMax, RedConfig, RedCore, RedParams, Spacing};
+use super::red::{RedConfig, RedCore, RedParams};
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
-use crate::param::{ConfigError, Mode, params};
+use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::units::Size;
 
 params! {
     /// Parameters of self-configuring RED: those of RED, and how max_p moves.
@@ -39,22 +38,7 @@ params! {
         max_p_max: f64 = 1.0, in 0.0..=1.0, "value ours: 000's max_p";
         /// max_p at the start.
         max_p: f64 = 0.1, in 0.0..=1.0, "value ours";
-        /// Average below which nothing is signalled.
-        min_th: Size = Size::OfBuffer(0.2), "000 §III.B";
-        /// Average from which on every packet is signalled.
-        max_th: Size = Size::OfBuffer(0.8), "000 §III.B";
-        /// Weight of the present queue length in the average.
-        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §6";
-        /// Above max_th the probability goes on from max_p to 1 at twice max_th.
-        gentle: bool = false, "Floyd 2000, gentle RED";
-        /// Whether the average counts packets or bytes; with bytes a packet's probability goes with its length.
-        mode: Mode = Mode::Packets, "FJ93 §4";
-        /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
-        ecn: bool = true, "000 §III.B";
-        /// What happens to ECN-capable packets where every packet is signalled.
-        above_max: AboveMax = AboveMax::Mark, "000 §III.B; drop: RFC 3168 §7";
-        /// How signals are spaced.
-        spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
+        ..red: RedConfig = RedConfig::default();
     }
 }
 
@@ -82,22 +66,11 @@ impl Policy for AredFeng {
     type Tag = ();
 
     fn new(c: &AredFengConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
-        let red = RedConfig {
-            min_th: c.min_th,
-            max_th: c.max_th,
-            w_q: c.w_q,
-            gentle: c.gentle,
-            mode: c.mode,
-            ecn: c.ecn,
-            above_max: c.above_max,
-            spacing: c.spacing,
-            ..RedConfig::default()
-        };
         if !(c.max_p_min..=c.max_p_max).contains(&c.max_p) {
             return Err(ConfigError { key: "max_p", allowed: "between max_p_min and max_p_max" });
         }
         Ok(Self {
-            core: RedCore::new(RedParams::new(&red, env)?, c.max_p, env.now),
+            core: RedCore::new(RedParams::new(&c.red, env)?, c.max_p, env.now),
             alpha: c.alpha,
             beta: c.beta,
             max_p_min: c.max_p_min,
