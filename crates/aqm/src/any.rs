@@ -8,9 +8,9 @@ use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, Policy, ared, ared_feng, bernoulli, blue, drop_front, drop_tail, random_drop, red,
+    Cx, Env, ared, ared_feng, bernoulli, blue, drop_front, drop_tail, random_drop, red,
 };
-use crate::qdisc::{Backlog, Counters, Outlet, Qdisc};
+use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -27,7 +27,15 @@ pub struct Entry {
     pub parameters: fn() -> Vec<Param>,
     /// The signals that it reports while it runs: name and meaning.
     pub signals: &'static [(&'static str, &'static str)],
+    /// Named sets of parameters: the name, and pairs of parameter and text.
+    pub presets: &'static [Preset],
 }
+
+/// A named set of parameters, chosen by the setting `preset`; settings beside it go before it.
+pub type Preset = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// The setting that chooses a [`Preset`].
+pub const PRESET: &str = "preset";
 
 /// Why a queue cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,25 +50,40 @@ pub enum BuildError {
     Config(ConfigError),
 }
 
-/// Reads `(name, text)` pairs over an algorithm's defaults.
-fn configure<C: Params>(settings: &[(&str, &str)]) -> Result<C, BuildError> {
+/// Reads `(name, text)` pairs over the defaults of `aqm`, or over a preset that they name.
+fn configure<C: Params>(aqm: &str, settings: &[(&str, &str)]) -> Result<C, BuildError> {
     let mut config = C::default();
-    for &(name, text) in settings {
+    let mut set = |name: &str, text: &str| {
         config.set(name, text).map_err(|e| match e {
             None => BuildError::UnknownParameter(name.into()),
             Some(e) => BuildError::Parameter(name.into(), e),
-        })?;
+        })
+    };
+    for &(_, wanted) in settings.iter().filter(|(name, _)| *name == PRESET) {
+        let presets = CATALOG.iter().find(|e| e.name == aqm).map_or(&[][..], |e| e.presets);
+        let Some((_, preset)) = presets.iter().find(|(name, _)| *name == wanted) else {
+            let names: Vec<_> = presets.iter().map(|(name, _)| *name).collect();
+            let allowed = if names.is_empty() { "none here".into() } else { names.join(" | ") };
+            let error = ParamError { allowed, hint: String::new() };
+            return Err(BuildError::Parameter(PRESET.into(), error));
+        };
+        preset.iter().try_for_each(|&(name, text)| set(name, text))?;
     }
+    settings
+        .iter()
+        .filter(|(name, _)| *name != PRESET)
+        .try_for_each(|&(name, text)| set(name, text))?;
     Ok(config)
 }
 
 macro_rules! any_qdisc {
-    ($($variant:ident = $name:literal, $policy:ty, $summary:literal, $source:literal,
-       [$($signal:literal: $meaning:literal),*];)*) => {
+    ($($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
+       $source:literal, [$($signal:literal: $meaning:literal),*]
+       $(, $preset:literal: [$($key:ident = $value:literal),*])*;)*) => {
         /// Any queue discipline of the library, chosen by name. One predictable branch a call.
         #[derive(Clone)]
         pub enum AnyQdisc<P: Copy + Default> {
-            $(#[doc = $summary] $variant(Box<Fifo<$policy, P>>),)*
+            $(#[doc = $summary] $variant(Box<$queue<$($policy,)? P>>),)*
         }
 
         /// All algorithms, in the order of the documentation.
@@ -68,8 +91,10 @@ macro_rules! any_qdisc {
             name: $name,
             summary: $summary,
             source: $source,
-            parameters: <<$policy as Policy>::Config as Params>::table,
+            parameters:
+                <<$queue<$($policy,)? ()> as Discipline<()>>::Config as Params>::table,
             signals: &[$(($signal, $meaning)),*],
+            presets: &[$(($preset, &[$((stringify!($key), $value)),*])),*],
         }),*];
 
         impl<P: Copy + Default> AnyQdisc<P> {
@@ -86,8 +111,9 @@ macro_rules! any_qdisc {
             ) -> Result<Self, BuildError> {
                 match name {
                     $($name => {
-                        let config = configure::<<$policy as Policy>::Config>(settings)?;
-                        let queue = Fifo::new(&config, env, rng).map_err(BuildError::Config)?;
+                        type Queue<P> = $queue<$($policy,)? P>;
+                        let config = configure(name, settings)?;
+                        let queue = Queue::new(&config, env, rng).map_err(BuildError::Config)?;
                         Ok(Self::$variant(Box::new(queue)))
                     })*
                     _ => Err(BuildError::UnknownAqm),
@@ -106,8 +132,8 @@ macro_rules! any_qdisc {
         ) -> Result<Vec<(&'static str, String)>, BuildError> {
             match name {
                 $($name => {
-                    type Config = <$policy as Policy>::Config;
-                    let config = configure::<Config>(settings)?;
+                    type Config = <$queue<$($policy,)? ()> as Discipline<()>>::Config;
+                    let config = configure::<Config>(name, settings)?;
                     Ok(Config::table()
                         .iter()
                         .map(|p| (p.name, config.get(p.name).unwrap_or_default()))
@@ -153,32 +179,36 @@ macro_rules! any_qdisc {
             fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
                 match self { $(Self::$variant(q) => q.observe(now, sink),)* }
             }
+
+            fn state(&self) -> State {
+                match self { $(Self::$variant(q) => q.state(),)* }
+            }
         }
     };
 }
 
 any_qdisc! {
-    DropTail = "droptail", drop_tail::DropTail,
+    DropTail = "droptail", Fifo<drop_tail::DropTail>,
         "Drops the arriving packet when the buffer is full.", "004 §1", [];
-    RandomDrop = "random-drop", random_drop::RandomDrop,
+    RandomDrop = "random-drop", Fifo<random_drop::RandomDrop>,
         "Drops a random packet, queued or arriving, when the buffer is full.", "004 §1", [];
-    DropFront = "drop-front", drop_front::DropFront,
+    DropFront = "drop-front", Fifo<drop_front::DropFront>,
         "Drops the packet at the head when the buffer is full.", "004 §1", [];
-    Blue = "blue", blue::Blue,
+    Blue = "blue", Fifo<blue::Blue>,
         "Signals with a probability that losses raise and idle times lower.", "000 Fig. 3",
         ["p_m": "marking probability"];
-    Red = "red", red::Red,
+    Red = "red", Fifo<red::Red>,
         "Signals with a probability that grows with the average queue length.", "FJ93; 000 §III.B",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
-    AredFeng = "ared-feng", ared_feng::AredFeng,
+    AredFeng = "ared-feng", Fifo<ared_feng::AredFeng>,
         "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng 1999",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
-    Ared = "ared", ared::Ared,
+    Ared = "ared", Fifo<ared::Ared>,
         "RED whose max_p keeps the average at the middle of its thresholds.", "FGS01",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
-    Bernoulli = "bernoulli", bernoulli::Bernoulli,
+    Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

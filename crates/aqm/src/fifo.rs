@@ -7,7 +7,7 @@ use alloc::vec;
 use crate::packet::{Ecn, Meta};
 use crate::param::ConfigError;
 use crate::policy::{Arrival, Cx, Departure, Env, Exit, Policy, Victim, View};
-use crate::qdisc::{Backlog, Cause, Counters, Outlet, Qdisc};
+use crate::qdisc::{Backlog, Cause, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::Limit;
@@ -28,23 +28,6 @@ pub struct Fifo<A: Policy, P> {
 }
 
 impl<A: Policy, P: Copy + Default> Fifo<A, P> {
-    /// An empty queue.
-    ///
-    /// # Errors
-    /// When the policy's parameters do not fit together or with the buffer.
-    pub fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
-        let slots = (env.limit.max_packets() as usize).next_power_of_two();
-        Ok(Self {
-            policy: A::new(config, env, rng)?,
-            limit: env.limit,
-            backlog: Backlog::default(),
-            head: 0,
-            metas: vec![Meta::default(); slots].into_boxed_slice(),
-            rest: vec![<(P, A::Tag)>::default(); slots].into_boxed_slice(),
-            counters: Counters::default(),
-        })
-    }
-
     /// The policy, to look at its state.
     pub fn policy(&self) -> &A {
         &self.policy
@@ -146,6 +129,23 @@ macro_rules! view {
     };
 }
 
+impl<A: Policy, P: Copy + Default> Discipline<P> for Fifo<A, P> {
+    type Config = A::Config;
+
+    fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
+        let slots = (env.limit.max_packets() as usize).next_power_of_two();
+        Ok(Self {
+            policy: A::new(config, env, rng)?,
+            limit: env.limit,
+            backlog: Backlog::default(),
+            head: 0,
+            metas: vec![Meta::default(); slots].into_boxed_slice(),
+            rest: vec![<(P, A::Tag)>::default(); slots].into_boxed_slice(),
+            counters: Counters::default(),
+        })
+    }
+}
+
 impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
     #[inline]
     fn enqueue(&mut self, mut meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
@@ -239,6 +239,10 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.policy.observe(now, sink);
+    }
+
+    fn state(&self) -> State {
+        State { per_packet: size_of::<A::Tag>() as u64, ..self.policy.state() }
     }
 }
 

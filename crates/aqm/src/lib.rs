@@ -41,7 +41,7 @@ pub use any::{AnyQdisc, CATALOG, Entry};
 pub use fifo::Fifo;
 pub use packet::{Ecn, FlowKey, Meta};
 pub use policy::{Arrival, Cx, Departure, Env, Policy, Victim, View};
-pub use qdisc::{Backlog, Cause, Counters, Outlet, Qdisc, Tally};
+pub use qdisc::{Backlog, Cause, Counters, Discipline, Outlet, Qdisc, State, Tally};
 pub use rng::Rng;
 pub use time::{Duration, Instant};
 pub use units::{Limit, Measure, Rate, Size};

@@ -1,7 +1,9 @@
 //! What owns packets, and the accounting that every owner shares.
 
 use crate::packet::Meta;
-use crate::policy::Cx;
+use crate::param::{ConfigError, Params};
+use crate::policy::{Cx, Env};
+use crate::rng::Rng;
 use crate::time::Instant;
 
 /// Why a packet was dropped or marked.
@@ -111,6 +113,19 @@ impl<P> Outlet<P> for () {
     fn marked(&mut self, _: &Meta, _: Cause, _: Instant) {}
 }
 
+/// What an algorithm remembers, without the packets and the room for them, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct State {
+    /// For the queue as a whole, whatever comes: averages, bins, tables of fixed size.
+    pub queue: u64,
+    /// For each flow that is told from others, 0 where no flow is.
+    pub per_flow: u64,
+    /// The most flows that are told from others at a time.
+    pub flows: u64,
+    /// For each queued packet.
+    pub per_packet: u64,
+}
+
 /// A queue discipline: owns packets between arrival and departure.
 ///
 /// Calls come in order of time (`cx.now` never goes back). `P` is a small handle or record.
@@ -137,4 +152,19 @@ pub trait Qdisc<P: Copy> {
     /// Reports the algorithm's signals (p_m, averages …) as they stand at `now`, by name, in the
     /// order of the algorithm's declaration.
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64));
+
+    /// What the algorithm remembers.
+    fn state(&self) -> State;
+}
+
+/// A queue discipline that can be made from parameters, as the catalogue does.
+pub trait Discipline<P: Copy>: Qdisc<P> + Sized {
+    /// Parameters, with their defaults and documentation.
+    type Config: Params;
+
+    /// An empty queue at rest at `env.now`.
+    ///
+    /// # Errors
+    /// When parameters that are fine alone do not fit together or with the buffer.
+    fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError>;
 }

@@ -1,10 +1,11 @@
 //! Laws that every queue discipline obeys, run for each algorithm of the catalogue with its
-//! defaults, with each word of each choice, each end of each range, and some combinations.
+//! defaults, with each preset, each word of each choice, each end of each range, and some
+//! combinations.
 //!
 //! A new algorithm is under these laws as soon as it is in the catalogue; settings that are of
 //! interest only together go into [`TOGETHER`].
 
-use aqm::any::{BuildError, canonical};
+use aqm::any::{BuildError, PRESET, canonical};
 use aqm::param::Kind;
 use aqm::{
     AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Limit, Meta, Outlet,
@@ -44,6 +45,12 @@ fn cases() -> Vec<(&'static Entry, Settings)> {
             };
             cases.extend(values.into_iter().map(|v| (entry, vec![(p.name.to_string(), v)])));
         }
+        cases.extend(
+            entry
+                .presets
+                .iter()
+                .map(|(preset, _)| (entry, vec![(PRESET.to_string(), preset.to_string())])),
+        );
         for (_, text) in TOGETHER.iter().filter(|(name, _)| *name == entry.name) {
             let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
             cases.push((entry, pairs.map(|(k, v)| (k.into(), v.into())).collect()));

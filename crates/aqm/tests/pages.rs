@@ -31,15 +31,18 @@ fn pages() -> Vec<(&'static aqm::Entry, String)> {
 
 /// All Rust text of the crate.
 fn sources() -> String {
-    let mut text = String::new();
-    for folder in ["src", "src/policy", "tests"] {
-        for file in fs::read_dir(crate_dir().join(folder)).unwrap() {
+    fn read(folder: &Path, text: &mut String) {
+        for file in fs::read_dir(folder).unwrap() {
             let path = file.unwrap().path();
-            if path.extension().is_some_and(|e| e == "rs") {
-                text += &fs::read_to_string(path).unwrap();
+            if path.is_dir() {
+                read(&path, text);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                *text += &fs::read_to_string(path).unwrap();
             }
         }
     }
+    let mut text = String::new();
+    ["src", "tests"].iter().for_each(|folder| read(&crate_dir().join(folder), &mut text));
     text
 }
 

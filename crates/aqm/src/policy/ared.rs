@@ -89,10 +89,8 @@ impl Policy for Ared {
             Some(size) => env.resolve("max_th", size, measure)?,
             None => 3.0 * min_th,
         };
-        let red = RedConfig {
-            w_q: c.w_q.unwrap_or_else(|| automatic_w_q(packets)),
-            ..c.red.clone()
-        };
+        let red =
+            RedConfig { w_q: c.w_q.unwrap_or_else(|| automatic_w_q(packets)), ..c.red.clone() };
         let params = RedParams::new(&red, env)?.with_thresholds(min_th, max_th)?;
         Ok(Self {
             core: RedCore::new(params, c.max_p, env.now),
@@ -161,6 +159,7 @@ fn adapted(max_p: f64, avg: f64, min_th: f64, max_th: f64, c: &AredConfig) -> f6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::param::Mode;
     use crate::policy::lab::{Lab, env, refused};
     use crate::units::Rate;
 
@@ -233,7 +232,8 @@ mod tests {
         let ared = Ared::new(&AredConfig::default(), &env, &mut Rng::new(1, 0)).unwrap();
         assert!((ared.core.params.min_th - 250.0).abs() < 1e-9);
         assert!((ared.core.params.max_th - 750.0).abs() < 1e-9);
-        let bytes = AredConfig { mode: Mode::Bytes, ..AredConfig::default() };
+        let red = RedConfig { mode: Mode::Bytes, ..RedConfig::default() };
+        let bytes = AredConfig { red, ..AredConfig::default() };
         let ared = Ared::new(&bytes, &env, &mut Rng::new(1, 0)).unwrap();
         assert!((ared.core.params.min_th - 250_000.0).abs() < 1e-6);
     }

@@ -9,7 +9,7 @@ use crate::fifo::Fifo;
 use crate::packet::{Ecn, FlowKey, Meta};
 use crate::param::{ConfigError, Params};
 use crate::policy::{Cx, Env, Policy};
-use crate::qdisc::{Backlog, Cause, Outlet, Qdisc};
+use crate::qdisc::{Backlog, Cause, Discipline as _, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Limit, Rate};

@@ -2,7 +2,7 @@
 
 use crate::packet::Meta;
 use crate::param::{ConfigError, Params};
-use crate::qdisc::{Backlog, Cause};
+use crate::qdisc::{Backlog, Cause, State};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::{Limit, Measure, Rate, Size};
@@ -208,6 +208,11 @@ pub trait Policy: Sized {
 
     /// The time given by [`poll_at`](Policy::poll_at) has come.
     fn on_timer(&mut self, _q: &View<'_>, _cx: &mut Cx<'_>) {}
+
+    /// What the algorithm remembers, without [`Tag`](Policy::Tag)s.
+    fn state(&self) -> State {
+        State { queue: size_of::<Self>() as u64, ..State::default() }
+    }
 
     /// Reports each signal by name as it stands at `now`, always all of them and in one order.
     fn observe(&self, _now: Instant, _sink: &mut dyn FnMut(&'static str, f64)) {}

@@ -7,7 +7,7 @@ pub mod text;
 
 use std::collections::BTreeMap;
 
-use aqm::any::{BuildError, canonical};
+use aqm::any::{BuildError, PRESET, canonical};
 use aqm::units::Size;
 use aqm::{CATALOG, Duration, Limit, Rate};
 use schemars::JsonSchema;
@@ -340,7 +340,7 @@ impl Scenario {
         queue["allOf"] = CATALOG
             .iter()
             .map(|entry| {
-                let parameters: serde_json::Map<_, _> = (entry.parameters)()
+                let mut parameters: serde_json::Map<_, _> = (entry.parameters)()
                     .iter()
                     .map(|p| {
                         let about = format!(
@@ -350,6 +350,12 @@ impl Scenario {
                         (p.name.to_string(), serde_json::json!({ "description": about }))
                     })
                     .collect();
+                if !entry.presets.is_empty() {
+                    let names: Vec<_> = entry.presets.iter().map(|(name, _)| *name).collect();
+                    let about = "A named set of parameters; those beside it go before it.";
+                    let preset = serde_json::json!({"description": about, "enum": names});
+                    parameters.insert(PRESET.into(), preset);
+                }
                 serde_json::json!({
                     "if": {"properties": {"aqm": {"const": entry.name}}},
                     "then": {"properties": {"params": {
