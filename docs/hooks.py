@@ -65,7 +65,11 @@ def _parameters(name: str) -> str:
     ]
     if not rows:
         return "It has no parameters.\n"
-    return table(["parameter", "default", "allowed", "units", "meaning", "source"], rows)
+    parameters = table(["parameter", "default", "allowed", "units", "meaning", "source"], rows)
+    if not entry["presets"]:
+        return parameters
+    rows = [[_code(each["name"]), _code(each["settings"])] for each in entry["presets"]]
+    return parameters + "\n" + table(["preset", "stands for"], rows)
 
 
 def _words(allowed: str) -> str:

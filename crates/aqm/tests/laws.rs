@@ -435,6 +435,24 @@ fn canonical_settings_give_the_same_queue() {
     });
 }
 
+/// A preset's settings hold, and those given beside it go before it, whatever their order.
+#[test]
+fn settings_go_before_the_preset_beside_them() {
+    let get = |settings: &[(&str, &str)], name: &str| {
+        let all = canonical("red", settings).unwrap();
+        all.into_iter().find(|(n, _)| *n == name).unwrap().1
+    };
+    let settings = [("max_p", "0.5"), (PRESET, "linux")];
+    assert_eq!(get(&settings, "max_p"), "0.5");
+    assert_eq!(get(&settings, "mode"), "bytes");
+    let wrong = canonical("red", &[(PRESET, "windows")]);
+    assert!(
+        matches!(&wrong, Err(BuildError::Parameter(name, e)) if name == PRESET && e.allowed == "linux")
+    );
+    let none = canonical("droptail", &[(PRESET, "linux")]);
+    assert!(matches!(none, Err(BuildError::Parameter(name, _)) if name == PRESET));
+}
+
 #[test]
 fn time_may_stand_still() {
     for_each_case(|case| {

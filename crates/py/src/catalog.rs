@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
 use sim::Scenario;
 
-/// Queue disciplines with parameters and signals; transports, applications and preset networks.
+/// Queue disciplines with parameters, signals and presets; transports, applications and preset networks.
 pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let schema: Value = serde_json::from_str(&Scenario::json_schema()).unwrap_or_default();
     let all = PyDict::new(py);
@@ -41,12 +41,18 @@ fn aqms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         for (name, doc) in entry.signals {
             signals.append(strings(py, &[("name", name), ("doc", doc)])?)?;
         }
+        let presets = PyList::empty(py);
+        for (name, settings) in entry.presets {
+            let settings: Vec<_> = settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+            presets.append(strings(py, &[("name", name), ("settings", &settings.join(", "))])?)?;
+        }
         let aqm = strings(
             py,
             &[("name", entry.name), ("summary", entry.summary), ("source", entry.source)],
         )?;
         aqm.set_item("parameters", parameters)?;
         aqm.set_item("signals", signals)?;
+        aqm.set_item("presets", presets)?;
         list.append(aqm)?;
     }
     Ok(list)

@@ -76,6 +76,9 @@ def explain(
     ]
     columns = ("parameter", "default", "unit", "allowed", "meaning", "source")
     out.print(_table("Parameters", columns, rows) if rows else "It has no parameters.\n")
+    if entry["presets"]:
+        presets = [(preset["name"], preset["settings"]) for preset in entry["presets"]]
+        out.print(_table("Presets", ("preset =", "stands for"), presets))
     if entry["signals"]:
         signals = [(signal["name"], signal["doc"]) for signal in entry["signals"]]
         out.print(_table("Signals, as columns of a time series", ("signal", "meaning"), signals))
