@@ -13,6 +13,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`time`], [`units`], [`rng`], [`packet`] | the vocabulary: instants, rates, sizes, probabilities, random streams, packet metadata |
+//! | [`hash`] | the keyed hash of flows, cut into bins |
 //! | [`param`] | how an algorithm declares its parameters once: defaults, ranges, docs, sources |
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
@@ -29,6 +30,7 @@ extern crate std;
 
 pub mod any;
 pub mod fifo;
+pub mod hash;
 pub mod packet;
 pub mod param;
 pub mod policy;
@@ -39,6 +41,7 @@ pub mod units;
 
 pub use any::{AnyQdisc, CATALOG, Entry};
 pub use fifo::Fifo;
+pub use hash::FlowHash;
 pub use packet::{Ecn, FlowKey, Meta};
 pub use policy::{Arrival, Cx, Departure, Env, Policy, Victim, View};
 pub use qdisc::{Backlog, Cause, Counters, Discipline, Outlet, Qdisc, State, Tally};

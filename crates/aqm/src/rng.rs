@@ -42,17 +42,25 @@ impl Rng {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014), used only to spread seeds.
+/// SplitMix64 (Steele, Lea, Flood 2014), used to spread seeds and to stretch hashes.
 struct SplitMix(u64);
 
 impl SplitMix {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        let mixed = mixed(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mixed
     }
+}
+
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// One step of SplitMix64: a word that looks unrelated to `word`, different for different ones.
+pub(crate) fn mixed(word: u64) -> u64 {
+    let mut z = word.wrapping_add(GOLDEN);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]
