@@ -11,6 +11,7 @@ pub mod ared;
 pub mod ared_feng;
 pub mod bernoulli;
 pub mod blue;
+pub mod choke;
 pub mod drop_front;
 pub mod drop_tail;
 #[cfg(test)]
