@@ -8,7 +8,7 @@ use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, ared, ared_feng, bernoulli, blue, drop_front, drop_tail, random_drop, red,
+    Cx, Env, ared, ared_feng, bernoulli, blue, choke, drop_front, drop_tail, random_drop, red,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -211,6 +211,27 @@ any_qdisc! {
         "RED whose max_p keeps the average at the middle of its thresholds.", "FGS01",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
+    Choke = "choke", Fifo<choke::Choke<red::RedConfig>>,
+        "RED that drops an arriving packet with a queued one of its flow that it draws.",
+        "PPP00; 002 §2",
+        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
+         "candidates": "queued packets that the next one is compared with"],
+        "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"],
+        "linux": [min_th = "15p", max_th = "45p", max_p = "0.1", w_q = "0.0625",
+                  spacing = "uniform-exact"];
+    MChoke = "m-choke", Fifo<choke::Choke<choke::MChokeConfig>>,
+        "CHOKe that draws several queued packets.", "PPP00 §2; 002 §2",
+        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
+         "candidates": "queued packets that the next one is compared with"],
+        "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
+    AChoke = "a-choke", Fifo<choke::Choke<choke::AChokeConfig>>,
+        "CHOKe that draws more packets, the longer the average queue.", "PPP00 §2; 002 §2",
+        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
+         "candidates": "queued packets that the next one is compared with"],
+        "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

@@ -169,8 +169,10 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
             Arrival::Signal(cause) | Arrival::SignalHead(cause) | Arrival::Reject(cause) => {
                 return self.drop_packet(&meta, packet, cause, cx.now, out);
             }
-            Arrival::RejectWith(position, cause) => {
-                self.drop_queued(position, cause, cx, out);
+            Arrival::RejectWith(cause) => {
+                while let Some(position) = self.policy.victim() {
+                    self.drop_queued(position, cause, cx, out);
+                }
                 return self.drop_packet(&meta, packet, cause, cx.now, out);
             }
         }
@@ -264,6 +266,8 @@ mod tests {
         arrival: Arrival,
         departure: Departure,
         victim: Victim,
+        /// From the head towards the tail.
+        matches: Vec<usize>,
     }
 
     impl Policy for Scripted {
@@ -274,10 +278,14 @@ mod tests {
                 arrival: Arrival::Admit,
                 departure: Departure::Send,
                 victim: Victim::Arriving,
+                matches: Vec::new(),
             })
         }
         fn on_arrival(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Arrival {
             self.arrival
+        }
+        fn victim(&mut self) -> Option<usize> {
+            self.matches.pop()
         }
         fn on_departure(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Departure {
             self.departure
@@ -442,12 +450,21 @@ mod tests {
     }
 
     #[test]
-    fn a_matching_pair_goes_together() {
-        let mut b = Bench::new(packets(3));
-        (0..3).for_each(|_| b.arrive(100, Ecn::NotEct));
-        b.q.policy.arrival = Arrival::RejectWith(1, Cause::Early);
-        b.arrive(100, Ecn::NotEct);
-        assert_eq!(b.log.0, [(1, Cause::Early), (3, Cause::Early)]);
-        assert_eq!((b.depart().unwrap().0, b.depart().unwrap().0), (0, 2));
+    fn a_packet_goes_with_its_matches() {
+        for (matches, gone, left) in [
+            (vec![], vec![], vec![0, 1, 2, 3]),
+            (vec![1], vec![1], vec![0, 2, 3]),
+            (vec![0, 1, 3], vec![3, 1, 0], vec![2]),
+        ] {
+            let mut b = Bench::new(packets(4));
+            (0..4).for_each(|_| b.arrive(100, Ecn::NotEct));
+            b.q.policy.arrival = Arrival::RejectWith(Cause::Penalty);
+            b.q.policy.matches = matches;
+            b.arrive(100, Ecn::Ect0);
+            let dropped = gone.into_iter().chain([4]).map(|id| (id, Cause::Penalty));
+            assert_eq!(b.log.0, dropped.collect::<Vec<_>>());
+            let order: Vec<u32> = core::iter::from_fn(|| b.depart().map(|(id, _)| id)).collect();
+            assert_eq!(order, left);
+        }
     }
 }

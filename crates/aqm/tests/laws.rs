@@ -27,6 +27,9 @@ const TOGETHER: &[(&str, &str)] = &[
     ("ared-feng", "w_q=0.7 min_th=1p max_th=4p"),
     ("ared", "w_q=0.7 min_th=1p max_th=4p interval=1ms"),
     ("ared", "mode=bytes target=100ms w_q=0.1"),
+    ("choke", "w_q=1 min_th=0p max_th=8p max_p=0"),
+    ("m-choke", "candidates=64 w_q=1 min_th=1p max_th=10p mode=bytes"),
+    ("a-choke", "regions=3 w_q=0.5 min_th=0p max_th=8p gentle=true"),
 ];
 
 /// Everything that the laws are run for.

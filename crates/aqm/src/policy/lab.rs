@@ -92,9 +92,19 @@ impl<A: Policy> Lab<A> {
 
     /// A packet arrives.
     pub(crate) fn arrive_as(&mut self, len: u32, ecn: Ecn) -> Fate {
+        let flow = FlowKey(u64::from(self.next % 3));
+        self.offer(Meta { len, ecn, flow, ..Meta::default() })
+    }
+
+    /// An ECN-capable packet of 1000 bytes arrives from a flow.
+    pub(crate) fn arrive_from(&mut self, flow: u64) -> Fate {
+        let flow = FlowKey(flow);
+        self.offer(Meta { len: 1000, ecn: Ecn::Ect0, flow, ..Meta::default() })
+    }
+
+    fn offer(&mut self, meta: Meta) -> Fate {
         let (id, marks) = (self.next, self.log.marked);
         self.next += 1;
-        let meta = Meta { len, ecn, flow: FlowKey(u64::from(id % 3)), arrived: Instant::ZERO };
         let mut cx = Cx { now: self.now, rng: &mut self.rng };
         self.queue.enqueue(meta, id, &mut cx, &mut self.log);
         match self.log.dropped.last() {

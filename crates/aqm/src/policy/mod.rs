@@ -11,6 +11,7 @@ pub mod ared;
 pub mod ared_feng;
 pub mod bernoulli;
 pub mod blue;
+pub mod choke;
 pub mod drop_front;
 pub mod drop_tail;
 #[cfg(test)]
@@ -71,8 +72,8 @@ pub enum Arrival {
     SignalHead(Cause),
     /// Drop it.
     Reject(Cause),
-    /// Drop it and the queued packet at a position (0 is the head). CHOKe.
-    RejectWith(usize, Cause),
+    /// Drop it and the queued packets that [`Policy::victim`] names.
+    RejectWith(Cause),
 }
 
 /// What to do with a packet that is about to be sent.
@@ -177,6 +178,12 @@ pub trait Policy: Sized {
     /// A packet arrives; `q` does not hold it.
     fn on_arrival(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Arrival {
         Arrival::Admit
+    }
+
+    /// After [`Arrival::RejectWith`]: the position (0 is the head) of the next queued packet to
+    /// drop, until `None`. Positions go towards the head: dropping one moves none of those to come.
+    fn victim(&mut self) -> Option<usize> {
+        None
     }
 
     /// A packet is about to be sent; `q` does not hold it. Repeated after a drop.

@@ -8,6 +8,8 @@
 use aqm::{AnyQdisc, Cause, Cx, Ecn, Env, FlowKey, Instant, Limit, Meta, Outlet, Qdisc, Rate, Rng};
 use proptest::prelude::*;
 
+mod choke;
+
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
 const PACKET_NS: f64 = 1e6;
 const MEAN: f64 = 1000.0;
@@ -15,6 +17,7 @@ const MEAN: f64 = 1000.0;
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     id: u32,
+    flow: u64,
     len: u32,
     ect: bool,
     marked: bool,
@@ -29,10 +32,14 @@ enum Verdict {
     /// The same for the packet at the head, if there is one.
     SignalHead,
     Drop,
+    /// Drop it and the packets at these places in the queue, as a penalty.
+    DropWith(Vec<usize>),
 }
 
 /// An algorithm of a paper. `q` is the queue without the packet in question.
 trait Model {
+    /// Whether flows matter. If not, each packet is a flow of its own, which tells marks apart.
+    const FLOWS: bool = false;
     fn arrive(&mut self, _: u64, _: &Packet, _q: &[Packet], _fits: bool, _: &mut Rng) -> Verdict {
         Verdict::Admit
     }
@@ -53,7 +60,8 @@ trait Model {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Event {
     Dropped(u32, Cause),
-    Marked(u32),
+    /// A packet of this flow.
+    Marked(u64),
     Sent(u32, bool),
     Idle,
 }
@@ -91,13 +99,22 @@ impl<M: Model> Naive<M> {
             Verdict::SignalHead if !self.q.is_empty() => {
                 if self.q[0].ect {
                     self.q[0].marked = true;
-                    self.events.push(Event::Marked(self.q[0].id));
+                    self.events.push(Event::Marked(self.q[0].flow));
                 } else {
                     let head = self.q.remove(0);
                     self.events.push(Event::Dropped(head.id, Cause::Early));
                 }
             }
             Verdict::Signal | Verdict::SignalHead if packet.ect => mark = true,
+            Verdict::DropWith(mut places) => {
+                places.sort_unstable();
+                places.dedup();
+                for place in places.into_iter().rev() {
+                    let victim = self.q.remove(place);
+                    self.events.push(Event::Dropped(victim.id, Cause::Penalty));
+                }
+                return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
+            }
             _ => return self.events.push(Event::Dropped(packet.id, Cause::Early)),
         }
         if matches!(self.room, Room::Bytes(n) if u64::from(packet.len) > n) {
@@ -113,7 +130,7 @@ impl<M: Model> Naive<M> {
         }
         if mark {
             packet.marked = true;
-            self.events.push(Event::Marked(packet.id));
+            self.events.push(Event::Marked(packet.flow));
         }
         self.q.push(packet);
         self.model.admitted();
@@ -521,13 +538,12 @@ impl Model for Ared {
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Arrive { len: u32, ect: bool },
+    Arrive { len: u32, ect: bool, flow: u64 },
     Depart,
     Wait(u64),
 }
 
-/// Records what the library did, in the model's terms. Marks are told apart by the packet's number,
-/// which travels as its flow.
+/// Records what the library did, in the model's terms.
 #[derive(Default)]
 struct Log(Vec<Event>);
 
@@ -536,7 +552,7 @@ impl Outlet<u32> for Log {
         self.0.push(Event::Dropped(id, cause));
     }
     fn marked(&mut self, meta: &Meta, _: Cause, _: Instant) {
-        self.0.push(Event::Marked(meta.flow.0 as u32));
+        self.0.push(Event::Marked(meta.flow.0));
     }
 }
 
@@ -572,11 +588,13 @@ fn compare<M: Model>(
                 }
                 naive.model.clock(now);
             }
-            Op::Arrive { len, ect } => {
+            Op::Arrive { len, ect, flow } => {
+                let flow = if M::FLOWS { flow } else { u64::from(id) };
                 let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
-                let meta = Meta { len, ecn, flow: FlowKey(u64::from(id)), arrived: at };
+                let meta = Meta { len, ecn, flow: FlowKey(flow), arrived: at };
                 q.enqueue(meta, id, &mut Cx { now: at, rng: &mut ours }, &mut log);
-                naive.arrive(now, Packet { id, len, ect, marked: false, arrived: 0 }, &mut theirs);
+                let packet = Packet { id, flow, len, ect, marked: false, arrived: 0 };
+                naive.arrive(now, packet, &mut theirs);
                 id += 1;
             }
             Op::Depart => {
@@ -610,7 +628,8 @@ fn compare<M: Model>(
 fn operation() -> impl Strategy<Value = Op> {
     let len = prop::sample::select(vec![40u32, 576, 1000, 1500, 3000]);
     prop_oneof![
-        8 => (len, any::<bool>()).prop_map(|(len, ect)| Op::Arrive { len, ect }),
+        8 => (len, any::<bool>(), 0..4u64)
+            .prop_map(|(len, ect, flow)| Op::Arrive { len, ect, flow }),
         5 => Just(Op::Depart),
         3 => (0..2_000_000u64).prop_map(Op::Wait),
         1 => prop::sample::select(vec![0, 1, 1_000_000, 5_000_000, 10_000_000]).prop_map(Op::Wait),
@@ -697,8 +716,12 @@ fn red_settings(c: &RedSettings) -> Vec<(&'static str, String)> {
     ]
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn droptail_is_its_model(room in room(), ops in traffic()) {
