@@ -526,8 +526,7 @@ enum Op {
     Wait(u64),
 }
 
-/// Records what the library did, in the model's terms. Marks are told apart by the packet's number,
-/// which travels as its flow.
+/// Records what the library did, in the model's terms.
 #[derive(Default)]
 struct Log(Vec<Event>);
 
@@ -535,8 +534,8 @@ impl Outlet<u32> for Log {
     fn dropped(&mut self, _: &Meta, id: u32, cause: Cause, _: Instant) {
         self.0.push(Event::Dropped(id, cause));
     }
-    fn marked(&mut self, meta: &Meta, _: Cause, _: Instant) {
-        self.0.push(Event::Marked(meta.flow.0 as u32));
+    fn marked(&mut self, _: &Meta, id: &u32, _: Cause, _: Instant) {
+        self.0.push(Event::Marked(*id));
     }
 }
 
