@@ -8,7 +8,8 @@ use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, ared, ared_feng, bernoulli, blue, choke, drop_front, drop_tail, random_drop, red,
+    Cx, Env, ared, ared_feng, bernoulli, blue, choke, codel, drop_front, drop_tail, pie,
+    random_drop, red,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -232,6 +233,17 @@ any_qdisc! {
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
          "candidates": "queued packets that the next one is compared with"],
         "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
+    Codel = "codel", Fifo<codel::Codel>,
+        "Signals at departure, ever faster while every packet has waited too long.", "RFC 8289",
+        ["sojourn": "delay of the last packet at the head, in seconds",
+         "count": "signals in the present or last dropping state",
+         "dropping": "1 in the dropping state, else 0"],
+        "linux": [mtu = "1514"];
+    Pie = "pie", Fifo<pie::Pie>,
+        "Signals with a probability that a controller moves by delay and its growth.", "RFC 8033",
+        ["p_d": "drop probability", "delay": "queueing delay at the last update, in seconds",
+         "burst": "burst allowance left, in seconds"],
+        "linux": [derandomise = "true"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

@@ -30,6 +30,15 @@ const TOGETHER: &[(&str, &str)] = &[
     ("choke", "w_q=1 min_th=0p max_th=8p max_p=0"),
     ("m-choke", "candidates=64 w_q=1 min_th=1p max_th=10p mode=bytes"),
     ("a-choke", "regions=3 w_q=0.5 min_th=0p max_th=8p gentle=true"),
+    ("codel", "target=1ms interval=2ms mtu=0"),
+    ("codel", "target=1ms interval=1us ecn=false"),
+    ("codel", "target=2ms interval=5ms ce_threshold=1ms"),
+    ("pie", "target=1ms t_update=1ms max_burst=0s alpha=100 beta=100"),
+    ("pie", "target=1ms t_update=1ms max_burst=5ms alpha=10 beta=100 mode=bytes derandomise=true"),
+    (
+        "pie",
+        "target=1ms t_update=1ms max_burst=0s alpha=100 delay=departure-rate dq_threshold=3000",
+    ),
 ];
 
 /// Everything that the laws are run for.

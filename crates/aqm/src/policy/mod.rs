@@ -12,10 +12,12 @@ pub mod ared_feng;
 pub mod bernoulli;
 pub mod blue;
 pub mod choke;
+pub mod codel;
 pub mod drop_front;
 pub mod drop_tail;
 #[cfg(test)]
 pub(crate) mod lab;
+pub mod pie;
 pub mod random_drop;
 pub mod red;
 

@@ -9,6 +9,8 @@ use aqm::{AnyQdisc, Cause, Cx, Ecn, Env, FlowKey, Instant, Limit, Meta, Outlet, 
 use proptest::prelude::*;
 
 mod choke;
+mod codel;
+mod pie;
 
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
 const PACKET_NS: f64 = 1e6;
@@ -49,9 +51,15 @@ trait Model {
     }
     fn admitted(&mut self) {}
     fn sent(&mut self, _delay: u64) {}
+    /// Takes the packet to send out of the queue; none: all are gone.
+    fn send(&mut self, now: u64, q: &mut Vec<Packet>, _: &mut Vec<Event>) -> Option<Packet> {
+        let packet = (!q.is_empty()).then(|| q.remove(0))?;
+        self.sent(now - packet.arrived);
+        Some(packet)
+    }
     fn idle(&mut self, _now: u64, _: &mut Rng) {}
     /// Time has come to `now`.
-    fn clock(&mut self, _now: u64) {}
+    fn clock(&mut self, _now: u64, _q: &[Packet]) {}
     fn signals(&self, _now: u64) -> Vec<f64> {
         Vec::new()
     }
@@ -136,13 +144,12 @@ impl<M: Model> Naive<M> {
     }
 
     fn depart(&mut self, now: u64, rng: &mut Rng) {
-        if self.q.is_empty() {
-            self.model.idle(now, rng);
-            self.events.push(Event::Idle);
-        } else {
-            let p = self.q.remove(0);
-            self.model.sent(now - p.arrived);
-            self.events.push(Event::Sent(p.id, p.marked));
+        match self.model.send(now, &mut self.q, &mut self.events) {
+            Some(p) => self.events.push(Event::Sent(p.id, p.marked)),
+            None => {
+                self.model.idle(now, rng);
+                self.events.push(Event::Idle);
+            }
         }
     }
 }
@@ -504,7 +511,7 @@ struct Ared {
 }
 
 impl Model for Ared {
-    fn clock(&mut self, now: u64) {
+    fn clock(&mut self, now: u64, _: &[Packet]) {
         while (self.ended + 1) * self.interval <= now {
             self.ended += 1;
             let avg = self.red.aged(self.ended * self.interval);
@@ -585,7 +592,7 @@ fn compare<M: Model>(
                 while let Some(due) = q.poll_at().filter(|t| t.as_nanos() <= now) {
                     q.on_timer(&mut Cx { now: due, rng: &mut ours }, &mut log);
                 }
-                naive.model.clock(now);
+                naive.model.clock(now, &naive.q);
             }
             Op::Arrive { len, ect, flow } => {
                 let flow = if M::FLOWS { flow } else { u64::from(id) };
