@@ -42,6 +42,11 @@ pub struct Env {
 }
 
 impl Env {
+    /// The transmission time of a mean packet in nanoseconds.
+    pub fn packet_time(&self) -> f64 {
+        f64::from(self.mean_packet) * 8e9 / self.rate.bits_per_second() as f64
+    }
+
     /// A size in `measure`; the error names the parameter `key`.
     ///
     /// # Errors
