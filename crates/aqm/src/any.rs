@@ -8,7 +8,7 @@ use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, ared, ared_feng, bernoulli, blue, choke, drop_front, drop_tail, random_drop, red,
+    Cx, Env, ared, ared_feng, bernoulli, blue, choke, drop_front, drop_tail, fred, random_drop, red,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -232,6 +232,12 @@ any_qdisc! {
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
          "candidates": "queued packets that the next one is compared with"],
         "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
+    Fred = "fred", Fifo<fred::Fred>,
+        "RED that counts the packets of each flow in the queue, and is fair to those with few.",
+        "LM97; 002 §2",
+        ["avg": "average queue length in packets", "avgcq": "average queue of a flow that is present",
+         "maxq": "most packets that a flow may have queued", "flows": "flows with packets queued"],
+        "cmu": [min_q = "2", ecn = "false"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

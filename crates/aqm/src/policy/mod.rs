@@ -14,6 +14,7 @@ pub mod blue;
 pub mod choke;
 pub mod drop_front;
 pub mod drop_tail;
+pub mod fred;
 #[cfg(test)]
 pub(crate) mod lab;
 pub mod random_drop;

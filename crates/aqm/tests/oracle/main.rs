@@ -9,6 +9,7 @@ use aqm::{AnyQdisc, Cause, Cx, Ecn, Env, FlowKey, Instant, Limit, Meta, Outlet, 
 use proptest::prelude::*;
 
 mod choke;
+mod fred;
 
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
 const PACKET_NS: f64 = 1e6;
@@ -32,6 +33,8 @@ enum Verdict {
     /// The same for the packet at the head, if there is one.
     SignalHead,
     Drop,
+    /// The same, as a penalty.
+    Penalise,
     /// Drop it and the packets at these places in the queue, as a penalty.
     DropWith(Vec<usize>),
 }
@@ -40,6 +43,8 @@ enum Verdict {
 trait Model {
     /// Whether flows matter. If not, each packet is a flow of its own, which tells marks apart.
     const FLOWS: bool = false;
+    /// The queue is built.
+    fn start(&mut self, _: &mut Rng) {}
     fn arrive(&mut self, _: u64, _: &Packet, _q: &[Packet], _fits: bool, _: &mut Rng) -> Verdict {
         Verdict::Admit
     }
@@ -49,9 +54,15 @@ trait Model {
     }
     fn admitted(&mut self) {}
     fn sent(&mut self, _delay: u64) {}
+    /// Takes the packet to send out of the queue; none: all are gone.
+    fn send(&mut self, now: u64, q: &mut Vec<Packet>, _: &mut Vec<Event>) -> Option<Packet> {
+        let packet = (!q.is_empty()).then(|| q.remove(0))?;
+        self.sent(now - packet.arrived);
+        Some(packet)
+    }
     fn idle(&mut self, _now: u64, _: &mut Rng) {}
     /// Time has come to `now`.
-    fn clock(&mut self, _now: u64) {}
+    fn clock(&mut self, _now: u64, _q: &[Packet]) {}
     fn signals(&self, _now: u64) -> Vec<f64> {
         Vec::new()
     }
@@ -115,6 +126,9 @@ impl<M: Model> Naive<M> {
                 }
                 return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
             }
+            Verdict::Penalise => {
+                return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
+            }
             _ => return self.events.push(Event::Dropped(packet.id, Cause::Early)),
         }
         if matches!(self.room, Room::Bytes(n) if u64::from(packet.len) > n) {
@@ -137,13 +151,12 @@ impl<M: Model> Naive<M> {
     }
 
     fn depart(&mut self, now: u64, rng: &mut Rng) {
-        if self.q.is_empty() {
-            self.model.idle(now, rng);
-            self.events.push(Event::Idle);
-        } else {
-            let p = self.q.remove(0);
-            self.model.sent(now - p.arrived);
-            self.events.push(Event::Sent(p.id, p.marked));
+        match self.model.send(now, &mut self.q, &mut self.events) {
+            Some(p) => self.events.push(Event::Sent(p.id, p.marked)),
+            None => {
+                self.model.idle(now, rng);
+                self.events.push(Event::Idle);
+            }
         }
     }
 }
@@ -505,7 +518,7 @@ struct Ared {
 }
 
 impl Model for Ared {
-    fn clock(&mut self, now: u64) {
+    fn clock(&mut self, now: u64, _: &[Packet]) {
         while (self.ended + 1) * self.interval <= now {
             self.ended += 1;
             let avg = self.red.aged(self.ended * self.interval);
@@ -561,7 +574,7 @@ fn compare<M: Model>(
     settings: &[(&str, String)],
     room: Room,
     ops: &[Op],
-    model: M,
+    mut model: M,
 ) -> Result<(), TestCaseError> {
     let limit = match room {
         Room::Packets(n) => Limit::packets(n),
@@ -576,6 +589,7 @@ fn compare<M: Model>(
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, &v[..])).collect();
     let (mut ours, mut theirs) = (Rng::new(5, 1), Rng::new(5, 1));
     let mut q = AnyQdisc::<u32>::build(name, &settings, &env, &mut ours).unwrap();
+    model.start(&mut theirs);
     let mut naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
     let (mut now, mut id, mut log) = (0, 0, Log::default());
     for (step, op) in ops.iter().enumerate() {
@@ -586,7 +600,7 @@ fn compare<M: Model>(
                 while let Some(due) = q.poll_at().filter(|t| t.as_nanos() <= now) {
                     q.on_timer(&mut Cx { now: due, rng: &mut ours }, &mut log);
                 }
-                naive.model.clock(now);
+                naive.model.clock(now, &naive.q);
             }
             Op::Arrive { len, ect, flow } => {
                 let flow = if M::FLOWS { flow } else { u64::from(id) };
