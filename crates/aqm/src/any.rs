@@ -8,7 +8,7 @@ use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, ared, ared_feng, bernoulli, blue, choke, codel, drop_front, drop_tail, pie,
+    Cx, Env, ared, ared_feng, bernoulli, blue, choke, codel, drop_front, drop_tail, fred, pie,
     random_drop, red,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
@@ -244,6 +244,12 @@ any_qdisc! {
         ["p_d": "drop probability", "delay": "queueing delay at the last update, in seconds",
          "burst": "burst allowance left, in seconds"],
         "linux": [derandomise = "true"];
+    Fred = "fred", Fifo<fred::Fred>,
+        "RED that counts the packets of each flow in the queue, and is fair to those with few.",
+        "LM97; 002 §2",
+        ["avg": "average queue length in packets", "avgcq": "average queue of a flow that is present",
+         "maxq": "most packets that a flow may have queued", "flows": "flows with packets queued"],
+        "cmu": [min_q = "2", ecn = "false"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

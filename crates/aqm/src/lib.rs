@@ -14,6 +14,7 @@
 //! |---|---|
 //! | [`time`], [`units`], [`rng`], [`packet`] | the vocabulary: instants, rates, sizes, probabilities, random streams, packet metadata |
 //! | [`hash`] | the keyed hash of flows, cut into bins |
+//! | [`flow_table`] | state of the flows that are present, in a table of fixed size |
 //! | [`param`] | how an algorithm declares its parameters once: defaults, ranges, docs, sources |
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
@@ -30,6 +31,7 @@ extern crate std;
 
 pub mod any;
 pub mod fifo;
+pub mod flow_table;
 pub mod hash;
 pub mod packet;
 pub mod param;

@@ -15,6 +15,7 @@ pub mod choke;
 pub mod codel;
 pub mod drop_front;
 pub mod drop_tail;
+pub mod fred;
 #[cfg(test)]
 pub(crate) mod lab;
 pub mod pie;
@@ -44,6 +45,11 @@ pub struct Env {
 }
 
 impl Env {
+    /// The transmission time of a mean packet in nanoseconds.
+    pub fn packet_time(&self) -> f64 {
+        f64::from(self.mean_packet) * 8e9 / self.rate.bits_per_second() as f64
+    }
+
     /// A size in `measure`; the error names the parameter `key`.
     ///
     /// # Errors

@@ -71,7 +71,7 @@ impl Codel {
 
     fn mark(p: &mut Packet, events: &mut Vec<Event>) {
         p.marked = true;
-        events.push(Event::Marked(p.flow));
+        events.push(Event::Marked(p.id));
     }
 }
 

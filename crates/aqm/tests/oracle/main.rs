@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 mod choke;
 mod codel;
+mod fred;
 mod pie;
 
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
@@ -34,14 +35,16 @@ enum Verdict {
     /// The same for the packet at the head, if there is one.
     SignalHead,
     Drop,
+    /// The same, as a penalty.
+    Penalise,
     /// Drop it and the packets at these places in the queue, as a penalty.
     DropWith(Vec<usize>),
 }
 
 /// An algorithm of a paper. `q` is the queue without the packet in question.
 trait Model {
-    /// Whether flows matter. If not, each packet is a flow of its own, which tells marks apart.
-    const FLOWS: bool = false;
+    /// The queue is built.
+    fn start(&mut self, _: &mut Rng) {}
     fn arrive(&mut self, _: u64, _: &Packet, _q: &[Packet], _fits: bool, _: &mut Rng) -> Verdict {
         Verdict::Admit
     }
@@ -120,6 +123,9 @@ impl<M: Model> Naive<M> {
                     let victim = self.q.remove(place);
                     self.events.push(Event::Dropped(victim.id, Cause::Penalty));
                 }
+                return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
+            }
+            Verdict::Penalise => {
                 return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
             }
             _ => return self.events.push(Event::Dropped(packet.id, Cause::Early)),
@@ -567,7 +573,7 @@ fn compare<M: Model>(
     settings: &[(&str, String)],
     room: Room,
     ops: &[Op],
-    model: M,
+    mut model: M,
 ) -> Result<(), TestCaseError> {
     let limit = match room {
         Room::Packets(n) => Limit::packets(n),
@@ -582,6 +588,7 @@ fn compare<M: Model>(
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, &v[..])).collect();
     let (mut ours, mut theirs) = (Rng::new(5, 1), Rng::new(5, 1));
     let mut q = AnyQdisc::<u32>::build(name, &settings, &env, &mut ours).unwrap();
+    model.start(&mut theirs);
     let mut naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
     let (mut now, mut id, mut log) = (0, 0, Log::default());
     for (step, op) in ops.iter().enumerate() {
@@ -595,7 +602,6 @@ fn compare<M: Model>(
                 naive.model.clock(now, &naive.q);
             }
             Op::Arrive { len, ect, flow } => {
-                let flow = if M::FLOWS { flow } else { u64::from(id) };
                 let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
                 let meta = Meta { len, ecn, flow: FlowKey(flow), arrived: at };
                 q.enqueue(meta, id, &mut Cx { now: at, rng: &mut ours }, &mut log);
