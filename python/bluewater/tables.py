@@ -73,7 +73,7 @@ class Tables:
         return self._every("groups")
 
     def _every(self, table: str) -> pl.DataFrame:
-        frames = [
+        frames: list[pl.DataFrame] = [
             getattr(self.store.read(entry.key), table).select(
                 *(pl.lit(value).alias(name) for name, value in _place(entry).items()), pl.all()
             )
