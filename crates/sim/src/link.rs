@@ -62,17 +62,12 @@ struct Report<'a> {
 impl Outlet<Packet> for Report<'_> {
     fn dropped(&mut self, _: &Meta, packet: Packet, cause: Cause, now: Instant) {
         self.hash.drop(now.as_nanos(), packet.flow, packet.seq, cause);
-        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
-            flow.dropped += 1;
-            flow.dropped_bytes += u64::from(packet.len);
-        }
+        self.stats.drop(&packet, cause);
     }
 
     fn marked(&mut self, _: &Meta, packet: &Packet, cause: Cause, now: Instant) {
         self.hash.mark(now.as_nanos(), packet.flow, cause);
-        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
-            flow.marked += 1;
-        }
+        self.stats.mark(packet);
     }
 }
 
@@ -269,6 +264,11 @@ impl Managed {
     /// The queue, to look at.
     pub fn queue(&self) -> &AnyQdisc<Packet> {
         &self.queue
+    }
+
+    /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
+    pub(crate) fn count_groups(&mut self, of: Vec<u16>) {
+        self.stats.count_groups(of);
     }
 
     /// The statistics, up to the last change.

@@ -225,6 +225,12 @@ impl Network {
         self.queues.iter().flatten().map(Box::as_ref)
     }
 
+    /// Counts by group at all managed queues; `of` gives the group of each flow. Only before the
+    /// first packet.
+    pub fn count_groups(&mut self, of: &[u16]) {
+        self.queues.iter_mut().flatten().for_each(|queue| queue.count_groups(of.to_vec()));
+    }
+
     /// Begins a new window of measurement at `now`.
     pub fn restart_measurement(&mut self, now: u64) {
         self.queues.iter_mut().flatten().for_each(|queue| queue.restart_measurement(now));

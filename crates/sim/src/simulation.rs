@@ -238,6 +238,13 @@ impl Simulation {
         self.network.queues()
     }
 
+    /// Counts by group at all managed queues. Only at time 0.
+    pub fn count_groups(&mut self) {
+        debug_assert!(self.now == 0, "packets are under way");
+        let of: Vec<u16> = self.flows.iter().map(|flow| flow.group).collect();
+        self.network.count_groups(&of);
+    }
+
     /// Begins a new window of measurement.
     pub fn restart_measurement(&mut self) {
         self.network.restart_measurement(self.now);

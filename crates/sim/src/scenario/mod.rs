@@ -256,6 +256,9 @@ pub struct Measure {
     /// Time between samples of the managed queues; without it there is no series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Text<Duration>>,
+    /// Whether each group of flows is sampled, too: its queue, what arrived, drops, goodput.
+    #[serde(default)]
+    pub groups: bool,
 }
 
 fn default_seed() -> u64 {
@@ -387,6 +390,11 @@ impl Scenario {
                 let allowed = format!("at least {}", Duration::from_nanos(least.max(1)));
                 return Err(Complaint::new("measure.interval", allowed));
             }
+        } else if self.measure.groups {
+            return Err(Complaint::new(
+                "measure.interval",
+                "needed by groups: time between samples",
+            ));
         }
         let topology = self.topology()?;
         let mut seen: Vec<usize> = Vec::new();
@@ -442,6 +450,15 @@ impl QueueSpec {
         let all = canonical(&self.aqm, &pairs).map_err(|e| self.complaint(i, e))?;
         self.params = all.into_iter().map(|(k, v)| (k.to_string(), typed(v))).collect();
         Ok(())
+    }
+
+    /// How many parameters are not at their defaults.
+    pub(crate) fn parameters_set(&self) -> u64 {
+        let defaults = canonical(&self.aqm, &[]).unwrap_or_default();
+        let set = |(name, default): &&(&str, String)| {
+            self.params.get(*name).is_some_and(|value| value.to_string() != *default)
+        };
+        defaults.iter().filter(set).count() as u64
     }
 
     /// An error of the algorithm, as a complaint about the key that caused it.

@@ -65,6 +65,7 @@ pub fn scenario(d: &mut Draw<'_>) -> Generated {
     }
     if d.flag() {
         line(format!("[measure]\ninterval = \"{}ns\"", (ns / 7).max(1)));
+        line(format!("groups = {}", d.flag()));
     }
     let (links, ends, slowest) = network(d, rate, &mut line);
     let mut taken = Vec::new();
@@ -367,7 +368,9 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
     delivered_is_possible(&run, &scenario, *rate);
     let outcome = run.finish();
     let end = scenario.duration.0.as_secs_f64();
-    for table in [&outcome.summary, &outcome.queues, &outcome.flows, &outcome.series] {
+    for table in
+        [&outcome.summary, &outcome.queues, &outcome.flows, &outcome.series, &outcome.groups]
+    {
         for (name, column) in table.columns() {
             if let Column::Real(values) = column {
                 for value in values.iter().flatten() {
@@ -402,8 +405,8 @@ fn accounts_balance(run: &Run, scenario: &Scenario) {
         );
         assert_eq!(counters.arrived.bytes, counters.departed.bytes + dropped.bytes + backlog.bytes);
         let (mut packets, mut bytes, mut marks, mut arrived) = (0, 0, 0, 0);
-        for (flow, capable) in queue.stats().flows.iter().zip(&ecn) {
-            packets += flow.arrived - flow.departed - flow.dropped;
+        for (flow, capable) in queue.stats().flows().iter().zip(&ecn) {
+            packets += flow.arrived - flow.departed - flow.all_dropped();
             bytes += flow.arrived_bytes - flow.departed_bytes - flow.dropped_bytes;
             marks += u64::from(flow.marked);
             arrived += u64::from(flow.arrived);
@@ -411,6 +414,11 @@ fn accounts_balance(run: &Run, scenario: &Scenario) {
         }
         assert_eq!((packets, bytes), (backlog.packets, backlog.bytes), "the flows' packets queued");
         assert_eq!((marks, arrived), (marked.packets, counters.arrived.packets));
+        if scenario.measure.groups {
+            let queued = queue.stats().groups().iter().map(|group| group.queued());
+            let [packets, bytes] = queued.fold([0, 0], |a, q| [a[0] + q.packets, a[1] + q.bytes]);
+            assert_eq!((packets, bytes), (u64::from(backlog.packets), backlog.bytes), "groups");
+        }
     }
 }
 
