@@ -36,7 +36,7 @@ impl Flight {
 /// Turns bytes into time on the wire, carrying what is below a nanosecond, so that the long-run
 /// rate is exact.
 #[derive(Clone, Debug)]
-struct Serialiser {
+pub struct Serialiser {
     rate: u64,
     /// Time owed, in units of 1/rate ns.
     carry: u64,
@@ -45,12 +45,14 @@ struct Serialiser {
 }
 
 impl Serialiser {
-    fn new(rate: Rate) -> Self {
+    /// Nothing owed yet.
+    pub fn new(rate: Rate) -> Self {
         Self { rate: rate.bits_per_second(), carry: 0, last: (0, 0, 0) }
     }
 
+    /// How long the next packet, of `len` bytes, takes, ns.
     #[inline]
-    fn transmission(&mut self, len: u32) -> u64 {
+    pub fn transmission(&mut self, len: u32) -> u64 {
         if self.last.0 != len {
             let bit_ns = u128::from(len) * 8_000_000_000;
             let rate = u128::from(self.rate);
