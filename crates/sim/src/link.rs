@@ -26,21 +26,23 @@ pub(crate) struct Flight {
 /// Turns bytes into time on the wire, carrying what is below a nanosecond, so that the long-run
 /// rate is exact.
 #[derive(Clone, Debug)]
-struct Serialiser {
+pub struct Serialiser {
     rate: u64,
     /// Time owed, in units of 1/rate ns.
     carry: u64,
     /// Whole ns and carry of the last length, which is mostly the next one too.
-    last: (u16, u64, u64),
+    last: (u32, u64, u64),
 }
 
 impl Serialiser {
-    fn new(rate: Rate) -> Self {
+    /// Nothing owed yet.
+    pub fn new(rate: Rate) -> Self {
         Self { rate: rate.bits_per_second(), carry: 0, last: (0, 0, 0) }
     }
 
+    /// How long the next packet, of `len` bytes, takes, ns.
     #[inline]
-    fn transmission(&mut self, len: u16) -> u64 {
+    pub fn transmission(&mut self, len: u32) -> u64 {
         if self.last.0 != len {
             let bit_ns = u128::from(len) * 8_000_000_000;
             let rate = u128::from(self.rate);
@@ -112,7 +114,7 @@ impl Line {
     /// end of the wire.
     #[inline]
     pub(crate) fn transmit(&mut self, now: u64, len: u16) -> u64 {
-        self.free_at = self.free_at.max(now) + self.serialiser.transmission(len);
+        self.free_at = self.free_at.max(now) + self.serialiser.transmission(u32::from(len));
         self.free_at + self.delay
     }
 

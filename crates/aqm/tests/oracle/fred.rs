@@ -53,7 +53,9 @@ impl Fred {
 
 impl Model for Fred {
     fn start(&mut self, rng: &mut Rng) {
-        (rng.bits(), rng.bits()); // the secret of the hash
+        // The secret of the hash.
+        rng.bits();
+        rng.bits();
     }
 
     fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], _: bool, rng: &mut Rng) -> Verdict {
