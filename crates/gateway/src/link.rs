@@ -18,6 +18,7 @@ use sim::hash::DecisionHash;
 use sim::link::Serialiser;
 use sim::metrics::histogram::Histogram;
 use sim::metrics::queue::{QueueStats, QueueSummary};
+use sim::packet::Packet;
 
 use crate::arena::{Arena, Handle};
 use crate::frame::{Hasher, Layer, parse, set_ce};
@@ -279,8 +280,9 @@ impl Link {
                     self.stats.busy(now);
                 }
                 self.busy = true;
-                self.stats.departure(now, &meta);
-                self.decided.departure(now, meta.flow.0, handle.seq);
+                let packet = Packet { len: meta.len as u16, ..Packet::default() };
+                self.stats.departure(now, meta.arrived.as_nanos(), &packet);
+                self.decided.departure(now, meta.flow.0 as u32, handle.seq);
                 self.free_at = self.free_at.max(now) + self.serialiser.transmission(meta.len);
                 let at = self.free_at + self.delay;
                 self.wire.push_back(InFlight { at, meta, handle, passed: false });
@@ -300,7 +302,7 @@ impl Link {
             self.count.passing -= 1;
         } else {
             self.count.delivered += 1;
-            self.delivered.delivery(flight.at, flight.meta.flow.0, flight.handle.seq);
+            self.delivered.delivery(flight.at, flight.meta.flow.0 as u32, flight.handle.seq);
             self.lateness.add(now - flight.at, 1);
         }
         let frame = self.arena.packet_mut(flight.handle.slot);
