@@ -9,7 +9,7 @@ use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
     Cx, Env, ared, ared_feng, bernoulli, blue, choke, codel, drop_front, drop_tail, fred, pie,
-    random_drop, red,
+    random_drop, red, sfb,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -250,6 +250,19 @@ any_qdisc! {
         ["avg": "average queue length in packets", "avgcq": "average queue of a flow that is present",
          "maxq": "most packets that a flow may have queued", "flows": "flows with packets queued"],
         "cmu": [min_q = "2", ecn = "false"];
+    Sfb = "sfb", Fifo<sfb::Sfb>,
+        "Accounts for flows in a few bins; a BLUE in each limits flows that ignore signals.",
+        "000 §IV",
+        ["p_mean": "mean marking probability of the bins", "p_max": "largest of them",
+         "saturated": "share of bins whose probability is 1",
+         "hash_age_s": "time since the hash changed, in seconds"],
+        "feng": [bin_size = "13p", penalty_rate = "160kbit"],
+        "cmu": [freeze_time = "1ms", hash = "double-buffered", hash_interval = "5s",
+                penalty = "boxtime", boxtime = "50ms"],
+        "linux": [levels = "8", bins = "16", bin_size = "19p", bin_limit = "24p", overflow = "all",
+                  increment = "0.0005", decrement = "0.00005", mark_up_to = "0.5",
+                  hash = "double-buffered", hash_interval = "600s", warm_up = "60s",
+                  penalty_rate = "80kbit", penalty_burst = "19p"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

@@ -27,6 +27,17 @@ const TOGETHER: &[(&str, &str)] = &[
     ("ared-feng", "w_q=0.7 min_th=1p max_th=4p"),
     ("ared", "w_q=0.7 min_th=1p max_th=4p interval=1ms"),
     ("ared", "mode=bytes target=100ms w_q=0.1"),
+    ("sfb", "bins=3 bin_size=2p increment=0.5 decrement=0.1 penalty_rate=1mbit penalty_burst=2p"),
+    (
+        "sfb",
+        "bins=2 levels=3 bin_size=3kB mode=bytes increment=1 freeze_time=1ms hash=moving hash_interval=3ms",
+    ),
+    (
+        "sfb",
+        "bins=2 bin_size=1p increment=1 hash=double-buffered hash_interval=5ms warm_up=2ms overflow=all",
+    ),
+    ("sfb", "bins=2 bin_size=1p increment=0.7 penalty=fair-share share_interval=10ms bin_limit=5p"),
+    ("sfb", "bins=2 bin_size=1p increment=0.7 penalty=boxtime-random boxtime=2ms mark_up_to=0.3"),
     ("choke", "w_q=1 min_th=0p max_th=8p max_p=0"),
     ("m-choke", "candidates=64 w_q=1 min_th=1p max_th=10p mode=bytes"),
     ("fred", "w_q=1 min_th=2p max_th=4p max_p=1"),
