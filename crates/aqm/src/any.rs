@@ -9,7 +9,7 @@ use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
     Cx, Env, ared, ared_feng, bernoulli, blue, choke, codel, drop_front, drop_tail, fred, pie,
-    random_drop, red,
+    random_drop, red, sred,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -250,6 +250,10 @@ any_qdisc! {
         ["avg": "average queue length in packets", "avgcq": "average queue of a flow that is present",
          "maxq": "most packets that a flow may have queued", "flows": "flows with packets queued"],
         "cmu": [min_q = "2", ecn = "false"];
+    Sred = "sred", Fifo<sred::Sred>,
+        "Signals by the queue and by an estimate of the number of flows.", "OLW99; 000 §V.B",
+        ["hits": "frequency of hits among the zombies; 1/hits estimates the number of flows",
+         "p_zap": "signalling probability of a packet that does not hit"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

@@ -31,6 +31,8 @@ const TOGETHER: &[(&str, &str)] = &[
     ("m-choke", "candidates=64 w_q=1 min_th=1p max_th=10p mode=bytes"),
     ("fred", "w_q=1 min_th=2p max_th=4p max_p=1"),
     ("fred", "w_q=0.3 min_th=3p max_th=6p many_flow=true min_q=0 ecn=false"),
+    ("sred", "zombies=3 overwrite=0.5 max_p=1"),
+    ("sred", "zombies=7 alpha=0.3 variant=simple mode=bytes ecn=false max_p=0.9"),
     ("a-choke", "regions=3 w_q=0.5 min_th=0p max_th=8p gentle=true"),
     ("codel", "target=1ms interval=2ms mtu=0"),
     ("codel", "target=1ms interval=1us ecn=false"),
