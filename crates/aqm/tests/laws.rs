@@ -33,6 +33,8 @@ const TOGETHER: &[(&str, &str)] = &[
     ("fred", "w_q=0.3 min_th=3p max_th=6p many_flow=true min_q=0 ecn=false"),
     ("sred", "zombies=3 overwrite=0.5 max_p=1"),
     ("sred", "zombies=7 alpha=0.3 variant=simple mode=bytes ecn=false max_p=0.9"),
+    ("red-penalty-box", "w_q=1 min_th=0p max_th=10p log=5 rtt=100ms penalty=per-flow release=20ms"),
+    ("red-penalty-box", "w_q=1 min_th=1p max_th=4p log=3 rtt=1s boxes=2 release=1ms"),
     ("a-choke", "regions=3 w_q=0.5 min_th=0p max_th=8p gentle=true"),
     ("codel", "target=1ms interval=2ms mtu=0"),
     ("codel", "target=1ms interval=1us ecn=false"),

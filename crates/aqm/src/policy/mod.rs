@@ -21,6 +21,7 @@ pub(crate) mod lab;
 pub mod pie;
 pub mod random_drop;
 pub mod red;
+pub mod red_penalty_box;
 pub mod sred;
 
 /// All that the world may tell an algorithm at an event.

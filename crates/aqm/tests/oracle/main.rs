@@ -12,6 +12,7 @@ mod choke;
 mod codel;
 mod fred;
 mod pie;
+mod red_penalty_box;
 mod sred;
 
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
