@@ -9,7 +9,7 @@ use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
     Cx, Env, ared, ared_feng, bernoulli, blue, choke, codel, drop_front, drop_tail, fred, pie,
-    random_drop, red, sfb,
+    random_drop, red, red_penalty_box, sfb, sred,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -263,6 +263,16 @@ any_qdisc! {
                   increment = "0.0005", decrement = "0.00005", mark_up_to = "0.5",
                   hash = "double-buffered", hash_interval = "600s", warm_up = "60s",
                   penalty_rate = "80kbit", penalty_burst = "19p"];
+    Sred = "sred", Fifo<sred::Sred>,
+        "Signals by the queue and by an estimate of the number of flows.", "OLW99; 000 §V.B",
+        ["hits": "frequency of hits among the zombies; 1/hits estimates the number of flows",
+         "p_zap": "signalling probability of a packet that does not hit"];
+    RedPenaltyBox = "red-penalty-box", Fifo<red_penalty_box::RedPenaltyBox>,
+        "RED that limits flows which send more than TCP would, found in a log of its signals.",
+        "FF97; 000 §V.A",
+        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
+         "boxed": "flows in the box", "friendly": "TCP-friendly rate at the last test in bit/s"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

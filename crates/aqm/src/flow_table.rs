@@ -20,11 +20,14 @@ use crate::rng::Rng;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Id(u32);
 
+/// Where the search for a flow begins: its hash, which is computed once a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Home(u32);
+
 #[derive(Clone, Copy, Default, Debug)]
 struct Entry<V> {
     flow: FlowKey,
-    /// Where probing for it begins.
-    home: u32,
+    home: Home,
     value: V,
 }
 
@@ -73,17 +76,22 @@ impl<V: Copy + Default> FlowTable<V> {
         self.entries.len()
     }
 
+    /// Where the search for a flow begins.
+    #[inline]
+    pub fn home(&self, flow: FlowKey) -> Home {
+        Home(self.hash.bin(flow, self.index.len() as u32) as u32)
+    }
+
     /// The place of a flow, if it is present.
     #[inline]
-    pub fn find(&self, flow: FlowKey) -> Option<Id> {
-        self.probe(flow, self.home(flow)).ok()
+    pub fn find(&self, flow: FlowKey, home: Home) -> Option<Id> {
+        self.probe(flow, home).ok()
     }
 
     /// The place of a flow, which gets a default value if it was not present. `None` when it was not
     /// and there is no room.
     #[inline]
-    pub fn find_or_insert(&mut self, flow: FlowKey) -> Option<Id> {
-        let home = self.home(flow);
+    pub fn find_or_insert(&mut self, flow: FlowKey, home: Home) -> Option<Id> {
         match self.probe(flow, home) {
             Ok(id) => Some(id),
             Err(slot) => {
@@ -98,14 +106,14 @@ impl<V: Copy + Default> FlowTable<V> {
     /// Removes the flow at a place, and gives its value.
     pub fn remove(&mut self, id: Id) -> V {
         let Entry { home, value, .. } = self.entries[id.0 as usize];
-        let mut hole = home as usize;
+        let mut hole = home.0 as usize;
         while self.index[hole] != id.0 {
             debug_assert!(self.index[hole] != EMPTY, "no flow at {id:?}");
             hole = self.next(hole);
         }
         let mut slot = self.next(hole);
         while self.index[slot] != EMPTY {
-            let home = self.entries[self.index[slot] as usize].home as usize;
+            let home = self.entries[self.index[slot] as usize].home.0 as usize;
             if self.distance(home, slot) >= self.distance(hole, slot) {
                 self.index[hole] = self.index[slot];
                 hole = slot;
@@ -125,15 +133,10 @@ impl<V: Copy + Default> FlowTable<V> {
         })
     }
 
-    #[inline]
-    fn home(&self, flow: FlowKey) -> u32 {
-        self.hash.bin(flow, self.index.len() as u32) as u32
-    }
-
     /// Where a flow is, or the slot of the index where it would go.
     #[inline]
-    fn probe(&self, flow: FlowKey, home: u32) -> Result<Id, usize> {
-        let mut slot = home as usize;
+    fn probe(&self, flow: FlowKey, home: Home) -> Result<Id, usize> {
+        let mut slot = home.0 as usize;
         loop {
             match self.index[slot] {
                 EMPTY => return Err(slot),
@@ -191,10 +194,18 @@ mod tests {
         prop::collection::vec(op, 0..300)
     }
 
+    fn find<V: Copy + Default>(table: &FlowTable<V>, flow: u64) -> Option<Id> {
+        table.find(FlowKey(flow), table.home(FlowKey(flow)))
+    }
+
+    fn insert<V: Copy + Default>(table: &mut FlowTable<V>, flow: u64) -> Option<Id> {
+        table.find_or_insert(FlowKey(flow), table.home(FlowKey(flow)))
+    }
+
     /// No entry's way from its home to its slot has a hole.
     fn reachable(table: &FlowTable<u64>) -> bool {
         (0..table.index.len()).filter(|&slot| table.index[slot] != EMPTY).all(|slot| {
-            let mut at = table.entries[table.index[slot] as usize].home as usize;
+            let mut at = table.entries[table.index[slot] as usize].home.0 as usize;
             while at != slot && table.index[at] != EMPTY {
                 at = table.next(at);
             }
@@ -211,7 +222,7 @@ mod tests {
             for (step, op) in (1u64..).zip(ops) {
                 match op {
                     Op::Insert(flow) => {
-                        let id = table.find_or_insert(FlowKey(flow));
+                        let id = insert(&mut table, flow);
                         if let Some(&(old, _)) = map.get(&flow) {
                             prop_assert_eq!(id, Some(old), "it is where it was");
                         } else if map.len() == capacity as usize {
@@ -229,7 +240,7 @@ mod tests {
                         }
                     }
                     Op::Find(flow) => {
-                        prop_assert_eq!(table.find(FlowKey(flow)), map.get(&flow).map(|e| e.0));
+                        prop_assert_eq!(find(&table, flow), map.get(&flow).map(|e| e.0));
                     }
                 }
                 let mut all: Vec<_> = table.iter().map(|(id, flow, &v)| (flow.0, (id, v))).collect();
@@ -249,14 +260,14 @@ mod tests {
         let mut table = FlowTable::<()>::new(1000, &mut Rng::new(3, 0));
         for flow in 0..1_000_000u64 {
             if flow >= 1000 {
-                let oldest = table.find(FlowKey(flow - 1000)).unwrap();
+                let oldest = find(&table, flow - 1000).unwrap();
                 table.remove(oldest);
             }
-            table.find_or_insert(FlowKey(flow)).unwrap();
+            insert(&mut table, flow).unwrap();
         }
         let looks: usize = (0..10_000)
             .map(|stranger| {
-                let mut slot = table.home(FlowKey(u64::MAX - stranger)) as usize;
+                let mut slot = table.home(FlowKey(u64::MAX - stranger)).0 as usize;
                 let mut looks = 1;
                 while table.index[slot] != EMPTY {
                     slot = table.next(slot);

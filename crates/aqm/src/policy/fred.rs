@@ -32,7 +32,7 @@
 
 use super::red::{Average, Spacing, linear, p_a};
 use super::{Arrival, Cx, Env, Exit, Policy, View};
-use crate::flow_table::{FlowTable, Id};
+use crate::flow_table::{FlowTable, Home, Id};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::qdisc::{Cause, State};
@@ -88,8 +88,8 @@ pub struct Fred {
     /// Packets queued.
     queued: u32,
     flows: FlowTable<Flow>,
-    /// The flow of the arriving packet, if it is present.
-    arriving: Option<Id>,
+    /// Of the arriving packet.
+    home: Home,
 }
 
 impl Fred {
@@ -139,14 +139,15 @@ impl Policy for Fred {
             count: -1,
             queued: 0,
             flows: FlowTable::new(env.limit.max_packets(), rng),
-            arriving: None,
+            home: Home::default(),
         })
     }
 
     #[inline]
     fn on_arrival(&mut self, pkt: &Meta, _: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
-        self.arriving = self.flows.find(pkt.flow);
-        let Flow { qlen, strikes } = self.arriving.map_or(Flow::default(), |id| self.flows[id]);
+        self.home = self.flows.home(pkt.flow);
+        let present = self.flows.find(pkt.flow, self.home);
+        let Flow { qlen, strikes } = present.map_or(Flow::default(), |id| self.flows[id]);
         let qlen = f64::from(qlen);
         if self.flows.is_empty() {
             self.avg.age(cx.now);
@@ -157,7 +158,7 @@ impl Policy for Fred {
             || (avg >= self.max_th && qlen > 2.0 * self.avgcq)
             || (qlen >= self.avgcq && strikes > 1)
         {
-            if let Some(id) = self.arriving {
+            if let Some(id) = present {
                 self.flows[id].strikes = strikes.saturating_add(1);
             }
             return Arrival::Reject(Cause::Penalty);
@@ -185,7 +186,7 @@ impl Policy for Fred {
     #[inline]
     fn admitted(&mut self, pkt: &Meta, cx: &mut Cx<'_>) -> Id {
         // There is room for as many flows as packets.
-        let id = self.arriving.or_else(|| self.flows.find_or_insert(pkt.flow)).unwrap_or_default();
+        let id = self.flows.find_or_insert(pkt.flow, self.home).unwrap_or_default();
         self.average(cx.now);
         self.flows[id].qlen += 1;
         self.queued += 1;
@@ -202,7 +203,6 @@ impl Policy for Fred {
         self.flows[id].qlen -= 1;
         if self.flows[id].qlen == 0 {
             self.flows.remove(id);
-            self.arriving = self.arriving.filter(|&arriving| arriving != id);
         }
     }
 

@@ -21,7 +21,9 @@ pub(crate) mod lab;
 pub mod pie;
 pub mod random_drop;
 pub mod red;
+pub mod red_penalty_box;
 pub mod sfb;
+pub mod sred;
 pub mod stochastic_fair;
 
 /// All that the world may tell an algorithm at an event.

@@ -12,7 +12,9 @@ mod choke;
 mod codel;
 mod fred;
 mod pie;
+mod red_penalty_box;
 mod sfb;
+mod sred;
 
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
 const PACKET_NS: f64 = 1e6;
