@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::fair::{Fair, drr, fq_codel, sfq};
 use crate::fifo::Fifo;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
@@ -273,6 +274,21 @@ any_qdisc! {
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
          "boxed": "flows in the box", "friendly": "TCP-friendly rate at the last test in bit/s"];
+    Sfq = "sfq", Fair<sfq::Sfq>,
+        "Sorts flows into queues by a hash and sends a packet of each in turn.",
+        "McK90; 000 §IV.B",
+        ["queues": "queues with packets", "longest": "bytes in the longest queue"],
+        "feng": [queues = "46", queue_limit = "9kB", aqm = "red", mode = "bytes", min_th = "2kB",
+                 max_th = "8kB"],
+        "linux": [queues = "1024", quantum = "1514", queue_limit = "127p"];
+    Drr = "drr", Fair<drr::Drr>,
+        "Gives each flow a queue and sends a quantum of each in turn.", "SV95; 003 §2",
+        ["queues": "queues with packets", "longest": "bytes in the longest queue"];
+    FqCodel = "fq-codel", Fair<fq_codel::FqCodel>,
+        "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
+        "RFC 8290",
+        ["queues": "queues with packets", "longest": "bytes in the longest queue"],
+        "linux": [mtu = "1514"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

@@ -20,6 +20,20 @@ use crate::rng::Rng;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Id(u32);
 
+impl Id {
+    /// The place as a number below the table's capacity, which no other flow that is present has.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The place with this [`index`](Self::index).
+    #[inline]
+    pub const fn of(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
+
 /// Where the search for a flow begins: its hash, which is computed once a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Home(u32);

@@ -18,6 +18,7 @@
 //! | [`param`] | how an algorithm declares its parameters once: defaults, ranges, docs, sources |
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
+//! | [`fair`] | many queues that take turns, each advised by a policy |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
 //! | [`any`] | choice by name: the list of all algorithms |
 //!
@@ -30,6 +31,7 @@ pub extern crate alloc;
 extern crate std;
 
 pub mod any;
+pub mod fair;
 pub mod fifo;
 pub mod flow_table;
 pub mod hash;

@@ -163,9 +163,11 @@ impl View<'_> {
             && u64::from(len) <= self.limit.max_bytes() - self.backlog.bytes
     }
 
-    /// The queued packet at a position (0 is the head), if there is one.
+    /// The queued packet at a position (0 is the head), if there is one. A queue that shares its
+    /// memory with others shows none.
     pub fn peek(&self, position: usize) -> Option<&Meta> {
-        (position < self.len()).then(|| &self.ring[(self.head + position) & (self.ring.len() - 1)])
+        (position < self.len().min(self.ring.len()))
+            .then(|| &self.ring[(self.head + position) & (self.ring.len() - 1)])
     }
 }
 
