@@ -19,6 +19,7 @@
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
+//! | [`response`] | what TCP sends at a given loss |
 //! | [`any`] | choice by name: the list of all algorithms |
 //!
 //! To add an algorithm, write one file in `policy/` and one line in [`any`].
@@ -37,6 +38,7 @@ pub mod packet;
 pub mod param;
 pub mod policy;
 pub mod qdisc;
+pub mod response;
 pub mod rng;
 pub mod time;
 pub mod units;
