@@ -170,6 +170,10 @@ macro_rules! any_qdisc {
                 match self { $(Self::$variant(q) => q.counters(),)* }
             }
 
+            fn congested(&self, now: Instant) -> bool {
+                match self { $(Self::$variant(q) => q.congested(now),)* }
+            }
+
             fn poll_at(&self) -> Option<Instant> {
                 match self { $(Self::$variant(q) => q.poll_at(),)* }
             }

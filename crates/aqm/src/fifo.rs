@@ -65,6 +65,10 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
         &self.counters
     }
 
+    fn congested(&self, now: Instant) -> bool {
+        self.policy.congested(&self.ring.view(), now)
+    }
+
     fn poll_at(&self) -> Option<Instant> {
         self.policy.poll_at()
     }

@@ -41,6 +41,7 @@ pub struct Home(u32);
 #[derive(Clone, Copy, Default, Debug)]
 struct Entry<V> {
     flow: FlowKey,
+    /// Of `EMPTY` in an unused entry.
     home: Home,
     value: V,
 }
@@ -54,6 +55,9 @@ pub struct FlowTable<V> {
     entries: Box<[Entry<V>]>,
     /// Unused entries; the last is taken first.
     free: Vec<u32>,
+    /// Entries from here on were never used: what looks at all flows costs as much as the most
+    /// that were ever present, not as the capacity.
+    touched: u32,
 }
 
 const EMPTY: u32 = u32::MAX;
@@ -70,8 +74,10 @@ impl<V: Copy + Default> FlowTable<V> {
             hash: FlowHash::new(rng),
             // One slot stays empty: that is where probing ends.
             index: vec![EMPTY; (capacity + capacity / 2 + 1) as usize].into(),
-            entries: vec![Entry::default(); capacity as usize].into(),
+            entries: vec![Entry { home: Home(EMPTY), ..Entry::default() }; capacity as usize]
+                .into(),
             free: (0..capacity).rev().collect(),
+            touched: 0,
         }
     }
 
@@ -110,6 +116,7 @@ impl<V: Copy + Default> FlowTable<V> {
             Ok(id) => Some(id),
             Err(slot) => {
                 let id = self.free.pop()?;
+                self.touched = self.touched.max(id + 1);
                 self.entries[id as usize] = Entry { flow, home, value: V::default() };
                 self.index[slot] = id;
                 Some(Id(id))
@@ -135,16 +142,27 @@ impl<V: Copy + Default> FlowTable<V> {
             slot = self.next(slot);
         }
         self.index[hole] = EMPTY;
+        self.entries[id.0 as usize].home = Home(EMPTY);
         self.free.push(id.0);
         value
     }
 
+    /// Shows each flow present once, in no order of meaning, and removes those that `keep` refuses.
+    pub fn retain(&mut self, mut keep: impl FnMut(FlowKey, &mut V) -> bool) {
+        for id in 0..self.touched {
+            let entry = &mut self.entries[id as usize];
+            if entry.home != Home(EMPTY) && !keep(entry.flow, &mut entry.value) {
+                self.remove(Id(id));
+            }
+        }
+    }
+
     /// All flows present, in no order of meaning.
     pub fn iter(&self) -> impl Iterator<Item = (Id, FlowKey, &V)> {
-        self.index.iter().filter(|&&id| id != EMPTY).map(|&id| {
-            let entry = &self.entries[id as usize];
-            (Id(id), entry.flow, &entry.value)
-        })
+        (0..self.touched)
+            .zip(&*self.entries)
+            .filter(|(_, entry)| entry.home != Home(EMPTY))
+            .map(|(id, entry)| (Id(id), entry.flow, &entry.value))
     }
 
     /// Where a flow is, or the slot of the index where it would go.
@@ -197,12 +215,15 @@ mod tests {
         Insert(u64),
         Remove(u64),
         Find(u64),
+        /// Keeps those with this remainder by 3, and counts their visits.
+        Retain(u64),
     }
 
     fn operations() -> impl Strategy<Value = Vec<Op>> {
-        let op = (0..3, 0..20u64).prop_map(|(kind, flow)| match kind {
+        let op = (0..4, 0..20u64).prop_map(|(kind, flow)| match kind {
             0 => Op::Insert(flow),
             1 => Op::Remove(flow),
+            3 => Op::Retain(flow % 3),
             _ => Op::Find(flow),
         });
         prop::collection::vec(op, 0..300)
@@ -252,6 +273,17 @@ mod tests {
                         if let Some((id, value)) = map.remove(&flow) {
                             prop_assert_eq!(table.remove(id), value);
                         }
+                    }
+                    Op::Retain(rest) => {
+                        let keep = |flow: u64| flow % 3 == rest;
+                        table.retain(|flow, value| {
+                            *value += 1;
+                            keep(flow.0)
+                        });
+                        map.retain(|&flow, (_, value)| {
+                            *value += 1;
+                            keep(flow)
+                        });
                     }
                     Op::Find(flow) => {
                         prop_assert_eq!(find(&table, flow), map.get(&flow).map(|e| e.0));

@@ -20,6 +20,7 @@
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
 //! | [`fair`] | many queues that take turns, each advised by a policy |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
+//! | [`response`] | what TCP sends at a given loss |
 //! | [`any`] | choice by name: the list of all algorithms |
 //!
 //! To add an algorithm, write one file in `policy/` and one line in [`any`].
@@ -39,6 +40,7 @@ pub mod packet;
 pub mod param;
 pub mod policy;
 pub mod qdisc;
+pub mod response;
 pub mod rng;
 pub mod time;
 pub mod units;

@@ -183,6 +183,11 @@ pub trait Qdisc<P: Copy> {
     /// What is queued now.
     fn backlog(&self) -> Backlog;
 
+    /// Whether there is congestion at `now`, see [`Policy::congested`](crate::Policy::congested).
+    fn congested(&self, _now: Instant) -> bool {
+        self.backlog().packets > 0
+    }
+
     /// What happened so far.
     fn counters(&self) -> &Counters;
 

@@ -95,6 +95,10 @@ impl Policy for AredFeng {
         self.core.on_idle(cx.now);
     }
 
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.core.congested(now)
+    }
+
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.core.observe(now, sink);
     }

@@ -222,6 +222,12 @@ pub trait Policy: Sized {
     /// The transmitter asked for a packet and the queue was empty.
     fn on_idle(&mut self, _cx: &mut Cx<'_>) {}
 
+    /// Whether there is congestion at `now`, so that a filter before the queue may drop packets and
+    /// the link still has enough to send. Unless the algorithm knows better: whether packets wait.
+    fn congested(&self, q: &View<'_>, _now: Instant) -> bool {
+        !q.is_empty()
+    }
+
     /// When the algorithm wants [`on_timer`](Policy::on_timer).
     fn poll_at(&self) -> Option<Instant> {
         None

@@ -183,6 +183,11 @@ impl RedCore {
         self.avg.at(now)
     }
 
+    /// Whether the average has reached min_th: congestion, as a filter before a RED sees it (003 §1.2).
+    pub(super) fn congested(&self, now: Instant) -> bool {
+        self.average_at(now) >= self.params.min_th
+    }
+
     /// Decides about an arriving packet, with the average that includes it.
     #[inline]
     pub(super) fn judge(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
@@ -375,6 +380,10 @@ impl Policy for Red {
 
     fn on_idle(&mut self, cx: &mut Cx<'_>) {
         self.0.on_idle(cx.now);
+    }
+
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.0.congested(now)
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
