@@ -75,7 +75,8 @@ class Tables:
     def _every(self, table: str) -> pl.DataFrame:
         frames: list[pl.DataFrame] = [
             getattr(self.store.read(entry.key), table).select(
-                *(pl.lit(value).alias(name) for name, value in _place(entry).items()), pl.all()
+                *(pl.lit(value).alias(name) for name, value in _place(entry).items()),
+                pl.exclude(*_place(entry)),
             )
             for entry in self.entries
         ]

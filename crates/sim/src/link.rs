@@ -7,7 +7,7 @@
 //! the same calls as if each departure were an event. At equal times departures come before
 //! arrivals. How packets go from link to link: [`crate::network`].
 
-use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng};
+use aqm::{AnyQdisc, Cause, Cx, FlowKey, Instant, Meta, Outlet, Qdisc, Rate, Rng};
 
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
@@ -70,6 +70,23 @@ impl Outlet<Packet> for Report<'_> {
     fn marked(&mut self, _: &Meta, packet: &Packet, cause: Cause, now: Instant) {
         self.hash.mark(now.as_nanos(), packet.flow, cause);
         self.stats.mark(packet);
+    }
+}
+
+/// What queues take for the identity of a flow's packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The first of the flows that share it.
+    pub flow: u32,
+    /// It changes so often, ns; 0 for never.
+    pub rekey: u64,
+}
+
+impl Identity {
+    /// The identity of a packet that arrives at `now`.
+    fn at(self, now: u64) -> FlowKey {
+        let changes = now.checked_div(self.rekey).unwrap_or(0);
+        FlowKey(u64::from(self.flow) | changes << 32)
     }
 }
 
@@ -158,6 +175,7 @@ impl Link {
             rng,
             free_at: NEVER,
             stats: QueueStats::new(flows),
+            identities: None,
         };
         Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)) }
     }
@@ -178,6 +196,8 @@ pub struct Managed {
     /// Whether the queue has timers at all.
     timed: bool,
     stats: QueueStats,
+    /// Of each flow, where a flow's number is not its identity.
+    identities: Option<Box<[Identity]>>,
 }
 
 impl Managed {
@@ -188,7 +208,11 @@ impl Managed {
         self.stats.arrival(packet);
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
         let mut report = Report { stats: &mut self.stats, hash: &mut wires.lines[link].hash };
-        self.queue.enqueue(packet.meta(now), *packet, &mut cx, &mut report);
+        let mut meta = packet.meta(now);
+        if let Some(identities) = &self.identities {
+            meta.flow = identities[packet.flow as usize].at(now);
+        }
+        self.queue.enqueue(meta, *packet, &mut cx, &mut report);
         if self.free_at == NEVER && self.queue.backlog().packets > 0 {
             self.send_next(now, link, wires);
         } else {
@@ -271,6 +295,11 @@ impl Managed {
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
     pub(crate) fn count_groups(&mut self, of: Vec<u16>) {
         self.stats.count_groups(of);
+    }
+
+    /// Sets what the queue takes for each flow's identity. Only before the first packet.
+    pub(crate) fn identify(&mut self, identities: &[Identity]) {
+        self.identities = Some(identities.into());
     }
 
     /// The statistics, up to the last change.
@@ -382,6 +411,15 @@ mod tests {
         });
         assert_eq!(delivered[0].len(), 3000);
         assert_eq!(delivered[0], delivered[1]);
+    }
+
+    #[test]
+    fn an_identity_changes_when_its_time_is_over() {
+        let fixed = Identity { flow: 7, rekey: 0 };
+        assert_eq!([0, u64::MAX].map(|now| fixed.at(now)), [FlowKey(7); 2]);
+        let moving = Identity { flow: 7, rekey: 100 };
+        assert_eq!([99, 100, 199].map(|now| moving.at(now).0 >> 32), [0, 1, 1]);
+        assert_ne!(moving.at(100), Identity { flow: 8, rekey: 100 }.at(100));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use aqm::units::Size;
 use aqm::{AnyQdisc, Cause, Duration, Instant, Qdisc, Rng, State};
 
 use crate::app::{App, Periods, Unsent};
-use crate::link::{Link, Managed};
+use crate::link::{Identity, Link, Managed};
 use crate::metrics::jain;
 use crate::metrics::queue::{FlowTally, GroupTally, QueueSummary};
 use crate::network::END;
@@ -146,6 +146,9 @@ impl Run {
         let by_group = GroupSeries::new(&scenario.traffic, queues.len());
         if scenario.measure.groups {
             simulation.count_groups();
+        }
+        if let Some(identities) = identities(&scenario.traffic) {
+            simulation.identify(&identities);
         }
         Ok(Self {
             warmup: scenario.warmup.0.as_nanos(),
@@ -384,6 +387,28 @@ impl Run {
     }
 }
 
+/// What queues take for the identity of each flow, if that is not its number: the k-th flows of all
+/// groups of one `identity` share that of the first.
+fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
+    if traffic.iter().all(|spec| spec.identity.is_none() && spec.rekey.is_none()) {
+        return None;
+    }
+    let mut known: HashMap<(&str, u32), u32> = HashMap::new();
+    let mut identities = Vec::new();
+    for spec in traffic {
+        let rekey = spec.rekey.map_or(0, |every| every.0.as_nanos());
+        for k in 0..spec.flows {
+            let number = identities.len() as u32;
+            let flow = match &spec.identity {
+                Some(name) => *known.entry((name, k)).or_insert(number),
+                None => number,
+            };
+            identities.push(Identity { flow, rekey });
+        }
+    }
+    Some(identities)
+}
+
 /// Bits of a data packet on the wire.
 fn packet_bits(spec: &TrafficSpec) -> f64 {
     f64::from(spec.packet_bytes().unwrap_or(0)) * 8.0
@@ -504,6 +529,10 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
         },
         AppName::Pareto => periods(Periods::Pareto(spec.shape.unwrap_or(1.5))),
         AppName::Exponential => periods(Periods::Exponential),
+        AppName::Periodic => App::Periodic {
+            on: spec.on.map_or(1, |d| d.0.as_nanos()),
+            off: spec.off.map_or(1, |d| d.0.as_nanos()),
+        },
     };
     let stop = spec.stop.map_or(end, |s| s.0.as_nanos());
     Group { transport, app, packet, stop }
@@ -651,5 +680,31 @@ impl GroupSeries {
             }
         }
         self.delivered = delivered;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_one_identity_are_the_same_flows_to_queues() {
+        let text = r#"
+            duration = "1s"
+            network = { preset = "dumbbell" }
+            queue = [{ aqm = "droptail", buffer = "10p" }]
+            traffic = [
+                { transport = "sack" },
+                { transport = "sack", flows = 2, identity = "x" },
+                { transport = "sack", flows = 3, identity = "x", rekey = "5ms" },
+            ]
+        "#;
+        let traffic = Scenario::from_toml(text, "x").map(|scenario| scenario.traffic).unwrap();
+        let identities = identities(&traffic).unwrap();
+        let flows: Vec<u32> = identities.iter().map(|identity| identity.flow).collect();
+        assert_eq!(flows, [0, 1, 2, 1, 2, 5]);
+        let rekeys: Vec<u64> = identities.iter().map(|identity| identity.rekey).collect();
+        assert_eq!(rekeys, [0, 0, 0, 5_000_000, 5_000_000, 5_000_000]);
+        assert_eq!(super::identities(&traffic[..1]), None);
     }
 }

@@ -258,7 +258,8 @@ impl QueueStats {
         self.delay_sum = 0;
         self.idle_before = self.idle_until(now);
         self.idle_periods = u64::from(self.idle_since.is_some());
-        self.flows_before = self.flows.clone();
+        // From time 0 on there is nothing to take away.
+        self.flows_before = if now > 0 { self.flows.clone() } else { Vec::new() };
     }
 
     /// What each flow did since time 0; empty where flows are not counted.

@@ -183,7 +183,17 @@ fn traffic(
     if d.flag() {
         line(format!("step = {{ flows = {}, every = \"{}ns\" }}", 1 + d.below(3), ns / 5));
     }
+    if d.flag() {
+        line("identity = \"shared\"".into());
+    }
+    if d.flag() {
+        line(format!("rekey = \"{}ns\"", (ns / d.number(&[10, 1, 1000])).max(1)));
+    }
     if transport == "cbr" {
+        if d.flag() {
+            let [on, off] = [0, 1].map(|_| (ns / d.number(&[10, 1, 1000])).max(1));
+            line(format!("app = \"periodic\"\non = \"{on}ns\"\noff = \"{off}ns\""));
+        }
         let gaps = d.pick(&["constant", "uniform", "poisson"]);
         line(format!("rate = \"{}bit\"\ngaps = \"{gaps}\"\njitter = {}", rate(d), d.below(2)));
         return;
