@@ -25,9 +25,9 @@
 //! - The hash changes at the first arrival at or after its time; times are multiples of the interval
 //!   from the start. After two intervals without an arrival nothing that was learnt is left.
 //! - A packet that passes the penalty is not signalled.
-//! - The fair share is estimated from two linear counts (WVT90) over each
-//!   `share_interval`: n flows in all, m of them nonresponsive; a flow sets one of b bits, and z bits
-//!   that stay zero say b·ln(b/z) flows. The limit is m/n of the link for all together.
+//! - The fair share comes from linear counts (WVT90) over each `share_interval`, of all flows and of
+//!   nonresponsive ones: a flow sets one of b bits; z bits at zero say b·ln(b/z) flows. The limit is
+//!   the nonresponsive flows' share of the link, for all together.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -248,14 +248,14 @@ impl<A: Account> Policy for StochasticFair<A> {
 
         let (rule, bin_limit) = (&self.rule, self.bin_limit);
         let (mut p, mut saturated, mut full) = (1.0f64, true, 0);
-        self.current.each(self.cuts, self.config.levels, word, |bin| {
+        self.current.each(self.cuts, word, |bin| {
             bin.account.learn(rule, bin.len, cx.now);
             p = p.min(bin.account.p(rule));
             saturated &= bin.account.saturated(rule);
             full += u32::from(bin.len > bin_limit);
         });
         if saturated && let (Some(next), Some(word)) = (&mut self.next, warm) {
-            next.each(self.cuts, self.config.levels, word, |bin| {
+            next.each(self.cuts, word, |bin| {
                 bin.account.learn(rule, bin.len, cx.now);
             });
         }
@@ -290,9 +290,9 @@ impl<A: Account> Policy for StochasticFair<A> {
     #[inline]
     fn admitted(&mut self, pkt: &Meta, _: &mut Cx<'_>) -> Tag {
         let (tag, amount) = (self.arriving, self.amount(pkt));
-        self.current.each(self.cuts, self.config.levels, tag.word, |bin| bin.len += amount);
+        self.current.each(self.cuts, tag.word, |bin| bin.len += amount);
         if let (Some(next), Some(word)) = (&mut self.next, tag.next) {
-            next.each(self.cuts, self.config.levels, word, |bin| bin.len += amount);
+            next.each(self.cuts, word, |bin| bin.len += amount);
         }
         tag
     }
@@ -301,7 +301,7 @@ impl<A: Account> Policy for StochasticFair<A> {
     fn left(&mut self, pkt: &Meta, tag: Tag, _: Exit, _: &mut Cx<'_>) {
         let amount = self.amount(pkt);
         let leave = |set: &mut Set<A>, word| {
-            set.each(self.cuts, self.config.levels, word, |bin| bin.len -= amount);
+            set.each(self.cuts, word, |bin| bin.len -= amount);
         };
         if tag.epoch == self.epoch {
             leave(&mut self.current, tag.word);
@@ -383,10 +383,13 @@ impl<A: Account> StochasticFair<A> {
 impl<A> Set<A> {
     /// Does something to the bin of `word` in each level.
     #[inline]
-    fn each(&mut self, cuts: Cuts, levels: u32, word: u64, mut f: impl FnMut(&mut Bin<A>)) {
-        let n = self.bins.len() / levels as usize;
-        for (level, bin) in self.bins.chunks_exact_mut(n).zip(cuts.of(word)) {
-            f(&mut level[bin]);
+    fn each(&mut self, cuts: Cuts, word: u64, mut f: impl FnMut(&mut Bin<A>)) {
+        let mut bins = cuts.of(word);
+        let mut level = 0;
+        // `chunks_exact_mut` would divide.
+        while level < self.bins.len() {
+            f(&mut self.bins[level + bins.next_bin()]);
+            level += cuts.n();
         }
     }
 }
@@ -875,6 +878,76 @@ mod tests {
         assert_eq!(passed[0], 1, "one packet a second until there is an estimate");
         // 10.01 flows are counted: 10.01 ms a packet, on a clock of 1 ms that is 11 for most.
         assert!(passed[1..].iter().all(|n| (44..=50).contains(n)), "{passed:?}");
+    }
+
+    /// A queue with 64 virtual buckets, under the `seed`-th secret.
+    fn small(seed: u64) -> Sfb {
+        let settings = [("levels", "2"), ("bins", "8")];
+        Sfb::new(&config(&settings), &env(100), &mut Rng::new(seed, 0)).unwrap()
+    }
+
+    /// How many of `flows` share all bins with flow `victim`.
+    fn hits(sfb: &Sfb, victim: u64, flows: &[u64]) -> u32 {
+        flows.iter().filter(|&&f| f != victim && bins(sfb, f) == bins(sfb, victim)).count() as u32
+    }
+
+    /// 500 secrets with 64 tries each meet a victim in one of 64 cases: 500, σ = √(500·63/64) = 22;
+    /// the band is 5 σ.
+    fn assert_chance(what: &str, attack: impl Fn(u64, &mut Sfb) -> (u64, Vec<u64>)) {
+        let met: u32 = (0..500)
+            .map(|seed| {
+                let mut sfb = small(seed);
+                let (victim, flows) = attack(seed, &mut sfb);
+                assert_eq!(flows.len(), 64);
+                hits(&sfb, victim, &flows)
+            })
+            .sum();
+        assert!((390..=610).contains(&met), "{what}: {met} of 500");
+    }
+
+    /// Whoever knows the algorithm, the victim and all of its own past successes, but not the secret,
+    /// meets the victim's bins no more often than by chance.
+    #[test]
+    fn without_the_secret_no_sender_aims_better_than_chance() {
+        let flips = |flow: u64| (0..64).map(|bit| flow ^ 1 << bit).collect::<Vec<_>>();
+        let next = |flow: u64| (1..=64).map(|i| flow.wrapping_add(i)).collect::<Vec<_>>();
+        let success = |sfb: &Sfb| (1000..).find(|&flow| hits(sfb, 7, &[flow]) == 1).unwrap();
+        assert_chance("counting", |_, _| (7, next(7)));
+        assert_chance("one bit off", |_, _| (7, flips(7)));
+        assert_chance("one bit off, at any flow", |seed, _| {
+            let flow = Rng::new(seed, 9).bits();
+            (flow, flips(flow))
+        });
+        assert_chance("what works under a secret of one's own", |seed, _| {
+            let own = small(seed + 1000);
+            (7, (1000..).filter(|&flow| hits(&own, 7, &[flow]) == 1).take(64).collect())
+        });
+        assert_chance("next to a success", |_, sfb| (7, next(success(sfb))));
+        assert_chance("one bit off a success", |_, sfb| (7, flips(success(sfb))));
+        assert_chance("the difference of a success, again", |_, sfb| {
+            let difference = success(sfb) ^ 7;
+            (7, (1..=64).map(|i| 7 ^ difference.wrapping_mul(2 * i + 1)).collect())
+        });
+        assert_chance("what worked under the last secret", |seed, sfb| {
+            let worked = (1000..).filter(|&flow| hits(sfb, 7, &[flow]) == 1).take(64).collect();
+            sfb.current.hash = FlowHash::new(&mut Rng::new(seed, 1));
+            (7, worked)
+        });
+    }
+
+    /// With the secret it takes some 64 tries on paper, and the victim is shut out. More than 20 times
+    /// as many are needed once in 10⁹ cases.
+    #[test]
+    fn with_the_secret_anybody_can_be_shut_out() {
+        let settings =
+            strict(&[("bins", "8"), ("penalty", "boxtime"), ("boxtime", "10s"), ("levels", "2")]);
+        let mut lab = Story::new(100, &settings);
+        let attacker =
+            (1000..2280).find(|&flow| hits(lab.queue.policy(), 7, &[flow]) == 1).expect("found");
+        assert_eq!(lab.arrive_from(7), Fate::Queued);
+        convict(&mut lab, attacker);
+        lab.arrive_from(attacker);
+        assert_eq!(lab.arrive_from(7), PENALTY);
     }
 
     #[test]
