@@ -10,7 +10,7 @@ use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
     Cx, Env, ared, ared_feng, bernoulli, blue, choke, codel, drop_front, drop_tail, fred, pie,
-    random_drop, red, red_penalty_box, sfb, sred,
+    random_drop, red, red_penalty_box, sfb, sfred, sred,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -268,6 +268,12 @@ any_qdisc! {
                   increment = "0.0005", decrement = "0.00005", mark_up_to = "0.5",
                   hash = "double-buffered", hash_interval = "600s", warm_up = "60s",
                   penalty_rate = "80kbit", penalty_burst = "19p"];
+    Sfred = "sfred", Fifo<sfred::Sfred>,
+        "Accounts for flows in a few bins, with adaptive RED in each.", "000 §IV.A",
+        ["p_mean": "mean signalling probability of the bins", "p_max": "largest of them",
+         "saturated": "share of bins with max_p = 1 and an average above max_th",
+         "hash_age_s": "time since the hash changed, in seconds"],
+        "feng": [bin_size = "13p", penalty_rate = "160kbit"];
     Sred = "sred", Fifo<sred::Sred>,
         "Signals by the queue and by an estimate of the number of flows.", "OLW99; 000 §V.B",
         ["hits": "frequency of hits among the zombies; 1/hits estimates the number of flows",

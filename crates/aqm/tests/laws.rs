@@ -62,6 +62,8 @@ const TOGETHER: &[(&str, &str)] = &[
         "pie",
         "target=1ms t_update=1ms max_burst=0s alpha=100 delay=departure-rate dq_threshold=3000",
     ),
+    ("sfred", "bins=3 bin_size=2p w_q=0.7 max_p=1 penalty_rate=1mbit"),
+    ("sfred", "bins=2 bin_size=3kB w_q=1 beta=9 mode=bytes hash=double-buffered hash_interval=3ms"),
 ];
 
 /// Everything that the laws are run for.

@@ -23,6 +23,7 @@ pub mod random_drop;
 pub mod red;
 pub mod red_penalty_box;
 pub mod sfb;
+pub mod sfred;
 pub mod sred;
 pub mod stochastic_fair;
 

@@ -28,9 +28,71 @@ struct Settings {
     boxtime: u64,
     jitter: f64,
     share_interval: u64,
-    up: f64,
-    down: f64,
-    freeze: u64,
+    rule: Rule,
+}
+
+/// How bins learn.
+#[derive(Clone, Debug)]
+enum Rule {
+    /// 000 Fig. 14.
+    Blue { up: f64, down: f64, freeze: u64 },
+    /// 000 §IV.A with Feng 1999. Thresholds are shares of the bin's size.
+    Red { min_th: f64, max_th: f64, w_q: f64, alpha: f64, beta: f64, max_p: f64 },
+}
+
+/// What a bin has learnt.
+#[derive(Clone, Debug)]
+struct Bin {
+    p: f64,
+    saturated: bool,
+    /// BLUE: the last change.
+    last: Option<u64>,
+    /// RED.
+    avg: f64,
+    max_p: f64,
+    status: &'static str,
+}
+
+impl Bin {
+    fn learn(&mut self, rule: &Rule, size: u64, length: u64, now: u64) {
+        match *rule {
+            Rule::Blue { up, down, freeze } => {
+                let free = freeze == 0 || self.last.is_none_or(|last| now - last > freeze);
+                if free && length > size {
+                    self.p = if self.p + up > 1.0 { 1.0 } else { self.p + up };
+                    self.last = Some(now);
+                } else if free && length == 0 {
+                    self.p = if self.p < down { 0.0 } else { self.p - down };
+                    self.last = Some(now);
+                }
+                self.saturated = self.p == 1.0;
+            }
+            Rule::Red { min_th, max_th, w_q, alpha, beta, .. } => {
+                let (min_th, max_th) = (min_th * size as f64, max_th * size as f64);
+                self.avg = (1.0 - w_q) * self.avg + w_q * length as f64;
+                if min_th < self.avg && self.avg < max_th {
+                    self.status = "between";
+                }
+                if self.avg < min_th && self.status != "below" {
+                    self.status = "below";
+                    self.max_p /= alpha;
+                }
+                if self.avg > max_th && self.status != "above" {
+                    self.status = "above";
+                    self.max_p *= beta;
+                }
+                self.max_p = self.max_p.clamp(0.01, 1.0);
+                self.p = if self.avg < min_th {
+                    0.0
+                } else if self.avg < max_th {
+                    self.max_p * (self.avg - min_th) / (max_th - min_th)
+                } else {
+                    1.0
+                };
+                self.saturated = self.max_p == 1.0 && self.avg > max_th;
+            }
+        }
+    }
 }
 
 /// A set of bins. Its lengths are counted anew from the queue each time.
@@ -38,11 +100,11 @@ struct Set {
     hash: FlowHash,
     /// Packets that arrived from then on are in its bins.
     from: u64,
-    /// By level and bin: p_m and its last change.
-    p: Vec<Vec<(f64, Option<u64>)>>,
+    /// By level and bin.
+    bins: Vec<Vec<Bin>>,
 }
 
-/// 000 Fig. 14 and §IV.D.
+/// 000 §IV.
 struct Sfb {
     c: Settings,
     /// The current set and the next.
@@ -68,8 +130,10 @@ impl Sfb {
     }
 
     fn set(&self, from: u64, rng: &mut Rng) -> Set {
-        let level = vec![(0.0, None); self.c.bins as usize];
-        Set { hash: FlowHash::new(rng), from, p: vec![level; self.c.levels as usize] }
+        let max_p = if let Rule::Red { max_p, .. } = self.c.rule { max_p } else { 0.0 };
+        let bin = Bin { p: 0.0, saturated: false, last: None, avg: 0.0, max_p, status: "below" };
+        let level = vec![bin; self.c.bins as usize];
+        Set { hash: FlowHash::new(rng), from, bins: vec![level; self.c.levels as usize] }
     }
 
     /// From when on packets enter the set that takes over at `takeover`.
@@ -81,33 +145,26 @@ impl Sfb {
         Cuts::new(self.c.bins).of(set.hash.word(FlowKey(flow))).nth(level).unwrap()
     }
 
-    /// Moves the p_m of a flow's bins; p_min, and how many bins are above the limit.
-    fn update(&mut self, which: usize, now: u64, flow: u64, q: &[Packet]) -> (f64, u32) {
-        let (mut p_min, mut full) = (1.0, 0);
+    /// Has a flow's bins learn; their least p, whether all are saturated, how many are too full.
+    fn update(&mut self, which: usize, now: u64, flow: u64, q: &[Packet]) -> (f64, bool, u32) {
+        let (mut p_min, mut saturated, mut full) = (1.0, true, 0);
         for level in 0..self.c.levels as usize {
             let set = &self.sets[which];
-            let bin = self.bin(set, level, flow);
+            let at = self.bin(set, level, flow);
             let length: u64 = q
                 .iter()
-                .filter(|p| p.arrived >= set.from && self.bin(set, level, p.flow) == bin)
+                .filter(|p| p.arrived >= set.from && self.bin(set, level, p.flow) == at)
                 .map(|p| if self.c.bytes { u64::from(p.len) } else { 1 })
                 .sum();
-            let c = &self.c;
-            let (p, last) = &mut self.sets[which].p[level][bin];
-            let free = c.freeze == 0 || last.is_none_or(|last| now - last > c.freeze);
-            if free && length > c.size {
-                *p = if *p + c.up > 1.0 { 1.0 } else { *p + c.up };
-                *last = Some(now);
-            } else if free && length == 0 {
-                *p = if *p < c.down { 0.0 } else { *p - c.down };
-                *last = Some(now);
+            let bin = &mut self.sets[which].bins[level][at];
+            bin.learn(&self.c.rule, self.c.size, length, now);
+            if bin.p < p_min {
+                p_min = bin.p;
             }
-            if *p < p_min {
-                p_min = *p;
-            }
-            full += u32::from(length > c.limit.unwrap_or(c.size));
+            saturated = saturated && bin.saturated;
+            full += u32::from(length > self.c.limit.unwrap_or(self.c.size));
         }
-        (p_min, full)
+        (p_min, saturated, full)
     }
 
     fn penalty(&mut self, now: u64, len: u32, rng: &mut Rng) -> bool {
@@ -172,8 +229,8 @@ impl Model for Sfb {
             let fresh = self.set(from, rng);
             self.sets.push(fresh);
         }
-        let (p_min, full) = self.update(0, now, pkt.flow, q);
-        if p_min == 1.0
+        let (p_min, nonresponsive, full) = self.update(0, now, pkt.flow, q);
+        if nonresponsive
             && self.sets.len() == 2
             && now >= self.entered_from(self.since + self.c.interval)
         {
@@ -196,7 +253,7 @@ impl Model for Sfb {
             }
             let bit = share.hash.word(FlowKey(pkt.flow)) >> 52;
             share.all.insert(bit);
-            if p_min == 1.0 {
+            if nonresponsive {
                 share.bad.insert(bit);
             }
         }
@@ -206,7 +263,7 @@ impl Model for Sfb {
         if full >= if self.c.all { self.c.levels } else { 1 } {
             return Verdict::Drop;
         }
-        if p_min == 1.0 {
+        if nonresponsive {
             let passes = self.penalty(now, pkt.len, rng);
             return if passes { Verdict::Admit } else { Verdict::DropWith(Vec::new()) };
         }
@@ -222,12 +279,12 @@ impl Model for Sfb {
     }
 
     fn signals(&self, now: u64) -> Vec<f64> {
-        let p: Vec<f64> = self.sets[0].p.iter().flatten().map(|(p, _)| *p).collect();
-        let n = p.len() as f64;
+        let bins: Vec<&Bin> = self.sets[0].bins.iter().flatten().collect();
+        let n = bins.len() as f64;
         vec![
-            p.iter().sum::<f64>() / n,
-            p.iter().copied().fold(0.0, f64::max),
-            p.iter().filter(|p| **p == 1.0).count() as f64 / n,
+            bins.iter().map(|b| b.p).sum::<f64>() / n,
+            bins.iter().map(|b| b.p).fold(0.0, f64::max),
+            bins.iter().filter(|b| b.saturated).count() as f64 / n,
             (now - self.since) as f64 / 1e9,
         ]
     }
@@ -249,25 +306,43 @@ prop_compose! {
             0.0..=1.0f64,
             1..100u64,
         ),
-        (up, down, freeze) in
-            (0.0..=1.0f64, 0.0..0.5f64, prop::sample::select(vec![0, 0, 1, 1_000_000])),
+        rule in rule(),
     ) -> Settings {
         let unit = if bytes { 700 } else { 1 };
+        // RED needs room between its thresholds.
+        let size = if matches!(rule, Rule::Red { .. }) { size + 1 } else { size };
         Settings {
             levels, bins, size: size * unit, limit: limit.map(|l| l * unit), all, bytes, ecn,
             mark_up_to, hash, interval: ms * 1_000_000, warm_up: warm_up.map(|ms| ms * 1_000_000),
             penalty, rate, burst: burst * 500, boxtime, jitter,
-            share_interval: share_ms * 1_000_000, up, down, freeze,
+            share_interval: share_ms * 1_000_000, rule,
         }
     }
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    let freeze = prop::sample::select(vec![0, 0, 1, 1_000_000]);
+    let w_q = prop::sample::select(vec![0.002, 0.1, 0.5, 0.9, 1.0]);
+    prop_oneof![
+        (0.0..=1.0f64, 0.0..0.5f64, freeze).prop_map(|(up, down, freeze)| Rule::Blue {
+            up,
+            down,
+            freeze
+        }),
+        (0.0..0.7f64, 0.05..1.0f64, w_q, 1.0..4.0f64, 1.0..4.0f64, 0.01..=1.0f64).prop_map(
+            |(min_th, room, w_q, alpha, beta, max_p)| {
+                Rule::Red { min_th, max_th: min_th + room, w_q, alpha, beta, max_p }
+            }
+        ),
+    ]
 }
 
 proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn sfb_is_its_model(c in settings(), room in room(), ops in traffic()) {
-        let settings = [
+    fn sfb_and_sfred_are_their_models(c in settings(), room in room(), ops in traffic()) {
+        let mut settings = vec![
             ("levels", c.levels.to_string()),
             ("bins", c.bins.to_string()),
             ("bin_size", amount(c.size, c.bytes)),
@@ -285,10 +360,28 @@ proptest! {
             ("boxtime", format!("{}ns", c.boxtime)),
             ("boxtime_jitter", c.jitter.to_string()),
             ("share_interval", format!("{}ns", c.share_interval)),
-            ("increment", c.up.to_string()),
-            ("decrement", c.down.to_string()),
-            ("freeze_time", format!("{}ns", c.freeze)),
         ];
-        compare("sfb", &settings, room, &ops, Sfb::new(c))?;
+        let name = match c.rule {
+            Rule::Blue { up, down, freeze } => {
+                settings.extend([
+                    ("increment", up.to_string()),
+                    ("decrement", down.to_string()),
+                    ("freeze_time", format!("{freeze}ns")),
+                ]);
+                "sfb"
+            }
+            Rule::Red { min_th, max_th, w_q, alpha, beta, max_p } => {
+                settings.extend([
+                    ("min_th", min_th.to_string()),
+                    ("max_th", max_th.to_string()),
+                    ("w_q", w_q.to_string()),
+                    ("alpha", alpha.to_string()),
+                    ("beta", beta.to_string()),
+                    ("max_p", max_p.to_string()),
+                ]);
+                "sfred"
+            }
+        };
+        compare(name, &settings, room, &ops, Sfb::new(c))?;
     }
 }
