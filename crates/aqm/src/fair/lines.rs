@@ -173,7 +173,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
             queue: size_of::<Self>() as u64,
             per_flow: size_of::<One<A>>() as u64 + per_line,
             flows: self.lines.len() as u64,
-            per_packet: size_of::<A::Tag>() as u64 + Links::BYTES,
+            per_packet: size_of::<A::Tag>() as u64 + Links::BYTES + 4,
         }
     }
 
@@ -226,7 +226,9 @@ struct Pool<P, T> {
     metas: Box<[Meta]>,
     rest: Box<[(P, T)]>,
     links: Links,
-    free: Chain,
+    /// Slots, of which the first `unused` hold no packet.
+    free: Box<[u32]>,
+    unused: usize,
     backlog: Backlog,
     /// Lines with packets.
     busy: u32,
@@ -234,12 +236,12 @@ struct Pool<P, T> {
 
 impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
     fn new(slots: usize) -> Self {
-        let mut links = Links::new(slots);
         Self {
             metas: vec![Meta::default(); slots].into(),
             rest: vec![<(P, T)>::default(); slots].into(),
-            free: links.all(),
-            links,
+            links: Links::new(slots),
+            free: (0..slots as u32).collect(),
+            unused: slots,
             backlog: Backlog::default(),
             busy: 0,
         }
@@ -267,11 +269,8 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     #[inline]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
         let pool = &mut *self.pool;
-        let Some(slot) = pool.free.head() else {
-            debug_assert!(false, "more packets than slots");
-            return;
-        };
-        pool.links.remove(&mut pool.free, slot);
+        pool.unused -= 1;
+        let slot = pool.free[pool.unused] as usize;
         pool.links.append(self.chain, slot);
         pool.metas[slot] = meta;
         pool.rest[slot] = (packet, tag);
@@ -289,7 +288,8 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
         let pool = &mut *self.pool;
         let slot = pool.links.at(self.chain, position, len);
         pool.links.remove(self.chain, slot);
-        pool.links.append(&mut pool.free, slot);
+        pool.free[pool.unused] = slot as u32;
+        pool.unused += 1;
         let (meta, (packet, tag)) = (pool.metas[slot], pool.rest[slot]);
         pool.backlog.take(meta.len);
         self.backlog.take(meta.len);

@@ -41,13 +41,6 @@ impl Links {
         Self(vec![Link { before: NONE, behind: NONE }; n].into())
     }
 
-    /// A list of all slots in order.
-    pub(super) fn all(&mut self) -> Chain {
-        let mut chain = Chain::EMPTY;
-        (0..self.0.len()).for_each(|slot| self.append(&mut chain, slot));
-        chain
-    }
-
     #[inline]
     pub(super) fn append(&mut self, chain: &mut Chain, slot: usize) {
         self.0[slot] = Link { before: chain.tail, behind: NONE };
@@ -77,7 +70,9 @@ impl Links {
     #[inline]
     pub(super) fn at(&self, chain: &Chain, position: usize, len: usize) -> usize {
         debug_assert!(position < len, "{position} of {len}");
-        if position < len / 2 + 1 {
+        if position == 0 {
+            chain.head as usize
+        } else if position < len / 2 {
             (0..position).fold(chain.head, |slot, _| self.0[slot as usize].behind) as usize
         } else {
             (position + 1..len).fold(chain.tail, |slot, _| self.0[slot as usize].before) as usize
@@ -94,11 +89,17 @@ mod tests {
         (0..len).map(|position| links.at(chain, position, len)).collect()
     }
 
+    fn all(links: &mut Links, n: usize) -> Chain {
+        let mut chain = Chain::EMPTY;
+        (0..n).for_each(|slot| links.append(&mut chain, slot));
+        chain
+    }
+
     #[test]
     fn a_list_keeps_its_order_wherever_a_slot_is_taken_out() {
         for taken in 0..5 {
             let mut links = Links::new(5);
-            let mut chain = links.all();
+            let mut chain = all(&mut links, 5);
             assert_eq!(slots(&links, &chain, 5), [0, 1, 2, 3, 4]);
             links.remove(&mut chain, taken);
             let rest: Vec<usize> = (0..5).filter(|s| *s != taken).collect();
