@@ -12,7 +12,9 @@
 use std::collections::VecDeque;
 
 use aqm::any::BuildError;
-use aqm::{AnyQdisc, Cause, Counters, Cx, Duration, Ecn, Env, Instant, Limit, Meta, Outlet};
+use aqm::{
+    AnyQdisc, Backlog, Cause, Counters, Cx, Duration, Ecn, Env, Instant, Limit, Meta, Outlet,
+};
 use aqm::{Qdisc, Rate, Rng};
 use sim::hash::DecisionHash;
 use sim::link::Serialiser;
@@ -315,6 +317,11 @@ impl Link {
     /// What happened at the queue so far.
     pub fn counters(&self) -> &Counters {
         self.queue.counters()
+    }
+
+    /// What is queued.
+    pub fn backlog(&self) -> Backlog {
+        self.queue.backlog()
     }
 
     /// What happened beside the queue.
