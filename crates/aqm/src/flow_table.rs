@@ -104,14 +104,26 @@ impl<V: Copy + Default> FlowTable<V> {
 
     /// The place of a flow, if it is present.
     #[inline]
-    pub fn find(&self, flow: FlowKey, home: Home) -> Option<Id> {
+    pub fn find(&self, flow: FlowKey) -> Option<Id> {
+        self.find_from(self.home(flow), flow)
+    }
+
+    /// [`find`](Self::find) from the flow's [`home`](Self::home), known already.
+    #[inline]
+    pub fn find_from(&self, home: Home, flow: FlowKey) -> Option<Id> {
         self.probe(flow, home).ok()
     }
 
     /// The place of a flow, which gets a default value if it was not present. `None` when it was not
     /// and there is no room.
     #[inline]
-    pub fn find_or_insert(&mut self, flow: FlowKey, home: Home) -> Option<Id> {
+    pub fn find_or_insert(&mut self, flow: FlowKey) -> Option<Id> {
+        self.find_or_insert_from(self.home(flow), flow)
+    }
+
+    /// [`find_or_insert`](Self::find_or_insert) from the flow's [`home`](Self::home), known already.
+    #[inline]
+    pub fn find_or_insert_from(&mut self, home: Home, flow: FlowKey) -> Option<Id> {
         match self.probe(flow, home) {
             Ok(id) => Some(id),
             Err(slot) => {
@@ -230,11 +242,11 @@ mod tests {
     }
 
     fn find<V: Copy + Default>(table: &FlowTable<V>, flow: u64) -> Option<Id> {
-        table.find(FlowKey(flow), table.home(FlowKey(flow)))
+        table.find(FlowKey(flow))
     }
 
     fn insert<V: Copy + Default>(table: &mut FlowTable<V>, flow: u64) -> Option<Id> {
-        table.find_or_insert(FlowKey(flow), table.home(FlowKey(flow)))
+        table.find_or_insert(FlowKey(flow))
     }
 
     /// No entry's way from its home to its slot has a hole.

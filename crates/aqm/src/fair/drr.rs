@@ -68,7 +68,7 @@ impl Scheme for Drr {
 
     #[inline]
     fn queue_of(&mut self, flow: FlowKey) -> usize {
-        let id = self.0.find_or_insert(flow, self.0.home(flow));
+        let id = self.0.find_or_insert(flow);
         debug_assert!(id.is_some(), "more flows than packets");
         id.unwrap_or_default().index()
     }

@@ -146,7 +146,7 @@ impl Policy for Fred {
     #[inline]
     fn on_arrival(&mut self, pkt: &Meta, _: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         self.home = self.flows.home(pkt.flow);
-        let present = self.flows.find(pkt.flow, self.home);
+        let present = self.flows.find_from(self.home, pkt.flow);
         let Flow { qlen, strikes } = present.map_or(Flow::default(), |id| self.flows[id]);
         let qlen = f64::from(qlen);
         if self.flows.is_empty() {
@@ -186,7 +186,7 @@ impl Policy for Fred {
     #[inline]
     fn admitted(&mut self, pkt: &Meta, cx: &mut Cx<'_>) -> Id {
         // There is room for as many flows as packets.
-        let id = self.flows.find_or_insert(pkt.flow, self.home).unwrap_or_default();
+        let id = self.flows.find_or_insert_from(self.home, pkt.flow).unwrap_or_default();
         self.average(cx.now);
         self.flows[id].qlen += 1;
         self.queued += 1;

@@ -170,7 +170,7 @@ impl RedPenaltyBox {
                 None => return,
             }
         }
-        if let Some(id) = self.boxed.find_or_insert(flow, self.boxed.home(flow)) {
+        if let Some(id) = self.boxed.find_or_insert(flow) {
             self.boxed[id] = Boxed { free: now, since: now, bytes: 0 };
         }
     }
@@ -199,7 +199,7 @@ impl Policy for RedPenaltyBox {
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         let mut boxed = false;
         if !self.boxed.is_empty()
-            && let Some(id) = self.boxed.find(pkt.flow, self.boxed.home(pkt.flow))
+            && let Some(id) = self.boxed.find(pkt.flow)
         {
             boxed = !self.released(id, pkt.len, cx.now);
             if boxed && !self.within_limit(id, pkt.len, cx.now) {
