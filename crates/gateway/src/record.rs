@@ -13,7 +13,7 @@
 //! for each arrival:
 //!   varint                         ns since the arrival before (the first: since time 0)
 //!   varint                         length in bytes × 8 + direction (0 up, 1 down) × 4 + ECN field
-//!   u64                            flow key
+//!   u32                            flow key
 //! at the end, if it was reached:
 //!   varint                         ns since the last arrival
 //!   varint 0
@@ -26,7 +26,7 @@ use aqm::any::BuildError;
 use aqm::{Ecn, FlowKey, Instant, Limit, Meta, Size};
 use serde_json::{Value, json};
 use sim::engine::Event;
-use sim::link::{Flight, Link};
+use sim::link::Link;
 use sim::metrics::queue::QueueSummary;
 use sim::network::{END, Network};
 use sim::packet::Packet;
@@ -79,7 +79,7 @@ impl<W: Write> Recorder<W> {
         self.last = now;
         let head = u64::from(meta.len) << 3 | (direction as u64) << 2 | meta.ecn as u64;
         write_varint(&mut self.out, head)?;
-        self.out.write_all(&meta.flow.0.to_le_bytes())
+        self.out.write_all(&(meta.flow.0 as u32).to_le_bytes())
     }
 }
 
@@ -154,13 +154,14 @@ impl<R: BufRead> Recording<R> {
             let hash = |i: usize| hashes["decision_hash"][i].as_str().unwrap_or_default().into();
             return Ok(Some(Entry::End(self.now, [hash(0), hash(1)])));
         }
-        let mut flow = [0; 8];
+        let mut flow = [0; 4];
         self.input.read_exact(&mut flow)?;
-        let len = u32::try_from(head >> 3).map_err(|_| broken("a packet of more than 4 GB"))?;
+        let len =
+            u16::try_from(head >> 3).map_err(|_| broken("a packet of more than 65535 bytes"))?;
         let meta = Meta {
             arrived: Instant::from_nanos(self.now),
-            flow: FlowKey(u64::from_le_bytes(flow)),
-            len,
+            flow: FlowKey(u32::from_le_bytes(flow).into()),
+            len: len.into(),
             ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(head & 3) as usize],
         };
         Ok(Some(Entry::Arrival((head >> 2 & 1) as usize, meta)))
@@ -188,9 +189,15 @@ impl Replay {
     pub fn arrive(&mut self, meta: Meta) {
         let now = meta.arrived.as_nanos();
         self.deliver(now);
-        let packet = Packet { seq: self.seq, ..Packet::default() };
+        let packet = Packet {
+            flow: meta.flow.0 as u32,
+            seq: self.seq,
+            len: meta.len as u16,
+            ecn: meta.ecn,
+            ..Packet::default()
+        };
         self.seq = self.seq.wrapping_add(1);
-        self.network.forward(now, &Flight { meta, packet });
+        self.network.forward(now, &packet);
     }
 
     /// The decision hash and the summary of everything up to and including `now` (ns).
@@ -203,8 +210,8 @@ impl Replay {
 
     fn deliver(&mut self, now: u64) {
         while let Some((at, Event::Link(link))) = self.network.events().next_before(now + 1) {
-            if let Some(flight) = self.network.deliver(link, at) {
-                self.network.ends(link, &flight);
+            if let Some(packet) = self.network.deliver(link, at) {
+                self.network.ends(link, at, &packet);
             }
         }
     }
@@ -340,7 +347,7 @@ mod tests {
             links.iter_mut().for_each(|l| l.deliver(now, |_| ()));
             let hashes = links.each_ref().map(|l| l.decision_hash().to_string());
             recorder.end(now, hashes.clone()).unwrap();
-            assert!(file.len() < 20_000 * 15, "{} bytes", file.len());
+            assert!(file.len() < 20_000 * 11, "{} bytes", file.len());
 
             let mut recording = Recording::new(&file[..]).unwrap();
             assert_eq!(recording.specs[0].seed, specs[0].seed);
