@@ -26,6 +26,8 @@ mod links;
 mod longest;
 mod rounds;
 pub mod sfq;
+#[cfg(test)]
+mod tests;
 
 pub use lines::End;
 pub use rounds::Turn;

@@ -1,7 +1,7 @@
 use super::*;
 
 #[derive(Clone, Debug)]
-struct CodelSettings {
+pub(super) struct CodelSettings {
     target: u64,
     interval: u64,
     mtu: u64,
@@ -10,7 +10,7 @@ struct CodelSettings {
 }
 
 impl CodelSettings {
-    fn list(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn list(&self) -> Vec<(&'static str, String)> {
         vec![
             ("target", format!("{}ns", self.target)),
             ("interval", format!("{}ns", self.interval)),
@@ -22,7 +22,7 @@ impl CodelSettings {
 }
 
 /// RFC 8289 §5, with its inner loop.
-struct Codel {
+pub(super) struct Codel {
     c: CodelSettings,
     first_above_time: u64,
     drop_next: u64,
@@ -33,7 +33,7 @@ struct Codel {
 }
 
 impl Codel {
-    fn new(c: CodelSettings) -> Self {
+    pub(super) fn new(c: CodelSettings) -> Self {
         Self {
             c,
             first_above_time: 0,
@@ -143,7 +143,7 @@ impl Model for Codel {
 }
 
 prop_compose! {
-    fn codel()(
+    pub(super) fn codel()(
         target in prop::sample::select(vec![0, 1_000_000, 2_000_000, 5_000_000, 20_000_000]),
         interval in prop::sample::select(vec![1_000, 1_000_000, 3_000_000, 10_000_000]),
         mtu in prop::sample::select(vec![0, 500, 1500, 3000]),

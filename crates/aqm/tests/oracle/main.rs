@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 mod choke;
 mod codel;
+mod fair;
 mod fred;
 mod pie;
 mod red_penalty_box;
@@ -160,6 +161,39 @@ impl<M: Model> Naive<M> {
                 self.events.push(Event::Idle);
             }
         }
+    }
+}
+
+/// What is compared with the library: a queue of a model, or several.
+trait Side {
+    fn start(&mut self, _: &mut Rng);
+    fn arrive(&mut self, _now: u64, _: Packet, _: &mut Rng);
+    fn depart(&mut self, _now: u64, _: &mut Rng);
+    /// Time has come to `now`.
+    fn clock(&mut self, _now: u64, _: &mut Rng);
+    /// What happened since the last question.
+    fn events(&mut self) -> Vec<Event>;
+    fn signals(&self, _now: u64) -> Vec<f64>;
+}
+
+impl<M: Model> Side for Naive<M> {
+    fn start(&mut self, rng: &mut Rng) {
+        self.model.start(rng);
+    }
+    fn arrive(&mut self, now: u64, packet: Packet, rng: &mut Rng) {
+        self.arrive(now, packet, rng);
+    }
+    fn depart(&mut self, now: u64, rng: &mut Rng) {
+        self.depart(now, rng);
+    }
+    fn clock(&mut self, now: u64, _: &mut Rng) {
+        self.model.clock(now, &self.q);
+    }
+    fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+    fn signals(&self, now: u64) -> Vec<f64> {
+        self.model.signals(now)
     }
 }
 
@@ -576,7 +610,18 @@ fn compare<M: Model>(
     settings: &[(&str, String)],
     room: Room,
     ops: &[Op],
-    mut model: M,
+    model: M,
+) -> Result<(), TestCaseError> {
+    let naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
+    compare_with(name, settings, room, ops, naive)
+}
+
+fn compare_with(
+    name: &str,
+    settings: &[(&str, String)],
+    room: Room,
+    ops: &[Op],
+    mut naive: impl Side,
 ) -> Result<(), TestCaseError> {
     let limit = match room {
         Room::Packets(n) => Limit::packets(n),
@@ -591,8 +636,7 @@ fn compare<M: Model>(
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, &v[..])).collect();
     let (mut ours, mut theirs) = (Rng::new(5, 1), Rng::new(5, 1));
     let mut q = AnyQdisc::<u32>::build(name, &settings, &env, &mut ours).unwrap();
-    model.start(&mut theirs);
-    let mut naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
+    naive.start(&mut theirs);
     let (mut now, mut id, mut log) = (0, 0, Log::default());
     for (step, op) in ops.iter().enumerate() {
         let at = Instant::from_nanos(now);
@@ -602,7 +646,7 @@ fn compare<M: Model>(
                 while let Some(due) = q.poll_at().filter(|t| t.as_nanos() <= now) {
                     q.on_timer(&mut Cx { now: due, rng: &mut ours }, &mut log);
                 }
-                naive.model.clock(now, &naive.q);
+                naive.clock(now, &mut theirs);
             }
             Op::Arrive { len, ect, flow } => {
                 let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
@@ -621,12 +665,11 @@ fn compare<M: Model>(
                 naive.depart(now, &mut theirs);
             }
         }
-        prop_assert_eq!(&log.0, &naive.events, "step {}: {:?}", step, op);
+        prop_assert_eq!(&log.0, &naive.events(), "step {}: {:?}", step, op);
         log.0.clear();
-        naive.events.clear();
         let mut signals = Vec::new();
         q.observe(Instant::from_nanos(now), &mut |name, value| signals.push((name, value)));
-        let expected = naive.model.signals(now);
+        let expected = naive.signals(now);
         prop_assert_eq!(signals.len(), expected.len());
         for ((name, value), expected) in signals.into_iter().zip(expected) {
             let close = (value - expected).abs() <= 1e-9 * expected.abs().max(1.0);
