@@ -13,6 +13,7 @@ pub mod bernoulli;
 pub mod blue;
 pub mod choke;
 pub mod codel;
+pub mod csfq;
 pub mod drop_front;
 pub mod drop_tail;
 pub mod fred;

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 mod choke;
 mod codel;
+mod csfq;
 mod fred;
 mod pie;
 mod red_penalty_box;
