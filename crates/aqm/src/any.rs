@@ -11,8 +11,8 @@ use crate::filter::red_pd::{RedPd, RedPdConfig};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, ared, ared_feng, bernoulli, blue, choke, codel, drop_front, drop_tail, fred, pie,
-    random_drop, red, red_penalty_box, sfb, sfred, sred,
+    Cx, Env, ared, ared_feng, avq, bernoulli, blue, choke, codel, csfq, drop_front, drop_tail,
+    fred, pi, pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -366,6 +366,21 @@ any_qdisc! {
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"],
         "ns-2": [interval_bounds = "true", unresponsive_always = "true", ns2_rules = "true",
             min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
+    Csfq = "csfq", Fifo<csfq::Csfq>,
+        "Drops of each flow what it sends above the fair rate.", "SSZ98; 003 §2",
+        ["fair_rate": "fair rate of a flow in bit/s", "arrival_rate": "arriving traffic in bit/s",
+         "accepted_rate": "traffic not dropped by probability in bit/s"];
+    Rem = "rem", Fifo<rem::Rem>,
+        "Signals with the exponential of a price that asks for the link's rate and a short queue.",
+        "ALLY01", ["price": "price of the link", "p_m": "marking probability"];
+    Pi = "pi", Fifo<pi::Pi>,
+        "Signals with a probability that a PI controller sets to hold the queue at a reference.",
+        "HMTG01", ["p_m": "marking probability"],
+        "hollot": [q_ref = "200p", a = "0.00001822", b = "0.00001816"];
+    Avq = "avq", Fifo<avq::Avq>,
+        "Signals what would overflow a virtual queue, whose rate follows the arrivals.", "KS01",
+        ["virtual_rate": "rate of the virtual link in bit/s",
+         "virtual_queue": "length of the virtual queue in bytes"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

@@ -9,19 +9,23 @@ use crate::units::{Limit, Measure, Rate, Size};
 
 pub mod ared;
 pub mod ared_feng;
+pub mod avq;
 pub mod bernoulli;
 pub mod blue;
 pub mod choke;
 pub mod codel;
+pub mod csfq;
 pub mod drop_front;
 pub mod drop_tail;
 pub mod fred;
 #[cfg(test)]
 pub(crate) mod lab;
+pub mod pi;
 pub mod pie;
 pub mod random_drop;
 pub mod red;
 pub mod red_penalty_box;
+pub mod rem;
 pub mod sfb;
 pub mod sfred;
 pub mod sred;

@@ -8,12 +8,16 @@
 use aqm::{AnyQdisc, Cause, Cx, Ecn, Env, FlowKey, Instant, Limit, Meta, Outlet, Qdisc, Rate, Rng};
 use proptest::prelude::*;
 
+mod avq;
 mod choke;
 mod codel;
+mod csfq;
 mod fair;
 mod fred;
+mod pi;
 mod pie;
 mod red_penalty_box;
+mod rem;
 mod sfb;
 mod sred;
 
