@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 
 use crate::fair::{Fair, drr, fq_codel, sfq};
 use crate::fifo::Fifo;
+use crate::filter::Prefilter;
+use crate::filter::red_pd::{RedPd, RedPdConfig};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
@@ -26,12 +28,15 @@ pub struct Entry {
     /// The paper or standard that defines it.
     pub source: &'static str,
     /// The parameters with defaults, ranges, docs.
-    pub parameters: fn() -> Vec<Param>,
+    pub parameters: Table,
     /// The signals that it reports while it runs: name and meaning.
     pub signals: &'static [(&'static str, &'static str)],
     /// Named sets of parameters: the name, and pairs of parameter and text.
     pub presets: &'static [Preset],
 }
+
+/// Gives the table of an algorithm's parameters.
+pub type Table = fn() -> Vec<Param>;
 
 /// A named set of parameters, chosen by the setting `preset`; settings beside it go before it.
 pub type Preset = (&'static str, &'static [(&'static str, &'static str)]);
@@ -39,10 +44,13 @@ pub type Preset = (&'static str, &'static [(&'static str, &'static str)]);
 /// The setting that chooses a [`Preset`].
 pub const PRESET: &str = "preset";
 
+/// The filters that can stand before any queue, see [`AnyQdisc::filtered`]: name and parameters.
+pub const FILTERS: &[(&str, Table)] = &[("red-pd", RedPdConfig::table)];
+
 /// Why a queue cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BuildError {
-    /// No algorithm has this name.
+    /// No algorithm, or no filter, has this name.
     UnknownAqm,
     /// The algorithm has no such parameter.
     UnknownParameter(String),
@@ -55,12 +63,6 @@ pub enum BuildError {
 /// Reads `(name, text)` pairs over the defaults of `aqm`, or over a preset that they name.
 fn configure<C: Params>(aqm: &str, settings: &[(&str, &str)]) -> Result<C, BuildError> {
     let mut config = C::default();
-    let mut set = |name: &str, text: &str| {
-        config.set(name, text).map_err(|e| match e {
-            None => BuildError::UnknownParameter(name.into()),
-            Some(e) => BuildError::Parameter(name.into(), e),
-        })
-    };
     for &(_, wanted) in settings.iter().filter(|(name, _)| *name == PRESET) {
         let presets = CATALOG.iter().find(|e| e.name == aqm).map_or(&[][..], |e| e.presets);
         let Some((_, preset)) = presets.iter().find(|(name, _)| *name == wanted) else {
@@ -69,14 +71,69 @@ fn configure<C: Params>(aqm: &str, settings: &[(&str, &str)]) -> Result<C, Build
             let error = ParamError { allowed, hint: String::new() };
             return Err(BuildError::Parameter(PRESET.into(), error));
         };
-        preset.iter().try_for_each(|&(name, text)| set(name, text))?;
+        set_all(&mut config, preset)?;
     }
-    settings
-        .iter()
-        .filter(|(name, _)| *name != PRESET)
-        .try_for_each(|&(name, text)| set(name, text))?;
+    let own: Vec<_> = settings.iter().filter(|(name, _)| *name != PRESET).copied().collect();
+    set_all(&mut config, &own)?;
     Ok(config)
 }
+
+fn set_all<C: Params>(config: &mut C, settings: &[(&str, &str)]) -> Result<(), BuildError> {
+    settings.iter().try_for_each(|&(name, text)| {
+        config.set(name, text).map_err(|e| match e {
+            None => BuildError::UnknownParameter(name.into()),
+            Some(e) => BuildError::Parameter(name.into(), e),
+        })
+    })
+}
+
+/// All parameters as canonical text.
+fn texts<C: Params>(config: &C) -> Vec<(&'static str, String)> {
+    let table = C::table();
+    table.iter().map(|p| (p.name, config.get(p.name).unwrap_or_default())).collect()
+}
+
+/// RED-PD's parameters, as a filter's.
+fn configure_filter(name: &str, settings: &[(&str, &str)]) -> Result<RedPdConfig, BuildError> {
+    if !FILTERS.iter().any(|(known, _)| *known == name) {
+        return Err(BuildError::UnknownAqm);
+    }
+    let mut config = RedPdConfig::default();
+    set_all(&mut config, settings)?;
+    Ok(config)
+}
+
+/// All parameters of the filter `name` with `settings` over its defaults, as canonical text.
+///
+/// # Errors
+/// Unknown names and values that cannot be taken; see [`BuildError`].
+pub fn canonical_filter(
+    name: &str,
+    settings: &[(&str, &str)],
+) -> Result<Vec<(&'static str, String)>, BuildError> {
+    configure_filter(name, settings).map(|config| texts(&config))
+}
+
+impl<P: Copy + Default> AnyQdisc<P> {
+    /// This queue, which must be empty, behind the filter `name`.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn filtered(
+        self,
+        name: &str,
+        settings: &[(&str, &str)],
+        env: &Env,
+        rng: &mut Rng,
+    ) -> Result<Self, BuildError> {
+        let config = configure_filter(name, settings)?;
+        let filtered = Prefilter::before(self, &config, env, rng).map_err(BuildError::Config)?;
+        Ok(Self::Filtered(Box::new(filtered)))
+    }
+}
+
+/// RED-PD as in its paper: before a RED.
+type RedPdQueue<P> = Prefilter<RedPd, Fifo<red::Red, P>>;
 
 macro_rules! any_qdisc {
     ($($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
@@ -86,6 +143,8 @@ macro_rules! any_qdisc {
         #[derive(Clone)]
         pub enum AnyQdisc<P: Copy + Default> {
             $(#[doc = $summary] $variant(Box<$queue<$($policy,)? P>>),)*
+            /// Any of these behind a filter.
+            Filtered(Box<Prefilter<RedPd, Self>>),
         }
 
         /// All algorithms, in the order of the documentation.
@@ -135,11 +194,7 @@ macro_rules! any_qdisc {
             match name {
                 $($name => {
                     type Config = <$queue<$($policy,)? ()> as Discipline<()>>::Config;
-                    let config = configure::<Config>(name, settings)?;
-                    Ok(Config::table()
-                        .iter()
-                        .map(|p| (p.name, config.get(p.name).unwrap_or_default()))
-                        .collect())
+                    configure::<Config>(name, settings).map(|config| texts(&config))
                 })*
                 _ => Err(BuildError::UnknownAqm),
             }
@@ -154,40 +209,40 @@ macro_rules! any_qdisc {
                 cx: &mut Cx<'_>,
                 out: &mut impl Outlet<P>,
             ) {
-                match self { $(Self::$variant(q) => q.enqueue(meta, packet, cx, out),)* }
+                match self { $(Self::$variant(q) => q.enqueue(meta, packet, cx, out),)* Self::Filtered(q) => q.enqueue(meta, packet, cx, out) }
             }
 
             #[inline]
             fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
-                match self { $(Self::$variant(q) => q.dequeue(cx, out),)* }
+                match self { $(Self::$variant(q) => q.dequeue(cx, out),)* Self::Filtered(q) => q.dequeue(cx, out) }
             }
 
             fn backlog(&self) -> Backlog {
-                match self { $(Self::$variant(q) => q.backlog(),)* }
+                match self { $(Self::$variant(q) => q.backlog(),)* Self::Filtered(q) => q.backlog() }
             }
 
             fn counters(&self) -> &Counters {
-                match self { $(Self::$variant(q) => q.counters(),)* }
+                match self { $(Self::$variant(q) => q.counters(),)* Self::Filtered(q) => q.counters() }
             }
 
             fn congested(&self, now: Instant) -> bool {
-                match self { $(Self::$variant(q) => q.congested(now),)* }
+                match self { $(Self::$variant(q) => q.congested(now),)* Self::Filtered(q) => q.congested(now) }
             }
 
             fn poll_at(&self) -> Option<Instant> {
-                match self { $(Self::$variant(q) => q.poll_at(),)* }
+                match self { $(Self::$variant(q) => q.poll_at(),)* Self::Filtered(q) => q.poll_at() }
             }
 
             fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-                match self { $(Self::$variant(q) => q.on_timer(cx, out),)* }
+                match self { $(Self::$variant(q) => q.on_timer(cx, out),)* Self::Filtered(q) => q.on_timer(cx, out) }
             }
 
             fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-                match self { $(Self::$variant(q) => q.observe(now, sink),)* }
+                match self { $(Self::$variant(q) => q.observe(now, sink),)* Self::Filtered(q) => q.observe(now, sink) }
             }
 
             fn state(&self) -> State {
-                match self { $(Self::$variant(q) => q.state(),)* }
+                match self { $(Self::$variant(q) => q.state(),)* Self::Filtered(q) => q.state() }
             }
         }
     };
@@ -293,6 +348,18 @@ any_qdisc! {
         "RFC 8290",
         ["queues": "queues with packets", "longest": "bytes in the longest queue"],
         "linux": [mtu = "1514"];
+    RedPd = "red-pd", RedPdQueue,
+        "RED behind a filter that drops from the flows with the most drops, each as it needs.",
+        "003",
+        ["monitored": "flows with a probability in the filter",
+         "unresponsive": "of these, found not to respond",
+         "p_ambient": "smoothed drop rate of the queue behind the filter",
+         "target_rtt": "R, in seconds", "target_rate": "f(R, p), in packets per second",
+         "list_interval": "length of the next list, in seconds",
+         "avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"],
+        "ns-2": [interval_bounds = "true", unresponsive_always = "true", ns2_rules = "true",
+            min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

@@ -19,6 +19,7 @@
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
 //! | [`fair`] | many queues that take turns, each advised by a policy |
+//! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
 //! | [`response`] | what TCP sends at a given loss |
 //! | [`any`] | choice by name: the list of all algorithms |
@@ -34,6 +35,7 @@ extern crate std;
 pub mod any;
 pub mod fair;
 pub mod fifo;
+pub mod filter;
 pub mod flow_table;
 pub mod hash;
 pub mod packet;
