@@ -227,6 +227,10 @@ impl Policy for RedPenaltyBox {
         self.core.on_idle(cx.now);
     }
 
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.core.congested(now)
+    }
+
     fn state(&self) -> State {
         let log = self.log.capacity() * size_of::<FlowKey>();
         State {
