@@ -192,11 +192,7 @@ impl Filter for RedPd {
     #[inline]
     fn drops(&mut self, pkt: &Meta, congested: impl FnOnce() -> bool, cx: &mut Cx<'_>) -> bool {
         if !self.monitored.is_empty()
-<<<<<<< HEAD
             && let Some(id) = self.monitored.find(pkt.flow)
-=======
-            && let Some(id) = self.monitored.find(pkt.flow, self.monitored.home(pkt.flow))
->>>>>>> redpd
         {
             let flow = &mut self.monitored[id];
             flow.arrived += 1;
@@ -212,20 +208,11 @@ impl Filter for RedPd {
 
     fn signalled(&mut self, pkt: &Meta) {
         self.signalled += 1;
-<<<<<<< HEAD
         let drops = if let Some(id) = self.monitored.find(pkt.flow) {
             let flow = &mut self.monitored[id];
             flow.lost += 1;
             &mut flow.drops
         } else if let Some(id) = self.history.find_or_insert(pkt.flow) {
-=======
-        let (monitored, history) = (self.monitored.home(pkt.flow), self.history.home(pkt.flow));
-        let drops = if let Some(id) = self.monitored.find(pkt.flow, monitored) {
-            let flow = &mut self.monitored[id];
-            flow.lost += 1;
-            &mut flow.drops
-        } else if let Some(id) = self.history.find_or_insert(pkt.flow, history) {
->>>>>>> redpd
             &mut self.history[id]
         } else {
             return;
@@ -306,19 +293,11 @@ impl RedPd {
             if identified {
                 if monitored.len() == monitored.capacity()
                     && let Some((_, other)) = lowest.take_if(|(lowest, _)| *lowest <= p)
-<<<<<<< HEAD
                     && let Some(id) = monitored.find(other)
                 {
                     monitored.remove(id);
                 }
                 if let Some(id) = monitored.find_or_insert(key) {
-=======
-                    && let Some(id) = monitored.find(other, monitored.home(other))
-                {
-                    monitored.remove(id);
-                }
-                if let Some(id) = monitored.find_or_insert(key, monitored.home(key)) {
->>>>>>> redpd
                     monitored[id] = Monitored {
                         p,
                         drops: *drops,
@@ -520,19 +499,15 @@ mod tests {
 
         /// The probability of a flow, if it is monitored.
         fn p(&self, flow: u64) -> Option<f64> {
-<<<<<<< HEAD
-            self.filter.monitored.find(FlowKey(flow)).map(|id| self.filter.monitored[id].p)
-=======
             let table = &self.filter.monitored;
-            table.find(FlowKey(flow), table.home(FlowKey(flow))).map(|id| table[id].p)
+            table.find(FlowKey(flow)).map(|id| table[id].p)
         }
 
         /// What is remembered of flow 1, which is monitored.
         fn flow_1(&mut self) -> &mut Monitored {
             let table = &mut self.filter.monitored;
-            let id = table.find(FlowKey(1), table.home(FlowKey(1))).unwrap();
+            let id = table.find(FlowKey(1)).unwrap();
             &mut table[id]
->>>>>>> redpd
         }
 
         fn monitored(&self) -> Vec<u64> {
@@ -640,12 +615,7 @@ mod tests {
     fn a_quiet_flow_is_released_as_equation_7_says() {
         let mut desk = Desk::new(&[STEADY, PATIENT]);
         (0..3).for_each(|_| desk.list(&[1]));
-<<<<<<< HEAD
-        let id = desk.filter.monitored.find(FlowKey(1)).unwrap();
-        desk.filter.monitored[id].p = 0.75;
-=======
         desk.flow_1().p = 0.75;
->>>>>>> redpd
         (0..4).for_each(|_| desk.list(&[]));
         close(desk.p(1), 0.75);
         desk.list(&[]);
@@ -673,12 +643,7 @@ mod tests {
     fn only_monitored_flows_are_dropped_and_only_in_congestion() {
         let mut desk = Desk::new(&[STEADY]);
         (0..3).for_each(|_| desk.list(&[1]));
-<<<<<<< HEAD
-        let id = desk.filter.monitored.find(FlowKey(1)).unwrap();
-        desk.filter.monitored[id].p = 1.0;
-=======
         desk.flow_1().p = 1.0;
->>>>>>> redpd
         assert!(desk.arrive(1) && !desk.arrive(2));
         let mut cx = Cx { now: desk.now, rng: &mut desk.rng };
         assert!(!desk.filter.drops(&packet(1, 1000), || false, &mut cx));
@@ -698,14 +663,8 @@ mod tests {
         (0..3).for_each(|_| desk.list(&[1]));
         for (packets, lost) in packets.into_iter().zip(lost) {
             for _ in 0..5 {
-<<<<<<< HEAD
-                let id = desk.filter.monitored.find(FlowKey(1)).unwrap();
-                desk.filter.monitored[id].arrived += u64::from(packets);
-                desk.filter.monitored[id].lost += lost - 1;
-=======
                 desk.flow_1().arrived += u64::from(packets);
                 desk.flow_1().lost += lost - 1;
->>>>>>> redpd
                 desk.list(&[1]);
             }
         }
@@ -733,12 +692,7 @@ mod tests {
             desk.list(&[1]);
         }
         close(desk.p(1), before + 2.0 * 0.02);
-<<<<<<< HEAD
-        let id = desk.filter.monitored.find(FlowKey(1)).unwrap();
-        desk.filter.monitored[id].p = 0.06;
-=======
         desk.flow_1().p = 0.06;
->>>>>>> redpd
         (0..5).for_each(|_| desk.list(&[]));
         close(desk.p(1), 0.04);
         let mut lists = 0;
