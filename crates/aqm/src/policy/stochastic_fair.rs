@@ -250,7 +250,8 @@ impl<A: Account> Policy for StochasticFair<A> {
         let (mut p, mut saturated, mut full) = (1.0f64, true, 0);
         self.current.each(self.cuts, word, |bin| {
             bin.account.learn(rule, bin.len, cx.now);
-            p = p.min(bin.account.p(rule));
+            let own = bin.account.p(rule);
+            p = if own < p { own } else { p };
             saturated &= bin.account.saturated(rule);
             full += u32::from(bin.len > bin_limit);
         });
@@ -259,7 +260,9 @@ impl<A: Account> Policy for StochasticFair<A> {
                 bin.account.learn(rule, bin.len, cx.now);
             });
         }
-        self.limiter.count(pkt.flow, saturated, cx.now);
+        if self.limiter.share.is_some() {
+            self.limiter.count(pkt.flow, saturated, cx.now);
+        }
 
         let too_many = match self.config.overflow {
             Overflow::Any => 1,
@@ -483,7 +486,6 @@ impl Limiter {
     }
 
     /// Takes a packet into the estimate, whatever becomes of it.
-    #[inline]
     fn count(&mut self, flow: FlowKey, nonresponsive: bool, now: Instant) {
         let Some(share) = &mut self.share else { return };
         if now >= share.end {
