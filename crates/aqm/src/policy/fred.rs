@@ -210,6 +210,10 @@ impl Policy for Fred {
         self.avg.on_idle(cx.now);
     }
 
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.avg.at(now) >= self.min_th
+    }
+
     fn state(&self) -> State {
         State {
             queue: size_of::<Self>() as u64,
