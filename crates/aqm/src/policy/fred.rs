@@ -130,10 +130,7 @@ impl Policy for Fred {
             max_th,
             max_p: c.max_p,
             many_flow: c.many_flow,
-            signal: match c.ecn {
-                true => Arrival::Signal(Cause::Early),
-                false => Arrival::Reject(Cause::Early),
-            },
+            signal: Arrival::early(c.ecn),
             avg: Average::new(c.w_q, env.packet_time(), env.now),
             avgcq: 1.0,
             count: -1,
