@@ -84,7 +84,7 @@ struct Shell {
     #[arg(long = "far", value_name = "LINE")]
     far: Vec<String>,
     /// The command.
-    #[arg(last = true, required = true)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     command: Vec<String>,
 }
 
