@@ -272,3 +272,22 @@ def test_no_color_and_ctrl_c(tmp_path: Path) -> None:
         assert "interrupted" in err
         assert "\x1b[" not in out + err
         assert not list((tmp_path / "out").glob("runs/.tmp-*"))
+
+
+@pytest.mark.parametrize(
+    ("command", "task"),
+    [("gateway", "run"), ("shell", "shell"), ("testbed", "testbed"), ("replay", "replay")],
+)
+def test_real_packets_are_the_gateway_s_task(command: str, task: str, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
+    program.chmod(0o755)
+    given = ["--rate", "10mbit", "--quiet", "--", "ls", "--help", "-l"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bluewater", command, *given],
+        env={**os.environ, "BLUEWATER_GATEWAY": str(program)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.splitlines()) == (7, [task, *given])
