@@ -195,17 +195,19 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
         Task::Testbed { experiment: _, quick } => run_testbed(quick),
         Task::Replay { recording } => replay(&recording),
         Task::Bulk(bulk) => {
+            let to = SocketAddr::new(bulk.to, bulk.port);
+            let failed = |e: io::Error| Trouble::system("sending", e);
+            let streams = traffic::open(to, bulk.flows.into(), bulk.congestion.as_deref());
+            let streams = streams.map_err(failed)?;
+            let all = streams.len() == usize::from(bulk.flows);
+            eprintln!("{} of {} connections were made", streams.len(), bulk.flows);
             let stop = Arc::new(AtomicBool::new(false));
             let after = Arc::clone(&stop);
             thread::spawn(move || {
                 thread::sleep(std::time::Duration::from_nanos(bulk.time.as_nanos()));
                 after.store(true, Ordering::Relaxed);
             });
-            let to = SocketAddr::new(bulk.to, bulk.port);
-            let connected = traffic::send(to, bulk.flows.into(), bulk.congestion.as_deref(), &stop)
-                .map_err(|e| Trouble::system("sending", e))?;
-            let all = connected == usize::from(bulk.flows);
-            eprintln!("{connected} of {} connections were made", bulk.flows);
+            traffic::send(streams, &stop).map_err(failed)?;
             Ok(ExitCode::from(u8::from(!all)))
         }
         Task::Sink { port } => {

@@ -4,13 +4,13 @@
 //!
 //! `feng/fig13` (000 §III.E, Figs. 12 and 13): RED and BLUE on a 10 Mb/s link with 50 kB of buffer,
 //! n bulk connections with ECN. Where the paper is silent: TCP is Reno, as FreeBSD's of 1998;
-//! connections are made at once and are given a warm-up; the way back is a full-duplex link of the
+//! connections are made before any of them sends, then given a warm-up; the way back is a full-duplex link of the
 //! same rate, while the paper's Ethernet was shared with the acknowledgements; no delay is added to
 //! that of the machine.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use aqm::{Duration, Limit, Rate};
@@ -134,8 +134,13 @@ fn run(
     let (ends, ports) = Ends::new(1500, true)?;
     let mut session = Session::new(&[up, down], &how, ports, 1500)?;
     let traffic = Traffic::start(&ends, flows)?;
+    // Each connection is there before data fills the queue: a SYN is not ECN-capable, and where all
+    // is marked none comes through.
+    while !traffic.sending.load(Ordering::Relaxed) {
+        session.forward(session.now() + 10_000_000, &waker)?;
+    }
     let mut rows = Vec::new();
-    let mut until = plan.warmup;
+    let mut until = Duration::from_nanos(session.now()) + plan.warmup;
     for interval in 0..=plan.intervals {
         session.forward(until.as_nanos(), &waker)?;
         if told.load(Ordering::Relaxed) {
@@ -144,6 +149,7 @@ fn run(
         if interval > 0 {
             let [mut line, _] = session.summaries(ends.lost());
             line["flows"] = flows.into();
+            line["connected"] = traffic.connected.load(Ordering::Relaxed).into();
             line["rate"] = rate.to_string().into();
             line["interval"] = interval.into();
             row(&line);
@@ -159,6 +165,9 @@ fn run(
 /// A sender and a receiver at work.
 struct Traffic {
     stop: Arc<AtomicBool>,
+    /// Whether the connections have been made, and how many.
+    sending: Arc<AtomicBool>,
+    connected: Arc<AtomicUsize>,
     threads: [thread::JoinHandle<()>; 2],
 }
 
@@ -175,16 +184,22 @@ impl Traffic {
                 _ = traffic::receive(&listener, &stop, &AtomicU64::new(0));
             })
         };
+        let (sending, connected) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let sender = {
             let stop = Arc::clone(&stop);
+            let (sending, connected) = (Arc::clone(&sending), Arc::clone(&connected));
             at(&ends.near, move || {
                 let to = SocketAddr::new(FAR[0], traffic::PORT);
-                if let Err(e) = traffic::send(to, flows, Some("reno"), &stop) {
+                let streams = traffic::open(to, flows, Some("reno"));
+                connected.store(streams.as_ref().map_or(0, Vec::len), Ordering::Relaxed);
+                sending.store(true, Ordering::Relaxed);
+                if let Err(e) = streams.and_then(|streams| traffic::send(streams, &stop)) {
                     eprintln!("sending: {e}");
                 }
             })
         };
-        Ok(Self { stop, threads: [receiver, sender] })
+        Ok(Self { stop, sending, connected, threads: [receiver, sender] })
     }
 
     fn stop(self) {

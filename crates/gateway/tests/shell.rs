@@ -140,26 +140,22 @@ fn a_recording_replays_with_the_same_decisions() {
     _ = fs::remove_file(&file);
 }
 
-/// Each packet of a connection with ECN is marked: had a checksum been wrong, or the bits, no
-/// data would arrive. TCP sends on with a window that never grows.
+/// Half of the packets are marked, and half of those that cannot be are dropped. Had a checksum been
+/// wrong, no marked packet would be accepted: TCP would not get on.
 #[test]
 fn tcp_accepts_the_marks() {
     if !allowed() {
         return;
     }
-    let options = "--rate 8mbit --delay 2ms --ecn --aqm bernoulli --param p=1 --param ecn=true \
+    let options = "--rate 8mbit --delay 2ms --ecn --aqm bernoulli --param p=0.5 --param ecn=true \
                    --down-aqm droptail";
     for to in ["100.64.0.2", "fd64::2"] {
-        let (output, _, [up, _]) = bulk(options, to, 1, 3);
-        // The SYN is not ECN-capable and is dropped each time: there is no connection to mark.
-        assert!(!output.status.success(), "{up}");
-        assert_eq!(up["marks"], 0);
-        let spared = options.replace("p=1", "p=0.5");
-        let (output, _, [up, _]) = bulk(&spared, to, 8, 4);
-        assert!(String::from_utf8_lossy(&output.stderr).contains("of 8 connections"));
+        let (_, _, [up, down]) = bulk(options, to, 3, 3);
         let count = |key: &str| up[key].as_u64().unwrap();
-        assert!(count("marks") > 20, "{up}");
-        assert!(count("departures") > count("marks"), "{up}");
+        assert!(count("marks") > 50, "{up}");
+        // Only what has no data is not ECN-capable: SYNs, and what is sent again.
+        assert!(count("departures") > 5 * count("drops"), "{up}");
+        assert!(down["departures"].as_u64().unwrap() > 50, "acknowledgements: {down}");
     }
 }
 
@@ -216,6 +212,7 @@ fn the_testbed_runs_its_experiment() {
     assert_eq!(rows.len(), 3 * (2 * 2 + 1), "three intervals, two queues, two loads; and 100 Mb/s");
     for row in &rows {
         let number = |key: &str| row[key].as_f64().unwrap();
+        assert_eq!(row["connected"], row["flows"]);
         let seconds = number("measured_s");
         let rate = if row["rate"] == "100mbit" { 1e8 } else { 1e7 };
         assert!(number("departures_bytes") * 8.0 <= rate * seconds + 8.0 * 1500.0, "{row}");
