@@ -3,6 +3,7 @@
 //! `cargo bench -p bluewater-aqm`. Times are for comparison within one run (as ratios to droptail);
 //! the example `steady` counts instructions, which do not vary from machine to machine.
 
+#[expect(dead_code, reason = "only the example looks at signals")]
 mod steady;
 
 use divan::counter::ItemsCount;
@@ -18,8 +19,8 @@ fn names() -> impl Iterator<Item = &'static str> {
     aqm::CATALOG.iter().map(|entry| entry.name)
 }
 
-fn run(bencher: divan::Bencher<'_, '_>, name: &str, load: Load) {
-    let mut queue = Steady::new(name, &[], load);
+fn run(bencher: divan::Bencher<'_, '_>, name: &str, settings: &[(&str, &str)], load: Load) {
+    let mut queue = Steady::new(name, settings, load);
     bencher
         .counter(ItemsCount::new(PACKETS))
         .bench_local(|| (0..PACKETS).for_each(|_| queue.packet(load)));
@@ -27,10 +28,16 @@ fn run(bencher: divan::Bencher<'_, '_>, name: &str, load: Load) {
 
 #[divan::bench(args = names())]
 fn partial(bencher: divan::Bencher<'_, '_>, name: &str) {
-    run(bencher, name, Load::Partial);
+    run(bencher, name, &[], Load::Partial);
 }
 
 #[divan::bench(args = names())]
 fn overload(bencher: divan::Bencher<'_, '_>, name: &str) {
-    run(bencher, name, Load::Overload);
+    run(bencher, name, &[], Load::Overload);
+}
+
+/// RED-PD monitors all of a thousand flows.
+#[divan::bench]
+fn crowd(bencher: divan::Bencher<'_, '_>) {
+    run(bencher, "red-pd", &[("target_rtt", "1s"), ("least_drop_rate", "0.1")], Load::Crowd);
 }

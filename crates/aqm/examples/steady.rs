@@ -3,10 +3,12 @@
 //! ```text
 //! cargo build --release -p bluewater-aqm --example steady
 //! valgrind --tool=callgrind target/release/examples/steady red partial 100000
+//! valgrind --tool=callgrind target/release/examples/steady red-pd crowd 100000 \
+//!     target_rtt=1s least_drop_rate=0.1
 //! ```
 //!
 //! The cost of a packet is the difference between two counts over the difference of packets, which
-//! leaves out the start of the program.
+//! leaves out the start of the program. The signals at the end say what was measured.
 
 #[path = "../benches/steady/mod.rs"]
 mod steady;
@@ -16,13 +18,17 @@ use steady::{Load, Steady};
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [name, load, packets, settings @ ..] = &args[..] else {
-        eprintln!("usage: steady NAME partial|overload PACKETS [KEY=VALUE ...]");
+        eprintln!("usage: steady NAME partial|overload|crowd PACKETS [KEY=VALUE ...]");
         std::process::exit(2);
     };
-    let settings: Vec<_> = settings.iter().filter_map(|pair| pair.split_once('=')).collect();
-    let load = if load == "overload" { Load::Overload } else { Load::Partial };
+    let load = match &load[..] {
+        "crowd" => Load::Crowd,
+        "overload" => Load::Overload,
+        _ => Load::Partial,
+    };
     let packets: u64 = packets.parse().expect("a number of packets");
+    let settings: Vec<_> = settings.iter().filter_map(|pair| pair.split_once('=')).collect();
     let mut queue = Steady::new(name, &settings, load);
     (0..packets).for_each(|_| queue.packet(load));
-    println!("{name}: {} packets queued", queue.backlog().packets);
+    println!("{name}: {} packets queued, {:?}", queue.backlog().packets, queue.signals());
 }

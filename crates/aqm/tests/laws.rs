@@ -254,7 +254,7 @@ fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
     if filtered {
         q = q.filtered(FILTER.1, &FILTER_SETTINGS, &env, &mut rng).unwrap();
         let own = CATALOG.iter().find(|e| e.name == FILTER.1).unwrap().signals;
-        expected.splice(..0, own[..6].iter().map(|(name, _)| *name));
+        expected.splice(..0, own[..7].iter().map(|(name, _)| *name));
     }
     let mut log = Log::default();
     let mut ledger = Ledger { packets: Vec::new(), flows: [[0; 4]; 5] };

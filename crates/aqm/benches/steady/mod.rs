@@ -9,6 +9,7 @@ pub(crate) struct Steady {
     rng: Rng,
     now: Instant,
     flow: u64,
+    flows: u64,
 }
 
 /// The load of a run.
@@ -18,6 +19,8 @@ pub(crate) enum Load {
     Partial,
     /// The buffer is full, and two packets arrive for each that is sent.
     Overload,
+    /// The same with 1000 flows in place of 100, after a longer time.
+    Crowd,
 }
 
 impl Steady {
@@ -28,16 +31,17 @@ impl Steady {
         let limit = Limit::packets(200).expect("within the range of buffers");
         let env = Env { now, limit, rate: Rate::from_mbit(45), mean_packet: 1000 };
         let queue = AnyQdisc::build(name, settings, &env, &mut rng).expect("a queue that can be");
-        let mut steady = Self { queue, rng, now, flow: 0 };
-        let target = match load {
-            Load::Partial => 80,
-            Load::Overload => 200,
+        let (target, flows, settling) = match load {
+            Load::Partial => (80, 100, 20_000),
+            Load::Overload => (200, 100, 20_000),
+            Load::Crowd => (200, 1000, 200_000),
         };
+        let mut steady = Self { queue, rng, now, flow: 0, flows };
         while steady.backlog().packets < target {
             steady.arrive();
         }
         // Averages and probabilities settle.
-        (0..20_000).for_each(|_| steady.packet(load));
+        (0..settling).for_each(|_| steady.packet(load));
         steady
     }
 
@@ -51,9 +55,16 @@ impl Steady {
         }
         std::hint::black_box(self.queue.dequeue(&mut cx, &mut ()));
         self.arrive();
-        if matches!(load, Load::Overload) {
+        if !matches!(load, Load::Partial) {
             self.arrive();
         }
+    }
+
+    /// Its signals now.
+    pub(crate) fn signals(&self) -> Vec<(&'static str, f64)> {
+        let mut signals = Vec::new();
+        self.queue.observe(self.now, &mut |name, value| signals.push((name, value)));
+        signals
     }
 
     /// What is queued.
@@ -63,7 +74,7 @@ impl Steady {
 
     #[inline]
     fn arrive(&mut self) {
-        self.flow = (self.flow + 7) % 100;
+        self.flow = (self.flow + 7) % self.flows;
         let flow = FlowKey(self.flow);
         let meta = Meta { flow, len: 1000, ecn: Ecn::Ect0, arrived: self.now };
         let mut cx = aqm::Cx { now: self.now, rng: &mut self.rng };

@@ -16,6 +16,7 @@ mod fair;
 mod fred;
 mod pi;
 mod pie;
+mod red_pd;
 mod red_penalty_box;
 mod rem;
 mod sfb;
@@ -61,6 +62,8 @@ trait Model {
         q.len()
     }
     fn admitted(&mut self) {}
+    /// A packet was marked, or dropped other than as [`Verdict::Penalise`].
+    fn heard(&mut self, _: &Packet) {}
     fn sent(&mut self, _delay: u64) {}
     /// Takes the packet to send out of the queue; none: all are gone.
     fn send(&mut self, now: u64, q: &mut Vec<Packet>, _: &mut Vec<Event>) -> Option<Packet> {
@@ -117,10 +120,10 @@ impl<M: Model> Naive<M> {
             Verdict::SignalHead if !self.q.is_empty() => {
                 if self.q[0].ect {
                     self.q[0].marked = true;
-                    self.events.push(Event::Marked(self.q[0].id));
+                    self.marked(self.q[0]);
                 } else {
                     let head = self.q.remove(0);
-                    self.events.push(Event::Dropped(head.id, Cause::Early));
+                    self.dropped(head, Cause::Early);
                 }
             }
             Verdict::Signal | Verdict::SignalHead if packet.ect => mark = true,
@@ -129,32 +132,42 @@ impl<M: Model> Naive<M> {
                 places.dedup();
                 for place in places.into_iter().rev() {
                     let victim = self.q.remove(place);
-                    self.events.push(Event::Dropped(victim.id, Cause::Penalty));
+                    self.dropped(victim, Cause::Penalty);
                 }
-                return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
+                return self.dropped(packet, Cause::Penalty);
             }
             Verdict::Penalise => {
                 return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
             }
-            _ => return self.events.push(Event::Dropped(packet.id, Cause::Early)),
+            _ => return self.dropped(packet, Cause::Early),
         }
         if matches!(self.room, Room::Bytes(n) if u64::from(packet.len) > n) {
-            return self.events.push(Event::Dropped(packet.id, Cause::Overflow));
+            return self.dropped(packet, Cause::Overflow);
         }
         while !self.fits(packet.len) {
             let victim = self.model.victim(&self.q, rng);
             if victim == self.q.len() {
-                return self.events.push(Event::Dropped(packet.id, Cause::Overflow));
+                return self.dropped(packet, Cause::Overflow);
             }
             let victim = self.q.remove(victim);
-            self.events.push(Event::Dropped(victim.id, Cause::Overflow));
+            self.dropped(victim, Cause::Overflow);
         }
         if mark {
             packet.marked = true;
-            self.events.push(Event::Marked(packet.id));
+            self.marked(packet);
         }
         self.q.push(packet);
         self.model.admitted();
+    }
+
+    fn dropped(&mut self, packet: Packet, cause: Cause) {
+        self.model.heard(&packet);
+        self.events.push(Event::Dropped(packet.id, cause));
+    }
+
+    fn marked(&mut self, packet: Packet) {
+        self.model.heard(&packet);
+        self.events.push(Event::Marked(packet.id));
     }
 
     fn depart(&mut self, now: u64, rng: &mut Rng) {
@@ -609,6 +622,10 @@ impl Outlet<u32> for Log {
     }
 }
 
+fn pairs<'a>(settings: &'a [(&str, String)]) -> Vec<(&'a str, &'a str)> {
+    settings.iter().map(|(name, text)| (*name, &text[..])).collect()
+}
+
 fn compare<M: Model>(
     name: &str,
     settings: &[(&str, String)],
@@ -625,6 +642,18 @@ fn compare_with(
     settings: &[(&str, String)],
     room: Room,
     ops: &[Op],
+    naive: impl Side,
+) -> Result<(), TestCaseError> {
+    compare_behind(None, name, settings, room, ops, naive)
+}
+
+/// The same for an algorithm behind a filter.
+fn compare_behind(
+    filter: Option<(&str, &[(&str, String)])>,
+    name: &str,
+    settings: &[(&str, String)],
+    room: Room,
+    ops: &[Op],
     mut naive: impl Side,
 ) -> Result<(), TestCaseError> {
     let limit = match room {
@@ -637,9 +666,12 @@ fn compare_with(
         rate: Rate::from_mbit(8),
         mean_packet: MEAN as u32,
     };
-    let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, &v[..])).collect();
+    let settings = pairs(settings);
     let (mut ours, mut theirs) = (Rng::new(5, 1), Rng::new(5, 1));
     let mut q = AnyQdisc::<u32>::build(name, &settings, &env, &mut ours).unwrap();
+    if let Some((filter, settings)) = filter {
+        q = q.filtered(filter, &pairs(settings), &env, &mut ours).unwrap();
+    }
     naive.start(&mut theirs);
     let (mut now, mut id, mut log) = (0, 0, Log::default());
     for (step, op) in ops.iter().enumerate() {

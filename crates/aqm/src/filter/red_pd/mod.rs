@@ -1,10 +1,9 @@
 //! RED-PD: RED with preferential dropping (Mahajan and Floyd 2000, "003"), as a filter before a queue.
 //!
 //! What the queue drops tells who sends most. Time is cut into lists of K/M congestion epochs of a
-//! reference TCP with round-trip time R; a flow with drops in K of the last M lists sends more than
-//! that TCP. It becomes *monitored*: the filter drops its packets with a probability of its own, which
-//! goes up while the flow is still found among the queue's drops, and down when it is not. In our
-//! words, with p the drop rate of the queue behind the filter (003 §4, §5):
+//! TCP with round-trip time R; a flow with drops in K of the last M lists sends more than that TCP. It
+//! becomes *monitored*: the filter drops its packets with a probability P of its own. In our words,
+//! with p the drop rate of the queue behind the filter (003 §4, §5):
 //!
 //! ```text
 //! a packet arrives: its flow is monitored and the queue congested: with probability P drop it
@@ -12,7 +11,7 @@
 //! a list ends, after K/M · R/√(1.5 p):                                                    (eq. 3)
 //!     p := (1 − w)·p + w·(drops / arrivals of the queue in this list)
 //!     for each flow with drops in at least K of the last M lists, at most every M − 1 lists:
-//!         P += min(drops/average drops of these flows · p, P + p)                         (eq. 5)
+//!         P += min(drops/average drops of all such flows · p, P + p)                      (eq. 5)
 //!     for each monitored flow with drops in none of them, at most every l lists:
 //!         P := max(P/β, P − p_d);  P < P_min: monitor it no longer
 //! ```
@@ -23,13 +22,12 @@
 //! Where the paper is silent or leaves a choice:
 //! - Drops include marks. Only what reaches the queue counts as its arrivals. A list without arrivals
 //!   tells nothing of p; below `least_drop_rate` lists get no longer.
-//! - "Existing drop rate" in eq. 5's cap is P + p, and the average is over the flows raised together.
+//! - "Existing drop rate" in eq. 5's cap is P + p. The average is over all flows with drops in K
+//!   lists, also those that are not raised yet: rounds of different flows need not coincide.
 //! - §6.2 names no numbers. A sample is at least M lists and `test_drops` losses; each is compared
 //!   with the first since monitoring began or since the flow proved responsive.
 //! - Memory is fixed. A list that is more than half full when it ends forgets the flows with the
 //!   fewest drops (§8.1); a full table of monitored flows gives up that of the lowest P, one a list.
-//! - §8.2 leaves a varied R to later work: with `wanted_drop_rate` R rises while p is above it and
-//!   there is room for monitored flows.
 
 use super::Filter;
 use crate::flow_table::FlowTable;
@@ -159,6 +157,8 @@ pub struct RedPd {
     history: FlowTable<Drops>,
     monitored: FlowTable<Monitored>,
     unresponsive: u32,
+    /// Flows that were identified as the last list ended.
+    identified: u32,
 }
 
 impl Filter for RedPd {
@@ -186,6 +186,7 @@ impl Filter for RedPd {
             history: FlowTable::new(c.history, rng),
             monitored: FlowTable::new(c.monitored, rng),
             unresponsive: 0,
+            identified: 0,
         })
     }
 
@@ -245,6 +246,7 @@ impl Filter for RedPd {
     }
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        sink("identified", f64::from(self.identified));
         sink("monitored", self.monitored.len() as f64);
         sink("unresponsive", f64::from(self.unresponsive));
         sink("p_ambient", self.rules.p);
@@ -265,10 +267,10 @@ impl RedPd {
         }
         (self.arrived, self.signalled) = (0, 0);
 
-        let risers = (monitored.iter().filter(|(.., flow)| rules.rises(flow)))
-            .map(|(.., flow)| &flow.drops)
-            .chain(history.iter().map(|(.., drops)| drops).filter(|d| rules.identified(d)));
-        let (count, sum) = risers.fold((0, 0), |(n, sum), drops| (n + 1u32, sum + total(drops)));
+        let all = monitored.iter().map(|(.., flow)| &flow.drops);
+        let found = all.chain(history.iter().map(|(.., d)| d)).filter(|d| rules.identified(d));
+        let (count, sum) = found.fold((0, 0), |(n, sum), drops| (n + 1u32, sum + total(drops)));
+        self.identified = count;
         let average = sum as f64 / f64::from(count);
 
         let next = rules.place(rules.list + 1);

@@ -1,0 +1,324 @@
+use super::*;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+struct Settings {
+    /// In milliseconds.
+    rtt: u64,
+    single: bool,
+    k: usize,
+    m: usize,
+    burst: Option<u64>,
+    weight: f64,
+    least: f64,
+    bounds: bool,
+    bytes: bool,
+    test: bool,
+    test_drops: u64,
+    test_increase: f64,
+    factor: f64,
+    always: bool,
+    wanted: Option<f64>,
+}
+
+struct Monitored {
+    p: f64,
+    changed: usize,
+    unresponsive: bool,
+    /// What the present sample has: first list, time of beginning, packets, losses.
+    sample: (usize, u64, u64, u64),
+    /// Rate and loss that samples are compared with.
+    reference: Option<(f64, f64)>,
+}
+
+/// 003 §4–6, before any model of a queue. All drops of all time are kept.
+struct RedPd<M> {
+    c: Settings,
+    queue: M,
+    rtt: f64,
+    p: f64,
+    /// Flow and weight of each drop, for each list since the beginning; the last is the present one.
+    lists: Vec<Vec<(u64, u64)>>,
+    ends: u64,
+    arrived: u64,
+    identified: usize,
+    monitored: BTreeMap<u64, Monitored>,
+}
+
+impl<M> RedPd<M> {
+    fn new(c: Settings, queue: M) -> Self {
+        let rtt = c.rtt as f64 / 1e3;
+        let mut model = Self {
+            c,
+            queue,
+            rtt,
+            p: 0.0,
+            lists: vec![Vec::new()],
+            ends: 0,
+            arrived: 0,
+            identified: 0,
+            monitored: BTreeMap::new(),
+        };
+        model.ends = (model.interval() * 1e9).round() as u64;
+        model
+    }
+
+    fn floored(&self) -> f64 {
+        if self.p < self.c.least { self.c.least } else { self.p }
+    }
+
+    fn interval(&self) -> f64 {
+        let k_of_m = self.c.k as f64 / self.c.m as f64;
+        let interval = k_of_m * (self.rtt / (1.5 * self.floored()).sqrt());
+        if self.c.bounds { interval.max(2.0 * self.rtt).min(10.0 * self.rtt) } else { interval }
+    }
+
+    /// The last M lists.
+    fn recent(&self) -> &[Vec<(u64, u64)>] {
+        &self.lists[self.lists.len().saturating_sub(self.c.m)..]
+    }
+
+    fn drops(&self, flow: u64) -> u64 {
+        self.recent().iter().flatten().filter(|d| d.0 == flow).map(|d| d.1).sum()
+    }
+
+    fn identified(&self, flow: u64) -> bool {
+        let hit = self.recent().iter().filter(|list| list.iter().any(|d| d.0 == flow)).count();
+        let drops = self.drops(flow) as f64 / if self.c.bytes { MEAN } else { 1.0 };
+        let often = if self.c.single { drops >= self.c.k as f64 } else { hit >= self.c.k };
+        often || self.c.burst.is_some_and(|burst| drops >= burst as f64)
+    }
+
+    fn judge(&mut self, flow: u64, now: u64) {
+        let list = self.lists.len() - 1;
+        let f = self.monitored.get_mut(&flow).unwrap();
+        let (first, since, packets, losses) = f.sample;
+        if !self.c.test || list + 1 - first < self.c.m || losses < self.c.test_drops {
+            return;
+        }
+        let rate = packets as f64 / ((now - since) as f64 / 1e9);
+        let loss = losses as f64 / (packets.max(1)) as f64;
+        match f.reference {
+            None => f.reference = Some((rate, loss)),
+            Some((before, lost)) if loss / lost >= self.c.test_increase => {
+                if rate / before > 1.0 / (loss / lost).sqrt().sqrt() {
+                    f.unresponsive = true;
+                } else {
+                    f.reference = Some((rate, loss));
+                }
+            }
+            Some((_, lost)) if loss / lost * self.c.test_increase <= 1.0 => {
+                f.reference = Some((rate, loss));
+            }
+            Some(_) => {}
+        }
+        f.sample = (list + 1, now, 0, 0);
+    }
+
+    fn end_list(&mut self, now: u64) {
+        let list = self.lists.len() - 1;
+        if self.arrived > 0 {
+            let rate = (self.lists[list].len() as f64 / self.arrived as f64).min(1.0);
+            self.p += self.c.weight * (rate - self.p);
+        }
+        self.arrived = 0;
+        let mut flows: Vec<u64> = self.recent().iter().flatten().map(|d| d.0).collect();
+        flows.sort_unstable();
+        flows.dedup();
+        flows.retain(|&flow| self.identified(flow));
+        self.identified = flows.len();
+        let sum: u64 = flows.iter().map(|&flow| self.drops(flow)).sum();
+        let average = sum as f64 / flows.len() as f64;
+        let rising: Vec<u64> = flows
+            .into_iter()
+            .filter(|f| self.monitored.get(f).is_none_or(|f| list - f.changed >= self.c.m - 1))
+            .collect();
+        let known: Vec<u64> = self.monitored.keys().copied().collect();
+        for &flow in &known {
+            self.judge(flow, now);
+        }
+        for &flow in &rising {
+            let drops = self.drops(flow);
+            let (p, unresponsive) =
+                self.monitored.get(&flow).map_or((0.0, false), |f| (f.p, f.unresponsive));
+            let mut more = drops as f64 / average * self.p;
+            if more > p + self.p {
+                more = p + self.p;
+            }
+            if unresponsive {
+                more *= self.c.factor;
+            }
+            let fresh = Monitored {
+                p: 0.0,
+                changed: 0,
+                unresponsive: false,
+                sample: (list + 1, now, 0, 0),
+                reference: None,
+            };
+            let f = self.monitored.entry(flow).or_insert(fresh);
+            f.p = if p + more > 1.0 { 1.0 } else { p + more };
+            f.changed = list;
+        }
+        for flow in known {
+            let quiet = self.drops(flow) == 0;
+            let f = self.monitored.get_mut(&flow).unwrap();
+            let (beta, p_min, l) = if f.unresponsive { (1.5, 0.0025, 5) } else { (2.0, 0.005, 3) };
+            if quiet && list - f.changed >= l {
+                f.p = if f.p - f.p / beta > 0.05 { f.p - 0.05 } else { f.p / beta };
+                f.changed = list;
+                if f.p < p_min {
+                    self.monitored.remove(&flow);
+                }
+            }
+        }
+        if let Some(wanted) = self.c.wanted
+            && list % self.c.m == 0
+        {
+            if self.p > wanted {
+                self.rtt = (self.rtt * 1.25).min(0.5);
+            } else if self.p < wanted / 2.0 {
+                self.rtt = (self.rtt / 1.25).max(self.c.rtt as f64 / 1e3);
+            }
+        }
+        self.lists.push(Vec::new());
+    }
+}
+
+impl<M: Model + Congested> Model for RedPd<M> {
+    fn start(&mut self, rng: &mut Rng) {
+        self.queue.start(rng);
+        // The secrets of two hashes.
+        (0..4).for_each(|_| _ = rng.bits());
+    }
+    fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], f: bool, rng: &mut Rng) -> Verdict {
+        if let Some(flow) = self.monitored.get_mut(&pkt.flow) {
+            flow.sample.2 += 1;
+            let active = self.c.always && flow.unresponsive || self.queue.congested(now, q);
+            if active && rng.uniform() < flow.p {
+                flow.sample.3 += 1;
+                return Verdict::Penalise;
+            }
+        }
+        self.arrived += 1;
+        self.queue.arrive(now, pkt, q, f, rng)
+    }
+    fn heard(&mut self, pkt: &Packet) {
+        let weight = if self.c.bytes { u64::from(pkt.len) } else { 1 };
+        self.lists.last_mut().unwrap().push((pkt.flow, weight));
+        if let Some(flow) = self.monitored.get_mut(&pkt.flow) {
+            flow.sample.3 += 1;
+        }
+    }
+    fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {
+        self.queue.victim(q, rng)
+    }
+    fn admitted(&mut self) {
+        self.queue.admitted();
+    }
+    fn idle(&mut self, now: u64, rng: &mut Rng) {
+        self.queue.idle(now, rng);
+    }
+    fn clock(&mut self, now: u64, _: &[Packet]) {
+        while self.ends <= now {
+            self.end_list(self.ends);
+            self.ends += (self.interval() * 1e9).round() as u64;
+        }
+    }
+    fn signals(&self, now: u64) -> Vec<f64> {
+        let unresponsive = self.monitored.values().filter(|f| f.unresponsive).count();
+        let target = (1.5 / self.floored()).sqrt() / self.rtt;
+        let (all, interval) = (self.monitored.len() as f64, self.interval());
+        // The model's clock counts whole nanoseconds.
+        let interval = (interval * 1e9).round() / 1e9;
+        let found = self.identified as f64;
+        let mut signals = vec![found, all, unresponsive as f64, self.p, self.rtt, target, interval];
+        signals.extend(self.queue.signals(now));
+        signals
+    }
+}
+
+/// Whether a queue is congested.
+trait Congested {
+    fn congested(&self, now: u64, q: &[Packet]) -> bool;
+}
+
+impl Congested for Red {
+    fn congested(&self, now: u64, _: &[Packet]) -> bool {
+        self.aged(now) >= self.c.min_th as f64
+    }
+}
+
+impl Congested for DropFront {
+    fn congested(&self, _: u64, q: &[Packet]) -> bool {
+        !q.is_empty()
+    }
+}
+
+prop_compose! {
+    fn settings()(
+        (rtt, single, k, more, burst) in (
+            prop::sample::select(vec![1u64, 10, 40, 500]), any::<bool>(), 1..4usize, 0..4usize,
+            prop::option::of(1..6u64),
+        ),
+        (weight, least, bounds, bytes) in
+            (0.0..=1.0f64, pick_f(&[0.01, 0.3]), prop::bool::weighted(0.2), any::<bool>()),
+        (test, test_drops, test_increase, factor, always) in
+            (any::<bool>(), 1..4u64, 1.2..3.0f64, 1.0..3.0f64, any::<bool>()),
+        wanted in prop::option::of(0.01..0.5f64),
+    ) -> Settings {
+        Settings {
+            rtt, single, k, m: k + more, burst, weight, least, bounds, bytes, test, test_drops,
+            test_increase, factor, always, wanted,
+        }
+    }
+}
+
+fn pick_f(values: &[f64]) -> impl Strategy<Value = f64> + use<> {
+    prop::sample::select(values.to_vec())
+}
+
+/// Parameters of the filter; `mode` is set apart.
+fn red_pd_settings(c: &Settings) -> Vec<(&'static str, String)> {
+    let identification = if c.single { "single-list" } else { "multiple-list" };
+    let none = || "none".to_string();
+    vec![
+        ("target_rtt", format!("{}ms", c.rtt)),
+        ("identification", identification.into()),
+        ("k", c.k.to_string()),
+        ("m", c.m.to_string()),
+        ("burst", c.burst.map_or_else(none, |n| n.to_string())),
+        ("weight", c.weight.to_string()),
+        ("least_drop_rate", c.least.to_string()),
+        ("interval_bounds", c.bounds.to_string()),
+        ("unresponsive_test", c.test.to_string()),
+        ("test_drops", c.test_drops.to_string()),
+        ("test_increase", c.test_increase.to_string()),
+        ("unresponsive_increase", c.factor.to_string()),
+        ("unresponsive_always", c.always.to_string()),
+        ("wanted_drop_rate", c.wanted.map_or_else(none, |p| p.to_string())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn red_pd_is_its_model(c in settings(), red in red(), room in room(), ops in traffic()) {
+        let red = RedSettings { bytes: c.bytes, ..red };
+        let red = if red.bytes { RedSettings { max_th: red.max_th + 1000, ..red } } else { red };
+        let mut settings = red_pd_settings(&c);
+        settings.extend(red_settings(&red));
+        settings.push(("ns2_rules", red.ns2.to_string()));
+        compare("red-pd", &settings, room, &ops, RedPd::new(c, Red::new(red)))?;
+    }
+
+    /// Before a queue whose drops are of other packets than those that arrive.
+    #[test]
+    fn a_filter_before_drop_front_is_its_model(c in settings(), room in room(), ops in traffic()) {
+        let mut settings = red_pd_settings(&c);
+        settings.push(("mode", if c.bytes { "bytes" } else { "packets" }.into()));
+        let model = RedPd::new(c, DropFront);
+        let naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
+        compare_behind(Some(("red-pd", &settings)), "drop-front", &[], room, &ops, naive)?;
+    }
+}
