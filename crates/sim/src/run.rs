@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aqm::policy::Env;
 use aqm::units::Size;
-use aqm::{AnyQdisc, Cause, Duration, Instant, Qdisc, Rng, State};
+use aqm::{Cause, Duration, Instant, Qdisc, Rng, State};
 
 use crate::app::{App, Periods, Unsent};
 use crate::link::{Identity, Link, Managed};
@@ -439,11 +439,7 @@ fn build_link(
         .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
     let env = Env { now: Instant::ZERO, limit, rate: edge.rate, mean_packet };
     let mut rng = stream(seed, Stream::Queue, link);
-    let texts: Vec<(&str, String)> =
-        spec.params.iter().map(|(k, v)| (k.as_str(), v.to_string())).collect();
-    let pairs: Vec<(&str, &str)> = texts.iter().map(|(k, v)| (*k, v.as_str())).collect();
-    let queue =
-        AnyQdisc::build(&spec.aqm, &pairs, &env, &mut rng).map_err(|e| spec.complaint(i, e))?;
+    let queue = spec.build(i, &env, &mut rng)?;
     Ok(Link::managed(edge.rate, edge.delay, queue, rng, flows))
 }
 
@@ -485,7 +481,9 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
                 GapsName::Uniform => Gaps::Uniform(spec.jitter),
                 GapsName::Poisson => Gaps::Exponential,
             };
-            Transport::Cbr { rate: rate.0.bits_per_second(), gaps, ecn: spec.ecn }
+            let rates = spec.rates.iter().map(|(at, r)| (at.0.as_nanos(), r.0.bits_per_second()));
+            let rates = [(0, rate.0.bits_per_second())].into_iter().chain(rates).collect();
+            Transport::Cbr { rates, gaps, ecn: spec.ecn }
         }
         _ => Transport::Tcp(Options {
             variant,

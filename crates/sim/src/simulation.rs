@@ -31,14 +31,14 @@ pub enum Gaps {
 }
 
 /// How the flows of a group carry their data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Transport {
     /// TCP.
     Tcp(Options),
     /// Datagrams at a constant rate, whatever happens to them.
     Cbr {
-        /// Bits per second.
-        rate: u64,
+        /// Rates in bits per second on the wire, each from a time in ns on; the first from 0.
+        rates: Box<[(u64, u64)]>,
         /// How the gaps between datagrams are spread about their mean.
         gaps: Gaps,
         /// Whether the datagrams claim to be ECN-capable; marks are ignored.
@@ -448,8 +448,9 @@ impl Simulation {
                 }
                 self.send(i);
             }
-            (End::Cbr(cbr), &Transport::Cbr { rate, gaps, ecn }) => {
-                let next = now + cbr.gap(group.packet, rate, gaps);
+            (End::Cbr(cbr), Transport::Cbr { rates, gaps, ecn }) => {
+                let rate = rates.iter().rev().find(|(from, _)| *from <= now).map_or(1, |r| r.1);
+                let next = now + cbr.gap(group.packet, rate, *gaps);
                 flow.app_at = cbr.start + group.app.next_on(next - cbr.start);
                 cbr.sent += 1;
                 let datagram = Packet {
@@ -458,7 +459,7 @@ impl Simulation {
                     hop: flow.out,
                     seq: cbr.sent,
                     len: group.packet,
-                    ecn: ect(ecn),
+                    ecn: ect(*ecn),
                     ..Packet::default()
                 };
                 self.network.forward(now, &datagram);

@@ -7,9 +7,11 @@ pub mod text;
 
 use std::collections::BTreeMap;
 
-use aqm::any::{BuildError, PRESET, canonical};
+use aqm::any::{BuildError, FILTERS, PRESET, Table, canonical, canonical_filter};
+use aqm::param::Param;
+use aqm::policy::Env;
 use aqm::units::Size;
-use aqm::{CATALOG, Duration, Limit, Rate};
+use aqm::{AnyQdisc, CATALOG, Duration, Limit, Rate, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +66,12 @@ pub struct QueueSpec {
     /// The algorithm's parameters; `bluewater explain AQM` lists them.
     #[serde(default)]
     pub params: BTreeMap<String, Parameter>,
+    /// A filter before the queue: `red-pd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefilter: Option<String>,
+    /// The filter's parameters; `bluewater explain red-pd` lists them, before those of RED.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prefilter_params: BTreeMap<String, Parameter>,
 }
 
 /// A parameter's value: a text with its unit, a number, or a flag.
@@ -210,6 +218,10 @@ pub struct TrafficSpec {
     /// as fast as TCP can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Text<Rate>>,
+    /// `cbr`: other rates from given times of the run on, as `[["50s", "4mbit"], ["250s", "1mbit"]]`;
+    /// the gap that has begun is not cut short.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<(Text<Duration>, Text<Rate>)>,
     /// `cbr`: how the gaps between packets are spread about their mean.
     #[serde(default = "constant")]
     pub gaps: GapsName,
@@ -349,21 +361,17 @@ impl Scenario {
     pub fn json_schema() -> String {
         let mut schema = schemars::schema_for!(Self).to_value();
         let aqms: Vec<_> = CATALOG.iter().map(|e| e.name).collect();
+        let filters: Vec<_> = FILTERS.iter().map(|(name, _)| *name).collect();
+        let filter_parameters: serde_json::Map<_, _> =
+            FILTERS.iter().flat_map(|(_, table)| described(&table())).collect();
         let queue = &mut schema["$defs"]["QueueSpec"];
         queue["properties"]["aqm"]["enum"] = serde_json::json!(aqms);
+        queue["properties"]["prefilter"]["enum"] = serde_json::json!(filters);
+        queue["properties"]["prefilter_params"]["properties"] = filter_parameters.into();
         queue["allOf"] = CATALOG
             .iter()
             .map(|entry| {
-                let mut parameters: serde_json::Map<_, _> = (entry.parameters)()
-                    .iter()
-                    .map(|p| {
-                        let about = format!(
-                            "{} Allowed: {}. Default: {}. Source: {}.",
-                            p.doc, p.allowed, p.default, p.source
-                        );
-                        (p.name.to_string(), serde_json::json!({ "description": about }))
-                    })
-                    .collect();
+                let mut parameters = described(&(entry.parameters)());
                 if !entry.presets.is_empty() {
                     let names: Vec<_> = entry.presets.iter().map(|(name, _)| *name).collect();
                     let about = "A named set of parameters; those beside it go before it.";
@@ -451,16 +459,63 @@ impl Scenario {
     }
 }
 
+/// Parameters, as a schema describes them.
+fn described(table: &[Param]) -> serde_json::Map<String, serde_json::Value> {
+    let describe = |p: &Param| {
+        let about = format!(
+            "{} Allowed: {}. Default: {}. Source: {}.",
+            p.doc, p.allowed, p.default, p.source
+        );
+        (p.name.to_string(), serde_json::json!({ "description": about }))
+    };
+    table.iter().map(describe).collect()
+}
+
+/// Parameters as an algorithm takes them.
+fn texts(params: &BTreeMap<String, Parameter>) -> Vec<(&str, String)> {
+    params.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect()
+}
+
+fn pairs<'a>(texts: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {
+    texts.iter().map(|(name, text)| (*name, text.as_str())).collect()
+}
+
 impl QueueSpec {
-    /// Checks the algorithm and its parameters, and writes out their defaults.
+    /// Checks the algorithm and its parameters, and those of a filter, and writes out their defaults.
     fn check(&mut self, i: usize) -> Result<(), Complaint> {
-        let texts: Vec<(String, String)> =
-            self.params.iter().map(|(k, v)| (k.clone(), v.to_string())).collect();
-        let pairs: Vec<(&str, &str)> =
-            texts.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let all = canonical(&self.aqm, &pairs).map_err(|e| self.complaint(i, e))?;
-        self.params = all.into_iter().map(|(k, v)| (k.to_string(), typed(v))).collect();
+        let own = |all: Vec<(&str, String)>| {
+            all.into_iter().map(|(name, text)| (name.to_string(), typed(text))).collect()
+        };
+        self.params = canonical(&self.aqm, &pairs(&texts(&self.params)))
+            .map(own)
+            .map_err(|e| self.complaint(i, e))?;
+        if let Some(filter) = &self.prefilter {
+            self.prefilter_params =
+                canonical_filter(filter, &pairs(&texts(&self.prefilter_params)))
+                    .map(own)
+                    .map_err(|e| self.filter_complaint(i, e))?;
+        } else if !self.prefilter_params.is_empty() {
+            return Err(Complaint::new(
+                format!("queue[{i}].prefilter"),
+                "needed by its parameters",
+            ));
+        }
         Ok(())
+    }
+
+    /// The queue, empty.
+    pub(crate) fn build<P: Copy + Default>(
+        &self,
+        i: usize,
+        env: &Env,
+        rng: &mut Rng,
+    ) -> Result<AnyQdisc<P>, Complaint> {
+        let queue = AnyQdisc::build(&self.aqm, &pairs(&texts(&self.params)), env, rng)
+            .map_err(|e| self.complaint(i, e))?;
+        let Some(filter) = &self.prefilter else { return Ok(queue) };
+        queue
+            .filtered(filter, &pairs(&texts(&self.prefilter_params)), env, rng)
+            .map_err(|e| self.filter_complaint(i, e))
     }
 
     /// How many parameters are not at their defaults.
@@ -473,32 +528,16 @@ impl QueueSpec {
     }
 
     /// An error of the algorithm, as a complaint about the key that caused it.
-    pub(crate) fn complaint(&self, i: usize, error: BuildError) -> Complaint {
-        let parameter = |name: &str| format!("queue[{i}].params.{name}");
-        match error {
-            BuildError::UnknownAqm => {
-                let names: Vec<_> = CATALOG.iter().map(|e| e.name).collect();
-                Complaint::new(format!("queue[{i}].aqm"), names.join(", "))
-                    .hint(did_you_mean(&self.aqm, names))
-            }
-            BuildError::UnknownParameter(name) => {
-                let table = CATALOG
-                    .iter()
-                    .find(|e| e.name == self.aqm)
-                    .map_or_else(Vec::new, |e| (e.parameters)());
-                let names: Vec<_> = table.iter().map(|p| p.name).collect();
-                let allowed = if names.is_empty() {
-                    format!("{} has no parameters", self.aqm)
-                } else {
-                    format!("{} has {}", self.aqm, names.join(", "))
-                };
-                Complaint::new(parameter(&name), allowed).hint(did_you_mean(&name, names))
-            }
-            BuildError::Parameter(name, e) => {
-                Complaint::new(parameter(&name), e.allowed).hint(e.hint)
-            }
-            BuildError::Config(e) => Complaint::new(parameter(e.key), e.allowed),
-        }
+    fn complaint(&self, i: usize, error: BuildError) -> Complaint {
+        let all: Vec<_> = CATALOG.iter().map(|e| (e.name, e.parameters)).collect();
+        complaint(&format!("queue[{i}]."), ["aqm", "params"], &self.aqm, &all, error)
+    }
+
+    /// An error of the filter, in the same way.
+    fn filter_complaint(&self, i: usize, error: BuildError) -> Complaint {
+        let name = self.prefilter.as_deref().unwrap_or_default();
+        let keys = ["prefilter", "prefilter_params"];
+        complaint(&format!("queue[{i}]."), keys, name, FILTERS, error)
     }
 
     /// The buffer in packets or bytes.
@@ -524,6 +563,37 @@ impl QueueSpec {
                 Limit::MIN_PACKET * u64::from(Limit::MAX_PACKETS)
             )
         })
+    }
+}
+
+/// An error of the algorithm `name`, one of `all`, that is chosen by the first of the `keys` behind
+/// `queue` and has its parameters in the second.
+fn complaint(
+    queue: &str,
+    [choice, params]: [&str; 2],
+    name: &str,
+    all: &[(&'static str, Table)],
+    error: BuildError,
+) -> Complaint {
+    let parameter = |name: &str| format!("{queue}{params}.{name}");
+    match error {
+        BuildError::UnknownAqm => {
+            let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+            Complaint::new(format!("{queue}{choice}"), names.join(", "))
+                .hint(did_you_mean(name, names))
+        }
+        BuildError::UnknownParameter(unknown) => {
+            let table = all.iter().find(|(n, _)| *n == name).map_or(vec![], |(_, table)| table());
+            let names: Vec<_> = table.iter().map(|p| p.name).collect();
+            let allowed = if names.is_empty() {
+                format!("{name} has no parameters")
+            } else {
+                format!("{name} has {}", names.join(", "))
+            };
+            Complaint::new(parameter(&unknown), allowed).hint(did_you_mean(&unknown, names))
+        }
+        BuildError::Parameter(name, e) => Complaint::new(parameter(&name), e.allowed).hint(e.hint),
+        BuildError::Config(e) => Complaint::new(parameter(e.key), e.allowed),
     }
 }
 
@@ -605,6 +675,10 @@ impl TrafficSpec {
                 return complain("app", "for cbr only; TCP has pareto and exponential");
             }
             (_, false) if self.rate.is_none() => return complain("rate", "needed by cbr"),
+            (_, true) if !self.rates.is_empty() => return complain("rates", "for cbr only"),
+            (_, false) if !self.rates.is_sorted_by(|a, b| a.0.0 < b.0.0) => {
+                return complain("rates", "pairs of a time and a rate, times ascending");
+            }
             (AppName::Periodic, false) => {
                 for (field, value) in [("on", self.on), ("off", self.off)] {
                     if !value.is_some_and(|v| (Duration::from_nanos(1)..=LONGEST).contains(&v.0)) {

@@ -81,6 +81,39 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
     }
 }
 
+/// GOOD with a filter before its queue.
+const FILTERED: &str =
+    "w_q = 0.02 }\nprefilter = \"red-pd\"\nprefilter_params = { target_rtt = \"20ms\" }";
+
+#[test]
+fn a_queue_may_have_a_filter_before_it() {
+    for aqm in ["red", "droptail", "blue", "sfb", "red-pd", "fq-codel"] {
+        let text = GOOD.replace("w_q = 0.02 }", FILTERED).replace("\"red\"", &format!("\"{aqm}\""));
+        let text = if aqm == "red" { text } else { text.replace("w_q = 0.02", "") };
+        let scenario = Scenario::from_toml(&text, "x").unwrap();
+        let echo = scenario.to_toml();
+        assert!(echo.contains("target_rtt = \"20ms\"") && echo.contains("p_min = 0.005"), "{echo}");
+        let again = Scenario::from_toml(&echo, "echo").unwrap();
+        assert_eq!((&again, again.to_toml()), (&scenario, echo));
+    }
+    for (old, new, key, part) in [
+        ("\"red-pd\"", "\"red-dp\"", "queue[0].prefilter", "did you mean `red-pd`?"),
+        ("target_rtt", "target_rt", "queue[0].prefilter_params.target_rt", "target_rtt"),
+        ("target_rtt", "w_q", "queue[0].prefilter_params.w_q", "red-pd has"),
+        ("\"20ms\"", "\"0s\"", "queue[0].prefilter_params.target_rtt", "1ms"),
+        ("prefilter = \"red-pd\"", "", "queue[0].prefilter", "needed"),
+    ] {
+        let e = with("w_q = 0.02 }", &FILTERED.replace(old, new));
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    // What does not fit together is found when the queue is built.
+    let text = GOOD.replace("w_q = 0.02 }", &FILTERED.replace("target_rtt = \"20ms\"", "k = 6"));
+    let scenario = Scenario::from_toml(&text, "x").unwrap();
+    let e = crate::Run::new(scenario, &text, "x").err().unwrap();
+    assert_eq!(e.key, "queue[0].prefilter_params.k", "{e}");
+}
+
 #[test]
 fn a_network_without_a_way_back_is_refused() {
     let e = fails(
@@ -163,5 +196,36 @@ fn the_schema_knows_every_algorithm_and_parameter() {
         for parameter in (entry.parameters)() {
             assert!(schema.contains(parameter.name));
         }
+    }
+}
+
+/// 100 packets in the first second, 1000 in the next, 100 in the last.
+#[test]
+fn a_constant_rate_may_change_at_given_times() {
+    let text = r#"
+        duration = "3s"
+        [network]
+        preset = "dumbbell"
+        [[queue]]
+        aqm = "droptail"
+        buffer = "10p"
+        [[traffic]]
+        transport = "cbr"
+        rate = "800kbit"
+        rates = [["1s", "8mbit"], ["2s", "800kbit"]]
+        "#;
+    let scenario = Scenario::from_toml(text, "x").unwrap();
+    let echo = scenario.to_toml();
+    assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario);
+    let outcome = crate::Run::new(scenario, text, "x").unwrap().finish();
+    let packets = outcome.summary.number("arrivals", 0).unwrap();
+    assert!((1199.0..=1201.0).contains(&packets), "{packets}");
+    for (old, new, part) in [
+        ("\"2s\", \"800kbit\"", "\"1s\", \"1mbit\"", "ascending"),
+        ("\"cbr\"", "\"sack\"", "cbr only"),
+        ("\"2s\"", "2", "unit"),
+    ] {
+        let e = fails(&text.replace(old, new));
+        assert!(e.to_string().contains(part) && e.key.contains("rates"), "{part} in: {e}");
     }
 }

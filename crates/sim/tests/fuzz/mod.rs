@@ -146,6 +146,13 @@ fn queue(d: &mut Draw<'_>, link: &str, line: &mut impl FnMut(String)) {
         d.pick(&buffers),
         params.trim_end_matches(", ")
     ));
+    if d.flag() {
+        let rtt = d.pick(&["40ms", "1ms", "60s"]);
+        let limits = d.pick(&["", ", history = 1", ", monitored = 1", ", k = 6"]);
+        line(format!(
+            "prefilter = \"red-pd\"\nprefilter_params = {{ target_rtt = \"{rtt}\"{limits} }}"
+        ));
+    }
 }
 
 fn traffic(
@@ -196,6 +203,9 @@ fn traffic(
         }
         let gaps = d.pick(&["constant", "uniform", "poisson"]);
         line(format!("rate = \"{}bit\"\ngaps = \"{gaps}\"\njitter = {}", rate(d), d.below(2)));
+        if d.flag() {
+            line(format!("rates = [[\"{}ns\", \"{}bit\"]]", ns / 2, rate(d)));
+        }
         return;
     }
     match d.below(4) {
