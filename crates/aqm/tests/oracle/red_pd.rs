@@ -172,7 +172,7 @@ impl<M> RedPd<M> {
             }
         }
         if let Some(wanted) = self.c.wanted
-            && list % self.c.m == 0
+            && list.is_multiple_of(self.c.m)
         {
             if self.p > wanted {
                 self.rtt = (self.rtt * 1.25).min(0.5);
