@@ -150,6 +150,8 @@ def _kind(entry: dict[str, Any], kinds: dict[str, Any]) -> str:
     kind = entry.get("type")
     if isinstance(kind, list):
         kind = next(each for each in kind if each != "null")
+    if "prefixItems" in entry:
+        return "a list of " + " and ".join(_kind(each, kinds) for each in entry["prefixItems"])
     if kind == "array":
         item = _kind(entry["items"], kinds)
         return "a list of tables" if item == "a table" else f"a list, each {item}"
