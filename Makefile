@@ -11,7 +11,7 @@ BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup reproduce test lint fmt bench gate docs validate clean
+.PHONY: help setup reproduce test lint fmt bench gate docs validate measure clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -79,6 +79,11 @@ docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Build the documentation site into
 validate: ## Measure every comparison of the validation and write its table into docs/
 	$(CARGO) build --release --locked --quiet --bin bluewater-validate
 	$(TARGET)/release/bluewater-validate > docs/validation-table.md || test $$? = 1
+
+measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its tables into docs/
+	$(BIN)/bluewater reproduce cmu/summary --out $(OUT)/measure
+	$(BIN)/bluewater reproduce beyond/adversaries --out $(OUT)/measure
+	cp $(OUT)/measure/cmu-summary/one.md $(OUT)/measure/cmu-summary/ten.md $(OUT)/measure/beyond-adversaries/times.md docs/measured/
 
 clean: ## Remove what was built; results stay
 	rm -rf $(VENV) $(TARGET) site

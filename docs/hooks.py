@@ -7,7 +7,8 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 - ``scenario``: the keys of scenario files, from their JSON Schema;
 - ``cli``: every command with its arguments and options;
 - ``experiments``: the papers' experiments;
-- ``validation``: the table that ``make validate`` wrote.
+- ``validation``: the table that ``make validate`` wrote;
+- ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked.
 
 An unknown marker fails the build, so that no table is missing without being missed.
 """
@@ -104,6 +105,16 @@ def _experiments(_: str) -> str:
 
 def _validation(_: str) -> str:
     return (ROOT / "validation-table.md").read_text(encoding="utf-8")
+
+
+def _measured(name: str) -> str:
+    lines = (ROOT / "measured" / f"{name}.md").read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join([*lines[:2], *(re.sub(r"^\| ([a-z-]+)", _linked, line) for line in lines[2:])])
+
+
+def _linked(found: re.Match[str]) -> str:
+    page = _page(found[1])
+    return "| " + (page.replace("](", "](algorithms/") if page.startswith("[") else found[1])
 
 
 # --- scenario files, from their schema
@@ -233,6 +244,7 @@ _TABLES = {
     "catalog": _catalog,
     "experiments": _experiments,
     "validation": _validation,
+    "measured": _measured,
     "scenario": _scenario,
     "cli": _cli,
 }

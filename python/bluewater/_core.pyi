@@ -1,7 +1,17 @@
 from collections.abc import Callable
 from typing import Any, final
 
-__all__ = ["ScenarioError", "catalog", "check", "run", "schema", "sfb_shapes", "state", "version"]
+__all__ = [
+    "ScenarioError",
+    "catalog",
+    "check",
+    "misclassification",
+    "run",
+    "schema",
+    "sfb_shapes",
+    "state",
+    "version",
+]
 
 @final
 class ScenarioError(ValueError):
@@ -22,4 +32,5 @@ def state(aqm: str, buffer: str = "100p") -> dict[str, int]: ...
 def sfb_shapes(
     bins: int, nonresponsive: int
 ) -> tuple[list[tuple[int, int, float]], tuple[int, int]]: ...
+def misclassification(levels: int, bins: int, nonresponsive: int) -> float: ...
 def version() -> str: ...

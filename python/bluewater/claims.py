@@ -7,7 +7,7 @@ The rule. A claim's measure gives one number a seed. With three seeds or more:
 - *not reproduced*: else, or if any seed gives no number.
 
 With one or two seeds an interval says nothing, so the mean alone is compared and the verdict is
-*provisional*.
+*provisional*, unless the value is a formula's.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ class Finding:
     values: Mapping[int, float | None]
 
 
-def judge(claim: Claim, tables: Tables, file: str) -> Finding:
-    """Measures a claim and decides on it."""
+def judge(claim: Claim, tables: Tables, file: str, *, exact: bool = False) -> Finding:
+    """Measures a claim and decides on it; ``exact`` values do not depend on the seed."""
     key = f"claim.{claim.id}.measure"
     found = tables.query(claim.measure, ("seed", "value"), key, file)
     rows = dict(found.select("seed", "value").sort("seed").iter_rows())
@@ -156,7 +156,7 @@ def judge(claim: Claim, tables: Tables, file: str) -> Finding:
     seeds = sorted({entry.seed for entry in tables.entries})
     values = {seed: _number(rows.get(seed)) for seed in seeds}
     numbers = [value for value in values.values() if value is not None]
-    provisional = len(seeds) < MIN_SEEDS
+    provisional = len(seeds) < MIN_SEEDS and not exact
     if not numbers or len(numbers) != len(seeds):
         return Finding(claim, None, Verdict.NOT_REPRODUCED, provisional, values)
     measured = estimate(numbers)

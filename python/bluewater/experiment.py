@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater import _core
+from bluewater import _core, formula
 from bluewater.claims import Claim
 from bluewater.errors import InputError, unknown
 from bluewater.execute import Task
@@ -26,7 +26,7 @@ from bluewater.tables import Entry
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-OWN_KEYS = {"about", "seeds", "sweep", "sizes", "claim", "plot"}
+OWN_KEYS = {"about", "seeds", "sweep", "sizes", "claim", "plot", "table"}
 """The keys of an experiment that a scenario does not have."""
 
 
@@ -74,6 +74,22 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Sheet:
+    """A table of a report: what a query gives, its columns as they are named there."""
+
+    id: str
+    title: str
+    caption: str
+    sql: str
+
+    @classmethod
+    def parse(cls, table: Mapping[str, Any], file: str) -> Sheet:
+        """Reads one ``[[table]]``."""
+        check_keys(table, {f.name for f in fields(cls)}, set(), "table", file)
+        return cls(**table)
+
+
+@dataclass(frozen=True)
 class Experiment:
     """An experiment as it is written in its file."""
 
@@ -86,6 +102,12 @@ class Experiment:
     sizes: Mapping[str, Size]
     claims: tuple[Claim, ...]
     plots: tuple[Plot, ...]
+    sheets: tuple[Sheet, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether it evaluates a formula, for which one seed is as good as any."""
+        return "formula" in self.base
 
     def size(self, name: str) -> Size:
         """The size of this name."""
@@ -129,6 +151,8 @@ class Experiment:
 
 
 def _check(table: Mapping[str, Any], file: str, cell: str) -> str:
+    if "formula" in table:
+        return formula.check(table, file)
     text, _ = to_text(table)
     try:
         return _core.check(text, file)
@@ -163,6 +187,7 @@ def parse(text: str, file: str, name: str) -> Experiment:
         sizes={"full": default, **sizes},
         claims=tuple(Claim.parse(entry, file) for entry in table.get("claim", [])),
         plots=tuple(Plot.parse(entry, file) for entry in table.get("plot", [])),
+        sheets=tuple(Sheet.parse(entry, file) for entry in table.get("table", [])),
     )
 
 

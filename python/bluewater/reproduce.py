@@ -108,7 +108,10 @@ def reproduce(
                 experiment=experiment,
                 size=size,
                 tables=tables,
-                findings=[judge(claim, tables, experiment.file) for claim in experiment.claims]
+                findings=[
+                    judge(claim, tables, experiment.file, exact=experiment.exact)
+                    for claim in experiment.claims
+                ]
                 if entries
                 else [],
                 failures=[failures[task.key] for task, _ in runs if task.key in failures],

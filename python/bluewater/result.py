@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater import _core
+from bluewater import _core, formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,12 @@ class Result:
     ) -> Result:
         """Runs a scenario in this process; ``wall_s`` joins what the core measured."""
         began = time.perf_counter()
+        if formula.is_one(text):
+            value = formula.evaluate(tomllib.loads(text), origin)
+            empty = pl.DataFrame()
+            return cls(
+                {"value": value}, text, formula.digest(value), _core.version(), lambda _: empty
+            )
         raw = _core.run(text, origin, progress)
         return cls(
             summary=raw["summary"] | {"wall_s": time.perf_counter() - began},

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 from conftest import SWEEP, TINY
 
-from bluewater import experiment
+from bluewater import catalog, experiment
 from bluewater.errors import InputError
 from bluewater.experiment import Size, parse
+from bluewater.reproduce import Plan, reproduce
+from bluewater.store import Store
 
 
 @pytest.mark.parametrize("name", experiment.known())
@@ -21,12 +23,20 @@ def test_every_experiment_plans_at_both_sizes(name: str, size: str) -> None:
     thin = Size(size, chosen.seeds[:1], chosen.settings, chosen.axes)
     assert len(loaded.plan(thin)) == len(cells)
     if size == "full":
-        assert len(chosen.seeds) >= 5
+        assert loaded.exact or len(chosen.seeds) >= 5
     assert loaded.about.question
-    plots = {plot.id for plot in loaded.plots}
-    assert {claim.plot for claim in loaded.claims} <= plots | {""}
+    shown = {plot.id for plot in loaded.plots} | {sheet.id for sheet in loaded.sheets}
+    assert {claim.plot for claim in loaded.claims} <= shown | {""}
     ids = [claim.id for claim in loaded.claims]
     assert len(set(ids)) == len(ids)
+
+
+def test_the_closing_table_has_every_discipline() -> None:
+    loaded = experiment.load("cmu/summary")
+    (axis,) = (axis for axis in loaded.axes if axis.name == "aqm")
+    assert {point.label for point in axis.points} == {
+        each["name"] for each in catalog()["aqms"]
+    } - {"bernoulli"}
 
 
 def test_two_experiments_share_their_runs() -> None:
@@ -98,3 +108,44 @@ def test_unknown_experiments_get_a_hint(tmp_path: Path, monkeypatch: pytest.Monk
     assert experiment.select("report")[0].id == "report/fig2-5"
     monkeypatch.setenv("BLUEWATER_EXPERIMENTS", str(tmp_path))
     assert experiment.known() == {}
+
+
+FORMULA = """
+formula = "misclassification"
+levels = 2
+bins = 23
+[sweep]
+flows = { key = "nonresponsive", values = [0, 8] }
+[[claim]]
+id = "a"
+text = "Few."
+paper = "8.96 %"
+measure = "SELECT seed, MAX(value) AS value FROM runs GROUP BY seed"
+holds = "between 0.0895 and 0.0897"
+"""
+
+
+def test_a_formula_is_an_experiment(tmp_path: Path) -> None:
+    loaded = parse(FORMULA, "f.toml", "x")
+    (outcome,) = reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path), 1)
+    (finding,) = outcome.findings
+    assert str(finding.verdict) == "reproduced"
+    assert not finding.provisional
+    assert sorted(outcome.tables.runs["value"]) == [0, pytest.approx(0.0896, abs=1e-4)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("misclassification", "classification"),
+        ("bins = 23", "bins = 0"),
+        ("bins = 23", "bins = -1"),
+        ("bins = 23", 'bins = "23"'),
+        ("bins = 23", ""),
+    ],
+)
+def test_a_formula_says_what_it_cannot_take(old: str, new: str) -> None:
+    loaded = parse(FORMULA.replace(old, new), "f.toml", "x")
+    with pytest.raises(InputError) as error:
+        loaded.plan(loaded.size("full"))
+    assert error.value.key == "formula"

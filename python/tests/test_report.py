@@ -66,6 +66,21 @@ sql = "SELECT time_s AS x, backlog_packets AS y, aqm AS line, seed FROM series"
 [[plot.panel]]
 title = "nothing"
 sql = "SELECT time_s AS x, p_m AS y, aqm AS line, seed FROM series WHERE time_s < 0"
+[[plot]]
+id = "flows"
+title = "Flows"
+caption = "Each flow."
+kind = "scatter"
+x = { label = "Flow" }
+y = { label = "Throughput (b/s)" }
+[[plot.panel]]
+title = "flows"
+sql = "SELECT flow AS x, throughput_bps AS y, aqm AS line, seed FROM flows WHERE buffer = 20"
+[[table]]
+id = "drops"
+title = "Drops"
+caption = "By `aqm`."
+sql = "SELECT aqm, SUM(drops_bytes) AS \\"bytes <lost>\\", NULL AS nothing FROM flows GROUP BY aqm"
 """
 )
 
@@ -134,7 +149,7 @@ def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:
     text = page.read_text()
     assert "Loss &lt;of&gt; two" in text
     assert "Which loses more?" in text
-    assert text.count("<svg") == 3
+    assert text.count("<svg") == 4
     assert "not reproduced" in text
     assert outcome.decision_hash in text
     assert "prefers-color-scheme: dark" in text
@@ -146,11 +161,23 @@ def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:
 
 def test_every_picture_has_its_files(page: Path) -> None:
     folder = page.parent / "test-two"
-    for plot in ("loss", "bars", "time"):
+    for plot in ("loss", "bars", "time", "flows"):
         for ending in ("png", "svg", "pdf", "csv"):
             assert (folder / f"{plot}.{ending}").stat().st_size > 100
     assert (folder / "runs.csv").exists()
     assert json.loads((folder / "claims.json").read_text())["experiment"] == "test/two"
+
+
+def test_a_table_is_on_the_page_and_beside_it(page: Path) -> None:
+    folder = page.parent / "test-two"
+    head, rule, *rows = (folder / "drops.md").read_text().splitlines()
+    assert (head, rule) == ("| aqm | bytes <lost> | nothing |", "| --- | --- | --- |")
+    assert sorted(row[2] for row in rows) == ["B", "R"]
+    assert all(row.endswith(" | – |") for row in rows)
+    assert (folder / "drops.csv").read_text().startswith("aqm,bytes <lost>,nothing\n")
+    text = page.read_text()
+    assert "<th>bytes &lt;lost&gt;</th>" in text
+    assert "By <code>aqm</code>." in text
 
 
 def test_the_same_numbers_give_the_same_pictures(

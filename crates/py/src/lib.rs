@@ -85,6 +85,13 @@ mod _core {
         explain::shapes(bins, nonresponsive)
     }
 
+    /// The chance that a responsive flow shares a bin with one of `nonresponsive` flows on each of
+    /// `levels` levels of `bins` bins (000 eq. 1).
+    #[pyfunction]
+    fn misclassification(levels: u32, bins: NonZeroU32, nonresponsive: u32) -> f64 {
+        aqm::policy::sfb::misclassification(levels, bins.get(), nonresponsive)
+    }
+
     /// The version, with a hash over the simulator's sources.
     #[pyfunction]
     fn version(py: Python<'_>) -> Bound<'_, PyString> {

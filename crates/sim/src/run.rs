@@ -304,6 +304,8 @@ impl Run {
         t.push("marks", count(&|i| tallies[i].marked));
         t.push("arrivals_bytes", bytes(&|t| t.arrived_bytes));
         t.push("drops_bytes", bytes(&|t| t.dropped_bytes));
+        let lost = |t: &FlowTally| t.dropped_bytes as f64 * 8.0 / measured;
+        t.push("drops_bps", Column::Real(tallies.iter().map(|t| Some(lost(t))).collect()));
         t.push("retransmits", count(&|i| reports[i].retransmits - self.before[i].retransmits));
         t.push("timeouts", count(&|i| reports[i].timeouts - self.before[i].timeouts));
         t.push(

@@ -52,6 +52,9 @@ def draw(
     rows = math.ceil(len(panels) / columns)
     width, height = _PANEL[min(columns, 4)]
     names = _lines(panels)
+    if kind == "bars":
+        most = max((panel.points["x"].n_unique() for panel in panels), default=0)
+        height = max(height, 0.9 + 0.13 * most * (len(names) + 0.5))
     looks = {name: look(name, position) for position, name in enumerate(names)}
     with mpl.rc_context(RC):
         figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
@@ -190,6 +193,7 @@ def _bars(axes: Axes, points: pl.DataFrame, looks: dict[str, Look]) -> None:
                 label=name if place == 0 else None,
             )
     axes.set_yticks(range(len(groups)), [str(group) for group in groups])
+    axes.margins(y=0.4 / len(groups))
     if not axes.yaxis_inverted():  # panels that share it have turned it already
         axes.invert_yaxis()
     axes.set_xlabel(axes.get_ylabel())

@@ -16,13 +16,14 @@ from bluewater.plots.draw import draw
 from bluewater.plots.experiment import drawables
 from bluewater.plots.files import inline_svg, save
 from bluewater.report.metrics import METRICS
-from bluewater.text import measured
+from bluewater.text import measured, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from bluewater.claims import Finding
+    from bluewater.experiment import Sheet
     from bluewater.reproduce import Outcome
 
 MAX_RUNS_LISTED = 40
@@ -90,6 +91,7 @@ def _section(outcome: Outcome, folder: Path, on_plot: Callable[[str], None]) -> 
         "plots": [_plot(outcome, index, own, on_plot) for index in range(len(experiment.plots))]
         if entries
         else [],
+        "sheets": [_sheet(outcome, sheet, own) for sheet in experiment.sheets] if entries else [],
         "runs": runs if len(runs) <= MAX_RUNS_LISTED else [],
         "run_count": len(entries),
         "decision_hash": outcome.decision_hash,
@@ -135,6 +137,27 @@ def _plot(
         "svg": inline_svg(stem.with_name(f"{plot.id}.svg"), plot.title),
         "files": [f"{folder.name}/{plot.id}.{ending}" for ending in ("png", "svg", "pdf", "csv")],
     }
+
+
+def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
+    found = outcome.tables.query(sheet.sql, (), f"table.{sheet.id}.sql", outcome.experiment.file)
+    found.write_csv(folder / f"{sheet.id}.csv")
+    rows = [[_shown(value) for value in row] for row in found.iter_rows()]
+    lines = [found.columns, ["---"] * found.width, *rows]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    (folder / f"{sheet.id}.md").write_text(text, "utf-8")
+    return {
+        "id": sheet.id,
+        "title": sheet.title,
+        "caption": sheet.caption,
+        "columns": found.columns,
+        "rows": rows,
+        "files": [f"{folder.name}/{sheet.id}.{ending}" for ending in ("csv", "md")],
+    }
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else number(value)
 
 
 def _drawn(kind: str, seeds: Sequence[int]) -> str:
