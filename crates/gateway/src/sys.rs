@@ -50,7 +50,8 @@ pub(crate) fn tun(file: &File, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel's buffer for frames that this process has not read yet, bytes.
+/// The kernel's buffer for frames that this process has not read yet, bytes; without the right to
+/// have so much, as much as net.core.rmem_max allows.
 const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// A socket for all frames that come in at the interface `index`, with a virtio header before each;
@@ -59,7 +60,8 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<File> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     // Without a protocol nothing is received until it is bound to the interface.
     let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
-    setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER)?;
+    setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER)
+        .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER))?;
     let on: libc::c_int = 1;
     set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &on)?;
     set_option(&socket, libc::PACKET_VNET_HDR, &on)?;

@@ -78,6 +78,20 @@ fn a_command_has_its_exit_code_and_its_addresses() {
     assert_eq!(output.status.code(), Some(137));
 }
 
+/// While nothing comes, the gateway sleeps: 2 s with an algorithm that has a timer (15 ms) take less
+/// than a tenth of them on the processor. Fields 14 and 15 of `stat` are in 1/100 s.
+#[test]
+fn an_idle_link_sleeps() {
+    if !allowed() {
+        return;
+    }
+    let script = "sleep 2; cut -d' ' -f14,15 /proc/$PPID/stat";
+    let output = gateway("shell --rate 10mbit --aqm pie --quiet", &["sh", "-c", script]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ticks: u32 = text.split_whitespace().map(|n| n.parse::<u32>().unwrap()).sum();
+    assert!(ticks < 20, "{ticks} ticks");
+}
+
 /// The rate is a bound that nothing exceeds: what departs in a window is at most rate × window and
 /// one packet. The round trip is at least both delays, so that a window of 10 segments needs 40 ms.
 /// On a busy machine TCP may get less; a third of the rate shows that it works.
