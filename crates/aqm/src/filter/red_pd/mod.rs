@@ -318,7 +318,7 @@ impl RedPd {
             history.retain(|_, drops| total(drops) > few);
             few *= 2;
         }
-        if rules.list % u64::from(rules.c.m) == 0 {
+        if rules.list.is_multiple_of(u64::from(rules.c.m)) {
             let room = monitored.len() < monitored.capacity() / 10 * 9;
             rules.vary_rtt(room);
         }
