@@ -99,10 +99,17 @@ impl<A: Policy, P: Copy + Default> Fifo<A, P> {
         out.dropped(meta, packet, cause, now);
     }
 
-    fn mark(&mut self, meta: &mut Meta, cause: Cause, now: Instant, out: &mut impl Outlet<P>) {
+    fn mark(
+        &mut self,
+        meta: &mut Meta,
+        packet: &P,
+        cause: Cause,
+        now: Instant,
+        out: &mut impl Outlet<P>,
+    ) {
         meta.ecn = Ecn::Ce;
         self.counters.marked[cause as usize].count(meta.len);
-        out.marked(meta, cause, now);
+        out.marked(meta, packet, cause, now);
     }
 }
 
@@ -157,7 +164,8 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
             Arrival::SignalHead(cause) if self.backlog.packets > 0 => {
                 if self.metas[self.head].ecn.capable() {
                     let mut head = self.metas[self.head];
-                    self.mark(&mut head, cause, cx.now, out);
+                    let (packet, _) = self.rest[self.head];
+                    self.mark(&mut head, &packet, cause, cx.now, out);
                     self.metas[self.head] = head;
                 } else {
                     self.drop_queued(0, cause, cx, out);
@@ -194,7 +202,7 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
         }
         // A packet that is dropped for want of room was not marked.
         if let Some(cause) = mark {
-            self.mark(&mut meta, cause, cx.now, out);
+            self.mark(&mut meta, &packet, cause, cx.now, out);
         }
         self.push(meta, packet, cx);
     }
@@ -205,7 +213,7 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
             let cause = match self.policy.on_departure(&meta, &view!(self), cx) {
                 Departure::Send => None,
                 Departure::Signal(cause) if meta.ecn.capable() => {
-                    self.mark(&mut meta, cause, cx.now, out);
+                    self.mark(&mut meta, &packet, cause, cx.now, out);
                     None
                 }
                 Departure::Signal(cause) | Departure::Drop(cause) => Some(cause),
@@ -301,7 +309,7 @@ mod tests {
         fn dropped(&mut self, _: &Meta, packet: u32, cause: Cause, _: Instant) {
             self.0.push((packet, cause));
         }
-        fn marked(&mut self, _: &Meta, _: Cause, _: Instant) {}
+        fn marked(&mut self, _: &Meta, _: &u32, _: Cause, _: Instant) {}
     }
 
     struct Bench {

@@ -104,13 +104,13 @@ pub trait Outlet<P> {
     /// A packet left the queue without being sent, or was never admitted.
     fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant);
     /// A packet was marked CE (its `meta.ecn` already says so).
-    fn marked(&mut self, meta: &Meta, cause: Cause, now: Instant);
+    fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant);
 }
 
 /// Forgets all reports.
 impl<P> Outlet<P> for () {
     fn dropped(&mut self, _: &Meta, _: P, _: Cause, _: Instant) {}
-    fn marked(&mut self, _: &Meta, _: Cause, _: Instant) {}
+    fn marked(&mut self, _: &Meta, _: &P, _: Cause, _: Instant) {}
 }
 
 /// What an algorithm remembers, without the packets and the room for them, in bytes.

@@ -94,7 +94,7 @@ impl Outlet<Payload> for Log {
     fn dropped(&mut self, _: &Meta, p: Payload, cause: Cause, _: Instant) {
         self.0.push(Event::Dropped(p.id, cause));
     }
-    fn marked(&mut self, meta: &Meta, cause: Cause, _: Instant) {
+    fn marked(&mut self, meta: &Meta, _: &Payload, cause: Cause, _: Instant) {
         assert_eq!(meta.ecn, Ecn::Ce, "a report of a mark shows the mark");
         self.0.push(Event::Marked(meta.flow, meta.len, cause));
     }

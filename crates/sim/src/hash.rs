@@ -16,28 +16,28 @@ impl DecisionHash {
 
     /// A packet departs at `now` (ns).
     #[inline]
-    pub fn departure(&mut self, now: u64, flow: u64, seq: u32) {
+    pub fn departure(&mut self, now: u64, flow: u32, seq: u32) {
         self.mix(now);
-        self.mix(flow << 34 | u64::from(seq) << 2);
+        self.mix(u64::from(flow) << 34 | u64::from(seq) << 2);
     }
 
     /// A packet comes to the end of its path at `now` (ns).
     #[inline]
-    pub fn delivery(&mut self, now: u64, flow: u64, seq: u32) {
+    pub fn delivery(&mut self, now: u64, flow: u32, seq: u32) {
         self.mix(now);
-        self.mix(flow << 34 | u64::from(seq) << 2 | 3);
+        self.mix(u64::from(flow) << 34 | u64::from(seq) << 2 | 3);
     }
 
     /// A packet is dropped.
-    pub fn drop(&mut self, now: u64, flow: u64, seq: u32, cause: Cause) {
+    pub fn drop(&mut self, now: u64, flow: u32, seq: u32, cause: Cause) {
         self.mix(now ^ (1 + cause as u64) << 56);
-        self.mix(flow << 34 | u64::from(seq) << 2 | 1);
+        self.mix(u64::from(flow) << 34 | u64::from(seq) << 2 | 1);
     }
 
     /// A packet is marked.
-    pub fn mark(&mut self, now: u64, flow: u64, cause: Cause) {
+    pub fn mark(&mut self, now: u64, flow: u32, cause: Cause) {
         self.mix(now ^ (1 + cause as u64) << 56);
-        self.mix(flow << 34 | 2);
+        self.mix(u64::from(flow) << 34 | 2);
     }
 
     /// Adds another hash, as that of the next queue.

@@ -15,22 +15,12 @@ use crate::network::Wires;
 use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::ring::Ring;
 
-/// A packet on its way. `meta.arrived` is when it arrives where it goes next: at the far end of
-/// the wire that it is on.
+/// A packet on a wire.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Flight {
-    /// Its metadata.
-    pub meta: Meta,
-    /// The rest of it.
-    pub packet: Packet,
-}
-
-impl Flight {
-    /// When it arrives at the far end of its wire, ns.
-    #[inline]
-    pub fn arrives(&self) -> u64 {
-        self.meta.arrived.as_nanos()
-    }
+pub(crate) struct Flight {
+    /// When it arrives at the far end, ns.
+    pub(crate) arrives: u64,
+    pub(crate) packet: Packet,
 }
 
 /// Turns bytes into time on the wire, carrying what is below a nanosecond, so that the long-run
@@ -41,7 +31,7 @@ struct Serialiser {
     /// Time owed, in units of 1/rate ns.
     carry: u64,
     /// Whole ns and carry of the last length, which is mostly the next one too.
-    last: (u32, u64, u64),
+    last: (u16, u64, u64),
 }
 
 impl Serialiser {
@@ -50,7 +40,7 @@ impl Serialiser {
     }
 
     #[inline]
-    fn transmission(&mut self, len: u32) -> u64 {
+    fn transmission(&mut self, len: u16) -> u64 {
         if self.last.0 != len {
             let bit_ns = u128::from(len) * 8_000_000_000;
             let rate = u128::from(self.rate);
@@ -70,17 +60,17 @@ struct Report<'a> {
 }
 
 impl Outlet<Packet> for Report<'_> {
-    fn dropped(&mut self, meta: &Meta, packet: Packet, cause: Cause, now: Instant) {
-        self.hash.drop(now.as_nanos(), meta.flow.0, packet.seq, cause);
-        if let Some(flow) = self.stats.flows.get_mut(meta.flow.0 as usize) {
+    fn dropped(&mut self, _: &Meta, packet: Packet, cause: Cause, now: Instant) {
+        self.hash.drop(now.as_nanos(), packet.flow, packet.seq, cause);
+        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
             flow.dropped += 1;
-            flow.dropped_bytes += u64::from(meta.len);
+            flow.dropped_bytes += u64::from(packet.len);
         }
     }
 
-    fn marked(&mut self, meta: &Meta, cause: Cause, now: Instant) {
-        self.hash.mark(now.as_nanos(), meta.flow.0, cause);
-        if let Some(flow) = self.stats.flows.get_mut(meta.flow.0 as usize) {
+    fn marked(&mut self, _: &Meta, packet: &Packet, cause: Cause, now: Instant) {
+        self.hash.mark(now.as_nanos(), packet.flow, cause);
+        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
             flow.marked += 1;
         }
     }
@@ -126,7 +116,7 @@ impl Line {
     /// A packet of `len` bytes comes to the transmitter at `now`. Returns when it arrives at the far
     /// end of the wire.
     #[inline]
-    pub(crate) fn transmit(&mut self, now: u64, len: u32) -> u64 {
+    pub(crate) fn transmit(&mut self, now: u64, len: u16) -> u64 {
         self.free_at = self.free_at.max(now) + self.serialiser.transmission(len);
         self.free_at + self.delay
     }
@@ -139,7 +129,7 @@ impl Line {
     /// When the next packet arrives at the far end, ns.
     #[inline]
     pub(crate) fn next_arrival(&self) -> u64 {
-        self.wire.front().map_or(NEVER, Flight::arrives)
+        self.wire.front().map_or(NEVER, |flight| flight.arrives)
     }
 }
 
@@ -196,12 +186,12 @@ pub struct Managed {
 impl Managed {
     /// A packet arrives at `now`.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, flight: &Flight, link: usize, wires: &mut Wires) {
+    pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, link: usize, wires: &mut Wires) {
         self.catch_up(now, link, wires);
-        self.stats.arrival(&flight.meta);
+        self.stats.arrival(packet);
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
         let mut report = Report { stats: &mut self.stats, hash: &mut wires.lines[link].hash };
-        self.queue.enqueue(flight.meta, flight.packet, &mut cx, &mut report);
+        self.queue.enqueue(packet.meta(now), *packet, &mut cx, &mut report);
         if self.free_at == NEVER && self.queue.backlog().packets > 0 {
             self.send_next(now, link, wires);
         } else {
@@ -249,10 +239,11 @@ impl Managed {
                 if self.free_at == NEVER {
                     self.stats.busy(now);
                 }
-                self.stats.departure(now, &meta);
+                let packet = Packet { ecn: meta.ecn, ..packet };
+                self.stats.departure(now, meta.arrived.as_nanos(), &packet);
                 let line = &mut wires.lines[link];
-                line.hash.departure(now, meta.flow.0, packet.seq);
-                wires.send(link, now, &Flight { meta, packet });
+                line.hash.departure(now, packet.flow, packet.seq);
+                wires.send(link, now, &packet);
                 self.free_at = wires.lines[link].free_at;
             }
             None if self.free_at != NEVER => {
@@ -302,7 +293,7 @@ mod tests {
     use crate::engine::Event;
     use crate::network::{END, Network};
     use aqm::policy::Env;
-    use aqm::{Duration, Ecn, FlowKey, Limit};
+    use aqm::{Duration, Limit};
 
     /// A network of one link.
     fn network(link: Link) -> Network {
@@ -317,16 +308,15 @@ mod tests {
         network(Link::managed(rate, delay, queue, rng, 1))
     }
 
-    fn flight(len: u32) -> Flight {
-        let meta = Meta { len, flow: FlowKey(0), ecn: Ecn::NotEct, arrived: Instant::ZERO };
-        Flight { meta, packet: Packet::default() }
+    fn packet(len: u16) -> Packet {
+        Packet { len, ..Packet::default() }
     }
 
     /// The time of the next arrival at the far end, which is taken out.
     fn next_delivery(net: &mut Network, until: u64) -> Option<u64> {
         let (at, event) = net.events().next_before(until)?;
         assert_eq!(event, Event::Link(0));
-        assert_eq!(net.deliver(0, at).map(|f| f.arrives()), Some(at));
+        assert!(net.deliver(0, at).is_some());
         Some(at)
     }
 
@@ -349,7 +339,7 @@ mod tests {
     #[test]
     fn a_burst_leaves_one_transmission_apart() {
         let mut l = link(Rate::from_mbit(8), Duration::from_millis(5), 10);
-        (0..3).for_each(|_| l.forward(0, &flight(1000)));
+        (0..3).for_each(|_| l.forward(0, &packet(1000)));
         for expected in [6_000_000, 7_000_000, 8_000_000] {
             assert_eq!(next_delivery(&mut l, u64::MAX / 4), Some(expected));
         }
@@ -369,10 +359,10 @@ mod tests {
         let delay = Duration::from_micros(10);
         let mut links = [network(Link::plain(rate, delay)), link(rate, delay, 10_000)];
         let mut rng = Rng::new(8, 0);
-        let arrivals: Vec<(u64, u32)> = (0..3000)
+        let arrivals: Vec<(u64, u16)> = (0..3000)
             .scan(0, |now, _| {
                 *now += rng.below(2_000_000) as u64;
-                Some((*now, 40 + rng.below(1460) as u32))
+                Some((*now, 40 + rng.below(1460) as u16))
             })
             .collect();
         let delivered = links.each_mut().map(|l| {
@@ -381,7 +371,7 @@ mod tests {
                 while let Some(at) = next_delivery(l, now + 1) {
                     times.push(at);
                 }
-                l.forward(now, &flight(len));
+                l.forward(now, &packet(len));
             }
             while let Some(at) = next_delivery(l, u64::MAX / 4) {
                 times.push(at);
@@ -395,7 +385,7 @@ mod tests {
     #[test]
     fn a_packet_that_arrives_as_another_departs_finds_room() {
         let mut l = link(Rate::from_mbit(8), Duration::ZERO, 1);
-        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &flight(1000)));
+        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &packet(1000)));
         assert_eq!(l.queue(0).unwrap().queue().counters().all_dropped().packets, 0);
     }
 }

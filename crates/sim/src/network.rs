@@ -11,12 +11,11 @@
 //! Managed and merging links are *lazy*: they have to be woken before anything that they have not
 //! done yet shows elsewhere, and that is never sooner than their propagation delay.
 
-use aqm::Instant;
-
 use crate::engine::{EventList, WinnerTree};
 use crate::fold::{self, Fold};
 use crate::hash::DecisionHash;
 use crate::link::{Flight, Line, Link, Managed};
+use crate::packet::Packet;
 
 /// Ends a path in the table of paths.
 pub const END: u32 = FOLDED - 1;
@@ -106,46 +105,46 @@ impl Network {
 
     /// A packet comes at `now` to the link that its `hop` names.
     #[inline(always)]
-    pub fn forward(&mut self, now: u64, flight: &Flight) {
-        let link = self.wires.paths[flight.packet.hop as usize] as usize;
+    pub fn forward(&mut self, now: u64, packet: &Packet) {
+        let link = self.wires.paths[packet.hop as usize] as usize;
         if self.wires.lines[link].managed {
-            self.enqueue(link, now, flight);
+            self.enqueue(link, now, packet);
         } else {
-            self.wires.send(link, now, flight);
+            self.wires.send(link, now, packet);
         }
     }
 
     /// A packet comes at `now` to a managed queue.
     #[inline(never)]
-    fn enqueue(&mut self, link: usize, now: u64, flight: &Flight) {
+    fn enqueue(&mut self, link: usize, now: u64, packet: &Packet) {
         if let Some(queue) = &mut self.queues[link] {
-            queue.arrive(now, flight, link, &mut self.wires);
+            queue.arrive(now, packet, link, &mut self.wires);
             self.list(link);
         }
     }
 
     /// The event of a link: the packet that arrives at its far end, if one does.
     #[inline(always)]
-    pub fn deliver(&mut self, link: usize, now: u64) -> Option<Flight> {
+    pub fn deliver(&mut self, link: usize, now: u64) -> Option<Packet> {
         let line = &mut self.wires.lines[link];
         if line.prompt {
             let flight = line.wire.pop();
             let next = line.next_arrival();
             self.wires.events.set_link(link, next);
-            flight
+            flight.map(|flight| flight.packet)
         } else {
             self.deliver_lazily(link, now)
         }
     }
 
     #[inline(never)]
-    fn deliver_lazily(&mut self, link: usize, now: u64) -> Option<Flight> {
+    fn deliver_lazily(&mut self, link: usize, now: u64) -> Option<Packet> {
         self.catch_up(link, now);
         let line = &mut self.wires.lines[link];
         let flight = if line.next_arrival() == now { line.wire.pop() } else { None };
         let next = self.next_event(link);
         self.wires.list(link, next);
-        flight
+        flight.map(|flight| flight.packet)
     }
 
     /// Does everything that was due at a lazy link up to and including `now`.
@@ -154,13 +153,13 @@ impl Network {
         match &mut self.queues[link] {
             Some(queue) => {
                 while let Some(flight) = self.wires.take_merged(link, now) {
-                    queue.arrive(flight.arrives(), &flight, link, &mut self.wires);
+                    queue.arrive(flight.arrives, &flight.packet, link, &mut self.wires);
                 }
                 queue.catch_up(now, link, &mut self.wires);
             }
             None => {
                 while let Some(flight) = self.wires.take_merged(link, now) {
-                    self.wires.send(link, flight.arrives(), &flight);
+                    self.wires.send(link, flight.arrives, &flight.packet);
                 }
             }
         }
@@ -172,7 +171,7 @@ impl Network {
     #[inline]
     fn next_event(&self, link: usize) -> u64 {
         let line = &self.wires.lines[link];
-        line.wire.front().map_or_else(|| self.next_unsent(link), Flight::arrives)
+        line.wire.front().map_or_else(|| self.next_unsent(link), |flight| flight.arrives)
     }
 
     #[inline(never)]
@@ -200,13 +199,13 @@ impl Network {
         }
     }
 
-    /// Whether a packet that `link` delivered is at the end of its path.
+    /// Whether a packet that `link` delivered at `now` is at the end of its path.
     #[inline]
-    pub fn ends(&mut self, link: usize, flight: &Flight) -> bool {
-        let ends = self.wires.paths[flight.packet.hop as usize] == END;
+    pub fn ends(&mut self, link: usize, now: u64, packet: &Packet) -> bool {
+        let ends = self.wires.paths[packet.hop as usize] == END;
         if ends {
             let hash = &mut self.wires.lines[link].delivered;
-            hash.delivery(flight.arrives(), flight.meta.flow.0, flight.packet.seq);
+            hash.delivery(now, packet.flow, packet.seq);
         }
         ends
     }
@@ -246,13 +245,13 @@ impl Wires {
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
     /// folded after it.
     #[inline(always)]
-    pub(crate) fn send(&mut self, link: usize, now: u64, flight: &Flight) {
+    pub(crate) fn send(&mut self, link: usize, now: u64, packet: &Packet) {
         let mut last = link;
         let mut at = now;
-        let mut hop = flight.packet.hop;
+        let mut hop = packet.hop;
         let line = loop {
             let line = &mut self.lines[last];
-            at = line.transmit(at, flight.meta.len);
+            at = line.transmit(at, packet.len);
             let next = self.paths[hop as usize + 1];
             if next & FOLDED == 0 {
                 break line;
@@ -261,8 +260,7 @@ impl Wires {
             last = (next & !FOLDED) as usize;
         };
         let first = line.wire.is_empty();
-        let sent = line.wire.push(flight);
-        sent.meta.arrived = Instant::from_nanos(at);
+        let sent = line.wire.push(&Flight { arrives: at, packet: *packet });
         sent.packet.hop = hop + 1;
         if first {
             self.announce(last, at);

@@ -1,5 +1,7 @@
 //! A packet in the simulator: a small plain record, copied by value.
 
+use aqm::{Ecn, FlowKey, Instant, Meta};
+
 /// What a packet is to its end points.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u8)]
@@ -18,22 +20,28 @@ pub enum Kind {
 }
 
 /// No packet is shorter on the wire, bytes: the length of an acknowledgement or handshake packet.
-pub const SHORTEST_PACKET: u32 = 40;
+pub const SHORTEST_PACKET: u16 = 40;
 
 /// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
 pub const SACK_BLOCKS: usize = 3;
 
-/// The payload that queues carry beside the metadata.
-#[derive(Clone, Copy, Default, Debug)]
+/// A packet, on a wire or in a queue.
+#[derive(Clone, Copy, Debug)]
 pub struct Packet {
+    /// The number of its flow.
+    pub flow: u32,
     /// Position in the table of paths: the link that the packet comes to next, or waits at.
     pub hop: u32,
     /// Data: its number. Acknowledgement: the next number expected.
     pub seq: u32,
     /// SACK blocks as (first, past the last), counted from `seq`.
     pub sack: [(u16, u16); SACK_BLOCKS],
+    /// Length on the wire, bytes.
+    pub len: u16,
     /// What it is.
     pub kind: Kind,
+    /// ECN codepoint.
+    pub ecn: Ecn,
     /// How many of `sack` are in use.
     pub sack_blocks: u8,
     /// Acknowledgement: ECN echo (ECE).
@@ -42,4 +50,35 @@ pub struct Packet {
     pub reduced: bool,
 }
 
-const _: () = assert!(size_of::<Packet>() == 24, "a packet stays at three words");
+const _: () = assert!(size_of::<Packet>() == 32, "a packet stays at half a cache line");
+
+/// The shortest packet, of nobody.
+impl Default for Packet {
+    fn default() -> Self {
+        Self {
+            flow: 0,
+            hop: 0,
+            seq: 0,
+            sack: [(0, 0); SACK_BLOCKS],
+            len: SHORTEST_PACKET,
+            kind: Kind::default(),
+            ecn: Ecn::default(),
+            sack_blocks: 0,
+            echo: false,
+            reduced: false,
+        }
+    }
+}
+
+impl Packet {
+    /// What a managed queue sees of the packet as it arrives at `now` (ns).
+    #[inline]
+    pub fn meta(&self, now: u64) -> Meta {
+        Meta {
+            arrived: Instant::from_nanos(now),
+            flow: FlowKey(u64::from(self.flow)),
+            len: u32::from(self.len),
+            ecn: self.ecn,
+        }
+    }
+}

@@ -90,7 +90,7 @@ impl Run {
         let topology = scenario.topology()?;
         let flows: usize = scenario.traffic.iter().map(|t| t.flows as usize).sum();
         let mean_packet =
-            scenario.traffic.first().and_then(TrafficSpec::packet_bytes).unwrap_or(1000);
+            scenario.traffic.first().and_then(TrafficSpec::packet_bytes).unwrap_or(1000).into();
         let mut specs: HashMap<usize, (usize, &QueueSpec)> = HashMap::new();
         let mut queues = Vec::new();
         for (i, spec) in scenario.queue.iter().enumerate() {

@@ -4,14 +4,14 @@
 //! application -> sender -> link -> queue -> link -> receiver -> acknowledgement -> sender
 //! ```
 
-use aqm::{Ecn, FlowKey, Instant, Meta};
+use aqm::Ecn;
 
 use crate::app::{App, OnOff, Periods, Step};
 use crate::engine::Event;
 use crate::hash::DecisionHash;
-use crate::link::{Flight, Link, Managed};
+use crate::link::{Link, Managed};
 use crate::network::Network;
-use crate::packet::{Kind, Packet, SHORTEST_PACKET};
+use crate::packet::{Kind, Packet};
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::{Segment, Sender};
@@ -54,7 +54,7 @@ pub struct Group {
     /// What there is to send.
     pub app: App,
     /// Length of a data packet on the wire, bytes.
-    pub packet: u32,
+    pub packet: u16,
     /// When sending ends, ns.
     pub stop: u64,
 }
@@ -274,37 +274,32 @@ impl Simulation {
 
     #[inline]
     fn on_link(&mut self, i: usize) {
-        let Some(flight) = self.network.deliver(i, self.now) else { return };
+        let Some(packet) = self.network.deliver(i, self.now) else { return };
         self.handled += 1;
-        if self.network.ends(i, &flight) {
-            self.on_packet(&flight);
+        if self.network.ends(i, self.now, &packet) {
+            self.on_packet(&packet);
         } else {
-            self.network.forward(self.now, &flight);
+            self.network.forward(self.now, &packet);
         }
-    }
-
-    /// An end point sends a packet.
-    fn forward(&mut self, meta: Meta, packet: Packet) {
-        self.network.forward(self.now, &Flight { meta, packet });
     }
 
     /// A packet has come to the end of its path.
     #[inline]
-    fn on_packet(&mut self, Flight { meta, packet }: &Flight) {
-        let i = meta.flow.0 as usize;
+    fn on_packet(&mut self, packet: &Packet) {
+        let i = packet.flow as usize;
         let flow = &mut self.flows[i];
         let group = &self.groups[usize::from(flow.group)];
         match (&mut flow.end, &group.transport) {
             (End::Tcp { sender, receiver }, Transport::Tcp(options)) => match packet.kind {
                 Kind::Data => {
-                    let ce = meta.ecn == Ecn::Ce;
+                    let ce = packet.ecn == Ecn::Ce;
                     let delayed = options.delayed_ack > 0;
                     match receiver.on_data(packet.seq, ce, packet.reduced, delayed) {
                         AckWhen::Now => {
                             flow.ack_at = NEVER;
-                            let packet = receiver.acknowledge(flow.back, options.sack());
-                            let flight = Flight { meta: control(i), packet };
-                            self.network.forward(self.now, &flight);
+                            let ack = receiver.acknowledge(options.sack());
+                            let ack = Packet { flow: packet.flow, hop: flow.back, ..ack };
+                            self.network.forward(self.now, &ack);
                         }
                         AckWhen::Later => {
                             flow.ack_at = self.now + options.delayed_ack;
@@ -317,8 +312,9 @@ impl Simulation {
                     self.send(i);
                 }
                 Kind::Syn => {
-                    let (hop, out) = (flow.back, control(i));
-                    self.forward(out, Packet { hop, kind: Kind::SynAck, ..Packet::default() });
+                    let (flow, hop) = (packet.flow, flow.back);
+                    let answer = Packet { flow, hop, kind: Kind::SynAck, ..Packet::default() };
+                    self.network.forward(self.now, &answer);
                 }
                 Kind::SynAck => {
                     sender.on_syn_ack(self.now);
@@ -339,16 +335,20 @@ impl Simulation {
         let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) else {
             return;
         };
-        let hop = flow.out;
+        let first = Packet { flow: i as u32, hop: flow.out, ..Packet::default() };
         while let Some(segment) = sender.next(self.now, o) {
-            let (meta, packet) = match segment {
-                Segment::Syn => (control(i), Packet { hop, kind: Kind::Syn, ..Packet::default() }),
-                Segment::Data { seq, reduced, ecn } => (
-                    data(i, group.packet, ecn),
-                    Packet { hop, seq, reduced, kind: Kind::Data, ..Packet::default() },
-                ),
+            let packet = match segment {
+                Segment::Syn => Packet { kind: Kind::Syn, ..first },
+                Segment::Data { seq, reduced, ecn } => Packet {
+                    kind: Kind::Data,
+                    len: group.packet,
+                    seq,
+                    reduced,
+                    ecn: ect(ecn),
+                    ..first
+                },
             };
-            self.network.forward(self.now, &Flight { meta, packet });
+            self.network.forward(self.now, &packet);
         }
         if sender.done() && self.completed[i] == NEVER && matches!(group.app, App::Finite { .. }) {
             self.completed[i] = self.now;
@@ -374,8 +374,9 @@ impl Simulation {
                 (&mut flow.end, &group.transport)
                 && receiver.owes_ack()
             {
-                let packet = receiver.acknowledge(flow.back, o.sack());
-                self.forward(control(i), packet);
+                let ack = receiver.acknowledge(o.sack());
+                let ack = Packet { flow: i as u32, hop: flow.back, ..ack };
+                self.network.forward(now, &ack);
             }
         }
         let flow = &mut self.flows[i];
@@ -428,9 +429,16 @@ impl Simulation {
             (End::Cbr(cbr), &Transport::Cbr { rate, gaps, ecn }) => {
                 flow.app_at = now + cbr.gap(group.packet, rate, gaps);
                 cbr.sent += 1;
-                let (hop, seq) = (flow.out, cbr.sent);
-                let meta = data(i, group.packet, ecn);
-                self.forward(meta, Packet { hop, seq, kind: Kind::Datagram, ..Packet::default() });
+                let datagram = Packet {
+                    kind: Kind::Datagram,
+                    flow: i as u32,
+                    hop: flow.out,
+                    seq: cbr.sent,
+                    len: group.packet,
+                    ecn: ect(ecn),
+                    ..Packet::default()
+                };
+                self.network.forward(now, &datagram);
             }
             _ => {}
         }
@@ -439,7 +447,7 @@ impl Simulation {
 
 impl Cbr {
     /// Time to the next datagram, ns.
-    fn gap(&mut self, len: u32, rate: u64, gaps: Gaps) -> u64 {
+    fn gap(&mut self, len: u16, rate: u64, gaps: Gaps) -> u64 {
         let owed = u128::from(len) * 8_000_000_000 + u128::from(self.carry);
         self.carry = (owed % u128::from(rate)) as u64;
         let mean = (owed / u128::from(rate)) as u64;
@@ -454,11 +462,7 @@ impl Cbr {
     }
 }
 
-fn data(flow: usize, len: u32, ecn: bool) -> Meta {
-    let ecn = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
-    Meta { len, ecn, flow: FlowKey(flow as u64), arrived: Instant::ZERO }
-}
-
-fn control(flow: usize) -> Meta {
-    data(flow, SHORTEST_PACKET, false)
+/// The codepoint of a packet that is ECN-capable or not.
+fn ect(capable: bool) -> Ecn {
+    if capable { Ecn::Ect0 } else { Ecn::NotEct }
 }

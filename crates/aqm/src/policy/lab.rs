@@ -35,7 +35,7 @@ impl Outlet<u32> for Log {
     fn dropped(&mut self, _: &Meta, packet: u32, cause: Cause, _: Instant) {
         self.dropped.push((packet, cause));
     }
-    fn marked(&mut self, _: &Meta, _: Cause, _: Instant) {
+    fn marked(&mut self, _: &Meta, _: &u32, _: Cause, _: Instant) {
         self.marked += 1;
     }
 }

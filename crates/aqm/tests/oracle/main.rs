@@ -60,8 +60,7 @@ trait Model {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Event {
     Dropped(u32, Cause),
-    /// A packet of this flow.
-    Marked(u64),
+    Marked(u32),
     Sent(u32, bool),
     Idle,
 }
@@ -99,7 +98,7 @@ impl<M: Model> Naive<M> {
             Verdict::SignalHead if !self.q.is_empty() => {
                 if self.q[0].ect {
                     self.q[0].marked = true;
-                    self.events.push(Event::Marked(self.q[0].flow));
+                    self.events.push(Event::Marked(self.q[0].id));
                 } else {
                     let head = self.q.remove(0);
                     self.events.push(Event::Dropped(head.id, Cause::Early));
@@ -130,7 +129,7 @@ impl<M: Model> Naive<M> {
         }
         if mark {
             packet.marked = true;
-            self.events.push(Event::Marked(packet.flow));
+            self.events.push(Event::Marked(packet.id));
         }
         self.q.push(packet);
         self.model.admitted();
@@ -551,8 +550,8 @@ impl Outlet<u32> for Log {
     fn dropped(&mut self, _: &Meta, id: u32, cause: Cause, _: Instant) {
         self.0.push(Event::Dropped(id, cause));
     }
-    fn marked(&mut self, meta: &Meta, _: Cause, _: Instant) {
-        self.0.push(Event::Marked(meta.flow.0));
+    fn marked(&mut self, _: &Meta, id: &u32, _: Cause, _: Instant) {
+        self.0.push(Event::Marked(*id));
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is measured at a queue, beside the counters that the queue keeps itself.
 
 use super::histogram::Histogram;
-use aqm::{Backlog, Counters, Meta};
+use crate::packet::Packet;
+use aqm::{Backlog, Counters};
 
 /// What one flow did at one queue since the start, in packets and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -114,24 +115,24 @@ impl QueueStats {
         self.backlog
     }
 
-    /// A packet leaves the queue at `now` for the transmitter.
+    /// A packet that came at `arrived` leaves the queue at `now` for the transmitter.
     #[inline]
-    pub fn departure(&mut self, now: u64, meta: &Meta) {
-        let delay = now - meta.arrived.as_nanos();
+    pub fn departure(&mut self, now: u64, arrived: u64, packet: &Packet) {
+        let delay = now - arrived;
         self.delays.add(delay, 1);
         self.delay_sum += u128::from(delay);
-        if let Some(flow) = self.flows.get_mut(meta.flow.0 as usize) {
+        if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
             flow.departed += 1;
-            flow.departed_bytes += u64::from(meta.len);
+            flow.departed_bytes += u64::from(packet.len);
         }
     }
 
     /// A packet arrives.
     #[inline]
-    pub fn arrival(&mut self, meta: &Meta) {
-        if let Some(flow) = self.flows.get_mut(meta.flow.0 as usize) {
+    pub fn arrival(&mut self, packet: &Packet) {
+        if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
             flow.arrived += 1;
-            flow.arrived_bytes += u64::from(meta.len);
+            flow.arrived_bytes += u64::from(packet.len);
         }
     }
 

@@ -514,9 +514,9 @@ fn typed(text: String) -> Parameter {
 
 impl TrafficSpec {
     /// Data packets on the wire in bytes, if allowed.
-    pub(crate) fn packet_bytes(&self) -> Option<u32> {
+    pub(crate) fn packet_bytes(&self) -> Option<u16> {
         match self.packet.0 {
-            Size::Bytes(n @ 40..=65_535) => Some(n as u32),
+            Size::Bytes(n @ 40..=65_535) => Some(n as u16),
             _ => None,
         }
     }

@@ -94,12 +94,12 @@ impl Receiver {
         self.used = kept as u8;
     }
 
-    /// The acknowledgement of everything so far.
+    /// The acknowledgement of everything so far, to be addressed.
     #[inline]
-    pub fn acknowledge(&mut self, hop: u32, sack: bool) -> Packet {
+    pub fn acknowledge(&mut self, sack: bool) -> Packet {
         self.unacknowledged = 0;
         let mut packet =
-            Packet { hop, seq: self.next, kind: Kind::Ack, echo: self.echo, ..Packet::default() };
+            Packet { seq: self.next, kind: Kind::Ack, echo: self.echo, ..Packet::default() };
         if sack {
             for &(first, end) in &self.blocks[..usize::from(self.used)] {
                 // What lies further than 65 535 packets ahead is not reported.
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn blocks(r: &mut Receiver) -> Vec<(u32, u32)> {
-        let ack = r.acknowledge(0, true);
+        let ack = r.acknowledge(true);
         ack.sack[..usize::from(ack.sack_blocks)]
             .iter()
             .map(|&(a, b)| (ack.seq + u32::from(a), ack.seq + u32::from(b)))
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(r.on_data(0, false, false, true), AckWhen::Later);
         assert!(r.owes_ack());
         assert_eq!(r.on_data(1, false, false, true), AckWhen::Now);
-        r.acknowledge(0, false);
+        r.acknowledge(false);
         assert!(!r.owes_ack());
         assert_eq!(r.on_data(3, false, false, true), AckWhen::Now, "out of order");
         assert_eq!(r.on_data(2, false, false, true), AckWhen::Now, "fills the gap");
@@ -184,12 +184,12 @@ mod tests {
     fn the_echo_lasts_until_the_sender_answers() {
         let mut r = Receiver::default();
         r.on_data(0, true, false, false);
-        assert!(r.acknowledge(0, false).echo);
+        assert!(r.acknowledge(false).echo);
         r.on_data(1, false, false, false);
-        assert!(r.acknowledge(0, false).echo);
+        assert!(r.acknowledge(false).echo);
         r.on_data(2, false, true, false);
-        assert!(!r.acknowledge(0, false).echo);
+        assert!(!r.acknowledge(false).echo);
         r.on_data(3, true, true, false);
-        assert!(r.acknowledge(0, false).echo, "CWR and CE in one packet is new congestion");
+        assert!(r.acknowledge(false).echo, "CWR and CE in one packet is new congestion");
     }
 }

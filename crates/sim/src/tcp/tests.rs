@@ -64,7 +64,7 @@ impl Path {
         for &(seq, reduced, ecn) in sent {
             if !drop.contains(&seq) {
                 self.receiver.on_data(seq, ecn && mark.contains(&seq), reduced, false);
-                acks.push(self.receiver.acknowledge(0, self.o.variant == Variant::Sack));
+                acks.push(self.receiver.acknowledge(self.o.variant == Variant::Sack));
             }
         }
         self.now += RTT;
