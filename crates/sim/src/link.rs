@@ -7,7 +7,7 @@
 //! the same calls as if each departure were an event. At equal times departures come before
 //! arrivals. How packets go from link to link: [`crate::network`].
 
-use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng};
+use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor};
 
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
@@ -53,29 +53,6 @@ impl Serialiser {
     }
 }
 
-/// Counts what the queue reports.
-struct Report<'a> {
-    stats: &'a mut QueueStats,
-    hash: &'a mut DecisionHash,
-}
-
-impl Outlet<Packet> for Report<'_> {
-    fn dropped(&mut self, _: &Meta, packet: Packet, cause: Cause, now: Instant) {
-        self.hash.drop(now.as_nanos(), packet.flow, packet.seq, cause);
-        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
-            flow.dropped += 1;
-            flow.dropped_bytes += u64::from(packet.len);
-        }
-    }
-
-    fn marked(&mut self, _: &Meta, packet: &Packet, cause: Cause, now: Instant) {
-        self.hash.mark(now.as_nanos(), packet.flow, cause);
-        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
-            flow.marked += 1;
-        }
-    }
-}
-
 /// No time at all.
 const NEVER: u64 = u64::MAX;
 
@@ -86,7 +63,7 @@ pub(crate) struct Line {
     /// Propagation delay in ns.
     pub(crate) delay: u64,
     /// When the transmitter is free, or was last, ns.
-    free_at: u64,
+    pub(crate) free_at: u64,
     /// Packets between the transmitter and the far end.
     pub(crate) wire: Ring<Flight>,
     /// Whether there is a managed queue before it.
@@ -95,8 +72,6 @@ pub(crate) struct Line {
     pub(crate) prompt: bool,
     /// Over the packets whose path ends with this link.
     pub(crate) delivered: DecisionHash,
-    /// Over all decisions of a managed queue.
-    pub(crate) hash: DecisionHash,
 }
 
 impl Line {
@@ -109,7 +84,6 @@ impl Line {
             managed,
             prompt: !managed,
             delivered: DecisionHash::default(),
-            hash: DecisionHash::default(),
         }
     }
 
@@ -124,6 +98,16 @@ impl Line {
     /// Whether the shortest packet takes at least 1 ns, so that nothing comes out when it goes in.
     pub(crate) fn takes_time(&self) -> bool {
         self.serialiser.rate <= u64::from(SHORTEST_PACKET) * 8_000_000_000
+    }
+
+    /// Takes out the packet that arrives at the far end at `now`, if one does.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, now: u64, packet: &mut Packet) -> bool {
+        let flight = self.wire.front().filter(|flight| flight.arrives == now);
+        let Some(flight) = flight else { return false };
+        *packet = flight.packet;
+        self.wire.drop_front();
+        true
     }
 
     /// When the next packet arrives at the far end, ns.
@@ -155,13 +139,13 @@ impl Link {
         rng: Rng,
         flows: usize,
     ) -> Self {
-        let managed = Managed {
+        let server = Server {
             timed: queue.poll_at().is_some(),
-            queue,
             rng,
             free_at: NEVER,
-            stats: QueueStats::new(flows),
+            books: Books { stats: QueueStats::new(flows), hash: DecisionHash::default() },
         };
+        let managed = Managed { queue, server };
         Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)) }
     }
 
@@ -175,95 +159,168 @@ impl Link {
 #[derive(Clone)]
 pub struct Managed {
     queue: AnyQdisc<Packet>,
+    server: Server,
+}
+
+/// What serves a managed queue.
+#[derive(Clone)]
+struct Server {
     rng: Rng,
     /// When the transmitter is free, in ns; [`NEVER`] while it has nothing to send.
     free_at: u64,
     /// Whether the queue has timers at all.
     timed: bool,
+    books: Books,
+}
+
+/// What is written down of a managed queue.
+#[derive(Clone)]
+struct Books {
     stats: QueueStats,
+    /// Over all its decisions.
+    hash: DecisionHash,
+}
+
+impl Outlet<Packet> for Books {
+    #[inline(never)]
+    fn dropped(&mut self, _: &Meta, packet: Packet, cause: Cause, now: Instant) {
+        self.hash.drop(now.as_nanos(), packet.flow, packet.seq, cause);
+        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
+            flow.dropped += 1;
+            flow.dropped_bytes += u64::from(packet.len);
+        }
+    }
+
+    #[inline(never)]
+    fn marked(&mut self, _: &Meta, packet: &Packet, cause: Cause, now: Instant) {
+        self.hash.mark(now.as_nanos(), packet.flow, cause);
+        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
+            flow.marked += 1;
+        }
+    }
+}
+
+/// Everything that is due at a managed link up to and including a time.
+struct CatchUp<'a> {
+    server: &'a mut Server,
+    link: usize,
+    wires: &'a mut Wires,
+    until: u64,
+    /// A packet that arrives at `until`.
+    arriving: Option<&'a Packet>,
+}
+
+impl Visitor<Packet> for CatchUp<'_> {
+    #[inline]
+    fn visit(self, queue: &mut impl Qdisc<Packet>) {
+        let Self { server, link, wires, until, mut arriving } = self;
+        loop {
+            let merged = wires.take_merged(link, until);
+            let now = merged.map_or(until, |flight| flight.arrives);
+            server.serve(queue, now, link, wires);
+            if let Some(flight) = merged {
+                server.arrive(queue, now, &flight.packet);
+            } else if let Some(packet) = arriving.take() {
+                server.arrive(queue, now, packet);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl Server {
+    /// A packet arrives at `now`.
+    #[inline(always)]
+    fn arrive(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, packet: &Packet) {
+        self.books.stats.arrival(packet);
+        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
+        queue.enqueue(packet.meta(now), *packet, &mut cx, &mut self.books);
+        let backlog = queue.backlog();
+        self.books.stats.change(now, backlog);
+        if self.free_at == NEVER && backlog.packets > 0 {
+            self.free_at = now;
+        }
+    }
+
+    /// Sends everything that is due up to and including `now`.
+    #[inline(always)]
+    fn serve(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, link: usize, wires: &mut Wires) {
+        loop {
+            if self.timed {
+                self.run_timers(queue, now);
+            }
+            if self.free_at > now {
+                return;
+            }
+            self.send_next(queue, link, wires);
+        }
+    }
+
+    /// Does what the queue's timers have to do up to `now` before the transmitter is free.
+    #[inline(never)]
+    fn run_timers(&mut self, queue: &mut impl Qdisc<Packet>, now: u64) {
+        loop {
+            let timer = queue.poll_at().map_or(NEVER, Instant::as_nanos);
+            if timer > now || self.free_at <= timer {
+                return;
+            }
+            let mut cx = Cx { now: Instant::from_nanos(timer), rng: &mut self.rng };
+            queue.on_timer(&mut cx, &mut self.books);
+            self.books.stats.change(timer, queue.backlog());
+        }
+    }
+
+    /// The transmitter is free: asks the queue for a packet and sends it.
+    #[inline(always)]
+    fn send_next(&mut self, queue: &mut impl Qdisc<Packet>, link: usize, wires: &mut Wires) {
+        let now = self.free_at;
+        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
+        let sent = queue.dequeue(&mut cx, &mut self.books);
+        let Books { stats, hash } = &mut self.books;
+        if let Some((meta, mut packet)) = sent {
+            packet.ecn = meta.ecn;
+            stats.busy(now);
+            stats.departure(now, meta.arrived.as_nanos(), &packet);
+            hash.departure(now, packet.flow, packet.seq);
+            self.free_at = wires.send(link, now, &packet);
+        } else {
+            stats.idle(now);
+            self.free_at = NEVER;
+        }
+        stats.change(now, queue.backlog());
+    }
 }
 
 impl Managed {
-    /// A packet arrives at `now`.
-    #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, link: usize, wires: &mut Wires) {
-        self.catch_up(now, link, wires);
-        self.stats.arrival(packet);
-        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
-        let mut report = Report { stats: &mut self.stats, hash: &mut wires.lines[link].hash };
-        self.queue.enqueue(packet.meta(now), *packet, &mut cx, &mut report);
-        if self.free_at == NEVER && self.queue.backlog().packets > 0 {
-            self.send_next(now, link, wires);
-        } else {
-            self.stats.change(now, self.queue.backlog());
-        }
-    }
-
-    /// Does everything that was due up to and including `now`.
-    #[inline]
-    pub(crate) fn catch_up(&mut self, now: u64, link: usize, wires: &mut Wires) {
-        if self.timed {
-            return self.catch_up_with_timers(now, link, wires);
-        }
-        while self.free_at <= now {
-            self.send_next(self.free_at, link, wires);
-        }
-    }
-
-    fn catch_up_with_timers(&mut self, now: u64, link: usize, wires: &mut Wires) {
-        loop {
-            let timer = self.queue.poll_at().map_or(NEVER, Instant::as_nanos);
-            if self.free_at.min(timer) > now {
-                return;
-            }
-            if self.free_at <= timer {
-                self.send_next(self.free_at, link, wires);
-            } else {
-                let mut cx = Cx { now: Instant::from_nanos(timer), rng: &mut self.rng };
-                let hash = &mut wires.lines[link].hash;
-                let mut report = Report { stats: &mut self.stats, hash };
-                self.queue.on_timer(&mut cx, &mut report);
-                self.stats.change(timer, self.queue.backlog());
-            }
-        }
-    }
-
-    /// The transmitter is free at `now`: asks the queue for a packet and sends it.
+    /// Does everything that was due up to and including `now`, at which a packet may arrive.
     #[inline(never)]
-    fn send_next(&mut self, now: u64, link: usize, wires: &mut Wires) {
-        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
-        let hash = &mut wires.lines[link].hash;
-        let mut report = Report { stats: &mut self.stats, hash };
-        match self.queue.dequeue(&mut cx, &mut report) {
-            Some((meta, packet)) => {
-                if self.free_at == NEVER {
-                    self.stats.busy(now);
-                }
-                let packet = Packet { ecn: meta.ecn, ..packet };
-                self.stats.departure(now, meta.arrived.as_nanos(), &packet);
-                let line = &mut wires.lines[link];
-                line.hash.departure(now, packet.flow, packet.seq);
-                wires.send(link, now, &packet);
-                self.free_at = wires.lines[link].free_at;
-            }
-            None if self.free_at != NEVER => {
-                self.free_at = NEVER;
-                self.stats.idle(now);
-            }
-            None => {}
-        }
-        self.stats.change(now, self.queue.backlog());
+    pub(crate) fn catch_up(
+        &mut self,
+        link: usize,
+        wires: &mut Wires,
+        until: u64,
+        arriving: Option<&Packet>,
+    ) {
+        let server = &mut self.server;
+        self.queue.visit(CatchUp { server, link, wires, until, arriving });
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.
     #[inline]
     pub(crate) fn next_departure(&self) -> u64 {
-        if self.stats.backlog().packets > 0 { self.free_at } else { NEVER }
+        let Server { free_at, books, .. } = &self.server;
+        if books.stats.backlog().packets > 0 { *free_at } else { NEVER }
     }
 
     /// Begins a new window of measurement at `now`.
     pub(crate) fn restart_measurement(&mut self, now: u64) {
-        self.stats.restart(now, self.queue.counters());
+        self.server.books.stats.restart(now, self.queue.counters());
+    }
+
+    /// The hash over its decisions.
+    pub(crate) fn decision_hash(&self) -> DecisionHash {
+        self.server.books.hash
     }
 
     /// The queue, to look at.
@@ -273,17 +330,17 @@ impl Managed {
 
     /// The statistics, up to the last change.
     pub fn stats(&self) -> &QueueStats {
-        &self.stats
+        &self.server.books.stats
     }
 
     /// How long the link has been idle since time 0, in ns.
     pub fn idle(&self, now: u64) -> u64 {
-        self.stats.idle_until(now)
+        self.stats().idle_until(now)
     }
 
     /// The summary of the window that ends at `now`, which must be caught up to.
     pub fn summary(&self, now: u64) -> QueueSummary {
-        self.stats.summary(now, self.queue.counters())
+        self.stats().summary(now, self.queue.counters())
     }
 }
 
@@ -316,7 +373,7 @@ mod tests {
     fn next_delivery(net: &mut Network, until: u64) -> Option<u64> {
         let (at, event) = net.events().next_before(until)?;
         assert_eq!(event, Event::Link(0));
-        assert!(net.deliver(0, at).is_some());
+        assert!(net.deliver(0, at, &mut packet(40)));
         Some(at)
     }
 

@@ -118,49 +118,44 @@ impl Network {
     #[inline(never)]
     fn enqueue(&mut self, link: usize, now: u64, packet: &Packet) {
         if let Some(queue) = &mut self.queues[link] {
-            queue.arrive(now, packet, link, &mut self.wires);
+            queue.catch_up(link, &mut self.wires, now, Some(packet));
             self.list(link);
         }
     }
 
-    /// The event of a link: the packet that arrives at its far end, if one does.
+    /// The event of a link: takes out the packet that arrives at its far end, if one does.
     #[inline(always)]
-    pub fn deliver(&mut self, link: usize, now: u64) -> Option<Packet> {
+    pub fn deliver(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
         let line = &mut self.wires.lines[link];
-        if line.prompt {
-            let flight = line.wire.pop();
-            let next = line.next_arrival();
-            self.wires.events.set_link(link, next);
-            flight.map(|flight| flight.packet)
-        } else {
-            self.deliver_lazily(link, now)
+        if !line.prompt {
+            return self.deliver_lazily(link, now, packet);
         }
+        let delivered = line.take(now, packet);
+        self.wires.events.set_link(link, line.next_arrival());
+        delivered
     }
 
     #[inline(never)]
-    fn deliver_lazily(&mut self, link: usize, now: u64) -> Option<Packet> {
-        self.catch_up(link, now);
-        let line = &mut self.wires.lines[link];
-        let flight = if line.next_arrival() == now { line.wire.pop() } else { None };
+    fn deliver_lazily(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
+        let mut delivered = self.wires.lines[link].take(now, packet);
+        // While more is under way nothing that happens before can show.
+        if self.wires.lines[link].wire.is_empty() {
+            self.catch_up(link, now);
+            delivered = delivered || self.wires.lines[link].take(now, packet);
+        }
         let next = self.next_event(link);
         self.wires.list(link, next);
-        flight.map(|flight| flight.packet)
+        delivered
     }
 
     /// Does everything that was due at a lazy link up to and including `now`.
     #[inline]
     fn catch_up(&mut self, link: usize, now: u64) {
-        match &mut self.queues[link] {
-            Some(queue) => {
-                while let Some(flight) = self.wires.take_merged(link, now) {
-                    queue.arrive(flight.arrives, &flight.packet, link, &mut self.wires);
-                }
-                queue.catch_up(now, link, &mut self.wires);
-            }
-            None => {
-                while let Some(flight) = self.wires.take_merged(link, now) {
-                    self.wires.send(link, flight.arrives, &flight.packet);
-                }
+        if let Some(queue) = &mut self.queues[link] {
+            queue.catch_up(link, &mut self.wires, now, None);
+        } else {
+            while let Some(flight) = self.wires.take_merged(link, now) {
+                self.wires.send(link, flight.arrives, &flight.packet);
             }
         }
     }
@@ -233,8 +228,8 @@ impl Network {
     /// The hash over all decisions of all queues, in the order of the links.
     pub fn decision_hash(&self) -> DecisionHash {
         let mut hash = DecisionHash::default();
-        for line in &self.wires.lines {
-            hash.combine(line.hash);
+        for (line, queue) in self.wires.lines.iter().zip(&self.queues) {
+            hash.combine(queue.as_ref().map_or_else(DecisionHash::default, |q| q.decision_hash()));
             hash.combine(line.delivered);
         }
         hash
@@ -243,28 +238,26 @@ impl Network {
 
 impl Wires {
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
-    /// folded after it.
+    /// folded after it. Returns when the transmitter is free again.
     #[inline(always)]
-    pub(crate) fn send(&mut self, link: usize, now: u64, packet: &Packet) {
-        let mut last = link;
-        let mut at = now;
-        let mut hop = packet.hop;
-        let line = loop {
-            let line = &mut self.lines[last];
+    pub(crate) fn send(&mut self, link: usize, now: u64, packet: &Packet) -> u64 {
+        let mut line = &mut self.lines[link];
+        let mut at = line.transmit(now, packet.len);
+        let free_at = line.free_at;
+        let (mut last, mut hop) = (link, packet.hop + 1);
+        while self.paths[hop as usize] & FOLDED != 0 {
+            last = (self.paths[hop as usize] & !FOLDED) as usize;
+            line = &mut self.lines[last];
             at = line.transmit(at, packet.len);
-            let next = self.paths[hop as usize + 1];
-            if next & FOLDED == 0 {
-                break line;
-            }
             hop += 1;
-            last = (next & !FOLDED) as usize;
-        };
+        }
         let first = line.wire.is_empty();
         let sent = line.wire.push(&Flight { arrives: at, packet: *packet });
-        sent.packet.hop = hop + 1;
+        sent.packet.hop = hop;
         if first {
             self.announce(last, at);
         }
+        free_at
     }
 
     /// A packet is the first on the wire of `link`, at whose far end it arrives at `at`.
@@ -304,7 +297,7 @@ impl Wires {
 
     /// Takes the next packet of the links that `link` merges, if it has arrived by `now`.
     #[inline(always)]
-    fn take_merged(&mut self, link: usize, now: u64) -> Option<Flight> {
+    pub(crate) fn take_merged(&mut self, link: usize, now: u64) -> Option<Flight> {
         let Role::Lazy(Some(merge)) = &mut self.roles[link] else { return None };
         if merge.next.time() > now {
             return None;

@@ -49,8 +49,15 @@ impl<T: Copy + Default> Ring<T> {
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let front = self.front().copied()?;
-        self.taken += 1;
+        self.drop_front();
         Some(front)
+    }
+
+    /// Takes out the oldest, which is there.
+    #[inline(always)]
+    pub(crate) fn drop_front(&mut self) {
+        debug_assert!(!self.is_empty());
+        self.taken += 1;
     }
 
     #[cold]

@@ -200,10 +200,11 @@ impl Simulation {
     /// is the state just before `until`.
     pub fn advance(&mut self, until: u64) {
         let end = until.min(self.horizon());
+        let mut packet = Packet::default();
         while let Some((now, event)) = self.network.events().next_before(end) {
             self.now = now;
             match event {
-                Event::Link(i) => self.on_link(i),
+                Event::Link(i) => self.on_link(i, &mut packet),
                 Event::Flow(i) => self.on_flow(i),
             }
         }
@@ -273,13 +274,15 @@ impl Simulation {
     }
 
     #[inline]
-    fn on_link(&mut self, i: usize) {
-        let Some(packet) = self.network.deliver(i, self.now) else { return };
+    fn on_link(&mut self, i: usize, packet: &mut Packet) {
+        if !self.network.deliver(i, self.now, packet) {
+            return;
+        }
         self.handled += 1;
-        if self.network.ends(i, self.now, &packet) {
-            self.on_packet(&packet);
+        if self.network.ends(i, self.now, packet) {
+            self.on_packet(packet);
         } else {
-            self.network.forward(self.now, &packet);
+            self.network.forward(self.now, packet);
         }
     }
 
@@ -297,8 +300,8 @@ impl Simulation {
                     match receiver.on_data(packet.seq, ce, packet.reduced, delayed) {
                         AckWhen::Now => {
                             flow.ack_at = NEVER;
-                            let ack = receiver.acknowledge(options.sack());
-                            let ack = Packet { flow: packet.flow, hop: flow.back, ..ack };
+                            let mut ack = receiver.acknowledge(options.sack());
+                            (ack.flow, ack.hop) = (packet.flow, flow.back);
                             self.network.forward(self.now, &ack);
                         }
                         AckWhen::Later => {
@@ -374,8 +377,8 @@ impl Simulation {
                 (&mut flow.end, &group.transport)
                 && receiver.owes_ack()
             {
-                let ack = receiver.acknowledge(o.sack());
-                let ack = Packet { flow: i as u32, hop: flow.back, ..ack };
+                let mut ack = receiver.acknowledge(o.sack());
+                (ack.flow, ack.hop) = (i as u32, flow.back);
                 self.network.forward(now, &ack);
             }
         }
