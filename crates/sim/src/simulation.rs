@@ -201,9 +201,9 @@ impl Simulation {
     pub fn advance(&mut self, until: u64) {
         let end = until.min(self.horizon());
         let mut packet = Packet::default();
-        while let Some((now, event)) = self.network.events().next_before(end) {
-            self.now = now;
-            match event {
+        while self.network.events().time() < end {
+            self.now = self.network.events().time();
+            match self.network.events().next() {
                 Event::Link(i) => self.on_link(i, &mut packet),
                 Event::Flow(i) => self.on_flow(i),
             }
