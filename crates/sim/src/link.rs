@@ -206,30 +206,37 @@ struct CatchUp<'a> {
     link: usize,
     wires: &'a mut Wires,
     until: u64,
-    /// A packet that arrives at `until`.
-    arriving: Option<&'a Packet>,
+    /// Whether `packet` arrives at `until`.
+    arrives: bool,
+    /// The packet in hand.
+    packet: &'a mut Packet,
 }
 
 impl Visitor<Packet> for CatchUp<'_> {
     #[inline]
     fn visit(self, queue: &mut impl Qdisc<Packet>) {
-        let Self { server, link, wires, until, mut arriving } = self;
-        loop {
-            let merged = wires.take_merged(link, until);
-            let now = merged.map_or(until, |flight| flight.arrives);
-            server.serve(queue, now, link, wires);
-            if let Some(flight) = merged {
-                server.arrive(queue, now, &flight.packet);
-            } else if let Some(packet) = arriving.take() {
+        let Self { server, link, wires, until, arrives, packet } = self;
+        if arrives {
+            server.serve(queue, until, link, wires);
+            server.arrive(queue, until, packet);
+        } else {
+            while let Some(now) = wires.take_merged(link, until, packet) {
+                server.serve(queue, now, link, wires);
                 server.arrive(queue, now, packet);
-            } else {
-                return;
             }
         }
+        server.serve(queue, until, link, wires);
     }
 }
 
 impl Server {
+    /// The queue's next packet, copied in one piece, as it is not taken apart here.
+    #[inline(never)]
+    fn dequeue(&mut self, queue: &mut impl Qdisc<Packet>) -> Option<(Meta, Packet)> {
+        let mut cx = Cx { now: Instant::from_nanos(self.free_at), rng: &mut self.rng };
+        queue.dequeue(&mut cx, &mut self.books)
+    }
+
     /// A packet arrives at `now`.
     #[inline(always)]
     fn arrive(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, packet: &Packet) {
@@ -246,14 +253,14 @@ impl Server {
     /// Sends everything that is due up to and including `now`.
     #[inline(always)]
     fn serve(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, link: usize, wires: &mut Wires) {
-        loop {
+        if self.timed {
+            self.run_timers(queue, now);
+        }
+        while self.free_at <= now {
+            self.send_next(queue, link, wires);
             if self.timed {
                 self.run_timers(queue, now);
             }
-            if self.free_at > now {
-                return;
-            }
-            self.send_next(queue, link, wires);
         }
     }
 
@@ -272,18 +279,17 @@ impl Server {
     }
 
     /// The transmitter is free: asks the queue for a packet and sends it.
-    #[inline(always)]
+    #[inline(never)]
     fn send_next(&mut self, queue: &mut impl Qdisc<Packet>, link: usize, wires: &mut Wires) {
         let now = self.free_at;
-        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
-        let sent = queue.dequeue(&mut cx, &mut self.books);
+        let mut next = self.dequeue(queue);
         let Books { stats, hash } = &mut self.books;
-        if let Some((meta, mut packet)) = sent {
+        if let Some((meta, packet)) = &mut next {
             packet.ecn = meta.ecn;
             stats.busy(now);
-            stats.departure(now, meta.arrived.as_nanos(), &packet);
+            stats.departure(now, meta.arrived.as_nanos(), packet);
             hash.departure(now, packet.flow, packet.seq);
-            self.free_at = wires.send(link, now, &packet);
+            self.free_at = wires.send(link, now, packet);
         } else {
             stats.idle(now);
             self.free_at = NEVER;
@@ -293,17 +299,29 @@ impl Server {
 }
 
 impl Managed {
-    /// Does everything that was due up to and including `now`, at which a packet may arrive.
+    /// A packet arrives at `now`.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: u64, packet: &mut Packet, link: usize, wires: &mut Wires) {
+        self.work(now, true, packet, link, wires);
+    }
+
+    /// Does everything that was due up to and including `now`, with room for a packet in hand.
+    #[inline]
+    pub(crate) fn catch_up(&mut self, now: u64, hand: &mut Packet, link: usize, wires: &mut Wires) {
+        self.work(now, false, hand, link, wires);
+    }
+
     #[inline(never)]
-    pub(crate) fn catch_up(
+    fn work(
         &mut self,
+        until: u64,
+        arrives: bool,
+        packet: &mut Packet,
         link: usize,
         wires: &mut Wires,
-        until: u64,
-        arriving: Option<&Packet>,
     ) {
         let server = &mut self.server;
-        self.queue.visit(CatchUp { server, link, wires, until, arriving });
+        self.queue.visit(CatchUp { server, link, wires, until, arrives, packet });
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.
@@ -399,7 +417,7 @@ mod tests {
     #[test]
     fn a_burst_leaves_one_transmission_apart() {
         let mut l = link(Rate::from_mbit(8), Duration::from_millis(5), 10);
-        (0..3).for_each(|_| l.forward(0, &packet(1000)));
+        (0..3).for_each(|_| l.forward(0, &mut packet(1000)));
         for expected in [6_000_000, 7_000_000, 8_000_000] {
             assert_eq!(next_delivery(&mut l, u64::MAX / 4), Some(expected));
         }
@@ -431,7 +449,7 @@ mod tests {
                 while let Some(at) = next_delivery(l, now + 1) {
                     times.push(at);
                 }
-                l.forward(now, &packet(len));
+                l.forward(now, &mut packet(len));
             }
             while let Some(at) = next_delivery(l, u64::MAX / 4) {
                 times.push(at);
@@ -445,7 +463,7 @@ mod tests {
     #[test]
     fn a_packet_that_arrives_as_another_departs_finds_room() {
         let mut l = link(Rate::from_mbit(8), Duration::ZERO, 1);
-        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &packet(1000)));
+        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &mut packet(1000)));
         assert_eq!(l.queue(0).unwrap().queue().counters().all_dropped().packets, 0);
     }
 }

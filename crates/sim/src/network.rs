@@ -105,7 +105,7 @@ impl Network {
 
     /// A packet comes at `now` to the link that its `hop` names.
     #[inline(always)]
-    pub fn forward(&mut self, now: u64, packet: &Packet) {
+    pub fn forward(&mut self, now: u64, packet: &mut Packet) {
         let link = self.wires.paths[packet.hop as usize] as usize;
         if self.wires.lines[link].managed {
             self.enqueue(link, now, packet);
@@ -116,9 +116,9 @@ impl Network {
 
     /// A packet comes at `now` to a managed queue.
     #[inline(never)]
-    fn enqueue(&mut self, link: usize, now: u64, packet: &Packet) {
+    fn enqueue(&mut self, link: usize, now: u64, packet: &mut Packet) {
         if let Some(queue) = &mut self.queues[link] {
-            queue.catch_up(link, &mut self.wires, now, Some(packet));
+            queue.arrive(now, packet, link, &mut self.wires);
             self.list(link);
         }
     }
@@ -137,25 +137,23 @@ impl Network {
 
     #[inline(never)]
     fn deliver_lazily(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
-        let mut delivered = self.wires.lines[link].take(now, packet);
-        // While more is under way nothing that happens before can show.
-        if self.wires.lines[link].wire.is_empty() {
-            self.catch_up(link, now);
-            delivered = delivered || self.wires.lines[link].take(now, packet);
+        // While more is on the wire, what the link has not done yet cannot show.
+        if self.wires.lines[link].wire.len() < 2 {
+            self.catch_up(link, now, packet);
         }
+        let delivered = self.wires.lines[link].take(now, packet);
         let next = self.next_event(link);
         self.wires.list(link, next);
         delivered
     }
 
     /// Does everything that was due at a lazy link up to and including `now`.
-    #[inline]
-    fn catch_up(&mut self, link: usize, now: u64) {
+    fn catch_up(&mut self, link: usize, now: u64, hand: &mut Packet) {
         if let Some(queue) = &mut self.queues[link] {
-            queue.catch_up(link, &mut self.wires, now, None);
+            queue.catch_up(now, hand, link, &mut self.wires);
         } else {
-            while let Some(flight) = self.wires.take_merged(link, now) {
-                self.wires.send(link, flight.arrives, &flight.packet);
+            while let Some(at) = self.wires.take_merged(link, now, hand) {
+                self.wires.send(link, at, hand);
             }
         }
     }
@@ -187,9 +185,10 @@ impl Network {
 
     /// Does everything at all links up to and including `now`.
     pub fn catch_up_all(&mut self, now: u64) {
+        let hand = &mut Packet::default();
         for link in 0..self.queues.len() {
             if matches!(self.wires.roles[link], Role::Lazy(_)) {
-                self.catch_up(link, now);
+                self.catch_up(link, now, hand);
             }
         }
     }
@@ -295,17 +294,23 @@ impl Wires {
         }
     }
 
-    /// Takes the next packet of the links that `link` merges, if it has arrived by `now`.
+    /// Takes the next packet of the links that `link` merges, if it has arrived by `now`. Returns
+    /// when it did.
     #[inline(always)]
-    pub(crate) fn take_merged(&mut self, link: usize, now: u64) -> Option<Flight> {
+    pub(crate) fn take_merged(
+        &mut self,
+        link: usize,
+        now: u64,
+        packet: &mut Packet,
+    ) -> Option<u64> {
         let Role::Lazy(Some(merge)) = &mut self.roles[link] else { return None };
-        if merge.next.time() > now {
+        let (at, number) = (merge.next.time(), merge.next.source());
+        if at > now {
             return None;
         }
-        let number = merge.next.source();
         let line = &mut self.lines[merge.feeders[number] as usize];
-        let flight = line.wire.pop();
+        line.take(at, packet);
         merge.next.set(number, line.next_arrival());
-        flight
+        Some(at)
     }
 }

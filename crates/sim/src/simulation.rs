@@ -302,7 +302,7 @@ impl Simulation {
                             flow.ack_at = NEVER;
                             let mut ack = receiver.acknowledge(options.sack());
                             (ack.flow, ack.hop) = (packet.flow, flow.back);
-                            self.network.forward(self.now, &ack);
+                            self.network.forward(self.now, &mut ack);
                         }
                         AckWhen::Later => {
                             flow.ack_at = self.now + options.delayed_ack;
@@ -316,8 +316,8 @@ impl Simulation {
                 }
                 Kind::Syn => {
                     let (flow, hop) = (packet.flow, flow.back);
-                    let answer = Packet { flow, hop, kind: Kind::SynAck, ..Packet::default() };
-                    self.network.forward(self.now, &answer);
+                    let mut answer = Packet { flow, hop, kind: Kind::SynAck, ..Packet::default() };
+                    self.network.forward(self.now, &mut answer);
                 }
                 Kind::SynAck => {
                     sender.on_syn_ack(self.now);
@@ -340,7 +340,7 @@ impl Simulation {
         };
         let first = Packet { flow: i as u32, hop: flow.out, ..Packet::default() };
         while let Some(segment) = sender.next(self.now, o) {
-            let packet = match segment {
+            let mut packet = match segment {
                 Segment::Syn => Packet { kind: Kind::Syn, ..first },
                 Segment::Data { seq, reduced, ecn } => Packet {
                     kind: Kind::Data,
@@ -351,7 +351,7 @@ impl Simulation {
                     ..first
                 },
             };
-            self.network.forward(self.now, &packet);
+            self.network.forward(self.now, &mut packet);
         }
         if sender.done() && self.completed[i] == NEVER && matches!(group.app, App::Finite { .. }) {
             self.completed[i] = self.now;
@@ -379,7 +379,7 @@ impl Simulation {
             {
                 let mut ack = receiver.acknowledge(o.sack());
                 (ack.flow, ack.hop) = (i as u32, flow.back);
-                self.network.forward(now, &ack);
+                self.network.forward(now, &mut ack);
             }
         }
         let flow = &mut self.flows[i];
@@ -432,7 +432,7 @@ impl Simulation {
             (End::Cbr(cbr), &Transport::Cbr { rate, gaps, ecn }) => {
                 flow.app_at = now + cbr.gap(group.packet, rate, gaps);
                 cbr.sent += 1;
-                let datagram = Packet {
+                let mut datagram = Packet {
                     kind: Kind::Datagram,
                     flow: i as u32,
                     hop: flow.out,
@@ -441,7 +441,7 @@ impl Simulation {
                     ecn: ect(ecn),
                     ..Packet::default()
                 };
-                self.network.forward(now, &datagram);
+                self.network.forward(now, &mut datagram);
             }
             _ => {}
         }
