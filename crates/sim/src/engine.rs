@@ -1,18 +1,14 @@
 //! The event list. It holds sources of events (links and flows), never packets.
 
-/// Sources whose winner one [`Block`] finds.
-const FAN: usize = 32;
-
-/// A winner tree over [`FAN`] keys: entry 1 is the winner, the keys start at entry [`FAN`]. Its size
-/// is fixed so that the way to the top is straight code.
-type Block = [u64; 2 * FAN];
-
-/// Sets a key and returns the winner.
+/// Sets a key in a winner tree over half as many keys as it has entries, and returns the winner:
+/// entry 1. The keys are in the upper half. The size is fixed so that the way to the top is straight
+/// code.
 #[inline(always)]
-fn play(block: &mut Block, leaf: usize, mut key: u64) -> u64 {
-    let mut node = FAN + leaf % FAN;
+fn play<const NODES: usize>(block: &mut [u64; NODES], leaf: usize, mut key: u64) -> u64 {
+    let fan = NODES / 2;
+    let mut node = fan + leaf % fan;
     block[node] = key;
-    for _ in 0..FAN.trailing_zeros() {
+    for _ in 0..fan.trailing_zeros() {
         key = key.min(block[node ^ 1]);
         node /= 2;
         block[node] = key;
@@ -20,18 +16,19 @@ fn play(block: &mut Block, leaf: usize, mut key: u64) -> u64 {
     key
 }
 
-/// A winner tree over a fixed number of sources: each has at most one next event.
+/// A winner tree over a fixed number of sources: each has at most one next event. Blocks of
+/// `NODES` / 2 keys find the winner of as many sources or blocks below.
 ///
 /// A key packs (time in ns, source), so that events at the same time come in the order of their
 /// sources' numbers, and finding the next event is reading the root. Setting a time rewrites the
 /// path from leaf to root without branches on data.
 #[derive(Clone, Debug)]
-pub(crate) struct WinnerTree {
-    /// Its keys are the sources', or the winners of the first [`FAN`] blocks below.
-    root: Block,
+pub(crate) struct WinnerTree<const NODES: usize> {
+    /// Its keys are the sources', or the winners of the first blocks below.
+    root: [u64; NODES],
     /// The blocks below, level by level: the keys of block `b` are the winners of the blocks
-    /// `FAN * (b + 1)` and on, and those of the last level belong to sources.
-    blocks: Box<[Block]>,
+    /// `FAN · (b + 1)` and on, and those of the last level belong to sources.
+    blocks: Box<[[u64; NODES]]>,
     /// How many keys there are above those of sources 0 and on.
     first_leaf: usize,
     /// Bits of a key that number the source; the rest is time.
@@ -41,20 +38,25 @@ pub(crate) struct WinnerTree {
     never: u64,
 }
 
-impl WinnerTree {
+impl<const NODES: usize> WinnerTree<NODES> {
+    /// Keys of a block: a power of two.
+    const FAN: usize = NODES / 2;
+
     pub(crate) fn new(sources: usize) -> Self {
         // Keys are numbered through: the root's are 0 … FAN − 1, those of block b the FAN from
         // FAN·(b + 1) on.
-        let (mut first_leaf, mut keys) = (0, FAN);
+        let (mut first_leaf, mut keys) = (0, Self::FAN);
         while keys < sources {
             first_leaf += keys;
-            keys *= FAN;
+            keys *= Self::FAN;
         }
-        let blocks = if first_leaf == 0 { 0 } else { (first_leaf + sources).div_ceil(FAN) - 1 };
+        let blocks =
+            if first_leaf == 0 { 0 } else { (first_leaf + sources).div_ceil(Self::FAN) - 1 };
         let source_bits = sources.next_power_of_two().trailing_zeros().max(1);
+        let empty = [u64::MAX; NODES];
         Self {
-            root: [u64::MAX; 2 * FAN],
-            blocks: vec![[u64::MAX; 2 * FAN]; blocks].into_boxed_slice(),
+            root: empty,
+            blocks: vec![empty; blocks].into_boxed_slice(),
             first_leaf,
             source_bits,
             source_mask: (1 << source_bits) - 1,
@@ -88,8 +90,8 @@ impl WinnerTree {
     #[inline(never)]
     fn play_below(&mut self, source: usize, key: u64) -> (u64, usize) {
         let (mut place, mut winner) = (self.first_leaf + source, key);
-        while place >= FAN {
-            let block = place / FAN - 1;
+        while place >= Self::FAN {
+            let block = place / Self::FAN - 1;
             winner = play(&mut self.blocks[block], place, winner);
             place = block;
         }
@@ -102,8 +104,8 @@ impl WinnerTree {
 /// flows' winner is the last source of the links' tree.
 #[derive(Clone, Debug)]
 pub struct EventList {
-    links: WinnerTree,
-    flows: WinnerTree,
+    links: WinnerTree<64>,
+    flows: WinnerTree<64>,
     link_count: usize,
 }
 

@@ -59,7 +59,7 @@ enum Role {
 #[derive(Clone, Debug)]
 struct Merge {
     feeders: Vec<u32>,
-    next: WinnerTree,
+    next: WinnerTree<16>,
 }
 
 impl Network {

@@ -14,7 +14,7 @@ use crate::network::Network;
 use crate::packet::{Kind, Packet};
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
-use crate::tcp::sender::{Segment, Sender};
+use crate::tcp::sender::Sender;
 
 /// No event is due.
 const NEVER: u64 = u64::MAX;
@@ -338,20 +338,17 @@ impl Simulation {
         let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) else {
             return;
         };
-        let first = Packet { flow: i as u32, hop: flow.out, ..Packet::default() };
-        while let Some(segment) = sender.next(self.now, o) {
-            let mut packet = match segment {
-                Segment::Syn => Packet { kind: Kind::Syn, ..first },
-                Segment::Data { seq, reduced, ecn } => Packet {
-                    kind: Kind::Data,
-                    len: group.packet,
-                    seq,
-                    reduced,
-                    ecn: ect(ecn),
-                    ..first
-                },
-            };
+        let data = Packet {
+            hop: flow.out,
+            len: group.packet,
+            kind: Kind::Data,
+            flow: i as u32,
+            ..Packet::default()
+        };
+        let mut packet = data;
+        while sender.next(self.now, o, &mut packet) {
             self.network.forward(self.now, &mut packet);
+            packet = data;
         }
         if sender.done() && self.completed[i] == NEVER && matches!(group.app, App::Finite { .. }) {
             self.completed[i] = self.now;
@@ -438,7 +435,7 @@ impl Simulation {
                     hop: flow.out,
                     seq: cbr.sent,
                     len: group.packet,
-                    ecn: ect(ecn),
+                    ecn: Ecn::ect(ecn),
                     ..Packet::default()
                 };
                 self.network.forward(now, &mut datagram);
@@ -463,9 +460,4 @@ impl Cbr {
         };
         gap.max(1) // time goes on
     }
-}
-
-/// The codepoint of a packet that is ECN-capable or not.
-fn ect(capable: bool) -> Ecn {
-    if capable { Ecn::Ect0 } else { Ecn::NotEct }
 }
