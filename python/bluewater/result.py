@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-TABLES = ("queues", "flows", "series")
+TABLES = ("queues", "flows", "series", "groups")
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class Result:
     def series(self) -> pl.DataFrame:
         """A row per queue and sampling instant, warm-up included; no rows if not asked for."""
         return self.load("series")
+
+    @cached_property
+    def groups(self) -> pl.DataFrame:
+        """A row per group, queue and sampling instant; no rows if not asked for."""
+        return self.load("groups")
 
     def save(self, folder: Path) -> None:
         """Writes the scenario and every table (Parquet) into an existing folder."""

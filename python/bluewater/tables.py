@@ -1,7 +1,8 @@
 """The tables of an experiment and the SQL that claims and plots are made of.
 
 ``runs`` has a row per run: the axes of the sweep, ``seed``, then the summary's columns.
-``series`` has a row per run, queue and sampling instant: the axes, ``seed``, then the series' own.
+``flows`` has a row per run and flow, ``series`` one per run, queue and sampling instant, ``groups``
+one per group besides: the axes, ``seed``, then the table's own columns.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from bluewater.store import Store
     from bluewater.sweep import Label
 
+TABLES = ("runs", "flows", "series", "groups")
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -33,7 +36,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Tables:
-    """The two tables, each read from the store when it is first asked for."""
+    """The tables, each read from the store when it is first asked for."""
 
     entries: Sequence[Entry]
     store: Store
@@ -55,11 +58,25 @@ class Tables:
         )
 
     @cached_property
+    def flows(self) -> pl.DataFrame:
+        """One row a run and flow."""
+        return self._every("flows")
+
+    @cached_property
     def series(self) -> pl.DataFrame:
         """One row a run, queue and sampling instant."""
-        frames = [
-            self.store.read(entry.key).series.select(
-                *(pl.lit(value).alias(name) for name, value in _place(entry).items()), pl.all()
+        return self._every("series")
+
+    @cached_property
+    def groups(self) -> pl.DataFrame:
+        """One row a run, queue, sampling instant and group of flows."""
+        return self._every("groups")
+
+    def _every(self, table: str) -> pl.DataFrame:
+        frames: list[pl.DataFrame] = [
+            getattr(self.store.read(entry.key), table).select(
+                *(pl.lit(value).alias(name) for name, value in _place(entry).items()),
+                pl.exclude(*_place(entry)),
             )
             for entry in self.entries
         ]
@@ -68,7 +85,7 @@ class Tables:
     def query(self, sql: str, needed: Sequence[str], key: str, file: str) -> pl.DataFrame:
         """Runs one query; its result must have the ``needed`` columns."""
         context = pl.SQLContext()
-        for table in ("runs", "series"):
+        for table in TABLES:
             if re.search(rf"\b{table}\b", sql):
                 context.register(table, getattr(self, table))
         try:
@@ -79,7 +96,7 @@ class Tables:
                 file=file,
                 key=key,
                 value=sql.strip(),
-                hint="tables: runs, series; `bluewater sweep FILE` writes both as Parquet",
+                hint=f"tables: {', '.join(TABLES)}; `bluewater sweep FILE` writes them as Parquet",
             ) from error
         missing = [column for column in needed if column not in found.columns]
         if missing:

@@ -51,7 +51,7 @@ def test_run_writes_its_tables_as_csv(cli: Cli, tiny: Path, tmp_path: Path) -> N
     folder = tmp_path / "csv"
     cli("run", str(tiny), "--csv", str(folder))
     names = {file.name for file in folder.iterdir()}
-    assert names == {"summary.csv", "queues.csv", "flows.csv", "series.csv"}
+    assert names == {"summary.csv", "queues.csv", "flows.csv", "series.csv", "groups.csv"}
     assert len((folder / "flows.csv").read_text().splitlines()) == 1 + 20
     (folder / "blocked").write_text("")
     assert cli("run", str(tiny), "--csv", str(folder / "blocked")).exit_code == 2

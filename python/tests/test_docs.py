@@ -88,6 +88,7 @@ def test_every_column_is_described() -> None:
         transport = "sack"
         [measure]
         interval = "1s"
+        groups = true
         """
     )
     page = (DOCS / "metrics.md").read_text("utf-8")
@@ -101,6 +102,7 @@ def test_every_column_is_described() -> None:
     assert described["Summary"] == set(result.summary) - queues
     assert described["Flows"] == set(result.flows.columns)
     assert described["Series"] == set(result.series.columns)
+    assert described["Groups"] == set(result.groups.columns)
 
 
 def test_every_key_of_the_command_line_is_there(hooks: ModuleType) -> None:

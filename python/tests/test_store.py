@@ -29,7 +29,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, result: Result) -> None:
     again = store.read("ab12")
     assert again.decision_hash == result.decision_hash
     assert dict(again.summary) == dict(result.summary)
-    for table in ("queues", "flows", "series"):
+    for table in ("queues", "flows", "series", "groups"):
         assert getattr(again, table).equals(getattr(result, table))
     meta = json.loads((store.path("ab12") / "meta.json").read_text())
     assert meta["host"]["cores"] >= 1

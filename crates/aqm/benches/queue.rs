@@ -19,7 +19,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 fn run(bencher: divan::Bencher<'_, '_>, name: &str, load: Load) {
-    let mut queue = Steady::new(name, load);
+    let mut queue = Steady::new(name, &[], load);
     bencher
         .counter(ItemsCount::new(PACKETS))
         .bench_local(|| (0..PACKETS).for_each(|_| queue.packet(load)));

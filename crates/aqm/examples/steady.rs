@@ -15,13 +15,14 @@ use steady::{Load, Steady};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [name, load, packets] = &args[..] else {
-        eprintln!("usage: steady NAME partial|overload PACKETS");
+    let [name, load, packets, settings @ ..] = &args[..] else {
+        eprintln!("usage: steady NAME partial|overload PACKETS [KEY=VALUE ...]");
         std::process::exit(2);
     };
+    let settings: Vec<_> = settings.iter().filter_map(|pair| pair.split_once('=')).collect();
     let load = if load == "overload" { Load::Overload } else { Load::Partial };
     let packets: u64 = packets.parse().expect("a number of packets");
-    let mut queue = Steady::new(name, load);
+    let mut queue = Steady::new(name, &settings, load);
     (0..packets).for_each(|_| queue.packet(load));
     println!("{name}: {} packets queued", queue.backlog().packets);
 }

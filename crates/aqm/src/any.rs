@@ -4,11 +4,15 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::fair::{Fair, drr, fq_codel, sfq};
 use crate::fifo::Fifo;
+use crate::filter::Prefilter;
+use crate::filter::red_pd::{RedPd, RedPdConfig};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, ared, ared_feng, bernoulli, blue, choke, drop_front, drop_tail, random_drop, red,
+    Cx, Env, ared, ared_feng, avq, bernoulli, blue, choke, codel, csfq, drop_front, drop_tail,
+    fred, pi, pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
 };
 use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
 use crate::rng::Rng;
@@ -24,12 +28,15 @@ pub struct Entry {
     /// The paper or standard that defines it.
     pub source: &'static str,
     /// The parameters with defaults, ranges, docs.
-    pub parameters: fn() -> Vec<Param>,
+    pub parameters: Table,
     /// The signals that it reports while it runs: name and meaning.
     pub signals: &'static [(&'static str, &'static str)],
     /// Named sets of parameters: the name, and pairs of parameter and text.
     pub presets: &'static [Preset],
 }
+
+/// Gives the table of an algorithm's parameters.
+pub type Table = fn() -> Vec<Param>;
 
 /// A named set of parameters, chosen by the setting `preset`; settings beside it go before it.
 pub type Preset = (&'static str, &'static [(&'static str, &'static str)]);
@@ -37,10 +44,13 @@ pub type Preset = (&'static str, &'static [(&'static str, &'static str)]);
 /// The setting that chooses a [`Preset`].
 pub const PRESET: &str = "preset";
 
+/// The filters that can stand before any queue, see [`AnyQdisc::filtered`]: name and parameters.
+pub const FILTERS: &[(&str, Table)] = &[("red-pd", RedPdConfig::table)];
+
 /// Why a queue cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BuildError {
-    /// No algorithm has this name.
+    /// No algorithm, or no filter, has this name.
     UnknownAqm,
     /// The algorithm has no such parameter.
     UnknownParameter(String),
@@ -53,12 +63,6 @@ pub enum BuildError {
 /// Reads `(name, text)` pairs over the defaults of `aqm`, or over a preset that they name.
 fn configure<C: Params>(aqm: &str, settings: &[(&str, &str)]) -> Result<C, BuildError> {
     let mut config = C::default();
-    let mut set = |name: &str, text: &str| {
-        config.set(name, text).map_err(|e| match e {
-            None => BuildError::UnknownParameter(name.into()),
-            Some(e) => BuildError::Parameter(name.into(), e),
-        })
-    };
     for &(_, wanted) in settings.iter().filter(|(name, _)| *name == PRESET) {
         let presets = CATALOG.iter().find(|e| e.name == aqm).map_or(&[][..], |e| e.presets);
         let Some((_, preset)) = presets.iter().find(|(name, _)| *name == wanted) else {
@@ -67,14 +71,69 @@ fn configure<C: Params>(aqm: &str, settings: &[(&str, &str)]) -> Result<C, Build
             let error = ParamError { allowed, hint: String::new() };
             return Err(BuildError::Parameter(PRESET.into(), error));
         };
-        preset.iter().try_for_each(|&(name, text)| set(name, text))?;
+        set_all(&mut config, preset)?;
     }
-    settings
-        .iter()
-        .filter(|(name, _)| *name != PRESET)
-        .try_for_each(|&(name, text)| set(name, text))?;
+    let own: Vec<_> = settings.iter().filter(|(name, _)| *name != PRESET).copied().collect();
+    set_all(&mut config, &own)?;
     Ok(config)
 }
+
+fn set_all<C: Params>(config: &mut C, settings: &[(&str, &str)]) -> Result<(), BuildError> {
+    settings.iter().try_for_each(|&(name, text)| {
+        config.set(name, text).map_err(|e| match e {
+            None => BuildError::UnknownParameter(name.into()),
+            Some(e) => BuildError::Parameter(name.into(), e),
+        })
+    })
+}
+
+/// All parameters as canonical text.
+fn texts<C: Params>(config: &C) -> Vec<(&'static str, String)> {
+    let table = C::table();
+    table.iter().map(|p| (p.name, config.get(p.name).unwrap_or_default())).collect()
+}
+
+/// RED-PD's parameters, as a filter's.
+fn configure_filter(name: &str, settings: &[(&str, &str)]) -> Result<RedPdConfig, BuildError> {
+    if !FILTERS.iter().any(|(known, _)| *known == name) {
+        return Err(BuildError::UnknownAqm);
+    }
+    let mut config = RedPdConfig::default();
+    set_all(&mut config, settings)?;
+    Ok(config)
+}
+
+/// All parameters of the filter `name` with `settings` over its defaults, as canonical text.
+///
+/// # Errors
+/// Unknown names and values that cannot be taken; see [`BuildError`].
+pub fn canonical_filter(
+    name: &str,
+    settings: &[(&str, &str)],
+) -> Result<Vec<(&'static str, String)>, BuildError> {
+    configure_filter(name, settings).map(|config| texts(&config))
+}
+
+impl<P: Copy + Default> AnyQdisc<P> {
+    /// This queue, which must be empty, behind the filter `name`.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn filtered(
+        self,
+        name: &str,
+        settings: &[(&str, &str)],
+        env: &Env,
+        rng: &mut Rng,
+    ) -> Result<Self, BuildError> {
+        let config = configure_filter(name, settings)?;
+        let filtered = Prefilter::before(self, &config, env, rng).map_err(BuildError::Config)?;
+        Ok(Self::Filtered(Box::new(filtered)))
+    }
+}
+
+/// RED-PD as in its paper: before a RED.
+type RedPdQueue<P> = Prefilter<RedPd, Fifo<red::Red, P>>;
 
 /// Work on a queue of any type. The choice among the types is made once for all of it, where
 /// [`AnyQdisc`]'s own methods choose at each call.
@@ -91,6 +150,8 @@ macro_rules! any_qdisc {
         #[derive(Clone)]
         pub enum AnyQdisc<P: Copy + Default> {
             $(#[doc = $summary] $variant(Box<$queue<$($policy,)? P>>),)*
+            /// Any of these behind a filter.
+            Filtered(Box<Prefilter<RedPd, Self>>),
         }
 
         /// All algorithms, in the order of the documentation.
@@ -108,7 +169,10 @@ macro_rules! any_qdisc {
             /// Shows the queue as what it is.
             #[inline]
             pub fn visit(&mut self, visitor: impl Visitor<P>) {
-                match self { $(Self::$variant(q) => visitor.visit(&mut **q),)* }
+                match self {
+                    $(Self::$variant(q) => visitor.visit(&mut **q),)*
+                    Self::Filtered(q) => visitor.visit(&mut **q),
+                }
             }
 
             /// The algorithm `name` with `settings` (pairs of parameter and text) over its
@@ -146,11 +210,7 @@ macro_rules! any_qdisc {
             match name {
                 $($name => {
                     type Config = <$queue<$($policy,)? ()> as Discipline<()>>::Config;
-                    let config = configure::<Config>(name, settings)?;
-                    Ok(Config::table()
-                        .iter()
-                        .map(|p| (p.name, config.get(p.name).unwrap_or_default()))
-                        .collect())
+                    configure::<Config>(name, settings).map(|config| texts(&config))
                 })*
                 _ => Err(BuildError::UnknownAqm),
             }
@@ -165,36 +225,40 @@ macro_rules! any_qdisc {
                 cx: &mut Cx<'_>,
                 out: &mut impl Outlet<P>,
             ) {
-                match self { $(Self::$variant(q) => q.enqueue(meta, packet, cx, out),)* }
+                match self { $(Self::$variant(q) => q.enqueue(meta, packet, cx, out),)* Self::Filtered(q) => q.enqueue(meta, packet, cx, out) }
             }
 
             #[inline]
             fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
-                match self { $(Self::$variant(q) => q.dequeue(cx, out),)* }
+                match self { $(Self::$variant(q) => q.dequeue(cx, out),)* Self::Filtered(q) => q.dequeue(cx, out) }
             }
 
             fn backlog(&self) -> Backlog {
-                match self { $(Self::$variant(q) => q.backlog(),)* }
+                match self { $(Self::$variant(q) => q.backlog(),)* Self::Filtered(q) => q.backlog() }
             }
 
             fn counters(&self) -> &Counters {
-                match self { $(Self::$variant(q) => q.counters(),)* }
+                match self { $(Self::$variant(q) => q.counters(),)* Self::Filtered(q) => q.counters() }
+            }
+
+            fn congested(&self, now: Instant) -> bool {
+                match self { $(Self::$variant(q) => q.congested(now),)* Self::Filtered(q) => q.congested(now) }
             }
 
             fn poll_at(&self) -> Option<Instant> {
-                match self { $(Self::$variant(q) => q.poll_at(),)* }
+                match self { $(Self::$variant(q) => q.poll_at(),)* Self::Filtered(q) => q.poll_at() }
             }
 
             fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-                match self { $(Self::$variant(q) => q.on_timer(cx, out),)* }
+                match self { $(Self::$variant(q) => q.on_timer(cx, out),)* Self::Filtered(q) => q.on_timer(cx, out) }
             }
 
             fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-                match self { $(Self::$variant(q) => q.observe(now, sink),)* }
+                match self { $(Self::$variant(q) => q.observe(now, sink),)* Self::Filtered(q) => q.observe(now, sink) }
             }
 
             fn state(&self) -> State {
-                match self { $(Self::$variant(q) => q.state(),)* }
+                match self { $(Self::$variant(q) => q.state(),)* Self::Filtered(q) => q.state() }
             }
         }
     };
@@ -245,6 +309,94 @@ any_qdisc! {
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
          "candidates": "queued packets that the next one is compared with"],
         "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
+    Codel = "codel", Fifo<codel::Codel>,
+        "Signals at departure, ever faster while every packet has waited too long.", "RFC 8289",
+        ["sojourn": "delay of the last packet at the head, in seconds",
+         "count": "signals in the present or last dropping state",
+         "dropping": "1 in the dropping state, else 0"],
+        "linux": [mtu = "1514"];
+    Pie = "pie", Fifo<pie::Pie>,
+        "Signals with a probability that a controller moves by delay and its growth.", "RFC 8033",
+        ["p_d": "drop probability", "delay": "queueing delay at the last update, in seconds",
+         "burst": "burst allowance left, in seconds"],
+        "linux": [derandomise = "true"];
+    Fred = "fred", Fifo<fred::Fred>,
+        "RED that counts the packets of each flow in the queue, and is fair to those with few.",
+        "LM97; 002 §2",
+        ["avg": "average queue length in packets", "avgcq": "average queue of a flow that is present",
+         "maxq": "most packets that a flow may have queued", "flows": "flows with packets queued"],
+        "cmu": [min_q = "2", ecn = "false"];
+    Sfb = "sfb", Fifo<sfb::Sfb>,
+        "Accounts for flows in a few bins; a BLUE in each limits flows that ignore signals.",
+        "000 §IV",
+        ["p_mean": "mean marking probability of the bins", "p_max": "largest of them",
+         "saturated": "share of bins whose probability is 1",
+         "hash_age_s": "time since the hash changed, in seconds"],
+        "feng": [bin_size = "13p", penalty_rate = "160kbit"],
+        "cmu": [freeze_time = "1ms", hash = "double-buffered", hash_interval = "5s",
+                penalty = "boxtime", boxtime = "50ms"],
+        "linux": [levels = "8", bins = "16", bin_size = "19p", bin_limit = "24p", overflow = "all",
+                  increment = "0.0005", decrement = "0.00005", mark_up_to = "0.5",
+                  hash = "double-buffered", hash_interval = "600s", warm_up = "60s",
+                  penalty_rate = "80kbit", penalty_burst = "19p"];
+    Sfred = "sfred", Fifo<sfred::Sfred>,
+        "Accounts for flows in a few bins, with adaptive RED in each.", "000 §IV.A",
+        ["p_mean": "mean signalling probability of the bins", "p_max": "largest of them",
+         "saturated": "share of bins with max_p = 1 and an average above max_th",
+         "hash_age_s": "time since the hash changed, in seconds"],
+        "feng": [bin_size = "13p", penalty_rate = "160kbit"];
+    Sred = "sred", Fifo<sred::Sred>,
+        "Signals by the queue and by an estimate of the number of flows.", "OLW99; 000 §V.B",
+        ["hits": "frequency of hits among the zombies; 1/hits estimates the number of flows",
+         "p_zap": "signalling probability of a packet that does not hit"];
+    RedPenaltyBox = "red-penalty-box", Fifo<red_penalty_box::RedPenaltyBox>,
+        "RED that limits flows which send more than TCP would, found in a log of its signals.",
+        "FF97; 000 §V.A",
+        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
+         "boxed": "flows in the box", "friendly": "TCP-friendly rate at the last test in bit/s"];
+    Sfq = "sfq", Fair<sfq::Sfq>,
+        "Sorts flows into queues by a hash and sends a packet of each in turn.",
+        "McK90; 000 §IV.B",
+        ["queues": "queues with packets", "longest": "bytes in the longest queue"],
+        "feng": [queues = "46", queue_limit = "9kB", aqm = "red", mode = "bytes", min_th = "2kB",
+                 max_th = "8kB"],
+        "linux": [queues = "1024", quantum = "1514", queue_limit = "127p"];
+    Drr = "drr", Fair<drr::Drr>,
+        "Gives each flow a queue and sends a quantum of each in turn.", "SV95; 003 §2",
+        ["queues": "queues with packets", "longest": "bytes in the longest queue"];
+    FqCodel = "fq-codel", Fair<fq_codel::FqCodel>,
+        "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
+        "RFC 8290",
+        ["queues": "queues with packets", "longest": "bytes in the longest queue"],
+        "linux": [mtu = "1514"];
+    RedPd = "red-pd", RedPdQueue,
+        "RED behind a filter that drops from the flows with the most drops, each as it needs.",
+        "003",
+        ["monitored": "flows with a probability in the filter",
+         "unresponsive": "of these, found not to respond",
+         "p_ambient": "smoothed drop rate of the queue behind the filter",
+         "target_rtt": "R, in seconds", "target_rate": "f(R, p), in packets per second",
+         "list_interval": "length of the next list, in seconds",
+         "avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
+         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"],
+        "ns-2": [interval_bounds = "true", unresponsive_always = "true", ns2_rules = "true",
+            min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
+    Csfq = "csfq", Fifo<csfq::Csfq>,
+        "Drops of each flow what it sends above the fair rate.", "SSZ98; 003 §2",
+        ["fair_rate": "fair rate of a flow in bit/s", "arrival_rate": "arriving traffic in bit/s",
+         "accepted_rate": "traffic not dropped by probability in bit/s"];
+    Rem = "rem", Fifo<rem::Rem>,
+        "Signals with the exponential of a price that asks for the link's rate and a short queue.",
+        "ALLY01", ["price": "price of the link", "p_m": "marking probability"];
+    Pi = "pi", Fifo<pi::Pi>,
+        "Signals with a probability that a PI controller sets to hold the queue at a reference.",
+        "HMTG01", ["p_m": "marking probability"],
+        "hollot": [q_ref = "200p", a = "0.00001822", b = "0.00001816"];
+    Avq = "avq", Fifo<avq::Avq>,
+        "Signals what would overflow a virtual queue, whose rate follows the arrivals.", "KS01",
+        ["virtual_rate": "rate of the virtual link in bit/s",
+         "virtual_queue": "length of the virtual queue in bytes"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
 }

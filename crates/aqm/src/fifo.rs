@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use crate::packet::{Ecn, Meta};
+use crate::packet::Meta;
 use crate::param::ConfigError;
 use crate::policy::{Arrival, Cx, Departure, Env, Exit, Policy, Victim, View};
 use crate::qdisc::{Backlog, Cause, Counters, Discipline, Outlet, Qdisc, State};
@@ -18,12 +18,7 @@ use crate::units::Limit;
 #[derive(Clone, Debug)]
 pub struct Fifo<A: Policy, P> {
     policy: A,
-    limit: Limit,
-    backlog: Backlog,
-    /// Position of the oldest packet in the rings, whose length is a power of two.
-    head: usize,
-    metas: Box<[Meta]>,
-    rest: Box<[(P, A::Tag)]>,
+    ring: Ring<P, A::Tag>,
     counters: Counters,
 }
 
@@ -33,34 +28,240 @@ impl<A: Policy, P: Copy + Default> Fifo<A, P> {
         &self.policy
     }
 
+    #[inline]
+    fn advised(&mut self) -> Advised<'_, A, Ring<P, A::Tag>> {
+        Advised { policy: &mut self.policy, line: &mut self.ring, counters: &mut self.counters }
+    }
+}
+
+impl<A: Policy, P: Copy + Default> Discipline<P> for Fifo<A, P> {
+    type Config = A::Config;
+
+    fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
+        Ok(Self {
+            policy: A::new(config, env, rng)?,
+            ring: Ring::new(env.limit),
+            counters: Counters::default(),
+        })
+    }
+}
+
+impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
+    #[inline]
+    fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        self.advised().enqueue(meta, packet, cx, out);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        self.advised().dequeue(cx, out)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.ring.backlog
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn congested(&self, now: Instant) -> bool {
+        self.policy.congested(&self.ring.view(), now)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.policy.poll_at()
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, _: &mut impl Outlet<P>) {
+        self.policy.on_timer(&self.ring.view(), cx);
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.policy.observe(now, sink);
+    }
+
+    fn state(&self) -> State {
+        State { per_packet: size_of::<A::Tag>() as u64, ..self.policy.state() }
+    }
+}
+
+/// Where packets wait in line: a ring of their own, or a list in memory that lines share.
+pub(crate) trait Line<P, T> {
+    /// What a policy may see.
+    fn view(&self) -> View<'_>;
+    /// The packet at the head.
+    fn head(&mut self) -> Option<(&mut Meta, &P)>;
+    /// Appends a packet; the caller has seen to it that there is room.
+    fn push(&mut self, meta: Meta, packet: P, tag: T);
+    /// Takes out the packet at a position; 0 is the head.
+    fn remove(&mut self, position: usize) -> Option<(Meta, P, T)>;
+}
+
+/// A line and the policy that advises it: carries out decisions and counts them.
+pub(crate) struct Advised<'a, A, L> {
+    pub(crate) policy: &'a mut A,
+    pub(crate) line: &'a mut L,
+    pub(crate) counters: &'a mut Counters,
+}
+
+impl<A: Policy, L> Advised<'_, A, L> {
+    #[inline]
+    pub(crate) fn enqueue<P>(
+        &mut self,
+        mut meta: Meta,
+        packet: P,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) where
+        L: Line<P, A::Tag>,
+    {
+        meta.arrived = cx.now;
+        self.counters.arrived.count(meta.len);
+        let mut mark = None;
+        match self.policy.on_arrival(&meta, &self.line.view(), cx) {
+            Arrival::Admit => {}
+            Arrival::SignalHead(cause) if !self.line.view().is_empty() => match self.line.head() {
+                Some((head, packet)) if head.ecn.capable() => {
+                    self.counters.mark(head, packet, cause, cx.now, out);
+                }
+                _ => self.drop_queued(0, cause, cx, out),
+            },
+            Arrival::Signal(cause) | Arrival::SignalHead(cause) if meta.ecn.capable() => {
+                mark = Some(cause);
+            }
+            Arrival::Signal(cause) | Arrival::SignalHead(cause) | Arrival::Reject(cause) => {
+                return self.counters.drop(&meta, packet, cause, cx.now, out);
+            }
+            Arrival::RejectWith(cause) => {
+                while let Some(position) = self.policy.victim() {
+                    self.drop_queued(position, cause, cx, out);
+                }
+                return self.counters.drop(&meta, packet, cause, cx.now, out);
+            }
+        }
+        while !self.line.view().fits(meta.len) {
+            // No victim makes room for a packet that is longer than the buffer.
+            if u64::from(meta.len) > self.line.view().limit().max_bytes() {
+                return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
+            }
+            let position = match self.policy.on_overflow(&meta, &self.line.view(), cx) {
+                Victim::Head => 0,
+                Victim::At(position) => position,
+                Victim::Arriving => usize::MAX,
+            };
+            if position >= self.line.view().len() {
+                return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
+            }
+            self.drop_queued(position, Cause::Overflow, cx, out);
+        }
+        // A packet that is dropped for want of room was not marked.
+        if let Some(cause) = mark {
+            self.counters.mark(&mut meta, &packet, cause, cx.now, out);
+        }
+        let tag = self.policy.admitted(&meta, cx);
+        self.line.push(meta, packet, tag);
+    }
+
+    #[inline]
+    pub(crate) fn dequeue<P>(
+        &mut self,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) -> Option<(Meta, P)>
+    where
+        L: Line<P, A::Tag>,
+    {
+        while let Some((mut meta, packet, tag)) = self.line.remove(0) {
+            let cause = match self.policy.on_departure(&meta, &self.line.view(), cx) {
+                Departure::Send => None,
+                Departure::Signal(cause) if meta.ecn.capable() => {
+                    self.counters.mark(&mut meta, &packet, cause, cx.now, out);
+                    None
+                }
+                Departure::Signal(cause) | Departure::Drop(cause) => Some(cause),
+            };
+            if let Some(cause) = cause {
+                self.policy.left(&meta, tag, Exit::Dropped, cx);
+                self.counters.drop(&meta, packet, cause, cx.now, out);
+                continue;
+            }
+            self.policy.left(&meta, tag, Exit::Sent, cx);
+            self.counters.departed.count(meta.len);
+            return Some((meta, packet));
+        }
+        self.policy.on_idle(cx);
+        None
+    }
+
+    /// Drops a packet that had been queued.
+    pub(crate) fn drop_queued<P>(
+        &mut self,
+        position: usize,
+        cause: Cause,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) where
+        L: Line<P, A::Tag>,
+    {
+        let victim = self.line.remove(position);
+        debug_assert!(victim.is_some(), "no victim at {position}");
+        if let Some((meta, packet, tag)) = victim {
+            self.policy.left(&meta, tag, Exit::Dropped, cx);
+            self.counters.drop(&meta, packet, cause, cx.now, out);
+        }
+    }
+}
+
+/// The packets of one queue, in a ring whose length is a power of two.
+#[derive(Clone, Debug)]
+struct Ring<P, T> {
+    limit: Limit,
+    backlog: Backlog,
+    /// Slot of the oldest packet.
+    head: usize,
+    metas: Box<[Meta]>,
+    rest: Box<[(P, T)]>,
+}
+
+impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
+    fn new(limit: Limit) -> Self {
+        let slots = (limit.max_packets() as usize).next_power_of_two();
+        Self {
+            limit,
+            backlog: Backlog::default(),
+            head: 0,
+            metas: vec![Meta::default(); slots].into_boxed_slice(),
+            rest: vec![<(P, T)>::default(); slots].into_boxed_slice(),
+        }
+    }
+
     fn slot(&self, position: usize) -> usize {
         (self.head + position) & (self.metas.len() - 1)
     }
+}
 
-    fn push(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>) {
-        let tag = self.policy.admitted(&meta, cx);
+impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
+    #[inline]
+    fn view(&self) -> View<'_> {
+        View { backlog: self.backlog, limit: self.limit, ring: &self.metas, head: self.head }
+    }
+
+    fn head(&mut self) -> Option<(&mut Meta, &P)> {
+        (self.backlog.packets > 0).then(|| (&mut self.metas[self.head], &self.rest[self.head].0))
+    }
+
+    #[inline]
+    fn push(&mut self, meta: Meta, packet: P, tag: T) {
         let slot = self.slot(self.backlog.packets as usize);
         self.metas[slot] = meta;
         self.rest[slot] = (packet, tag);
-        self.backlog.packets += 1;
-        self.backlog.bytes += u64::from(meta.len);
+        self.backlog.add(meta.len);
     }
 
-    fn pop(&mut self) -> Option<(Meta, P, A::Tag)> {
-        if self.backlog.packets == 0 {
-            return None;
-        }
-        let slot = self.head;
-        self.head = self.slot(1);
-        let meta = self.metas[slot];
-        let (packet, tag) = self.rest[slot];
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= u64::from(meta.len);
-        Some((meta, packet, tag))
-    }
-
-    /// Takes the packet at `position` out of the middle: those before it move back by one slot.
-    fn remove(&mut self, position: usize) -> Option<(Meta, P, A::Tag)> {
+    /// Those before it move back by one slot.
+    #[inline]
+    fn remove(&mut self, position: usize) -> Option<(Meta, P, T)> {
         if position >= self.backlog.packets as usize {
             return None;
         }
@@ -69,47 +270,12 @@ impl<A: Policy, P: Copy + Default> Fifo<A, P> {
             move_to_head(&mut self.metas, self.head, slot);
             move_to_head(&mut self.rest, self.head, slot);
         }
-        self.pop()
-    }
-
-    /// Drops a packet that had been queued.
-    fn drop_queued(
-        &mut self,
-        position: usize,
-        cause: Cause,
-        cx: &mut Cx<'_>,
-        out: &mut impl Outlet<P>,
-    ) {
-        debug_assert!(position < self.backlog.packets as usize, "no victim at {position}");
-        if let Some((meta, packet, tag)) = self.remove(position) {
-            self.policy.left(&meta, tag, Exit::Dropped, cx);
-            self.drop_packet(&meta, packet, cause, cx.now, out);
-        }
-    }
-
-    fn drop_packet(
-        &mut self,
-        meta: &Meta,
-        packet: P,
-        cause: Cause,
-        now: Instant,
-        out: &mut impl Outlet<P>,
-    ) {
-        self.counters.dropped[cause as usize].count(meta.len);
-        out.dropped(meta, packet, cause, now);
-    }
-
-    fn mark(
-        &mut self,
-        meta: &mut Meta,
-        packet: &P,
-        cause: Cause,
-        now: Instant,
-        out: &mut impl Outlet<P>,
-    ) {
-        meta.ecn = Ecn::Ce;
-        self.counters.marked[cause as usize].count(meta.len);
-        out.marked(meta, packet, cause, now);
+        let slot = self.head;
+        self.head = self.slot(1);
+        let meta = self.metas[slot];
+        let (packet, tag) = self.rest[slot];
+        self.backlog.take(meta.len);
+        Some((meta, packet, tag))
     }
 }
 
@@ -128,138 +294,10 @@ fn move_to_head<T: Copy>(ring: &mut [T], head: usize, slot: usize) {
     ring[head] = entry;
 }
 
-/// The view of the queue, borrowing only what a policy may see, so that the policy can be borrowed
-/// beside it.
-macro_rules! view {
-    ($q:expr) => {
-        View { backlog: $q.backlog, limit: $q.limit, ring: &$q.metas, head: $q.head }
-    };
-}
-
-impl<A: Policy, P: Copy + Default> Discipline<P> for Fifo<A, P> {
-    type Config = A::Config;
-
-    fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
-        let slots = (env.limit.max_packets() as usize).next_power_of_two();
-        Ok(Self {
-            policy: A::new(config, env, rng)?,
-            limit: env.limit,
-            backlog: Backlog::default(),
-            head: 0,
-            metas: vec![Meta::default(); slots].into_boxed_slice(),
-            rest: vec![<(P, A::Tag)>::default(); slots].into_boxed_slice(),
-            counters: Counters::default(),
-        })
-    }
-}
-
-impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
-    #[inline]
-    fn enqueue(&mut self, mut meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        meta.arrived = cx.now;
-        self.counters.arrived.count(meta.len);
-        let mut mark = None;
-        match self.policy.on_arrival(&meta, &view!(self), cx) {
-            Arrival::Admit => {}
-            Arrival::SignalHead(cause) if self.backlog.packets > 0 => {
-                if self.metas[self.head].ecn.capable() {
-                    let mut head = self.metas[self.head];
-                    let (packet, _) = self.rest[self.head];
-                    self.mark(&mut head, &packet, cause, cx.now, out);
-                    self.metas[self.head] = head;
-                } else {
-                    self.drop_queued(0, cause, cx, out);
-                }
-            }
-            Arrival::Signal(cause) | Arrival::SignalHead(cause) if meta.ecn.capable() => {
-                mark = Some(cause);
-            }
-            Arrival::Signal(cause) | Arrival::SignalHead(cause) | Arrival::Reject(cause) => {
-                return self.drop_packet(&meta, packet, cause, cx.now, out);
-            }
-            Arrival::RejectWith(cause) => {
-                while let Some(position) = self.policy.victim() {
-                    self.drop_queued(position, cause, cx, out);
-                }
-                return self.drop_packet(&meta, packet, cause, cx.now, out);
-            }
-        }
-        while !view!(self).fits(meta.len) {
-            // No victim makes room for a packet that is longer than the buffer.
-            if u64::from(meta.len) > self.limit.max_bytes() {
-                return self.drop_packet(&meta, packet, Cause::Overflow, cx.now, out);
-            }
-            let victim = self.policy.on_overflow(&meta, &view!(self), cx);
-            let position = match victim {
-                Victim::Head => 0,
-                Victim::At(position) => position,
-                Victim::Arriving => usize::MAX,
-            };
-            if position >= self.backlog.packets as usize {
-                return self.drop_packet(&meta, packet, Cause::Overflow, cx.now, out);
-            }
-            self.drop_queued(position, Cause::Overflow, cx, out);
-        }
-        // A packet that is dropped for want of room was not marked.
-        if let Some(cause) = mark {
-            self.mark(&mut meta, &packet, cause, cx.now, out);
-        }
-        self.push(meta, packet, cx);
-    }
-
-    #[inline]
-    fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
-        while let Some((mut meta, packet, tag)) = self.pop() {
-            let cause = match self.policy.on_departure(&meta, &view!(self), cx) {
-                Departure::Send => None,
-                Departure::Signal(cause) if meta.ecn.capable() => {
-                    self.mark(&mut meta, &packet, cause, cx.now, out);
-                    None
-                }
-                Departure::Signal(cause) | Departure::Drop(cause) => Some(cause),
-            };
-            if let Some(cause) = cause {
-                self.policy.left(&meta, tag, Exit::Dropped, cx);
-                self.drop_packet(&meta, packet, cause, cx.now, out);
-                continue;
-            }
-            self.policy.left(&meta, tag, Exit::Sent, cx);
-            self.counters.departed.count(meta.len);
-            return Some((meta, packet));
-        }
-        self.policy.on_idle(cx);
-        None
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn poll_at(&self) -> Option<Instant> {
-        self.policy.poll_at()
-    }
-
-    fn on_timer(&mut self, cx: &mut Cx<'_>, _: &mut impl Outlet<P>) {
-        self.policy.on_timer(&view!(self), cx);
-    }
-
-    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.policy.observe(now, sink);
-    }
-
-    fn state(&self) -> State {
-        State { per_packet: size_of::<A::Tag>() as u64, ..self.policy.state() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::FlowKey;
+    use crate::packet::{Ecn, FlowKey};
     use crate::param::params;
     use crate::units::Rate;
     use std::vec::Vec;

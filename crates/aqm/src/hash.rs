@@ -66,21 +66,51 @@ impl Cuts {
         Self { n, per_word }
     }
 
+    /// How many bins there are to choose from.
+    #[inline]
+    pub fn n(self) -> usize {
+        self.n as usize
+    }
+
     /// The bins of a word, without end: take one for each level.
     #[inline]
-    pub fn of(self, word: u64) -> impl Iterator<Item = usize> {
-        let (mut seed, mut word, mut left) = (word, word, self.per_word);
-        core::iter::repeat_with(move || {
-            if left == 0 {
-                seed = rng::mixed(seed);
-                word = seed;
-                left = self.per_word;
-            }
-            left -= 1;
-            let (bin, rest) = cut(word, self.n);
-            word = rest;
-            bin
-        })
+    pub fn of(self, word: u64) -> Bins {
+        Bins { cuts: self, seed: word, word, left: self.per_word }
+    }
+}
+
+/// The bins of a word, one after the other.
+#[derive(Clone, Debug)]
+pub struct Bins {
+    cuts: Cuts,
+    /// The word that is being cut, as it was whole.
+    seed: u64,
+    word: u64,
+    /// Bins that it is still good for.
+    left: u32,
+}
+
+impl Bins {
+    /// The next bin.
+    #[inline]
+    pub fn next_bin(&mut self) -> usize {
+        if self.left == 0 {
+            self.seed = rng::mixed(self.seed);
+            (self.word, self.left) = (self.seed, self.cuts.per_word);
+        }
+        self.left -= 1;
+        let (bin, rest) = cut(self.word, self.cuts.n);
+        self.word = rest;
+        bin
+    }
+}
+
+impl Iterator for Bins {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        Some(self.next_bin())
     }
 }
 

@@ -14,10 +14,14 @@
 //! |---|---|
 //! | [`time`], [`units`], [`rng`], [`packet`] | the vocabulary: instants, rates, sizes, probabilities, random streams, packet metadata |
 //! | [`hash`] | the keyed hash of flows, cut into bins |
+//! | [`flow_table`] | state of the flows that are present, in a table of fixed size |
 //! | [`param`] | how an algorithm declares its parameters once: defaults, ranges, docs, sources |
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
+//! | [`fair`] | many queues that take turns, each advised by a policy |
+//! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
+//! | [`response`] | what TCP sends at a given loss |
 //! | [`any`] | choice by name: the list of all algorithms |
 //!
 //! To add an algorithm, write one file in `policy/` and one line in [`any`].
@@ -29,12 +33,16 @@ pub extern crate alloc;
 extern crate std;
 
 pub mod any;
+pub mod fair;
 pub mod fifo;
+pub mod filter;
+pub mod flow_table;
 pub mod hash;
 pub mod packet;
 pub mod param;
 pub mod policy;
 pub mod qdisc;
+pub mod response;
 pub mod rng;
 pub mod time;
 pub mod units;

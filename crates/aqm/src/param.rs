@@ -95,6 +95,25 @@ pub trait Params: Default + Clone {
     fn get(&self, name: &str) -> Option<String>;
 }
 
+/// The parameters of both. One that both have is one parameter: it is set in both, and the first
+/// documents it.
+impl<A: Params, B: Params> Params for (A, B) {
+    fn table() -> Vec<Param> {
+        include(A::table(), &B::default())
+    }
+
+    fn set(&mut self, name: &str, text: &str) -> Result<(), Option<ParamError>> {
+        match (self.0.set(name, text), self.1.set(name, text)) {
+            (Err(None), other) | (other, Err(None)) => other,
+            (first, second) => first.and(second),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        self.0.get(name).or_else(|| self.1.get(name))
+    }
+}
+
 /// A type that a parameter can have.
 pub trait Value: Sized + Clone {
     /// The kind that front ends see.

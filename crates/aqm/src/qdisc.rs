@@ -1,6 +1,6 @@
 //! What owns packets, and the accounting that every owner shares.
 
-use crate::packet::Meta;
+use crate::packet::{Ecn, Meta};
 use crate::param::{ConfigError, Params};
 use crate::policy::{Cx, Env};
 use crate::rng::Rng;
@@ -81,6 +81,33 @@ impl Counters {
         Self::sum(&self.marked)
     }
 
+    /// Counts and reports a packet that is dropped.
+    pub(crate) fn drop<P>(
+        &mut self,
+        meta: &Meta,
+        packet: P,
+        cause: Cause,
+        now: Instant,
+        out: &mut impl Outlet<P>,
+    ) {
+        self.dropped[cause as usize].count(meta.len);
+        out.dropped(meta, packet, cause, now);
+    }
+
+    /// Marks a packet, counts and reports it.
+    pub(crate) fn mark<P>(
+        &mut self,
+        meta: &mut Meta,
+        packet: &P,
+        cause: Cause,
+        now: Instant,
+        out: &mut impl Outlet<P>,
+    ) {
+        meta.ecn = Ecn::Ce;
+        self.marked[cause as usize].count(meta.len);
+        out.marked(meta, packet, cause, now);
+    }
+
     fn sum(by_cause: &[Tally]) -> Tally {
         by_cause.iter().fold(Tally::default(), |a, b| Tally {
             packets: a.packets + b.packets,
@@ -96,6 +123,22 @@ pub struct Backlog {
     pub packets: u32,
     /// Bytes.
     pub bytes: u64,
+}
+
+impl Backlog {
+    /// A packet of `len` bytes comes.
+    #[inline]
+    pub(crate) fn add(&mut self, len: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(len);
+    }
+
+    /// A packet of `len` bytes goes.
+    #[inline]
+    pub(crate) fn take(&mut self, len: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(len);
+    }
 }
 
 /// Where a queue reports what it did to packets. Departures need no report: the caller receives
@@ -139,6 +182,11 @@ pub trait Qdisc<P: Copy> {
 
     /// What is queued now.
     fn backlog(&self) -> Backlog;
+
+    /// Whether there is congestion at `now`, see [`Policy::congested`](crate::Policy::congested).
+    fn congested(&self, _now: Instant) -> bool {
+        self.backlog().packets > 0
+    }
 
     /// What happened so far.
     fn counters(&self) -> &Counters;

@@ -84,6 +84,9 @@ impl Limit {
     /// More packets than any buffer holds.
     pub const MAX_PACKETS: u32 = 1 << 24;
 
+    /// Room for more than any buffer holds.
+    pub(crate) const UNBOUNDED: Self = Self { packets: u32::MAX, bytes: u64::MAX };
+
     /// Room for `packets` packets of any length. `None` outside 1 … 2²⁴.
     pub fn packets(packets: u64) -> Option<Self> {
         match u32::try_from(packets) {

@@ -16,6 +16,7 @@ pub(crate) fn outcome<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound
     all.set_item("queues", table(py, &outcome.queues)?)?;
     all.set_item("flows", table(py, &outcome.flows)?)?;
     all.set_item("series", table(py, &outcome.series)?)?;
+    all.set_item("groups", table(py, &outcome.groups)?)?;
     all.set_item("scenario", &outcome.scenario)?;
     all.set_item("decision_hash", &outcome.decision_hash)?;
     all.set_item("version", env!("BLUEWATER_VERSION"))?;

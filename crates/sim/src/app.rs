@@ -55,6 +55,22 @@ pub enum App {
         /// What becomes of data not sent.
         unsent: Unsent,
     },
+    /// Datagrams only: periods of one fixed length of sending and of silence.
+    Periodic {
+        /// Length of an on period, ns.
+        on: u64,
+        /// Length of an off period, ns.
+        off: u64,
+    },
+}
+
+impl App {
+    /// The first time from `time` on (ns since the flow's start) at which a datagram may be sent.
+    pub fn next_on(&self, time: u64) -> u64 {
+        let &Self::Periodic { on, off } = self else { return time };
+        let within = time % (on + off);
+        if within < on { time } else { time - within + on + off }
+    }
 }
 
 /// An application's state in an on/off flow.
@@ -174,6 +190,15 @@ mod tests {
             assert!(state.next_event() > u64::MAX / 2);
             state.ends = 0;
         }
+    }
+
+    /// On for 3 ns, off for 2: 0 … 2 and 5 … 7 are on.
+    #[test]
+    fn fixed_periods_begin_with_the_flow() {
+        let app = App::Periodic { on: 3, off: 2 };
+        let next: Vec<u64> = (0..8).map(|time| app.next_on(time)).collect();
+        assert_eq!(next, [0, 1, 2, 5, 5, 5, 6, 7]);
+        assert_eq!(App::Infinite.next_on(4), 4);
     }
 
     #[test]

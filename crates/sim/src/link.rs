@@ -7,7 +7,7 @@
 //! the same calls as if each departure were an event. At equal times departures come before
 //! arrivals. How packets go from link to link: [`crate::network`].
 
-use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor};
+use aqm::{AnyQdisc, Cause, Cx, FlowKey, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor};
 
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
@@ -26,21 +26,23 @@ pub(crate) struct Flight {
 /// Turns bytes into time on the wire, carrying what is below a nanosecond, so that the long-run
 /// rate is exact.
 #[derive(Clone, Debug)]
-struct Serialiser {
+pub struct Serialiser {
     rate: u64,
     /// Time owed, in units of 1/rate ns.
     carry: u64,
     /// Whole ns and carry of the last length, which is mostly the next one too.
-    last: (u16, u64, u64),
+    last: (u32, u64, u64),
 }
 
 impl Serialiser {
-    fn new(rate: Rate) -> Self {
+    /// Nothing owed yet.
+    pub fn new(rate: Rate) -> Self {
         Self { rate: rate.bits_per_second(), carry: 0, last: (0, 0, 0) }
     }
 
+    /// How long the next packet, of `len` bytes, takes, ns.
     #[inline]
-    fn transmission(&mut self, len: u16) -> u64 {
+    pub fn transmission(&mut self, len: u32) -> u64 {
         if self.last.0 != len {
             let bit_ns = u128::from(len) * 8_000_000_000;
             let rate = u128::from(self.rate);
@@ -50,6 +52,23 @@ impl Serialiser {
         let over = carry >= self.rate;
         self.carry = if over { carry - self.rate } else { carry };
         self.last.1 + u64::from(over)
+    }
+}
+
+/// What queues take for the identity of a flow's packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The first of the flows that share it.
+    pub flow: u32,
+    /// It changes so often, ns; 0 for never.
+    pub rekey: u64,
+}
+
+impl Identity {
+    /// The identity of a packet that arrives at `now`.
+    fn at(self, now: u64) -> FlowKey {
+        let changes = now.checked_div(self.rekey).unwrap_or(0);
+        FlowKey(u64::from(self.flow) | changes << 32)
     }
 }
 
@@ -91,7 +110,7 @@ impl Line {
     /// end of the wire.
     #[inline]
     pub(crate) fn transmit(&mut self, now: u64, len: u16) -> u64 {
-        self.free_at = self.free_at.max(now) + self.serialiser.transmission(len);
+        self.free_at = self.free_at.max(now) + self.serialiser.transmission(u32::from(len));
         self.free_at + self.delay
     }
 
@@ -143,6 +162,7 @@ impl Link {
             timed: queue.poll_at().is_some(),
             rng,
             free_at: NEVER,
+            identities: None,
             books: Books { stats: QueueStats::new(flows), hash: DecisionHash::default() },
         };
         let managed = Managed { queue, server };
@@ -170,6 +190,8 @@ struct Server {
     free_at: u64,
     /// Whether the queue has timers at all.
     timed: bool,
+    /// Of each flow, where a flow's number is not its identity.
+    identities: Option<Box<[Identity]>>,
     books: Books,
 }
 
@@ -185,18 +207,13 @@ impl Outlet<Packet> for Books {
     #[inline(never)]
     fn dropped(&mut self, _: &Meta, packet: Packet, cause: Cause, now: Instant) {
         self.hash.drop(now.as_nanos(), packet.flow, packet.seq, cause);
-        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
-            flow.dropped += 1;
-            flow.dropped_bytes += u64::from(packet.len);
-        }
+        self.stats.drop(&packet, cause);
     }
 
     #[inline(never)]
     fn marked(&mut self, _: &Meta, packet: &Packet, cause: Cause, now: Instant) {
         self.hash.mark(now.as_nanos(), packet.flow, cause);
-        if let Some(flow) = self.stats.flows.get_mut(packet.flow as usize) {
-            flow.marked += 1;
-        }
+        self.stats.mark(packet);
     }
 }
 
@@ -242,7 +259,11 @@ impl Server {
     fn arrive(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, packet: &Packet) {
         self.books.stats.arrival(packet);
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
-        queue.enqueue(packet.meta(now), *packet, &mut cx, &mut self.books);
+        let mut meta = packet.meta(now);
+        if let Some(identities) = &self.identities {
+            meta.flow = identities[packet.flow as usize].at(now);
+        }
+        queue.enqueue(meta, *packet, &mut cx, &mut self.books);
         let backlog = queue.backlog();
         self.books.stats.change(now, backlog);
         if self.free_at == NEVER && backlog.packets > 0 {
@@ -344,6 +365,16 @@ impl Managed {
     /// The queue, to look at.
     pub fn queue(&self) -> &AnyQdisc<Packet> {
         &self.queue
+    }
+
+    /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
+    pub(crate) fn count_groups(&mut self, of: Vec<u16>) {
+        self.server.books.stats.count_groups(of);
+    }
+
+    /// Sets what the queue takes for each flow's identity. Only before the first packet.
+    pub(crate) fn identify(&mut self, identities: &[Identity]) {
+        self.server.identities = Some(identities.into());
     }
 
     /// The statistics, up to the last change.
@@ -458,6 +489,15 @@ mod tests {
         });
         assert_eq!(delivered[0].len(), 3000);
         assert_eq!(delivered[0], delivered[1]);
+    }
+
+    #[test]
+    fn an_identity_changes_when_its_time_is_over() {
+        let fixed = Identity { flow: 7, rekey: 0 };
+        assert_eq!([0, u64::MAX].map(|now| fixed.at(now)), [FlowKey(7); 2]);
+        let moving = Identity { flow: 7, rekey: 100 };
+        assert_eq!([99, 100, 199].map(|now| moving.at(now).0 >> 32), [0, 1, 1]);
+        assert_ne!(moving.at(100), Identity { flow: 8, rekey: 100 }.at(100));
     }
 
     #[test]

@@ -14,7 +14,7 @@
 use crate::engine::{EventList, WinnerTree};
 use crate::fold::{self, Fold};
 use crate::hash::DecisionHash;
-use crate::link::{Flight, Line, Link, Managed};
+use crate::link::{Flight, Identity, Line, Link, Managed};
 use crate::packet::Packet;
 
 /// Ends a path in the table of paths.
@@ -217,6 +217,17 @@ impl Network {
     /// All managed queues, in the order of their links.
     pub fn queues(&self) -> impl Iterator<Item = &Managed> {
         self.queues.iter().flatten().map(Box::as_ref)
+    }
+
+    /// Counts by group at all managed queues; `of` gives the group of each flow. Only before the
+    /// first packet.
+    pub fn count_groups(&mut self, of: &[u16]) {
+        self.queues.iter_mut().flatten().for_each(|queue| queue.count_groups(of.to_vec()));
+    }
+
+    /// Sets what all managed queues take for each flow's identity. Only before the first packet.
+    pub fn identify(&mut self, identities: &[Identity]) {
+        self.queues.iter_mut().flatten().for_each(|queue| queue.identify(identities));
     }
 
     /// Begins a new window of measurement at `now`.

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use aqm::policy::Env;
 use aqm::units::Size;
-use aqm::{AnyQdisc, Cause, Duration, Instant, Qdisc, Rng};
+use aqm::{AnyQdisc, Cause, Duration, Instant, Qdisc, Rng, State};
 
 use crate::app::{App, Periods, Unsent};
-use crate::link::{Link, Managed};
+use crate::link::{Identity, Link, Managed};
 use crate::metrics::jain;
-use crate::metrics::queue::QueueSummary;
+use crate::metrics::queue::{FlowTally, GroupTally, QueueSummary};
 use crate::network::END;
 use crate::scenario::error::Complaint;
 use crate::scenario::network::Topology;
@@ -41,6 +41,7 @@ struct Named {
     link: usize,
     name: String,
     aqm: String,
+    parameters_set: u64,
 }
 
 /// A scenario being run.
@@ -58,6 +59,7 @@ pub struct Run {
     now: u64,
     measuring: bool,
     series: Series,
+    by_group: GroupSeries,
 }
 
 /// Everything that a run gives.
@@ -71,6 +73,8 @@ pub struct Outcome {
     pub flows: Table,
     /// A row a sample and managed queue.
     pub series: Table,
+    /// A row a sample, managed queue and group, if groups are measured.
+    pub groups: Table,
     /// The scenario with all defaults.
     pub scenario: String,
     /// The hash over all decisions, sixteen hexadecimal digits.
@@ -96,7 +100,12 @@ impl Run {
         for (i, spec) in scenario.queue.iter().enumerate() {
             let link = topology.find_link(spec.link.as_deref(), &format!("queue[{i}].link"))?;
             specs.insert(link, (i, spec));
-            queues.push(Named { link, name: topology.link_name(link), aqm: spec.aqm.clone() });
+            queues.push(Named {
+                link,
+                name: topology.link_name(link),
+                aqm: spec.aqm.clone(),
+                parameters_set: spec.parameters_set(),
+            });
         }
         let links = (0..topology.links.len())
             .map(|link| {
@@ -133,7 +142,14 @@ impl Run {
         }
         let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
         let series = Series::new(&queues, &links);
-        let simulation = Simulation::new(links, paths.table, groups, setups);
+        let mut simulation = Simulation::new(links, paths.table, groups, setups);
+        let by_group = GroupSeries::new(&scenario.traffic, queues.len());
+        if scenario.measure.groups {
+            simulation.count_groups();
+        }
+        if let Some(identities) = identities(&scenario.traffic) {
+            simulation.identify(&identities);
+        }
         Ok(Self {
             warmup: scenario.warmup.0.as_nanos(),
             interval: scenario.measure.interval.map(|i| i.0.as_nanos()),
@@ -147,6 +163,7 @@ impl Run {
             now: 0,
             measuring: false,
             series,
+            by_group,
             scenario,
         })
     }
@@ -180,6 +197,9 @@ impl Run {
             if next == sample {
                 self.samples += 1;
                 self.series.sample(next, &self.queues, &self.simulation);
+                if self.scenario.measure.groups {
+                    self.by_group.sample(next, &self.queues, &self.groups, &self.simulation);
+                }
             }
         }
         self.now < self.end
@@ -231,6 +251,7 @@ impl Run {
             queues: table,
             flows,
             series: self.series.table,
+            groups: self.by_group.table,
             scenario: self.scenario.to_toml(),
             decision_hash: self.simulation.decision_hash().to_string(),
         }
@@ -247,14 +268,15 @@ impl Run {
         let specs = &self.scenario.traffic;
         let spec = |i: usize| &specs[usize::from(self.groups[i])];
         let reports: Vec<FlowReport> = (0..n).map(|i| self.simulation.flow(i)).collect();
-        let tally =
-            |i: usize| self.primary().map(|queue| queue.stats().flow(i)).unwrap_or_default();
+        let tallies: Vec<FlowTally> = (0..n)
+            .map(|i| self.primary().map(|queue| queue.stats().flow(i)).unwrap_or_default())
+            .collect();
         let count = |f: &dyn Fn(usize) -> u32| -> Column {
             Column::Count((0..n).map(|i| u64::from(f(i))).collect())
         };
         let goodput = |i: usize| {
             let packets = reports[i].delivered - self.before[i].delivered;
-            f64::from(packets) * f64::from(spec(i).packet_bytes().unwrap_or(0)) * 8.0 / measured
+            f64::from(packets) * packet_bits(spec(i)) / measured
         };
         let mut t = Table::default();
         t.push("flow", Column::Count((0..n as u64).collect()));
@@ -268,9 +290,20 @@ impl Run {
             Column::Real(self.starts.iter().map(|&s| Some(s as f64 / 1e9)).collect()),
         );
         t.push("goodput_bps", Column::Real((0..n).map(|i| Some(goodput(i))).collect()));
-        t.push("arrivals", count(&|i| tally(i).arrived));
-        t.push("drops", count(&|i| tally(i).dropped));
-        t.push("marks", count(&|i| tally(i).marked));
+        let bytes = |f: &dyn Fn(&FlowTally) -> u64| Column::Count(tallies.iter().map(f).collect());
+        let share = |t: &FlowTally| f64::from(t.all_dropped()) / f64::from(t.arrived.max(1));
+        let rate = |t: &FlowTally| t.departed_bytes as f64 * 8.0 / measured;
+        t.push("throughput_bps", Column::Real(tallies.iter().map(|t| Some(rate(t))).collect()));
+        t.push("loss", Column::Real(tallies.iter().map(|t| Some(share(t))).collect()));
+        t.push("arrivals", count(&|i| tallies[i].arrived));
+        t.push("drops", count(&|i| tallies[i].all_dropped()));
+        for cause in Cause::ALL {
+            let name = format!("drops_{}", cause.name());
+            t.push(&name, count(&|i| tallies[i].dropped[cause as usize]));
+        }
+        t.push("marks", count(&|i| tallies[i].marked));
+        t.push("arrivals_bytes", bytes(&|t| t.arrived_bytes));
+        t.push("drops_bytes", bytes(&|t| t.dropped_bytes));
         t.push("retransmits", count(&|i| reports[i].retransmits - self.before[i].retransmits));
         t.push("timeouts", count(&|i| reports[i].timeouts - self.before[i].timeouts));
         t.push(
@@ -337,8 +370,48 @@ impl Run {
             t.push(&format!("delay_{q}_s"), real(&|s| s.delay_s[k]));
         }
         t.push("jain", real(&|_| index));
+        let states: Vec<State> = self
+            .queues
+            .iter()
+            .filter_map(|m| self.simulation.queue(m.link))
+            .map(|queue| queue.queue().state())
+            .collect();
+        let state = |f: fn(&State) -> u64| Column::Count(states.iter().map(f).collect());
+        t.push("state_bytes", state(|s| s.queue));
+        t.push("state_flow_bytes", state(|s| s.per_flow));
+        t.push("state_flows", state(|s| s.flows));
+        t.push("state_packet_bytes", state(|s| s.per_packet));
+        let set = self.queues.iter().map(|m| m.parameters_set).collect();
+        t.push("parameters_set", Column::Count(set));
         t
     }
+}
+
+/// What queues take for the identity of each flow, if that is not its number: the k-th flows of all
+/// groups of one `identity` share that of the first.
+fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
+    if traffic.iter().all(|spec| spec.identity.is_none() && spec.rekey.is_none()) {
+        return None;
+    }
+    let mut known: HashMap<(&str, u32), u32> = HashMap::new();
+    let mut identities = Vec::new();
+    for spec in traffic {
+        let rekey = spec.rekey.map_or(0, |every| every.0.as_nanos());
+        for k in 0..spec.flows {
+            let number = identities.len() as u32;
+            let flow = match &spec.identity {
+                Some(name) => *known.entry((name, k)).or_insert(number),
+                None => number,
+            };
+            identities.push(Identity { flow, rekey });
+        }
+    }
+    Some(identities)
+}
+
+/// Bits of a data packet on the wire.
+fn packet_bits(spec: &TrafficSpec) -> f64 {
+    f64::from(spec.packet_bytes().unwrap_or(0)) * 8.0
 }
 
 /// The name of a transport in files and results.
@@ -456,6 +529,10 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
         },
         AppName::Pareto => periods(Periods::Pareto(spec.shape.unwrap_or(1.5))),
         AppName::Exponential => periods(Periods::Exponential),
+        AppName::Periodic => App::Periodic {
+            on: spec.on.map_or(1, |d| d.0.as_nanos()),
+            off: spec.off.map_or(1, |d| d.0.as_nanos()),
+        },
     };
     let stop = spec.stop.map_or(end, |s| s.0.as_nanos());
     Group { transport, app, packet, stop }
@@ -533,5 +610,101 @@ impl Series {
             signals.into_iter().for_each(|s| row.real(s));
             *last = next;
         }
+    }
+}
+
+/// The sampled series of all groups at all managed queues.
+struct GroupSeries {
+    table: Table,
+    /// Name of each group and bits of its packets.
+    groups: Vec<(String, f64)>,
+    /// Totals at the last sample, by queue and group.
+    last: Vec<Vec<GroupTally>>,
+    /// Packets delivered until the last sample, by group.
+    delivered: Vec<u64>,
+    /// When that was, ns.
+    at: u64,
+}
+
+impl GroupSeries {
+    fn new(traffic: &[TrafficSpec], queues: usize) -> Self {
+        let mut table = Table::default();
+        table.push("time_s", Column::Real(Vec::new()));
+        table.push("queue", Column::Text(Vec::new()));
+        table.push("group", Column::Text(Vec::new()));
+        table.push("backlog_packets", Column::Count(Vec::new()));
+        table.push("backlog_bytes", Column::Count(Vec::new()));
+        table.push("average_packets", Column::Real(Vec::new()));
+        for name in ["arrivals", "departures", "drops", "drops_bytes"] {
+            table.push(name, Column::Count(Vec::new()));
+        }
+        table.push("throughput_bps", Column::Real(Vec::new()));
+        table.push("goodput_bps", Column::Real(Vec::new()));
+        Self {
+            table,
+            groups: traffic.iter().map(|spec| (spec.name.clone(), packet_bits(spec))).collect(),
+            last: vec![vec![GroupTally::default(); traffic.len()]; queues],
+            delivered: vec![0; traffic.len()],
+            at: 0,
+        }
+    }
+
+    /// `of` gives the group of each flow.
+    fn sample(&mut self, now: u64, queues: &[Named], of: &[u16], simulation: &Simulation) {
+        let seconds = (now - std::mem::replace(&mut self.at, now)) as f64 / 1e9;
+        let mut delivered = vec![0; self.groups.len()];
+        for (i, &group) in of.iter().enumerate() {
+            delivered[usize::from(group)] += u64::from(simulation.flow(i).delivered);
+        }
+        for (m, last) in queues.iter().zip(&mut self.last) {
+            let Some(link) = simulation.queue(m.link) else { continue };
+            for (g, (tally, last)) in link.stats().groups().iter().zip(last).enumerate() {
+                let (name, bits) = &self.groups[g];
+                let queued = tally.queued();
+                let (departed, dropped) =
+                    (tally.departed.since(last.departed), tally.dropped.since(last.dropped));
+                let mut row = self.table.row();
+                row.real(Some(now as f64 / 1e9));
+                row.text(&m.name);
+                row.text(name);
+                row.count(queued.packets);
+                row.count(queued.bytes);
+                row.real(Some(tally.average));
+                row.count(tally.arrived.since(last.arrived).packets);
+                row.count(departed.packets);
+                row.count(dropped.packets);
+                row.count(dropped.bytes);
+                row.real(Some(departed.bytes as f64 * 8.0 / seconds));
+                row.real(Some((delivered[g] - self.delivered[g]) as f64 * bits / seconds));
+                *last = *tally;
+            }
+        }
+        self.delivered = delivered;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_one_identity_are_the_same_flows_to_queues() {
+        let text = r#"
+            duration = "1s"
+            network = { preset = "dumbbell" }
+            queue = [{ aqm = "droptail", buffer = "10p" }]
+            traffic = [
+                { transport = "sack" },
+                { transport = "sack", flows = 2, identity = "x" },
+                { transport = "sack", flows = 3, identity = "x", rekey = "5ms" },
+            ]
+        "#;
+        let traffic = Scenario::from_toml(text, "x").map(|scenario| scenario.traffic).unwrap();
+        let identities = identities(&traffic).unwrap();
+        let flows: Vec<u32> = identities.iter().map(|identity| identity.flow).collect();
+        assert_eq!(flows, [0, 1, 2, 1, 2, 5]);
+        let rekeys: Vec<u64> = identities.iter().map(|identity| identity.rekey).collect();
+        assert_eq!(rekeys, [0, 0, 0, 5_000_000, 5_000_000, 5_000_000]);
+        assert_eq!(super::identities(&traffic[..1]), None);
     }
 }

@@ -9,7 +9,7 @@ use aqm::Ecn;
 use crate::app::{App, OnOff, Periods, Step};
 use crate::engine::Event;
 use crate::hash::DecisionHash;
-use crate::link::{Link, Managed};
+use crate::link::{Identity, Link, Managed};
 use crate::network::Network;
 use crate::packet::{Kind, Packet};
 use crate::tcp::Options;
@@ -78,6 +78,8 @@ pub struct FlowSetup {
 #[derive(Clone, Debug)]
 struct Cbr {
     rng: aqm::Rng,
+    /// When it started, ns.
+    start: u64,
     carry: u64,
     sent: u32,
     received: u32,
@@ -178,7 +180,14 @@ impl Simulation {
                     End::Tcp { sender: Sender::default(), receiver: Receiver::default() }
                 }
                 Transport::Cbr { .. } => {
-                    End::Cbr(Box::new(Cbr { rng: setup.rng, carry: 0, sent: 0, received: 0 }))
+                    let start = setup.start;
+                    End::Cbr(Box::new(Cbr {
+                        rng: setup.rng,
+                        start,
+                        carry: 0,
+                        sent: 0,
+                        received: 0,
+                    }))
                 }
             };
             flows.push(Flow {
@@ -237,6 +246,19 @@ impl Simulation {
     /// All managed queues, in the order of their links.
     pub fn queues(&self) -> impl Iterator<Item = &Managed> {
         self.network.queues()
+    }
+
+    /// Counts by group at all managed queues. Only at time 0.
+    pub fn count_groups(&mut self) {
+        debug_assert!(self.now == 0, "packets are under way");
+        let of: Vec<u16> = self.flows.iter().map(|flow| flow.group).collect();
+        self.network.count_groups(&of);
+    }
+
+    /// Sets what queues take for each flow's identity, in place of its number. Only at time 0.
+    pub fn identify(&mut self, identities: &[Identity]) {
+        debug_assert!(self.now == 0, "packets are under way");
+        self.network.identify(identities);
     }
 
     /// Begins a new window of measurement.
@@ -422,12 +444,13 @@ impl Simulation {
                         }
                         flow.app_at = state.next_event().min(group.stop);
                     }
-                    (App::OnOff { .. }, None) => {}
+                    (App::OnOff { .. }, None) | (App::Periodic { .. }, _) => {}
                 }
                 self.send(i);
             }
             (End::Cbr(cbr), &Transport::Cbr { rate, gaps, ecn }) => {
-                flow.app_at = now + cbr.gap(group.packet, rate, gaps);
+                let next = now + cbr.gap(group.packet, rate, gaps);
+                flow.app_at = cbr.start + group.app.next_on(next - cbr.start);
                 cbr.sent += 1;
                 let mut datagram = Packet {
                     kind: Kind::Datagram,

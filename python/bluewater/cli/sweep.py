@@ -26,7 +26,7 @@ from bluewater.cli.options import (
 from bluewater.execute import execute
 from bluewater.experiment import Size, parse
 from bluewater.scenario import read_text
-from bluewater.tables import Tables
+from bluewater.tables import TABLES, Tables
 
 _SHOWN = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s", "jain")
 
@@ -51,7 +51,7 @@ def sweep(
     """Run a scenario at every point of its axes, for every seed.
 
     Finished runs are kept: the same command goes on where it was stopped. The table of runs is
-    written as Parquet and CSV, and the time series as Parquet if there are any.
+    written as Parquet and CSV, those of flows and of time series as Parquet.
     """
     experiment = parse(read_text(file), str(file), file.stem)
     chosen = experiment.size(size)
@@ -85,8 +85,10 @@ def _write(tables: Tables, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tables.runs.write_parquet(folder / "runs.parquet")
     tables.runs.write_csv(folder / "runs.csv")
-    if not tables.series.is_empty():
-        tables.series.write_parquet(folder / "series.parquet")
+    for name in TABLES[1:]:
+        table = getattr(tables, name)
+        if not table.is_empty():
+            table.write_parquet(folder / f"{name}.parquet")
     note(f"tables in {folder}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from bluewater.plots.style import RC, Look, look, order
 
@@ -43,7 +43,7 @@ def draw(
 
     Args:
         title: Its title; what was run is said in the caption.
-        kind: ``spread``, ``trace`` or ``bars``.
+        kind: ``spread``, ``trace``, ``scatter`` or ``bars``.
         x: The axis that all panels share.
         panels: In reading order.
         columns: Panels in a row.
@@ -97,7 +97,7 @@ def _panel(axes: Axes, panel: Drawable, kind: str, x: Scale, looks: dict[str, Lo
     elif kind == "bars":
         _bars(axes, points, looks)
     else:
-        drawer = _spread if kind == "spread" else _trace
+        drawer = _LINES[kind]
         for name, own in _by_line(points):
             drawer(axes, own, name, looks.get(name, look(name, 0)))
     if kind == "bars":
@@ -131,11 +131,24 @@ def _spread(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
 
 
 def _trace(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
-    if "seed" in points.columns:
-        points = points.filter(pl.col("seed") == points["seed"].min())
-    thin = _thin(points.sort("x"))
+    thin = _thin(_first_seed(points).sort("x"))
     axes.plot(thin["x"].to_numpy(), thin["y"].to_numpy(), color=style.colour, linewidth=0.7,
               label=name)  # fmt: skip
+
+
+def _scatter(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
+    own = _first_seed(points)
+    axes.plot(own["x"].to_numpy(), own["y"].to_numpy(), color=style.colour, linestyle="none",
+              marker="o", markersize=3.2, label=name)  # fmt: skip
+
+
+_LINES = {"spread": _spread, "trace": _trace, "scatter": _scatter}
+
+
+def _first_seed(points: pl.DataFrame) -> pl.DataFrame:
+    if "seed" not in points.columns:
+        return points
+    return points.filter(pl.col("seed") == points["seed"].min())
 
 
 def _thin(points: pl.DataFrame) -> pl.DataFrame:
@@ -188,8 +201,12 @@ def _scale(axes: Axes, which: str, scale: Scale) -> None:
     if scale.scale == "symlog":
         options = {"linthresh": scale.linear_below, "linscale": 0.6}
     getattr(axes, f"set_{which}scale")(scale.scale, **options)
-    if scale.scale == "symlog":
-        getattr(axes, f"{which}axis").set_major_formatter(ScalarFormatter())
+    axis = getattr(axes, f"{which}axis")
+    if scale.scale == "log":
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_minor_formatter(NullFormatter())
+    if scale.scale != "linear":
+        axis.set_major_formatter(FormatStrFormatter("%g"))
 
 
 def _limit(axes: Axes, which: str, scale: Scale) -> None:

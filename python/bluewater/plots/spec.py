@@ -11,7 +11,7 @@ from bluewater.keys import check_keys
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-KINDS = ("spread", "trace", "bars")
+KINDS = ("spread", "trace", "scatter", "bars")
 Sharing: TypeAlias = Literal["all", "row", "none"]
 SHARING: tuple[Sharing, ...] = ("all", "row", "none")
 SCALES = ("linear", "log", "symlog")
@@ -55,7 +55,8 @@ class Plot:
 
     Attributes:
         kind: ``spread`` draws the mean over seeds with a band from the least to the greatest,
-            ``trace`` draws the first seed's points as they are, ``bars`` a group of bars per x.
+            ``trace`` joins the first seed's points as they are, ``scatter`` shows them alone,
+            ``bars`` draws a group of bars per x.
         columns: Panels in a row.
         share_y: Which panels have the same y axis: ``all``, ``row`` or ``none``.
     """

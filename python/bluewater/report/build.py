@@ -138,7 +138,7 @@ def _plot(
 
 
 def _drawn(kind: str, seeds: Sequence[int]) -> str:
-    if kind == "trace":
+    if kind in ("trace", "scatter"):
         return f"Seed {min(seeds)}."
     if len(seeds) == 1:
         return f"One seed ({seeds[0]})."

@@ -21,13 +21,13 @@ pub(crate) enum Load {
 }
 
 impl Steady {
-    /// The queue `name` with its defaults, filled as `load` says.
-    pub(crate) fn new(name: &str, load: Load) -> Self {
+    /// The queue `name` with `settings` over its defaults, filled as `load` says.
+    pub(crate) fn new(name: &str, settings: &[(&str, &str)], load: Load) -> Self {
         let mut rng = Rng::new(1, 0);
         let now = Instant::ZERO;
         let limit = Limit::packets(200).expect("within the range of buffers");
         let env = Env { now, limit, rate: Rate::from_mbit(45), mean_packet: 1000 };
-        let queue = AnyQdisc::build(name, &[], &env, &mut rng).expect("a name of the catalogue");
+        let queue = AnyQdisc::build(name, settings, &env, &mut rng).expect("a queue that can be");
         let mut steady = Self { queue, rng, now, flow: 0 };
         let target = match load {
             Load::Partial => 80,

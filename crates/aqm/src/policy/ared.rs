@@ -114,6 +114,10 @@ impl Policy for Ared {
         self.core.on_idle(cx.now);
     }
 
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.core.congested(now)
+    }
+
     fn poll_at(&self) -> Option<Instant> {
         Some(self.next)
     }

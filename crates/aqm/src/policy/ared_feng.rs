@@ -44,7 +44,7 @@ params! {
 
 /// Where the average was last seen off the thresholds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Status {
+pub(super) enum Status {
     Below,
     Between,
     Above,
@@ -54,10 +54,7 @@ enum Status {
 #[derive(Clone, Debug)]
 pub struct AredFeng {
     core: RedCore,
-    alpha: f64,
-    beta: f64,
-    max_p_min: f64,
-    max_p_max: f64,
+    step: Step,
     status: Status,
 }
 
@@ -71,10 +68,7 @@ impl Policy for AredFeng {
         }
         Ok(Self {
             core: RedCore::new(RedParams::new(&c.red, env)?, c.max_p, env.now),
-            alpha: c.alpha,
-            beta: c.beta,
-            max_p_min: c.max_p_min,
-            max_p_max: c.max_p_max,
+            step: Step { alpha: c.alpha, beta: c.beta, min: c.max_p_min, max: c.max_p_max },
             status: Status::Below,
         })
     }
@@ -82,7 +76,8 @@ impl Policy for AredFeng {
     #[inline]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         let avg = self.core.average(q, cx.now);
-        self.learn(avg);
+        let (min_th, max_th) = (self.core.params.min_th, self.core.params.max_th);
+        self.step.at_crossing(&mut self.status, &mut self.core.max_p, avg, min_th, max_th);
         self.core.judge(pkt, q, cx)
     }
 
@@ -95,28 +90,47 @@ impl Policy for AredFeng {
         self.core.on_idle(cx.now);
     }
 
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.core.congested(now)
+    }
+
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.core.observe(now, sink);
     }
 }
 
-impl AredFeng {
-    /// Moves max_p at a crossing.
+/// How far a crossing moves max_p, and its bounds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) alpha: f64,
+    pub(super) beta: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Step {
+    /// Moves max_p if the average has crossed a threshold.
     #[inline]
-    fn learn(&mut self, avg: f64) {
-        let (min_th, max_th) = (self.core.params.min_th, self.core.params.max_th);
+    pub(super) fn at_crossing(
+        &self,
+        status: &mut Status,
+        max_p: &mut f64,
+        avg: f64,
+        min_th: f64,
+        max_th: f64,
+    ) {
         if avg < min_th {
-            if self.status != Status::Below {
-                self.status = Status::Below;
-                self.core.max_p = (self.core.max_p / self.alpha).max(self.max_p_min);
+            if *status != Status::Below {
+                *status = Status::Below;
+                *max_p = (*max_p / self.alpha).max(self.min);
             }
         } else if avg > max_th {
-            if self.status != Status::Above {
-                self.status = Status::Above;
-                self.core.max_p = (self.core.max_p * self.beta).min(self.max_p_max);
+            if *status != Status::Above {
+                *status = Status::Above;
+                *max_p = (*max_p * self.beta).min(self.max);
             }
         } else if min_th < avg && avg < max_th {
-            self.status = Status::Between;
+            *status = Status::Between;
         }
     }
 }

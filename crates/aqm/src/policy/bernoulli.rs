@@ -9,6 +9,7 @@ use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::qdisc::Cause;
 use crate::rng::Rng;
+use crate::time::Instant;
 
 params! {
     /// Parameters of Bernoulli signals.
@@ -38,6 +39,11 @@ impl Policy for Bernoulli {
             (true, true) => Arrival::Signal(Cause::Early),
             (true, false) => Arrival::Reject(Cause::Early),
         }
+    }
+
+    /// Always: the losses of such a link are there whatever its load.
+    fn congested(&self, _: &View<'_>, _: Instant) -> bool {
+        true
     }
 }
 

@@ -168,6 +168,10 @@ impl<C: Candidates> Policy for Choke<C> {
         self.core.on_idle(cx.now);
     }
 
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.core.congested(now)
+    }
+
     fn state(&self) -> State {
         let matches = self.matches.capacity() * size_of::<usize>();
         State { queue: (size_of::<Self>() + matches) as u64, ..State::default() }

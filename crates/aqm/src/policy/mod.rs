@@ -9,15 +9,27 @@ use crate::units::{Limit, Measure, Rate, Size};
 
 pub mod ared;
 pub mod ared_feng;
+pub mod avq;
 pub mod bernoulli;
 pub mod blue;
 pub mod choke;
+pub mod codel;
+pub mod csfq;
 pub mod drop_front;
 pub mod drop_tail;
+pub mod fred;
 #[cfg(test)]
 pub(crate) mod lab;
+pub mod pi;
+pub mod pie;
 pub mod random_drop;
 pub mod red;
+pub mod red_penalty_box;
+pub mod rem;
+pub mod sfb;
+pub mod sfred;
+pub mod sred;
+pub mod stochastic_fair;
 
 /// All that the world may tell an algorithm at an event.
 pub struct Cx<'a> {
@@ -42,6 +54,11 @@ pub struct Env {
 }
 
 impl Env {
+    /// The transmission time of a mean packet in nanoseconds.
+    pub fn packet_time(&self) -> f64 {
+        f64::from(self.mean_packet) * 8e9 / self.rate.bits_per_second() as f64
+    }
+
     /// A size in `measure`; the error names the parameter `key`.
     ///
     /// # Errors
@@ -151,9 +168,11 @@ impl View<'_> {
             && u64::from(len) <= self.limit.max_bytes() - self.backlog.bytes
     }
 
-    /// The queued packet at a position (0 is the head), if there is one.
+    /// The queued packet at a position (0 is the head), if there is one. A queue that shares its
+    /// memory with others shows none.
     pub fn peek(&self, position: usize) -> Option<&Meta> {
-        (position < self.len()).then(|| &self.ring[(self.head + position) & (self.ring.len() - 1)])
+        (position < self.len().min(self.ring.len()))
+            .then(|| &self.ring[(self.head + position) & (self.ring.len() - 1)])
     }
 }
 
@@ -207,6 +226,12 @@ pub trait Policy: Sized {
 
     /// The transmitter asked for a packet and the queue was empty.
     fn on_idle(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// Whether there is congestion at `now`, so that a filter before the queue may drop packets and
+    /// the link still has enough to send. Unless the algorithm knows better: whether packets wait.
+    fn congested(&self, q: &View<'_>, _now: Instant) -> bool {
+        !q.is_empty()
+    }
 
     /// When the algorithm wants [`on_timer`](Policy::on_timer).
     fn poll_at(&self) -> Option<Instant> {

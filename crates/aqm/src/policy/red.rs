@@ -124,7 +124,7 @@ impl RedParams {
             gentle: config.gentle,
             measure,
             per_byte: (measure == Measure::Bytes).then(|| 1.0 / f64::from(env.mean_packet)),
-            packet_time: f64::from(env.mean_packet) * 8e9 / env.rate.bits_per_second() as f64,
+            packet_time: env.packet_time(),
             spacing: config.spacing,
             ns2_rules: config.ns2_rules,
             signal: mark_if(true),
@@ -158,12 +158,9 @@ pub(super) struct RedCore {
     pub(super) params: RedParams,
     /// Probability at max_th, [0, 1].
     pub(super) max_p: f64,
-    /// Average queue length as of the last arrival.
-    avg: f64,
+    avg: Average,
     /// Packets since the last signal; −1: the next packet counts as the first.
     count: i64,
-    /// Up to when idle time has been aged in, while the link is idle.
-    idle_since: Option<Instant>,
     /// Whether no packet has met avg ≥ min_th since the average crossed it (`ns2_rules`).
     crossing: bool,
 }
@@ -171,37 +168,31 @@ pub(super) struct RedCore {
 impl RedCore {
     /// An empty queue on an idle link.
     pub(super) fn new(params: RedParams, max_p: f64, now: Instant) -> Self {
-        Self { params, max_p, avg: 0.0, count: -1, idle_since: Some(now), crossing: true }
+        let avg = Average::new(params.w_q, params.packet_time, now);
+        Self { params, max_p, avg, count: -1, crossing: true }
     }
 
     /// Takes the queue that an arriving packet finds into the average; its new value.
     #[inline]
     pub(super) fn average(&mut self, q: &View<'_>, now: Instant) -> f64 {
-        if self.idle_since.is_some() {
-            self.avg = self.average_at(now);
-            self.idle_since = Some(now);
-        } else {
-            let w_q = self.params.w_q;
-            self.avg = (1.0 - w_q) * self.avg + w_q * q.size(self.params.measure);
-        }
-        self.avg
+        self.avg.sample(q.size(self.params.measure), now)
     }
 
     /// The average with the idle time until `now`.
     pub(super) fn average_at(&self, now: Instant) -> f64 {
-        match self.idle_since {
-            Some(since) => {
-                let m = now.since(since).as_nanos() as f64 / self.params.packet_time;
-                aged(self.avg, self.params.w_q, m)
-            }
-            None => self.avg,
-        }
+        self.avg.at(now)
+    }
+
+    /// Whether the average has reached min_th: congestion, as a filter before a RED sees it (003 §1.2).
+    pub(super) fn congested(&self, now: Instant) -> bool {
+        self.average_at(now) >= self.params.min_th
     }
 
     /// Decides about an arriving packet, with the average that includes it.
     #[inline]
     pub(super) fn judge(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
-        if self.avg < self.params.min_th {
+        let avg = self.avg.value;
+        if avg < self.params.min_th {
             self.count = -1;
             self.crossing = true;
             return Arrival::Admit;
@@ -213,14 +204,14 @@ impl RedCore {
                 return Arrival::Admit;
             }
         }
-        if self.avg >= self.params.certain_from() {
+        if avg >= self.params.certain_from() {
             self.count = self.after_signal();
             return self.params.certain;
         }
         self.count += 1;
         let p_b = match self.params.per_byte {
-            None => self.p_b(self.avg),
-            Some(per_byte) => self.p_b(self.avg) * per_byte * f64::from(pkt.len),
+            None => self.p_b(avg),
+            Some(per_byte) => self.p_b(avg) * per_byte * f64::from(pkt.len),
         };
         if !cx.rng.chance(p_a(self.params.spacing, p_b, self.count)) {
             return Arrival::Admit;
@@ -232,13 +223,13 @@ impl RedCore {
     /// A packet was queued: the link is not idle.
     #[inline]
     pub(super) fn admitted(&mut self) {
-        self.idle_since = None;
+        self.avg.admitted();
     }
 
     /// The link went idle, or stays so.
     #[inline]
     pub(super) fn on_idle(&mut self, now: Instant) {
-        self.idle_since = self.idle_since.or(Some(now));
+        self.avg.on_idle(now);
     }
 
     /// The signals that the RED family reports: what a packet of mean length would meet at `now`.
@@ -272,9 +263,71 @@ impl RedCore {
     }
 }
 
+/// The moving average of a queue's length, which ages while the link is idle (FJ93 Fig. 2).
+#[derive(Clone, Debug)]
+pub(super) struct Average {
+    /// As of the last sample or ageing.
+    pub(super) value: f64,
+    w_q: f64,
+    /// Transmission time of a mean packet in nanoseconds.
+    packet_time: f64,
+    /// Up to when idle time has been aged in, while the link is idle.
+    idle_since: Option<Instant>,
+}
+
+impl Average {
+    /// Of an empty queue on an idle link. `packet_time` is in nanoseconds.
+    pub(super) fn new(w_q: f64, packet_time: f64, now: Instant) -> Self {
+        Self { value: 0.0, w_q, packet_time, idle_since: Some(now) }
+    }
+
+    /// Takes in a queue's length, or on an idle link the idle time; the new value.
+    #[inline]
+    pub(super) fn sample(&mut self, length: f64, now: Instant) -> f64 {
+        if self.idle_since.is_some() {
+            self.age(now);
+        } else {
+            self.value = (1.0 - self.w_q) * self.value + self.w_q * length;
+        }
+        self.value
+    }
+
+    /// Takes in the idle time, if the link is idle.
+    #[inline]
+    pub(super) fn age(&mut self, now: Instant) {
+        if self.idle_since.is_some() {
+            self.value = self.at(now);
+            self.idle_since = Some(now);
+        }
+    }
+
+    /// The average with the idle time until `now`.
+    pub(super) fn at(&self, now: Instant) -> f64 {
+        match self.idle_since {
+            Some(since) => {
+                let m = now.since(since).as_nanos() as f64 / self.packet_time;
+                aged(self.value, self.w_q, m)
+            }
+            None => self.value,
+        }
+    }
+
+    /// A packet was queued: the link is not idle.
+    #[inline]
+    pub(super) fn admitted(&mut self) {
+        self.idle_since = None;
+    }
+
+    /// The link went idle, or stays so.
+    #[inline]
+    pub(super) fn on_idle(&mut self, now: Instant) {
+        self.idle_since = self.idle_since.or(Some(now));
+    }
+}
+
 /// p_b between the thresholds (FJ93 §4; 000 §III.C).
 #[inline]
-fn linear(avg: f64, min_th: f64, max_th: f64, max_p: f64) -> f64 {
+pub(super) fn linear(avg: f64, min_th: f64, max_th: f64, max_p: f64) -> f64 {
     max_p * (avg - min_th) / (max_th - min_th)
 }
 
@@ -291,7 +344,7 @@ fn aged(avg: f64, w_q: f64, m: f64) -> f64 {
 /// p_a: the probability of the `count`-th packet since the last signal (FJ93 §7). A p_b above 1, as
 /// of a long packet in byte mode, is as good as 1.
 #[inline]
-fn p_a(spacing: Spacing, p_b: f64, count: i64) -> f64 {
+pub(super) fn p_a(spacing: Spacing, p_b: f64, count: i64) -> f64 {
     let x = count as f64 * p_b;
     match spacing {
         Spacing::Geometric => p_b.min(1.0),
@@ -327,6 +380,10 @@ impl Policy for Red {
 
     fn on_idle(&mut self, cx: &mut Cx<'_>) {
         self.0.on_idle(cx.now);
+    }
+
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.0.congested(now)
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
@@ -530,7 +587,7 @@ mod tests {
             ("spacing", "geometric"),
         ]);
         let mut core = RedCore::new(RedParams::new(&c, &env).unwrap(), 1.0, env.now);
-        core.avg = 20_000.0;
+        core.avg.value = 20_000.0;
         let backlog = Backlog { packets: 20, bytes: 20_000 };
         let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
         let mut rng = Rng::new(3, 0);

@@ -26,8 +26,6 @@ fn adaptive(choke: &Choke, avg: f64) -> usize {
 }
 
 impl Model for Choke {
-    const FLOWS: bool = true;
-
     fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], _: bool, rng: &mut Rng) -> Verdict {
         self.red.update_average(now, q);
         if self.red.avg >= self.red.c.min_th as f64 && !q.is_empty() {

@@ -8,7 +8,18 @@
 use aqm::{AnyQdisc, Cause, Cx, Ecn, Env, FlowKey, Instant, Limit, Meta, Outlet, Qdisc, Rate, Rng};
 use proptest::prelude::*;
 
+mod avq;
 mod choke;
+mod codel;
+mod csfq;
+mod fair;
+mod fred;
+mod pi;
+mod pie;
+mod red_penalty_box;
+mod rem;
+mod sfb;
+mod sred;
 
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
 const PACKET_NS: f64 = 1e6;
@@ -32,14 +43,16 @@ enum Verdict {
     /// The same for the packet at the head, if there is one.
     SignalHead,
     Drop,
+    /// The same, as a penalty.
+    Penalise,
     /// Drop it and the packets at these places in the queue, as a penalty.
     DropWith(Vec<usize>),
 }
 
 /// An algorithm of a paper. `q` is the queue without the packet in question.
 trait Model {
-    /// Whether flows matter. If not, each packet is a flow of its own, which tells marks apart.
-    const FLOWS: bool = false;
+    /// The queue is built.
+    fn start(&mut self, _: &mut Rng) {}
     fn arrive(&mut self, _: u64, _: &Packet, _q: &[Packet], _fits: bool, _: &mut Rng) -> Verdict {
         Verdict::Admit
     }
@@ -49,9 +62,15 @@ trait Model {
     }
     fn admitted(&mut self) {}
     fn sent(&mut self, _delay: u64) {}
+    /// Takes the packet to send out of the queue; none: all are gone.
+    fn send(&mut self, now: u64, q: &mut Vec<Packet>, _: &mut Vec<Event>) -> Option<Packet> {
+        let packet = (!q.is_empty()).then(|| q.remove(0))?;
+        self.sent(now - packet.arrived);
+        Some(packet)
+    }
     fn idle(&mut self, _now: u64, _: &mut Rng) {}
     /// Time has come to `now`.
-    fn clock(&mut self, _now: u64) {}
+    fn clock(&mut self, _now: u64, _q: &[Packet]) {}
     fn signals(&self, _now: u64) -> Vec<f64> {
         Vec::new()
     }
@@ -114,6 +133,9 @@ impl<M: Model> Naive<M> {
                 }
                 return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
             }
+            Verdict::Penalise => {
+                return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
+            }
             _ => return self.events.push(Event::Dropped(packet.id, Cause::Early)),
         }
         if matches!(self.room, Room::Bytes(n) if u64::from(packet.len) > n) {
@@ -136,14 +158,46 @@ impl<M: Model> Naive<M> {
     }
 
     fn depart(&mut self, now: u64, rng: &mut Rng) {
-        if self.q.is_empty() {
-            self.model.idle(now, rng);
-            self.events.push(Event::Idle);
-        } else {
-            let p = self.q.remove(0);
-            self.model.sent(now - p.arrived);
-            self.events.push(Event::Sent(p.id, p.marked));
+        match self.model.send(now, &mut self.q, &mut self.events) {
+            Some(p) => self.events.push(Event::Sent(p.id, p.marked)),
+            None => {
+                self.model.idle(now, rng);
+                self.events.push(Event::Idle);
+            }
         }
+    }
+}
+
+/// What is compared with the library: a queue of a model, or several.
+trait Side {
+    fn start(&mut self, _: &mut Rng);
+    fn arrive(&mut self, _now: u64, _: Packet, _: &mut Rng);
+    fn depart(&mut self, _now: u64, _: &mut Rng);
+    /// Time has come to `now`.
+    fn clock(&mut self, _now: u64, _: &mut Rng);
+    /// What happened since the last question.
+    fn events(&mut self) -> Vec<Event>;
+    fn signals(&self, _now: u64) -> Vec<f64>;
+}
+
+impl<M: Model> Side for Naive<M> {
+    fn start(&mut self, rng: &mut Rng) {
+        self.model.start(rng);
+    }
+    fn arrive(&mut self, now: u64, packet: Packet, rng: &mut Rng) {
+        self.arrive(now, packet, rng);
+    }
+    fn depart(&mut self, now: u64, rng: &mut Rng) {
+        self.depart(now, rng);
+    }
+    fn clock(&mut self, now: u64, _: &mut Rng) {
+        self.model.clock(now, &self.q);
+    }
+    fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+    fn signals(&self, now: u64) -> Vec<f64> {
+        self.model.signals(now)
     }
 }
 
@@ -504,7 +558,7 @@ struct Ared {
 }
 
 impl Model for Ared {
-    fn clock(&mut self, now: u64) {
+    fn clock(&mut self, now: u64, _: &[Packet]) {
         while (self.ended + 1) * self.interval <= now {
             self.ended += 1;
             let avg = self.red.aged(self.ended * self.interval);
@@ -562,6 +616,17 @@ fn compare<M: Model>(
     ops: &[Op],
     model: M,
 ) -> Result<(), TestCaseError> {
+    let naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
+    compare_with(name, settings, room, ops, naive)
+}
+
+fn compare_with(
+    name: &str,
+    settings: &[(&str, String)],
+    room: Room,
+    ops: &[Op],
+    mut naive: impl Side,
+) -> Result<(), TestCaseError> {
     let limit = match room {
         Room::Packets(n) => Limit::packets(n),
         Room::Bytes(n) => Limit::bytes(n),
@@ -575,7 +640,7 @@ fn compare<M: Model>(
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, &v[..])).collect();
     let (mut ours, mut theirs) = (Rng::new(5, 1), Rng::new(5, 1));
     let mut q = AnyQdisc::<u32>::build(name, &settings, &env, &mut ours).unwrap();
-    let mut naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
+    naive.start(&mut theirs);
     let (mut now, mut id, mut log) = (0, 0, Log::default());
     for (step, op) in ops.iter().enumerate() {
         let at = Instant::from_nanos(now);
@@ -585,10 +650,9 @@ fn compare<M: Model>(
                 while let Some(due) = q.poll_at().filter(|t| t.as_nanos() <= now) {
                     q.on_timer(&mut Cx { now: due, rng: &mut ours }, &mut log);
                 }
-                naive.model.clock(now);
+                naive.clock(now, &mut theirs);
             }
             Op::Arrive { len, ect, flow } => {
-                let flow = if M::FLOWS { flow } else { u64::from(id) };
                 let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
                 let meta = Meta { len, ecn, flow: FlowKey(flow), arrived: at };
                 q.enqueue(meta, id, &mut Cx { now: at, rng: &mut ours }, &mut log);
@@ -605,12 +669,11 @@ fn compare<M: Model>(
                 naive.depart(now, &mut theirs);
             }
         }
-        prop_assert_eq!(&log.0, &naive.events, "step {}: {:?}", step, op);
+        prop_assert_eq!(&log.0, &naive.events(), "step {}: {:?}", step, op);
         log.0.clear();
-        naive.events.clear();
         let mut signals = Vec::new();
         q.observe(Instant::from_nanos(now), &mut |name, value| signals.push((name, value)));
-        let expected = naive.model.signals(now);
+        let expected = naive.signals(now);
         prop_assert_eq!(signals.len(), expected.len());
         for ((name, value), expected) in signals.into_iter().zip(expected) {
             let close = (value - expected).abs() <= 1e-9 * expected.abs().max(1.0);

@@ -117,6 +117,8 @@ pub enum AppName {
     Pareto,
     /// On and off periods of exponential length.
     Exponential,
+    /// `cbr` only: on and off periods of one fixed length.
+    Periodic,
 }
 
 /// What becomes of data that was not sent when an on period ends.
@@ -161,6 +163,14 @@ pub struct TrafficSpec {
     /// How many flows.
     #[serde(default = "one")]
     pub flows: u32,
+    /// Addresses and ports under a name: groups that give the same one are the same flows to
+    /// queues, the first of each group with the first of the others and so on. Without it each
+    /// flow has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// Its flows change their ports so often: to queues they are new flows then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rekey: Option<Text<Duration>>,
     /// How data is carried.
     pub transport: TransportName,
     /// What is carried.
@@ -187,16 +197,17 @@ pub struct TrafficSpec {
     /// `finite`: bytes a flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Text<Size>>,
-    /// `pareto`, `exponential`: mean on period.
+    /// `pareto`, `exponential`: mean on period. `periodic`: its length; the first begins at `start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Text<Duration>>,
-    /// `pareto`, `exponential`: mean off period.
+    /// `pareto`, `exponential`: mean off period. `periodic`: its length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Text<Duration>>,
     /// `pareto`: shape, above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<f64>,
-    /// `cbr`: the rate. `pareto`, `exponential`: the rate while on; without it as fast as TCP can.
+    /// `cbr`: the rate (`periodic`: while on). `pareto`, `exponential`: the rate while on; without it
+    /// as fast as TCP can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Text<Rate>>,
     /// `cbr`: how the gaps between packets are spread about their mean.
@@ -256,6 +267,9 @@ pub struct Measure {
     /// Time between samples of the managed queues; without it there is no series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Text<Duration>>,
+    /// Whether each group of flows is sampled, too: its queue, what arrived, drops, goodput.
+    #[serde(default)]
+    pub groups: bool,
 }
 
 fn default_seed() -> u64 {
@@ -387,6 +401,11 @@ impl Scenario {
                 let allowed = format!("at least {}", Duration::from_nanos(least.max(1)));
                 return Err(Complaint::new("measure.interval", allowed));
             }
+        } else if self.measure.groups {
+            return Err(Complaint::new(
+                "measure.interval",
+                "needed by groups: time between samples",
+            ));
         }
         let topology = self.topology()?;
         let mut seen: Vec<usize> = Vec::new();
@@ -442,6 +461,15 @@ impl QueueSpec {
         let all = canonical(&self.aqm, &pairs).map_err(|e| self.complaint(i, e))?;
         self.params = all.into_iter().map(|(k, v)| (k.to_string(), typed(v))).collect();
         Ok(())
+    }
+
+    /// How many parameters are not at their defaults.
+    pub(crate) fn parameters_set(&self) -> u64 {
+        let defaults = canonical(&self.aqm, &[]).unwrap_or_default();
+        let set = |(name, default): &&(&str, String)| {
+            self.params.get(*name).is_some_and(|value| value.to_string() != *default)
+        };
+        defaults.iter().filter(set).count() as u64
     }
 
     /// An error of the algorithm, as a complaint about the key that caused it.
@@ -565,12 +593,25 @@ impl TrafficSpec {
         if self.min_rto.0 > self.max_rto.0 {
             return complain("min_rto", "at most max_rto");
         }
+        if self.rekey == Some(Text(Duration::ZERO)) {
+            return complain("rekey", "more than 0s");
+        }
         let tcp = self.transport != TransportName::Cbr;
         match (self.app, tcp) {
-            (_, false) if self.app != AppName::Infinite => {
-                return complain("app", "infinite: cbr sends all the time (use start and stop)");
+            (AppName::Finite | AppName::Pareto | AppName::Exponential, false) => {
+                return complain("app", "infinite or periodic: cbr sends whatever happens");
+            }
+            (AppName::Periodic, true) => {
+                return complain("app", "for cbr only; TCP has pareto and exponential");
             }
             (_, false) if self.rate.is_none() => return complain("rate", "needed by cbr"),
+            (AppName::Periodic, false) => {
+                for (field, value) in [("on", self.on), ("off", self.off)] {
+                    if !value.is_some_and(|v| (Duration::from_nanos(1)..=LONGEST).contains(&v.0)) {
+                        return complain(field, &format!("needed by periodic: 1ns … {LONGEST}"));
+                    }
+                }
+            }
             (AppName::Finite, _) => match self.size {
                 Some(Text(Size::Bytes(1..) | Size::Packets(1..=0x7fff_ffff))) => {}
                 _ => return complain("size", "needed by finite: 1B and more"),

@@ -20,7 +20,8 @@ pub enum Preset {
     /// 000 §IV.B: the same with 10 ms on every link (base round trip 60 ms).
     #[serde(rename = "feng-10ms")]
     Feng10ms,
-    /// 002 §4: 1 Mb/s bottleneck.
+    /// 002 §3: 1 Mb/s bottleneck. The rest of its Fig. 3 is not in the text: a datagram flow of
+    /// 40 Mb/s has to get through an access link.
     Cmu,
     /// 003 §7: 10 Mb/s bottleneck.
     Redpd,
@@ -98,7 +99,7 @@ impl Preset {
         let (nodes, rate, delay_ms, access_rate, access_delay_ms) = match self {
             Self::Feng => (5, 45, 10, 100, 20),
             Self::Feng10ms => (5, 45, 10, 100, 10),
-            Self::Cmu => (5, 1, 10, 10, 5),
+            Self::Cmu => (5, 1, 10, 100, 5),
             Self::Redpd => (3, 10, 20, 100, 2),
             Self::Report => (4, 35, 10, 25, 10),
             Self::Dumbbell => (1, 10, 20, 1000, 0),

@@ -64,6 +64,8 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
         ("flows = 4", "flows = 4\nto = [\"n0\"]", "traffic[0].to", "no route"),
         ("flows = 4", "flows = 4\nto = [\"n77\"]", "traffic[0].to", "n7"),
         ("flows = 4", "flows = 4\napp = \"pareto\"", "traffic[0].on", "mean"),
+        ("flows = 4", "flows = 4\napp = \"periodic\"", "traffic[0].app", "cbr only"),
+        ("flows = 4", "flows = 4\nrekey = \"0s\"", "traffic[0].rekey", "more than"),
         ("flows = 4", "flows = 4\nstart = \"2s..1s\"", "traffic[0].start", "ends before"),
         ("flows = 4", "flows = 4\nmax_rto = \"0s\"\nmin_rto = \"0s\"", "traffic[0].max_rto", "1ms"),
         ("flows = 4", "flows = 4\ninitial_rto = \"0s\"", "traffic[0].initial_rto", "1ms"),

@@ -6,6 +6,8 @@
 pub mod formulas;
 pub mod ns2;
 
+use aqm::response;
+
 use crate::{Outcome, Run, Scenario, ScenarioError};
 
 /// A quantity measured and expected.
@@ -104,7 +106,7 @@ pub fn tcp_response() -> Result<Vec<Case>, ScenarioError> {
                     group: "TCP under Bernoulli loss",
                     setting: setting.clone(),
                     quantity: "packets/s against √(1.5/p)/R",
-                    expected: formulas::square_root(p, rtt),
+                    expected: response::square_root(p, rtt),
                     measured: packets,
                     allowed: Allowed::Share(0.12),
                 });
@@ -113,7 +115,7 @@ pub fn tcp_response() -> Result<Vec<Case>, ScenarioError> {
                 group: "TCP under Bernoulli loss",
                 setting,
                 quantity: "packets/s against PFTK",
-                expected: formulas::pftk(p, rtt, rto),
+                expected: response::pftk(p, rtt, rto),
                 measured: packets,
                 allowed: Allowed::Share(0.25),
             });

@@ -65,6 +65,7 @@ pub fn scenario(d: &mut Draw<'_>) -> Generated {
     }
     if d.flag() {
         line(format!("[measure]\ninterval = \"{}ns\"", (ns / 7).max(1)));
+        line(format!("groups = {}", d.flag()));
     }
     let (links, ends, slowest) = network(d, rate, &mut line);
     let mut taken = Vec::new();
@@ -182,7 +183,17 @@ fn traffic(
     if d.flag() {
         line(format!("step = {{ flows = {}, every = \"{}ns\" }}", 1 + d.below(3), ns / 5));
     }
+    if d.flag() {
+        line("identity = \"shared\"".into());
+    }
+    if d.flag() {
+        line(format!("rekey = \"{}ns\"", (ns / d.number(&[10, 1, 1000])).max(1)));
+    }
     if transport == "cbr" {
+        if d.flag() {
+            let [on, off] = [0, 1].map(|_| (ns / d.number(&[10, 1, 1000])).max(1));
+            line(format!("app = \"periodic\"\non = \"{on}ns\"\noff = \"{off}ns\""));
+        }
         let gaps = d.pick(&["constant", "uniform", "poisson"]);
         line(format!("rate = \"{}bit\"\ngaps = \"{gaps}\"\njitter = {}", rate(d), d.below(2)));
         return;
@@ -367,7 +378,9 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
     delivered_is_possible(&run, &scenario, *rate);
     let outcome = run.finish();
     let end = scenario.duration.0.as_secs_f64();
-    for table in [&outcome.summary, &outcome.queues, &outcome.flows, &outcome.series] {
+    for table in
+        [&outcome.summary, &outcome.queues, &outcome.flows, &outcome.series, &outcome.groups]
+    {
         for (name, column) in table.columns() {
             if let Column::Real(values) = column {
                 for value in values.iter().flatten() {
@@ -402,8 +415,8 @@ fn accounts_balance(run: &Run, scenario: &Scenario) {
         );
         assert_eq!(counters.arrived.bytes, counters.departed.bytes + dropped.bytes + backlog.bytes);
         let (mut packets, mut bytes, mut marks, mut arrived) = (0, 0, 0, 0);
-        for (flow, capable) in queue.stats().flows.iter().zip(&ecn) {
-            packets += flow.arrived - flow.departed - flow.dropped;
+        for (flow, capable) in queue.stats().flows().iter().zip(&ecn) {
+            packets += flow.arrived - flow.departed - flow.all_dropped();
             bytes += flow.arrived_bytes - flow.departed_bytes - flow.dropped_bytes;
             marks += u64::from(flow.marked);
             arrived += u64::from(flow.arrived);
@@ -411,6 +424,11 @@ fn accounts_balance(run: &Run, scenario: &Scenario) {
         }
         assert_eq!((packets, bytes), (backlog.packets, backlog.bytes), "the flows' packets queued");
         assert_eq!((marks, arrived), (marked.packets, counters.arrived.packets));
+        if scenario.measure.groups {
+            let queued = queue.stats().groups().iter().map(|group| group.queued());
+            let [packets, bytes] = queued.fold([0, 0], |a, q| [a[0] + q.packets, a[1] + q.bytes]);
+            assert_eq!((packets, bytes), (u64::from(backlog.packets), backlog.bytes), "groups");
+        }
     }
 }
 

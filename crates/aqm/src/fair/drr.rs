@@ -1,0 +1,83 @@
+//! DRR: deficit round robin with longest-queue drop (Shreedhar, Varghese 1995, "SV95"; 003 §2).
+//!
+//! Each flow with packets has a queue of its own. The queues take turns, and each sends what it may
+//! within its quantum; what it could not use, since its next packet is longer, it keeps for the next
+//! turn. So long and short packets get equal shares in bytes, at the same cost for any number of
+//! flows. When the buffer is full, the flow with the longest queue loses a packet.
+//!
+//! ```text
+//! a packet arrives:  it goes to its flow's queue; a new one goes to the end of the list, deficit 0
+//!                    while the buffer is too full:  drop a packet of the longest queue
+//! the turn of a queue:  deficit += quantum
+//!                       while the next packet is not longer than deficit:
+//!                           send it;  deficit −= its length
+//!                       empty:  forget the queue;  else:  it goes to the end of the list
+//! ```
+//!
+//! The paper hashes flows into queues and leaves it open how many; here flows never meet. There is
+//! a queue for each packet that the buffer holds, so there is one for each flow that can have any.
+//! Where the paper is silent: the longest queue is the one with the most bytes; of several, the
+//! first in the table. It loses the packet at its tail (or head: `drop`), which may be the one that
+//! has just arrived.
+
+use super::sfq::DropEnd;
+use super::{Plan, Scheme, Turn};
+use crate::flow_table::{FlowTable, Id};
+use crate::packet::FlowKey;
+use crate::param::{ConfigError, params};
+use crate::policy::drop_tail::{DropTail, DropTailConfig};
+use crate::policy::{Env, Policy as _};
+use crate::rng::Rng;
+
+params! {
+    /// Parameters of DRR.
+    pub struct DrrConfig {
+        /// Bytes that are added to a flow's deficit in each turn; at least the longest packet, or turns pass unused.
+        quantum: u32 = 1500, in 1..=1_048_576, "SV95 §3";
+        /// Which packet of the longest queue is dropped when the buffer is full.
+        drop: DropEnd = DropEnd::Tail, "SV95 §3; McK90";
+    }
+}
+
+/// How deficit round robin sorts.
+#[derive(Clone, Debug)]
+pub struct Drr(FlowTable<()>);
+
+impl Scheme for Drr {
+    type Config = DrrConfig;
+    type Policy = DropTail;
+    const FORGETS: bool = true;
+
+    fn new(config: &DrrConfig, env: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
+        // The arriving packet has a queue before another packet makes room for it.
+        let queues = env.limit.max_packets() + 1;
+        let plan = Plan {
+            queues: queues as usize,
+            queue_limit: None,
+            turn: Turn::Deficit(config.quantum),
+            prefer_new: false,
+            drop: config.drop.into(),
+            drop_batch: 1,
+        };
+        Ok((Self(FlowTable::new(queues, rng)), plan))
+    }
+
+    fn policy(_: &DrrConfig, env: &Env, rng: &mut Rng) -> Result<DropTail, ConfigError> {
+        DropTail::new(&DropTailConfig {}, env, rng)
+    }
+
+    #[inline]
+    fn queue_of(&mut self, flow: FlowKey) -> usize {
+        let id = self.0.find_or_insert(flow);
+        debug_assert!(id.is_some(), "more flows than packets");
+        id.unwrap_or_default().index()
+    }
+
+    fn forget(&mut self, queue: usize) {
+        self.0.remove(Id::of(queue));
+    }
+
+    fn bytes_per_queue(&self) -> u64 {
+        FlowTable::<()>::BYTES_PER_FLOW
+    }
+}

@@ -1,0 +1,202 @@
+//! What sorts packets into many queues and serves them in turn, so that no flow can take more than
+//! its share by sending more.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `lines` | many first-in first-out lines in one pool of packets, each advised by a policy |
+//! | `rounds` | who is served next: round robin by packet, credit or deficit |
+//! | `longest` | which of many queues is the longest |
+//! | `links` | lists of slot numbers in one array |
+//! | [`sfq`], [`drr`], [`fq_codel`] | the schemes: how packets are sorted, and what is put together |
+
+use crate::packet::{FlowKey, Meta};
+use crate::param::{ConfigError, Params};
+use crate::policy::{Cx, Env, Policy};
+use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+use crate::units::Limit;
+use lines::Lines;
+use rounds::Rounds;
+
+pub mod drr;
+pub mod fq_codel;
+mod lines;
+mod links;
+mod longest;
+mod rounds;
+pub mod sfq;
+#[cfg(test)]
+mod tests;
+
+pub use lines::End;
+pub use rounds::Turn;
+
+/// What makes one fair queue differ from another.
+pub trait Scheme: Sized {
+    /// Parameters, with their defaults and documentation.
+    type Config: Params;
+    /// What advises each queue.
+    type Policy: Policy;
+    /// Whether a queue without packets is forgotten at once. If not, it keeps its place until its
+    /// turn finds it empty.
+    const FORGETS: bool = false;
+
+    /// The scheme, and what it is made for.
+    ///
+    /// # Errors
+    /// When parameters that are fine alone do not fit together or with the buffer.
+    fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError>;
+
+    /// The policy of a queue. `env.limit` is the queue's room.
+    ///
+    /// # Errors
+    /// As for [`Scheme::new`].
+    fn policy(config: &Self::Config, env: &Env, rng: &mut Rng)
+    -> Result<Self::Policy, ConfigError>;
+
+    /// The queue of a flow, below [`Plan::queues`].
+    fn queue_of(&mut self, flow: FlowKey) -> usize;
+
+    /// A queue has no packets any more ([`Scheme::FORGETS`]).
+    fn forget(&mut self, _queue: usize) {}
+
+    /// How often the scheme wants [`Scheme::on_period`].
+    fn period(&self) -> Option<Duration> {
+        None
+    }
+
+    /// A period is over.
+    fn on_period(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// What the scheme remembers for each queue, in bytes.
+    fn bytes_per_queue(&self) -> u64 {
+        0
+    }
+}
+
+/// How a fair queue is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Number of queues.
+    pub queues: usize,
+    /// The room of each; `None`: whatever the buffer has, and the longest gives way.
+    pub queue_limit: Option<Limit>,
+    /// How long a queue's turn is.
+    pub turn: Turn,
+    /// Whether queues that had no packets go before others, once.
+    pub prefer_new: bool,
+    /// Which end of the longest queue is dropped when the buffer is full.
+    pub drop: End,
+    /// How many packets at once; half the queue at most.
+    pub drop_batch: u32,
+}
+
+/// Many queues that take turns, sorted by `S`, of packets with payload `P`.
+///
+/// All memory is taken at construction.
+#[derive(Clone)]
+pub struct Fair<S: Scheme, P> {
+    scheme: S,
+    plan: Plan,
+    lines: Lines<S::Policy, P>,
+    rounds: Rounds,
+    next_period: Option<Instant>,
+}
+
+impl<S: Scheme, P: Copy + Default> Fair<S, P> {
+    /// The longest queue gives way until the buffer is no longer too full.
+    fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        while self.lines.excess() {
+            let longest = self.lines.longest();
+            let half = self.lines.backlog_of(longest).packets.div_ceil(2);
+            for _ in 0..half.min(self.plan.drop_batch) {
+                self.lines.drop_at(longest, self.plan.drop, cx, out);
+            }
+            self.forget_if_empty(longest);
+        }
+    }
+
+    #[inline]
+    fn forget_if_empty(&mut self, queue: usize) {
+        if S::FORGETS && self.lines.backlog_of(queue).packets == 0 {
+            self.rounds.remove(queue);
+            self.scheme.forget(queue);
+        }
+    }
+}
+
+impl<S: Scheme, P: Copy + Default> Discipline<P> for Fair<S, P> {
+    type Config = S::Config;
+
+    fn new(config: &S::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
+        let (scheme, plan) = S::new(config, env, rng)?;
+        Ok(Self {
+            lines: Lines::new(&plan, env, |env| S::policy(config, env, rng))?,
+            rounds: Rounds::new(&plan),
+            next_period: scheme.period().map(|period| env.now + period),
+            plan,
+            scheme,
+        })
+    }
+}
+
+impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
+    #[inline]
+    fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        let queue = self.scheme.queue_of(meta.flow);
+        self.lines.enqueue(queue, meta, packet, cx, out);
+        if self.lines.backlog_of(queue).packets > 0 {
+            self.rounds.came(queue);
+            self.make_room(cx, out);
+        } else {
+            self.forget_if_empty(queue);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        loop {
+            let queue = self.rounds.next(|queue| self.lines.next_len(queue))?;
+            match self.lines.dequeue(queue, cx, out) {
+                Some((meta, packet)) => {
+                    self.rounds.sent(queue, meta.len);
+                    self.forget_if_empty(queue);
+                    return Some((meta, packet));
+                }
+                None => self.rounds.found_empty(queue),
+            }
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.lines.backlog()
+    }
+
+    fn counters(&self) -> &Counters {
+        self.lines.counters()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.next_period.into_iter().chain(self.lines.poll_at()).min()
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, _: &mut impl Outlet<P>) {
+        self.lines.on_timer(cx);
+        if let (Some(next), Some(period)) = (self.next_period, self.scheme.period())
+            && cx.now >= next
+        {
+            let periods = cx.now.since(next).as_nanos() / period.as_nanos() + 1;
+            self.next_period = Some(next + period * periods);
+            self.scheme.on_period(cx);
+        }
+    }
+
+    fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.lines.observe(sink);
+    }
+
+    fn state(&self) -> State {
+        self.lines.state(self.scheme.bytes_per_queue() + Rounds::BYTES_PER_QUEUE)
+    }
+}

@@ -1,0 +1,158 @@
+//! Stochastic fair queueing (McKenney 1990, "McK90"; with RED in each queue 000 §IV.B, Table III).
+//!
+//! A hash sorts flows into a fixed number of queues, which take turns. Flows that meet in a queue
+//! share its turn; so that they do not do so for ever, the hash's secret may change.
+//!
+//! ```text
+//! a packet arrives:  queue := hash of its flow;  the queue's policy admits, marks or drops it
+//!                    while the buffer is too full:  drop a packet of the longest queue
+//! next:              the queue whose turn it is sends a packet, or `quantum` bytes
+//! every `perturb`:   another hash
+//! ```
+//!
+//! Two ways to divide the buffer: shared, as McKenney has it, where the longest queue has to give
+//! way (`queue_limit = none`); or in parts, as 000 has it, where each queue has its own.
+//!
+//! Where the paper is silent:
+//! - The longest queue is the one with the most bytes; of several, the first. It loses the packet
+//!   at its tail (or head: `drop`), which may be the one that has just arrived.
+//! - Packets that are queued when the hash changes stay where they are: a flow's next packets may
+//!   overtake them. `perturb` should be far above the queueing delay.
+//! - A queue stays in its place until its turn finds it empty; that is when a RED in it is told
+//!   that it is idle. Its idle time counts packets as if the queue had the whole link.
+
+use super::lines::{self, End};
+use super::{Plan, Scheme, Turn};
+use crate::hash::FlowHash;
+use crate::packet::{FlowKey, Meta};
+use crate::param::{ConfigError, choice, params};
+use crate::policy::red::{Red, RedConfig};
+use crate::policy::{Arrival, Cx, Env, Policy, View};
+use crate::rng::Rng;
+use crate::time::Duration;
+use crate::units::Size;
+
+params! {
+    /// Parameters of SFQ. Those of RED count where `aqm` says so.
+    pub struct SfqConfig {
+        /// Number of queues.
+        queues: u32 = 128, in 1..=65_536, "McK90; 46: 000 §IV.B";
+        /// Room of each queue; `none`: all share the buffer, and the longest gives way.
+        queue_limit: Option<Size> = None, "000 §IV.B";
+        /// Time between two changes of the hash; 0: never.
+        perturb: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "McK90";
+        /// Bytes that a queue sends in its turn; `none`: one packet.
+        quantum: Option<u32> = None, in 1..=1_048_576, "Linux sch_sfq";
+        /// Which packet of the longest queue is dropped when the buffer is full.
+        drop: DropEnd = DropEnd::Tail, "McK90";
+        /// What decides about the packets of each queue.
+        aqm: Aqm = Aqm::DropTail, "000 §IV.B";
+        ..red: RedConfig = RedConfig::default();
+    }
+}
+
+choice! {
+    /// Which packet of a queue is dropped when the buffer is full.
+    pub enum DropEnd {
+        /// The one that came last.
+        Tail = "tail",
+        /// The one that has waited longest.
+        Front = "front",
+    }
+}
+
+choice! {
+    /// What decides about the packets of each queue.
+    pub enum Aqm {
+        /// Nothing but its room.
+        DropTail = "droptail",
+        /// RED, whose thresholds are shares of the queue's room.
+        Red = "red",
+    }
+}
+
+impl From<DropEnd> for End {
+    fn from(end: DropEnd) -> Self {
+        match end {
+            DropEnd::Tail => Self::Tail,
+            DropEnd::Front => Self::Head,
+        }
+    }
+}
+
+/// How stochastic fair queueing sorts.
+#[derive(Clone, Debug)]
+pub struct Sfq {
+    hash: FlowHash,
+    queues: u32,
+    perturb: Duration,
+}
+
+impl Scheme for Sfq {
+    type Config = SfqConfig;
+    type Policy = Inner;
+
+    fn new(config: &SfqConfig, env: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
+        let plan = Plan {
+            queues: config.queues as usize,
+            queue_limit: lines::line_limit("queue_limit", config.queue_limit, env)?,
+            turn: config.quantum.map_or(Turn::Packet, Turn::Credit),
+            prefer_new: false,
+            drop: config.drop.into(),
+            drop_batch: 1,
+        };
+        let (queues, perturb) = (config.queues, config.perturb);
+        Ok((Self { hash: FlowHash::new(rng), queues, perturb }, plan))
+    }
+
+    fn policy(config: &SfqConfig, env: &Env, rng: &mut Rng) -> Result<Inner, ConfigError> {
+        Inner::new(config, env, rng)
+    }
+
+    #[inline]
+    fn queue_of(&mut self, flow: FlowKey) -> usize {
+        self.hash.bin(flow, self.queues)
+    }
+
+    fn period(&self) -> Option<Duration> {
+        (self.perturb > Duration::ZERO).then_some(self.perturb)
+    }
+
+    fn on_period(&mut self, cx: &mut Cx<'_>) {
+        self.hash = FlowHash::new(cx.rng);
+    }
+}
+
+/// The policy of a queue: RED, or nothing but its room.
+#[derive(Clone, Debug)]
+pub struct Inner(Option<Red>);
+
+impl Policy for Inner {
+    type Config = SfqConfig;
+    type Tag = ();
+
+    fn new(config: &SfqConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
+        match config.aqm {
+            Aqm::DropTail => Ok(Self(None)),
+            Aqm::Red => Red::new(&config.red, env, rng).map(|red| Self(Some(red))),
+        }
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        self.0.as_mut().map_or(Arrival::Admit, |red| red.on_arrival(pkt, q, cx))
+    }
+
+    #[inline]
+    fn admitted(&mut self, pkt: &Meta, cx: &mut Cx<'_>) {
+        if let Some(red) = &mut self.0 {
+            red.admitted(pkt, cx);
+        }
+    }
+
+    fn on_idle(&mut self, cx: &mut Cx<'_>) {
+        if let Some(red) = &mut self.0 {
+            red.on_idle(cx);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! CoDel: controlled delay (RFC 8289).
+//!
+//! The delay of the packet at the head tells a good queue, which absorbs a burst and drains, from a
+//! bad one, which stands. If every packet has waited `target` or more for a whole `interval`, one is
+//! signalled, and then others at growing frequency until the delay falls below `target`: the n-th
+//! comes interval/√n after the one before, which moves the rate of a TCP flow about linearly.
+//!
+//! ```text
+//! a packet is about to be sent; it waited d, and leaves b bytes behind:
+//!     d < target or b ≤ mtu:   first_above := none
+//!     first_above is none:     first_above := now + interval
+//!     persistent := first_above was there, and now ≥ first_above
+//!   dropping, not persistent:  dropping := false;  send
+//!   dropping:   now ≥ drop_next:  signal;  count += 1
+//!               if a drop:  ask about the next packet, and if still persistent
+//!               drop_next := drop_next + interval/√count;  again, or send
+//!   otherwise, if persistent:  signal;  dropping := true
+//!               delta := count − lastcount
+//!               count := delta if delta > 1 and now − drop_next < 16·interval, else 1
+//!               lastcount := count;  drop_next := now + interval/√count
+//! the queue is empty:          first_above := none;  dropping := false
+//! ```
+//!
+//! Where the RFC is silent:
+//! - A mark counts as the signal in place of a drop. The packet is sent, so that there is at most
+//!   one mark in a question of the transmitter, and the next is scheduled at once.
+//! - `drop_next` may lie in the future when the state is entered anew: as near as can be.
+//! - Overflow is a tail drop and leaves the state alone.
+
+use super::{Cx, Departure, Env, Policy, View};
+use crate::packet::Meta;
+use crate::param::{ConfigError, params};
+use crate::qdisc::Cause;
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+
+params! {
+    /// Parameters of CoDel.
+    pub struct CodelConfig {
+        /// Acceptable standing delay.
+        target: Duration = Duration::from_millis(5), in Duration::ZERO..=Duration::from_secs(3600), "RFC 8289 §4.4";
+        /// How long the delay may stay at target or above; a round trip of most flows.
+        interval: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 8289 §4.3";
+        /// Longest packet in bytes: a queue that is no longer than it is never signalled.
+        mtu: u32 = 1500, in 0..=65_535, "RFC 8289 §5.1";
+        /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
+        ecn: bool = true, "RFC 8289 §3";
+        /// ECN-capable packets that waited longer are all marked; `none`: no such rule.
+        ce_threshold: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "RFC 8290 §5.2.7";
+    }
+}
+
+/// The CoDel policy.
+#[derive(Clone, Debug)]
+pub struct Codel {
+    config: CodelConfig,
+    /// Until when the delay has to stay at target or above to be persistent.
+    first_above: Option<Instant>,
+    /// When the next signal is due, while `dropping`.
+    drop_next: Instant,
+    /// Signals in this dropping state, and what it began with.
+    count: u32,
+    lastcount: u32,
+    dropping: bool,
+    /// A packet was dropped, and `drop_next` waits for what the next packet says.
+    unscheduled: bool,
+    /// Delay of the last packet asked about.
+    sojourn: Duration,
+}
+
+impl Policy for Codel {
+    type Config = CodelConfig;
+    type Tag = ();
+
+    fn new(config: &CodelConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+        Ok(Self {
+            config: config.clone(),
+            first_above: None,
+            drop_next: env.now,
+            count: 0,
+            lastcount: 0,
+            dropping: false,
+            unscheduled: false,
+            sojourn: Duration::ZERO,
+        })
+    }
+
+    #[inline]
+    fn on_departure(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Departure {
+        self.sojourn = cx.now.since(pkt.arrived);
+        let persistent = self.persistent(q.backlog().bytes, cx.now);
+        let signal = self.signal_is_due(persistent, cx.now);
+        let capable = pkt.ecn.capable();
+        if signal && self.config.ecn && capable {
+            self.schedule();
+            Departure::Signal(Cause::Early)
+        } else if signal {
+            Departure::Drop(Cause::Early)
+        } else if capable && self.config.ce_threshold.is_some_and(|t| self.sojourn > t) {
+            Departure::Signal(Cause::Early)
+        } else {
+            Departure::Send
+        }
+    }
+
+    fn on_idle(&mut self, _: &mut Cx<'_>) {
+        self.first_above = None;
+        self.leave();
+    }
+
+    fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        sink("sojourn", self.sojourn.as_secs_f64());
+        sink("count", f64::from(self.count));
+        sink("dropping", f64::from(u8::from(self.dropping)));
+    }
+}
+
+impl Codel {
+    /// Whether the delay has been at target or above for an interval, when a packet leaves `behind`
+    /// bytes.
+    #[inline]
+    fn persistent(&mut self, behind: u64, now: Instant) -> bool {
+        if self.sojourn < self.config.target || behind <= u64::from(self.config.mtu) {
+            self.first_above = None;
+        } else if let Some(first_above) = self.first_above {
+            return now >= first_above;
+        } else {
+            self.first_above = Some(now + self.config.interval);
+        }
+        false
+    }
+
+    #[inline]
+    fn signal_is_due(&mut self, persistent: bool, now: Instant) -> bool {
+        if !persistent {
+            self.leave();
+            return false;
+        }
+        if !self.dropping {
+            self.enter(now);
+            return true;
+        }
+        self.schedule();
+        self.unscheduled = now >= self.drop_next;
+        self.count = self.count.saturating_add(u32::from(self.unscheduled));
+        self.unscheduled
+    }
+
+    /// The first signal. The frequency of the last dropping state, if that was recent, is a good one
+    /// to begin with.
+    fn enter(&mut self, now: Instant) {
+        let delta = self.count - self.lastcount;
+        let recent = now.since(self.drop_next) < self.config.interval * 16;
+        self.count = if delta > 1 && recent { delta } else { 1 };
+        self.lastcount = self.count;
+        self.dropping = true;
+        self.drop_next = control_law(now, self.config.interval, self.count);
+    }
+
+    fn leave(&mut self) {
+        self.dropping = false;
+        self.unscheduled = false;
+    }
+
+    fn schedule(&mut self) {
+        if self.unscheduled {
+            self.drop_next = control_law(self.drop_next, self.config.interval, self.count);
+            self.unscheduled = false;
+        }
+    }
+}
+
+/// When the signal after the one at `t` is due, the `count`-th (RFC 8289 §5.4).
+fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
+    let gap = interval.as_nanos() as f64 / libm::sqrt(f64::from(count));
+    t + Duration::from_nanos(gap as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::policy::lab::{Fate, Lab};
+    use crate::qdisc::Qdisc as _;
+    use std::vec::Vec;
+
+    type Story = Lab<Codel>;
+
+    /// Sends a packet a millisecond for `ms`, replacing what goes with packets of `ecn`; when
+    /// signals came, in milliseconds of the clock.
+    fn signals(lab: &mut Story, ms: u64, ecn: Ecn) -> Vec<u64> {
+        let count = |lab: &Story| {
+            let c = lab.queue.counters();
+            c.all_dropped().packets + c.all_marked().packets
+        };
+        let (mut times, standing) = (Vec::new(), lab.backlog().packets);
+        for _ in 0..ms {
+            let before = count(lab);
+            lab.depart();
+            times.extend((before..count(lab)).map(|_| lab.now.as_nanos() / 1_000_000));
+            while lab.backlog().packets < standing {
+                lab.arrive_as(1000, ecn);
+            }
+            lab.wait_ms(1);
+        }
+        times
+    }
+
+    /// A queue of 40 packets, 40 ms, that arrived at once.
+    fn forty(settings: &[(&str, &str)], ecn: Ecn) -> Story {
+        let mut lab = Story::new(1000, settings);
+        (0..40).for_each(|_| assert_eq!(lab.arrive_as(1000, ecn), Fate::Queued));
+        lab
+    }
+
+    /// 100/√n: 100, 70.711, 57.735, 50, 10 ms.
+    #[test]
+    fn the_control_law_by_hand() {
+        for (count, us) in [(1, 100_000), (2, 70_710), (3, 57_735), (4, 50_000), (100, 10_000)] {
+            let next = control_law(Instant::ZERO, Duration::from_millis(100), count);
+            assert_eq!(next.as_nanos() / 1000, us, "{count}");
+        }
+    }
+
+    /// Forty packets stand for 40 ms each. The first packet that waited 5 ms or more leaves at 5 ms,
+    /// the first signal is an interval later, 105 ms. Then drop_next runs through 105 + 100 = 205,
+    /// + 100/√2 = 275.71, + 100/√3 = 333.45, + 50 = 383.45, + 44.72 = 428.17, + 40.82 = 468.99,
+    /// + 37.80 = 506.79; each is met by the next whole millisecond.
+    #[test]
+    fn signals_come_at_the_times_of_the_control_law() {
+        for ecn in [Ecn::NotEct, Ecn::Ect0] {
+            let mut lab = forty(&[], ecn);
+            let times = signals(&mut lab, 510, ecn);
+            assert_eq!(times, [105, 205, 276, 334, 384, 429, 469, 507], "{ecn:?}");
+        }
+    }
+
+    #[test]
+    fn a_burst_that_drains_within_an_interval_is_not_signalled() {
+        let mut lab = Story::new(1000, &[]);
+        (0..99).for_each(|_| _ = lab.arrive());
+        while lab.depart().is_some() {
+            lab.wait_ms(1);
+        }
+        assert!(lab.dropped().is_empty());
+        assert_eq!(lab.signal("sojourn"), 0.098);
+    }
+
+    #[test]
+    fn a_queue_of_one_packet_is_let_alone_however_slow_the_link() {
+        let mut lab = Story::new(10, &[]);
+        lab.arrive();
+        lab.arrive();
+        for _ in 0..50 {
+            lab.wait_ms(100);
+            lab.depart();
+            assert_eq!(lab.arrive(), Fate::Queued);
+        }
+        assert_eq!(lab.signal("dropping"), 0.0);
+        // With three there is always more than a packet behind.
+        lab.arrive();
+        for _ in 0..5 {
+            lab.wait_ms(100);
+            lab.depart();
+            lab.arrive();
+        }
+        assert_eq!(lab.signal("dropping"), 1.0);
+    }
+
+    /// As above up to 384 ms with count = 5. The queue runs empty, fills again at once and is above
+    /// target from 5 ms after that on; a warm start has count = 5 − 1 = 4, and its second signal
+    /// comes 100/√4 = 50 ms after the first. Sixteen intervals later it is a cold start: 100 ms.
+    #[test]
+    fn a_recent_dropping_state_is_taken_up_where_it_was() {
+        for (pause, gap) in [(0, 50), (1600, 100)] {
+            let mut lab = forty(&[], Ecn::NotEct);
+            assert_eq!(signals(&mut lab, 400, Ecn::NotEct).len(), 5);
+            assert_eq!(lab.signal("count"), 5.0);
+            while lab.depart().is_some() {}
+            assert_eq!(lab.signal("dropping"), 0.0);
+            lab.wait_ms(pause);
+            (0..40).for_each(|_| _ = lab.arrive_as(1000, Ecn::NotEct));
+            let times = signals(&mut lab, 210, Ecn::NotEct);
+            assert_eq!(times[1] - times[0], gap, "{times:?}");
+        }
+    }
+
+    /// A link that stood still for long owes several drops at once.
+    #[test]
+    fn a_large_backlog_may_lose_several_packets_in_a_row() {
+        let mut lab = forty(&[("ecn", "false")], Ecn::Ect0);
+        signals(&mut lab, 106, Ecn::Ect0);
+        let before = lab.dropped().len();
+        lab.wait_ms(300);
+        lab.depart();
+        // At 406 ms: those of 205, 275.7, 333.4, 383.4 ms.
+        assert_eq!(lab.dropped().len() - before, 4);
+    }
+
+    #[test]
+    fn above_ce_threshold_every_capable_packet_is_marked_and_no_other_is_lost() {
+        let mut lab = Story::new(100, &[("ce_threshold", "2ms")]);
+        for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0, Ecn::NotEct, Ecn::Ect1] {
+            lab.arrive_as(1000, ecn);
+        }
+        let marked: Vec<u64> = (0..5)
+            .map(|_| {
+                assert!(lab.depart().is_some());
+                lab.wait_ms(1);
+                lab.queue.counters().all_marked().packets
+            })
+            .collect();
+        // They waited 0 … 4 ms; the last is ECN-capable and waited more than 2.
+        assert_eq!(marked, [0, 0, 0, 0, 1]);
+    }
+}

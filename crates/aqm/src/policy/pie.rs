@@ -1,0 +1,443 @@
+//! PIE: proportional integral controller, enhanced (RFC 8033).
+//!
+//! A controller in the manner of process engineering: every `t_update` the drop probability moves by
+//! how far the queueing delay is from `target` and by how much it grew. Arriving packets toss a coin.
+//!
+//! ```text
+//! every t_update (RFC 8033 §4.2), delay the present estimate, old the one before:
+//!     step := α·(delay − target) + β·(delay − old), in seconds and 1/s
+//!     step /= 2048, 512, 128, 32, 8, 2, 1  for p < 10⁻⁶, 10⁻⁵, 10⁻⁴, 10⁻³, 0.01, 0.1, else
+//!     p += min(step, 0.02 if p ≥ 0.1)  (§5.5);  p *= 0.98 if delay = old = 0;  p within [0, 1]
+//!     burst := max_burst if p = 0 and delay, old < target/2, else burst − t_update  (§4.4)
+//! a packet arrives, q bytes wait:
+//!     burst > 0, or old < target/2 and p < 0.2, or q ≤ 2 mean packets:  admit  (§4.1)
+//!     with probability p:  mark it if p < mark_ecnth and it can be marked, else drop it  (§5.1)
+//! ```
+//!
+//! The delay is that of the packet that left last, or (`delay = departure-rate`, §5.2) the queue
+//! times the smoothed time that `dq_threshold` bytes took to leave. An empty queue has none.
+//!
+//! Where the RFC is silent, or speaks twice:
+//! - The burst allowance is reset at the update, where both samples are at hand (§4.4's text; the
+//!   listing of appendix A does it at arrivals), and is looked at before any random number is drawn.
+//! - The controller is always active: appendix B's switching (§5.3) is left out.
+//! - In byte mode a packet's probability is p·len/mean packet, at most 1.
+//! - A timer that comes late updates once and does not catch up.
+
+use super::{Arrival, Cx, Departure, Env, Policy, Victim, View};
+use crate::packet::Meta;
+use crate::param::{ConfigError, Mode, choice, params};
+use crate::qdisc::Cause;
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+
+params! {
+    /// Parameters of PIE.
+    pub struct PieConfig {
+        /// Wanted queueing delay (QDELAY_REF).
+        target: Duration = Duration::from_millis(15), in Duration::ZERO..=Duration::from_secs(3600), "RFC 8033 §4.2";
+        /// Time between two updates of the drop probability (T_UPDATE).
+        t_update: Duration = Duration::from_millis(15), in Duration::from_millis(1)..=Duration::from_secs(3600), "RFC 8033 §4.2";
+        /// Weight of the distance from target, per second.
+        alpha: f64 = 0.125, in 0.0..=1000.0, "RFC 8033 §4.2";
+        /// Weight of the growth of the delay, per second.
+        beta: f64 = 1.25, in 0.0..=1000.0, "RFC 8033 §4.2";
+        /// How long a burst passes unharmed (MAX_BURST).
+        max_burst: Duration = Duration::from_millis(150), in Duration::ZERO..=Duration::from_secs(3600), "RFC 8033 §4.4";
+        /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
+        ecn: bool = true, "RFC 8033 §5.1";
+        /// Drop probability from which on ECN-capable packets are dropped like others.
+        mark_ecnth: f64 = 0.1, in 0.0..=1.0, "RFC 8033 §5.1";
+        /// Whether a packet's probability goes with its length.
+        mode: Mode = Mode::Packets, "RFC 8033 appendix B";
+        /// How the queueing delay is known.
+        delay: Delay = Delay::Timestamps, "RFC 8033 §4.3, §5.2";
+        /// Bytes in a measurement of the departure rate; no shorter queue is measured.
+        dq_threshold: u32 = 16_384, in 1..=1_048_576, "RFC 8033 §5.2";
+        /// Whether signals are spaced: none before the probabilities of the packets since the last add up to 0.85, one at 8.5.
+        derandomise: bool = false, "RFC 8033 §5.4";
+        /// Whether a step up is at most 0.02 where the probability is 0.1 or more.
+        cap: bool = true, "RFC 8033 §5.5";
+    }
+}
+
+choice! {
+    /// How the queueing delay is known.
+    pub enum Delay {
+        /// From the packet that left last.
+        Timestamps = "timestamps",
+        /// From the length of the queue and the departure rate.
+        DepartureRate = "departure-rate",
+    }
+}
+
+/// The PIE policy.
+#[derive(Clone, Debug)]
+pub struct Pie {
+    config: PieConfig,
+    /// Bytes in which the queue is never signalled, and the mean packet.
+    mean_packet: u32,
+    /// Drop probability, [0, 1].
+    p: f64,
+    /// Delay at the last update.
+    old: Duration,
+    /// Delay of the packet that left last.
+    sojourn: Duration,
+    departures: DepartureRate,
+    burst: Duration,
+    /// Probabilities of the packets since the last signal, added up (`derandomise`).
+    accumulated: f64,
+    /// When the next update is due.
+    next: Instant,
+}
+
+impl Policy for Pie {
+    type Config = PieConfig;
+    type Tag = ();
+
+    fn new(config: &PieConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+        Ok(Self {
+            config: config.clone(),
+            mean_packet: env.mean_packet,
+            p: 0.0,
+            old: Duration::ZERO,
+            sojourn: Duration::ZERO,
+            departures: DepartureRate::default(),
+            burst: config.max_burst,
+            accumulated: 0.0,
+            next: env.now + config.t_update,
+        })
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        if !self.chosen(pkt, q, cx.rng) {
+            return Arrival::Admit;
+        }
+        self.accumulated = 0.0;
+        if self.config.ecn && self.p < self.config.mark_ecnth {
+            Arrival::Signal(Cause::Early)
+        } else {
+            Arrival::Reject(Cause::Early)
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Departure {
+        match self.config.delay {
+            Delay::Timestamps => self.sojourn = cx.now.since(pkt.arrived),
+            Delay::DepartureRate => self.departures.departed(
+                u64::from(pkt.len),
+                q.backlog().bytes,
+                u64::from(self.config.dq_threshold),
+                cx.now,
+            ),
+        }
+        Departure::Send
+    }
+
+    fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
+        self.accumulated = 0.0;
+        Victim::Arriving
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        Some(self.next)
+    }
+
+    fn on_timer(&mut self, q: &View<'_>, cx: &mut Cx<'_>) {
+        if cx.now < self.next {
+            return;
+        }
+        let periods = cx.now.since(self.next).as_nanos() / self.config.t_update.as_nanos() + 1;
+        self.next += self.config.t_update * periods;
+        let delay = self.estimate(q);
+        self.p = updated(self.p, delay, self.old, &self.config);
+        let calm = |d: Duration| d < self.config.target / 2;
+        self.burst = if self.p == 0.0 && calm(delay) && calm(self.old) {
+            self.config.max_burst
+        } else {
+            self.burst.saturating_sub(self.config.t_update)
+        };
+        self.old = delay;
+    }
+
+    fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        sink("p_d", self.p);
+        sink("delay", self.old.as_secs_f64());
+        sink("burst", self.burst.as_secs_f64());
+    }
+}
+
+impl Pie {
+    /// Whether an arriving packet is to be signalled (RFC 8033 §4.1, §5.4).
+    #[inline]
+    fn chosen(&mut self, pkt: &Meta, q: &View<'_>, rng: &mut Rng) -> bool {
+        let calm = self.old < self.config.target / 2 && self.p < 0.2;
+        let short = q.backlog().bytes <= 2 * u64::from(self.mean_packet);
+        if self.burst > Duration::ZERO || calm || short {
+            return false;
+        }
+        let p = match self.config.mode {
+            Mode::Packets => self.p,
+            Mode::Bytes => (self.p * f64::from(pkt.len) / f64::from(self.mean_packet)).min(1.0),
+        };
+        if self.config.derandomise {
+            self.accumulated = if self.p == 0.0 { 0.0 } else { self.accumulated + p };
+            if self.accumulated < 0.85 {
+                return false;
+            }
+            if self.accumulated >= 8.5 {
+                return true;
+            }
+        }
+        rng.chance(p)
+    }
+
+    /// The queueing delay now.
+    fn estimate(&self, q: &View<'_>) -> Duration {
+        match self.config.delay {
+            _ if q.is_empty() => Duration::ZERO,
+            Delay::Timestamps => self.sojourn,
+            Delay::DepartureRate => {
+                let thresholds = q.backlog().bytes as f64 / f64::from(self.config.dq_threshold);
+                self.departures.average.mul_f64(thresholds)
+            }
+        }
+    }
+}
+
+/// The drop probability after an update (RFC 8033 §4.2, §5.5).
+fn updated(p: f64, delay: Duration, old: Duration, c: &PieConfig) -> f64 {
+    let [delay, old, target] = [delay, old, c.target].map(Duration::as_secs_f64);
+    let step = (c.alpha * (delay - target) + c.beta * (delay - old)) / damping(p);
+    let step = if c.cap && p >= 0.1 { step.min(0.02) } else { step };
+    let decay = if delay == 0.0 && old == 0.0 { 0.98 } else { 1.0 };
+    ((p + step) * decay).clamp(0.0, 1.0)
+}
+
+/// By what a step is divided at a drop probability `p` (auto-tuning, RFC 8033 §4.2).
+fn damping(p: f64) -> f64 {
+    const TABLE: [(f64, f64); 6] =
+        [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (0.01, 8.0), (0.1, 2.0)];
+    TABLE.iter().find(|(below, _)| p < *below).map_or(1.0, |(_, damping)| *damping)
+}
+
+/// How long a given number of bytes takes to leave, measured while the queue holds that many
+/// (RFC 8033 §5.2).
+#[derive(Clone, Default, Debug)]
+struct DepartureRate {
+    /// Smoothed time; zero before the first measurement.
+    average: Duration,
+    /// Start of the present measurement, and what has left since.
+    measuring: Option<(Instant, u64)>,
+}
+
+impl DepartureRate {
+    /// `len` bytes leave `behind` bytes in the queue.
+    fn departed(&mut self, len: u64, behind: u64, threshold: u64, now: Instant) {
+        if let Some((start, left)) = &mut self.measuring {
+            *left += len;
+            if *left >= threshold {
+                self.average = smoothed(self.average, now.since(*start), threshold);
+                self.measuring = None;
+            }
+        }
+        if self.measuring.is_none() && behind >= threshold {
+            self.measuring = Some((now, 0));
+        }
+    }
+}
+
+/// Exponential average with weight threshold/2¹⁶; the first sample counts alone.
+fn smoothed(average: Duration, sample: Duration, threshold: u64) -> Duration {
+    if average == Duration::ZERO {
+        return sample;
+    }
+    let weight = (threshold as f64 / 65_536.0).min(1.0);
+    average.mul_f64(1.0 - weight) + sample.mul_f64(weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::policy::lab::{Fate, Lab, config, env};
+    use crate::qdisc::Backlog;
+    use std::vec::Vec;
+
+    type Story = Lab<Pie>;
+
+    #[test]
+    fn steps_are_damped_as_in_the_table_of_the_rfc() {
+        for (p, by) in [
+            (0.0, 2048.0),
+            (9e-7, 2048.0),
+            (1e-6, 512.0),
+            (1e-5, 128.0),
+            (1e-4, 32.0),
+            (1e-3, 8.0),
+            (0.01, 2.0),
+            (0.0999, 2.0),
+            (0.1, 1.0),
+            (1.0, 1.0),
+        ] {
+            assert_eq!(damping(p), by, "{p}");
+        }
+    }
+
+    #[test]
+    fn p_by_hand() {
+        let (rfc, free) = (PieConfig::default(), PieConfig { cap: false, ..PieConfig::default() });
+        for (c, p, delay, old, expected) in [
+            // 0.125·0.015 + 1.25·0.015 = 0.020625 at 30 ms after 15 ms.
+            (&rfc, 0.0, 30, 15, 0.020_625 / 2048.0),
+            (&rfc, 0.05, 30, 15, 0.05 + 0.020_625 / 2.0),
+            (&rfc, 0.1, 30, 15, 0.12), // capped
+            (&free, 0.1, 30, 15, 0.120_625),
+            // 0.125·(−0.01) + 1.25·(−0.02) = −0.02625 at 5 ms after 25 ms.
+            (&rfc, 0.5, 5, 25, 0.5 - 0.026_25),
+            (&rfc, 0.001, 5, 25, 0.0), // 0.001 − 0.02625/8 < 0
+            // Empty twice: (0.5 − 0.125·0.015)·0.98.
+            (&rfc, 0.5, 0, 0, 0.498_125 * 0.98),
+            (&free, 0.99, 500, 0, 1.0),
+            (&rfc, 0.3, 15, 15, 0.3), // at the target and steady
+        ] {
+            let [delay, old] = [delay, old].map(Duration::from_millis);
+            let got = updated(p, delay, old, c);
+            assert!((got - expected).abs() < 1e-12, "{p} {delay} {old}: {got}");
+        }
+    }
+
+    /// A queue of `packets` that stands for `ms` milliseconds on a link of a packet a millisecond.
+    /// Fates of the arrivals.
+    fn stand(lab: &mut Story, packets: u32, ms: u64, ecn: Ecn) -> Vec<Fate> {
+        let mut fates = Vec::new();
+        for _ in 0..ms {
+            while lab.backlog().packets < packets {
+                fates.push(lab.arrive_as(1000, ecn));
+            }
+            lab.wait_ms(1);
+            lab.tick();
+            lab.depart();
+        }
+        fates
+    }
+
+    /// A queue of 60 ms from the start. The allowance of 150 ms ends with the tenth update.
+    #[test]
+    fn a_burst_passes_for_as_long_as_the_allowance() {
+        let mut lab = Story::new(1000, &[]);
+        assert!(stand(&mut lab, 60, 149, Ecn::NotEct).iter().all(|f| *f == Fate::Queued));
+        assert!(lab.signal("burst") > 0.0);
+        stand(&mut lab, 60, 2, Ecn::NotEct);
+        assert_eq!(lab.signal("burst"), 0.0);
+    }
+
+    /// In a steady queue of 60 ms p climbs by α·45 ms = 0.005625 an update, damped.
+    #[test]
+    fn p_climbs_while_the_delay_is_above_target_and_falls_when_the_queue_is_gone() {
+        let mut lab = Story::new(1000, &[("ecn", "false")]);
+        let fates = stand(&mut lab, 60, 3000, Ecn::Ect0);
+        let p = lab.signal("p_d");
+        assert!(p > 0.1, "{p}");
+        assert!(fates.contains(&Fate::Dropped(Cause::Early)));
+        while lab.depart().is_some() {}
+        for _ in 0..2000 {
+            lab.wait_ms(15);
+            lab.tick();
+        }
+        assert_eq!(lab.signal("p_d"), 0.0);
+        assert_eq!(lab.signal("burst"), 0.15, "calm: the allowance is back");
+    }
+
+    #[test]
+    fn above_the_threshold_marks_give_way_to_drops() {
+        let mut lab = Story::new(1000, &[]);
+        let early = stand(&mut lab, 60, 600, Ecn::Ect0);
+        assert!(lab.signal("p_d") < 0.1);
+        assert!(early.contains(&Fate::Marked) && !early.contains(&Fate::Dropped(Cause::Early)));
+        stand(&mut lab, 60, 1000, Ecn::Ect0);
+        assert!(lab.signal("p_d") > 0.1);
+        let late = stand(&mut lab, 60, 1000, Ecn::Ect0);
+        assert!(late.contains(&Fate::Dropped(Cause::Early)) && !late.contains(&Fate::Marked));
+    }
+
+    /// Two packets wait on a slow link: the delay is far above target, and nothing is dropped.
+    #[test]
+    fn a_short_queue_is_spared() {
+        let mut lab = Story::new(10, &[("ecn", "false")]);
+        for _ in 0..1000 {
+            while lab.backlog().packets < 3 {
+                assert_eq!(lab.arrive(), Fate::Queued);
+            }
+            (0..7).for_each(|_| {
+                lab.wait_ms(15);
+                lab.tick();
+            });
+            lab.depart();
+        }
+        assert!(lab.signal("p_d") > 0.5);
+    }
+
+    /// 8 Mbit/s: 16 384 bytes in packets of 1000 are 17 packets, 17 ms (the first starts the clock).
+    /// A queue of 32 packets then has an estimated delay of 32 000/16 384 · 17 ms = 33.2 ms.
+    #[test]
+    fn the_departure_rate_gives_the_delay_that_time_stamps_give() {
+        let mut lab = Story::new(100, &[("delay", "departure-rate")]);
+        stand(&mut lab, 33, 300, Ecn::Ect0);
+        let delay = lab.signal("delay");
+        assert!((delay - 0.0332).abs() < 0.0012, "{delay}");
+        let mut lab = Story::new(100, &[]);
+        stand(&mut lab, 33, 300, Ecn::Ect0);
+        assert_eq!(lab.signal("delay"), 0.033);
+    }
+
+    #[test]
+    fn departure_times_are_smoothed() {
+        let ms = Duration::from_millis;
+        assert_eq!(smoothed(ms(0), ms(20), 16_384), ms(20));
+        // Weight 16384/65536 = ¼.
+        assert_eq!(smoothed(ms(20), ms(40), 16_384), ms(25));
+        assert_eq!(smoothed(ms(20), ms(40), 1 << 20), ms(40));
+    }
+
+    /// What a PIE held at `p` says to 20 000 packets of `len` bytes that find 60 packets: the gaps
+    /// between signals.
+    fn gaps(p: f64, len: u32, settings: &[(&str, &str)]) -> Vec<u32> {
+        let (env, mut rng) = (env(100), Rng::new(3, 0));
+        let mut pie = Pie::new(&config(settings), &env, &mut rng).unwrap();
+        (pie.p, pie.burst, pie.old) = (p, Duration::ZERO, Duration::from_millis(60));
+        let backlog = Backlog { packets: 60, bytes: 60_000 };
+        let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
+        let meta = Meta { len, ..Meta::default() };
+        let (mut gaps, mut gap) = (Vec::new(), 0);
+        for _ in 0..20_000 {
+            gap += 1;
+            let mut cx = Cx { now: env.now, rng: &mut rng };
+            if pie.on_arrival(&meta, &q, &mut cx) != Arrival::Admit {
+                gaps.push(core::mem::take(&mut gap));
+            }
+        }
+        gaps
+    }
+
+    /// At p = 0.1 nine packets add up to 0.9, the first sum that is not below 0.85, and 85 to 8.5.
+    #[test]
+    fn derandomised_signals_keep_their_distance() {
+        let spaced = gaps(0.1, 1000, &[("derandomise", "true")]);
+        assert_eq!(spaced.iter().min(), Some(&9));
+        assert!(spaced.iter().all(|g| *g <= 85));
+        assert_eq!(gaps(0.1, 1000, &[]).iter().min(), Some(&1));
+        let certain = gaps(1e-9, 1000, &[("derandomise", "true")]);
+        assert!(certain.is_empty());
+    }
+
+    /// p = 0.2 for 1000 bytes: 0.1 for 500, 1 for 9000. σ of 2000 of 20 000: 42; the band is 5 σ.
+    #[test]
+    fn in_byte_mode_large_packets_run_a_larger_risk() {
+        let signals = |len| gaps(0.2, len, &[("mode", "bytes")]).len();
+        assert!((1790..2210).contains(&signals(500)), "{}", signals(500));
+        assert_eq!(signals(9000), 20_000);
+    }
+}

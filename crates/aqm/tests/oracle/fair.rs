@@ -1,0 +1,352 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use aqm::hash::FlowHash;
+
+use super::codel::{Codel, codel};
+use super::*;
+
+/// A buffer for several queues.
+struct Buffer<M> {
+    queues: Vec<Naive<M>>,
+    room: Room,
+    events: Vec<Event>,
+}
+
+fn bytes(q: &[Packet]) -> u64 {
+    q.iter().map(|p| u64::from(p.len)).sum()
+}
+
+impl<M: Model> Buffer<M> {
+    fn new(room: Room, of_queue: Room, models: Vec<M>) -> Self {
+        let queue = |model| Naive { model, room: of_queue, q: Vec::new(), events: Vec::new() };
+        Self { queues: models.into_iter().map(queue).collect(), room, events: Vec::new() }
+    }
+
+    fn too_full(&self) -> bool {
+        match self.room {
+            Room::Packets(n) => self.queues.iter().map(|q| q.q.len() as u64).sum::<u64>() > n,
+            Room::Bytes(n) => self.queues.iter().map(|q| bytes(&q.q)).sum::<u64>() > n,
+        }
+    }
+
+    fn arrive(&mut self, queue: usize, now: u64, packet: Packet, rng: &mut Rng) {
+        if matches!(self.room, Room::Bytes(n) if u64::from(packet.len) > n) {
+            self.events.push(Event::Dropped(packet.id, Cause::Overflow));
+        } else {
+            self.queues[queue].arrive(now, packet, rng);
+            self.events.append(&mut self.queues[queue].events);
+        }
+    }
+
+    /// The packet that a queue sends: its length.
+    fn depart(&mut self, queue: usize, now: u64, rng: &mut Rng) -> Option<u32> {
+        let lens: BTreeMap<u32, u32> = self.queues[queue].q.iter().map(|p| (p.id, p.len)).collect();
+        self.queues[queue].depart(now, rng);
+        let mut events = std::mem::take(&mut self.queues[queue].events);
+        let sent = match events.last() {
+            Some(Event::Sent(id, _)) => Some(lens[id]),
+            _ => {
+                events.pop();
+                None
+            }
+        };
+        self.events.extend(events);
+        sent
+    }
+
+    fn longest(&self) -> usize {
+        let mut longest = 0;
+        for (i, queue) in self.queues.iter().enumerate() {
+            if bytes(&queue.q) > bytes(&self.queues[longest].q) {
+                longest = i;
+            }
+        }
+        longest
+    }
+
+    fn steal(&mut self, queue: usize, front: bool) {
+        let q = &mut self.queues[queue].q;
+        let victim = if front { q.remove(0) } else { q.pop().unwrap() };
+        self.events.push(Event::Dropped(victim.id, Cause::Overflow));
+    }
+
+    fn signals(&self) -> Vec<f64> {
+        let busy = self.queues.iter().filter(|q| !q.q.is_empty()).count();
+        vec![busy as f64, bytes(&self.queues[self.longest()].q) as f64]
+    }
+}
+
+/// SFQ and FQ-CoDel: RFC 8290 §4 with or without new queues, by bytes or by packets.
+struct Hashed<M> {
+    buffer: Buffer<M>,
+    hash: Option<FlowHash>,
+    perturb: u64,
+    changes: u64,
+    quantum: Option<u32>,
+    prefer_new: bool,
+    front: bool,
+    batch: usize,
+    credit: Vec<i64>,
+    new: VecDeque<usize>,
+    old: VecDeque<usize>,
+}
+
+impl<M: Model> Hashed<M> {
+    fn new(buffer: Buffer<M>) -> Self {
+        Self {
+            hash: None,
+            perturb: 0,
+            changes: 0,
+            quantum: None,
+            prefer_new: false,
+            front: false,
+            batch: 1,
+            credit: vec![0; buffer.queues.len()],
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            buffer,
+        }
+    }
+}
+
+impl<M: Model> Side for Hashed<M> {
+    fn start(&mut self, rng: &mut Rng) {
+        self.hash = Some(FlowHash::new(rng));
+    }
+
+    fn arrive(&mut self, now: u64, packet: Packet, rng: &mut Rng) {
+        let n = self.buffer.queues.len();
+        let queue = self.hash.as_ref().unwrap().bin(FlowKey(packet.flow), n as u32);
+        self.buffer.arrive(queue, now, packet, rng);
+        let listed = self.new.contains(&queue) || self.old.contains(&queue);
+        if !listed && !self.buffer.queues[queue].q.is_empty() {
+            self.credit[queue] = i64::from(self.quantum.unwrap_or(1));
+            if self.prefer_new {
+                self.new.push_back(queue);
+            } else {
+                self.old.push_back(queue);
+            }
+        }
+        while self.buffer.too_full() {
+            let longest = self.buffer.longest();
+            let half = self.buffer.queues[longest].q.len().div_ceil(2);
+            for _ in 0..half.min(self.batch) {
+                self.buffer.steal(longest, self.front);
+            }
+        }
+    }
+
+    fn depart(&mut self, now: u64, rng: &mut Rng) {
+        loop {
+            let from_new = !self.new.is_empty();
+            let list = if from_new { &mut self.new } else { &mut self.old };
+            let Some(queue) = list.pop_front() else {
+                return self.buffer.events.push(Event::Idle);
+            };
+            if self.credit[queue] <= 0 {
+                self.credit[queue] += i64::from(self.quantum.unwrap_or(1));
+                self.old.push_back(queue);
+                continue;
+            }
+            if let Some(len) = self.buffer.depart(queue, now, rng) {
+                self.credit[queue] -= if self.quantum.is_some() { i64::from(len) } else { 1 };
+                let list = if from_new { &mut self.new } else { &mut self.old };
+                return list.push_front(queue);
+            }
+            if from_new {
+                self.old.push_back(queue);
+            }
+        }
+    }
+
+    fn clock(&mut self, now: u64, rng: &mut Rng) {
+        while self.perturb > 0 && (self.changes + 1) * self.perturb <= now {
+            self.changes += 1;
+            self.hash = Some(FlowHash::new(rng));
+        }
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.buffer.events)
+    }
+
+    fn signals(&self, _: u64) -> Vec<f64> {
+        self.buffer.signals()
+    }
+}
+
+/// SV95 Fig. 2.
+struct Drr {
+    buffer: Buffer<DropTail>,
+    quantum: u32,
+    front: bool,
+    /// The queue of each flow that has packets. Queues that are free: the last is taken first.
+    of_flow: BTreeMap<u64, usize>,
+    free: Vec<usize>,
+    deficit: Vec<u32>,
+    active: VecDeque<usize>,
+    turn: Option<usize>,
+}
+
+impl Drr {
+    fn new(room: Room, quantum: u32, front: bool) -> Self {
+        let queues = match room {
+            Room::Packets(n) => n + 1,
+            Room::Bytes(n) => n / 28 + 1,
+        } as usize;
+        let models = (0..queues).map(|_| DropTail).collect();
+        Self {
+            buffer: Buffer::new(room, Room::Packets(u64::MAX), models),
+            quantum,
+            front,
+            of_flow: BTreeMap::new(),
+            free: (0..queues).rev().collect(),
+            deficit: vec![0; queues],
+            active: VecDeque::new(),
+            turn: None,
+        }
+    }
+
+    fn forget_if_empty(&mut self, queue: usize) {
+        if self.buffer.queues[queue].q.is_empty() {
+            self.of_flow.retain(|_, q| *q != queue);
+            self.free.push(queue);
+            self.active.retain(|q| *q != queue);
+            self.turn = self.turn.filter(|q| *q != queue);
+        }
+    }
+}
+
+impl Side for Drr {
+    fn start(&mut self, rng: &mut Rng) {
+        FlowHash::new(rng); // the library's secret
+    }
+
+    fn arrive(&mut self, now: u64, packet: Packet, rng: &mut Rng) {
+        let queue = *self.of_flow.entry(packet.flow).or_insert_with(|| self.free.pop().unwrap());
+        self.buffer.arrive(queue, now, packet, rng);
+        if self.buffer.queues[queue].q.is_empty() {
+            return self.forget_if_empty(queue);
+        }
+        if self.turn != Some(queue) && !self.active.contains(&queue) {
+            self.active.push_back(queue);
+            self.deficit[queue] = 0;
+        }
+        while self.buffer.too_full() {
+            let longest = self.buffer.longest();
+            self.buffer.steal(longest, self.front);
+            self.forget_if_empty(longest);
+        }
+    }
+
+    fn depart(&mut self, now: u64, rng: &mut Rng) {
+        loop {
+            let queue = match self.turn {
+                Some(queue) => queue,
+                None => {
+                    let Some(queue) = self.active.pop_front() else {
+                        return self.buffer.events.push(Event::Idle);
+                    };
+                    self.deficit[queue] += self.quantum;
+                    self.turn = Some(queue);
+                    queue
+                }
+            };
+            let len = self.buffer.queues[queue].q[0].len;
+            if len <= self.deficit[queue] {
+                self.deficit[queue] -= len;
+                self.buffer.depart(queue, now, rng);
+                return self.forget_if_empty(queue);
+            }
+            self.active.push_back(queue);
+            self.turn = None;
+        }
+    }
+
+    fn clock(&mut self, _: u64, _: &mut Rng) {}
+
+    fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.buffer.events)
+    }
+
+    fn signals(&self, _: u64) -> Vec<f64> {
+        self.buffer.signals()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn sfq_is_its_model(
+        (n, quantum, perturb, front) in (
+            1..6u32,
+            prop::option::of(prop::sample::select(vec![1u32, 700, 1514, 5000])),
+            prop::sample::select(vec![0, 0, 3_000_000, 50_000_000]),
+            any::<bool>(),
+        ),
+        of_queue in prop::option::of(room()), red in prop::option::of(red()),
+        room in room(), ops in traffic(),
+    ) {
+        let mut settings = vec![
+            ("queues", n.to_string()),
+            ("quantum", quantum.map_or("none".into(), |q| q.to_string())),
+            ("perturb", format!("{perturb}ns")),
+            ("drop", if front { "front" } else { "tail" }.into()),
+            ("queue_limit", match of_queue {
+                None => "none".into(),
+                Some(Room::Packets(n)) => amount(n, false),
+                Some(Room::Bytes(n)) => amount(n, true),
+            }),
+            ("aqm", if red.is_some() { "red" } else { "droptail" }.into()),
+        ];
+        let of_queue = of_queue.unwrap_or(Room::Packets(u64::MAX));
+        match red {
+            None => {
+                let models = (0..n).map(|_| DropTail).collect();
+                let buffer = Buffer::new(room, of_queue, models);
+                let side = Hashed { quantum, perturb, front, ..Hashed::new(buffer) };
+                compare_with("sfq", &settings, room, &ops, side)?;
+            }
+            Some(c) => {
+                settings.extend(red_settings(&c));
+                settings.push(("ns2_rules", c.ns2.to_string()));
+                let models = (0..n).map(|_| Red::new(c.clone())).collect();
+                let buffer = Buffer::new(room, of_queue, models);
+                let side = Hashed { quantum, perturb, front, ..Hashed::new(buffer) };
+                compare_with("sfq", &settings, room, &ops, side)?;
+            }
+        }
+    }
+
+    #[test]
+    fn fq_codel_is_its_model(
+        c in codel(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
+        batch in 1..5usize, room in room(), ops in traffic(),
+    ) {
+        let mut settings = vec![
+            ("queues", n.to_string()),
+            ("quantum", quantum.to_string()),
+            ("drop_batch", batch.to_string()),
+        ];
+        settings.extend(c.list());
+        let models = (0..n).map(|_| Codel::new(c.clone())).collect();
+        let buffer = Buffer::new(room, Room::Packets(u64::MAX), models);
+        let side = Hashed {
+            quantum: Some(quantum), prefer_new: true, front: true, batch, ..Hashed::new(buffer)
+        };
+        compare_with("fq-codel", &settings, room, &ops, side)?;
+    }
+
+    #[test]
+    fn drr_is_its_model(
+        quantum in prop::sample::select(vec![1u32, 40, 700, 1500, 9000]), front in any::<bool>(),
+        room in room(), ops in traffic(),
+    ) {
+        let settings = [
+            ("quantum", quantum.to_string()),
+            ("drop", if front { "front" } else { "tail" }.into()),
+        ];
+        compare_with("drr", &settings, room, &ops, Drr::new(room, quantum, front))?;
+    }
+}

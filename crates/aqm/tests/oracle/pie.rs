@@ -1,0 +1,226 @@
+use super::*;
+
+#[derive(Clone, Debug)]
+struct PieSettings {
+    target: u64,
+    t_update: u64,
+    alpha: f64,
+    beta: f64,
+    max_burst: u64,
+    ecn: bool,
+    mark_ecnth: f64,
+    bytes: bool,
+    by_rate: bool,
+    dq_threshold: u64,
+    derandomise: bool,
+    cap: bool,
+}
+
+/// RFC 8033, appendices A and B. Times in nanoseconds, estimates of delay in seconds.
+struct Pie {
+    c: PieSettings,
+    updates: u64,
+    drop_prob: f64,
+    burst_allowance: u64,
+    qdelay_old: f64,
+    last_sojourn: u64,
+    accu_prob: f64,
+    in_measurement: bool,
+    measurement_start: u64,
+    dq_count: u64,
+    avg_dq_time: u64,
+}
+
+fn bytes(q: &[Packet]) -> u64 {
+    q.iter().map(|p| u64::from(p.len)).sum()
+}
+
+impl Pie {
+    fn new(c: PieSettings) -> Self {
+        Self {
+            updates: 0,
+            drop_prob: 0.0,
+            burst_allowance: c.max_burst,
+            qdelay_old: 0.0,
+            last_sojourn: 0,
+            accu_prob: 0.0,
+            in_measurement: false,
+            measurement_start: 0,
+            dq_count: 0,
+            avg_dq_time: 0,
+            c,
+        }
+    }
+
+    fn half_target(&self) -> f64 {
+        (self.c.target / 2) as f64 / 1e9
+    }
+
+    fn drop_early(&mut self, pkt: &Packet, q: &[Packet], rng: &mut Rng) -> bool {
+        if self.qdelay_old < self.half_target() && self.drop_prob < 0.2 {
+            return false;
+        }
+        if bytes(q) <= 2 * MEAN as u64 {
+            return false;
+        }
+        let mut p = self.drop_prob;
+        if self.c.bytes {
+            p = f64::min(1.0, p * f64::from(pkt.len) / MEAN);
+        }
+        if self.c.derandomise {
+            if self.drop_prob == 0.0 {
+                self.accu_prob = 0.0;
+            } else {
+                self.accu_prob += p;
+            }
+            if self.accu_prob < 0.85 {
+                return false;
+            }
+            if self.accu_prob >= 8.5 {
+                return true;
+            }
+        }
+        rng.uniform() < p
+    }
+
+    fn calculate_drop_prob(&mut self, q: &[Packet]) {
+        let ns = if q.is_empty() {
+            0
+        } else if self.c.by_rate {
+            let share = bytes(q) as f64 / self.c.dq_threshold as f64;
+            (self.avg_dq_time as f64 * share).round() as u64
+        } else {
+            self.last_sojourn
+        };
+        let current = ns as f64 / 1e9;
+        let target = self.c.target as f64 / 1e9;
+        let mut p = self.c.alpha * (current - target) + self.c.beta * (current - self.qdelay_old);
+        let d = self.drop_prob;
+        p /= if d < 0.000_001 {
+            2048.0
+        } else if d < 0.000_01 {
+            512.0
+        } else if d < 0.000_1 {
+            128.0
+        } else if d < 0.001 {
+            32.0
+        } else if d < 0.01 {
+            8.0
+        } else if d < 0.1 {
+            2.0
+        } else {
+            1.0
+        };
+        if self.c.cap && d >= 0.1 && p > 0.02 {
+            p = 0.02;
+        }
+        self.drop_prob += p;
+        if current == 0.0 && self.qdelay_old == 0.0 {
+            self.drop_prob *= 0.98;
+        }
+        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
+        self.burst_allowance = self.burst_allowance.saturating_sub(self.c.t_update);
+        let half = self.half_target();
+        if self.drop_prob == 0.0 && current < half && self.qdelay_old < half {
+            self.burst_allowance = self.c.max_burst;
+        }
+        self.qdelay_old = current;
+    }
+}
+
+impl Model for Pie {
+    fn clock(&mut self, now: u64, q: &[Packet]) {
+        while (self.updates + 1) * self.c.t_update <= now {
+            self.updates += 1;
+            self.calculate_drop_prob(q);
+        }
+    }
+
+    fn arrive(&mut self, _: u64, pkt: &Packet, q: &[Packet], _: bool, rng: &mut Rng) -> Verdict {
+        if self.burst_allowance > 0 || !self.drop_early(pkt, q, rng) {
+            return Verdict::Admit;
+        }
+        self.accu_prob = 0.0;
+        if self.c.ecn && self.drop_prob < self.c.mark_ecnth {
+            Verdict::Signal
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    fn victim(&mut self, q: &[Packet], _: &mut Rng) -> usize {
+        self.accu_prob = 0.0;
+        q.len()
+    }
+
+    fn send(&mut self, now: u64, q: &mut Vec<Packet>, _: &mut Vec<Event>) -> Option<Packet> {
+        let packet = (!q.is_empty()).then(|| q.remove(0))?;
+        self.last_sojourn = now - packet.arrived;
+        if self.in_measurement {
+            self.dq_count += u64::from(packet.len);
+            if self.dq_count >= self.c.dq_threshold {
+                let dq_time = now - self.measurement_start;
+                if self.avg_dq_time == 0 {
+                    self.avg_dq_time = dq_time;
+                } else {
+                    let weight = f64::min(1.0, self.c.dq_threshold as f64 / 65_536.0);
+                    self.avg_dq_time = (dq_time as f64 * weight).round() as u64
+                        + (self.avg_dq_time as f64 * (1.0 - weight)).round() as u64;
+                }
+                self.in_measurement = false;
+            }
+        }
+        if !self.in_measurement && bytes(q) >= self.c.dq_threshold {
+            self.in_measurement = true;
+            self.measurement_start = now;
+            self.dq_count = 0;
+        }
+        Some(packet)
+    }
+
+    fn signals(&self, _: u64) -> Vec<f64> {
+        vec![self.drop_prob, self.qdelay_old, self.burst_allowance as f64 / 1e9]
+    }
+}
+
+prop_compose! {
+    fn pie()(
+        (target, t_update, max_burst) in (
+            prop::sample::select(vec![0, 1_000_000, 2_000_000, 15_000_000]),
+            prop::sample::select(vec![1_000_000, 3_000_000, 15_000_000]),
+            prop::sample::select(vec![0, 0, 2_000_000, 20_000_000, 150_000_000]),
+        ),
+        (alpha, beta) in (prop::sample::select(vec![0.125, 5.0, 100.0]), prop::sample::select(vec![0.0, 1.25, 50.0])),
+        (ecn, mark_ecnth, bytes, by_rate, derandomise, cap) in
+            (prop::bool::weighted(0.7), 0.0..=1.0f64, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        dq_threshold in prop::sample::select(vec![1, 2000, 5000, 16_384, 1_048_576]),
+    ) -> PieSettings {
+        PieSettings {
+            target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, by_rate, dq_threshold,
+            derandomise, cap,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn pie_is_its_model(c in pie(), room in room(), ops in traffic()) {
+        let settings = [
+            ("target", format!("{}ns", c.target)),
+            ("t_update", format!("{}ns", c.t_update)),
+            ("alpha", c.alpha.to_string()),
+            ("beta", c.beta.to_string()),
+            ("max_burst", format!("{}ns", c.max_burst)),
+            ("ecn", c.ecn.to_string()),
+            ("mark_ecnth", c.mark_ecnth.to_string()),
+            ("mode", if c.bytes { "bytes" } else { "packets" }.into()),
+            ("delay", if c.by_rate { "departure-rate" } else { "timestamps" }.into()),
+            ("dq_threshold", c.dq_threshold.to_string()),
+            ("derandomise", c.derandomise.to_string()),
+            ("cap", c.cap.to_string()),
+        ];
+        compare("pie", &settings, room, &ops, Pie::new(c))?;
+    }
+}

@@ -1,0 +1,93 @@
+//! Fixed memory for packets: slots of one size, taken and given back in O(1).
+//!
+//! The memory is reserved when the arena is made; the system provides it as slots are first used,
+//! and the slot that was given back last is taken first, so that a short queue stays in the cache.
+
+/// A packet in an [`Arena`], and its number in the order of arrival.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Handle {
+    pub(crate) slot: u32,
+    pub(crate) seq: u32,
+}
+
+/// Memory for a fixed number of packets.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    bytes: Box<[u8]>,
+    slot_size: usize,
+    lengths: Box<[u32]>,
+    /// Slots from here on were never used.
+    fresh: u32,
+    /// Slots that were given back.
+    free: Vec<u32>,
+}
+
+impl Arena {
+    /// Room for `slots` packets of at most `longest` bytes.
+    pub(crate) fn new(slots: u32, longest: usize) -> Self {
+        let slot_size = longest.next_multiple_of(64); // a cache line
+        let count = slots as usize;
+        Self {
+            bytes: vec![0; count * slot_size].into_boxed_slice(),
+            slot_size,
+            lengths: vec![0; count].into_boxed_slice(),
+            fresh: 0,
+            free: Vec::with_capacity(count),
+        }
+    }
+
+    /// A copy of `packet`, or nothing if there is no room or it is too long.
+    pub(crate) fn store(&mut self, packet: &[u8]) -> Option<u32> {
+        if packet.len() > self.slot_size {
+            return None;
+        }
+        let slot = self.free.pop().or_else(|| {
+            let fresh = (self.fresh as usize) < self.lengths.len();
+            fresh.then(|| {
+                self.fresh += 1;
+                self.fresh - 1
+            })
+        })?;
+        self.lengths[slot as usize] = packet.len() as u32;
+        self.packet_mut(slot).copy_from_slice(packet);
+        Some(slot)
+    }
+
+    /// The packet in `slot`.
+    pub(crate) fn packet_mut(&mut self, slot: u32) -> &mut [u8] {
+        let at = slot as usize * self.slot_size;
+        &mut self.bytes[at..at + self.lengths[slot as usize] as usize]
+    }
+
+    /// Gives a slot back.
+    pub(crate) fn release(&mut self, slot: u32) {
+        debug_assert!(!self.free.contains(&slot), "slot {slot} is given back twice");
+        self.free.push(slot);
+    }
+
+    /// Slots in use.
+    pub(crate) fn used(&self) -> usize {
+        self.fresh as usize - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_used_again_and_hold_their_packets() {
+        let mut arena = Arena::new(3, 100);
+        let slots: Vec<u32> =
+            (1..=3).filter_map(|n| arena.store(&vec![n; 40 * n as usize / 2])).collect();
+        assert_eq!(slots, [0, 1, 2]);
+        assert_eq!(arena.store(&[9]), None, "full");
+        arena.release(1);
+        assert_eq!((arena.store(&[7; 5]), arena.used()), (Some(1), 3));
+        assert_eq!(arena.packet_mut(0), [1; 20]);
+        assert_eq!(arena.packet_mut(1), [7; 5]);
+        assert_eq!(arena.packet_mut(2), [3; 60]);
+        arena.release(0);
+        assert_eq!(arena.store(&[0; 129]), None, "too long");
+    }
+}

@@ -1,0 +1,138 @@
+//! The loop: frames from each port through a link to the other, in one thread that sleeps when
+//! nothing is due.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aqm::Meta;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use crate::clock::Clock;
+use crate::link::Link;
+use crate::port::Port;
+
+/// The two directions, in the order of [`Forwarder::links`].
+pub const DIRECTIONS: [&str; 2] = ["up", "down"];
+
+/// Frames longer than any that a port gives.
+const LONGEST: usize = 1 << 16;
+/// The most frames that are read from one port before anything else is looked at.
+const BATCH: usize = 64;
+
+/// Why [`Forwarder::run`] came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pause {
+    /// The time has come.
+    Time,
+    /// Somebody wrote to the waker.
+    Woken,
+}
+
+/// Looks at every packet that a queue was asked about: the direction, and what the queue was told.
+pub trait Tap {
+    /// A packet arrived at the queue of a direction.
+    fn arrived(&mut self, direction: usize, meta: &Meta);
+}
+
+impl Tap for () {
+    fn arrived(&mut self, _: usize, _: &Meta) {}
+}
+
+/// Two ports with a link each way.
+pub struct Forwarder<T> {
+    /// From port 0 to port 1, and back.
+    pub links: [Link; 2],
+    ports: [Port; 2],
+    clock: Clock,
+    /// How long before an event the thread stops sleeping and looks at the clock instead, ns.
+    spin: u64,
+    tap: T,
+    /// Frames that a port did not take.
+    refused: [u64; 2],
+    buffer: Box<[u8]>,
+}
+
+impl<T: Tap> Forwarder<T> {
+    /// Time 0 of the links is time 0 of `clock`.
+    pub fn new(links: [Link; 2], ports: [Port; 2], clock: Clock, spin: u64, tap: T) -> Self {
+        let buffer = vec![0; LONGEST].into_boxed_slice();
+        Self { links, ports, clock, spin, tap, refused: [0; 2], buffer }
+    }
+
+    /// Forwards until `until` (ns), or until `waker` can be read.
+    ///
+    /// # Errors
+    /// When an interface is gone.
+    pub fn run(&mut self, until: u64, waker: BorrowedFd<'_>) -> io::Result<Pause> {
+        loop {
+            let moved = self.receive(0)? | self.receive(1)?;
+            let now = self.clock.now();
+            self.deliver(now);
+            if now >= until {
+                return Ok(Pause::Time);
+            }
+            let next = self.links.iter().map(Link::next_event).min().unwrap_or(until).min(until);
+            // Whoever is busy still has to look at the waker, but need not sleep.
+            let sleep = if moved { 0 } else { next.saturating_sub(now + self.spin) };
+            if self.sleep(sleep, waker)? {
+                return Ok(Pause::Woken);
+            }
+        }
+    }
+
+    /// The time, ns.
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Delivers what is due at `now` (ns).
+    pub fn deliver(&mut self, now: u64) {
+        for direction in 0..2 {
+            self.deliver_on(direction, now);
+        }
+    }
+
+    /// Frames that the interface at the end of each direction did not take.
+    pub fn refused(&self) -> [u64; 2] {
+        self.refused
+    }
+
+    /// What looked at the packets.
+    pub fn into_tap(self) -> T {
+        self.tap
+    }
+
+    /// Reads what is there at a port. Whether there was anything.
+    fn receive(&mut self, direction: usize) -> io::Result<bool> {
+        for count in 0..BATCH {
+            let Some(length) = self.ports[direction].receive(&mut self.buffer)? else {
+                return Ok(count > 0);
+            };
+            let now = self.clock.now();
+            self.deliver_on(direction, now);
+            if let Some(meta) = self.links[direction].arrive(now, &self.buffer[..length]) {
+                self.tap.arrived(direction, &meta);
+            }
+        }
+        Ok(true)
+    }
+
+    fn deliver_on(&mut self, direction: usize, now: u64) {
+        let (port, refused) = (&self.ports[1 - direction], &mut self.refused[direction]);
+        self.links[direction].deliver(now, |frame| *refused += u64::from(!port.send(frame)));
+    }
+
+    /// Sleeps for at most `ns`, or until a frame comes. Whether the waker can be read.
+    fn sleep(&self, ns: u64, waker: BorrowedFd<'_>) -> io::Result<bool> {
+        let watch = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut fds = [watch(self.ports[0].as_fd()), watch(self.ports[1].as_fd()), watch(waker)];
+        let time = TimeSpec::new((ns / 1_000_000_000) as i64, (ns % 1_000_000_000) as i64);
+        match ppoll(&mut fds, Some(time), None) {
+            Ok(_) => Ok(fds[2].any().unwrap_or(false)),
+            Err(Errno::EINTR) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+}

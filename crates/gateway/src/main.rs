@@ -1,0 +1,231 @@
+//! `bluewater-gateway`: real packets through any queue discipline.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use aqm::Duration;
+use clap::{Args, Parser, Subcommand};
+use gateway::forward::DIRECTIONS;
+use gateway::options::{LinkOptions, text};
+use gateway::record::{Entry, Recording, Replay};
+use gateway::shell::{self, BOUND, Forwarding, run_bound};
+use gateway::trouble::Trouble;
+use gateway::{report, traffic};
+
+/// Real packets through any queue discipline.
+#[derive(Parser, Debug)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand, Debug)]
+enum Task {
+    /// Run a command behind an emulated link, in network namespaces of its own.
+    Shell(Box<Shell>),
+    /// Run recorded arrivals through the simulator's queue and compare the decisions.
+    Replay {
+        /// What `--record` wrote.
+        recording: PathBuf,
+    },
+    /// Send on bulk TCP connections to a `sink`.
+    Bulk(Bulk),
+    /// Receive what `bulk` sends.
+    Sink {
+        /// Where to listen.
+        #[arg(long, default_value_t = traffic::PORT)]
+        port: u16,
+    },
+    #[command(name = BOUND, hide = true)]
+    Bound {
+        parent: i32,
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
+}
+
+/// The command is at the near end of the link; it sees the far end, and nothing else, at the address
+/// in BLUEWATER_FAR.
+#[derive(Args, Debug)]
+struct Shell {
+    #[command(flatten)]
+    link: LinkOptions,
+    #[command(flatten)]
+    run: RunOptions,
+    /// A line for sh that runs at the far end as long as the command does; again for more.
+    #[arg(long = "far", value_name = "LINE")]
+    far: Vec<String>,
+    /// The command.
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// Connections of the kernel's own TCP.
+#[derive(Args, Debug)]
+struct Bulk {
+    /// The sink's address.
+    to: IpAddr,
+    /// Its port.
+    #[arg(long, default_value_t = traffic::PORT)]
+    port: u16,
+    /// How many connections.
+    #[arg(long, default_value_t = 1)]
+    flows: u16,
+    /// How long.
+    #[arg(long, default_value = "10s", value_parser = text::<Duration>)]
+    time: Duration,
+    /// Congestion control: reno, cubic, bbr. The kernel's default if not given.
+    #[arg(long)]
+    congestion: Option<String>,
+}
+
+/// How to forward and what to write.
+#[derive(Args, Debug)]
+struct RunOptions {
+    /// Longest IP packet in bytes.
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+    mtu: u32,
+    /// Do not sleep for the last bit before each departure, but look at the clock: 50us.
+    #[arg(long, default_value = "0s", value_parser = text::<Duration>)]
+    spin: Duration,
+    /// Write what happens to a file, as JSON lines.
+    #[arg(long)]
+    log: Option<PathBuf>,
+    /// Record the arrivals at the queues, to be replayed.
+    #[arg(long)]
+    record: Option<PathBuf>,
+    /// Time between lines of the log.
+    #[arg(long, default_value = "1s", value_parser = text::<Duration>)]
+    interval: Duration,
+    /// Let TCP at both ends ask for ECN (tcp_ecn=1); else it only answers.
+    #[arg(long)]
+    ecn: bool,
+    /// No summary at the end.
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl RunOptions {
+    fn forwarding(&self) -> Result<Forwarding, Trouble> {
+        if self.interval == Duration::ZERO {
+            return Err(Trouble::new("--interval 0s: not allowed", "1ms or more"));
+        }
+        Ok(Forwarding {
+            mtu: self.mtu,
+            spin: self.spin.as_nanos(),
+            log: self.log.clone(),
+            record: self.record.clone(),
+            interval: self.interval.as_nanos(),
+            ecn: self.ecn,
+        })
+    }
+}
+
+/// Bad input, or something missing.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(trouble) => {
+            eprintln!("{trouble}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+fn run(task: Task) -> Result<ExitCode, Trouble> {
+    match task {
+        Task::Shell(options) => {
+            let specs = options.link.specs()?;
+            let how = options.run.forwarding()?;
+            let (code, summaries) = shell::shell(&specs, &how, &options.command, &options.far)?;
+            if !options.run.quiet {
+                eprint!("{}", report::table(&specs, &summaries));
+            }
+            Ok(ExitCode::from(code as u8))
+        }
+        Task::Replay { recording } => replay(&recording),
+        Task::Bulk(bulk) => {
+            let stop = Arc::new(AtomicBool::new(false));
+            let after = Arc::clone(&stop);
+            thread::spawn(move || {
+                thread::sleep(std::time::Duration::from_nanos(bulk.time.as_nanos()));
+                after.store(true, Ordering::Relaxed);
+            });
+            let to = SocketAddr::new(bulk.to, bulk.port);
+            let connected = traffic::send(to, bulk.flows.into(), bulk.congestion.as_deref(), &stop)
+                .map_err(|e| Trouble::system("sending", e))?;
+            let all = connected == usize::from(bulk.flows);
+            eprintln!("{connected} of {} connections were made", bulk.flows);
+            Ok(ExitCode::from(u8::from(!all)))
+        }
+        Task::Sink { port } => {
+            let listener = TcpListener::bind(("::", port))
+                .or_else(|_| TcpListener::bind(("0.0.0.0", port)))
+                .map_err(|e| Trouble::system(format!("listening at port {port}"), e))?;
+            traffic::receive(&listener, &AtomicBool::new(false), &AtomicU64::new(0))
+                .map_err(|e| Trouble::system("receiving", e))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Bound { parent, command } => {
+            let (code, trouble) = run_bound(parent, &command);
+            eprintln!("{trouble}");
+            Ok(ExitCode::from(code as u8))
+        }
+    }
+}
+
+/// A check failed.
+const FAILED: u8 = 1;
+
+/// Prints the summaries of both directions as JSON; whether the decisions are those recorded goes to
+/// stderr and into the exit code.
+fn replay(path: &Path) -> Result<ExitCode, Trouble> {
+    let broken = |e: io::Error| Trouble::system(path.display(), e);
+    let mut recording =
+        File::open(path).map(BufReader::new).and_then(Recording::new).map_err(broken)?;
+    let new =
+        |i: usize| Replay::new(&recording.specs[i]).map_err(|e| Trouble::new(format!("{e:?}"), ""));
+    let mut replays = [new(0)?, new(1)?];
+    let mut last = 0;
+    let recorded = loop {
+        match recording.next_entry().map_err(broken)? {
+            Some(Entry::Arrival(direction, meta)) => {
+                last = meta.arrived.as_nanos();
+                replays[direction].arrive(meta);
+            }
+            Some(Entry::End(at, hashes)) => {
+                last = at;
+                break Some(hashes);
+            }
+            None => break None,
+        }
+    };
+    let mut same = true;
+    for (i, replay) in replays.into_iter().enumerate() {
+        let (hash, summary) = replay.end(last);
+        let name = DIRECTIONS[i];
+        if let Some(summary) = summary {
+            let mut line = report::queue(name, &recording.specs[i].aqm, &summary);
+            line["decision_hash"] = hash.clone().into();
+            println!("{line}");
+        }
+        match recorded.as_ref().map(|hashes| &hashes[i]) {
+            None => eprintln!("{name}: the recording breaks off, there is nothing to compare with"),
+            Some(recorded) if *recorded == hash => eprintln!("{name}: the same decisions ({hash})"),
+            Some(recorded) => {
+                eprintln!("{name}: other decisions: recorded {recorded}, replayed {hash}");
+                same = false;
+            }
+        }
+    }
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}

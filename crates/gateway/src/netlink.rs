@@ -1,0 +1,139 @@
+//! Interfaces, addresses and routes of the network namespace that the calling thread is in.
+
+use std::io;
+use std::net::IpAddr;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// What is known of an interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Interface {
+    pub(crate) index: u32,
+    pub(crate) mtu: u32,
+    pub(crate) up: bool,
+    /// Packets that the kernel could not hand to the reader of the device in time.
+    pub(crate) dropped: u64,
+}
+
+/// A conversation with the kernel.
+pub(crate) struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    pub(crate) fn new() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// The interface `name`; nothing if there is none.
+    pub(crate) fn interface(&mut self, name: &str) -> io::Result<Option<Interface>> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        let link = match self.ask(Message::GetLink(message), 0) {
+            Ok(Some(Message::NewLink(link))) => link,
+            Ok(_) => return Ok(None),
+            Err(e) if e.raw_os_error() == Some(nix::libc::ENODEV) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let mut found = Interface {
+            index: link.header.index,
+            mtu: 0,
+            up: link.header.flags.contains(LinkFlags::Up),
+            dropped: 0,
+        };
+        for attribute in link.attributes {
+            match attribute {
+                LinkAttribute::Mtu(mtu) => found.mtu = mtu,
+                LinkAttribute::Stats64(stats) => found.dropped = stats.tx_dropped,
+                _ => {}
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Takes an interface up; `attributes` go with it.
+    pub(crate) fn up(&mut self, index: u32, attributes: Vec<LinkAttribute>) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        message.attributes = attributes;
+        self.ask(Message::SetLink(message), 0).map(drop)
+    }
+
+    /// Adds an address.
+    pub(crate) fn address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.index = index;
+        message.header.prefix_len = prefix;
+        message.header.family = family(address);
+        // Without duplicate address detection, which would make an IPv6 address wait.
+        message.header.flags = AddressHeaderFlags::Nodad;
+        message.attributes =
+            vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+        self.ask(Message::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    /// Sends everything of the family of `address` by an interface.
+    pub(crate) fn default_route(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(address);
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Link;
+        message.header.kind = RouteType::Unicast;
+        message.attributes.push(RouteAttribute::Oif(index));
+        self.ask(Message::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    /// One request and its answer.
+    fn ask(&mut self, message: Message, flags: u16) -> io::Result<Option<Message>> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        header.sequence_number = self.sequence;
+        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut answer = None;
+        loop {
+            let (bytes, _) = self.socket.recv_from_full()?;
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let message = NetlinkMessage::<Message>::deserialize(rest)
+                    .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
+                let length = (message.header.length as usize).next_multiple_of(4).max(16);
+                rest = rest.get(length..).unwrap_or_default();
+                match message.payload {
+                    NetlinkPayload::Error(e) if e.code.is_some() => return Err(e.to_io()),
+                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(answer),
+                    NetlinkPayload::InnerMessage(message) => answer = Some(message),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}

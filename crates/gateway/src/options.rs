@@ -1,0 +1,156 @@
+//! Command-line options that describe links.
+
+use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr;
+
+use aqm::any::BuildError;
+use aqm::units::TextError;
+use aqm::{CATALOG, Duration, Limit, Rate, Size};
+use clap::Args;
+
+use crate::link::{Link, Spec, SpecError};
+use crate::port::Port;
+use crate::trouble::Trouble;
+
+/// The emulated links. `up` leads away from the command or the LAN, `down` back to it.
+#[derive(Args, Clone, Debug)]
+pub struct LinkOptions {
+    /// Rate of the link, each way: 10mbit.
+    #[arg(long, value_parser = text::<Rate>)]
+    pub rate: Rate,
+    /// Rate of the way down, if it is another.
+    #[arg(long, value_parser = text::<Rate>)]
+    pub down_rate: Option<Rate>,
+    /// Propagation delay, each way: 20ms makes a round trip of 40ms.
+    #[arg(long, default_value = "0s", value_parser = text::<Duration>)]
+    pub delay: Duration,
+    /// Room of the queue: 50kB, 100p, or 1bdp (rate × both delays).
+    #[arg(long, default_value = "100p", value_parser = text::<Size>)]
+    pub buffer: Size,
+    /// Room of the queue of the way down, if it is another.
+    #[arg(long, value_parser = text::<Size>)]
+    pub down_buffer: Option<Size>,
+    /// Queue discipline.
+    #[arg(long, default_value = "droptail")]
+    pub aqm: String,
+    /// A parameter of the queue discipline: NAME=VALUE; again for more.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    pub params: Vec<(String, String)>,
+    /// Queue discipline of the way down, if it is another; it has its own parameters.
+    #[arg(long)]
+    pub down_aqm: Option<String>,
+    /// A parameter of the queue discipline of the way down.
+    #[arg(long = "down-param", value_name = "NAME=VALUE", value_parser = pair, requires = "down_aqm")]
+    pub down_params: Vec<(String, String)>,
+    /// Typical packet in bytes, for disciplines that count in packets but were given bytes.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(40..=65535))]
+    pub mean_packet: u32,
+    /// Seed of the disciplines' random numbers; a random one if not given.
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+impl LinkOptions {
+    /// What the links up and down are to be like.
+    ///
+    /// # Errors
+    /// When a buffer is none.
+    pub fn specs(&self) -> Result<[Spec; 2], Trouble> {
+        let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        let up = Spec {
+            rate: self.rate,
+            delay: self.delay,
+            limit: self.limit("--buffer", self.buffer, self.rate)?,
+            aqm: self.aqm.clone(),
+            params: self.params.clone(),
+            mean_packet: self.mean_packet,
+            seed,
+        };
+        let rate = self.down_rate.unwrap_or(self.rate);
+        let (key, buffer) = match self.down_buffer {
+            Some(buffer) => ("--down-buffer", buffer),
+            None => ("--buffer", self.buffer),
+        };
+        let mut down = Spec {
+            rate,
+            limit: self.limit(key, buffer, rate)?,
+            seed: seed.wrapping_add(1),
+            ..up.clone()
+        };
+        if let Some(aqm) = &self.down_aqm {
+            down.aqm.clone_from(aqm);
+            down.params.clone_from(&self.down_params);
+        }
+        Ok([up, down])
+    }
+
+    fn limit(&self, key: &str, size: Size, rate: Rate) -> Result<Limit, Trouble> {
+        let limit = match size {
+            Size::Packets(n) => Limit::packets(n),
+            Size::Bytes(n) => Limit::bytes(n),
+            Size::Bdp(multiple) => {
+                let round_trip = 2.0 * self.delay.as_secs_f64();
+                Limit::bytes((multiple * rate.bits_per_second() as f64 / 8.0 * round_trip) as u64)
+            }
+            Size::OfBuffer(_) => None,
+        };
+        limit.ok_or_else(|| {
+            Trouble::new(
+                format!("{key} {size}: no such buffer"),
+                format!("bytes from {}B on (50kB), packets (100p), or 1bdp", Limit::MIN_PACKET),
+            )
+        })
+    }
+}
+
+/// The links between two ports.
+///
+/// # Errors
+/// When there can be no such links.
+pub fn links(specs: &[Spec; 2], ports: &[Port; 2], longest: usize) -> Result<[Link; 2], Trouble> {
+    let link = |i: usize| {
+        Link::new(&specs[i], ports[i].layer(), longest).map_err(|e| explain(&specs[i].aqm, e))
+    };
+    Ok([link(0)?, link(1)?])
+}
+
+fn explain(aqm: &str, error: SpecError) -> Trouble {
+    let names = |all: Vec<&str>| format!("there are {}", all.join(", "));
+    match error {
+        SpecError::Beyond(allowed) => Trouble::new(format!("beyond reach: {allowed}"), ""),
+        SpecError::Queue(BuildError::UnknownAqm) => Trouble::new(
+            format!("no queue discipline is called {aqm}"),
+            names(CATALOG.iter().map(|e| e.name).collect()),
+        ),
+        SpecError::Queue(BuildError::UnknownParameter(name)) => {
+            let entry = CATALOG.iter().find(|e| e.name == aqm);
+            let table = entry.map_or_else(Vec::new, |e| (e.parameters)());
+            Trouble::new(
+                format!("{aqm} has no parameter {name}"),
+                names(table.iter().map(|p| p.name).collect()),
+            )
+        }
+        SpecError::Queue(BuildError::Parameter(name, e)) => {
+            Trouble::new(format!("{aqm}: {name}: allowed: {}", e.allowed), e.hint)
+        }
+        SpecError::Queue(BuildError::Config(e)) => {
+            Trouble::new(format!("{aqm}: {}: allowed: {}", e.key, e.allowed), "")
+        }
+    }
+}
+
+/// A quantity with its unit.
+///
+/// # Errors
+/// What is allowed, and a hint.
+pub fn text<T: FromStr<Err = TextError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: TextError| {
+        let separator = if e.hint.is_empty() { "" } else { "; " };
+        format!("allowed: {}{separator}{}", e.allowed, e.hint)
+    })
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is wanted")?;
+    Ok((name.trim().into(), value.trim().into()))
+}

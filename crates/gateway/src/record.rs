@@ -1,0 +1,428 @@
+//! Arrivals at the gateway's queues, recorded, and replayed in the simulator's queue.
+//!
+//! The recording holds all that a queue's decisions depend on: what the links are, the seeds, and
+//! each arrival. Everything else follows, since a [`crate::link::Link`] does what is due as of its
+//! own instant. A replay drives the simulator's link, not the gateway's, and comes to the same
+//! decision hash.
+//!
+//! The file, numbers little-endian, `varint` being LEB128:
+//!
+//! ```text
+//! "bwarr" 0 0 1                    the last byte is the version
+//! u32, JSON of that length         the links: {"queues": [up, down]}
+//! for each arrival:
+//!   varint                         ns since the arrival before (the first: since time 0)
+//!   varint                         length in bytes × 8 + direction (0 up, 1 down) × 4 + ECN field
+//!   u32                            flow key
+//! at the end, if it was reached:
+//!   varint                         ns since the last arrival
+//!   varint 0
+//!   u32, JSON of that length       {"decision_hash": [up, down]}
+//! ```
+
+use std::io::{self, BufRead, Write};
+
+use aqm::any::BuildError;
+use aqm::{Ecn, FlowKey, Instant, Limit, Meta, Size};
+use serde_json::{Value, json};
+use sim::engine::Event;
+use sim::link::Link;
+use sim::metrics::queue::QueueSummary;
+use sim::network::{END, Network};
+use sim::packet::Packet;
+
+use crate::forward::Tap;
+use crate::link::Spec;
+use crate::report::setting;
+
+const MAGIC: &[u8; 8] = b"bwarr\0\0\x01";
+
+/// Writes a recording.
+#[derive(Debug)]
+pub struct Recorder<W: Write> {
+    out: W,
+    /// Time of the last arrival, ns.
+    last: u64,
+    /// The first error; nothing is written after it.
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Recorder<W> {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn new(mut out: W, specs: &[Spec; 2]) -> io::Result<Self> {
+        out.write_all(MAGIC)?;
+        let queues = [setting("up", &specs[0]), setting("down", &specs[1])];
+        write_json(&mut out, &json!({"queues": queues}))?;
+        Ok(Self { out, last: 0, error: None })
+    }
+
+    /// Ends the recording at `now` (ns) with the decision hashes.
+    ///
+    /// # Errors
+    /// When this or anything before could not be written.
+    pub fn end(mut self, now: u64, hashes: [String; 2]) -> io::Result<()> {
+        if let Some(e) = self.error {
+            return Err(e);
+        }
+        write_varint(&mut self.out, now - self.last)?;
+        write_varint(&mut self.out, 0)?;
+        write_json(&mut self.out, &json!({"decision_hash": hashes}))?;
+        self.out.flush()
+    }
+
+    fn write(&mut self, direction: usize, meta: &Meta) -> io::Result<()> {
+        let now = meta.arrived.as_nanos();
+        write_varint(&mut self.out, now - self.last)?;
+        self.last = now;
+        let head = u64::from(meta.len) << 3 | (direction as u64) << 2 | meta.ecn as u64;
+        write_varint(&mut self.out, head)?;
+        self.out.write_all(&(meta.flow.0 as u32).to_le_bytes())
+    }
+}
+
+impl<W: Write> Tap for Recorder<W> {
+    fn arrived(&mut self, direction: usize, meta: &Meta) {
+        if self.error.is_none() {
+            self.error = self.write(direction, meta).err();
+        }
+    }
+}
+
+/// Tells everything to a recorder, if there is one.
+impl<T: Tap> Tap for Option<T> {
+    fn arrived(&mut self, direction: usize, meta: &Meta) {
+        if let Some(tap) = self {
+            tap.arrived(direction, meta);
+        }
+    }
+}
+
+/// A recording that is being read.
+#[derive(Debug)]
+pub struct Recording<R: BufRead> {
+    input: R,
+    /// The links.
+    pub specs: [Spec; 2],
+    now: u64,
+}
+
+/// What comes next in a recording.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Entry {
+    /// A packet arrived at the queue of a direction; `meta.arrived` says when.
+    Arrival(usize, Meta),
+    /// The end at a time (ns), and the decision hashes.
+    End(u64, [String; 2]),
+}
+
+impl<R: BufRead> Recording<R> {
+    /// Reads the head.
+    ///
+    /// # Errors
+    /// When this is no recording.
+    pub fn new(mut input: R) -> io::Result<Self> {
+        let mut magic = [0; 8];
+        input.read_exact(&mut magic)?;
+        if magic[..5] != MAGIC[..5] {
+            return Err(broken("this is no recording of arrivals"));
+        }
+        if magic != *MAGIC {
+            return Err(broken("this recording is of another version"));
+        }
+        let head = read_json(&mut input)?;
+        let link =
+            |i: usize| spec(&head["queues"][i]).ok_or_else(|| broken("no links in its head"));
+        Ok(Self { specs: [link(0)?, link(1)?], input, now: 0 })
+    }
+
+    /// The next entry; nothing where a recording breaks off between two.
+    ///
+    /// # Errors
+    /// When it cannot be read or is damaged.
+    pub fn next_entry(&mut self) -> io::Result<Option<Entry>> {
+        if self.input.fill_buf()?.is_empty() {
+            return Ok(None);
+        }
+        let passed = read_varint(&mut self.input)?;
+        self.now = self.now.checked_add(passed).ok_or_else(|| broken("time runs over"))?;
+        let head = read_varint(&mut self.input)?;
+        if head == 0 {
+            let hashes = read_json(&mut self.input)?;
+            let hash = |i: usize| hashes["decision_hash"][i].as_str().unwrap_or_default().into();
+            return Ok(Some(Entry::End(self.now, [hash(0), hash(1)])));
+        }
+        let mut flow = [0; 4];
+        self.input.read_exact(&mut flow)?;
+        let len =
+            u16::try_from(head >> 3).map_err(|_| broken("a packet of more than 65535 bytes"))?;
+        let meta = Meta {
+            arrived: Instant::from_nanos(self.now),
+            flow: FlowKey(u32::from_le_bytes(flow).into()),
+            len: len.into(),
+            ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(head & 3) as usize],
+        };
+        Ok(Some(Entry::Arrival((head >> 2 & 1) as usize, meta)))
+    }
+}
+
+/// One direction of a recording in the simulator.
+pub struct Replay {
+    network: Network,
+    seq: u32,
+}
+
+impl Replay {
+    /// The simulator's link for `spec`.
+    ///
+    /// # Errors
+    /// When there is no such queue.
+    pub fn new(spec: &Spec) -> Result<Self, BuildError> {
+        let (queue, rng) = spec.queue()?;
+        let link = Link::managed(spec.rate, spec.delay, queue, rng, 0);
+        Ok(Self { network: Network::new(vec![link], vec![0, END], 0), seq: 0 })
+    }
+
+    /// A packet arrives at `meta.arrived`.
+    pub fn arrive(&mut self, meta: Meta) {
+        let now = meta.arrived.as_nanos();
+        self.deliver(now);
+        let packet = Packet {
+            flow: meta.flow.0 as u32,
+            seq: self.seq,
+            len: meta.len as u16,
+            ecn: meta.ecn,
+            ..Packet::default()
+        };
+        self.seq = self.seq.wrapping_add(1);
+        self.network.forward(now, &packet);
+    }
+
+    /// The decision hash and the summary of everything up to and including `now` (ns).
+    pub fn end(mut self, now: u64) -> (String, Option<QueueSummary>) {
+        self.deliver(now);
+        self.network.catch_up_all(now);
+        let summary = self.network.queue(0).map(|queue| queue.summary(now));
+        (self.network.decision_hash().to_string(), summary)
+    }
+
+    fn deliver(&mut self, now: u64) {
+        while let Some((at, Event::Link(link))) = self.network.events().next_before(now + 1) {
+            if let Some(packet) = self.network.deliver(link, at) {
+                self.network.ends(link, at, &packet);
+            }
+        }
+    }
+}
+
+/// A link's settings from what [`setting`] made of them.
+fn spec(value: &Value) -> Option<Spec> {
+    let text = |key: &str| value[key].as_str();
+    let params = value["params"].as_object()?.iter();
+    Some(Spec {
+        rate: text("rate")?.parse().ok()?,
+        delay: text("delay")?.parse().ok()?,
+        limit: match text("buffer")?.parse().ok()? {
+            Size::Packets(n) => Limit::packets(n)?,
+            Size::Bytes(n) => Limit::bytes(n)?,
+            _ => return None,
+        },
+        aqm: text("aqm")?.into(),
+        params: params
+            .map(|(k, v)| Some((k.clone(), v.as_str()?.into())))
+            .collect::<Option<_>>()?,
+        mean_packet: value["mean_packet"].as_u64()?.try_into().ok()?,
+        seed: value["seed"].as_u64()?,
+    })
+}
+
+fn broken(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn write_varint(out: &mut impl Write, mut value: u64) -> io::Result<()> {
+    let mut bytes = [0; 10];
+    let mut count = 0;
+    loop {
+        let more = value >> 7 != 0;
+        bytes[count] = value as u8 & 0x7f | u8::from(more) << 7;
+        count += 1;
+        value >>= 7;
+        if !more {
+            return out.write_all(&bytes[..count]);
+        }
+    }
+}
+
+fn read_varint(input: &mut impl BufRead) -> io::Result<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let mut byte = [0];
+        input.read_exact(&mut byte)?;
+        value |= u64::from(byte[0] & 0x7f) << shift;
+        if byte[0] & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(broken("a number without end"))
+}
+
+fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
+    let text = value.to_string();
+    out.write_all(&(text.len() as u32).to_le_bytes())?;
+    out.write_all(text.as_bytes())
+}
+
+/// The longest JSON in a recording, bytes.
+const LONGEST_JSON: u32 = 1 << 20;
+
+fn read_json(input: &mut impl BufRead) -> io::Result<Value> {
+    let mut length = [0; 4];
+    input.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST_JSON {
+        return Err(broken("its head is too long"));
+    }
+    let mut text = vec![0; length as usize];
+    input.read_exact(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Layer;
+    use aqm::{CATALOG, Duration, Rate, Rng};
+    use proptest::prelude::*;
+
+    fn specs(aqm: &str) -> [Spec; 2] {
+        let up = Spec {
+            rate: Rate::new(9_999_991).unwrap(),
+            delay: Duration::from_micros(2500),
+            limit: Limit::bytes(30_000).unwrap(),
+            aqm: aqm.into(),
+            params: Vec::new(),
+            mean_packet: 1000,
+            seed: u64::MAX - 7,
+        };
+        let down = Spec { limit: Limit::packets(20).unwrap(), seed: 3, ..up.clone() };
+        [up, down]
+    }
+
+    /// A datagram of `len` bytes of one of some flows.
+    fn datagram(rng: &mut Rng) -> Vec<u8> {
+        let mut p = vec![0; [28, 40, 576, 1000, 1500][rng.below(5)]];
+        p[0] = 0x45;
+        p[1] = rng.below(4) as u8;
+        let len = p.len() as u16;
+        p[2..4].copy_from_slice(&len.to_be_bytes());
+        p[9] = 17;
+        p[20] = rng.below(10) as u8;
+        p
+    }
+
+    /// Random traffic through the gateway's links, recorded; the simulator, given the recording and
+    /// nothing else, takes the same decisions at the same nanoseconds, under every algorithm.
+    #[test]
+    fn a_replay_decides_alike() {
+        for (i, entry) in CATALOG.iter().enumerate() {
+            let specs = specs(entry.name);
+            let new = |s: &Spec| crate::link::Link::new(s, Layer::Ip, 1500).unwrap();
+            let mut links = specs.each_ref().map(new);
+            let mut file = Vec::new();
+            let mut recorder = Recorder::new(&mut file, &specs).unwrap();
+            let mut rng = Rng::new(11, i as u64);
+            let mut now = 0;
+            for n in 0..20_000 {
+                now += rng.below([150_000, 1_500_000][n / 4_000 % 2]) as u64;
+                let direction = rng.below(2);
+                let link = &mut links[direction];
+                link.deliver(now, |_| ());
+                let meta = link.arrive(now, &datagram(&mut rng)).unwrap();
+                recorder.arrived(direction, &meta);
+            }
+            now += 1_234_567;
+            links.iter_mut().for_each(|l| l.deliver(now, |_| ()));
+            let hashes = links.each_ref().map(|l| l.decision_hash().to_string());
+            recorder.end(now, hashes.clone()).unwrap();
+            assert!(file.len() < 20_000 * 11, "{} bytes", file.len());
+
+            let mut recording = Recording::new(&file[..]).unwrap();
+            assert_eq!(recording.specs[0].seed, specs[0].seed);
+            let mut replays = recording.specs.each_ref().map(|s| Replay::new(s).unwrap());
+            let ended = loop {
+                match recording.next_entry().unwrap().unwrap() {
+                    Entry::Arrival(direction, meta) => replays[direction].arrive(meta),
+                    Entry::End(at, recorded) => break (at, recorded),
+                }
+            };
+            assert_eq!(ended, (now, hashes.clone()));
+            let replayed = replays.map(|r| r.end(now));
+            for i in 0..2 {
+                assert_eq!(replayed[i].0, hashes[i], "{} {i}", entry.name);
+                let (sim, live) = (replayed[i].1.unwrap(), links[i].summary(now));
+                assert_eq!(sim.counts, live.counts, "{}", entry.name);
+                assert_eq!(sim.delay_s, live.delay_s, "{}", entry.name);
+                assert_eq!(sim.mean_packets, live.mean_packets, "{}", entry.name);
+                assert!(sim.counts.all_dropped().packets > 0, "{} was not tried", entry.name);
+            }
+            assert_eq!(recording.next_entry().unwrap(), None);
+        }
+    }
+
+    /// One bit of one arrival's time makes another hash: the comparison is not vacuous.
+    #[test]
+    fn another_nanosecond_is_another_hash() {
+        let spec = &specs("droptail")[0];
+        let hash = |nudge: u64| {
+            let mut replay = Replay::new(spec).unwrap();
+            for n in 0..10 {
+                let arrived = Instant::from_nanos(n * 10_000_000 + nudge * u64::from(n == 5));
+                replay.arrive(Meta { arrived, flow: FlowKey(n), len: 1000, ecn: Ecn::NotEct });
+            }
+            replay.end(1 << 30).0
+        };
+        assert_eq!(hash(0), hash(0));
+        assert_ne!(hash(0), hash(1));
+    }
+
+    #[test]
+    fn what_is_no_recording_is_refused() {
+        let mut file = Vec::new();
+        Recorder::new(&mut file, &specs("red")).unwrap();
+        let refused = |bytes: &[u8]| Recording::new(bytes).map(drop).unwrap_err().to_string();
+        assert!(refused(b"not a recording of any kind").contains("no recording"));
+        let mut other = file.clone();
+        other[7] = 2;
+        assert!(refused(&other).contains("version"));
+        let mut long = file.clone();
+        long[11] = 0xff;
+        assert!(refused(&long).contains("too long"));
+        for end in 0..file.len() {
+            assert!(Recording::new(&file[..end]).is_err(), "cut off at {end}");
+        }
+        assert_eq!(Recording::new(&file[..]).unwrap().next_entry().unwrap(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn varints_come_back(value in any::<u64>(), shift in 0u32..64) {
+            let value = value >> shift;
+            let mut bytes = Vec::new();
+            write_varint(&mut bytes, value).unwrap();
+            prop_assert_eq!(read_varint(&mut &bytes[..]).unwrap(), value);
+        }
+
+        /// Damaged recordings are read to an error or an end.
+        #[test]
+        fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut file = Vec::new();
+            Recorder::new(&mut file, &specs("droptail")).unwrap();
+            file.extend(bytes);
+            let mut recording = Recording::new(&file[..]).unwrap();
+            while let Ok(Some(_)) = recording.next_entry() {}
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What happened, as JSON lines while it does and as a table at the end. The names of numbers are
+//! those of the simulator's tables.
+
+use std::fmt::Write as _;
+
+use aqm::any::canonical;
+use aqm::{Cause, Counters, Measure};
+use serde_json::{Map, Value, json};
+use sim::metrics::queue::QueueSummary;
+
+use crate::forward::DIRECTIONS;
+use crate::link::{Link, Spec};
+
+/// The version of the log's format.
+const FORMAT: u32 = 1;
+
+/// The first line of a log: what the links are.
+pub fn head(specs: &[Spec; 2]) -> Value {
+    let queues: Vec<Value> =
+        DIRECTIONS.iter().zip(specs).map(|(name, spec)| setting(name, spec)).collect();
+    json!({"log": "bluewater-gateway", "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "queues": queues})
+}
+
+/// All of a link's settings, in canonical text.
+pub fn setting(name: &str, spec: &Spec) -> Value {
+    let params: Vec<_> = spec.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let params: Map<String, Value> = canonical(&spec.aqm, &params)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    let buffer = match spec.limit.measure() {
+        Measure::Packets => format!("{}p", spec.limit.max_packets()),
+        Measure::Bytes => format!("{}B", spec.limit.max_bytes()),
+    };
+    json!({
+        "queue": name, "rate": spec.rate.to_string(), "delay": spec.delay.to_string(),
+        "buffer": buffer, "aqm": spec.aqm, "params": params,
+        "mean_packet": spec.mean_packet, "seed": spec.seed,
+    })
+}
+
+/// A line of the log: the queue of a direction at `now` (ns), and what happened since `before`.
+pub fn sample(direction: usize, link: &Link, now: u64, before: &mut Counters) -> Value {
+    let (counters, backlog) = (*link.counters(), link.backlog());
+    let mut line = json!({
+        "time_s": now as f64 / 1e9,
+        "queue": DIRECTIONS[direction],
+        "backlog_packets": backlog.packets,
+        "backlog_bytes": backlog.bytes,
+        "arrivals": counters.arrived.since(before.arrived).packets,
+        "departures": counters.departed.since(before.departed).packets,
+        "departures_bytes": counters.departed.since(before.departed).bytes,
+        "drops": counters.all_dropped().since(before.all_dropped()).packets,
+        "marks": counters.all_marked().since(before.all_marked()).packets,
+    });
+    link.observe(now, &mut |name, value| line[name] = json!(value));
+    *before = counters;
+    line
+}
+
+/// Everything about a direction up to `now` (ns). `lost` are packets that the system dropped before
+/// the gateway could read them, `refused` those that it did not take back.
+pub fn summary(
+    name: &str,
+    spec: &Spec,
+    link: &Link,
+    now: u64,
+    (lost, refused): (u64, u64),
+) -> Value {
+    let late = |q| link.lateness().quantile(q) as f64 / 1e9;
+    let mut all = queue(name, &spec.aqm, &link.summary(now));
+    all["lateness_p50_s"] = late(0.5).into();
+    all["lateness_p99_s"] = late(0.99).into();
+    all["lateness_max_s"] = (link.lateness().max() as f64 / 1e9).into();
+    all["passed"] = link.beside().passed.into();
+    all["refused"] = (link.beside().refused + refused).into();
+    all["lost_before"] = lost.into();
+    all["decision_hash"] = link.decision_hash().to_string().into();
+    all
+}
+
+/// What was measured at a queue, in the gateway or in the simulator.
+pub fn queue(name: &str, aqm: &str, s: &QueueSummary) -> Value {
+    let dropped = s.counts.all_dropped();
+    let arrivals = s.counts.arrived.packets.max(1) as f64;
+    let mut all = json!({
+        "queue": name,
+        "aqm": aqm,
+        "measured_s": s.window_s,
+        "arrivals": s.counts.arrived.packets,
+        "departures": s.counts.departed.packets,
+        "drops": dropped.packets,
+        "marks": s.counts.all_marked().packets,
+        "arrivals_bytes": s.counts.arrived.bytes,
+        "departures_bytes": s.counts.departed.bytes,
+        "drops_bytes": dropped.bytes,
+        "loss": dropped.packets as f64 / arrivals,
+        "mark_rate": s.counts.all_marked().packets as f64 / arrivals,
+        "throughput_bps": 8.0 * s.counts.departed.bytes as f64 / s.window_s,
+        "utilisation": 1.0 - s.idle_fraction,
+        "idle_fraction": s.idle_fraction,
+        "idle_periods": s.idle_periods,
+        "queue_mean_packets": s.mean_packets,
+        "queue_mean_bytes": s.mean_bytes,
+        "queue_p50_packets": s.packets[0],
+        "queue_p95_packets": s.packets[1],
+        "queue_p99_packets": s.packets[2],
+        "queue_max_packets": s.packets[3],
+        "delay_mean_s": s.delay_mean_s,
+        "delay_p50_s": s.delay_s[0],
+        "delay_p95_s": s.delay_s[1],
+        "delay_p99_s": s.delay_s[2],
+        "delay_max_s": s.delay_s[3],
+    });
+    for cause in Cause::ALL {
+        all[format!("drops_{}", cause.name())] = s.counts.dropped[cause as usize].packets.into();
+    }
+    all
+}
+
+/// A summary for people, a line a direction.
+pub fn table(specs: &[Spec; 2], summaries: &[Value; 2]) -> String {
+    let mut text = String::new();
+    for (spec, s) in specs.iter().zip(summaries) {
+        let number = |key: &str| s[key].as_f64().unwrap_or_default();
+        let count = |key: &str| s[key].as_u64().unwrap_or_default();
+        _ = writeln!(
+            text,
+            "{:<5}{} {} {}: {:.3} Mb/s, {} packets, {} dropped ({:.2} %), {} marked ({:.2} %), \
+             queue {:.1} packets, delay {:.2} ms (p99 {:.2} ms)",
+            s["queue"].as_str().unwrap_or_default(),
+            spec.rate,
+            spec.delay,
+            spec.aqm,
+            number("throughput_bps") / 1e6,
+            count("departures"),
+            count("drops"),
+            100.0 * number("loss"),
+            count("marks"),
+            100.0 * number("mark_rate"),
+            number("queue_mean_packets"),
+            1e3 * number("delay_mean_s"),
+            1e3 * number("delay_p99_s"),
+        );
+        for (key, what) in [
+            ("lost_before", "lost before the gateway could read them: this machine is too slow"),
+            ("refused", "not carried: longer than the MTU, or the interface took no more"),
+        ] {
+            if count(key) > 0 {
+                _ = writeln!(text, "     {} packets {what}", count(key));
+            }
+        }
+        if number("lateness_p99_s") > LATE {
+            let late = 1e3 * number("lateness_p99_s");
+            _ = writeln!(
+                text,
+                "     1 % of the packets left {late:.1} ms late or more: this machine is busy"
+            );
+        }
+    }
+    text
+}
+
+/// Lateness worth a word, s.
+const LATE: f64 = 0.002;

@@ -1,0 +1,245 @@
+//! Real packets of the kernel's own TCP through the binary, in network namespaces.
+//!
+//! Where namespaces or TUN devices are not allowed these tests are skipped, and say so.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use std::{fs, thread};
+
+use serde_json::Value;
+
+const GATEWAY: &str = env!("CARGO_BIN_EXE_bluewater-gateway");
+
+/// Runs the gateway with `arguments`, words apart by spaces, then `command` behind `--`.
+fn gateway(arguments: &str, command: &[&str]) -> Output {
+    let mut gateway = Command::new(GATEWAY);
+    gateway.args(arguments.split_whitespace());
+    if !command.is_empty() {
+        gateway.arg("--").args(command);
+    }
+    gateway.output().unwrap()
+}
+
+/// Whether this machine allows what the tests need; if not, says so past the test's capture.
+fn allowed() -> bool {
+    let output = gateway("shell --rate 1mbit --quiet", &["true"]);
+    let why = String::from_utf8_lossy(&output.stderr);
+    let missing = ["no user namespace", "no network namespace", "no TUN device"];
+    let refused = missing.iter().any(|m| why.contains(m));
+    if refused {
+        _ = writeln!(std::io::stderr(), "SKIPPED a test with real packets: {why}");
+    }
+    !refused
+}
+
+/// A file that nobody else uses.
+fn scratch(name: &str) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("bluewater-{}-{number}-{name}", std::process::id()))
+}
+
+/// The lines of a log, and the summaries of the ways up and down.
+fn read(log: &Path) -> (Vec<Value>, [Value; 2]) {
+    let text = fs::read_to_string(log).unwrap();
+    let mut lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let last = lines.pop().unwrap();
+    _ = fs::remove_file(log);
+    (lines, [last["summary"][0].clone(), last["summary"][1].clone()])
+}
+
+/// Sends for `seconds` over `flows` connections from the near end to the far end.
+fn bulk(options: &str, to: &str, flows: u32, seconds: u32) -> (Output, Vec<Value>, [Value; 2]) {
+    let log = scratch("log");
+    let options = format!("shell {options} --log {} --far", log.display());
+    let mut gateway = Command::new(GATEWAY);
+    gateway.args(options.split_whitespace()).arg(format!("{GATEWAY} sink"));
+    let arguments = format!("bulk {to} --flows {flows} --time {seconds}s --congestion reno");
+    let output =
+        gateway.arg("--").arg(GATEWAY).args(arguments.split_whitespace()).output().unwrap();
+    let (lines, summaries) = read(&log);
+    (output, lines, summaries)
+}
+
+#[test]
+fn a_command_has_its_exit_code_and_its_addresses() {
+    if !allowed() {
+        return;
+    }
+    let output = gateway("shell --rate 1mbit", &["sh", "-c", "echo $BLUEWATER_FAR; exit 7"]);
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "100.64.0.2\n");
+    let output = gateway("shell --rate 1mbit", &["no-such-command"]);
+    assert_eq!(output.status.code(), Some(127));
+    let output = gateway("shell --rate 1mbit", &["sh", "-c", "kill -9 $$"]);
+    assert_eq!(output.status.code(), Some(137));
+}
+
+/// The rate is a bound that nothing exceeds: what departs in a window is at most rate × window and
+/// one packet. The round trip is at least both delays, so that a window of 10 segments needs 40 ms.
+/// On a busy machine TCP may get less; a third of the rate shows that it works.
+#[test]
+fn tcp_gets_the_rate_and_no_more() {
+    if !allowed() {
+        return;
+    }
+    for to in ["100.64.0.2", "fd64::2"] {
+        let (output, lines, [up, down]) = bulk("--rate 8mbit --delay 20ms --buffer 50kB", to, 4, 4);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let samples: Vec<&Value> = lines.iter().filter(|l| l["queue"] == "up").collect();
+        assert!(samples.len() >= 4, "a line a second: {}", samples.len());
+        for pair in samples.windows(2) {
+            let seconds = pair[1]["time_s"].as_f64().unwrap() - pair[0]["time_s"].as_f64().unwrap();
+            let bits = 8.0 * pair[1]["departures_bytes"].as_f64().unwrap();
+            assert!(bits <= 8e6 * seconds + 8.0 * 1500.0, "{bits} bit in {seconds} s");
+        }
+        let throughput = up["throughput_bps"].as_f64().unwrap();
+        assert!((8e6 / 3.0..=8.02e6).contains(&throughput), "{to}: {throughput}");
+        for way in [&up, &down] {
+            let count = |key: &str| way[key].as_u64().unwrap();
+            let queued = count("arrivals") - count("departures") - count("drops");
+            assert!(queued <= 50_000 / 28, "{way}");
+            assert_eq!((count("refused"), count("passed")), (0, 0));
+        }
+    }
+}
+
+/// What real packets met at the gateway's queues, the simulator comes to from their arrivals alone.
+#[test]
+fn a_recording_replays_with_the_same_decisions() {
+    if !allowed() {
+        return;
+    }
+    let file = scratch("run.arr");
+    let options = format!(
+        "--rate 8mbit --delay 5ms --buffer 20kB --aqm red --ecn --record {}",
+        file.display()
+    );
+    let (_, _, summaries) = bulk(&options, "100.64.0.2", 5, 2);
+    let output = gateway(&format!("replay {}", file.display()), &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let replayed: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    for (live, replayed) in summaries.iter().zip(&replayed) {
+        for (key, value) in replayed.as_object().unwrap() {
+            assert_eq!(live[key], *value, "{key}");
+        }
+    }
+    assert!(summaries[0]["drops"].as_u64().unwrap() + summaries[0]["marks"].as_u64().unwrap() > 0);
+
+    // Another arrival length: other decisions, exit code 1.
+    let mut bytes = fs::read(&file).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 0x20;
+    fs::write(&file, bytes).unwrap();
+    let output = gateway(&format!("replay {}", file.display()), &[]);
+    assert!(!output.status.success(), "a damaged recording passes");
+    _ = fs::remove_file(&file);
+}
+
+/// Each packet of a connection with ECN is marked: had a checksum been wrong, or the bits, no
+/// data would arrive. TCP sends on with a window that never grows.
+#[test]
+fn tcp_accepts_the_marks() {
+    if !allowed() {
+        return;
+    }
+    let options = "--rate 8mbit --delay 2ms --ecn --aqm bernoulli --param p=1 --param ecn=true \
+                   --down-aqm droptail";
+    for to in ["100.64.0.2", "fd64::2"] {
+        let (output, _, [up, _]) = bulk(options, to, 1, 3);
+        // The SYN is not ECN-capable and is dropped each time: there is no connection to mark.
+        assert!(!output.status.success(), "{up}");
+        assert_eq!(up["marks"], 0);
+        let spared = options.replace("p=1", "p=0.5");
+        let (output, _, [up, _]) = bulk(&spared, to, 8, 4);
+        assert!(String::from_utf8_lossy(&output.stderr).contains("of 8 connections"));
+        let count = |key: &str| up[key].as_u64().unwrap();
+        assert!(count("marks") > 20, "{up}");
+        assert!(count("departures") > count("marks"), "{up}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_starts() {
+    let marker = scratch("started");
+    let touch = ["touch", marker.to_str().unwrap()];
+    for (options, words) in [
+        ("--rate 10mbps", "tc reads a lowercase bps"),
+        ("--rate 10mbit --aqm bleu", "droptail"),
+        ("--rate 10mbit --aqm blue --param incremnt=0.1", "increment"),
+        ("--rate 10mbit --aqm blue --param increment=7", "allowed"),
+        ("--rate 10mbit --buffer 10B", "such buffer"),
+        ("--rate 10mbit --delay 1h", "at most 60s"),
+        ("--rate 10mbit --log /no/such/folder/log", "/no/such/folder"),
+    ] {
+        let output = gateway(&format!("shell {options}"), &touch);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !errors.contains(words) && !allowed() {
+            return;
+        }
+        assert_eq!(output.status.code(), Some(2), "{options}: {errors}");
+        assert!(errors.contains(words), "{options}: {errors}");
+        assert!(!marker.exists(), "{options}");
+    }
+}
+
+/// Whether a process is there and not a zombie.
+fn alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|s| !s.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
+}
+
+/// Whether a process has `words` in its command line.
+fn running(words: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = processes.filter_map(|p| fs::read(p.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).replace('\0', " ").contains(words))
+}
+
+/// Whether `condition` comes true within some seconds.
+fn soon(condition: impl Fn() -> bool) -> bool {
+    (0..250).any(|_| {
+        thread::sleep(Duration::from_millis(20));
+        condition()
+    })
+}
+
+/// Starts a gateway whose command tells its number and then waits, and sends it `signal`. Neither
+/// the command nor what it has started at the far end outlives it. Returns its exit code.
+fn interrupted(signal: &str, script: &str) -> Option<i32> {
+    let pid_file = scratch("pid");
+    let script = format!(
+        "{script} echo $$ > {}.new; mv {0}.new {0}; while :; do sleep 0.1; done",
+        pid_file.display()
+    );
+    let sleep = format!("sleep 1234{}{}", std::process::id(), signal.len());
+    let mut gateway = Command::new(GATEWAY)
+        .args(["shell", "--rate", "1mbit", "--quiet", "--far", &format!("{sleep}; true")])
+        .args(["--", "sh", "-c", &script])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(soon(|| pid_file.exists() && running(&sleep)));
+    let pid = fs::read_to_string(&pid_file).unwrap().trim().to_string();
+    _ = fs::remove_file(&pid_file);
+    assert!(alive(&pid));
+    Command::new("kill").args([signal, &gateway.id().to_string()]).status().unwrap();
+    let code = gateway.wait().unwrap().code();
+    assert!(soon(|| !alive(&pid)), "the command outlives a gateway that got {signal}");
+    assert!(soon(|| !running(&sleep)), "the far end outlives a gateway that got {signal}");
+    code
+}
+
+#[test]
+fn nothing_is_left_when_the_gateway_is_killed() {
+    if !allowed() {
+        return;
+    }
+    assert_eq!(interrupted("-KILL", ""), None);
+    // On SIGTERM the command may still clean up; its exit code counts.
+    assert_eq!(interrupted("-TERM", "trap 'exit 5' TERM;"), Some(5));
+}
