@@ -89,6 +89,8 @@ pub(crate) struct Line {
     pub(crate) managed: bool,
     /// Whether all that its events do is to take a packet out at the far end.
     pub(crate) prompt: bool,
+    /// If not: what the event list holds for it, ns. It may be earlier than its next event.
+    pub(crate) listed: u64,
     /// Over the packets whose path ends with this link.
     pub(crate) delivered: DecisionHash,
 }
@@ -102,6 +104,7 @@ impl Line {
             wire: Ring::new(),
             managed,
             prompt: !managed,
+            listed: NEVER,
             delivered: DecisionHash::default(),
         }
     }

@@ -40,8 +40,6 @@ pub(crate) struct Wires {
     /// Paths as runs of link numbers, each ended by [`END`].
     paths: Vec<u32>,
     events: EventList,
-    /// What the list holds for each lazy link, ns. It may be earlier than the link's next event.
-    listed: Vec<u64>,
 }
 
 /// How packets come out of a link.
@@ -66,10 +64,9 @@ impl Network {
     /// An idle network at time 0, folded, with an event list that has room for `flows` flows.
     pub fn new(links: Vec<Link>, paths: Vec<u32>, flows: usize) -> Self {
         let events = EventList::new(links.len(), flows);
-        let listed = vec![NEVER; links.len()];
         let (lines, queues) = links.into_iter().map(|link| (link.line, link.queue)).unzip();
         let mut network =
-            Self { queues, wires: Wires { lines, roles: Vec::new(), paths, events, listed } };
+            Self { queues, wires: Wires { lines, roles: Vec::new(), paths, events } };
         network.set_folding(true);
         network
     }
@@ -127,20 +124,20 @@ impl Network {
     #[inline(always)]
     pub fn deliver(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
         let line = &mut self.wires.lines[link];
-        if !line.prompt {
+        // While more is on the wire, what a lazy link has not done yet cannot show.
+        if !line.prompt && line.wire.len() < 2 {
             return self.deliver_lazily(link, now, packet);
         }
         let delivered = line.take(now, packet);
-        self.wires.events.set_link(link, line.next_arrival());
+        let next = line.next_arrival();
+        line.listed = next;
+        self.wires.events.set_link(link, next);
         delivered
     }
 
     #[inline(never)]
     fn deliver_lazily(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
-        // While more is on the wire, what the link has not done yet cannot show.
-        if self.wires.lines[link].wire.len() < 2 {
-            self.catch_up(link, now, packet);
-        }
+        self.catch_up(link, now, packet);
         let delivered = self.wires.lines[link].take(now, packet);
         let next = self.next_event(link);
         self.wires.list(link, next);
@@ -178,7 +175,7 @@ impl Network {
     #[inline]
     fn list(&mut self, link: usize) {
         let next = self.next_event(link);
-        if next < self.wires.listed[link] {
+        if next < self.wires.lines[link].listed {
             self.wires.list(link, next);
         }
     }
@@ -280,7 +277,7 @@ impl Wires {
                     merge.next.set(number, at);
                 }
                 let wake = at.saturating_add(self.lines[to].delay);
-                if wake < self.listed[to] {
+                if wake < self.lines[to].listed {
                     self.list(to, wake);
                 }
             }
@@ -292,7 +289,7 @@ impl Wires {
     /// Sets the event of a lazy link.
     #[inline]
     fn list(&mut self, link: usize, at: u64) {
-        self.listed[link] = at;
+        self.lines[link].listed = at;
         self.events.set_link(link, at);
     }
 
