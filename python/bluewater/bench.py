@@ -9,7 +9,6 @@ The work is done by the program ``bluewater-bench N MODE SECONDS``, which runs t
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bluewater import programs
 from bluewater.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,26 +41,9 @@ class Row:
     peak_rss_mb: float | None
 
 
-@cache
 def program() -> str:
-    """The path of ``bluewater-bench``: BLUEWATER_BENCH, the source tree's, or the one in PATH.
-
-    In a source tree it is built first, which costs nothing if nothing has changed.
-    """
-    if chosen := os.environ.get("BLUEWATER_BENCH"):
-        return chosen
-    tree = Path(__file__).parents[2]
-    if (tree / "Cargo.toml").exists() and shutil.which("cargo"):
-        build = ["cargo", "build", "--release", "--quiet", "--bin", "bluewater-bench"]
-        if subprocess.run(build, cwd=tree, check=False).returncode == 0:
-            target = tree / os.environ.get("CARGO_TARGET_DIR", "target")
-            return str(target / "release" / "bluewater-bench")
-    if installed := shutil.which("bluewater-bench"):
-        return installed
-    raise InputError(
-        "the program bluewater-bench is not there",
-        hint="run this in the source tree with Rust installed, or set BLUEWATER_BENCH to its path",
-    )
+    """The path of ``bluewater-bench``."""
+    return programs.find("bluewater-bench")
 
 
 @cache

@@ -337,7 +337,7 @@ any_qdisc! {
                 penalty = "boxtime", boxtime = "50ms"],
         "linux": [levels = "8", bins = "16", bin_size = "19p", bin_limit = "24p", overflow = "all",
                   increment = "0.0005", decrement = "0.00005", mark_up_to = "0.5",
-                  hash = "double-buffered", hash_interval = "600s", warm_up = "60s",
+                  hash = "double-buffered", hash_interval = "600s", warm_up = "60s", warm_up_by = "length",
                   penalty_rate = "80kbit", penalty_burst = "19p"];
     Sfred = "sfred", Fifo<sfred::Sfred>,
         "Accounts for flows in a few bins, with adaptive RED in each.", "000 §IV.A",

@@ -94,6 +94,8 @@ pub(crate) trait Line<P, T> {
     fn head(&mut self) -> Option<(&mut Meta, &P)>;
     /// Appends a packet; the caller has seen to it that there is room.
     fn push(&mut self, meta: Meta, packet: P, tag: T);
+    /// Takes out the packet at the head.
+    fn pop(&mut self) -> Option<(Meta, P, T)>;
     /// Takes out the packet at a position; 0 is the head.
     fn remove(&mut self, position: usize) -> Option<(Meta, P, T)>;
 }
@@ -172,7 +174,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
     where
         L: Line<P, A::Tag>,
     {
-        while let Some((mut meta, packet, tag)) = self.line.remove(0) {
+        while let Some((mut meta, packet, tag)) = self.line.pop() {
             let cause = match self.policy.on_departure(&meta, &self.line.view(), cx) {
                 Departure::Send => None,
                 Departure::Signal(cause) if meta.ecn.capable() => {
@@ -259,8 +261,20 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
         self.backlog.add(meta.len);
     }
 
-    /// Those before it move back by one slot.
     #[inline]
+    fn pop(&mut self) -> Option<(Meta, P, T)> {
+        if self.backlog.packets == 0 {
+            return None;
+        }
+        let slot = self.head;
+        self.head = self.slot(1);
+        let meta = self.metas[slot];
+        let (packet, tag) = self.rest[slot];
+        self.backlog.take(meta.len);
+        Some((meta, packet, tag))
+    }
+
+    /// Those before it move back by one slot.
     fn remove(&mut self, position: usize) -> Option<(Meta, P, T)> {
         if position >= self.backlog.packets as usize {
             return None;
@@ -270,12 +284,7 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
             move_to_head(&mut self.metas, self.head, slot);
             move_to_head(&mut self.rest, self.head, slot);
         }
-        let slot = self.head;
-        self.head = self.slot(1);
-        let meta = self.metas[slot];
-        let (packet, tag) = self.rest[slot];
-        self.backlog.take(meta.len);
-        Some((meta, packet, tag))
+        self.pop()
     }
 }
 

@@ -16,8 +16,6 @@ use crate::port::Port;
 /// The two directions, in the order of [`Forwarder::links`].
 pub const DIRECTIONS: [&str; 2] = ["up", "down"];
 
-/// Frames longer than any that a port gives.
-const LONGEST: usize = 1 << 16;
 /// The most frames that are read from one port before anything else is looked at.
 const BATCH: usize = 64;
 
@@ -51,14 +49,12 @@ pub struct Forwarder<T> {
     tap: T,
     /// Frames that a port did not take.
     refused: [u64; 2],
-    buffer: Box<[u8]>,
 }
 
 impl<T: Tap> Forwarder<T> {
     /// Time 0 of the links is time 0 of `clock`.
     pub fn new(links: [Link; 2], ports: [Port; 2], clock: Clock, spin: u64, tap: T) -> Self {
-        let buffer = vec![0; LONGEST].into_boxed_slice();
-        Self { links, ports, clock, spin, tap, refused: [0; 2], buffer }
+        Self { links, ports, clock, spin, tap, refused: [0; 2] }
     }
 
     /// Forwards until `until` (ns), or until `waker` can be read.
@@ -90,13 +86,20 @@ impl<T: Tap> Forwarder<T> {
     /// Delivers what is due at `now` (ns).
     pub fn deliver(&mut self, now: u64) {
         for direction in 0..2 {
-            self.deliver_on(direction, now);
+            let (link, to) = (&mut self.links[direction], &self.ports[1 - direction]);
+            deliver(link, now, to, &mut self.refused[direction]);
         }
     }
 
-    /// Frames that the interface at the end of each direction did not take.
+    /// Frames of each direction that were lost at its ports: super-packets that could not be cut,
+    /// and what the far port did not take.
     pub fn refused(&self) -> [u64; 2] {
-        self.refused
+        std::array::from_fn(|i| self.refused[i] + self.ports[i].uncut())
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &[Port; 2] {
+        &self.ports
     }
 
     /// What looked at the packets.
@@ -106,22 +109,22 @@ impl<T: Tap> Forwarder<T> {
 
     /// Reads what is there at a port. Whether there was anything.
     fn receive(&mut self, direction: usize) -> io::Result<bool> {
+        let Self { links, ports: [near, far], clock, tap, refused, .. } = self;
+        let (from, to) = if direction == 0 { (near, far) } else { (far, near) };
+        let (link, refused) = (&mut links[direction], &mut refused[direction]);
         for count in 0..BATCH {
-            let Some(length) = self.ports[direction].receive(&mut self.buffer)? else {
+            let there = from.receive(|frame| {
+                let now = clock.now();
+                deliver(link, now, to, refused);
+                if let Some(meta) = link.arrive(now, frame) {
+                    tap.arrived(direction, &meta);
+                }
+            })?;
+            if !there {
                 return Ok(count > 0);
-            };
-            let now = self.clock.now();
-            self.deliver_on(direction, now);
-            if let Some(meta) = self.links[direction].arrive(now, &self.buffer[..length]) {
-                self.tap.arrived(direction, &meta);
             }
         }
         Ok(true)
-    }
-
-    fn deliver_on(&mut self, direction: usize, now: u64) {
-        let (port, refused) = (&self.ports[1 - direction], &mut self.refused[direction]);
-        self.links[direction].deliver(now, |frame| *refused += u64::from(!port.send(frame)));
     }
 
     /// Sleeps for at most `ns`, or until a frame comes. Whether the waker can be read.
@@ -135,4 +138,8 @@ impl<T: Tap> Forwarder<T> {
             Err(e) => Err(e.into()),
         }
     }
+}
+
+fn deliver(link: &mut Link, now: u64, to: &Port, refused: &mut u64) {
+    link.deliver(now, |frame| *refused += u64::from(!to.send(frame)));
 }

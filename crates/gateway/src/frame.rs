@@ -118,13 +118,13 @@ fn updated(checksum: u16, before: u16, after: u16) -> u16 {
 }
 
 /// The network header and where it begins.
-enum Network {
+pub(crate) enum Network {
     V4(usize),
     V6(usize),
     Arp,
 }
 
-fn network(frame: &[u8], layer: Layer) -> Option<Network> {
+pub(crate) fn network(frame: &[u8], layer: Layer) -> Option<Network> {
     let at = match layer {
         Layer::Ip => 0,
         Layer::Ethernet => {

@@ -11,13 +11,16 @@
 //! | [`frame`] | from the bytes of a packet to its flow and its ECN field, and back: the mark |
 //! | [`link`] | an emulated link: queue, transmitter, wire; time is handed in |
 //! | [`port`], [`forward`] | where frames come from and go to; the loop |
+//! | [`session`] | from the first packet to the last: log, recording, summaries |
 //! | [`namespace`], [`shell`] | a command behind a link |
+//! | [`bridge`] | a link between two interfaces |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
-//! | [`traffic`] | bulk TCP of the kernel's own |
+//! | [`traffic`], [`testbed`] | bulk TCP of the kernel's own; experiments with it |
 //! | [`options`], [`report`], [`trouble`] | command line, results, what is wrong |
 //! | [`clock`] | the one place that reads a clock |
 
 mod arena;
+pub mod bridge;
 pub mod clock;
 pub mod forward;
 pub mod frame;
@@ -28,7 +31,10 @@ pub mod options;
 pub mod port;
 pub mod record;
 pub mod report;
+pub mod session;
 pub mod shell;
 mod sys;
+pub mod testbed;
 pub mod traffic;
 pub mod trouble;
+mod vnet;

@@ -11,10 +11,14 @@ use std::thread;
 
 use aqm::Duration;
 use clap::{Args, Parser, Subcommand};
+use gateway::bridge::bridge;
 use gateway::forward::DIRECTIONS;
+use gateway::namespace::enter_user_namespace;
 use gateway::options::{LinkOptions, text};
 use gateway::record::{Entry, Recording, Replay};
-use gateway::shell::{self, BOUND, Forwarding, run_bound};
+use gateway::session::Forwarding;
+use gateway::shell::{self, BOUND, run_bound};
+use gateway::testbed::{self, Plan, Verdict};
 use gateway::trouble::Trouble;
 use gateway::{report, traffic};
 
@@ -30,6 +34,17 @@ struct Cli {
 enum Task {
     /// Run a command behind an emulated link, in network namespaces of its own.
     Shell(Box<Shell>),
+    /// Put an emulated link between two Ethernet interfaces, until Ctrl-C.
+    Run(Box<Run>),
+    /// Run an experiment with real packets: a JSON row an interval on stdout, then its claims.
+    Testbed {
+        /// The experiment.
+        #[arg(value_parser = ["feng/fig13"])]
+        experiment: String,
+        /// Fewer loads and shorter intervals.
+        #[arg(long)]
+        quick: bool,
+    },
     /// Run recorded arrivals through the simulator's queue and compare the decisions.
     Replay {
         /// What `--record` wrote.
@@ -59,12 +74,34 @@ struct Shell {
     link: LinkOptions,
     #[command(flatten)]
     run: RunOptions,
+    /// Longest IP packet in bytes.
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+    mtu: u32,
+    /// Let TCP at both ends ask for ECN (tcp_ecn=1); else it only answers.
+    #[arg(long)]
+    ecn: bool,
     /// A line for sh that runs at the far end as long as the command does; again for more.
     #[arg(long = "far", value_name = "LINE")]
     far: Vec<String>,
     /// The command.
-    #[arg(last = true, required = true)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     command: Vec<String>,
+}
+
+/// Frames go from one interface to the other as they are, but for the mark. Neither should have
+/// addresses: the kernel would answer and route beside the link.
+#[derive(Args, Debug)]
+struct Run {
+    /// The interface that the way up comes from.
+    #[arg(long)]
+    lan: String,
+    /// The interface that the way up goes to.
+    #[arg(long)]
+    wan: String,
+    #[command(flatten)]
+    link: LinkOptions,
+    #[command(flatten)]
+    run: RunOptions,
 }
 
 /// Connections of the kernel's own TCP.
@@ -89,9 +126,6 @@ struct Bulk {
 /// How to forward and what to write.
 #[derive(Args, Debug)]
 struct RunOptions {
-    /// Longest IP packet in bytes.
-    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
-    mtu: u32,
     /// Do not sleep for the last bit before each departure, but look at the clock: 50us.
     #[arg(long, default_value = "0s", value_parser = text::<Duration>)]
     spin: Duration,
@@ -104,9 +138,6 @@ struct RunOptions {
     /// Time between lines of the log.
     #[arg(long, default_value = "1s", value_parser = text::<Duration>)]
     interval: Duration,
-    /// Let TCP at both ends ask for ECN (tcp_ecn=1); else it only answers.
-    #[arg(long)]
-    ecn: bool,
     /// No summary at the end.
     #[arg(long)]
     quiet: bool,
@@ -118,12 +149,10 @@ impl RunOptions {
             return Err(Trouble::new("--interval 0s: not allowed", "1ms or more"));
         }
         Ok(Forwarding {
-            mtu: self.mtu,
             spin: self.spin.as_nanos(),
             log: self.log.clone(),
             record: self.record.clone(),
             interval: self.interval.as_nanos(),
-            ecn: self.ecn,
         })
     }
 }
@@ -146,25 +175,39 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
         Task::Shell(options) => {
             let specs = options.link.specs()?;
             let how = options.run.forwarding()?;
-            let (code, summaries) = shell::shell(&specs, &how, &options.command, &options.far)?;
+            let ends = (options.mtu, options.ecn);
+            let (code, summaries) =
+                shell::shell(&specs, &how, ends, &options.command, &options.far)?;
             if !options.run.quiet {
                 eprint!("{}", report::table(&specs, &summaries));
             }
             Ok(ExitCode::from(code as u8))
         }
+        Task::Run(options) => {
+            let specs = options.link.specs()?;
+            let how = options.run.forwarding()?;
+            let summaries = bridge(&specs, &how, [&options.lan, &options.wan])?;
+            if !options.run.quiet {
+                eprint!("{}", report::table(&specs, &summaries));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Testbed { experiment: _, quick } => run_testbed(quick),
         Task::Replay { recording } => replay(&recording),
         Task::Bulk(bulk) => {
+            let to = SocketAddr::new(bulk.to, bulk.port);
+            let failed = |e: io::Error| Trouble::system("sending", e);
+            let streams = traffic::open(to, bulk.flows.into(), bulk.congestion.as_deref());
+            let streams = streams.map_err(failed)?;
+            let all = streams.len() == usize::from(bulk.flows);
+            eprintln!("{} of {} connections were made", streams.len(), bulk.flows);
             let stop = Arc::new(AtomicBool::new(false));
             let after = Arc::clone(&stop);
             thread::spawn(move || {
                 thread::sleep(std::time::Duration::from_nanos(bulk.time.as_nanos()));
                 after.store(true, Ordering::Relaxed);
             });
-            let to = SocketAddr::new(bulk.to, bulk.port);
-            let connected = traffic::send(to, bulk.flows.into(), bulk.congestion.as_deref(), &stop)
-                .map_err(|e| Trouble::system("sending", e))?;
-            let all = connected == usize::from(bulk.flows);
-            eprintln!("{connected} of {} connections were made", bulk.flows);
+            traffic::send(streams, &stop).map_err(failed)?;
             Ok(ExitCode::from(u8::from(!all)))
         }
         Task::Sink { port } => {
@@ -181,6 +224,30 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::from(code as u8))
         }
     }
+}
+
+fn run_testbed(quick: bool) -> Result<ExitCode, Trouble> {
+    enter_user_namespace()?;
+    let plan = if quick { Plan::quick() } else { Plan::full() };
+    let verdicts = testbed::fig13(&plan, |row| {
+        println!("{row}");
+        eprintln!(
+            "{} {} {} flows: {:.3} Mb/s, loss {:.2} %, marked {:.1} %",
+            row["rate"].as_str().unwrap_or_default(),
+            row["aqm"].as_str().unwrap_or_default(),
+            row["flows"],
+            row["throughput_bps"].as_f64().unwrap_or_default() / 1e6,
+            row["loss"].as_f64().unwrap_or_default() * 100.0,
+            row["mark_rate"].as_f64().unwrap_or_default() * 100.0,
+        );
+    })?;
+    println!("{}", testbed::report(&verdicts));
+    for Verdict { claim, holds, measured } in &verdicts {
+        let word = if *holds { "holds" } else { "does not hold" };
+        eprintln!("{word}: {claim}\n    {measured}");
+    }
+    let all = verdicts.iter().all(|v| v.holds);
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 /// A check failed.

@@ -1,26 +1,32 @@
 //! Where frames come from and go to: one file descriptor, one frame each read and write.
+//!
+//! Each frame has a virtio header before it, in which the kernel says what it left undone:
+//! checksums are filled in and super-packets are cut ([`crate::vnet`]) before anybody sees them, so
+//! offloads need not be switched off. What is written needs nothing done.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::libc;
 
 use crate::frame::Layer;
-use crate::sys;
+use crate::{sys, vnet};
 
 /// An open interface.
 #[derive(Debug)]
 pub struct Port {
     file: File,
     layer: Layer,
+    buffer: Box<[u8]>,
+    /// Super-packets that could not be cut.
+    uncut: u64,
 }
 
 impl Port {
     /// A new TUN device `name` in the network namespace of the calling thread, which goes when the
-    /// port does. A TUN device without offloads: the kernel cuts super-packets and fills in
-    /// checksums before they come here.
+    /// port does.
     ///
     /// # Errors
     /// Those of the system.
@@ -31,7 +37,20 @@ impl Port {
             .custom_flags(libc::O_NONBLOCK)
             .open("/dev/net/tun")?;
         sys::tun(&file, name)?;
-        Ok(Self { file, layer: Layer::Ip })
+        Ok(Self::new(file, Layer::Ip))
+    }
+
+    /// Everything that comes in at the Ethernet interface with the number `index`; what is written
+    /// goes out there.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn interface(index: u32) -> io::Result<Self> {
+        Ok(Self::new(sys::packet_socket(index)?, Layer::Ethernet))
+    }
+
+    fn new(file: File, layer: Layer) -> Self {
+        Self { file, layer, buffer: vec![0; LONGEST].into_boxed_slice(), uncut: 0 }
     }
 
     /// What its frames begin with.
@@ -39,15 +58,20 @@ impl Port {
         self.layer
     }
 
-    /// Reads a frame into `buffer`, if one is there, and tells its length.
+    /// Reads a frame, if one is there, and gives it or the packets of it to `each`. Whether one was
+    /// there.
     ///
     /// # Errors
     /// When the interface is gone or down.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
-            match (&self.file).read(buffer) {
-                Ok(length) => return Ok(Some(length)),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+            match (&self.file).read(&mut self.buffer) {
+                Ok(length) => {
+                    let cut = vnet::cut(&mut self.buffer[..length], self.layer, &mut each);
+                    self.uncut += u64::from(!cut);
+                    return Ok(true);
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -56,13 +80,25 @@ impl Port {
 
     /// Writes a frame; whether the interface took it.
     pub fn send(&self, frame: &[u8]) -> bool {
+        let parts = [IoSlice::new(&[0; vnet::HEADER]), IoSlice::new(frame)];
         loop {
-            match (&self.file).write(frame) {
+            match (&self.file).write_vectored(&parts) {
                 Ok(_) => return true,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
         }
+    }
+
+    /// Super-packets that could not be cut, and were lost.
+    pub fn uncut(&self) -> u64 {
+        self.uncut
+    }
+
+    /// Frames that the kernel dropped because they were not read in time, since the last call. Only
+    /// for an existing interface.
+    pub fn overrun(&self) -> u64 {
+        sys::dropped(&self.file).unwrap_or_default()
     }
 }
 
@@ -71,3 +107,6 @@ impl AsFd for Port {
         self.file.as_fd()
     }
 }
+
+/// The virtio header and the longest super-packet.
+const LONGEST: usize = 1 << 17;

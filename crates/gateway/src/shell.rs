@@ -6,13 +6,11 @@
 //!                    <=======  link down <=======
 //! ```
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,21 +18,17 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use aqm::Counters;
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::prctl::{set_pdeathsig, set_timerslack};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
-use serde_json::{Value, json};
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::clock::Clock;
-use crate::forward::{DIRECTIONS, Forwarder, Pause, Tap};
 use crate::link::Spec;
 use crate::namespace::{Namespace, enter_user_namespace};
-use crate::options::links;
-use crate::record::Recorder;
-use crate::report;
+use crate::port::Port;
+use crate::session::{Forwarding, Session};
 use crate::trouble::Trouble;
 
 /// Addresses of the near end.
@@ -50,141 +44,35 @@ pub const FAR: [IpAddr; 2] = [
 /// The TUN device of each end.
 pub const DEVICE: &str = "tun0";
 
-/// The two ends, and what is between them.
-pub struct Emulation {
+/// Two namespaces that have no way but to each other.
+pub struct Ends {
     /// Where the command runs.
     pub near: Namespace,
     /// The other end.
     pub far: Namespace,
-    specs: [Spec; 2],
 }
 
-/// How to forward.
-#[derive(Clone, Debug)]
-pub struct Forwarding {
-    /// Longest packet, bytes.
-    pub mtu: u32,
-    /// Look at the clock instead of sleeping for the last so many ns before a departure.
-    pub spin: u64,
-    /// Where to write JSON lines.
-    pub log: Option<PathBuf>,
-    /// Where to record arrivals.
-    pub record: Option<PathBuf>,
-    /// Time between lines, ns.
-    pub interval: u64,
-    /// Whether TCP at both ends asks for ECN.
-    pub ecn: bool,
-}
-
-impl Emulation {
-    /// Two namespaces that know how to reach each other, and what is forwarded between them.
+impl Ends {
+    /// Both ends and the ports to them; with `ecn` TCP at both asks for ECN.
     ///
     /// # Errors
     /// What is missing, with the command that mends it.
-    pub fn new<T: Tap>(
-        specs: &[Spec; 2],
-        how: &Forwarding,
-        tap: T,
-    ) -> Result<(Self, Forwarder<T>), Trouble> {
+    pub fn new(mtu: u32, ecn: bool) -> Result<(Self, [Port; 2]), Trouble> {
         let (near, far) = (Namespace::new("near")?, Namespace::new("far")?);
-        if how.ecn {
+        if ecn {
             for end in [&near, &far] {
                 end.run(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", "1"))
                     .map_err(|e| Trouble::system("switching ECN on", e))?;
             }
         }
-        let ports = [near.tun(DEVICE, NEAR, how.mtu)?, far.tun(DEVICE, FAR, how.mtu)?];
-        let links = links(specs, &ports, how.mtu as usize)?;
-        // The default of 50 µs would delay every departure.
-        set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
-        let forwarder = Forwarder::new(links, ports, Clock::new(), how.spin, tap);
-        Ok((Self { near, far, specs: specs.clone() }, forwarder))
+        let ports = [near.tun(DEVICE, NEAR, mtu)?, far.tun(DEVICE, FAR, mtu)?];
+        Ok((Self { near, far }, ports))
     }
 
-    /// Forwards until `ended`, which is asked whenever `waker` was written to, and writes the log
-    /// every `interval` (ns). Returns when it ended (ns), and the summaries.
-    ///
-    /// # Errors
-    /// When a device is gone or the log cannot be written.
-    pub fn forward<T: Tap>(
-        &self,
-        forwarder: &mut Forwarder<T>,
-        log: &mut Log,
-        interval: u64,
-        waker: &UnixStream,
-        mut ended: impl FnMut() -> bool,
-    ) -> Result<(u64, [Value; 2]), Trouble> {
-        let broken = |e: io::Error| Trouble::system("forwarding", e);
-        let mut next = interval;
-        loop {
-            match forwarder.run(next, waker.as_fd()).map_err(broken)? {
-                Pause::Time => {
-                    log.samples(forwarder)?;
-                    next += interval;
-                }
-                Pause::Woken => {
-                    _ = io::Read::read(&mut &*waker, &mut [0; 64]);
-                    if ended() {
-                        break;
-                    }
-                }
-            }
-        }
-        log.samples(forwarder)?;
-        let now = forwarder.now();
-        forwarder.deliver(now);
-        let lost = [self.near.dropped(DEVICE), self.far.dropped(DEVICE)];
-        let summaries = std::array::from_fn(|i| {
-            let beside = (lost[i], forwarder.refused()[i]);
-            report::summary(DIRECTIONS[i], &self.specs[i], &forwarder.links[i], now, beside)
-        });
-        log.line(&json!({"summary": summaries}))?;
-        Ok((now, summaries))
+    /// Packets that the kernel dropped at each end before they could be read.
+    pub fn lost(&self) -> [u64; 2] {
+        [self.near.dropped(DEVICE), self.far.dropped(DEVICE)]
     }
-}
-
-/// The JSON lines.
-pub struct Log {
-    file: Option<BufWriter<File>>,
-    before: [Counters; 2],
-}
-
-impl Log {
-    /// Begins a log, if there is to be one.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn new(path: Option<&Path>, specs: &[Spec; 2]) -> Result<Self, Trouble> {
-        let file = path.map(create).transpose()?;
-        let mut log = Self { file, before: [Counters::default(); 2] };
-        log.line(&report::head(specs))?;
-        Ok(log)
-    }
-
-    fn samples<T: Tap>(&mut self, forwarder: &mut Forwarder<T>) -> Result<(), Trouble> {
-        if self.file.is_none() {
-            return Ok(());
-        }
-        let now = forwarder.now();
-        forwarder.deliver(now);
-        for (i, link) in forwarder.links.iter().enumerate() {
-            let line = report::sample(i, link, now, &mut self.before[i]);
-            self.line(&line)?;
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, line: &Value) -> Result<(), Trouble> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        writeln!(file, "{line}")
-            .and_then(|()| file.flush())
-            .map_err(|e| Trouble::system("writing the log", e))
-    }
-}
-
-/// A file to write to.
-fn create(path: &Path) -> Result<BufWriter<File>, Trouble> {
-    File::create(path).map(BufWriter::new).map_err(|e| Trouble::system(path.display(), e))
 }
 
 /// Runs `command` at the near end and each of `far` (a line for `sh`) at the far end, until the
@@ -195,26 +83,27 @@ fn create(path: &Path) -> Result<BufWriter<File>, Trouble> {
 pub fn shell(
     specs: &[Spec; 2],
     how: &Forwarding,
+    (mtu, ecn): (u32, bool),
     command: &[String],
     far: &[String],
 ) -> Result<(i32, [Value; 2]), Trouble> {
-    let mut log = Log::new(how.log.as_deref(), specs)?;
-    let unwritten = |e: io::Error| Trouble::system("recording", e);
-    let recorder = how.record.as_deref().map(create).transpose()?;
-    let recorder =
-        recorder.map(|file| Recorder::new(file, specs)).transpose().map_err(unwritten)?;
     enter_user_namespace()?;
-    let (waker, wake) = UnixStream::pair().map_err(|e| Trouble::system("a pair of sockets", e))?;
-    let terminated = Arc::new(AtomicBool::new(false));
-    watch_signals(&wake, &terminated).map_err(|e| Trouble::system("watching signals", e))?;
-    let (emulation, mut forwarder) = Emulation::new(specs, how, recorder)?;
-    let servers = far.iter().map(|line| Server::start(&emulation.far, line));
+    let (waker, wake) = waker()?;
+    let terminated = terminated(&wake)?;
+    // Ctrl-C goes to the command, which shares our terminal; we end when it does.
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::default())
+            .map_err(|e| Trouble::system("watching signals", e))?;
+    }
+    let (ends, ports) = Ends::new(mtu, ecn)?;
+    let mut session = Session::new(specs, how, ports, mtu as usize)?;
+    let servers = far.iter().map(|line| Server::start(&ends.far, line));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
-    let child = start(&emulation.near, command)?;
+    let child = start(&ends.near, command)?;
     let pid = Pid::from_raw(child.id() as i32);
     let status = wait(child, wake);
     let mut killed = false;
-    let ended = emulation.forward(&mut forwarder, &mut log, how.interval, &waker, || {
+    let ended = session.run(&waker, || {
         if terminated.swap(false, Ordering::Relaxed) {
             // Asked once: the command may clean up. Asked twice: at once.
             _ = kill(pid, if killed { Signal::SIGKILL } else { Signal::SIGTERM });
@@ -223,11 +112,8 @@ pub fn shell(
         status.is_finished()
     });
     drop(servers);
-    let (at, summaries) = ended?;
-    let hashes = forwarder.links.each_ref().map(|link| link.decision_hash().to_string());
-    if let Some(recorder) = forwarder.into_tap() {
-        recorder.end(at, hashes).map_err(unwritten)?;
-    }
+    ended?;
+    let summaries = session.finish(ends.lost())?;
     let status = status.join().ok().and_then(Result::ok);
     Ok((status.map_or(1, code), summaries))
 }
@@ -316,16 +202,23 @@ fn wait(mut child: Child, mut wake: UnixStream) -> thread::JoinHandle<io::Result
     })
 }
 
-/// Ctrl-C goes to the command, which shares our terminal; we end when it does. SIGTERM and SIGHUP
-/// are for us.
-fn watch_signals(wake: &UnixStream, terminated: &Arc<AtomicBool>) -> io::Result<()> {
-    for signal in [SIGINT, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
-    }
+/// A waker, and what to write to to wake.
+pub(crate) fn waker() -> Result<(UnixStream, UnixStream), Trouble> {
+    UnixStream::pair().map_err(|e| Trouble::system("a pair of sockets", e))
+}
+
+/// A flag that SIGTERM and SIGHUP set; they also write to `wake`.
+pub(crate) fn terminated(wake: &UnixStream) -> Result<Arc<AtomicBool>, Trouble> {
+    let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(terminated))?;
-        signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
+        watch(signal, &flag, wake).map_err(|e| Trouble::system("watching signals", e))?;
     }
+    Ok(flag)
+}
+
+pub(crate) fn watch(signal: i32, flag: &Arc<AtomicBool>, wake: &UnixStream) -> io::Result<()> {
+    signal_hook::flag::register(signal, Arc::clone(flag))?;
+    signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
     Ok(())
 }
 

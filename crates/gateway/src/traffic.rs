@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nix::errno::Errno;
@@ -13,9 +13,13 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt,
 };
 
+use crate::clock::Clock;
+
 /// The port that receivers listen at, if no other is given.
 pub const PORT: u16 = 5001;
 
+/// How long connections may take to be made, ns.
+const PATIENCE: u64 = 20_000_000_000;
 /// How long until a flag is looked at, ms.
 const ATTENTION_MS: u16 = 50;
 /// Bytes handed to the kernel at a time.
@@ -30,13 +34,11 @@ pub fn receive(listener: &TcpListener, stop: &AtomicBool, received: &AtomicU64) 
     let mut streams: Vec<TcpStream> = Vec::new();
     let mut chunk = vec![0; CHUNK];
     while !stop.load(Ordering::Relaxed) {
-        let listening = PollFd::new(listener.as_fd(), PollFlags::POLLIN);
-        let mut fds: Vec<PollFd<'_>> = vec![listening];
-        fds.extend(streams.iter().map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN)));
-        wait(&mut fds)?;
-        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        let all = streams.iter().map(AsFd::as_fd).chain([listener.as_fd()]);
+        let all: Vec<BorrowedFd<'_>> = all.collect();
+        let mut ready = ready(all.iter(), PollFlags::POLLIN)?;
+        let more = ready.pop().unwrap_or(false);
         let mut ready = ready.into_iter();
-        let more = ready.next().unwrap_or(false);
         streams.retain_mut(|stream| {
             if !ready.next().unwrap_or(false) {
                 return true;
@@ -59,49 +61,55 @@ pub fn receive(listener: &TcpListener, stop: &AtomicBool, received: &AtomicU64) 
 }
 
 /// Opens `flows` connections to `to`, controlled by the kernel's algorithm `congestion` (else its
-/// default), and sends on all of them until `stop`. Returns how many were ever connected.
+/// default), and waits until all are made, for 20 s at most; those that are not are left out.
 ///
 /// # Errors
 /// When a socket cannot be made or the kernel does not know the algorithm.
-pub fn send(
-    to: SocketAddr,
-    flows: usize,
-    congestion: Option<&str>,
-    stop: &AtomicBool,
-) -> io::Result<usize> {
-    let mut streams = Vec::with_capacity(flows);
+pub fn open(to: SocketAddr, flows: usize, congestion: Option<&str>) -> io::Result<Vec<TcpStream>> {
+    let mut waiting = Vec::with_capacity(flows);
     for _ in 0..flows {
-        streams.push((open(to, congestion)?, false));
+        waiting.push(begin(to, congestion)?);
     }
-    let chunk = vec![0x42; CHUNK];
-    let mut connected = 0;
-    while !stop.load(Ordering::Relaxed) && !streams.is_empty() {
-        let mut fds: Vec<PollFd<'_>> =
-            streams.iter().map(|(s, _)| PollFd::new(s.as_fd(), PollFlags::POLLOUT)).collect();
-        wait(&mut fds)?;
-        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+    let mut made = Vec::with_capacity(flows);
+    let clock = Clock::new();
+    while !waiting.is_empty() && clock.now() < PATIENCE {
+        let ready = ready(waiting.iter(), PollFlags::POLLOUT)?;
         let mut ready = ready.into_iter();
-        streams.retain_mut(|(stream, sent)| {
+        for stream in std::mem::take(&mut waiting) {
+            match (ready.next(), stream.take_error()) {
+                (Some(true), Ok(None)) => made.push(stream),
+                (_, Ok(None)) => waiting.push(stream),
+                _ => {}
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// Sends on all of `streams` until `stop`.
+///
+/// # Errors
+/// When waiting fails.
+pub fn send(mut streams: Vec<TcpStream>, stop: &AtomicBool) -> io::Result<()> {
+    let chunk = vec![0x42; CHUNK];
+    while !stop.load(Ordering::Relaxed) && !streams.is_empty() {
+        let mut ready = ready(streams.iter(), PollFlags::POLLOUT)?.into_iter();
+        streams.retain_mut(|stream| {
             if !ready.next().unwrap_or(false) {
                 return true;
             }
+            // The content does not matter, so neither does how much of it went.
             match stream.write(&chunk) {
-                // The content does not matter, so neither does how much of it went.
-                Ok(1..) => {
-                    connected += usize::from(!*sent);
-                    *sent = true;
-                    true
-                }
-                Ok(0) => false,
-                Err(e) => matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected),
+                Ok(n) => n > 0,
+                Err(e) => e.kind() == ErrorKind::WouldBlock,
             }
         });
     }
-    Ok(connected)
+    Ok(())
 }
 
 /// A connection under way.
-fn open(to: SocketAddr, congestion: Option<&str>) -> io::Result<TcpStream> {
+fn begin(to: SocketAddr, congestion: Option<&str>) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket(family, SockType::Stream, flags, None)?;
@@ -115,9 +123,14 @@ fn open(to: SocketAddr, congestion: Option<&str>) -> io::Result<TcpStream> {
     }
 }
 
-fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
-    match poll(fds, ATTENTION_MS) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
+/// Which of `sockets` are ready, after a while at most.
+fn ready<'a, S: AsFd + 'a>(
+    sockets: impl Iterator<Item = &'a S>,
+    what: PollFlags,
+) -> io::Result<Vec<bool>> {
+    let mut fds: Vec<PollFd<'_>> = sockets.map(|s| PollFd::new(s.as_fd(), what)).collect();
+    match poll(&mut fds, ATTENTION_MS) {
+        Ok(_) | Err(Errno::EINTR) => Ok(fds.iter().map(|f| f.any().unwrap_or(false)).collect()),
         Err(e) => Err(e.into()),
     }
 }

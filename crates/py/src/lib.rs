@@ -3,12 +3,15 @@
 mod catalog;
 mod convert;
 mod error;
+mod explain;
 
 use pyo3::prelude::*;
 
 /// The compiled core of Bluewater.
 #[pymodule]
 mod _core {
+    use std::num::NonZeroU32;
+
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyString};
     use sim::{Run, Scenario};
@@ -16,7 +19,7 @@ mod _core {
     #[pymodule_export]
     use crate::error::ScenarioError;
 
-    use crate::{convert, error};
+    use crate::{convert, error, explain};
 
     /// Slices of a run; between two of them Python's signals are looked at.
     const SLICES: u64 = 500;
@@ -66,6 +69,20 @@ mod _core {
     #[pyfunction]
     fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         crate::catalog::catalog(py)
+    }
+
+    /// What a queue discipline remembers with a buffer such as `100p` or `200kB`, in bytes.
+    #[pyfunction]
+    #[pyo3(signature = (aqm, buffer = "100p"))]
+    fn state<'py>(py: Python<'py>, aqm: &str, buffer: &str) -> PyResult<Bound<'py, PyDict>> {
+        explain::state(py, aqm, buffer)
+    }
+
+    /// Shapes that SFB's bins can have, as levels, bins in each and the probability that a
+    /// responsive flow is misclassified among `nonresponsive` ones; and the best levels and bins.
+    #[pyfunction]
+    fn sfb_shapes(bins: NonZeroU32, nonresponsive: u32) -> explain::Shapes {
+        explain::shapes(bins, nonresponsive)
     }
 
     /// The version, with a hash over the simulator's sources.

@@ -65,8 +65,7 @@ impl Network {
     pub fn new(links: Vec<Link>, paths: Vec<u32>, flows: usize) -> Self {
         let events = EventList::new(links.len(), flows);
         let (lines, queues) = links.into_iter().map(|link| (link.line, link.queue)).unzip();
-        let mut network =
-            Self { queues, wires: Wires { lines, roles: Vec::new(), paths, events } };
+        let mut network = Self { queues, wires: Wires { lines, roles: Vec::new(), paths, events } };
         network.set_folding(true);
         network
     }

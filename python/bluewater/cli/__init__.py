@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from bluewater import _core
-from bluewater.cli import bench, compare, doctor, info, plot, reproduce, run, sweep
+from bluewater.cli import (
+    bench,
+    compare,
+    doctor,
+    explain,
+    gateway,
+    info,
+    plot,
+    reproduce,
+    run,
+    sweep,
+)
 from bluewater.cli.console import out
 from bluewater.cli.group import Group
 
@@ -37,7 +48,7 @@ def _all(
     pass
 
 
-for module in (reproduce, compare, run, sweep, plot, info, bench, doctor):
+for module in (reproduce, compare, run, sweep, plot, info, explain, gateway, bench, doctor):
     module.add(app)
 
 

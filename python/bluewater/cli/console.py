@@ -14,6 +14,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bar
+from rich.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,21 @@ notes = Console(stderr=True, highlight=False)
 def print_json(value: Any) -> None:
     """Writes JSON to stdout, plain, whatever the terminal."""
     print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def table(title: str, columns: tuple[str, ...], rows: list[Any]) -> Table:
+    """A table whose first column names things."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1))
+    for number, column in enumerate(columns):
+        table.add_column(column, style="cyan" if number == 0 else "", no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*map(escaped, row))
+    return table
+
+
+def escaped(text: str) -> str:
+    """The text with nothing in it taken for markup."""
+    return text.replace("[", r"\[")
 
 
 def note(text: str) -> None:

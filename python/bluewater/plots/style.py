@@ -17,12 +17,23 @@ GRID = "#d5dbe1"
 
 _WARM = ("#b3261e", "#e0631b", "#d99a00", "#a8744f")
 _COOL = ("#1b5fc1", "#0b93b8", "#16957a", "#6a6fd1")
-_OTHER = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_OTHER = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#b8860b",
+    "#56b4e9",
+    "#7f7f7f",
+    "#8e6bbf",
+    "#5f9e3a",
+)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _NAMED = {"red": _WARM[0], "blue": _COOL[0], "droptail": "#7f7f7f", "drop-front": "#16957a",
-          "random-drop": "#b8860b", "ared": _WARM[1], "ared-feng": _WARM[2], "sfb": _COOL[1], "sfred": _WARM[3],
-          "fred": _WARM[2], "a-choke": "#009e73", "udp": _WARM[0], "tcp": _COOL[0],
-          "total": "#7f7f7f", "measured": _COOL[0], "report": "#7f7f7f"}  # fmt: skip
+          "random-drop": "#b8860b", "ared": _WARM[1], "ared-feng": _WARM[2], "sfb": _COOL[1],
+          "sfred": _WARM[3], "fred": _WARM[2], "a-choke": "#009e73", "udp": _WARM[0],
+          "tcp": _COOL[0], "total": "#7f7f7f", "measured": _COOL[0],
+          "report": "#7f7f7f"}  # fmt: skip
 _NUMBERED = re.compile(r"([RB])([1-9])\b.*")
 _FAMILY = re.compile(r"(red|blue)\b.*", re.IGNORECASE)
 

@@ -91,6 +91,11 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         cx: &mut Cx<'_>,
         out: &mut impl Outlet<P>,
     ) -> Option<(Meta, P)> {
+        let one = &mut self.lines[line];
+        if one.backlog.packets == 0 {
+            one.policy.on_idle(cx);
+            return None;
+        }
         self.with(line, |advised| advised.dequeue(cx, out))
     }
 
@@ -280,13 +285,20 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     }
 
     #[inline]
+    fn pop(&mut self) -> Option<(Meta, P, T)> {
+        self.chain.head().map(|slot| self.take(slot))
+    }
+
     fn remove(&mut self, position: usize) -> Option<(Meta, P, T)> {
         let len = self.backlog.packets as usize;
-        if position >= len {
-            return None;
-        }
+        (position < len).then(|| self.take(self.pool.links.at(self.chain, position, len)))
+    }
+}
+
+impl<P: Copy + Default, T: Copy + Default> Place<'_, P, T> {
+    #[inline]
+    fn take(&mut self, slot: usize) -> (Meta, P, T) {
         let pool = &mut *self.pool;
-        let slot = pool.links.at(self.chain, position, len);
         pool.links.remove(self.chain, slot);
         pool.free[pool.unused] = slot as u32;
         pool.unused += 1;
@@ -294,6 +306,6 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
         pool.backlog.take(meta.len);
         self.backlog.take(meta.len);
         pool.busy -= u32::from(self.backlog.packets == 0);
-        Some((meta, packet, tag))
+        (meta, packet, tag)
     }
 }

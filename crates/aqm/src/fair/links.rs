@@ -70,9 +70,7 @@ impl Links {
     #[inline]
     pub(super) fn at(&self, chain: &Chain, position: usize, len: usize) -> usize {
         debug_assert!(position < len, "{position} of {len}");
-        if position == 0 {
-            chain.head as usize
-        } else if position < len / 2 {
+        if position < len.div_ceil(2) {
             (0..position).fold(chain.head, |slot, _| self.0[slot as usize].behind) as usize
         } else {
             (position + 1..len).fold(chain.tail, |slot, _| self.0[slot as usize].before) as usize

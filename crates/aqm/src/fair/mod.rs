@@ -158,14 +158,12 @@ impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         loop {
             let queue = self.rounds.next(|queue| self.lines.next_len(queue))?;
-            match self.lines.dequeue(queue, cx, out) {
-                Some((meta, packet)) => {
-                    self.rounds.sent(queue, meta.len);
-                    self.forget_if_empty(queue);
-                    return Some((meta, packet));
-                }
-                None => self.rounds.found_empty(queue),
+            if let Some((meta, packet)) = self.lines.dequeue(queue, cx, out) {
+                self.rounds.sent(queue, meta.len);
+                self.forget_if_empty(queue);
+                return Some((meta, packet));
             }
+            self.rounds.found_empty(queue);
         }
     }
 

@@ -29,7 +29,7 @@ use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
-use crate::units::{Measure, Size};
+use crate::units::Size;
 
 params! {
     /// Parameters of Adaptive RED.
@@ -77,10 +77,7 @@ impl Policy for Ared {
         }
         let packets = env.rate.bits_per_second() as f64 / (8.0 * f64::from(env.mean_packet));
         let measure = c.red.mode.into();
-        let unit = match measure {
-            Measure::Packets => 1.0,
-            Measure::Bytes => f64::from(env.mean_packet),
-        };
+        let unit = env.unit(measure);
         let min_th = match c.min_th {
             Some(size) => env.resolve("min_th", size, measure)?,
             None => unit * automatic_min_th(c.target, packets),

@@ -20,7 +20,6 @@
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
-use crate::qdisc::Cause;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::{Measure, Size};
@@ -77,10 +76,7 @@ impl Policy for Avq {
             alpha: c.alpha,
             buffer: env.resolve("virtual_buffer", c.virtual_buffer, Measure::Bytes)?,
             capacity,
-            signal: match c.ecn {
-                true => Arrival::Signal(Cause::Early),
-                false => Arrival::Reject(Cause::Early),
-            },
+            signal: Arrival::early(c.ecn),
             virtual_rate: capacity,
             virtual_queue: 0.0,
             last: env.now,

@@ -208,6 +208,10 @@ impl Policy for Csfq {
         Victim::Arriving
     }
 
+    fn congested(&self, _: &View<'_>, _: Instant) -> bool {
+        self.congested
+    }
+
     fn state(&self) -> State {
         State {
             queue: size_of::<Self>() as u64,

@@ -130,10 +130,7 @@ impl Policy for Fred {
             max_th,
             max_p: c.max_p,
             many_flow: c.many_flow,
-            signal: match c.ecn {
-                true => Arrival::Signal(Cause::Early),
-                false => Arrival::Reject(Cause::Early),
-            },
+            signal: Arrival::early(c.ecn),
             avg: Average::new(c.w_q, env.packet_time(), env.now),
             avgcq: 1.0,
             count: -1,
@@ -208,6 +205,10 @@ impl Policy for Fred {
 
     fn on_idle(&mut self, cx: &mut Cx<'_>) {
         self.avg.on_idle(cx.now);
+    }
+
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.avg.at(now) >= self.min_th
     }
 
     fn state(&self) -> State {

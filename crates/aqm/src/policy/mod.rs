@@ -59,6 +59,14 @@ impl Env {
         f64::from(self.mean_packet) * 8e9 / self.rate.bits_per_second() as f64
     }
 
+    /// A mean packet in `measure`.
+    pub fn unit(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Packets => 1.0,
+            Measure::Bytes => f64::from(self.mean_packet),
+        }
+    }
+
     /// A size in `measure`; the error names the parameter `key`.
     ///
     /// # Errors
@@ -91,6 +99,13 @@ pub enum Arrival {
     Reject(Cause),
     /// Drop it and the queued packets that [`Policy::victim`] names.
     RejectWith(Cause),
+}
+
+impl Arrival {
+    /// The algorithm's signal: a mark where that is possible, or with `ecn` off always a drop.
+    pub(crate) const fn early(ecn: bool) -> Self {
+        if ecn { Self::Signal(Cause::Early) } else { Self::Reject(Cause::Early) }
+    }
 }
 
 /// What to do with a packet that is about to be sent.

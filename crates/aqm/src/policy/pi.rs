@@ -28,7 +28,6 @@
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, params};
-use crate::qdisc::Cause;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
@@ -96,15 +95,9 @@ impl Policy for Pi {
             b,
             interval: c.interval,
             measure,
-            unit: match measure {
-                Measure::Packets => 1.0,
-                Measure::Bytes => f64::from(env.mean_packet),
-            },
+            unit: env.unit(measure),
             q_ref: env.resolve("q_ref", c.q_ref, Measure::Packets)?,
-            signal: match c.ecn {
-                true => Arrival::Signal(Cause::Early),
-                false => Arrival::Reject(Cause::Early),
-            },
+            signal: Arrival::early(c.ecn),
             p_m: 0.0,
             q_old: 0.0,
             next: env.now + c.interval,

@@ -32,7 +32,6 @@
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, choice, params};
-use crate::qdisc::Cause;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::{Measure, Size};
@@ -113,10 +112,6 @@ impl RedParams {
         let measure = config.mode.into();
         let min_th = env.resolve("min_th", config.min_th, measure)?;
         let max_th = env.resolve("max_th", config.max_th, measure)?;
-        let mark_if = |allowed: bool| match allowed && config.ecn {
-            true => Arrival::Signal(Cause::Early),
-            false => Arrival::Reject(Cause::Early),
-        };
         let params = Self {
             min_th,
             max_th,
@@ -127,8 +122,8 @@ impl RedParams {
             packet_time: env.packet_time(),
             spacing: config.spacing,
             ns2_rules: config.ns2_rules,
-            signal: mark_if(true),
-            certain: mark_if(config.above_max == AboveMax::Mark),
+            signal: Arrival::early(config.ecn),
+            certain: Arrival::early(config.ecn && config.above_max == AboveMax::Mark),
         };
         params.with_thresholds(min_th, max_th)
     }
@@ -396,7 +391,7 @@ mod tests {
     use super::*;
     use crate::packet::Ecn;
     use crate::policy::lab::{Fate, Lab, config, env, refused};
-    use crate::qdisc::Backlog;
+    use crate::qdisc::{Backlog, Cause};
     use std::vec;
     use std::vec::Vec;
 

@@ -11,7 +11,7 @@
 //! the log is full; k of its n signals are a flow's; N packets with b bytes came in its time T:
 //!     p := n/N                                  the rate of signals
 //!     r := k/n · 8b/T                           what the flow sent, in bit/s
-//!     r > 8 · 1.22·B/(R·√p):  into the box      more than a TCP with packets of B and round trips R
+//!     r > 8·B·√(1.5/p)/R:  into the box         more than a TCP with packets of B and round trips R
 //!     empty the log
 //! ```
 //!
@@ -36,6 +36,7 @@ use crate::flow_table::{FlowTable, Id};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::qdisc::{Cause, State};
+use crate::response;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -248,9 +249,10 @@ impl Policy for RedPenaltyBox {
     }
 }
 
-/// What a TCP sends at most with packets of `packet` bytes, in bit/s (FF97 §3.1, eq. 1).
+/// What a TCP sends at most with packets of `packet` bytes, in bit/s (FF97 §3.1, eq. 1, which writes
+/// √1.5 as 1.22).
 fn friendly(packet: u32, rtt: Duration, p: f64) -> f64 {
-    8.0 * 1.22 * f64::from(packet) / (rtt.as_secs_f64() * libm::sqrt(p))
+    8.0 * f64::from(packet) * response::square_root(p, rtt.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -262,16 +264,16 @@ mod tests {
 
     #[test]
     fn the_tcp_friendly_rate_by_hand() {
-        // 8·1.22·1000/(0.1·√0.01) = 976 kbit/s; a quarter of the signals doubles it.
-        for (ms, p, expected) in [(100, 0.01, 976e3), (100, 0.0025, 1952e3), (50, 0.01, 1952e3)] {
-            let rate = friendly(1000, Duration::from_millis(ms), p);
-            assert!((rate - expected).abs() < 1e-6 * expected, "{rate}");
+        // 8·1000·√150/0.1 = 979.8 kbit/s; a quarter of the signals doubles it.
+        for (ms, p, expected) in [(100, 0.01, 979.8), (100, 0.0025, 1959.6), (50, 0.01, 1959.6)] {
+            let rate = friendly(1000, Duration::from_millis(ms), p) / 1e3;
+            assert!((rate - expected).abs() < 0.1, "{rate}");
         }
     }
 
     /// RED that marks everything that finds a queue, 1 ms between packets, a round trip of 20 ms. In a
-    /// log of 20 signals, 20 ms long, 21 packets arrive: p = 20/21, 488 kbit/s/√p = 500 kbit/s are
-    /// friendly, 8.4 Mbit/s arrive. A flow with two signals sends 840 kbit/s, one with one 420.
+    /// log of 20 signals, 20 ms long, 21 packets arrive: p = 20/21, 8000·√(1.5/p)/0.02 = 502 kbit/s
+    /// are friendly, 8.4 Mbit/s arrive. A flow with two signals sends 840 kbit/s, one with one 420.
     fn story(settings: &[(&str, &str)]) -> Lab<RedPenaltyBox> {
         let red = [("w_q", "1"), ("min_th", "0p"), ("max_th", "0.0001%"), ("max_p", "1")];
         let ours = [("log", "20"), ("rtt", "20ms"), ("penalty_rate", "800kbit")];
@@ -299,7 +301,7 @@ mod tests {
         let mut lab = story(&[]);
         fill_log(&mut lab);
         assert_eq!(lab.signal("boxed"), 2.0);
-        assert!((lab.signal("friendly") - 500_052.0).abs() < 1.0);
+        assert!((lab.signal("friendly") - 501_996.0).abs() < 1.0);
         // 800 kbit/s are a packet each 10 ms, for both together.
         for i in 0..11 {
             assert_eq!(next(&mut lab, 1 + i % 2) == KILLED, i % 10 != 0, "{i}");
@@ -326,7 +328,7 @@ mod tests {
         }
     }
 
-    /// 500 kbit/s are 6.3 packets in 100 ms: ten are too many, and the time begins anew.
+    /// 502 kbit/s are 6.3 packets in 100 ms: ten are too many, and the time begins anew.
     #[test]
     fn a_flow_is_released_after_a_time_in_which_it_was_friendly() {
         let mut lab = story(&[("release", "100ms")]);

@@ -20,7 +20,6 @@
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, params};
-use crate::qdisc::Cause;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
@@ -73,19 +72,12 @@ impl Policy for Rem {
 
     fn new(c: &RemConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         let measure = c.mode.into();
-        let unit = match measure {
-            Measure::Packets => 1.0,
-            Measure::Bytes => f64::from(env.mean_packet),
-        };
         Ok(Self {
             measure,
-            unit,
+            unit: env.unit(measure),
             target: env.resolve("target", c.target, Measure::Packets)?,
             packet_time: env.packet_time(),
-            signal: match c.ecn {
-                true => Arrival::Signal(Cause::Early),
-                false => Arrival::Reject(Cause::Early),
-            },
+            signal: Arrival::early(c.ecn),
             price: 0.0,
             p_m: 0.0,
             arrived: 0,
@@ -143,6 +135,7 @@ fn probability(price: f64, phi: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::policy::lab::{Fate, Lab};
+    use crate::qdisc::Cause;
 
     #[test]
     fn the_price_by_hand() {

@@ -23,7 +23,6 @@
 //! - 000 has no freeze_time; with one (002), *more than* it has to pass between two changes of a
 //!   bin, and the first acts at once.
 //! - The lengths are those that the packet finds, itself not counted.
-//! - The next set's p_m moves by the same rule, when nonresponsive packets come by.
 
 use super::stochastic_fair::{Account, BinsConfig, MAX_LEVELS, StochasticFair};
 use crate::param::{ConfigError, params};

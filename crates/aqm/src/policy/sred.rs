@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Mode, choice, params};
-use crate::qdisc::{Cause, State};
+use crate::qdisc::State;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::Measure;
@@ -113,10 +113,7 @@ impl Policy for Sred {
             alpha: c.alpha.unwrap_or(c.overwrite / f64::from(c.zombies)),
             measure,
             buffer: env.limit.in_measure(measure, env.mean_packet),
-            signal: match c.ecn {
-                true => Arrival::Signal(Cause::Early),
-                false => Arrival::Reject(Cause::Early),
-            },
+            signal: Arrival::early(c.ecn),
             zombies: Vec::with_capacity(c.zombies as usize),
             hits: 0.0,
             p_sred: 0.0,
@@ -166,6 +163,7 @@ fn p_zap(p_sred: f64, hits: f64, hit: bool) -> f64 {
 mod tests {
     use super::*;
     use crate::policy::lab::{Fate, Lab};
+    use crate::qdisc::Cause;
 
     #[test]
     fn p_sred_by_hand() {

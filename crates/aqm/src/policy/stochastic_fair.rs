@@ -14,20 +14,19 @@
 //!
 //! Moving hash (000 §IV.D): each `hash_interval` the secret changes and the bins start afresh, so
 //! that no flow shares all its bins with a nonresponsive one for long. Double-buffered, a second set
-//! of bins with the next secret learns beforehand, from nonresponsive packets only; both sets count
-//! all packets.
+//! of bins with the next secret learns beforehand, from nonresponsive packets only.
 //!
 //! Where the papers are silent:
 //! - A packet without room changes its bins like any other, but neither tosses a coin nor takes from
 //!   the penalty's allowance; so does one that is dropped because of a full bin.
 //! - A packet leaves the bins that it entered. Bins that start afresh count only what enters them
 //!   from then on; packets that are still queued from before are in no bin.
-//! - The hash changes at the first arrival at or after its time; times are multiples of the interval
-//!   from the start. After two intervals without an arrival nothing that was learnt is left.
+//! - The hash changes at the first arrival at or after a multiple of its interval.
 //! - A packet that passes the penalty is not signalled.
-//! - The fair share comes from linear counts (WVT90) over each `share_interval`, of all flows and of
-//!   nonresponsive ones: a flow sets one of b bits; z bits at zero say b·ln(b/z) flows. The limit is
-//!   the nonresponsive flows' share of the link, for all together.
+//! - In the second set, a nonresponsive packet takes its bins for too full (`warm_up_by = length`: by
+//!   what they hold, which the penalty keeps small).
+//! - The fair share: linear counts (WVT90) over each `share_interval`, of all flows and of nonresponsive
+//!   ones, where z of b bits left at zero say b·ln(b/z) flows; the limit is that share of the link.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -67,6 +66,8 @@ params! {
         hash_interval: Duration = Duration::from_secs(2), in Duration::from_millis(1)..=Duration::from_secs(86_400), "000 §IV.D";
         /// How long before its turn the second set of bins learns; `none`: all the time.
         warm_up: Option<Duration> = None, "000 §IV.D; less: Linux";
+        /// What a nonresponsive packet teaches the second set.
+        warm_up_by: WarmUpBy = WarmUpBy::Verdict, "000 §IV.D; length: Linux";
         /// What limits nonresponsive flows, all together.
         penalty: Penalty = Penalty::Rate, "000 §IV.B; others: 002 §5";
         /// Rate that they may have together (`rate`; `fair-share` until it has an estimate).
@@ -105,6 +106,16 @@ choice! {
         Moving = "moving",
         /// Each hash_interval; the bins have learnt from nonresponsive packets beforehand.
         DoubleBuffered = "double-buffered",
+    }
+}
+
+choice! {
+    /// What a nonresponsive packet teaches the second set of bins.
+    pub enum WarmUpBy {
+        /// What it would if it found them too full, whatever they hold.
+        Verdict = "verdict",
+        /// What it would if they judged it.
+        Length = "length",
     }
 }
 
@@ -158,6 +169,8 @@ pub struct StochasticFair<A: Account> {
     rule: A::Rule,
     measure: Measure,
     cuts: Cuts,
+    /// A bin that holds more is too full.
+    bin_size: u64,
     /// A bin that holds more drops its packets.
     bin_limit: u64,
     /// The bins that judge.
@@ -224,6 +237,7 @@ impl<A: Account> Policy for StochasticFair<A> {
         Ok(Self {
             measure,
             cuts: Cuts::new(c.bins),
+            bin_size: bin_size as u64,
             bin_limit: bin_limit as u64,
             current: set(),
             next: (c.hash == Hash::DoubleBuffered).then(&mut set),
@@ -250,16 +264,23 @@ impl<A: Account> Policy for StochasticFair<A> {
         let (mut p, mut saturated, mut full) = (1.0f64, true, 0);
         self.current.each(self.cuts, word, |bin| {
             bin.account.learn(rule, bin.len, cx.now);
-            p = p.min(bin.account.p(rule));
+            let own = bin.account.p(rule);
+            p = if own < p { own } else { p };
             saturated &= bin.account.saturated(rule);
             full += u32::from(bin.len > bin_limit);
         });
         if saturated && let (Some(next), Some(word)) = (&mut self.next, warm) {
+            let least = match self.config.warm_up_by {
+                WarmUpBy::Verdict => self.bin_size + 1,
+                WarmUpBy::Length => 0,
+            };
             next.each(self.cuts, word, |bin| {
-                bin.account.learn(rule, bin.len, cx.now);
+                bin.account.learn(rule, bin.len.max(least), cx.now);
             });
         }
-        self.limiter.count(pkt.flow, saturated, cx.now);
+        if self.limiter.share.is_some() {
+            self.limiter.count(pkt.flow, saturated, cx.now);
+        }
 
         let too_many = match self.config.overflow {
             Overflow::Any => 1,
@@ -483,7 +504,6 @@ impl Limiter {
     }
 
     /// Takes a packet into the estimate, whatever becomes of it.
-    #[inline]
     fn count(&mut self, flow: FlowKey, nonresponsive: bool, now: Instant) {
         let Some(share) = &mut self.share else { return };
         if now >= share.end {

@@ -62,7 +62,7 @@ impl RedPenaltyBox {
         if now > self.since {
             let n = self.log.len() as f64;
             let p = n / self.packets as f64;
-            self.friendly = 1.22 * MEAN * 8.0 / (self.c.rtt as f64 / 1e3 * p.sqrt());
+            self.friendly = 1.5f64.sqrt() * MEAN * 8.0 / (self.c.rtt as f64 / 1e3 * p.sqrt());
             let mut flows: Vec<u64> = self.log.clone();
             flows.sort_unstable();
             flows.dedup();

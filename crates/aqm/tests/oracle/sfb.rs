@@ -22,6 +22,7 @@ struct Settings {
     hash: &'static str,
     interval: u64,
     warm_up: Option<u64>,
+    by_length: bool,
     penalty: &'static str,
     rate: u64,
     burst: u64,
@@ -156,8 +157,10 @@ impl Sfb {
                 .filter(|p| p.arrived >= set.from && self.bin(set, level, p.flow) == at)
                 .map(|p| if self.c.bytes { u64::from(p.len) } else { 1 })
                 .sum();
+            let known = which == 1 && !self.c.by_length;
+            let taught = if known { length.max(self.c.size + 1) } else { length };
             let bin = &mut self.sets[which].bins[level][at];
-            bin.learn(&self.c.rule, self.c.size, length, now);
+            bin.learn(&self.c.rule, self.c.size, taught, now);
             if bin.p < p_min {
                 p_min = bin.p;
             }
@@ -296,8 +299,13 @@ prop_compose! {
             (1..4u32, 1..5u32, 0..4u64, prop::option::of(0..6u64), any::<bool>()),
         (bytes, ecn, mark_up_to) in
             (any::<bool>(), prop::bool::weighted(0.8), prop::sample::select(vec![0.0, 0.5, 1.0])),
-        (hash, ms, warm_up) in
-            (pick(&["static", "moving", "double-buffered"]), 1..300u64, prop::option::of(0..200u64)),
+        (hash, ms, warm_up, by_length) in
+            (
+            pick(&["static", "moving", "double-buffered"]),
+            1..300u64,
+            prop::option::of(0..200u64),
+            any::<bool>(),
+        ),
         (penalty, rate, burst, boxtime, jitter, share_ms) in (
             pick(&["rate", "boxtime", "boxtime-random", "fair-share"]),
             100_000..8_000_000u64,
@@ -314,6 +322,7 @@ prop_compose! {
         Settings {
             levels, bins, size: size * unit, limit: limit.map(|l| l * unit), all, bytes, ecn,
             mark_up_to, hash, interval: ms * 1_000_000, warm_up: warm_up.map(|ms| ms * 1_000_000),
+            by_length,
             penalty, rate, burst: burst * 500, boxtime, jitter,
             share_interval: share_ms * 1_000_000, rule,
         }
@@ -354,6 +363,7 @@ proptest! {
             ("hash", c.hash.into()),
             ("hash_interval", format!("{}ns", c.interval)),
             ("warm_up", c.warm_up.map_or("none".into(), |ns| format!("{ns}ns"))),
+            ("warm_up_by", if c.by_length { "length" } else { "verdict" }.into()),
             ("penalty", c.penalty.into()),
             ("penalty_rate", format!("{}bit", c.rate)),
             ("penalty_burst", amount(c.burst, true)),

@@ -1,10 +1,10 @@
-//! Prints every comparison of the simulator with closed forms and with ns-2.35 as a Markdown
-//! table. Exit code 1 if one does not hold.
+//! Prints every comparison of the simulator with closed forms, with ns-2.35 and with Linux 6.1 as a
+//! Markdown table. Exit code 1 if one does not hold.
 
 use std::process::ExitCode;
 
 use sim::ScenarioError;
-use sim::validation::{Allowed, Case, ns2, queues, tcp_response};
+use sim::validation::{Allowed, Case, linux, ns2, queues, tcp_response};
 
 fn all() -> Result<Vec<Case>, ScenarioError> {
     let mut cases = queues()?;
@@ -12,6 +12,10 @@ fn all() -> Result<Vec<Case>, ScenarioError> {
     for reference in ns2::references() {
         cases.extend(reference.compare()?);
     }
+    for reference in ns2::CbrReference::all() {
+        cases.extend(reference.compare()?);
+    }
+    cases.extend(linux::cases()?);
     Ok(cases)
 }
 

@@ -4,6 +4,7 @@
 //! may lie apart. The tests assert them; `bluewater-validate` prints them for the documentation.
 
 pub mod formulas;
+pub mod linux;
 pub mod ns2;
 
 use aqm::response;

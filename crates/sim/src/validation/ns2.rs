@@ -1,8 +1,8 @@
-//! Against ns-2.35: RED with ECN and drop-tail on the BLUE paper's network.
+//! Against ns-2.35: RED with ECN, drop-tail and SFQ on the BLUE paper's network.
 //!
 //! `ns2_dumbbell.csv` holds figures measured with ns-2.35, one row a run: 12 nodes, access links of
 //! 100 Mb/s and 10 ms, bottleneck 45 Mb/s and 10 ms, packets of 1040 bytes on the wire, SACK, no
-//! delayed acknowledgements.
+//! delayed acknowledgements. `ns2_cbr_and_tcp.csv` has a datagram flow among the connections.
 //!
 //! The scenarios copy what ns-2 does where it differs from our defaults:
 //! - RED signals nothing while at most one packet waits (`ns2_rules`);
@@ -18,17 +18,24 @@ use super::{Allowed, Case};
 use crate::ScenarioError;
 
 const ROWS: &str = include_str!("ns2_dumbbell.csv");
+const CBR_ROWS: &str = include_str!("ns2_cbr_and_tcp.csv");
 
 /// One run of ns-2.
 #[derive(Clone, Debug)]
 pub struct Reference {
+    columns: &'static str,
     values: Vec<&'static str>,
 }
 
 impl Reference {
+    fn all(rows: &'static str) -> impl Iterator<Item = Self> {
+        let mut lines = rows.lines();
+        let columns = lines.next().unwrap_or_default();
+        lines.map(move |line| Self { columns, values: line.split(',').collect() })
+    }
+
     fn text(&self, column: &str) -> &'static str {
-        let header = ROWS.lines().next().unwrap_or_default();
-        header.split(',').position(|c| c == column).map_or("", |i| self.values[i])
+        self.columns.split(',').position(|c| c == column).map_or("", |i| self.values[i])
     }
 
     fn number(&self, column: &str) -> f64 {
@@ -141,9 +148,111 @@ rto_granularity = "10ms"
 
 /// The runs that can be compared.
 pub fn references() -> Vec<Reference> {
-    ROWS.lines()
-        .skip(1)
-        .map(|line| Reference { values: line.split(',').collect() })
-        .filter(Reference::comparable)
-        .collect()
+    Reference::all(ROWS).filter(Reference::comparable).collect()
+}
+
+/// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (000 Table III):
+/// RED, drop-tail, and ns-2's stochastic fair queueing.
+#[derive(Clone, Debug)]
+pub struct CbrReference(Reference);
+
+impl CbrReference {
+    /// The runs that can be compared.
+    pub fn all() -> Vec<Self> {
+        // Without ECN timeouts late connections are starved of their SYN, unless established before.
+        let comparable = |r: &Reference| r.text("variant") != "noecnto";
+        Reference::all(CBR_ROWS).filter(comparable).map(Self).collect()
+    }
+
+    fn setting(&self) -> String {
+        let r = &self.0;
+        format!("{} {} {}, 2 Mb/s CBR", r.text("queue"), r.text("conf"), r.text("variant"))
+    }
+
+    fn scenario(&self) -> String {
+        let r = &self.0;
+        let (variant, buffer) = (r.text("variant"), r.number("buf_pkts"));
+        let ecn = r.text("queue") == "RED" && variant != "noecn";
+        let (aqm, buffer, params) = match r.text("queue") {
+            "RED" => {
+                let w_q = match r.text("conf") {
+                    "R1" => 0.0002,
+                    "R2" => 0.002,
+                    "R3" => 0.02,
+                    _ => 0.2,
+                };
+                ("red", buffer, format!("w_q = {w_q}, ns2_rules = true"))
+            }
+            // Its hash adds the numbers of the two nodes: of 5 + 5 nodes there are nine sums.
+            "SFQ" => ("sfq", buffer, "queues = 9".into()),
+            _ => ("droptail", buffer - 1.0, String::new()),
+        };
+        let established = variant.ends_with("_pre");
+        format!(
+            r#"
+seed = {seed}
+duration = "{duration}s"
+[network]
+preset = "feng-10ms"
+[[queue]]
+aqm = "{aqm}"
+buffer = "{buffer}p"
+params = {{ {params} }}
+[[traffic]]
+transport = "cbr"
+rate = "2mbit"
+packet = "1000B"
+start = "0s..1s"
+[[traffic]]
+flows = 400
+transport = "sack"
+packet = "1040B"
+start = "{start}"
+ecn = {ecn}
+ecn_timeout = {ecn_timeout}
+ecn_on_retransmit = true
+handshake = {handshake}
+initial_rto = "3s"
+rto_granularity = "10ms"
+"#,
+            seed = r.text("seed"),
+            duration = r.text("T_s"),
+            start = if established { "1s..2s" } else { "0s..1s" },
+            ecn_timeout = !variant.starts_with("noecnto"),
+            handshake = !established,
+        )
+    }
+
+    /// The run compared.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
+        let outcome = super::run(&self.scenario())?;
+        let mbit = |column: &str, flows: std::ops::RangeFrom<usize>, n: usize| {
+            let bits = |flow| outcome.flows.number(column, flow).unwrap_or(f64::NAN) * 8.0;
+            flows.take(n).map(bits).sum::<f64>() / self.0.number("T_s") / 1e6
+        };
+        let case = |quantity, column: &str, measured: f64, allowed| Case {
+            group: "ns-2.35, datagrams among connections",
+            setting: self.setting(),
+            quantity,
+            expected: self.0.number(column),
+            measured,
+            allowed,
+        };
+        let sent = |flows: std::ops::RangeFrom<usize>, n| {
+            mbit("arrivals_bytes", flows.clone(), n) - mbit("drops_bytes", flows, n)
+        };
+        Ok(vec![
+            case("datagrams, Mb/s", "udp_thr_mbps", sent(0.., 1), Allowed::Absolute(0.2)),
+            case("connections, Mb/s", "tcp_thr_mbps", sent(1.., 400), Allowed::Share(0.03)),
+            case(
+                "connections' loss, Mb/s",
+                "tcp_loss_mbps",
+                mbit("drops_bytes", 1.., 400),
+                Allowed::Factor(2.0, 0.5),
+            ),
+        ])
+    }
 }

@@ -1,0 +1,121 @@
+//! Against Linux 6.1's own queue disciplines.
+//!
+//! `linux_udp_and_4tcp.csv` holds what a kernel measured under virtual time (median of three runs):
+//! 10 Mb/s, round trip 20 ms, one flow of datagrams with 1000 bytes of payload at 5 Mb/s that is not
+//! ECN-capable, and four TCP connections that are, for 20 s.
+//!
+//! What is the same here: lengths on the wire (1042 and 1514 bytes, of which 1000 and 1448 are
+//! payload), an initial window of ten packets, a SYN that is not ECN-capable, a window that grows
+//! by packets acknowledged (here one acknowledgement a packet; the kernel delays them, but counts what
+//! each acknowledges), and the kernel's parameters (presets `linux`). What is not: the kernel's TCP
+//! is CUBIC, which gives way to 0.7 of its window where ours halves it; and its round trips are those
+//! of a ping, ours 20 ms and the delay that packets meet in the queue.
+
+use super::{Allowed, Case};
+use crate::ScenarioError;
+
+const ROWS: &str = include_str!("linux_udp_and_4tcp.csv");
+
+/// The kernel's queue disciplines that we have, and how they were set up.
+const SETUPS: [(&str, &str, &str, &str); 7] = [
+    ("pfifo", "droptail", "100p", ""),
+    ("red", "red", "150kB", "preset = \"linux\""),
+    ("choke", "choke", "150p", "preset = \"linux\""),
+    ("codel", "codel", "1000p", "preset = \"linux\""),
+    ("pie", "pie", "1000p", "preset = \"linux\""),
+    ("fq_codel", "fq-codel", "10240p", "preset = \"linux\""),
+    ("sfb", "sfb", "1000p", "preset = \"linux\""),
+];
+
+/// Seeds over which ours are averaged.
+const SEEDS: u64 = 5;
+
+fn scenario(aqm: &str, buffer: &str, params: &str, seed: u64) -> String {
+    format!(
+        r#"
+seed = {seed}
+duration = "20s"
+[network]
+preset = "dumbbell"
+rate = "10mbit"
+delay = "10ms"
+[[queue]]
+aqm = "{aqm}"
+buffer = "{buffer}"
+params = {{ {params} }}
+[[traffic]]
+name = "udp"
+transport = "cbr"
+rate = "5.21mbit"
+packet = "1042B"
+[[traffic]]
+name = "tcp"
+flows = 4
+transport = "sack"
+start = "0s..100ms"
+packet = "1514B"
+ecn = true
+handshake = true
+initial_window = 10
+delayed_ack = "0s"
+"#
+    )
+}
+
+/// Each queue discipline compared.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn cases() -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    for (row, aqm, buffer, params) in SETUPS {
+        let mut measured = [0.0; 5];
+        for seed in 1..=SEEDS {
+            let o = super::run(&scenario(aqm, buffer, params, seed))?;
+            let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
+            // The kernel's datagrams that were queued at the end still arrived.
+            let of_udp = |name: &str| o.flows.number(name, 0).unwrap_or(f64::NAN);
+            let tcp = o.flows.real("goodput_bps")[1..].iter().flatten().sum::<f64>();
+            let each = [
+                (of_udp("arrivals") - of_udp("drops")) * 8000.0 / 20e6,
+                tcp / 1e6 * 1448.0 / 1514.0,
+                number("drops"),
+                number("marks"),
+                20.0 + 1e3 * number("delay_p50_s"),
+            ];
+            measured.iter_mut().zip(each).for_each(|(m, e)| *m += e / SEEDS as f64);
+        }
+        let quantities = [
+            ("datagrams' goodput, Mb/s", "udp_goodput_mbps", Allowed::Absolute(0.25)),
+            ("TCP's goodput, Mb/s", "tcp_sum_mbps", Allowed::Share(0.1)),
+            ("drops", "drops", Allowed::Factor(1.5, 50.0)),
+            ("marks", "ce_marks", Allowed::Factor(2.0, 50.0)),
+            ("round trip, median, ms", "ping_median_ms", Allowed::Absolute(5.0)),
+        ];
+        for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
+            if row == "fq_codel" && column == "ping_median_ms" {
+                continue; // A ping has a queue of its own there, and does not wait.
+            }
+            let expected = reference(row, column);
+            cases.push(Case {
+                group: "Linux 6.1",
+                setting: row.into(),
+                quantity,
+                expected,
+                measured,
+                allowed,
+            });
+        }
+    }
+    Ok(cases)
+}
+
+fn reference(row: &str, column: &str) -> f64 {
+    let mut lines = ROWS.lines();
+    let at = lines.next().and_then(|header| header.split(',').position(|c| c == column));
+    let line = lines.find(|line| line.split(',').next() == Some(row));
+    at.zip(line)
+        .and_then(|(at, line)| line.split(',').nth(at))
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(f64::NAN)
+}

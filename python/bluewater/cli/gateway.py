@@ -1,0 +1,59 @@
+"""Real packets: ``gateway``, ``shell``, ``testbed`` and ``replay`` hand over to the gateway."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from bluewater import programs
+from bluewater.cli.group import example
+
+# All options are the program's own, also --help.
+_HAND_OVER = {
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+    "help_option_names": [],
+}
+_Arguments = Annotated[
+    list[str] | None, typer.Argument(help="As the program takes them; --help lists them.")
+]
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command in (gateway, shell, experiment, replay):
+        name = "testbed" if command is experiment else None
+        app.command(name, context_settings=_HAND_OVER)(command)
+
+
+def _become(task: str, arguments: list[str] | None) -> None:
+    program = programs.find("bluewater-gateway")
+    sys.stdout.flush()
+    os.execv(program, [program, task, *(arguments or [])])
+
+
+@example("bluewater gateway --lan eth1 --wan eth2 --rate 50mbit --delay 10ms --aqm pie")
+def gateway(arguments: _Arguments = None) -> None:
+    """Put an emulated link with any queue discipline between two interfaces, until Ctrl-C."""
+    _become("run", arguments)
+
+
+@example("bluewater shell --rate 10mbit --delay 20ms --buffer 50kB --aqm sfb -- COMMAND")
+def shell(arguments: _Arguments = None) -> None:
+    """Run a command behind an emulated link, without root where user namespaces are allowed."""
+    _become("shell", arguments)
+
+
+@example("bluewater testbed feng/fig13 --quick")
+def experiment(arguments: _Arguments = None) -> None:
+    """Run an experiment with real packets between network namespaces, and judge its claims."""
+    _become("testbed", arguments)
+
+
+@example("bluewater replay run.arr")
+def replay(arguments: _Arguments = None) -> None:
+    """Run recorded arrivals through the simulator's queue and compare the decisions."""
+    _become("replay", arguments)
