@@ -135,6 +135,13 @@ impl<P: Copy + Default> AnyQdisc<P> {
 /// RED-PD as in its paper: before a RED.
 type RedPdQueue<P> = Prefilter<RedPd, Fifo<red::Red, P>>;
 
+/// Work on a queue of any type. The choice among the types is made once for all of it, where
+/// [`AnyQdisc`]'s own methods choose at each call.
+pub trait Visitor<P: Copy> {
+    /// Does the work.
+    fn visit(self, queue: &mut impl Qdisc<P>);
+}
+
 macro_rules! any_qdisc {
     ($($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
        $source:literal, [$($signal:literal: $meaning:literal),*]
@@ -159,6 +166,15 @@ macro_rules! any_qdisc {
         }),*];
 
         impl<P: Copy + Default> AnyQdisc<P> {
+            /// Shows the queue as what it is.
+            #[inline]
+            pub fn visit(&mut self, visitor: impl Visitor<P>) {
+                match self {
+                    $(Self::$variant(q) => visitor.visit(&mut **q),)*
+                    Self::Filtered(q) => visitor.visit(&mut **q),
+                }
+            }
+
             /// The algorithm `name` with `settings` (pairs of parameter and text) over its
             /// defaults.
             ///

@@ -47,7 +47,7 @@ pub mod rng;
 pub mod time;
 pub mod units;
 
-pub use any::{AnyQdisc, CATALOG, Entry};
+pub use any::{AnyQdisc, CATALOG, Entry, Visitor};
 pub use fifo::Fifo;
 pub use hash::FlowHash;
 pub use packet::{Ecn, FlowKey, Meta};

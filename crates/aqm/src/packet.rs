@@ -18,6 +18,11 @@ pub enum Ecn {
 }
 
 impl Ecn {
+    /// The codepoint that a sender sets: [`Ecn::Ect0`] on what is ECN-capable.
+    pub const fn ect(capable: bool) -> Self {
+        if capable { Self::Ect0 } else { Self::NotEct }
+    }
+
     /// Whether a congestion signal can be a mark on this packet.
     pub const fn capable(self) -> bool {
         !matches!(self, Self::NotEct)

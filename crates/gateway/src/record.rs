@@ -25,7 +25,6 @@ use std::io::{self, BufRead, Write};
 use aqm::any::BuildError;
 use aqm::{Ecn, FlowKey, Instant, Limit, Meta, Size};
 use serde_json::{Value, json};
-use sim::engine::Event;
 use sim::link::Link;
 use sim::metrics::queue::QueueSummary;
 use sim::network::{END, Network};
@@ -189,7 +188,7 @@ impl Replay {
     pub fn arrive(&mut self, meta: Meta) {
         let now = meta.arrived.as_nanos();
         self.deliver(now);
-        let packet = Packet {
+        let mut packet = Packet {
             flow: meta.flow.0 as u32,
             seq: self.seq,
             len: meta.len as u16,
@@ -197,7 +196,7 @@ impl Replay {
             ..Packet::default()
         };
         self.seq = self.seq.wrapping_add(1);
-        self.network.forward(now, &packet);
+        self.network.forward(now, &mut packet);
     }
 
     /// The decision hash and the summary of everything up to and including `now` (ns).
@@ -209,9 +208,11 @@ impl Replay {
     }
 
     fn deliver(&mut self, now: u64) {
-        while let Some((at, Event::Link(link))) = self.network.events().next_before(now + 1) {
-            if let Some(packet) = self.network.deliver(link, at) {
-                self.network.ends(link, at, &packet);
+        let mut packet = Packet::default();
+        while self.network.events().time() <= now {
+            let at = self.network.events().time();
+            if self.network.deliver(0, at, &mut packet) {
+                self.network.ends(0, at, &packet);
             }
         }
     }

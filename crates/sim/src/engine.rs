@@ -1,18 +1,14 @@
 //! The event list. It holds sources of events (links and flows), never packets.
 
-/// Sources whose winner one [`Block`] finds.
-const FAN: usize = 32;
-
-/// A winner tree over [`FAN`] keys: entry 1 is the winner, the keys start at entry [`FAN`]. Its size
-/// is fixed so that the way to the top is straight code.
-type Block = [u64; 2 * FAN];
-
-/// Sets a key and returns the winner.
+/// Sets a key in a winner tree over half as many keys as it has entries, and returns the winner:
+/// entry 1. The keys are in the upper half. The size is fixed so that the way to the top is straight
+/// code.
 #[inline(always)]
-fn play(block: &mut Block, leaf: usize, mut key: u64) -> u64 {
-    let mut node = FAN + leaf % FAN;
+fn play<const NODES: usize>(block: &mut [u64; NODES], leaf: usize, mut key: u64) -> u64 {
+    let fan = NODES / 2;
+    let mut node = fan + leaf % fan;
     block[node] = key;
-    for _ in 0..FAN.trailing_zeros() {
+    for _ in 0..fan.trailing_zeros() {
         key = key.min(block[node ^ 1]);
         node /= 2;
         block[node] = key;
@@ -20,49 +16,55 @@ fn play(block: &mut Block, leaf: usize, mut key: u64) -> u64 {
     key
 }
 
-/// A winner tree over a fixed number of sources: each has at most one next event.
+/// A winner tree over a fixed number of sources: each has at most one next event. Blocks of
+/// `NODES` / 2 keys find the winner of as many sources or blocks below.
 ///
 /// A key packs (time in ns, source), so that events at the same time come in the order of their
 /// sources' numbers, and finding the next event is reading the root. Setting a time rewrites the
 /// path from leaf to root without branches on data.
 #[derive(Clone, Debug)]
-pub(crate) struct WinnerTree {
-    /// Its keys are the sources', or the winners of the first [`FAN`] blocks below.
-    root: Block,
+pub(crate) struct WinnerTree<const NODES: usize> {
+    /// Its keys are the sources', or the winners of the first blocks below.
+    root: [u64; NODES],
     /// The blocks below, level by level: the keys of block `b` are the winners of the blocks
-    /// `FAN * (b + 1)` and on, and those of the last level belong to sources.
-    blocks: Box<[Block]>,
+    /// `FAN · (b + 1)` and on, and those of the last level belong to sources.
+    blocks: Box<[[u64; NODES]]>,
     /// How many keys there are above those of sources 0 and on.
     first_leaf: usize,
     /// Bits of a key that number the source; the rest is time.
     source_bits: u32,
     source_mask: u64,
-    /// The latest time that can be set; later counts as never.
-    horizon: u64,
+    /// Never: the latest time that a key can hold. Later ones count as it.
+    never: u64,
 }
 
-impl WinnerTree {
+impl<const NODES: usize> WinnerTree<NODES> {
+    /// Keys of a block: a power of two.
+    const FAN: usize = NODES / 2;
+
     pub(crate) fn new(sources: usize) -> Self {
         // Keys are numbered through: the root's are 0 … FAN − 1, those of block b the FAN from
         // FAN·(b + 1) on.
-        let (mut first_leaf, mut keys) = (0, FAN);
+        let (mut first_leaf, mut keys) = (0, Self::FAN);
         while keys < sources {
             first_leaf += keys;
-            keys *= FAN;
+            keys *= Self::FAN;
         }
-        let blocks = if first_leaf == 0 { 0 } else { (first_leaf + sources).div_ceil(FAN) - 1 };
+        let blocks =
+            if first_leaf == 0 { 0 } else { (first_leaf + sources).div_ceil(Self::FAN) - 1 };
         let source_bits = sources.next_power_of_two().trailing_zeros().max(1);
+        let empty = [u64::MAX; NODES];
         Self {
-            root: [u64::MAX; 2 * FAN],
-            blocks: vec![[u64::MAX; 2 * FAN]; blocks].into_boxed_slice(),
+            root: empty,
+            blocks: vec![empty; blocks].into_boxed_slice(),
             first_leaf,
             source_bits,
             source_mask: (1 << source_bits) - 1,
-            horizon: (u64::MAX >> source_bits) - 1,
+            never: u64::MAX >> source_bits,
         }
     }
 
-    /// The earliest time, later than its horizon if no source has one.
+    /// The earliest time, [`WinnerTree::never`] if no source has one.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.root[1] >> self.source_bits
@@ -76,8 +78,7 @@ impl WinnerTree {
 
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: u64) {
-        let key = time << self.source_bits | source as u64;
-        let mut winner = if time > self.horizon { u64::MAX } else { key };
+        let mut winner = time.min(self.never) << self.source_bits | source as u64;
         let mut leaf = source;
         if self.first_leaf > 0 {
             (winner, leaf) = self.play_below(source, winner);
@@ -89,8 +90,8 @@ impl WinnerTree {
     #[inline(never)]
     fn play_below(&mut self, source: usize, key: u64) -> (u64, usize) {
         let (mut place, mut winner) = (self.first_leaf + source, key);
-        while place >= FAN {
-            let block = place / FAN - 1;
+        while place >= Self::FAN {
+            let block = place / Self::FAN - 1;
             winner = play(&mut self.blocks[block], place, winner);
             place = block;
         }
@@ -99,11 +100,13 @@ impl WinnerTree {
 }
 
 /// The event list of a simulation: links, whose events are packets arriving at their far end, and
-/// flows, whose events are timers. Two trees, so that the few busy links have a short path.
+/// flows, whose events are timers. Two trees, so that the few busy links have a short path: the
+/// flows' winner is the last source of the links' tree.
 #[derive(Clone, Debug)]
 pub struct EventList {
-    links: WinnerTree,
-    flows: WinnerTree,
+    links: WinnerTree<64>,
+    flows: WinnerTree<64>,
+    link_count: usize,
 }
 
 /// The source of an event.
@@ -118,12 +121,13 @@ pub enum Event {
 impl EventList {
     /// An empty list for `links` links and `flows` flows.
     pub fn new(links: usize, flows: usize) -> Self {
-        Self { links: WinnerTree::new(links), flows: WinnerTree::new(flows) }
+        let (link_count, links) = (links, WinnerTree::new(links + 1));
+        Self { links, flows: WinnerTree::new(flows), link_count }
     }
 
-    /// The latest time in ns that can be scheduled; later events count as never.
+    /// The end of time in ns: what is scheduled then or later never comes.
     pub fn horizon(&self) -> u64 {
-        self.links.horizon.min(self.flows.horizon)
+        self.links.never.min(self.flows.never)
     }
 
     /// Sets the next event of a link, in ns; `u64::MAX` for none.
@@ -135,20 +139,29 @@ impl EventList {
     /// Sets the next event of a flow, in ns; `u64::MAX` for none.
     #[inline]
     pub fn set_flow(&mut self, flow: usize, time: u64) {
+        let before = self.flows.time();
         self.flows.set(flow, time);
+        let first = self.flows.time();
+        if first != before {
+            self.links.set(self.link_count, first);
+        }
     }
 
-    /// The next event before `until` (in ns, at most [`EventList::horizon`]), with its time; at
-    /// equal times links come first. It stays in the list until its source sets another.
+    /// The time of the next event in ns, at least [`EventList::horizon`] if there is none.
     #[inline]
-    pub fn next_before(&self, until: u64) -> Option<(u64, Event)> {
-        let (link, flow) = (self.links.time(), self.flows.time());
-        if link.min(flow) >= until {
-            None
-        } else if link <= flow {
-            Some((link, Event::Link(self.links.source())))
+    pub fn time(&self) -> u64 {
+        self.links.time()
+    }
+
+    /// The next event; at equal times links come first. It stays in the list until its source sets
+    /// another.
+    #[inline]
+    pub fn next(&self) -> Event {
+        let source = self.links.source();
+        if source < self.link_count {
+            Event::Link(source)
         } else {
-            Some((flow, Event::Flow(self.flows.source())))
+            Event::Flow(self.flows.source())
         }
     }
 }
@@ -165,7 +178,8 @@ mod tests {
         list.set_link(1, 10);
         list.set_link(2, 7);
         let mut seen = Vec::new();
-        while let Some((time, event)) = list.next_before(100) {
+        while list.time() < list.horizon() {
+            let (time, event) = (list.time(), list.next());
             seen.push((time, event));
             match event {
                 Event::Link(i) => list.set_link(i, u64::MAX),
@@ -178,11 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_exclusive() {
+    fn what_comes_at_the_horizon_never_comes() {
         let mut list = EventList::new(1, 1);
-        list.set_link(0, 5);
-        assert_eq!(list.next_before(5), None);
-        assert_eq!(list.next_before(6), Some((5, Event::Link(0))));
+        let horizon = list.horizon();
+        list.set_flow(0, horizon - 1);
+        list.set_link(0, horizon);
+        assert_eq!((list.time(), list.next()), (horizon - 1, Event::Flow(0)));
+        list.set_flow(0, u64::MAX);
+        assert_eq!(list.time(), horizon);
     }
 
     #[test]
@@ -207,7 +224,7 @@ mod tests {
             }
             let best = (0..naive.len()).min_by_key(|&i| (naive[i], i)).unwrap();
             let event = if best < links { Event::Link(best) } else { Event::Flow(best - links) };
-            assert_eq!(list.next_before(u64::MAX), Some((naive[best], event)));
+            assert_eq!((list.time(), list.next()), (naive[best], event));
         }
     }
 

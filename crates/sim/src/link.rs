@@ -7,7 +7,7 @@
 //! the same calls as if each departure were an event. At equal times departures come before
 //! arrivals. How packets go from link to link: [`crate::network`].
 
-use aqm::{AnyQdisc, Cause, Cx, FlowKey, Instant, Meta, Outlet, Qdisc, Rate, Rng};
+use aqm::{AnyQdisc, Cause, Cx, FlowKey, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor};
 
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
@@ -55,24 +55,6 @@ impl Serialiser {
     }
 }
 
-/// Counts what the queue reports.
-struct Report<'a> {
-    stats: &'a mut QueueStats,
-    hash: &'a mut DecisionHash,
-}
-
-impl Outlet<Packet> for Report<'_> {
-    fn dropped(&mut self, _: &Meta, packet: Packet, cause: Cause, now: Instant) {
-        self.hash.drop(now.as_nanos(), packet.flow, packet.seq, cause);
-        self.stats.drop(&packet, cause);
-    }
-
-    fn marked(&mut self, _: &Meta, packet: &Packet, cause: Cause, now: Instant) {
-        self.hash.mark(now.as_nanos(), packet.flow, cause);
-        self.stats.mark(packet);
-    }
-}
-
 /// What queues take for the identity of a flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
@@ -100,17 +82,17 @@ pub(crate) struct Line {
     /// Propagation delay in ns.
     pub(crate) delay: u64,
     /// When the transmitter is free, or was last, ns.
-    free_at: u64,
+    pub(crate) free_at: u64,
     /// Packets between the transmitter and the far end.
     pub(crate) wire: Ring<Flight>,
     /// Whether there is a managed queue before it.
     pub(crate) managed: bool,
     /// Whether all that its events do is to take a packet out at the far end.
     pub(crate) prompt: bool,
+    /// If not: what the event list holds for it, ns. It may be earlier than its next event.
+    pub(crate) listed: u64,
     /// Over the packets whose path ends with this link.
     pub(crate) delivered: DecisionHash,
-    /// Over all decisions of a managed queue.
-    pub(crate) hash: DecisionHash,
 }
 
 impl Line {
@@ -122,8 +104,8 @@ impl Line {
             wire: Ring::new(),
             managed,
             prompt: !managed,
+            listed: NEVER,
             delivered: DecisionHash::default(),
-            hash: DecisionHash::default(),
         }
     }
 
@@ -138,6 +120,16 @@ impl Line {
     /// Whether the shortest packet takes at least 1 ns, so that nothing comes out when it goes in.
     pub(crate) fn takes_time(&self) -> bool {
         self.serialiser.rate <= u64::from(SHORTEST_PACKET) * 8_000_000_000
+    }
+
+    /// Takes out the packet that arrives at the far end at `now`, if one does.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, now: u64, packet: &mut Packet) -> bool {
+        let flight = self.wire.front().filter(|flight| flight.arrives == now);
+        let Some(flight) = flight else { return false };
+        *packet = flight.packet;
+        self.wire.drop_front();
+        true
     }
 
     /// When the next packet arrives at the far end, ns.
@@ -169,14 +161,14 @@ impl Link {
         rng: Rng,
         flows: usize,
     ) -> Self {
-        let managed = Managed {
+        let server = Server {
             timed: queue.poll_at().is_some(),
-            queue,
             rng,
             free_at: NEVER,
-            stats: QueueStats::new(flows),
             identities: None,
+            books: Books { stats: QueueStats::new(flows), hash: DecisionHash::default() },
         };
+        let managed = Managed { queue, server };
         Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)) }
     }
 
@@ -190,101 +182,187 @@ impl Link {
 #[derive(Clone)]
 pub struct Managed {
     queue: AnyQdisc<Packet>,
+    server: Server,
+}
+
+/// What serves a managed queue.
+#[derive(Clone)]
+struct Server {
     rng: Rng,
     /// When the transmitter is free, in ns; [`NEVER`] while it has nothing to send.
     free_at: u64,
     /// Whether the queue has timers at all.
     timed: bool,
-    stats: QueueStats,
     /// Of each flow, where a flow's number is not its identity.
     identities: Option<Box<[Identity]>>,
+    books: Books,
+}
+
+/// What is written down of a managed queue.
+#[derive(Clone)]
+struct Books {
+    stats: QueueStats,
+    /// Over all its decisions.
+    hash: DecisionHash,
+}
+
+impl Outlet<Packet> for Books {
+    #[inline(never)]
+    fn dropped(&mut self, _: &Meta, packet: Packet, cause: Cause, now: Instant) {
+        self.hash.drop(now.as_nanos(), packet.flow, packet.seq, cause);
+        self.stats.drop(&packet, cause);
+    }
+
+    #[inline(never)]
+    fn marked(&mut self, _: &Meta, packet: &Packet, cause: Cause, now: Instant) {
+        self.hash.mark(now.as_nanos(), packet.flow, cause);
+        self.stats.mark(packet);
+    }
+}
+
+/// Everything that is due at a managed link up to and including a time.
+struct CatchUp<'a> {
+    server: &'a mut Server,
+    link: usize,
+    wires: &'a mut Wires,
+    until: u64,
+    /// Whether `packet` arrives at `until`.
+    arrives: bool,
+    /// The packet in hand.
+    packet: &'a mut Packet,
+}
+
+impl Visitor<Packet> for CatchUp<'_> {
+    #[inline]
+    fn visit(self, queue: &mut impl Qdisc<Packet>) {
+        let Self { server, link, wires, until, arrives, packet } = self;
+        if arrives {
+            server.serve(queue, until, link, wires);
+            server.arrive(queue, until, packet);
+        } else {
+            while let Some(now) = wires.take_merged(link, until, packet) {
+                server.serve(queue, now, link, wires);
+                server.arrive(queue, now, packet);
+            }
+        }
+        server.serve(queue, until, link, wires);
+    }
+}
+
+impl Server {
+    /// The queue's next packet, copied in one piece, as it is not taken apart here.
+    #[inline(never)]
+    fn dequeue(&mut self, queue: &mut impl Qdisc<Packet>) -> Option<(Meta, Packet)> {
+        let mut cx = Cx { now: Instant::from_nanos(self.free_at), rng: &mut self.rng };
+        queue.dequeue(&mut cx, &mut self.books)
+    }
+
+    /// A packet arrives at `now`.
+    #[inline(always)]
+    fn arrive(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, packet: &Packet) {
+        self.books.stats.arrival(packet);
+        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
+        let mut meta = packet.meta(now);
+        if let Some(identities) = &self.identities {
+            meta.flow = identities[packet.flow as usize].at(now);
+        }
+        queue.enqueue(meta, *packet, &mut cx, &mut self.books);
+        let backlog = queue.backlog();
+        self.books.stats.change(now, backlog);
+        if self.free_at == NEVER && backlog.packets > 0 {
+            self.free_at = now;
+        }
+    }
+
+    /// Sends everything that is due up to and including `now`.
+    #[inline(always)]
+    fn serve(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, link: usize, wires: &mut Wires) {
+        if self.timed {
+            self.run_timers(queue, now);
+        }
+        while self.free_at <= now {
+            self.send_next(queue, link, wires);
+            if self.timed {
+                self.run_timers(queue, now);
+            }
+        }
+    }
+
+    /// Does what the queue's timers have to do up to `now` before the transmitter is free.
+    #[inline(never)]
+    fn run_timers(&mut self, queue: &mut impl Qdisc<Packet>, now: u64) {
+        loop {
+            let timer = queue.poll_at().map_or(NEVER, Instant::as_nanos);
+            if timer > now || self.free_at <= timer {
+                return;
+            }
+            let mut cx = Cx { now: Instant::from_nanos(timer), rng: &mut self.rng };
+            queue.on_timer(&mut cx, &mut self.books);
+            self.books.stats.change(timer, queue.backlog());
+        }
+    }
+
+    /// The transmitter is free: asks the queue for a packet and sends it.
+    #[inline(never)]
+    fn send_next(&mut self, queue: &mut impl Qdisc<Packet>, link: usize, wires: &mut Wires) {
+        let now = self.free_at;
+        let mut next = self.dequeue(queue);
+        let Books { stats, hash } = &mut self.books;
+        if let Some((meta, packet)) = &mut next {
+            packet.ecn = meta.ecn;
+            stats.busy(now);
+            stats.departure(now, meta.arrived.as_nanos(), packet);
+            hash.departure(now, packet.flow, packet.seq);
+            self.free_at = wires.send(link, now, packet);
+        } else {
+            stats.idle(now);
+            self.free_at = NEVER;
+        }
+        stats.change(now, queue.backlog());
+    }
 }
 
 impl Managed {
     /// A packet arrives at `now`.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, link: usize, wires: &mut Wires) {
-        self.catch_up(now, link, wires);
-        self.stats.arrival(packet);
-        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
-        let mut report = Report { stats: &mut self.stats, hash: &mut wires.lines[link].hash };
-        let mut meta = packet.meta(now);
-        if let Some(identities) = &self.identities {
-            meta.flow = identities[packet.flow as usize].at(now);
-        }
-        self.queue.enqueue(meta, *packet, &mut cx, &mut report);
-        if self.free_at == NEVER && self.queue.backlog().packets > 0 {
-            self.send_next(now, link, wires);
-        } else {
-            self.stats.change(now, self.queue.backlog());
-        }
+    pub(crate) fn arrive(&mut self, now: u64, packet: &mut Packet, link: usize, wires: &mut Wires) {
+        self.work(now, true, packet, link, wires);
     }
 
-    /// Does everything that was due up to and including `now`.
+    /// Does everything that was due up to and including `now`, with room for a packet in hand.
     #[inline]
-    pub(crate) fn catch_up(&mut self, now: u64, link: usize, wires: &mut Wires) {
-        if self.timed {
-            return self.catch_up_with_timers(now, link, wires);
-        }
-        while self.free_at <= now {
-            self.send_next(self.free_at, link, wires);
-        }
+    pub(crate) fn catch_up(&mut self, now: u64, hand: &mut Packet, link: usize, wires: &mut Wires) {
+        self.work(now, false, hand, link, wires);
     }
 
-    fn catch_up_with_timers(&mut self, now: u64, link: usize, wires: &mut Wires) {
-        loop {
-            let timer = self.queue.poll_at().map_or(NEVER, Instant::as_nanos);
-            if self.free_at.min(timer) > now {
-                return;
-            }
-            if self.free_at <= timer {
-                self.send_next(self.free_at, link, wires);
-            } else {
-                let mut cx = Cx { now: Instant::from_nanos(timer), rng: &mut self.rng };
-                let hash = &mut wires.lines[link].hash;
-                let mut report = Report { stats: &mut self.stats, hash };
-                self.queue.on_timer(&mut cx, &mut report);
-                self.stats.change(timer, self.queue.backlog());
-            }
-        }
-    }
-
-    /// The transmitter is free at `now`: asks the queue for a packet and sends it.
     #[inline(never)]
-    fn send_next(&mut self, now: u64, link: usize, wires: &mut Wires) {
-        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
-        let hash = &mut wires.lines[link].hash;
-        let mut report = Report { stats: &mut self.stats, hash };
-        match self.queue.dequeue(&mut cx, &mut report) {
-            Some((meta, packet)) => {
-                if self.free_at == NEVER {
-                    self.stats.busy(now);
-                }
-                let packet = Packet { ecn: meta.ecn, ..packet };
-                self.stats.departure(now, meta.arrived.as_nanos(), &packet);
-                let line = &mut wires.lines[link];
-                line.hash.departure(now, packet.flow, packet.seq);
-                wires.send(link, now, &packet);
-                self.free_at = wires.lines[link].free_at;
-            }
-            None if self.free_at != NEVER => {
-                self.free_at = NEVER;
-                self.stats.idle(now);
-            }
-            None => {}
-        }
-        self.stats.change(now, self.queue.backlog());
+    fn work(
+        &mut self,
+        until: u64,
+        arrives: bool,
+        packet: &mut Packet,
+        link: usize,
+        wires: &mut Wires,
+    ) {
+        let server = &mut self.server;
+        self.queue.visit(CatchUp { server, link, wires, until, arrives, packet });
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.
     #[inline]
     pub(crate) fn next_departure(&self) -> u64 {
-        if self.stats.backlog().packets > 0 { self.free_at } else { NEVER }
+        let Server { free_at, books, .. } = &self.server;
+        if books.stats.backlog().packets > 0 { *free_at } else { NEVER }
     }
 
     /// Begins a new window of measurement at `now`.
     pub(crate) fn restart_measurement(&mut self, now: u64) {
-        self.stats.restart(now, self.queue.counters());
+        self.server.books.stats.restart(now, self.queue.counters());
+    }
+
+    /// The hash over its decisions.
+    pub(crate) fn decision_hash(&self) -> DecisionHash {
+        self.server.books.hash
     }
 
     /// The queue, to look at.
@@ -294,27 +372,27 @@ impl Managed {
 
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
     pub(crate) fn count_groups(&mut self, of: Vec<u16>) {
-        self.stats.count_groups(of);
+        self.server.books.stats.count_groups(of);
     }
 
     /// Sets what the queue takes for each flow's identity. Only before the first packet.
     pub(crate) fn identify(&mut self, identities: &[Identity]) {
-        self.identities = Some(identities.into());
+        self.server.identities = Some(identities.into());
     }
 
     /// The statistics, up to the last change.
     pub fn stats(&self) -> &QueueStats {
-        &self.stats
+        &self.server.books.stats
     }
 
     /// How long the link has been idle since time 0, in ns.
     pub fn idle(&self, now: u64) -> u64 {
-        self.stats.idle_until(now)
+        self.stats().idle_until(now)
     }
 
     /// The summary of the window that ends at `now`, which must be caught up to.
     pub fn summary(&self, now: u64) -> QueueSummary {
-        self.stats.summary(now, self.queue.counters())
+        self.stats().summary(now, self.queue.counters())
     }
 }
 
@@ -345,9 +423,12 @@ mod tests {
 
     /// The time of the next arrival at the far end, which is taken out.
     fn next_delivery(net: &mut Network, until: u64) -> Option<u64> {
-        let (at, event) = net.events().next_before(until)?;
-        assert_eq!(event, Event::Link(0));
-        assert!(net.deliver(0, at).is_some());
+        let at = net.events().time();
+        if at >= until {
+            return None;
+        }
+        assert_eq!(net.events().next(), Event::Link(0));
+        assert!(net.deliver(0, at, &mut packet(40)));
         Some(at)
     }
 
@@ -370,7 +451,7 @@ mod tests {
     #[test]
     fn a_burst_leaves_one_transmission_apart() {
         let mut l = link(Rate::from_mbit(8), Duration::from_millis(5), 10);
-        (0..3).for_each(|_| l.forward(0, &packet(1000)));
+        (0..3).for_each(|_| l.forward(0, &mut packet(1000)));
         for expected in [6_000_000, 7_000_000, 8_000_000] {
             assert_eq!(next_delivery(&mut l, u64::MAX / 4), Some(expected));
         }
@@ -402,7 +483,7 @@ mod tests {
                 while let Some(at) = next_delivery(l, now + 1) {
                     times.push(at);
                 }
-                l.forward(now, &packet(len));
+                l.forward(now, &mut packet(len));
             }
             while let Some(at) = next_delivery(l, u64::MAX / 4) {
                 times.push(at);
@@ -425,7 +506,7 @@ mod tests {
     #[test]
     fn a_packet_that_arrives_as_another_departs_finds_room() {
         let mut l = link(Rate::from_mbit(8), Duration::ZERO, 1);
-        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &packet(1000)));
+        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &mut packet(1000)));
         assert_eq!(l.queue(0).unwrap().queue().counters().all_dropped().packets, 0);
     }
 }

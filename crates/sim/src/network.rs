@@ -40,8 +40,6 @@ pub(crate) struct Wires {
     /// Paths as runs of link numbers, each ended by [`END`].
     paths: Vec<u32>,
     events: EventList,
-    /// What the list holds for each lazy link, ns. It may be earlier than the link's next event.
-    listed: Vec<u64>,
 }
 
 /// How packets come out of a link.
@@ -59,17 +57,15 @@ enum Role {
 #[derive(Clone, Debug)]
 struct Merge {
     feeders: Vec<u32>,
-    next: WinnerTree,
+    next: WinnerTree<16>,
 }
 
 impl Network {
     /// An idle network at time 0, folded, with an event list that has room for `flows` flows.
     pub fn new(links: Vec<Link>, paths: Vec<u32>, flows: usize) -> Self {
         let events = EventList::new(links.len(), flows);
-        let listed = vec![NEVER; links.len()];
         let (lines, queues) = links.into_iter().map(|link| (link.line, link.queue)).unzip();
-        let mut network =
-            Self { queues, wires: Wires { lines, roles: Vec::new(), paths, events, listed } };
+        let mut network = Self { queues, wires: Wires { lines, roles: Vec::new(), paths, events } };
         network.set_folding(true);
         network
     }
@@ -105,7 +101,7 @@ impl Network {
 
     /// A packet comes at `now` to the link that its `hop` names.
     #[inline(always)]
-    pub fn forward(&mut self, now: u64, packet: &Packet) {
+    pub fn forward(&mut self, now: u64, packet: &mut Packet) {
         let link = self.wires.paths[packet.hop as usize] as usize;
         if self.wires.lines[link].managed {
             self.enqueue(link, now, packet);
@@ -116,51 +112,44 @@ impl Network {
 
     /// A packet comes at `now` to a managed queue.
     #[inline(never)]
-    fn enqueue(&mut self, link: usize, now: u64, packet: &Packet) {
+    fn enqueue(&mut self, link: usize, now: u64, packet: &mut Packet) {
         if let Some(queue) = &mut self.queues[link] {
             queue.arrive(now, packet, link, &mut self.wires);
             self.list(link);
         }
     }
 
-    /// The event of a link: the packet that arrives at its far end, if one does.
+    /// The event of a link: takes out the packet that arrives at its far end, if one does.
     #[inline(always)]
-    pub fn deliver(&mut self, link: usize, now: u64) -> Option<Packet> {
+    pub fn deliver(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
         let line = &mut self.wires.lines[link];
-        if line.prompt {
-            let flight = line.wire.pop();
-            let next = line.next_arrival();
-            self.wires.events.set_link(link, next);
-            flight.map(|flight| flight.packet)
-        } else {
-            self.deliver_lazily(link, now)
+        // While more is on the wire, what a lazy link has not done yet cannot show.
+        if !line.prompt && line.wire.len() < 2 {
+            return self.deliver_lazily(link, now, packet);
         }
+        let delivered = line.take(now, packet);
+        let next = line.next_arrival();
+        line.listed = next;
+        self.wires.events.set_link(link, next);
+        delivered
     }
 
     #[inline(never)]
-    fn deliver_lazily(&mut self, link: usize, now: u64) -> Option<Packet> {
-        self.catch_up(link, now);
-        let line = &mut self.wires.lines[link];
-        let flight = if line.next_arrival() == now { line.wire.pop() } else { None };
+    fn deliver_lazily(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
+        self.catch_up(link, now, packet);
+        let delivered = self.wires.lines[link].take(now, packet);
         let next = self.next_event(link);
         self.wires.list(link, next);
-        flight.map(|flight| flight.packet)
+        delivered
     }
 
     /// Does everything that was due at a lazy link up to and including `now`.
-    #[inline]
-    fn catch_up(&mut self, link: usize, now: u64) {
-        match &mut self.queues[link] {
-            Some(queue) => {
-                while let Some(flight) = self.wires.take_merged(link, now) {
-                    queue.arrive(flight.arrives, &flight.packet, link, &mut self.wires);
-                }
-                queue.catch_up(now, link, &mut self.wires);
-            }
-            None => {
-                while let Some(flight) = self.wires.take_merged(link, now) {
-                    self.wires.send(link, flight.arrives, &flight.packet);
-                }
+    fn catch_up(&mut self, link: usize, now: u64, hand: &mut Packet) {
+        if let Some(queue) = &mut self.queues[link] {
+            queue.catch_up(now, hand, link, &mut self.wires);
+        } else {
+            while let Some(at) = self.wires.take_merged(link, now, hand) {
+                self.wires.send(link, at, hand);
             }
         }
     }
@@ -185,16 +174,17 @@ impl Network {
     #[inline]
     fn list(&mut self, link: usize) {
         let next = self.next_event(link);
-        if next < self.wires.listed[link] {
+        if next < self.wires.lines[link].listed {
             self.wires.list(link, next);
         }
     }
 
     /// Does everything at all links up to and including `now`.
     pub fn catch_up_all(&mut self, now: u64) {
+        let hand = &mut Packet::default();
         for link in 0..self.queues.len() {
             if matches!(self.wires.roles[link], Role::Lazy(_)) {
-                self.catch_up(link, now);
+                self.catch_up(link, now, hand);
             }
         }
     }
@@ -244,8 +234,8 @@ impl Network {
     /// The hash over all decisions of all queues, in the order of the links.
     pub fn decision_hash(&self) -> DecisionHash {
         let mut hash = DecisionHash::default();
-        for line in &self.wires.lines {
-            hash.combine(line.hash);
+        for (line, queue) in self.wires.lines.iter().zip(&self.queues) {
+            hash.combine(queue.as_ref().map_or_else(DecisionHash::default, |q| q.decision_hash()));
             hash.combine(line.delivered);
         }
         hash
@@ -254,28 +244,26 @@ impl Network {
 
 impl Wires {
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
-    /// folded after it.
+    /// folded after it. Returns when the transmitter is free again.
     #[inline(always)]
-    pub(crate) fn send(&mut self, link: usize, now: u64, packet: &Packet) {
-        let mut last = link;
-        let mut at = now;
-        let mut hop = packet.hop;
-        let line = loop {
-            let line = &mut self.lines[last];
+    pub(crate) fn send(&mut self, link: usize, now: u64, packet: &Packet) -> u64 {
+        let mut line = &mut self.lines[link];
+        let mut at = line.transmit(now, packet.len);
+        let free_at = line.free_at;
+        let (mut last, mut hop) = (link, packet.hop + 1);
+        while self.paths[hop as usize] & FOLDED != 0 {
+            last = (self.paths[hop as usize] & !FOLDED) as usize;
+            line = &mut self.lines[last];
             at = line.transmit(at, packet.len);
-            let next = self.paths[hop as usize + 1];
-            if next & FOLDED == 0 {
-                break line;
-            }
             hop += 1;
-            last = (next & !FOLDED) as usize;
-        };
+        }
         let first = line.wire.is_empty();
         let sent = line.wire.push(&Flight { arrives: at, packet: *packet });
-        sent.packet.hop = hop + 1;
+        sent.packet.hop = hop;
         if first {
             self.announce(last, at);
         }
+        free_at
     }
 
     /// A packet is the first on the wire of `link`, at whose far end it arrives at `at`.
@@ -288,7 +276,7 @@ impl Wires {
                     merge.next.set(number, at);
                 }
                 let wake = at.saturating_add(self.lines[to].delay);
-                if wake < self.listed[to] {
+                if wake < self.lines[to].listed {
                     self.list(to, wake);
                 }
             }
@@ -300,7 +288,7 @@ impl Wires {
     /// Sets the event of a lazy link.
     #[inline]
     fn list(&mut self, link: usize, at: u64) {
-        self.listed[link] = at;
+        self.lines[link].listed = at;
         self.events.set_link(link, at);
     }
 
@@ -313,17 +301,23 @@ impl Wires {
         }
     }
 
-    /// Takes the next packet of the links that `link` merges, if it has arrived by `now`.
+    /// Takes the next packet of the links that `link` merges, if it has arrived by `now`. Returns
+    /// when it did.
     #[inline(always)]
-    fn take_merged(&mut self, link: usize, now: u64) -> Option<Flight> {
+    pub(crate) fn take_merged(
+        &mut self,
+        link: usize,
+        now: u64,
+        packet: &mut Packet,
+    ) -> Option<u64> {
         let Role::Lazy(Some(merge)) = &mut self.roles[link] else { return None };
-        if merge.next.time() > now {
+        let (at, number) = (merge.next.time(), merge.next.source());
+        if at > now {
             return None;
         }
-        let number = merge.next.source();
         let line = &mut self.lines[merge.feeders[number] as usize];
-        let flight = line.wire.pop();
+        line.take(at, packet);
         merge.next.set(number, line.next_arrival());
-        flight
+        Some(at)
     }
 }

@@ -25,23 +25,25 @@ pub const SHORTEST_PACKET: u16 = 40;
 /// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
 pub const SACK_BLOCKS: usize = 3;
 
-/// A packet, on a wire or in a queue.
+/// A packet, on a wire or in a queue. What links look at comes first, so that the rest is copied as
+/// one.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Packet {
-    /// The number of its flow.
-    pub flow: u32,
     /// Position in the table of paths: the link that the packet comes to next, or waits at.
     pub hop: u32,
+    /// Length on the wire, bytes.
+    pub len: u16,
+    /// ECN codepoint.
+    pub ecn: Ecn,
+    /// What it is.
+    pub kind: Kind,
+    /// The number of its flow.
+    pub flow: u32,
     /// Data: its number. Acknowledgement: the next number expected.
     pub seq: u32,
     /// SACK blocks as (first, past the last), counted from `seq`.
     pub sack: [(u16, u16); SACK_BLOCKS],
-    /// Length on the wire, bytes.
-    pub len: u16,
-    /// What it is.
-    pub kind: Kind,
-    /// ECN codepoint.
-    pub ecn: Ecn,
     /// How many of `sack` are in use.
     pub sack_blocks: u8,
     /// Acknowledgement: ECN echo (ECE).

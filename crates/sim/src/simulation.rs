@@ -14,7 +14,7 @@ use crate::network::Network;
 use crate::packet::{Kind, Packet};
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
-use crate::tcp::sender::{Segment, Sender};
+use crate::tcp::sender::Sender;
 
 /// No event is due.
 const NEVER: u64 = u64::MAX;
@@ -209,10 +209,11 @@ impl Simulation {
     /// is the state just before `until`.
     pub fn advance(&mut self, until: u64) {
         let end = until.min(self.horizon());
-        while let Some((now, event)) = self.network.events().next_before(end) {
-            self.now = now;
-            match event {
-                Event::Link(i) => self.on_link(i),
+        let mut packet = Packet::default();
+        while self.network.events().time() < end {
+            self.now = self.network.events().time();
+            match self.network.events().next() {
+                Event::Link(i) => self.on_link(i, &mut packet),
                 Event::Flow(i) => self.on_flow(i),
             }
         }
@@ -295,13 +296,15 @@ impl Simulation {
     }
 
     #[inline]
-    fn on_link(&mut self, i: usize) {
-        let Some(packet) = self.network.deliver(i, self.now) else { return };
+    fn on_link(&mut self, i: usize, packet: &mut Packet) {
+        if !self.network.deliver(i, self.now, packet) {
+            return;
+        }
         self.handled += 1;
-        if self.network.ends(i, self.now, &packet) {
-            self.on_packet(&packet);
+        if self.network.ends(i, self.now, packet) {
+            self.on_packet(packet);
         } else {
-            self.network.forward(self.now, &packet);
+            self.network.forward(self.now, packet);
         }
     }
 
@@ -319,9 +322,9 @@ impl Simulation {
                     match receiver.on_data(packet.seq, ce, packet.reduced, delayed) {
                         AckWhen::Now => {
                             flow.ack_at = NEVER;
-                            let ack = receiver.acknowledge(options.sack());
-                            let ack = Packet { flow: packet.flow, hop: flow.back, ..ack };
-                            self.network.forward(self.now, &ack);
+                            let mut ack = receiver.acknowledge(options.sack());
+                            (ack.flow, ack.hop) = (packet.flow, flow.back);
+                            self.network.forward(self.now, &mut ack);
                         }
                         AckWhen::Later => {
                             flow.ack_at = self.now + options.delayed_ack;
@@ -335,8 +338,8 @@ impl Simulation {
                 }
                 Kind::Syn => {
                     let (flow, hop) = (packet.flow, flow.back);
-                    let answer = Packet { flow, hop, kind: Kind::SynAck, ..Packet::default() };
-                    self.network.forward(self.now, &answer);
+                    let mut answer = Packet { flow, hop, kind: Kind::SynAck, ..Packet::default() };
+                    self.network.forward(self.now, &mut answer);
                 }
                 Kind::SynAck => {
                     sender.on_syn_ack(self.now);
@@ -357,20 +360,17 @@ impl Simulation {
         let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) else {
             return;
         };
-        let first = Packet { flow: i as u32, hop: flow.out, ..Packet::default() };
-        while let Some(segment) = sender.next(self.now, o) {
-            let packet = match segment {
-                Segment::Syn => Packet { kind: Kind::Syn, ..first },
-                Segment::Data { seq, reduced, ecn } => Packet {
-                    kind: Kind::Data,
-                    len: group.packet,
-                    seq,
-                    reduced,
-                    ecn: ect(ecn),
-                    ..first
-                },
-            };
-            self.network.forward(self.now, &packet);
+        let data = Packet {
+            hop: flow.out,
+            len: group.packet,
+            kind: Kind::Data,
+            flow: i as u32,
+            ..Packet::default()
+        };
+        let mut packet = data;
+        while sender.next(self.now, o, &mut packet) {
+            self.network.forward(self.now, &mut packet);
+            packet = data;
         }
         if sender.done() && self.completed[i] == NEVER && matches!(group.app, App::Finite { .. }) {
             self.completed[i] = self.now;
@@ -396,9 +396,9 @@ impl Simulation {
                 (&mut flow.end, &group.transport)
                 && receiver.owes_ack()
             {
-                let ack = receiver.acknowledge(o.sack());
-                let ack = Packet { flow: i as u32, hop: flow.back, ..ack };
-                self.network.forward(now, &ack);
+                let mut ack = receiver.acknowledge(o.sack());
+                (ack.flow, ack.hop) = (i as u32, flow.back);
+                self.network.forward(now, &mut ack);
             }
         }
         let flow = &mut self.flows[i];
@@ -453,16 +453,16 @@ impl Simulation {
                 let next = now + cbr.gap(group.packet, rate, *gaps);
                 flow.app_at = cbr.start + group.app.next_on(next - cbr.start);
                 cbr.sent += 1;
-                let datagram = Packet {
+                let mut datagram = Packet {
                     kind: Kind::Datagram,
                     flow: i as u32,
                     hop: flow.out,
                     seq: cbr.sent,
                     len: group.packet,
-                    ecn: ect(*ecn),
+                    ecn: Ecn::ect(*ecn),
                     ..Packet::default()
                 };
-                self.network.forward(now, &datagram);
+                self.network.forward(now, &mut datagram);
             }
             _ => {}
         }
@@ -484,9 +484,4 @@ impl Cbr {
         };
         gap.max(1) // time goes on
     }
-}
-
-/// The codepoint of a packet that is ECN-capable or not.
-fn ect(capable: bool) -> Ecn {
-    if capable { Ecn::Ect0 } else { Ecn::NotEct }
 }

@@ -3,8 +3,7 @@
 /// Sub-buckets of each power of two: 32, so that a quantile is at most 1/32 = 3.1 % too high.
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
-/// Buckets up to 2⁴⁰ (ns: 18 minutes); larger values fall into the last.
-const BUCKETS: usize = ((40 - SUB_BITS + 1) as usize) << SUB_BITS;
+const BUCKETS: usize = ((64 - SUB_BITS + 1) as usize) << SUB_BITS;
 
 /// A log-linear histogram of whole numbers with weights. Exact below 32, then in buckets of
 /// relative width 1/32.
@@ -26,8 +25,7 @@ impl Histogram {
             return value as usize;
         }
         let shift = value.ilog2() - SUB_BITS;
-        let bucket = (u64::from(shift) << SUB_BITS) + (value >> shift);
-        (bucket as usize).min(BUCKETS - 1)
+        ((u64::from(shift) << SUB_BITS) + (value >> shift)) as usize
     }
 
     /// The largest value of a bucket.

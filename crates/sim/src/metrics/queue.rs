@@ -228,13 +228,17 @@ impl QueueStats {
         }
     }
 
-    /// The link has nothing to send from `now` on.
+    /// The link has nothing to send at `now`.
+    #[inline]
     pub fn idle(&mut self, now: u64) {
-        self.idle_since = Some(now);
-        self.idle_periods += 1;
+        if self.idle_since.is_none() {
+            self.idle_since = Some(now);
+            self.idle_periods += 1;
+        }
     }
 
-    /// The link begins to send at `now` after it was idle.
+    /// The link sends at `now`.
+    #[inline]
     pub fn busy(&mut self, now: u64) {
         if let Some(since) = self.idle_since.take() {
             self.idle_ns += now - since;

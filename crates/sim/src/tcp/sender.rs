@@ -4,10 +4,12 @@
 //! what arrives and what time it is, and asked what to send next until it has nothing
 //! ([`Sender::next`]).
 
+use aqm::Ecn;
+
 use super::bits::Bits;
 use super::rtt::RttEstimator;
 use super::{Options, Variant};
-use crate::packet::Packet;
+use crate::packet::{Kind, Packet, SHORTEST_PACKET};
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
@@ -29,22 +31,6 @@ enum State {
     /// After a timeout, until everything below `recover` is acknowledged: duplicates mean nothing
     /// (RFC 6582 §4).
     Loss,
-}
-
-/// A packet to send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Segment {
-    /// The first packet of the handshake.
-    Syn,
-    /// Data: its number, and whether it tells the receiver that the window was reduced (CWR).
-    Data {
-        /// The packet's number.
-        seq: u32,
-        /// CWR.
-        reduced: bool,
-        /// Whether it is ECN-capable.
-        ecn: bool,
-    },
 }
 
 /// The sender's state, in packets and ns.
@@ -194,25 +180,42 @@ impl Sender {
         window.min(o.window)
     }
 
-    /// The next packet to send at `now`, if there is one. Ask until there is none.
-    pub fn next(&mut self, now: u64, o: &Options) -> Option<Segment> {
-        let seq = match self.state {
-            State::Closed => return None,
-            State::SynSent => {
-                return std::mem::take(&mut self.force).then_some(Segment::Syn);
+    /// Whether there is something to send at `now`: ask until there is nothing. `packet` is a data
+    /// packet of this flow and becomes the one to send.
+    #[inline]
+    pub fn next(&mut self, now: u64, o: &Options, packet: &mut Packet) -> bool {
+        let seq = if self.state == State::Open && !self.force && !self.waiting {
+            self.next_in_window(now, o)
+        } else {
+            if self.state == State::SynSent && std::mem::take(&mut self.force) {
+                (packet.kind, packet.len) = (Kind::Syn, SHORTEST_PACKET);
+                return true;
             }
-            _ if self.waiting => return None,
+            self.next_otherwise(now, o)
+        };
+        if let Some(seq) = seq {
+            self.sent(now, seq, o, packet);
+        }
+        seq.is_some()
+    }
+
+    /// The number of the next packet while something is being repaired or waited for.
+    #[inline(never)]
+    fn next_otherwise(&mut self, now: u64, o: &Options) -> Option<u32> {
+        match self.state {
+            State::Closed | State::SynSent => None,
+            _ if self.waiting => None,
             _ if self.force => {
                 self.force = false;
                 self.resent = self.resent.max(self.una + 1);
-                self.una
+                Some(self.una)
             }
-            State::Recovery if o.variant == Variant::Sack => self.next_by_scoreboard(o)?,
-            _ => self.next_in_window(now, o)?,
-        };
-        Some(self.sent(now, seq, o))
+            State::Recovery if o.variant == Variant::Sack => self.next_by_scoreboard(o),
+            _ => self.next_in_window(now, o),
+        }
     }
 
+    #[inline]
     fn next_in_window(&mut self, now: u64, o: &Options) -> Option<u32> {
         if self.next - self.una >= self.window(o) || self.next >= self.available {
             return None;
@@ -269,7 +272,8 @@ impl Sender {
         unsacked(lost.max(self.una), self.end) + unsacked(self.una, self.resent)
     }
 
-    fn sent(&mut self, now: u64, seq: u32, o: &Options) -> Segment {
+    #[inline]
+    fn sent(&mut self, now: u64, seq: u32, o: &Options, packet: &mut Packet) {
         let again = seq < self.end;
         if again {
             self.retransmits += 1;
@@ -287,8 +291,9 @@ impl Sender {
             self.deadline = now + self.rtt.rto(&o.rto);
         }
         self.last_sent = now;
-        let ecn = o.ecn && (!again || o.ecn_on_retransmit);
-        Segment::Data { seq, reduced: std::mem::take(&mut self.tell_reduced), ecn }
+        packet.seq = seq;
+        packet.reduced = std::mem::take(&mut self.tell_reduced);
+        packet.ecn = Ecn::ect(o.ecn && (!again || o.ecn_on_retransmit));
     }
 
     /// An acknowledgement arrives.

@@ -3,9 +3,9 @@
 
 use super::receiver::Receiver;
 use super::rtt::RtoBounds;
-use super::sender::{Segment, Sender};
+use super::sender::Sender;
 use super::{Options, Variant};
-use crate::packet::Packet;
+use crate::packet::{Kind, Packet};
 
 const MS: u64 = 1_000_000;
 const RTT: u64 = 100 * MS;
@@ -44,12 +44,16 @@ impl Path {
         Self { sender, receiver: Receiver::default(), o, now: 0 }
     }
 
+    fn send(&mut self) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.sender.next(self.now, &self.o, &mut packet).then_some(packet)
+    }
+
     fn send_all(&mut self) -> Vec<(u32, bool, bool)> {
-        std::iter::from_fn(|| match self.sender.next(self.now, &self.o) {
-            Some(Segment::Data { seq, reduced, ecn }) => Some((seq, reduced, ecn)),
-            _ => None,
-        })
-        .collect()
+        std::iter::from_fn(|| self.send())
+            .filter(|p| p.kind == Kind::Data)
+            .map(|p| (p.seq, p.reduced, p.ecn.capable()))
+            .collect()
     }
 
     /// Delivers `sent` but for `drop`, marking `mark`, half a round trip later; the
@@ -277,12 +281,12 @@ fn an_idle_connection_starts_again_from_its_initial_window() {
 #[test]
 fn a_handshake_comes_before_data_and_is_repeated() {
     let mut p = Path::new(Options { handshake: true, ..options(Variant::Sack) });
-    assert_eq!(p.sender.next(0, &p.o), Some(Segment::Syn));
-    assert_eq!(p.sender.next(0, &p.o), None);
+    assert_eq!(p.send().map(|p| p.kind), Some(Kind::Syn));
+    assert!(p.send().is_none());
     p.now = p.sender.deadline();
     assert_eq!(p.now, 1000 * MS);
     p.sender.on_timer(p.now, &p.o);
-    assert_eq!(p.sender.next(p.now, &p.o), Some(Segment::Syn));
+    assert_eq!(p.send().map(|p| p.kind), Some(Kind::Syn));
     assert_eq!(p.sender.deadline(), 3000 * MS, "backed off");
     p.sender.on_syn_ack(1500 * MS);
     assert_eq!(p.send_all().len(), 2);
