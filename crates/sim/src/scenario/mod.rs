@@ -518,13 +518,17 @@ impl QueueSpec {
             .map_err(|e| self.filter_complaint(i, e))
     }
 
-    /// How many parameters are not at their defaults.
+    /// How many parameters are not at their defaults, with those of a filter.
     pub(crate) fn parameters_set(&self) -> u64 {
-        let defaults = canonical(&self.aqm, &[]).unwrap_or_default();
-        let set = |(name, default): &&(&str, String)| {
-            self.params.get(*name).is_some_and(|value| value.to_string() != *default)
+        let count = |defaults: Vec<(&str, String)>, params: &BTreeMap<String, Parameter>| {
+            let set = |(name, default): &&(&str, String)| {
+                params.get(*name).is_some_and(|value| value.to_string() != *default)
+            };
+            defaults.iter().filter(set).count() as u64
         };
-        defaults.iter().filter(set).count() as u64
+        let filter = self.prefilter.as_deref().map(|name| canonical_filter(name, &[]));
+        count(canonical(&self.aqm, &[]).unwrap_or_default(), &self.params)
+            + count(filter.and_then(Result::ok).unwrap_or_default(), &self.prefilter_params)
     }
 
     /// An error of the algorithm, as a complaint about the key that caused it.
