@@ -55,10 +55,11 @@ def test_explain_tells_what_is_remembered(cli: Cli) -> None:
     assert "allowed: packets (100p) or bytes (200kB)" in refused.stderr
 
 
-def test_explain_advises_on_bins(cli: Cli) -> None:
+def test_explain_advises_on_bins(cli: Cli, tmp_path: Path) -> None:
     """The paper's 46 bins and 8 flows: 2 x 23 has 8.96 %, one level 16.12 %; 3 x 15 is better."""
     ask = ["explain", "sfb", "--bins", "46", "--nonresponsive", "8"]
-    rows = [line.split() for line in cli(*ask, keep_out=False).stdout.splitlines()]
+    drawn = ("--out", str(tmp_path))
+    rows = [line.split() for line in cli(*ask, *drawn, keep_out=False).stdout.splitlines()]
     assert ["1", "46", "16.1", "%"] in rows
     assert ["2", "23", "8.96", "%"] in rows
     assert ["3", "15", "7.63", "%", "best"] in rows
@@ -69,10 +70,9 @@ def test_explain_advises_on_bins(cli: Cli) -> None:
 
 
 def test_explain_draws_figure_17(cli: Cli, tmp_path: Path) -> None:
-    stem = tmp_path / "fig17"
-    written = cli("explain", "sfb", "--bins", "900", "--out", str(stem), keep_out=False).stdout
-    assert f"{stem}.png" in written.split()
-    points = pl.read_csv(tmp_path / "fig17.csv")
+    written = cli("explain", "sfb", "--bins", "900", "--out", str(tmp_path), keep_out=False).stdout
+    assert f"{tmp_path}/sfb-900-bins.png" in written.split()
+    points = pl.read_csv(tmp_path / "sfb-900-bins.csv")
     assert points["line"].n_unique() == 9
     at = points.filter(pl.col("x") == 600).sort("y")
     assert at["line"][0] == "1 level", "past half as many flows as bins, one level is best"

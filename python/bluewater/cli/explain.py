@@ -10,7 +10,7 @@ import typer
 from bluewater import _core
 from bluewater.cli.console import escaped, note, out, print_json, table
 from bluewater.cli.group import example
-from bluewater.cli.options import Json
+from bluewater.cli.options import DEFAULT_OUT, Json
 from bluewater.errors import InputError, unknown
 from bluewater.text import percent
 
@@ -29,7 +29,7 @@ def add(app: typer.Typer) -> None:
 @example(
     "bluewater explain blue",
     "bluewater explain red --json",
-    "bluewater explain sfb --bins 46 --nonresponsive 8 --out fig17",
+    "bluewater explain sfb --bins 46 --nonresponsive 8",
 )
 def explain(
     aqm: Annotated[str, typer.Argument(help="A queue discipline, such as blue.")],
@@ -45,14 +45,15 @@ def explain(
     ] = None,
     out_: Annotated[
         Path | None,
-        typer.Option("--out", help="Where to draw the advice, without an ending."),
+        typer.Option("--out", help=f"Folder for the picture of it. [default: {DEFAULT_OUT}]"),
     ] = None,
     json: Json = False,
 ) -> None:
     """Explain a queue discipline: parameters, presets, signals, and what it remembers.
 
-    With --bins and --nonresponsive it says how many levels sfb should have. With --out it also
-    draws the probability of a misclassified flow for up to nine levels, as PNG, SVG, PDF and CSV.
+    With --bins and --nonresponsive it says how many levels sfb should have, and draws the
+    probability of a misclassified flow for up to nine levels, as PNG, SVG, PDF and CSV (with --json
+    only if --out says where).
     """
     entries = {entry["name"]: entry for entry in _core.catalog()["aqms"]}
     if aqm not in entries:
@@ -86,8 +87,8 @@ def explain(
         _print_advice(advised, bins or 0, nonresponsive or 0)
     elif out_ is None:
         _print_entry(entry, buffer)
-    if out_ is not None and bins is not None:
-        _draw(bins, out_, quiet=json)
+    if bins is not None and (out_ is not None or not json):
+        _draw(bins, (out_ or DEFAULT_OUT) / f"sfb-{bins}-bins", quiet=json)
 
 
 def _state(aqm: str, buffer: str) -> dict[str, int]:
