@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -187,3 +188,13 @@ def test_the_same_numbers_give_the_same_pictures(
     for ending in ("png", "svg", "pdf"):
         name = f"test-two/loss.{ending}"
         assert (tmp_path / name).read_bytes() == (page.parent / name).read_bytes()
+
+
+def test_drawing_in_parallel_changes_nothing(outcome: Outcome, tmp_path: Path) -> None:
+    other = replace(outcome, experiment=replace(outcome.experiment, id="paper/other"))
+    pages = [
+        re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", page.read_text("utf-8"))
+        for page in (write_report([outcome, other], tmp_path / f"{jobs}", jobs) for jobs in (1, 2))
+    ]
+    assert "paper-other" in pages[0]
+    assert pages[0] == pages[1]

@@ -89,7 +89,7 @@ def reproduce(
     note(f"{len(plan.tasks)} runs, {held} of them made before, {jobs} at a time")
     with progress(plan.tasks, held, "starting") as on_progress:
         outcomes = make(plan, runs, jobs, on_progress)
-    _finish(outcomes, out_, json)
+    _finish(outcomes, out_, json, jobs)
     failed = any(outcome.failures for outcome in outcomes)
     unmet = any(f.verdict is Verdict.NOT_REPRODUCED for o in outcomes for f in o.findings)
     if failed or (strict and unmet):
@@ -118,7 +118,7 @@ def report(
             file=str(runs.root),
             hint=f"`bluewater reproduce {name or ''} --size {size} --out {out_}` makes them",
         )
-    _finish(make(plan, runs, 1), out_, json)
+    _finish(make(plan, runs, 1), out_, json, CORES)
 
 
 def _plan(name: str | None, size: str, wanted: tuple[int, ...] | None) -> Plan:
@@ -128,12 +128,12 @@ def _plan(name: str | None, size: str, wanted: tuple[int, ...] | None) -> Plan:
     return Plan.of(sized)
 
 
-def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool) -> None:
+def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool, jobs: int) -> None:
     # Drawing needs matplotlib, which takes a while to load: only when there is something to draw.
     from bluewater.report import to_json, write_report  # noqa: PLC0415
 
     with notes.status("drawing plots and writing the report"):
-        path = write_report(outcomes, folder)
+        path = write_report(outcomes, folder, jobs)
     if json:
         found = [to_json(outcome) for outcome in outcomes]
         print_json(found[0] if len(found) == 1 else found)
