@@ -36,6 +36,13 @@ impl Instant {
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
+
+    /// When a timer that was due at `self`, and is due each `period`, is due next after `now`: one
+    /// that comes late does not catch up. `period` must be positive, `now` not before `self`.
+    #[must_use]
+    pub fn next_tick(self, now: Self, period: Duration) -> Self {
+        self + period * (now.since(self).as_nanos() / period.as_nanos() + 1)
+    }
 }
 
 impl Duration {
@@ -168,6 +175,15 @@ mod tests {
         ] {
             assert_eq!(Duration::from_nanos(ns).to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_late_timer_keeps_its_beat_and_skips_what_it_missed() {
+        let ms = |n: u64| Instant::ZERO + Duration::from_millis(n);
+        for (now, next) in [(10, 15), (14, 15), (15, 20), (27, 30)] {
+            assert_eq!(ms(10).next_tick(ms(now), Duration::from_millis(5)), ms(next), "{now}");
+        }
+        assert_eq!(ms(10).next_tick(Instant::MAX, Duration::MAX), Instant::MAX);
     }
 
     #[test]

@@ -184,8 +184,7 @@ impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
         if let (Some(next), Some(period)) = (self.next_period, self.scheme.period())
             && cx.now >= next
         {
-            let periods = cx.now.since(next).as_nanos() / period.as_nanos() + 1;
-            self.next_period = Some(next + period * periods);
+            self.next_period = Some(next.next_tick(cx.now, period));
             self.scheme.on_period(cx);
         }
     }

@@ -123,8 +123,7 @@ impl Policy for Ared {
         if cx.now < self.next {
             return;
         }
-        let intervals = cx.now.since(self.next).as_nanos() / self.config.interval.as_nanos() + 1;
-        self.next += self.config.interval * intervals;
+        self.next = self.next.next_tick(cx.now, self.config.interval);
         let RedParams { min_th, max_th, .. } = self.core.params;
         let avg = self.core.average_at(cx.now);
         self.core.max_p = adapted(self.core.max_p, avg, min_th, max_th, &self.config);

@@ -117,8 +117,7 @@ impl Policy for Pi {
         if cx.now < self.next {
             return;
         }
-        let intervals = cx.now.since(self.next).as_nanos() / self.interval.as_nanos() + 1;
-        self.next += self.interval * intervals;
+        self.next = self.next.next_tick(cx.now, self.interval);
         let q = q.size(self.measure) / self.unit;
         let change = self.a * (q - self.q_ref) - self.b * (self.q_old - self.q_ref);
         self.p_m = (self.p_m + change).clamp(0.0, 1.0);

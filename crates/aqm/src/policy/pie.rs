@@ -149,8 +149,7 @@ impl Policy for Pie {
         if cx.now < self.next {
             return;
         }
-        let periods = cx.now.since(self.next).as_nanos() / self.config.t_update.as_nanos() + 1;
-        self.next += self.config.t_update * periods;
+        self.next = self.next.next_tick(cx.now, self.config.t_update);
         let delay = self.estimate(q);
         self.p = updated(self.p, delay, self.old, &self.config);
         let calm = |d: Duration| d < self.config.target / 2;

@@ -104,8 +104,7 @@ impl Policy for Rem {
         if cx.now < self.next {
             return;
         }
-        let intervals = cx.now.since(self.next).as_nanos() / self.config.interval.as_nanos() + 1;
-        self.next += self.config.interval * intervals;
+        self.next = self.next.next_tick(cx.now, self.config.interval);
         let backlog = q.size(self.measure) / self.unit - self.target;
         let capacity = cx.now.since(self.updated).as_nanos() as f64 / self.packet_time;
         let excess = self.arrived as f64 / self.unit - capacity;
