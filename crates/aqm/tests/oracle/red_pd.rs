@@ -101,7 +101,7 @@ impl<M> RedPd<M> {
         match f.reference {
             None => f.reference = Some((rate, loss)),
             Some((before, lost)) if loss / lost >= self.c.test_increase => {
-                if rate / before > 1.0 / (loss / lost).sqrt().sqrt() {
+                if rate > before / (loss / lost).sqrt().sqrt() {
                     f.unresponsive = true;
                 } else {
                     f.reference = Some((rate, loss));

@@ -418,7 +418,7 @@ impl Rules {
         };
         let grown = sample.loss / flow.reference.loss;
         if grown >= c.test_increase && flow.reference.loss > 0.0 {
-            if responded(grown, sample.rate / flow.reference.rate) {
+            if responded(grown, flow.reference.rate, sample.rate) {
                 flow.reference = sample;
             } else {
                 flow.unresponsive = true;
@@ -440,10 +440,11 @@ impl Rules {
     }
 }
 
-/// Whether a flow responded whose losses have grown by the factor `loss` and whose rate by `rate`.
-/// Equation 1 asks for a rate of loss^(−½); half of that, in logarithms, is taken for an answer.
-fn responded(loss: f64, rate: f64) -> bool {
-    rate <= 1.0 / libm::sqrt(libm::sqrt(loss))
+/// Whether a flow responded whose losses have grown by the factor `loss` and whose rate went from
+/// `before` to `after`. Equation 1 asks for a factor of loss^(−½); half of that, in logarithms, is
+/// taken for an answer. Who has sent nothing has responded.
+fn responded(loss: f64, before: f64, after: f64) -> bool {
+    after <= before / libm::sqrt(libm::sqrt(loss))
 }
 
 /// Drops in all lists.
@@ -656,8 +657,9 @@ mod tests {
     /// is where an answer begins.
     #[test]
     fn a_response_by_hand() {
-        assert!(responded(8.0, 0.35) && responded(8.0, 0.59) && !responded(8.0, 0.6));
-        assert!(responded(1.0, 1.0));
+        let rate = |after| responded(8.0, 1.0, after);
+        assert!(rate(0.35) && rate(0.59) && !rate(0.6));
+        assert!(responded(1.0, 1.0, 1.0) && responded(8.0, 0.0, 0.0));
     }
 
     /// A monitored flow sends `packets[i]` a list of which it loses `lost[i]`, 5 lists each.
