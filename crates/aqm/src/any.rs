@@ -278,8 +278,8 @@ any_qdisc! {
         "Signals with a probability that grows with the average queue length.", "FJ93; 000 §III.B",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"],
-        "linux": [mode = "bytes", min_th = "10%", max_th = "30%", max_p = "0.1", w_q = "0.0625",
-            spacing = "uniform-exact"];
+        "linux": [mode = "bytes", lengths = "average", min_th = "10%", max_th = "30%", max_p = "0.1",
+            w_q = "0.0625", spacing = "uniform-exact"];
     AredFeng = "ared-feng", Fifo<ared_feng::AredFeng>,
         "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng 1999",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",

@@ -166,7 +166,7 @@ impl Policy for Fred {
             self.count += 1;
             if qlen >= self.avgcq.max(self.min_q) {
                 let p_b = linear(avg, self.min_th, self.max_th, self.max_p);
-                if cx.rng.chance(p_a(Spacing::Uniform, p_b, self.count)) {
+                if cx.rng.chance(p_a(Spacing::Uniform, p_b, self.count as f64)) {
                     self.count = 0;
                     return self.signal;
                 }

@@ -25,7 +25,9 @@
 //! - m is the idle time over the transmission time of a mean packet, not rounded. Idle time runs
 //!   from the transmitter's vain question until a packet is admitted.
 //! - `avg` includes packets that find the buffer full. Those take part like all others.
-//! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §4 divides by the largest packet).
+//! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §4 divides by the largest packet), and
+//!   `count` still counts packets: a long packet behind a signal meets both its length and the count,
+//!   and gets more than its share. `lengths` has the readings of ns-2 and Linux.
 //! - `gentle` (Floyd 2000): from max_th to 2·max_th, p_b goes on from max_p to 1.
 //! - From max_th on, ECN-capable packets are marked (000) or dropped (`above_max`).
 
@@ -49,8 +51,10 @@ params! {
         w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §6";
         /// Above max_th the probability goes on from max_p to 1 at twice max_th.
         gentle: bool = false, "Floyd 2000, gentle RED";
-        /// Whether the average counts packets or bytes; with bytes a packet's probability goes with its length.
+        /// Whether the average counts packets or bytes.
         mode: Mode = Mode::Packets, "FJ93 §4";
+        /// In byte mode: what the length of a packet does.
+        lengths: Lengths = Lengths::Chance, "FJ93 §4; ns-2.35 red.cc; Linux";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "000 §III.B";
         /// What happens to ECN-capable packets where every packet is signalled.
@@ -70,6 +74,19 @@ choice! {
         Mark = "mark",
         /// They are dropped.
         Drop = "drop",
+    }
+}
+
+choice! {
+    /// What the length of a packet does in byte mode, beside its share of the average.
+    pub enum Lengths {
+        /// p_b goes with it, while the spacing counts packets: FJ93 §4.
+        Chance = "chance",
+        /// p_a goes with it, and the spacing counts bytes: ns-2. With `uniform-exact`, signals are
+        /// uniform over bytes.
+        ChanceAndCount = "chance-and-count",
+        /// Nothing more: Linux.
+        Average = "average",
     }
 }
 
@@ -95,8 +112,9 @@ pub(super) struct RedParams {
     w_q: f64,
     gentle: bool,
     measure: Measure,
-    /// 1 / mean packet in byte mode.
+    /// 1 / mean packet, where lengths count.
     per_byte: Option<f64>,
+    lengths: Lengths,
     /// Transmission time of a mean packet in nanoseconds.
     packet_time: f64,
     spacing: Spacing,
@@ -118,7 +136,9 @@ impl RedParams {
             w_q: config.w_q,
             gentle: config.gentle,
             measure,
-            per_byte: (measure == Measure::Bytes).then(|| 1.0 / f64::from(env.mean_packet)),
+            per_byte: (measure == Measure::Bytes && config.lengths != Lengths::Average)
+                .then(|| 1.0 / f64::from(env.mean_packet)),
+            lengths: config.lengths,
             packet_time: env.packet_time(),
             spacing: config.spacing,
             ns2_rules: config.ns2_rules,
@@ -154,8 +174,8 @@ pub(super) struct RedCore {
     /// Probability at max_th, [0, 1].
     pub(super) max_p: f64,
     avg: Average,
-    /// Packets since the last signal; −1: the next packet counts as the first.
-    count: i64,
+    /// Packets since the last signal, or bytes in mean packets; −1: the next packet finds 0.
+    count: f64,
     /// Whether no packet has met avg ≥ min_th since the average crossed it (`ns2_rules`).
     crossing: bool,
 }
@@ -164,7 +184,7 @@ impl RedCore {
     /// An empty queue on an idle link.
     pub(super) fn new(params: RedParams, max_p: f64, now: Instant) -> Self {
         let avg = Average::new(params.w_q, params.packet_time, now);
-        Self { params, max_p, avg, count: -1, crossing: true }
+        Self { params, max_p, avg, count: -1.0, crossing: true }
     }
 
     /// Takes the queue that an arriving packet finds into the average; its new value.
@@ -188,14 +208,14 @@ impl RedCore {
     pub(super) fn judge(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         let avg = self.avg.value;
         if avg < self.params.min_th {
-            self.count = -1;
+            self.count = -1.0;
             self.crossing = true;
             return Arrival::Admit;
         }
         if self.params.ns2_rules {
             let crossing = core::mem::replace(&mut self.crossing, q.len() <= 1);
             if crossing || self.crossing {
-                self.count = 1;
+                self.count = 1.0;
                 return Arrival::Admit;
             }
         }
@@ -203,12 +223,27 @@ impl RedCore {
             self.count = self.after_signal();
             return self.params.certain;
         }
-        self.count += 1;
-        let p_b = match self.params.per_byte {
-            None => self.p_b(avg),
-            Some(per_byte) => self.p_b(avg) * per_byte * f64::from(pkt.len),
+        let (p_b, spacing) = (self.p_b(avg), self.params.spacing);
+        let p = match self.params.per_byte {
+            None => {
+                self.count += 1.0;
+                p_a(spacing, p_b, self.count)
+            }
+            Some(per_byte) => {
+                let packets = per_byte * f64::from(pkt.len);
+                if self.params.lengths == Lengths::Chance {
+                    self.count += 1.0;
+                    p_a(spacing, p_b * packets, self.count)
+                } else {
+                    let before = self.count.max(0.0);
+                    let after = if self.count < 0.0 { 0.0 } else { self.count + packets };
+                    let exact = spacing == Spacing::UniformExact;
+                    self.count = if exact { before + packets } else { after };
+                    p_a(spacing, p_b, if exact { before } else { after }) * packets
+                }
+            }
         };
-        if !cx.rng.chance(p_a(self.params.spacing, p_b, self.count)) {
+        if !cx.rng.chance(p) {
             return Arrival::Admit;
         }
         self.count = self.after_signal();
@@ -231,7 +266,7 @@ impl RedCore {
     pub(super) fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let avg = self.average_at(now);
         let p_b = self.p_b(avg);
-        let count = if avg < self.params.min_th { 0 } else { self.count + 1 };
+        let count = if avg < self.params.min_th { 0.0 } else { self.count + 1.0 };
         sink("avg", avg);
         sink("p_b", p_b);
         sink("p_a", p_a(self.params.spacing, p_b, count));
@@ -253,8 +288,8 @@ impl RedCore {
         }
     }
 
-    fn after_signal(&self) -> i64 {
-        if self.params.spacing == Spacing::UniformExact { -1 } else { 0 }
+    fn after_signal(&self) -> f64 {
+        if self.params.spacing == Spacing::UniformExact { -1.0 } else { 0.0 }
     }
 }
 
@@ -339,8 +374,8 @@ fn aged(avg: f64, w_q: f64, m: f64) -> f64 {
 /// p_a: the probability of the `count`-th packet since the last signal (FJ93 §7). A p_b above 1, as
 /// of a long packet in byte mode, is as good as 1.
 #[inline]
-pub(super) fn p_a(spacing: Spacing, p_b: f64, count: i64) -> f64 {
-    let x = count as f64 * p_b;
+pub(super) fn p_a(spacing: Spacing, p_b: f64, count: f64) -> f64 {
+    let x = count * p_b;
     match spacing {
         Spacing::Geometric => p_b.min(1.0),
         Spacing::Uniform | Spacing::UniformExact if x < 1.0 => (p_b / (1.0 - x)).min(1.0),
@@ -435,7 +470,10 @@ mod tests {
             (Wait, 0.1, 20, 1.0),
             (Geometric, 0.1, 50, 0.1),
         ] {
-            assert!(close(p_a(spacing, p_b, count), expected), "{spacing:?} {p_b} {count}");
+            assert!(
+                close(p_a(spacing, p_b, f64::from(count)), expected),
+                "{spacing:?} {p_b} {count}"
+            );
         }
     }
 
@@ -572,27 +610,48 @@ mod tests {
     }
 
     /// At an average of 20 kB p_b is 0.1 for 1000 bytes: 0.01 for 100, 0.5 for 5000, 1 for 20 000.
-    #[test]
-    fn in_byte_mode_large_packets_run_a_larger_risk() {
+    /// Shares signalled of 20 000 packets of each length, in turn, at p_b = 0.1 for a mean packet.
+    fn signalled(settings: &[(&str, &str)], lengths: &[u32]) -> Vec<f64> {
         let env = env(200);
-        let c = config(&[
-            ("mode", "bytes"),
-            ("min_th", "10kB"),
-            ("max_th", "110kB"),
-            ("spacing", "geometric"),
-        ]);
+        let bytes = [("mode", "bytes"), ("min_th", "10kB"), ("max_th", "110kB")];
+        let c = config(&[&bytes, settings].concat());
         let mut core = RedCore::new(RedParams::new(&c, &env).unwrap(), 1.0, env.now);
         core.avg.value = 20_000.0;
         let backlog = Backlog { packets: 20, bytes: 20_000 };
         let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
         let mut rng = Rng::new(3, 0);
-        // σ of the share of 10 000: √(p(1 − p)/10 000) = 0.001, 0.005, 0; the band is 6 σ.
-        for (len, p, band) in [(100, 0.01, 0.006), (5000, 0.5, 0.03), (20_000, 1.0, 1e-9)] {
-            let meta = Meta { len, ..Meta::default() };
+        let mut signals = vec![0; lengths.len()];
+        for i in 0..20_000 * lengths.len() {
+            let meta = Meta { len: lengths[i % lengths.len()], ..Meta::default() };
             let mut cx = Cx { now: env.now, rng: &mut rng };
-            let signals =
-                (0..10_000).filter(|_| core.judge(&meta, &q, &mut cx) != Arrival::Admit).count();
-            assert!((signals as f64 / 1e4 - p).abs() < band, "{len}: {signals}");
+            let signal = core.judge(&meta, &q, &mut cx) != Arrival::Admit;
+            signals[i % lengths.len()] += u32::from(signal);
+        }
+        signals.into_iter().map(|n| f64::from(n) / 20_000.0).collect()
+    }
+
+    #[test]
+    fn in_byte_mode_large_packets_run_a_larger_risk() {
+        // σ of the shares: √(p(1 − p)/20 000) = 0.0007, 0.0035, 0; the band is 6 σ.
+        for (len, p, band) in [(100, 0.01, 0.005), (5000, 0.5, 0.022), (20_000, 1.0, 1e-9)] {
+            let share = signalled(&[("spacing", "geometric")], &[len])[0];
+            assert!((share - p).abs() < band, "{len}: {share}");
+        }
+    }
+
+    /// A packet four times as long as the next one, both as often. FJ93 as written signals it nine
+    /// times as often; by bytes it is four times, but for Fig. 2's counting of the packet itself.
+    #[test]
+    fn what_lengths_do_can_be_chosen() {
+        for (lengths, spacing, expected) in [
+            ("chance", "uniform-exact", 8.8),
+            ("chance-and-count", "uniform", 5.15),
+            ("chance-and-count", "uniform-exact", 4.0),
+            ("average", "uniform", 1.0),
+        ] {
+            let shares = signalled(&[("lengths", lengths), ("spacing", spacing)], &[1600, 400]);
+            let ratio = shares[0] / shares[1];
+            assert!((ratio / expected - 1.0).abs() < 0.1, "{lengths}, {spacing}: {ratio}");
         }
     }
 

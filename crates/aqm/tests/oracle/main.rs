@@ -398,6 +398,7 @@ struct RedSettings {
     ecn: bool,
     drop_above: bool,
     spacing: &'static str,
+    lengths: &'static str,
     ns2: bool,
 }
 
@@ -486,12 +487,30 @@ impl Red {
             self.crossing = false;
             Verdict::Admit
         } else if self.avg < top {
-            self.count += 1.0;
-            let mut p_b = self.p_b(self.avg);
-            if self.c.bytes {
-                p_b = (p_b * f64::from(pkt.len) / MEAN).min(1.0);
-            }
-            if rng.uniform() >= self.p_a(p_b, self.count) {
+            let p_b = self.p_b(self.avg);
+            let length = f64::from(pkt.len) / MEAN;
+            let p = match self.c.lengths {
+                "chance-and-count" if self.c.bytes => {
+                    let first = self.count == -1.0;
+                    if self.c.spacing == "uniform-exact" {
+                        let unsignalled = if first { 0.0 } else { self.count };
+                        self.count = unsignalled + length;
+                        length * self.p_a(p_b, unsignalled)
+                    } else {
+                        self.count = if first { 0.0 } else { self.count + length };
+                        length * self.p_a(p_b, self.count)
+                    }
+                }
+                "chance" if self.c.bytes => {
+                    self.count += 1.0;
+                    self.p_a((p_b * length).min(1.0), self.count)
+                }
+                _ => {
+                    self.count += 1.0;
+                    self.p_a(p_b, self.count)
+                }
+            };
+            if rng.uniform() >= p {
                 return Verdict::Admit;
             }
             self.signalled();
@@ -786,11 +805,12 @@ prop_compose! {
         (gentle, bytes, ecn, drop_above, ns2) in
             (any::<bool>(), any::<bool>(), prop::bool::weighted(0.8), any::<bool>(), any::<bool>()),
         spacing in pick(&["uniform", "uniform-exact", "wait", "geometric"]),
+        lengths in pick(&["chance", "chance-and-count", "average"]),
     ) -> RedSettings {
         let unit = if bytes { 900 } else { 1 };
         RedSettings {
             min_th: min_th * unit, max_th: (min_th + room) * unit, max_p, w_q, gentle, bytes, ecn,
-            drop_above, spacing, ns2,
+            drop_above, spacing, lengths, ns2,
         }
     }
 }
@@ -807,11 +827,14 @@ fn red_settings(c: &RedSettings) -> Vec<(&'static str, String)> {
         ("ecn", c.ecn.to_string()),
         ("above_max", if c.drop_above { "drop" } else { "mark" }.into()),
         ("spacing", c.spacing.into()),
+        ("lengths", c.lengths.into()),
     ]
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() }
+    let default = ProptestConfig::default();
+    // PROPTEST_CASES asks for more.
+    ProptestConfig { cases: default.cases.max(400), failure_persistence: None, ..default }
 }
 
 proptest! {
