@@ -18,6 +18,7 @@ use crate::scenario::{
 };
 use crate::simulation::{FlowReport, FlowSetup, Gaps, Group, Simulation, Transport};
 use crate::table::{Column, Table};
+use crate::tcp::control::Algorithm;
 use crate::tcp::rtt::RtoBounds;
 use crate::tcp::{Options, Variant};
 
@@ -422,6 +423,8 @@ pub fn transport_name(transport: TransportName) -> &'static str {
         TransportName::Reno => "reno",
         TransportName::NewReno => "newreno",
         TransportName::Sack => "sack",
+        TransportName::Cubic => "cubic",
+        TransportName::Dctcp => "dctcp",
         TransportName::Cbr => "cbr",
     }
 }
@@ -474,7 +477,12 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
     let variant = match spec.transport {
         TransportName::Reno => Variant::Reno,
         TransportName::NewReno => Variant::NewReno,
-        TransportName::Sack | TransportName::Cbr => Variant::Sack,
+        _ => Variant::Sack,
+    };
+    let control = match spec.transport {
+        TransportName::Cubic => Algorithm::Cubic,
+        TransportName::Dctcp => Algorithm::Dctcp,
+        _ => Algorithm::Reno,
     };
     let transport = match (spec.transport, spec.rate) {
         (TransportName::Cbr, Some(rate)) => {
@@ -489,6 +497,7 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
         }
         _ => Transport::Tcp(Options {
             variant,
+            control,
             initial_window: f64::from(spec.initial_window),
             window: spec.window_packets().unwrap_or(u32::from(u16::MAX)),
             rto: RtoBounds {

@@ -319,7 +319,13 @@ impl Simulation {
                 Kind::Data => {
                     let ce = packet.ecn == Ecn::Ce;
                     let delayed = options.delayed_ack > 0;
-                    match receiver.on_data(packet.seq, ce, packet.reduced, delayed) {
+                    let exact = options.exact_echo();
+                    if exact && receiver.owes_other_echo(ce) {
+                        let mut ack = receiver.acknowledge(options.sack());
+                        (ack.flow, ack.hop) = (packet.flow, flow.back);
+                        self.network.forward(self.now, &mut ack);
+                    }
+                    match receiver.on_data(packet.seq, ce, packet.reduced || exact, delayed) {
                         AckWhen::Now => {
                             flow.ack_at = NEVER;
                             let mut ack = receiver.acknowledge(options.sack());

@@ -62,7 +62,8 @@ impl RedPenaltyBox {
         if now > self.since {
             let n = self.log.len() as f64;
             let p = n / self.packets as f64;
-            self.friendly = 1.5f64.sqrt() * MEAN * 8.0 / (self.c.rtt as f64 / 1e3 * p.sqrt());
+            // Rounded as there: a flow may send just what is friendly.
+            self.friendly = 8.0 * MEAN * ((1.5 / p).sqrt() / (self.c.rtt as f64 / 1e3));
             let mut flows: Vec<u64> = self.log.clone();
             flows.sort_unstable();
             flows.dedup();

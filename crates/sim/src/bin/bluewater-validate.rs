@@ -1,21 +1,30 @@
-//! Prints every comparison of the simulator with closed forms, with ns-2.35 and with Linux 6.1 as a
-//! Markdown table. Exit code 1 if one does not hold.
+//! Prints comparisons of the simulator with closed forms, with ns-2.35 and with Linux 6.1 as Markdown
+//! tables: all, or the parts named. Exit code 1 if one does not hold.
 
 use std::process::ExitCode;
 
 use sim::ScenarioError;
 use sim::validation::{Allowed, Case, linux, ns2, queues, tcp_response};
 
-fn all() -> Result<Vec<Case>, ScenarioError> {
-    let mut cases = queues()?;
-    cases.extend(tcp_response()?);
-    for reference in ns2::references() {
-        cases.extend(reference.compare()?);
+/// The comparisons of the parts named, without a name of all.
+fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|p| p == part);
+    let mut cases = Vec::new();
+    if wanted("closed") {
+        cases.extend(queues()?);
+        cases.extend(tcp_response()?);
     }
-    for reference in ns2::CbrReference::all() {
-        cases.extend(reference.compare()?);
+    if wanted("ns2") {
+        for reference in ns2::references() {
+            cases.extend(reference.compare()?);
+        }
+        for reference in ns2::CbrReference::all() {
+            cases.extend(reference.compare()?);
+        }
     }
-    cases.extend(linux::cases()?);
+    if wanted("linux") {
+        cases.extend(linux::cases()?);
+    }
     Ok(cases)
 }
 
@@ -28,7 +37,12 @@ fn allowed(allowed: Allowed) -> String {
 }
 
 fn main() -> ExitCode {
-    let cases = match all() {
+    let parts: Vec<String> = std::env::args().skip(1).collect();
+    if parts.iter().any(|p| !["closed", "ns2", "linux"].contains(&p.as_str())) {
+        eprintln!("usage: bluewater-validate [closed] [ns2] [linux]");
+        return ExitCode::from(2);
+    }
+    let cases = match cases(&parts) {
         Ok(cases) => cases,
         Err(e) => {
             eprintln!("{e}");

@@ -109,6 +109,10 @@ pub enum TransportName {
     NewReno,
     /// TCP with selective acknowledgements (RFC 6675).
     Sack,
+    /// TCP with selective acknowledgements and CUBIC congestion control (RFC 9438).
+    Cubic,
+    /// TCP with selective acknowledgements and DCTCP congestion control (RFC 8257).
+    Dctcp,
     /// Datagrams at a constant rate that react to nothing.
     Cbr,
 }
@@ -669,6 +673,9 @@ impl TrafficSpec {
         }
         if self.rekey == Some(Text(Duration::ZERO)) {
             return complain("rekey", "more than 0s");
+        }
+        if self.transport == TransportName::Dctcp && !self.ecn {
+            return complain("ecn", "true: dctcp follows marks");
         }
         let tcp = self.transport != TransportName::Cbr;
         match (self.app, tcp) {

@@ -1,11 +1,14 @@
 //! TCP as packets of one MSS: Reno, NewReno (RFC 6582), SACK (RFC 6675), with RTO (RFC 6298),
-//! limited transmit (RFC 3042), delayed acknowledgements and ECN (RFC 3168).
+//! limited transmit (RFC 3042), delayed acknowledgements and ECN (RFC 3168); congestion control as
+//! Reno's, CUBIC (RFC 9438) or DCTCP (RFC 8257).
 
 pub mod bits;
+pub mod control;
 pub mod receiver;
 pub mod rtt;
 pub mod sender;
 
+use control::Algorithm;
 use rtt::RtoBounds;
 
 /// How a sender repairs losses.
@@ -24,6 +27,8 @@ pub enum Variant {
 pub struct Options {
     /// How losses are repaired.
     pub variant: Variant,
+    /// How the window follows the signals.
+    pub control: Algorithm,
     /// Initial congestion window in packets.
     pub initial_window: f64,
     /// The receiver's window in packets.
@@ -50,6 +55,12 @@ impl Options {
     /// Whether acknowledgements tell what arrived out of order.
     pub fn sack(&self) -> bool {
         self.variant == Variant::Sack
+    }
+
+    /// Whether an acknowledgement echoes the marks of just what it acknowledges (RFC 8257 §3.2),
+    /// not one until the sender has answered.
+    pub fn exact_echo(&self) -> bool {
+        self.control == Algorithm::Dctcp
     }
 }
 

@@ -118,6 +118,12 @@ impl Receiver {
         self.unacknowledged > 0
     }
 
+    /// Whether a delayed acknowledgement is owed whose echo differs from the mark of the packet that
+    /// arrives: where echoes are exact it has to go first (RFC 8257 §3.2).
+    pub fn owes_other_echo(&self, ce: bool) -> bool {
+        self.owes_ack() && self.echo != ce
+    }
+
     /// Packets delivered in order so far.
     pub fn delivered(&self) -> u32 {
         self.next

@@ -7,6 +7,7 @@
 use aqm::Ecn;
 
 use super::bits::Bits;
+use super::control::Control;
 use super::rtt::RttEstimator;
 use super::{Options, Variant};
 use crate::packet::{Kind, Packet, SHORTEST_PACKET};
@@ -38,6 +39,7 @@ enum State {
 pub struct Sender {
     cwnd: f64,
     ssthresh: f64,
+    control: Control,
     rtt: RttEstimator,
     /// When the retransmission timer expires.
     deadline: u64,
@@ -82,6 +84,7 @@ impl Default for Sender {
         Self {
             cwnd: 0.0,
             ssthresh: f64::INFINITY,
+            control: Control::default(),
             rtt: RttEstimator::default(),
             deadline: NEVER,
             timed_at: NEVER,
@@ -113,6 +116,7 @@ impl Sender {
     pub fn start(&mut self, now: u64, o: &Options) {
         debug_assert!(self.state == State::Closed, "started twice");
         self.cwnd = o.initial_window;
+        self.control = o.control.into();
         if o.handshake {
             self.state = State::SynSent;
             self.force = true;
@@ -301,6 +305,7 @@ impl Sender {
         if p.seq < self.una || p.seq > self.end || self.state < State::Open {
             return;
         }
+        self.control.on_ack(p.seq - self.una, p.echo, p.seq, self.end);
         let news = p.sack_blocks > 0 && self.take_sack(p);
         let reduced = o.ecn && p.echo && self.on_echo(now, p.seq, o);
         if p.seq > self.una {
@@ -330,8 +335,9 @@ impl Sender {
         }
         let at_one = self.cwnd <= 1.0;
         let below_one = self.cwnd < 2.0;
-        self.ssthresh = (self.cwnd / 2.0).max(LEAST_SSTHRESH);
-        self.cwnd = (self.cwnd / 2.0).max(1.0);
+        let left = self.control.after_echo(self.cwnd);
+        self.ssthresh = left.max(LEAST_SSTHRESH);
+        self.cwnd = left.max(1.0);
         self.reduced_at = self.end;
         self.tell_reduced = true;
         self.ecn_reductions += 1;
@@ -375,8 +381,10 @@ impl Sender {
                 if self.state == State::Loss && ack >= self.recover {
                     self.state = State::Open;
                 }
-                if !echo && window_was_used {
-                    self.grow(o);
+                if !window_was_used {
+                    self.control.unused(now);
+                } else if !echo {
+                    self.grow(now, acked, o);
                 }
             }
         }
@@ -387,8 +395,12 @@ impl Sender {
     }
 
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
-    fn grow(&mut self, o: &Options) {
-        self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+    fn grow(&mut self, now: u64, acked: u32, o: &Options) {
+        self.cwnd += if self.cwnd < self.ssthresh {
+            1.0
+        } else {
+            self.control.growth(self.cwnd, acked, now, self.rtt.srtt())
+        };
         self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
     }
 
@@ -427,9 +439,9 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, now: u64, o: &Options) {
-        // The window was halved for this window of data already if an echo came first.
+        // The window gave way for this window of data already if an echo came first.
         if self.una >= self.reduced_at {
-            self.halve_threshold();
+            self.lower_threshold();
             self.cwnd = self.ssthresh;
             self.tell_reduced = o.ecn;
         } else {
@@ -448,10 +460,10 @@ impl Sender {
         self.deadline = now + self.rtt.rto(&o.rto);
     }
 
-    /// Half of what is in the network (RFC 5681 eq. 4).
-    fn halve_threshold(&mut self) {
+    /// To a share of what is in the network (RFC 5681 eq. 4: half).
+    fn lower_threshold(&mut self) {
         let flight = f64::from(self.outstanding()).min(self.cwnd);
-        self.ssthresh = (flight / 2.0).max(LEAST_SSTHRESH);
+        self.ssthresh = self.control.after_loss(flight).max(LEAST_SSTHRESH);
     }
 
     /// The time given by [`Sender::deadline`] has come.
@@ -473,8 +485,9 @@ impl Sender {
         // RFC 5681 §3.1, RFC 6298 §5.4–5.6: back to the oldest packet, one at a time.
         self.timeouts += 1;
         if self.state != State::Loss {
-            self.halve_threshold();
+            self.lower_threshold();
         }
+        self.control.on_timeout();
         self.rtt.back_off();
         self.cwnd = 1.0;
         self.next = self.una;

@@ -1,6 +1,7 @@
 //! Stories of one connection over a path that the test controls: each round trip everything sent
 //! arrives (but what the test drops or marks), and every acknowledgement comes back.
 
+use super::control::Algorithm;
 use super::receiver::Receiver;
 use super::rtt::RtoBounds;
 use super::sender::Sender;
@@ -13,6 +14,7 @@ const RTT: u64 = 100 * MS;
 fn options(variant: Variant) -> Options {
     Options {
         variant,
+        control: Algorithm::Reno,
         initial_window: 2.0,
         window: 1000,
         rto: RtoBounds { initial: 1000 * MS, min: 200 * MS, max: 60_000 * MS, granularity: MS },
@@ -304,4 +306,58 @@ fn acknowledgements_from_nowhere_are_ignored() {
     }
     assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (before, 0));
     assert_eq!(p.deliver(&sent, &[], &[]).len(), 4);
+}
+
+/// The same mark leaves Reno half of the window and CUBIC 0.7. DCTCP's share of marks is still near
+/// its initial 1 after five windows without a mark: α = (15/16)⁵ = 0.724, 1 − α/2 = 0.638 is left.
+#[test]
+fn what_a_mark_leaves_depends_on_the_control() {
+    for (control, left) in
+        [(Algorithm::Reno, 0.5), (Algorithm::Cubic, 0.7), (Algorithm::Dctcp, 0.638)]
+    {
+        let mut p = Path::new(Options { control, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        for _ in 0..4 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        assert_eq!(sent.len(), 32);
+        p.deliver(&sent, &[], &[sent[31].0]);
+        // 31 acknowledgements without a mark made 63 packets of 32.
+        let share = p.sender.cwnd() / 63.0;
+        assert!((share - left).abs() < 0.001, "{control:?}: {share}");
+    }
+}
+
+/// With exact echoes a mark is told once, however long the sender takes to answer.
+#[test]
+fn exact_echoes_follow_the_marks() {
+    let mut r = Receiver::default();
+    r.on_data(0, true, true, true);
+    assert!(r.owes_ack() && !r.owes_other_echo(true) && r.owes_other_echo(false));
+    assert!(r.acknowledge(false).echo);
+    r.on_data(1, false, true, false);
+    assert!(!r.acknowledge(false).echo);
+}
+
+/// RFC 9438 §5.1: CUBIC's mean window at a round trip of 100 ms when one packet in 1/p is lost:
+/// ⁴√(C·3.7/1.2)·∜(R/p)³ = 1.054·(R/p)^¾, or Reno's window where that is larger: 38 packets at
+/// p = 10⁻³ (both), 187 at 10⁻⁴.
+#[test]
+fn cubic_has_the_window_of_its_response_function() {
+    for (every, expected) in [(1_000, 38.0), (10_000, 187.0)] {
+        let control = Algorithm::Cubic;
+        let mut p = Path::new(Options { control, window: 10_000, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        let (mut next_loss, mut rounds, mut delivered) = (every, 0u32, 0);
+        while delivered < 100 * every {
+            let lost: Vec<u32> = numbers(&sent).into_iter().filter(|&n| n == next_loss).collect();
+            next_loss += if lost.is_empty() { 0 } else { every };
+            sent = p.deliver(&sent, &lost, &[]);
+            rounds += 1;
+            delivered = p.receiver.delivered();
+        }
+        let window = f64::from(delivered) / f64::from(rounds);
+        assert!((window / expected - 1.0).abs() < 0.1, "p = 1/{every}: {window}");
+        assert_eq!(p.sender.timeouts, 0);
+    }
 }

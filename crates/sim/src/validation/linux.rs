@@ -51,7 +51,7 @@ packet = "1042B"
 [[traffic]]
 name = "tcp"
 flows = 4
-transport = "sack"
+transport = "cubic"
 start = "0s..100ms"
 packet = "1514B"
 ecn = true

@@ -1,0 +1,316 @@
+//! Congestion control: how much the window gives way to a signal, and how it grows again.
+//!
+//! The sender decides *when* (once a window, after a timeout, not while the window is not used);
+//! a [`Control`] decides *by how much*. Windows are in packets, times in ns.
+
+/// A choice of congestion control.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Algorithm {
+    /// Half, and a packet a round trip (RFC 5681).
+    Reno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// Data Center TCP (RFC 8257).
+    Dctcp,
+}
+
+/// The congestion control of one connection. Reno has no state; the others' is aside, so that the
+/// sender stays small.
+#[derive(Clone, Default, Debug)]
+pub enum Control {
+    /// See [`Algorithm::Reno`].
+    #[default]
+    Reno,
+    /// See [`Algorithm::Cubic`].
+    Cubic(Box<Cubic>),
+    /// See [`Algorithm::Dctcp`].
+    Dctcp(Box<Dctcp>),
+}
+
+impl From<Algorithm> for Control {
+    fn from(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Reno => Self::Reno,
+            Algorithm::Cubic => Self::Cubic(Box::default()),
+            Algorithm::Dctcp => Self::Dctcp(Box::default()),
+        }
+    }
+}
+
+impl Control {
+    /// What an acknowledgement in congestion avoidance adds to the window `cwnd`; `srtt` is the
+    /// smoothed round trip.
+    #[inline]
+    pub fn growth(&mut self, cwnd: f64, acked: u32, now: u64, srtt: u64) -> f64 {
+        match self {
+            Self::Reno | Self::Dctcp(_) => 1.0 / cwnd,
+            Self::Cubic(cubic) => cubic.growth(cwnd, acked, now, srtt),
+        }
+    }
+
+    /// The window that is left of `window` after a loss.
+    pub fn after_loss(&mut self, window: f64) -> f64 {
+        match self {
+            // RFC 8257 §3.5: a loss counts as for anybody.
+            Self::Reno | Self::Dctcp(_) => window / 2.0,
+            Self::Cubic(cubic) => cubic.reduce(window),
+        }
+    }
+
+    /// The window that is left of `window` after an ECN echo.
+    pub fn after_echo(&mut self, window: f64) -> f64 {
+        match self {
+            Self::Reno => window / 2.0,
+            Self::Cubic(cubic) => cubic.reduce(window),
+            Self::Dctcp(dctcp) => window * (1.0 - dctcp.alpha / 2.0), // RFC 8257 eq. 9
+        }
+    }
+
+    /// The window begins anew after a timeout.
+    pub fn on_timeout(&mut self) {
+        if let Self::Cubic(cubic) = self {
+            cubic.on_timeout();
+        }
+    }
+
+    /// Every acknowledgement, before anything else: it acknowledges `acked` packets up to `ack`,
+    /// with or without an echo, while packets up to `end` have been sent.
+    #[inline]
+    pub fn on_ack(&mut self, acked: u32, echo: bool, ack: u32, end: u32) {
+        if let Self::Dctcp(dctcp) = self {
+            dctcp.on_ack(acked, echo, ack, end);
+        }
+    }
+
+    /// An acknowledgement left the window as it is, because the application did not fill it.
+    #[inline]
+    pub fn unused(&mut self, now: u64) {
+        if let Self::Cubic(cubic) = self {
+            cubic.unused(now);
+        }
+    }
+}
+
+/// CUBIC's multiplicative decrease (RFC 9438 §4.6).
+const BETA: f64 = 0.7;
+/// CUBIC's C in packets per s³ (RFC 9438 §5.1).
+const C: f64 = 0.4;
+/// A packet a round trip on average, with [`BETA`] instead of a half (RFC 9438 §4.3).
+const FRIENDLY: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// CUBIC with fast convergence, without `HyStart`++ (RFC 9438 §4.10 recommends it).
+#[derive(Clone, Default, Debug)]
+pub struct Cubic {
+    /// The window before the last reduction, less if that one came early (§4.7).
+    w_max: f64,
+    /// `cwnd` at the last reduction.
+    prior: f64,
+    /// Time in s from the epoch's start to `w_max`.
+    k: f64,
+    /// What Reno would have (§4.3).
+    w_est: f64,
+    /// When this stage of congestion avoidance began, ns; `None` until its first acknowledgement.
+    epoch: Option<u64>,
+    /// The last acknowledgement in congestion avoidance, ns.
+    last: u64,
+    /// The stage follows a timeout (§4.8).
+    timed_out: bool,
+}
+
+impl Cubic {
+    /// Figure 1: `W_cubic(t)` in packets, t in s.
+    fn window(&self, t: f64) -> f64 {
+        let from_plateau = t - self.k;
+        C * from_plateau * from_plateau * from_plateau + self.w_max
+    }
+
+    fn begin(&mut self, cwnd: f64, now: u64) -> u64 {
+        if std::mem::take(&mut self.timed_out) || self.w_max < cwnd {
+            // §4.8, and the stage that a slow start without a loss led to: K = 0.
+            (self.w_max, self.k) = (cwnd, 0.0);
+        } else {
+            self.k = libm::cbrt((self.w_max - cwnd) / C); // Figure 2
+        }
+        self.w_est = cwnd;
+        self.epoch = Some(now);
+        now
+    }
+
+    fn growth(&mut self, cwnd: f64, acked: u32, now: u64, srtt: u64) -> f64 {
+        let epoch = self.epoch.unwrap_or_else(|| self.begin(cwnd, now));
+        self.last = now;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        // Figure 4, with α = 1 once the window before the reduction is reached again.
+        let alpha = if self.w_est >= self.prior { 1.0 } else { FRIENDLY };
+        self.w_est += alpha * f64::from(acked) / cwnd;
+        if self.window(seconds(now - epoch)) < self.w_est {
+            return (self.w_est - cwnd).max(0.0);
+        }
+        // §4.2: towards the window a round trip ahead, by half the window at most.
+        let target = self.window(seconds(now - epoch + srtt)).clamp(cwnd, 1.5 * cwnd);
+        (target - cwnd) / cwnd
+    }
+
+    fn reduce(&mut self, window: f64) -> f64 {
+        // §4.7: who could not get back to where it was leaves room to newcomers.
+        self.w_max = if window < self.w_max { window * (1.0 + BETA) / 2.0 } else { window };
+        self.prior = window;
+        self.epoch = None;
+        window * BETA
+    }
+
+    fn on_timeout(&mut self) {
+        self.timed_out = true;
+        self.epoch = None;
+    }
+
+    /// §4.2: time in which the application did not fill the window does not count.
+    fn unused(&mut self, now: u64) {
+        if let Some(epoch) = &mut self.epoch {
+            *epoch += now - self.last;
+        }
+        self.last = now;
+    }
+}
+
+/// DCTCP's estimation gain g (RFC 8257 §4.2).
+const GAIN: f64 = 1.0 / 16.0;
+
+/// Data Center TCP: the window gives way by the share of marks.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    /// The smoothed share of marked packets, 0 … 1; begins with the worst (RFC 8257 §3.3).
+    alpha: f64,
+    acked: u32,
+    marked: u32,
+    /// The observation window goes on until this number is acknowledged.
+    window_end: u32,
+}
+
+impl Default for Dctcp {
+    fn default() -> Self {
+        Self { alpha: 1.0, acked: 0, marked: 0, window_end: 0 }
+    }
+}
+
+impl Dctcp {
+    /// RFC 8257 §3.3, steps 1–7.
+    fn on_ack(&mut self, acked: u32, echo: bool, ack: u32, end: u32) {
+        self.acked += acked;
+        self.marked += if echo { acked } else { 0 };
+        if ack > self.window_end && self.acked > 0 {
+            let share = f64::from(self.marked) / f64::from(self.acked);
+            self.alpha = self.alpha * (1.0 - GAIN) + GAIN * share; // eq. 8
+            (self.acked, self.marked, self.window_end) = (0, 0, end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Lets a window grow for `seconds`, an acknowledgement a packet, evenly over each round trip.
+    fn grow(cubic: &mut Cubic, mut cwnd: f64, seconds: f64, rtt: u64) -> f64 {
+        let mut now = 0.0;
+        while now < seconds * 1e9 {
+            cwnd += cubic.growth(cwnd, 1, now as u64, rtt);
+            now += rtt as f64 / cwnd;
+        }
+        cwnd
+    }
+
+    /// 100 packets before the loss: 70 are left, K = ∛(30/0.4) = 4.217 s; the window is back at
+    /// 100 then, and 0.4·2³ = 3.2 above it 2 s later. Round trips of 200 ms leave Reno behind:
+    /// 70 + 31·0.529 = 86.
+    #[test]
+    fn the_window_is_a_cubic_of_time() {
+        let mut cubic = Cubic::default();
+        let left = cubic.reduce(100.0);
+        assert_eq!(left, 70.0);
+        let window = grow(&mut cubic, left, 4.217, SECOND / 5);
+        assert!((cubic.k - 4.217).abs() < 0.001, "{}", cubic.k);
+        assert!((window - 100.0).abs() < 0.5, "{window}");
+        let mut cubic = Cubic::default();
+        cubic.reduce(100.0);
+        let window = grow(&mut cubic, 70.0, 6.217, SECOND / 5);
+        assert!((window - 103.2).abs() < 0.5, "{window}");
+    }
+
+    /// Round trips of 10 ms: in 1 s Reno's window gains 100·0.529 = 53 packets (and one each beyond
+    /// where it was), the cubic is below where it was.
+    #[test]
+    fn it_grows_as_reno_where_that_is_faster() {
+        let mut cubic = Cubic::default();
+        let left = cubic.reduce(100.0);
+        let window = grow(&mut cubic, left, 0.5, SECOND / 100);
+        assert!((window - (70.0 + 50.0 * FRIENDLY)).abs() < 1.0, "{window}");
+        let mut cubic = Cubic::default();
+        cubic.reduce(100.0);
+        // 30 packets take 30/0.529 = 56.7 round trips; the other 43.3 add one each.
+        let window = grow(&mut cubic, 70.0, 1.0, SECOND / 100);
+        assert!((window - 143.3).abs() < 1.5, "{window}");
+    }
+
+    /// §4.7: a second reduction below the first's window leaves 0.85 of it.
+    #[test]
+    fn an_early_reduction_makes_room() {
+        let mut cubic = Cubic::default();
+        cubic.reduce(100.0);
+        assert_eq!(cubic.w_max, 100.0);
+        cubic.reduce(80.0);
+        assert!((cubic.w_max - 68.0).abs() < 1e-9, "80·(1 + 0.7)/2");
+        cubic.reduce(90.0);
+        assert_eq!(cubic.w_max, 90.0);
+    }
+
+    /// §4.8: after a timeout the window grows from where slow start left it, with K = 0.
+    #[test]
+    fn after_a_timeout_the_plateau_is_where_the_stage_begins() {
+        let mut cubic = Cubic::default();
+        cubic.reduce(100.0);
+        cubic.on_timeout();
+        let window = grow(&mut cubic, 50.0, 5.0, SECOND);
+        // One second ahead at the last acknowledgement: between 0.4·5³ = 50 and 0.4·6³ = 86 more.
+        assert_eq!(cubic.k, 0.0);
+        assert!((95.0..137.0).contains(&window), "{window}");
+    }
+
+    /// Time in which nothing was to be sent does not let the window grow.
+    #[test]
+    fn idle_time_does_not_count() {
+        let mut cubic = Cubic::default();
+        cubic.reduce(100.0);
+        let rtt = SECOND / 10;
+        cubic.growth(70.0, 1, 0, rtt);
+        cubic.unused(20 * SECOND);
+        // Three times the plateau's time have passed; as if none had: still far below 100.
+        assert!(cubic.growth(70.0, 1, 20 * SECOND, rtt) < 0.05);
+    }
+
+    /// α is an average with g = 1/16: without a mark it falls to (15/16)ⁿ in n windows.
+    #[test]
+    fn dctcp_gives_way_by_the_share_of_marks() {
+        let mut control = Control::from(Algorithm::Dctcp);
+        assert_eq!(control.after_echo(100.0), 50.0, "the first mark finds α = 1");
+        for window in 0..16 {
+            for n in 1..=10 {
+                control.on_ack(1, false, 10 * window + n, 10 * window + 10 + n);
+            }
+        }
+        // 160 packets in windows that end when what was sent at their start is acknowledged.
+        let Control::Dctcp(dctcp) = &control else { unreachable!() };
+        let windows = (dctcp.alpha.ln() / (1.0f64 - GAIN).ln()).round() as i32;
+        assert!((14..=17).contains(&windows), "{windows}");
+        assert!((dctcp.alpha - (1.0 - GAIN).powi(windows)).abs() < 1e-12);
+        // Half of the packets marked for long: α = ½, a quarter of the window is given up.
+        let mut control = Control::from(Algorithm::Dctcp);
+        for n in 1..=10_000 {
+            control.on_ack(1, n % 2 == 0, n, n + 10);
+        }
+        assert!((control.after_echo(100.0) - 75.0).abs() < 0.5);
+        assert_eq!(control.after_loss(100.0), 50.0, "a loss counts as for anybody");
+    }
+}
