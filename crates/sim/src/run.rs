@@ -507,6 +507,7 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
                 granularity: spec.rto_granularity.0.as_nanos(),
             },
             limited_transmit: spec.limited_transmit,
+            whole_packets: spec.whole_packets,
             restart_after_idle: spec.restart_after_idle,
             delayed_ack: spec.delayed_ack.0.as_nanos(),
             handshake: spec.handshake,

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use sim::validation::{Case, linux, ns2, queues, tcp_response};
+use sim::validation::{Case, dctcp_response, linux, ns2, queues, tcp_response};
 
 fn failures(cases: &[Case]) -> Vec<&Case> {
     assert!(!cases.is_empty());
@@ -65,27 +65,15 @@ fn a_datagram_flow_among_connections_fares_as_in_ns2() {
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }
 
-/// Where the kernel and we differ by more. CUBIC keeps the queue fuller than our TCP (pfifo) and
-/// presses harder on RED. CoDel's round trip and SFB are not understood; SFB's probabilities stand
-/// still while a bin is neither empty nor full, so that the first seconds decide.
-const OTHERWISE: [(&str, &str); 6] = [
-    ("pfifo", "round trip, median, ms"),
-    ("red", "drops"),
-    ("codel", "round trip, median, ms"),
-    ("sfb", "datagrams' goodput, Mb/s"),
-    ("sfb", "TCP's goodput, Mb/s"),
-    ("sfb", "round trip, median, ms"),
-];
-
 #[test]
 fn queue_disciplines_agree_with_linux() {
     let cases = linux::cases().unwrap();
-    let (known, others): (Vec<_>, Vec<_>) = failures(&cases)
-        .into_iter()
-        .partition(|c| OTHERWISE.contains(&(c.setting.as_str(), c.quantity)));
-    assert!(others.is_empty(), "{others:#?}");
-    for case in known {
-        let ratio = case.measured / case.expected;
-        assert!((0.5..2.0).contains(&ratio), "{case:#?}");
-    }
+    assert!(cases.len() > 30, "{} comparisons", cases.len());
+    assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
+}
+
+#[test]
+fn dctcp_meets_its_response_function() {
+    let cases = dctcp_response().unwrap();
+    assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }

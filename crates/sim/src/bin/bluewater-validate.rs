@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use sim::ScenarioError;
-use sim::validation::{Allowed, Case, linux, ns2, queues, tcp_response};
+use sim::validation::{Allowed, Case, dctcp_response, linux, ns2, queues, tcp_response};
 
 /// The comparisons of the parts named, without a name of all.
 fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
@@ -13,6 +13,7 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
     if wanted("closed") {
         cases.extend(queues()?);
         cases.extend(tcp_response()?);
+        cases.extend(dctcp_response()?);
     }
     if wanted("ns2") {
         for reference in ns2::references() {

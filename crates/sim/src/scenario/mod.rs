@@ -271,6 +271,9 @@ pub struct TrafficSpec {
     /// TCP: limited transmit (RFC 3042).
     #[serde(default = "yes")]
     pub limited_transmit: bool,
+    /// TCP: a reduction of the window leaves whole packets, as in Linux.
+    #[serde(default)]
+    pub whole_packets: bool,
     /// TCP: start again from the initial window after an idle timeout (RFC 5681 §4.1).
     #[serde(default = "yes")]
     pub restart_after_idle: bool,

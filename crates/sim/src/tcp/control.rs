@@ -38,6 +38,23 @@ impl From<Algorithm> for Control {
 }
 
 impl Control {
+    /// What an acknowledgement in slow start adds to the window.
+    #[inline]
+    pub fn slow_start(&self) -> f64 {
+        match self {
+            Self::Cubic(cubic) if cubic.start.conservative.is_some() => 1.0 / CSS_GROWTH_DIVISOR,
+            _ => 1.0,
+        }
+    }
+
+    /// A round trip of slow start was measured, in ns: whether it is time to leave slow start.
+    pub fn on_slow_start_round(&mut self, rtt: u64) -> bool {
+        match self {
+            Self::Cubic(cubic) => cubic.start.on_round(rtt),
+            _ => false,
+        }
+    }
+
     /// What an acknowledgement in congestion avoidance adds to the window `cwnd`; `srtt` is the
     /// smoothed round trip.
     #[inline]
@@ -98,9 +115,10 @@ const C: f64 = 0.4;
 /// A packet a round trip on average, with [`BETA`] instead of a half (RFC 9438 §4.3).
 const FRIENDLY: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// CUBIC with fast convergence, without `HyStart`++ (RFC 9438 §4.10 recommends it).
+/// CUBIC with fast convergence and `HyStart`++ (RFC 9438 §4.7, §4.10).
 #[derive(Clone, Default, Debug)]
 pub struct Cubic {
+    start: HyStart,
     /// The window before the last reduction, less if that one came early (§4.7).
     w_max: f64,
     /// `cwnd` at the last reduction.
@@ -152,6 +170,7 @@ impl Cubic {
     }
 
     fn reduce(&mut self, window: f64) -> f64 {
+        self.start.done = true;
         // §4.7: who could not get back to where it was leaves room to newcomers.
         self.w_max = if window < self.w_max { window * (1.0 + BETA) / 2.0 } else { window };
         self.prior = window;
@@ -160,6 +179,8 @@ impl Cubic {
     }
 
     fn on_timeout(&mut self) {
+        // RFC 9406 §4.3: only the first slow start.
+        self.start.done = true;
         self.timed_out = true;
         self.epoch = None;
     }
@@ -170,6 +191,50 @@ impl Cubic {
             *epoch += now - self.last;
         }
         self.last = now;
+    }
+}
+
+/// RFC 9406 §4.2 and §4.3: `MIN_RTT_THRESH`, `MAX_RTT_THRESH` (ns), `MIN_RTT_DIVISOR`.
+const MIN_RTT_THRESH: u64 = 4_000_000;
+const MAX_RTT_THRESH: u64 = 16_000_000;
+const MIN_RTT_DIVISOR: u64 = 8;
+/// By how much conservative slow start is slower, and how many rounds it takes.
+const CSS_GROWTH_DIVISOR: f64 = 4.0;
+const CSS_ROUNDS: u8 = 5;
+
+/// `HyStart`++ (RFC 9406): slow start slows down when round trips grow, and ends if they stay long.
+///
+/// The RFC takes the least of at least eight samples in each round trip; a sender here times one
+/// packet a round trip, and that is the sample.
+#[derive(Clone, Default, Debug)]
+struct HyStart {
+    /// The last round trip, ns; 0: none yet.
+    last: u64,
+    /// Conservative slow start: the round trip below which it was a false alarm, and its rounds.
+    conservative: Option<(u64, u8)>,
+    /// The first slow start is over.
+    done: bool,
+}
+
+impl HyStart {
+    fn on_round(&mut self, rtt: u64) -> bool {
+        let last = std::mem::replace(&mut self.last, rtt);
+        match &mut self.conservative {
+            _ if self.done || last == 0 => {}
+            None => {
+                let grown = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+                if rtt >= last + grown {
+                    self.conservative = Some((rtt, 0));
+                }
+            }
+            Some((baseline, _)) if rtt < *baseline => self.conservative = None,
+            Some((_, rounds)) => {
+                *rounds += 1;
+                self.done = *rounds == CSS_ROUNDS;
+                return self.done;
+            }
+        }
+        false
     }
 }
 
@@ -288,6 +353,23 @@ mod tests {
         cubic.unused(20 * SECOND);
         // Three times the plateau's time have passed; as if none had: still far below 100.
         assert!(cubic.growth(70.0, 1, 20 * SECOND, rtt) < 0.05);
+    }
+
+    /// RFC 9406 §4.2: 4 ms more than 20 ms are an alarm, false if the next round trip is shorter;
+    /// after five more rounds slow start is over, for good.
+    #[test]
+    fn slow_start_ends_when_round_trips_stay_longer() {
+        let mut control = Control::from(Algorithm::Cubic);
+        let ms = |rtt: f64| (rtt * 1e6) as u64;
+        let mut round = |rtt: f64| (control.on_slow_start_round(ms(rtt)), control.slow_start());
+        for (rtt, growth) in [(20.0, 1.0), (23.9, 1.0), (27.9, 0.25), (27.8, 1.0), (40.0, 0.25)] {
+            assert_eq!(round(rtt), (false, growth), "{rtt}");
+        }
+        for _ in 0..4 {
+            assert_eq!(round(41.0), (false, 0.25));
+        }
+        assert!(round(41.0).0);
+        assert!(!round(90.0).0);
     }
 
     /// α is an average with g = 1/16: without a mark it falls to (15/16)ⁿ in n windows.

@@ -37,6 +37,8 @@ pub struct Options {
     pub rto: RtoBounds,
     /// RFC 3042.
     pub limited_transmit: bool,
+    /// A reduction leaves whole packets, as in Linux.
+    pub whole_packets: bool,
     /// Start again from the initial window after an idle RTO (RFC 5681 §4.1).
     pub restart_after_idle: bool,
     /// Delay of acknowledgements in ns; 0 acknowledges each packet.
@@ -55,6 +57,11 @@ impl Options {
     /// Whether acknowledgements tell what arrived out of order.
     pub fn sack(&self) -> bool {
         self.variant == Variant::Sack
+    }
+
+    /// The window left by a reduction.
+    fn whole(&self, window: f64) -> f64 {
+        if self.whole_packets { window.floor() } else { window }
     }
 
     /// Whether an acknowledgement echoes the marks of just what it acknowledges (RFC 8257 §3.2),

@@ -335,7 +335,7 @@ impl Sender {
         }
         let at_one = self.cwnd <= 1.0;
         let below_one = self.cwnd < 2.0;
-        let left = self.control.after_echo(self.cwnd);
+        let left = o.whole(self.control.after_echo(o.whole(self.cwnd)));
         self.ssthresh = left.max(LEAST_SSTHRESH);
         self.cwnd = left.max(1.0);
         self.reduced_at = self.end;
@@ -359,6 +359,9 @@ impl Sender {
         let window_was_used = f64::from(self.next - self.una) + 1.0 > self.cwnd;
         if self.timed_at != NEVER && self.timed_seq < ack {
             self.rtt.sample(now - self.timed_at);
+            if self.cwnd < self.ssthresh && self.control.on_slow_start_round(now - self.timed_at) {
+                self.ssthresh = self.cwnd;
+            }
             self.timed_at = NEVER;
             // The backoff of ECN waits at one packet goes on as long as the echoes do.
             if !(o.ecn_timeout && echo && self.echoed_at_one) {
@@ -397,7 +400,7 @@ impl Sender {
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
     fn grow(&mut self, now: u64, acked: u32, o: &Options) {
         self.cwnd += if self.cwnd < self.ssthresh {
-            1.0
+            self.control.slow_start()
         } else {
             self.control.growth(self.cwnd, acked, now, self.rtt.srtt())
         };
@@ -441,7 +444,7 @@ impl Sender {
     fn enter_recovery(&mut self, now: u64, o: &Options) {
         // The window gave way for this window of data already if an echo came first.
         if self.una >= self.reduced_at {
-            self.lower_threshold();
+            self.lower_threshold(o);
             self.cwnd = self.ssthresh;
             self.tell_reduced = o.ecn;
         } else {
@@ -461,9 +464,9 @@ impl Sender {
     }
 
     /// To a share of what is in the network (RFC 5681 eq. 4: half).
-    fn lower_threshold(&mut self) {
+    fn lower_threshold(&mut self, o: &Options) {
         let flight = f64::from(self.outstanding()).min(self.cwnd);
-        self.ssthresh = self.control.after_loss(flight).max(LEAST_SSTHRESH);
+        self.ssthresh = o.whole(self.control.after_loss(flight)).max(LEAST_SSTHRESH);
     }
 
     /// The time given by [`Sender::deadline`] has come.
@@ -485,7 +488,7 @@ impl Sender {
         // RFC 5681 §3.1, RFC 6298 §5.4–5.6: back to the oldest packet, one at a time.
         self.timeouts += 1;
         if self.state != State::Loss {
-            self.lower_threshold();
+            self.lower_threshold(o);
         }
         self.control.on_timeout();
         self.rtt.back_off();

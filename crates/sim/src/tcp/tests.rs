@@ -19,6 +19,7 @@ fn options(variant: Variant) -> Options {
         window: 1000,
         rto: RtoBounds { initial: 1000 * MS, min: 200 * MS, max: 60_000 * MS, granularity: MS },
         limited_transmit: true,
+        whole_packets: false,
         restart_after_idle: true,
         delayed_ack: 0,
         handshake: false,
@@ -325,6 +326,19 @@ fn what_a_mark_leaves_depends_on_the_control() {
         // 31 acknowledgements without a mark made 63 packets of 32.
         let share = p.sender.cwnd() / 63.0;
         assert!((share - left).abs() < 0.001, "{control:?}: {share}");
+    }
+}
+
+/// Linux counts whole packets: 0.7 of 7 are 4.
+#[test]
+fn a_reduction_may_leave_whole_packets() {
+    for (whole_packets, left) in [(false, 4.9), (true, 4.0)] {
+        let control = Algorithm::Cubic;
+        let o = Options { control, whole_packets, initial_window: 7.0, ..options(Variant::Sack) };
+        let mut p = Path::new(o);
+        let sent = p.send_all();
+        p.deliver(&sent[..1], &[], &[0]);
+        assert!((p.sender.cwnd() - left).abs() < 1e-9, "{}", p.sender.cwnd());
     }
 }
 

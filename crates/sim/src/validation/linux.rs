@@ -5,11 +5,11 @@
 //! ECN-capable, and four TCP connections that are, for 20 s.
 //!
 //! What is the same here: lengths on the wire (1042 and 1514 bytes, of which 1000 and 1448 are
-//! payload), an initial window of ten packets, a SYN that is not ECN-capable, a window that grows
-//! by packets acknowledged (here one acknowledgement a packet; the kernel delays them, but counts what
-//! each acknowledges), and the kernel's parameters (presets `linux`). What is not: the kernel's TCP
-//! is CUBIC, which gives way to 0.7 of its window where ours halves it; and its round trips are those
-//! of a ping, ours 20 ms and the delay that packets meet in the queue.
+//! payload), CUBIC with an initial window of ten packets and reductions to whole packets, a SYN that is
+//! not ECN-capable, a window that grows by packets acknowledged (here one acknowledgement a packet; the
+//! kernel delays them, but counts what each acknowledges), and the kernel's parameters (presets
+//! `linux`). What is not: its `HyStart` looks at trains of acknowledgements, too; and its round trips
+//! are those of a ping, ours 20 ms and the delay that packets meet in the queue.
 
 use super::{Allowed, Case};
 use crate::ScenarioError;
@@ -57,6 +57,7 @@ packet = "1514B"
 ecn = true
 handshake = true
 initial_window = 10
+whole_packets = true
 delayed_ack = "0s"
 "#
     )

@@ -125,6 +125,47 @@ pub fn tcp_response() -> Result<Vec<Case>, ScenarioError> {
     Ok(cases)
 }
 
+/// DCTCP under Bernoulli marks: 20 connections, each far below the link's rate, against
+/// [`formulas::dctcp_window`].
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn dctcp_response() -> Result<Vec<Case>, ScenarioError> {
+    [0.01, 0.02, 0.05, 0.1]
+        .into_iter()
+        .map(|p| {
+            let outcome = run(&format!(
+                r#"
+                duration = "120s"
+                warmup = "20s"
+                [network]
+                preset = "dumbbell"
+                rate = "100gbit"
+                access_rate = "100gbit"
+                delay = "50ms"
+                [[queue]]
+                aqm = "bernoulli"
+                buffer = "10000p"
+                params = {{ p = {p}, ecn = true }}
+                [[traffic]]
+                flows = 20
+                transport = "dctcp"
+                ecn = true
+                start = "0s..1s"
+                "#
+            ))?;
+            Ok(Case {
+                group: "DCTCP under Bernoulli marks",
+                setting: format!("p = {} %", p * 100.0),
+                quantity: "window, packets, where growth and reductions balance",
+                expected: formulas::dctcp_window(p),
+                measured: mean_goodput(&outcome) / 8000.0 * 0.1,
+                allowed: Allowed::Share(0.15),
+            })
+        })
+        .collect()
+}
+
 /// Datagrams of 1000 bytes at the share `rho` of 10 Mb/s into a queue of `buffer` packets.
 fn datagrams(rho: f64, gaps: &str, buffer: u32) -> Result<Outcome, ScenarioError> {
     run(&format!(

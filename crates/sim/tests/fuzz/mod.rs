@@ -168,14 +168,14 @@ fn traffic(
         (wanted * u128::from(packet) * 8_000_000_000 / u128::from(ns)).max(1)
     };
     let back = d.flag();
-    let transport = d.pick(&["sack", "reno", "newreno", "cbr"]);
+    let transport = d.pick(&["sack", "reno", "newreno", "cubic", "dctcp", "cbr"]);
     let name = if back { "back" } else { "out" };
     let flows = 1 + d.below(if transport == "cbr" { 3 } else { 20 });
     line(format!(
         "[[traffic]]\nname = \"{name}\"\ntransport = \"{transport}\"\nflows = {flows}\n\
          packet = \"{packet}B\"\nstart = \"{}\"\necn = {}",
         d.pick(&["0s", &format!("0s..{}ns", ns / 2), &format!("{}ns", ns * 2)]),
-        d.flag()
+        d.flag() || transport == "dctcp"
     ));
     match (ends, back) {
         (Some((a, b)), false) => line(format!("from = [\"{a}\"]\nto = [\"{b}\"]")),
@@ -231,8 +231,9 @@ fn traffic(
     }
     line(format!(
         "ecn_timeout = {}\necn_on_retransmit = {}\nhandshake = {}\nlimited_transmit = {}\n\
-         restart_after_idle = {}\ndelayed_ack = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
+         restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
          min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
+        d.flag(),
         d.flag(),
         d.flag(),
         d.flag(),
