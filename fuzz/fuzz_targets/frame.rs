@@ -3,7 +3,7 @@
 
 #![no_main]
 
-#[path = "../../crates/gateway/tests/hostile/mod.rs"]
+#[path = "../../crates/wire/tests/hostile/mod.rs"]
 mod hostile;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::check_frame(bytes));

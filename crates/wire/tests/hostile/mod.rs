@@ -1,7 +1,7 @@
 //! What must hold for any bytes; shared by the property test and the fuzz target.
 
 use aqm::Ecn;
-use gateway::frame::{Layer, parse, set_ce};
+use wire::{Layer, parse, set_ce};
 
 /// `bytes` as a frame on each layer: nothing panics, and a mark changes the ECN field and the
 /// checksum of what can be marked, and nothing else.

@@ -1,0 +1,462 @@
+//! From the bytes of a packet to what a queue discipline may know of it, and the mark in its header.
+//!
+//! Every packet is hostile: all reads are checked, and what cannot be read is left out, never
+//! guessed. A flow is the 5-tuple as far as the packet shows it:
+//!
+//! | packet | what stands for the ports |
+//! |---|---|
+//! | TCP, UDP, UDP-Lite, DCCP, SCTP | source and destination port |
+//! | ESP | the security parameters index (SPI) |
+//! | ICMP and ICMPv6 echo and its reply | the identifier |
+//! | any fragment, also the first | nothing, so that all fragments of a datagram are one flow |
+//! | other protocols, or cut off before the ports | nothing |
+//!
+//! IPv6 extension headers and AH are passed over to the transport behind them, up to
+//! [`MAX_EXTENSIONS`]; the protocol of an IPv6 fragment is 44, since only its first fragment tells the
+//! transport for sure (RFC 8200 §4.5). What is neither IPv4 nor IPv6, or not sound, is one flow
+//! that cannot be marked. Tunnels are judged by their outer header, which is the one that routers
+//! mark (RFC 6040).
+
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+use aqm::Ecn;
+
+/// What the first byte of a frame belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layer {
+    /// An IPv4 or IPv6 header, as from a TUN device.
+    Ip,
+    /// An Ethernet header, with up to [`MAX_TAGS`] VLAN tags.
+    Ethernet,
+}
+
+/// The most VLAN tags that are passed over.
+pub const MAX_TAGS: usize = 4;
+/// The most IPv6 extension headers that are passed over.
+pub const MAX_EXTENSIONS: usize = 8;
+
+/// Identity of a flow in one direction. IPv4 addresses are mapped into IPv6 (RFC 4291 §2.5.5.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Flow {
+    /// Source address.
+    pub source: [u8; 16],
+    /// Destination address.
+    pub destination: [u8; 16],
+    /// Protocol number; 0 for what is not IP.
+    pub protocol: u8,
+    /// Ports, or what stands for them; 0 where there is nothing.
+    pub ports: [u16; 2],
+}
+
+/// What was read from a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Headers {
+    /// Whose it is.
+    pub flow: Flow,
+    /// Its ECN field; [`Ecn::NotEct`] for what has none.
+    pub ecn: Ecn,
+    /// Whether it is ARP, without which a link is dead: no queue should judge it.
+    pub arp: bool,
+}
+
+/// Reads the headers of `frame`.
+pub fn parse(frame: &[u8], layer: Layer) -> Headers {
+    match network(frame, layer) {
+        Some(Network::V4(at)) => ipv4(&frame[at..]),
+        Some(Network::V6(at)) => ipv6(&frame[at..]),
+        Some(Network::Arp) => Some(Headers { arp: true, ..Headers::default() }),
+        None => None,
+    }
+    .unwrap_or_default()
+}
+
+/// Writes "congestion experienced" into the IP header of an ECN-capable packet, and mends the
+/// checksum of IPv4. Returns whether the packet now carries CE; without an ECN-capable header it is
+/// not touched.
+pub fn set_ce(frame: &mut [u8], layer: Layer) -> bool {
+    match parse(frame, layer).ecn {
+        Ecn::NotEct => return false,
+        Ecn::Ce => return true,
+        Ecn::Ect0 | Ecn::Ect1 => {}
+    }
+    match network(frame, layer) {
+        Some(Network::V4(at)) => {
+            let header = &mut frame[at..];
+            let before = u16_at(header, 0).unwrap_or_default();
+            header[1] |= Ecn::Ce as u8;
+            let after = u16_at(header, 0).unwrap_or_default();
+            let checksum = u16_at(header, 10).unwrap_or_default();
+            header[10..12].copy_from_slice(&updated(checksum, before, after).to_be_bytes());
+            true
+        }
+        Some(Network::V6(at)) => {
+            frame[at + 1] |= (Ecn::Ce as u8) << 4;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// A checksum after one word of what it covers changed. RFC 1624 eq. 3: HC' = ~(~HC + ~m + m').
+fn updated(checksum: u16, before: u16, after: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// The network header and where it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Network {
+    /// IPv4, at this offset.
+    V4(usize),
+    /// IPv6, at this offset.
+    V6(usize),
+    /// ARP.
+    Arp,
+}
+
+/// Finds the network header of `frame`, of which at least the first byte is there.
+pub fn network(frame: &[u8], layer: Layer) -> Option<Network> {
+    let at = match layer {
+        Layer::Ip => 0,
+        Layer::Ethernet => {
+            let tagged = |kind| matches!(kind, 0x8100 | 0x88a8 | 0x9100);
+            let mut at = 12;
+            while tagged(u16_at(frame, at)?) && at < 12 + 4 * MAX_TAGS {
+                at += 4;
+            }
+            match u16_at(frame, at)? {
+                0x0800 | 0x86dd => at + 2,
+                0x0806 => return Some(Network::Arp),
+                _ => return None,
+            }
+        }
+    };
+    match frame.get(at)? >> 4 {
+        4 => Some(Network::V4(at)),
+        6 => Some(Network::V6(at)),
+        _ => None,
+    }
+}
+
+fn ipv4(packet: &[u8]) -> Option<Headers> {
+    let header = usize::from(packet.first()? & 15) * 4;
+    let total = usize::from(u16_at(packet, 2)?);
+    if header < 20 || total < header || packet.len() < header {
+        return None;
+    }
+    let fragment = u16_at(packet, 6)? & 0x3fff != 0; // more fragments, or an offset
+    let protocol = packet[9];
+    let payload = &packet[header..total.min(packet.len())];
+    let (protocol, ports) =
+        if fragment { (protocol, [0; 2]) } else { transport(protocol, payload) };
+    let flow =
+        Flow { source: mapped(packet, 12), destination: mapped(packet, 16), protocol, ports };
+    Some(Headers { flow, ecn: ecn(packet[1]), arp: false })
+}
+
+fn ipv6(packet: &[u8]) -> Option<Headers> {
+    let (header, rest) = packet.split_at_checked(40)?;
+    // 0 is a jumbogram's length (RFC 2675).
+    let payload = match usize::from(u16_at(header, 4)?) {
+        0 => rest,
+        length => &rest[..length.min(rest.len())],
+    };
+    let (protocol, ports) = transport(header[6], payload);
+    let flow = Flow {
+        source: header[8..24].try_into().ok()?,
+        destination: header[24..40].try_into().ok()?,
+        protocol,
+        ports,
+    };
+    Some(Headers { flow, ecn: ecn(header[1] >> 4), arp: false })
+}
+
+/// The transport protocol behind any extension headers, and its ports.
+fn transport(mut protocol: u8, mut payload: &[u8]) -> (u8, [u16; 2]) {
+    for _ in 0..MAX_EXTENSIONS {
+        let (Some(&next), Some(&length)) = (payload.first(), payload.get(1)) else { break };
+        let length = match protocol {
+            FRAGMENT => match u16_at(payload, 2) {
+                // An atomic fragment is whole (RFC 6946).
+                Some(offset) if offset & 0xfff9 == 0 => 8,
+                _ => return (FRAGMENT, [0; 2]),
+            },
+            AUTHENTICATION => (usize::from(length) + 2) * 4,
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HIP | SHIM6 => {
+                (usize::from(length) + 1) * 8
+            }
+            _ => break,
+        };
+        protocol = next;
+        payload = payload.get(length..).unwrap_or_default();
+    }
+    (protocol, ports(protocol, payload).unwrap_or_default())
+}
+
+fn ports(protocol: u8, payload: &[u8]) -> Option<[u16; 2]> {
+    match protocol {
+        TCP | UDP | DCCP | SCTP | UDP_LITE | ESP => {
+            Some([u16_at(payload, 0)?, u16_at(payload, 2)?])
+        }
+        ICMP if matches!(payload.first()?, 0 | 8) => Some([u16_at(payload, 4)?, 0]),
+        ICMPV6 if matches!(payload.first()?, 128 | 129) => Some([u16_at(payload, 4)?, 0]),
+        _ => None,
+    }
+}
+
+const HOP_BY_HOP: u8 = 0;
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const DCCP: u8 = 33;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const ESP: u8 = 50;
+const AUTHENTICATION: u8 = 51;
+const ICMPV6: u8 = 58;
+const DESTINATION: u8 = 60;
+const SCTP: u8 = 132;
+const MOBILITY: u8 = 135;
+const UDP_LITE: u8 = 136;
+const HIP: u8 = 139;
+const SHIM6: u8 = 140;
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let two = bytes.get(at..at + 2)?;
+    Some(u16::from_be_bytes([two[0], two[1]]))
+}
+
+fn ecn(bits: u8) -> Ecn {
+    match bits & 3 {
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        3 => Ecn::Ce,
+        _ => Ecn::NotEct,
+    }
+}
+
+/// The IPv4 address at `at`, which the caller has checked to be there.
+fn mapped(packet: &[u8], at: usize) -> [u8; 16] {
+    let mut address = [0; 16];
+    address[10..12].fill(0xff);
+    address[12..].copy_from_slice(&packet[at..at + 4]);
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::{vec, vec::Vec};
+
+    const A: [u8; 4] = [10, 0, 0, 1];
+    const B: [u8; 4] = [192, 0, 2, 7];
+
+    /// The checksum of an IPv4 header, computed in full (RFC 1071).
+    fn full_checksum(header: &[u8]) -> u16 {
+        let words = header.chunks_exact(2).enumerate().filter(|&(i, _)| i != 5);
+        let sum: u32 = words.map(|(_, w)| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        !((sum & 0xffff) + (sum >> 16)) as u16
+    }
+
+    fn v4(protocol: u8, tos: u8, fragment: u16, options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let header = 20 + options.len();
+        let mut p = vec![0; header];
+        p[0] = 0x40 | (header / 4) as u8;
+        p[1] = tos;
+        p[2..4].copy_from_slice(&((header + payload.len()) as u16).to_be_bytes());
+        p[4..6].copy_from_slice(&0xbeef_u16.to_be_bytes());
+        p[6..8].copy_from_slice(&fragment.to_be_bytes());
+        p[8] = 64;
+        p[9] = protocol;
+        p[12..16].copy_from_slice(&A);
+        p[16..20].copy_from_slice(&B);
+        p[20..].copy_from_slice(options);
+        let checksum = full_checksum(&p);
+        p[10..12].copy_from_slice(&checksum.to_be_bytes());
+        p.extend_from_slice(payload);
+        p
+    }
+
+    fn v6(next: u8, class: u8, payload: &[u8]) -> Vec<u8> {
+        let mut p = vec![0; 40];
+        p[0] = 0x60 | class >> 4;
+        p[1] = class << 4 | 0xa; // the flow label's first bits
+        p[4..6].copy_from_slice(&(payload.len() as u16).to_be_bytes());
+        p[6] = next;
+        p[7] = 64;
+        p[8] = 0xfd;
+        p[24] = 0xfe;
+        p.extend_from_slice(payload);
+        p
+    }
+
+    fn ethernet(kinds: &[u16], packet: &[u8]) -> Vec<u8> {
+        let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        for (i, kind) in kinds.iter().enumerate() {
+            if i > 0 {
+                f.extend([0, 42]); // the tag's VLAN
+            }
+            f.extend(kind.to_be_bytes());
+        }
+        f.extend_from_slice(packet);
+        f
+    }
+
+    /// Ports 5001 and 443, then the rest of a header.
+    const PORTS: [u8; 20] =
+        [0x13, 0x89, 0x01, 0xbb, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6];
+
+    #[test]
+    fn flows_of_hand_built_packets() {
+        let echo = |kind| [kind, 0, 0xab, 0xcd, 0x12, 0x34, 0, 1];
+        // Next header, length, and padding: 8 bytes; the second of 16 (length 1).
+        let hop = |next| [next, 0, 1, 4, 0, 0, 0, 0];
+        let chain = [&hop(60)[..], &[6, 1], &[0; 14], &PORTS].concat();
+        let atomic = [&[17, 0, 0, 0, 9, 9, 9, 9][..], &PORTS].concat();
+        let first = [&[17, 0, 0, 1, 9, 9, 9, 9][..], &PORTS].concat();
+        let later = [&[17, 0, 5, 0xa8, 9, 9, 9, 9][..], &PORTS].concat();
+        // An AH of 24 bytes: length 4 counts words beyond the first two.
+        let ah = [&[6, 4], &[0; 22][..], &PORTS].concat();
+        let endless = [hop(0); 40].concat();
+        for (what, packet, protocol, ports) in [
+            ("TCP", v4(6, 0, 0, &[], &PORTS), 6, [5001, 443]),
+            ("UDP, don't fragment", v4(17, 0, 0x4000, &[], &PORTS), 17, [5001, 443]),
+            ("TCP behind options", v4(6, 0, 0, &[1; 8], &PORTS), 6, [5001, 443]),
+            ("first fragment", v4(17, 0, 0x2000, &[], &PORTS), 17, [0, 0]),
+            ("later fragment", v4(17, 0, 185, &[], &PORTS), 17, [0, 0]),
+            ("ping", v4(1, 0, 0, &[], &echo(8)), 1, [0x1234, 0]),
+            ("its reply", v4(1, 0, 0, &[], &echo(0)), 1, [0x1234, 0]),
+            ("ICMP unreachable", v4(1, 0, 0, &[], &echo(3)), 1, [0, 0]),
+            ("ESP", v4(50, 0, 0, &[], &PORTS), 50, [5001, 443]),
+            ("AH before TCP", v4(51, 0, 0, &[], &ah), 6, [5001, 443]),
+            ("GRE", v4(47, 0, 0, &[], &PORTS), 47, [0, 0]),
+            ("cut off in the ports", v4(6, 0, 0, &[], &PORTS[..3]), 6, [0, 0]),
+            ("TCP over IPv6", v6(6, 0, &PORTS), 6, [5001, 443]),
+            ("two extension headers", v6(0, 0, &chain), 6, [5001, 443]),
+            ("IPv6 atomic fragment", v6(44, 0, &atomic), 17, [5001, 443]),
+            ("IPv6 first fragment", v6(44, 0, &first), 44, [0, 0]),
+            ("IPv6 later fragment", v6(44, 0, &later), 44, [0, 0]),
+            ("ping over IPv6", v6(58, 0, &echo(128)), 58, [0x1234, 0]),
+            ("neighbour solicitation", v6(58, 0, &echo(135)), 58, [0, 0]),
+            ("no next header", v6(59, 0, &[]), 59, [0, 0]),
+            ("extensions without end", v6(0, 0, &endless), 0, [0, 0]),
+            ("an extension that ends too late", v6(0, 0, &[6, 200, 0, 0, 0, 0, 0, 0]), 6, [0, 0]),
+        ] {
+            let kind = if packet[0] >> 4 == 4 { 0x0800 } else { 0x86dd };
+            for (frame, layer) in [
+                (packet.clone(), Layer::Ip),
+                (ethernet(&[kind], &packet), Layer::Ethernet),
+                (ethernet(&[0x8100, kind], &packet), Layer::Ethernet),
+                (ethernet(&[0x88a8, 0x8100, kind], &packet), Layer::Ethernet),
+            ] {
+                let read = parse(&frame, layer);
+                assert_eq!((read.flow.protocol, read.flow.ports), (protocol, ports), "{what}");
+                assert_ne!(read.flow.source, read.flow.destination, "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_from_their_places() {
+        let four = parse(&v4(6, 0, 0, &[], &PORTS), Layer::Ip).flow;
+        assert_eq!((&four.source[12..], &four.destination[12..]), (&A[..], &B[..]));
+        let six = parse(&v6(6, 0, &PORTS), Layer::Ip).flow;
+        assert_eq!((six.source[0], six.destination[0]), (0xfd, 0xfe));
+    }
+
+    /// Bytes behind the end that the IP header tells are padding of the frame, not ports.
+    #[test]
+    fn padding_is_not_read() {
+        let mut frame = ethernet(&[0x0800], &v4(6, 0, 0, &[], &[]));
+        frame.extend([0x55; 26]);
+        assert_eq!(parse(&frame, Layer::Ethernet).flow.ports, [0, 0]);
+    }
+
+    #[test]
+    fn what_is_not_sound_ip_is_one_flow_that_cannot_be_marked() {
+        let good = v4(6, 2, 0, &[], &PORTS);
+        let with = |at: usize, byte: u8| {
+            let mut p = good.clone();
+            p[at] = byte;
+            p
+        };
+        let six = v6(6, 2, &PORTS);
+        for bad in [
+            vec![],
+            vec![0x45],
+            with(0, 0x44), // a header of 16 bytes
+            with(0, 0x4f), // a header of 60 bytes in 40
+            with(0, 0x55), // version 5
+            with(3, 19),   // a total length shorter than the header
+            good[..19].into(),
+            six[..39].into(),
+        ] {
+            let mut copy = bad.clone();
+            assert_eq!(parse(&bad, Layer::Ip), Headers::default(), "{bad:x?}");
+            assert!(!set_ce(&mut copy, Layer::Ip));
+            assert_eq!(copy, bad);
+        }
+        let lldp = ethernet(&[0x88cc], &[0x45; 40]);
+        assert_eq!(parse(&lldp, Layer::Ethernet), Headers::default());
+        let tags = ethernet(&[0x8100, 0x8100, 0x8100, 0x8100, 0x8100, 0x0800], &good);
+        assert_eq!(parse(&tags, Layer::Ethernet), Headers::default());
+        let arp = ethernet(&[0x0806], &[0; 28]);
+        assert!(parse(&arp, Layer::Ethernet).arp);
+    }
+
+    #[test]
+    fn marks_only_what_is_capable_and_touches_nothing_else() {
+        let codepoints = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+        for dscp in [0u8, 46 << 2, 0xfc] {
+            for ecn in codepoints {
+                let tos = dscp | ecn as u8;
+                for before in [v4(6, tos, 0, &[7; 4], &PORTS), v6(6, tos, &PORTS)] {
+                    assert_eq!(parse(&before, Layer::Ip).ecn, ecn);
+                    let mut after = before.clone();
+                    assert_eq!(set_ce(&mut after, Layer::Ip), ecn != Ecn::NotEct);
+                    let expected = if ecn == Ecn::NotEct { ecn } else { Ecn::Ce };
+                    assert_eq!(parse(&after, Layer::Ip).ecn, expected);
+                    let mut rebuilt = match before[0] >> 4 {
+                        4 => v4(6, dscp | expected as u8, 0, &[7; 4], &PORTS),
+                        _ => v6(6, dscp | expected as u8, &PORTS),
+                    };
+                    assert_eq!(after, rebuilt, "DSCP {dscp:#x}, {ecn:?}");
+                    set_ce(&mut rebuilt, Layer::Ip);
+                    assert_eq!(after, rebuilt, "a second mark changes nothing");
+                }
+            }
+        }
+    }
+
+    /// The example of RFC 1624 §4: checksum 0xdd2f, a word from 0x5555 to 0x3285, gives 0x0000.
+    #[test]
+    fn the_checksum_of_the_rfc_s_example() {
+        assert_eq!(updated(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    proptest! {
+        /// A correct checksum stays correct, whatever the header holds.
+        #[test]
+        fn the_incremental_checksum_is_the_full_one(
+            mut packet in prop::collection::vec(any::<u8>(), 20..60), words in 5u8..=15,
+        ) {
+            let header = usize::from(words) * 4;
+            packet.resize(header.max(packet.len()), 0);
+            packet[0] = 0x40 | words;
+            packet[1] |= 2;
+            packet[2..4].copy_from_slice(&0xffffu16.to_be_bytes());
+            let checksum = full_checksum(&packet[..header]);
+            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+            prop_assert!(set_ce(&mut packet, Layer::Ip));
+            let written = u16::from_be_bytes([packet[10], packet[11]]);
+            let full = full_checksum(&packet[..header]);
+            prop_assert_eq!(written, full);
+        }
+    }
+}
