@@ -76,9 +76,11 @@ class Look:
     marker: str
 
 
-def order(name: str) -> tuple[bool, str]:
-    """Sorts lines for legends: RED and its kin first, then by name."""
-    return (not name.upper().startswith("R"), name)
+def order(name: str) -> tuple[bool, list[str | int]]:
+    """Sorts lines for legends: RED and its kin first, then by name, numbers in it by their size."""
+    parts = re.split(r"([0-9]+)", name)
+    natural = [int(part) if place % 2 else part for place, part in enumerate(parts)]
+    return (not name.upper().startswith("R"), natural)
 
 
 def look(name: str, position: int) -> Look:
