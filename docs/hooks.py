@@ -207,6 +207,10 @@ def _cli(_: str) -> str:
 
 
 def _command(name: str, command: Any) -> str:
+    if hasattr(command, "commands"):
+        return "\n".join(
+            _command(f"{name} {below}", each) for below, each in command.commands.items()
+        )
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option"]
     usage = " ".join(["bluewater", name, *map(_placeholder, arguments), "[OPTIONS]"])

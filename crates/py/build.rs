@@ -1,5 +1,5 @@
 //! Names the build after what it simulates: `VERSION+HASH`, the hash over the sources of the
-//! simulator. Stored results carry this name, so that a result of other code is never taken for one
+//! simulator and of what reads and makes traces. Stored results carry this name, so that a result of other code is never taken for one
 //! of this.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 fn main() -> io::Result<()> {
     let mut hasher = DefaultHasher::new();
-    for source in ["../aqm/src", "../sim/src"] {
+    for source in ["../aqm/src", "../sim/src", "../trace/src", "../wire/src"] {
         println!("cargo:rerun-if-changed={source}");
         let mut files = Vec::new();
         collect(Path::new(source), &mut files)?;

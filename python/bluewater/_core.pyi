@@ -1,10 +1,15 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any, final
 
 __all__ = [
     "ScenarioError",
     "catalog",
     "check",
+    "check_generated",
+    "generate_trace",
+    "measure_generated",
+    "measure_trace",
     "misclassification",
     "run",
     "schema",
@@ -33,4 +38,24 @@ def sfb_shapes(
     bins: int, nonresponsive: int
 ) -> tuple[list[tuple[int, int, float]], tuple[int, int]]: ...
 def misclassification(levels: int, bins: int, nonresponsive: int) -> float: ...
+def measure_trace(
+    path: str | PathLike[str] | None,
+    windows: Sequence[str],
+    timeout: str,
+    most_flows: int,
+    top: int,
+    progress: Callable[[float], object] | None = None,
+) -> dict[str, Any]: ...
+def measure_generated(
+    windows: Sequence[str],
+    timeout: str,
+    progress: Callable[[float], object] | None = None,
+    **options: str | float,
+) -> dict[str, Any]: ...
+def check_generated(windows: Sequence[str], timeout: str, **options: str | float) -> None: ...
+def generate_trace(
+    path: str | PathLike[str],
+    progress: Callable[[float], object] | None = None,
+    **options: str | float,
+) -> tuple[int, int]: ...
 def version() -> str: ...

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater import _core, formula
+from bluewater import _core, formula, trace
 from bluewater.claims import Claim
 from bluewater.errors import InputError, unknown
 from bluewater.execute import Task
@@ -153,6 +153,8 @@ class Experiment:
 def _check(table: Mapping[str, Any], file: str, cell: str) -> str:
     if "formula" in table:
         return formula.check(table, file)
+    if "trace" in table:
+        return trace.check(table, file)
     text, _ = to_text(table)
     try:
         return _core.check(text, file)

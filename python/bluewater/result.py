@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater import _core, formula
+from bluewater import _core, formula, trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 TABLES = ("queues", "flows", "series", "groups")
@@ -28,6 +28,8 @@ class Result:
         scenario: The canonical scenario as TOML, every default filled in.
         decision_hash: 16 hexadecimal digits over every drop, mark and departure.
         version: The version of the simulator.
+        load: Gives a table by its name.
+        names: The tables that there are beside the summary.
     """
 
     summary: Mapping[str, Any]
@@ -35,6 +37,7 @@ class Result:
     decision_hash: str
     version: str
     load: Callable[[str], pl.DataFrame]
+    names: Sequence[str] = TABLES
 
     @classmethod
     def compute(
@@ -47,6 +50,16 @@ class Result:
             empty = pl.DataFrame()
             return cls(
                 {"value": value}, text, formula.digest(value), _core.version(), lambda _: empty
+            )
+        if trace.is_one(text):
+            found = trace.evaluate(text, progress)
+            return cls(
+                {**found.summary, "wall_s": time.perf_counter() - began},
+                text,
+                trace.digest(found),
+                _core.version(),
+                dict(found.tables()).__getitem__,
+                trace.TABLES,
             )
         raw = _core.run(text, origin, progress)
         return cls(
@@ -77,6 +90,16 @@ class Result:
         """A row per group, queue and sampling instant; no rows if not asked for."""
         return self.load("groups")
 
+    @cached_property
+    def skew(self) -> pl.DataFrame:
+        """A row per share of flows and length of windows; of a generated trace alone."""
+        return self.load("skew")
+
+    @cached_property
+    def persistence(self) -> pl.DataFrame:
+        """A row per share of bytes and length of windows; of a generated trace alone."""
+        return self.load("persistence")
+
     def save(self, folder: Path) -> None:
         """Writes the scenario and every table (Parquet) into an existing folder."""
         (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
@@ -86,7 +109,7 @@ class Result:
     def tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Every table with its name; the summary is one of a single row."""
         yield "summary", pl.DataFrame([dict(self.summary)])
-        for name in TABLES:
+        for name in self.names:
             yield name, getattr(self, name)
 
 

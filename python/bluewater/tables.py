@@ -2,14 +2,15 @@
 
 ``runs`` has a row per run: the axes of the sweep, ``seed``, then the summary's columns.
 ``flows`` has a row per run and flow, ``series`` one per run, queue and sampling instant, ``groups``
-one per group besides: the axes, ``seed``, then the table's own columns.
+one per group besides: the axes, ``seed``, then the table's own columns. Runs of a generated trace
+have ``skew`` and ``persistence`` in place of those three.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -17,12 +18,12 @@ import polars as pl
 from bluewater.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bluewater.store import Store
     from bluewater.sweep import Label
 
-TABLES = ("runs", "flows", "series", "groups")
+TABLES = ("runs", "flows", "series", "groups", "skew", "persistence")
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,16 @@ class Tables:
         """One row a run, queue, sampling instant and group of flows."""
         return self._every("groups")
 
+    @cached_property
+    def skew(self) -> pl.DataFrame:
+        """One row a run, share of flows and length of windows."""
+        return self._every("skew")
+
+    @cached_property
+    def persistence(self) -> pl.DataFrame:
+        """One row a run, share of bytes and length of windows."""
+        return self._every("persistence")
+
     def _every(self, table: str) -> pl.DataFrame:
         frames: list[pl.DataFrame] = [
             getattr(self.store.read(entry.key), table).select(
@@ -84,30 +95,59 @@ class Tables:
 
     def query(self, sql: str, needed: Sequence[str], key: str, file: str) -> pl.DataFrame:
         """Runs one query; its result must have the ``needed`` columns."""
-        context = pl.SQLContext()
-        for table in TABLES:
-            if re.search(rf"\b{table}\b", sql):
-                context.register(table, getattr(self, table))
-        try:
-            found = context.execute(sql, eager=True)
-        except pl.exceptions.PolarsError as error:
-            raise InputError(
-                f"the query fails: {error}",
-                file=file,
-                key=key,
-                value=sql.strip(),
-                hint=f"tables: {', '.join(TABLES)}; `bluewater sweep FILE` writes them as Parquet",
-            ) from error
-        missing = [column for column in needed if column not in found.columns]
-        if missing:
-            raise InputError(
-                f"the query gives no column {', '.join(missing)}",
-                file=file,
-                key=key,
-                value=sql.strip(),
-                allowed=f"columns {', '.join(needed)}",
-            )
-        return found.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
+        there = {name: partial(getattr, self, name) for name in ("runs", *self.present)}
+        return _query(there, sql, needed, key, file)
+
+    @property
+    def present(self) -> list[str]:
+        """The tables that its runs have, ``runs`` aside."""
+        kept = {path.stem for path in self.store.path(self.entries[0].key).glob("*.parquet")}
+        return [name for name in TABLES if name in kept]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Tables at hand, queried as those of an experiment."""
+
+    frames: Mapping[str, pl.DataFrame]
+
+    def query(self, sql: str, needed: Sequence[str], key: str, file: str) -> pl.DataFrame:
+        """Runs one query; its result must have the ``needed`` columns."""
+        there = {name: partial(self.frames.__getitem__, name) for name in self.frames}
+        return _query(there, sql, needed, key, file)
+
+
+def _query(
+    tables: Mapping[str, Callable[[], pl.DataFrame]],
+    sql: str,
+    needed: Sequence[str],
+    key: str,
+    file: str,
+) -> pl.DataFrame:
+    context = pl.SQLContext()
+    for name, table in tables.items():
+        if re.search(rf"\b{name}\b", sql):
+            context.register(name, table())
+    try:
+        found = context.execute(sql, eager=True)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"the query fails: {error}",
+            file=file,
+            key=key,
+            value=sql.strip(),
+            hint=f"tables: {', '.join(tables)}; `bluewater sweep FILE` writes them as Parquet",
+        ) from error
+    missing = [column for column in needed if column not in found.columns]
+    if missing:
+        raise InputError(
+            f"the query gives no column {', '.join(missing)}",
+            file=file,
+            key=key,
+            value=sql.strip(),
+            allowed=f"columns {', '.join(needed)}",
+        )
+    return found.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
 
 
 def _place(entry: Entry) -> dict[str, Label]:

@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 
 import bluewater
+from bluewater import _core
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -105,9 +106,19 @@ def test_every_column_is_described() -> None:
     assert described["Groups"] == set(result.groups.columns)
 
 
+def test_every_column_of_a_trace_is_described() -> None:
+    raw = _core.measure_generated(["10ms"], "1s", duration="100ms")
+    page = (DOCS / "traces.md").read_text("utf-8")
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", page, re.M | re.S))
+    for table in ("summary", "flows", "windows", "skew", "persistence"):
+        rows = " ".join(re.findall(r"^\| (`.*?) \|", sections[table.capitalize()], re.M))
+        assert set(re.findall(r"`(\w+)`", rows)) == set(raw[table])
+
+
 def test_every_key_of_the_command_line_is_there(hooks: ModuleType) -> None:
     filled = hooks.filled((DOCS / "cli.md").read_text("utf-8"))
-    for name in ("reproduce", "compare", "run", "sweep", "plot", "report", "list", "explain"):
+    for name in ("reproduce", "compare", "run", "sweep", "plot", "report", "list", "explain",
+                 "trace measure", "trace generate"):  # fmt: skip
         assert f"## {name}\n" in filled
     for option in ("--reps", "--set", "--dry-run", "--json", "--jobs", "--quick"):
         assert f"`{option}`" in filled

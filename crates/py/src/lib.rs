@@ -1,5 +1,6 @@
-//! The simulator as the Python module `bluewater._core`: conversion and errors only.
+//! The simulator, and captures, as the Python module `bluewater._core`: conversion and errors only.
 
+mod captures;
 mod catalog;
 mod convert;
 mod error;
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     use std::num::NonZeroU32;
+    use std::path::PathBuf;
 
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyString};
@@ -19,7 +21,7 @@ mod _core {
     #[pymodule_export]
     use crate::error::ScenarioError;
 
-    use crate::{convert, error, explain};
+    use crate::{captures, convert, error, explain};
 
     /// Slices of a run; between two of them Python's signals are looked at.
     const SLICES: u64 = 500;
@@ -90,6 +92,62 @@ mod _core {
     #[pyfunction]
     fn misclassification(levels: u32, bins: NonZeroU32, nonresponsive: u32) -> f64 {
         aqm::policy::sfb::misclassification(levels, bins.get(), nonresponsive)
+    }
+
+    /// Measures the capture at `path`, or of stdin, as tables. `top` flows are listed; `progress` is
+    /// called with the fraction done.
+    #[pyfunction]
+    #[pyo3(signature = (path, windows, timeout, most_flows, top, progress = None))]
+    fn measure_trace<'py>(
+        py: Python<'py>,
+        path: Option<PathBuf>,
+        windows: Vec<String>,
+        timeout: &str,
+        most_flows: usize,
+        top: usize,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let options = captures::measures(&windows, timeout, most_flows)?;
+        captures::measure(py, path.as_deref(), &options, top, progress.as_ref())
+    }
+
+    /// Measures a generated trace without writing it.
+    #[pyfunction]
+    #[pyo3(signature = (windows, timeout, progress = None, **options))]
+    fn measure_generated<'py>(
+        py: Python<'py>,
+        windows: Vec<String>,
+        timeout: &str,
+        progress: Option<Bound<'py, PyAny>>,
+        options: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let measures = captures::measures(&windows, timeout, u32::MAX as usize)?;
+        let mut packets = captures::generator(options.as_ref())?;
+        captures::analyse(py, &mut packets, &measures, 0, progress.as_ref())
+    }
+
+    /// Checks what [`measure_generated`] is given.
+    #[pyfunction]
+    #[pyo3(signature = (windows, timeout, **options))]
+    fn check_generated(
+        windows: Vec<String>,
+        timeout: &str,
+        options: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        captures::measures(&windows, timeout, u32::MAX as usize)?;
+        captures::generator(options.as_ref()).map(drop)
+    }
+
+    /// Generates a trace into a file; gives its packets and bytes.
+    #[pyfunction]
+    #[pyo3(signature = (path, progress = None, **options))]
+    fn generate_trace(
+        py: Python<'_>,
+        path: PathBuf,
+        progress: Option<Bound<'_, PyAny>>,
+        options: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<(u64, u64)> {
+        captures::write(py, captures::generator(options.as_ref())?, &path, progress.as_ref())
     }
 
     /// The version, with a hash over the simulator's sources.

@@ -18,6 +18,7 @@ from bluewater.cli import (
     reproduce,
     run,
     sweep,
+    trace,
 )
 from bluewater.cli.console import out
 from bluewater.cli.group import Group
@@ -48,7 +49,7 @@ def _all(
     pass
 
 
-for module in (reproduce, compare, run, sweep, plot, info, explain, gateway, bench, doctor):
+for module in (reproduce, compare, run, sweep, plot, info, explain, trace, gateway, bench, doctor):
     module.add(app)
 
 

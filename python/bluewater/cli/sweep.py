@@ -26,7 +26,7 @@ from bluewater.cli.options import (
 from bluewater.execute import execute
 from bluewater.experiment import Size, parse
 from bluewater.scenario import read_text
-from bluewater.tables import TABLES, Tables
+from bluewater.tables import Tables
 
 _SHOWN = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s", "jain")
 
@@ -85,7 +85,7 @@ def _write(tables: Tables, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tables.runs.write_parquet(folder / "runs.parquet")
     tables.runs.write_csv(folder / "runs.csv")
-    for name in TABLES[1:]:
+    for name in tables.present:
         table = getattr(tables, name)
         if not table.is_empty():
             table.write_parquet(folder / f"{name}.parquet")

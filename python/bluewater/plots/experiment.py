@@ -8,10 +8,10 @@ from bluewater.plots.draw import Drawable
 
 if TYPE_CHECKING:
     from bluewater.plots.spec import Plot
-    from bluewater.tables import Tables
+    from bluewater.tables import Frames, Tables
 
 
-def drawables(plot: Plot, tables: Tables, file: str) -> list[Drawable]:
+def drawables(plot: Plot, tables: Tables | Frames, file: str) -> list[Drawable]:
     """The panels of a plot with the points that their queries give.
 
     Panels that have none, because a size leaves their runs out, are left out too.

@@ -1,0 +1,240 @@
+"""``trace``: packet captures, measured and generated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from bluewater import text
+from bluewater import trace as traces
+from bluewater.cli.console import bar_of_one, note, out, print_json, table
+from bluewater.cli.group import example
+from bluewater.cli.options import DEFAULT_OUT, Json, Out
+from bluewater.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import polars as pl
+
+    from bluewater.trace import Trace
+
+_SHARES = (0.001, 0.01, 0.1, 0.5)
+_LEVELS = (0.25, 0.5, 0.75, 1.0)
+_PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
+
+
+class _MeasureByDefault(TyperGroup):
+    """``trace FILE`` is ``trace measure FILE``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, "--help"}:
+            args = ["measure", *args]
+        return super().parse_args(ctx, args)
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the commands."""
+    group = typer.Typer(
+        cls=_MeasureByDefault,
+        no_args_is_help=True,
+        help="Measure a packet capture (`bluewater trace FILE`), or generate one.\n\n"
+        "Examples:\n\n`bluewater trace my.pcap --window 1s --window 10s`\n\n"
+        "`bluewater trace generate trace.pcapng --load 100mbit`",
+    )
+    group.command()(measure)
+    group.command()(generate)
+    app.add_typer(group, name="trace")
+
+
+@example(
+    "bluewater trace my.pcapng",
+    "bluewater trace my.pcap --window 1s --window 10s --timeout 2s --json",
+    "zcat my.pcap.gz | bluewater trace -",
+)
+def measure(
+    file: Annotated[Path, typer.Argument(help="A capture, pcap or pcapng; - reads stdin.")],
+    window: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Length of windows, several times if wanted.", show_default="1s, 5s, 20s"
+        ),
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option(help="A flow that is silent for longer has ended.")
+    ] = traces.TIMEOUT,
+    most_flows: Annotated[
+        int,
+        typer.Option(min=2, help="Flows told apart; when there are more, the smaller are merged."),
+    ] = traces.MOST_FLOWS,
+    out_: Out = DEFAULT_OUT,
+    json: Json = False,
+) -> None:
+    """Tell how the bytes of a capture are spread over its flows, and whether that lasts.
+
+    Prints what the largest flows carry of the whole and of windows, and what they carry in the
+    window after; draws it as Figs. 3 to 5 of the RED-PD paper, with the tables as Parquet, into a
+    folder of `--out`.
+    """
+    stdin = str(file) == "-"
+    bar, update = bar_of_one(str(file))
+    with bar:
+        found = traces.measure(
+            None if stdin else file,
+            windows=window or traces.WINDOWS,
+            timeout=timeout,
+            most_flows=most_flows,
+            progress=update,
+        )
+    if error := found.summary["error"]:
+        note(f"{error}; what came before it was measured")
+    if found.summary["packets"] == 0:
+        raise InputError("no IP packets", file=str(file))
+    if json:
+        print_json(to_json(found))
+    else:
+        _print(found)
+    folder = out_ / f"trace-{'stdin' if stdin else file.stem}"
+    for path in _write(found, folder):
+        note(str(path))
+
+
+@example(
+    "bluewater trace generate trace.pcapng",
+    "bluewater trace generate trace.pcap --load 1gbit --duration 10s --seed 7",
+)
+def generate(
+    file: Annotated[
+        Path, typer.Argument(help="The file to write: classic pcap if named .pcap, else pcapng.")
+    ],
+    seed: Annotated[int, typer.Option(min=0, help="All randomness follows from it.")] = 1,
+    duration: Annotated[str, typer.Option(help="Length of the trace.")] = "60s",
+    load: Annotated[str, typer.Option(help="What flows offer in the mean.")] = "10mbit",
+    size_shape: Annotated[
+        float, typer.Option(help="Shape of the Pareto distribution of flow sizes.")
+    ] = 0.8,
+    least: Annotated[int, typer.Option(help="Data of the smallest flow, bytes.")] = 100,
+    most: Annotated[int, typer.Option(help="Data of the largest flow, bytes.")] = 100_000_000,
+    rate_shape: Annotated[
+        float, typer.Option(help="Shape of the Pareto distribution of flow rates.")
+    ] = 1.2,
+    slowest: Annotated[str, typer.Option(help="Rate of the slowest flow.")] = "100kbit",
+    fastest: Annotated[str, typer.Option(help="Rate of the fastest flow.")] = "100mbit",
+    ecn: Annotated[float, typer.Option(help="Share of flows that are ECN-capable, 0 to 1.")] = 0.0,
+) -> None:
+    """Generate a capture of flows with heavy-tailed sizes and rates.
+
+    The same options give the same bytes on every machine. Packets are IPv4 and TCP, headers alone.
+    """
+    options = {
+        "seed": seed,
+        "duration": duration,
+        "load": load,
+        "size_shape": size_shape,
+        "least": least,
+        "most": most,
+        "rate_shape": rate_shape,
+        "slowest": slowest,
+        "fastest": fastest,
+        "ecn": ecn,
+    }
+    bar, update = bar_of_one(str(file))
+    with bar:
+        packets, size = traces.generate(file, options, update)
+    note(f"{packets:,} packets of {size:,} bytes on the wire")
+    out.print(str(file), soft_wrap=True, markup=False)
+
+
+def to_json(found: Trace) -> dict[str, Any]:
+    """A measured capture as stable JSON; the thousand largest of its flows."""
+    return {
+        "summary": dict(found.summary),
+        "windows": found.windows.to_dicts(),
+        "skew": found.skew.to_dicts(),
+        "persistence": found.persistence.to_dicts(),
+        "flows": found.flows.head(1000).to_dicts(),
+    }
+
+
+def _write(found: Trace, folder: Path) -> list[Path]:
+    from bluewater.plots.trace import draw_all  # noqa: PLC0415
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for name, frame in found.tables():
+            written.append(folder / f"{name}.parquet")
+            frame.write_parquet(written[-1])
+    except OSError as error:
+        raise StorageError(f"cannot write {folder}: {error.strerror}") from error
+    return [*written, *draw_all(found, folder)]
+
+
+def _print(found: Trace) -> None:
+    _print_summary(found)
+    windows = ["whole", *found.windows["window"]]
+    shown = _by_window(
+        found.skew,
+        ("flow_share", _SHARES),
+        windows,
+        lambda row: f"{text.percent(row['byte_share'])} / {text.percent(row['packet_share'])}",
+    )
+    out.print(table("Bytes / packets of the largest flows", ("flows", *windows), shown))
+    shown = _by_window(
+        found.persistence,
+        ("byte_share", _LEVELS),
+        windows[1:],
+        lambda row: text.percent(row["next_share"]),
+    )
+    title = "Bytes that the largest flows of a window carry in the next"
+    out.print(table(title, ("of this window", *windows[1:]), shown))
+    rows = [
+        (
+            f"{row['source']} {row['source_port']}",
+            f"{row['destination']} {row['destination_port']}",
+            _PROTOCOLS.get(row["protocol"], str(row["protocol"])),
+            f"{row['packets']:,}",
+            f"{row['bytes']:,}",
+            text.percent(row["bytes"] / found.summary["bytes"]),
+            text.number(row["last_s"] - row["first_s"]),
+        )
+        for row in found.flows.head(10).iter_rows(named=True)
+    ]
+    columns = ("from", "to", "protocol", "packets", "bytes", "share", "lasts (s)")
+    out.print(table("Largest flows", columns, rows))
+
+
+def _by_window(
+    frame: pl.DataFrame,
+    rows: tuple[str, Sequence[float]],
+    windows: Sequence[str],
+    cell: Callable[[dict[str, Any]], str],
+) -> list[list[str]]:
+    """A row for each of the shares wanted, a column for each length of windows."""
+    key, wanted = rows
+    cells = {(row["window"], round(row[key], 9)): cell(row) for row in frame.iter_rows(named=True)}
+    return [
+        [text.percent(each), *(cells.get((window, each), "–") for window in windows)]
+        for each in wanted
+    ]
+
+
+def _print_summary(found: Trace) -> None:
+    summary = found.summary
+    out.print(
+        f"{summary['flows']:,} flows, {summary['packets']:,} packets, {summary['bytes']:,} bytes "
+        f"in {text.number(summary['duration_s'])} s: {text.rate(summary['load_bps'])}"
+    )
+    for key, what in {
+        "not_ip_packets": "packets are not IP: they are in no flow",
+        "unread": "packets are of a link layer that is not read: they are left out",
+        "reordered": "packets are recorded as earlier than one before them: they count as of its "
+        "time",
+        "merged_flows": f"flows were merged, of {summary['merged_largest']:,} bytes at most: "
+        "--most-flows tells more apart",
+    }.items():
+        if summary[key]:
+            note(f"{summary[key]:,} {what}")

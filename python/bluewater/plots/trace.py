@@ -1,0 +1,37 @@
+"""Pictures of a capture: those of the experiment ``redpd/fig3-5``, for its own tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bluewater import experiment
+from bluewater.plots.draw import draw
+from bluewater.plots.experiment import drawables
+from bluewater.plots.files import save
+from bluewater.scenario import read_text
+from bluewater.tables import Frames
+
+if TYPE_CHECKING:
+    from bluewater.trace import Trace
+
+_FILE = Path(experiment.__file__).parent / "experiments" / "redpd" / "fig3-5.toml"
+
+
+def draw_all(found: Trace, folder: Path) -> list[Path]:
+    """Draws every picture into the folder; gives what was written."""
+    tables = Frames(
+        {
+            "skew": found.skew.with_columns(seed=pl.lit(1)),
+            "persistence": found.persistence.with_columns(seed=pl.lit(1)),
+        }
+    )
+    file = str(_FILE)
+    written = []
+    for plot in experiment.parse(read_text(_FILE), file, "redpd/fig3-5").plots:
+        panels = drawables(plot, tables, file)
+        figure = draw(plot.title, plot.kind, plot.x, panels, plot.columns, plot.share_y)
+        written += save(figure, panels, folder / plot.id)
+    return written

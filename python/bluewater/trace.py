@@ -1,0 +1,183 @@
+"""Packet captures: how bytes are spread over flows (003 §3), from a file or a generated trace.
+
+A run of a generated trace is, like a scenario, a text with all that it follows from::
+
+    [trace]
+    seed = 1
+    duration = "60s"
+    windows = ["1s", "5s", "20s"]
+    timeout = "64s"
+
+with the other options of the generator beside them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import tomli_w
+
+from bluewater import _core
+from bluewater.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+WINDOWS = ("1s", "5s", "20s")
+TIMEOUT = "64s"
+MOST_FLOWS = 1 << 20
+TABLES = ("skew", "persistence")
+"""The tables of a run of a generated trace."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a capture tells of its flows.
+
+    Attributes:
+        summary: Packets, bytes, flows, and what could not be read; ``error`` says where the file
+            goes wrong, if it does.
+        flows: The flows with the most bytes.
+        windows: A row per length of windows.
+        skew: What the largest flows carry, of the whole and by length of windows.
+        persistence: What they carry in the window after.
+    """
+
+    summary: Mapping[str, Any]
+    flows: pl.DataFrame
+    windows: pl.DataFrame
+    skew: pl.DataFrame
+    persistence: pl.DataFrame
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Trace:
+        """Makes frames of columns."""
+        return cls(
+            raw["summary"],
+            pl.DataFrame(raw["flows"]),
+            pl.DataFrame(raw["windows"]),
+            pl.DataFrame(
+                raw["skew"], schema_overrides={"window_s": pl.Float64, "next_share": pl.Float64}
+            ),
+            pl.DataFrame(raw["persistence"]),
+        )
+
+    def tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Every table with its name."""
+        yield "flows", self.flows
+        yield "windows", self.windows
+        yield "skew", self.skew
+        yield "persistence", self.persistence
+
+
+def measure(
+    path: Path | None,
+    *,
+    windows: Sequence[str] = WINDOWS,
+    timeout: str = TIMEOUT,
+    most_flows: int = MOST_FLOWS,
+    top: int = MOST_FLOWS,
+    progress: Callable[[float], object] | None = None,
+) -> Trace:
+    """Measures a capture (pcap or pcapng) in bounded memory.
+
+    Args:
+        path: The file; ``None`` reads stdin.
+        windows: Lengths of the windows.
+        timeout: A flow that was silent for longer is another one when it sends again.
+        most_flows: Flows that are told apart; beyond, the smaller ones are merged.
+        top: Flows that are listed.
+        progress: Called now and then with the fraction of the file that was read.
+
+    Raises:
+        InputError: It is no capture. One that goes wrong later is measured until there.
+        OSError: It cannot be opened.
+    """
+    if path is not None:
+        path.open("rb").close()  # an error that names the file
+    try:
+        raw = _core.measure_trace(path, list(windows), timeout, most_flows, top, progress)
+    except ValueError as error:
+        raise _input_error(error) from error
+    return Trace.parse(raw)
+
+
+def generate(
+    path: Path, options: Mapping[str, Any], progress: Callable[[float], object] | None = None
+) -> tuple[int, int]:
+    """Generates a trace into a file, classic pcap if it is named so, else pcapng.
+
+    Gives packets and bytes on the wire. A file that is not finished is removed.
+    """
+    check_options(options)
+    try:
+        with path.open("wb"):
+            pass
+        return _core.generate_trace(path, progress, **options)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def check_options(options: Mapping[str, Any], file: str | None = None) -> None:
+    """Refuses options that the generator cannot take."""
+    try:
+        _core.check_generated([], TIMEOUT, **options)
+    except ValueError as error:
+        raise _input_error(error, options, file) from error
+
+
+def _input_error(
+    error: ValueError, given: Mapping[str, Any] | None = None, file: str | None = None
+) -> InputError:
+    match error.args:
+        case (name, int(offset), problem):
+            return InputError(f"byte {offset}: {problem}", file=name)
+        case (key, allowed):
+            value = (given or {}).get(key)
+            return InputError("not a value", file=file, key=key, value=value, allowed=allowed)
+    raise error
+
+
+# --- runs of an experiment
+
+
+def check(table: Mapping[str, Any], file: str) -> str:
+    """The canonical text of a run of a generated trace."""
+    given = {"seed": table.get("seed", 1), **table["trace"]}
+    given = {"windows": list(WINDOWS), "timeout": TIMEOUT, **given}
+    options, windows, timeout = _split(given)
+    try:
+        _core.check_generated(windows, timeout, **options)
+    except ValueError as error:
+        raise _input_error(error, given, file) from error
+    return tomli_w.dumps({"trace": dict(sorted(given.items()))})
+
+
+def is_one(text: str) -> bool:
+    """Whether a canonical text is of a generated trace."""
+    return text.startswith("[trace]")
+
+
+def evaluate(text: str, progress: Callable[[float], object] | None = None) -> Trace:
+    """Generates and measures the trace of a canonical text."""
+    options, windows, timeout = _split(tomllib.loads(text)["trace"])
+    return Trace.parse(_core.measure_generated(windows, timeout, progress, **options))
+
+
+def digest(trace: Trace) -> str:
+    """16 hexadecimal digits over all that was measured."""
+    tables = {name: table.to_dict(as_series=False) for name, table in trace.tables()}
+    text = json.dumps([trace.summary, tables])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], str]:
+    options = dict(given)
+    return options, options.pop("windows"), options.pop("timeout")

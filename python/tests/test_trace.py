@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import Cli
+
+from bluewater import experiment, trace
+from bluewater.errors import InputError
+from bluewater.experiment import parse
+from bluewater.reproduce import Plan, reproduce
+from bluewater.store import Store
+
+SHORT = {"duration": "5s", "load": "2mbit"}
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    path = tmp_path / "x.pcapng"
+    trace.generate(path, SHORT)
+    return path
+
+
+def test_both_formats_hold_the_same(tmp_path: Path, capture: Path) -> None:
+    classic = tmp_path / "x.pcap"
+    packets, size = trace.generate(classic, SHORT)
+    assert classic.read_bytes()[:4] == b"\x4d\x3c\xb2\xa1"
+    one, other = trace.measure(classic), trace.measure(capture)
+    assert one.summary == other.summary
+    assert one.flows.equals(other.flows)
+    assert (one.summary["packets"], one.summary["bytes"]) == (packets, size)
+    assert one.flows["bytes"].sum() == size
+    assert one.flows["bytes"].is_sorted(descending=True)
+    assert one.summary["error"] is None
+
+
+def test_the_command_prints_tables_and_draws(cli: Cli, capture: Path) -> None:
+    done = cli("trace", str(capture), "--window", "500ms", "--window", "1s")
+    assert done.exit_code == 0
+    for words in ("flows, ", "Bytes / packets of the largest flows", "Largest flows", "tcp"):
+        assert words in done.stdout
+    folder = cli.out / "trace-x"
+    for picture in ("skew", "windows", "persistence"):
+        assert (folder / f"{picture}.png").stat().st_size > 10_000
+    skew = pl.read_parquet(folder / "skew.parquet")
+    assert skew["window"].unique(maintain_order=True).to_list() == ["whole", "500ms", "1s"]
+    whole = skew.filter(pl.col("window") == "whole")
+    assert whole["byte_share"].is_sorted()
+    assert whole["byte_share"][-1] == pytest.approx(1)
+
+
+def test_json_on_stdout(cli: Cli, capture: Path) -> None:
+    found = json.loads(cli("trace", str(capture), "--json").stdout)
+    assert set(found) == {"summary", "windows", "skew", "persistence", "flows"}
+    assert found["summary"]["flows"] == len(found["flows"])
+
+
+def test_a_pipe_is_read(capture: Path) -> None:
+    with capture.open("rb") as stream:
+        code = "from bluewater import trace; print(trace.measure(None).summary['bytes'])"
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdin=stream, capture_output=True, text=True, check=True
+        )
+    assert int(done.stdout) == trace.measure(capture).summary["bytes"]
+
+
+def test_a_cut_file_is_measured_until_there(cli: Cli, capture: Path) -> None:
+    whole = trace.measure(capture).summary["packets"]
+    content = capture.read_bytes()
+    capture.write_bytes(content[: len(content) - 70])
+    done = cli("trace", str(capture), "--json")
+    assert done.exit_code == 0
+    summary = json.loads(done.stdout)["summary"]
+    assert summary["packets"] == whole - 1
+    assert f"{capture}: byte {len(content) - 72}: the file ends in the middle" in summary["error"]
+    assert "what came before it was measured" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "the file is empty"),
+        (b"hello, world", "neither pcap nor pcapng"),
+        (b"\x1f\x8b\x08\x00", "gzip"),
+        (b"\x0a\x0d\x0d\x0a", "ends in the middle"),
+    ],
+)
+def test_what_is_no_capture_is_refused(cli: Cli, tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "bad.pcap"
+    path.write_bytes(content)
+    done = cli("trace", str(path))
+    assert done.exit_code == 2
+    assert f"{path}: byte 0: " in done.stderr.replace("\n", "")
+    assert says in done.stderr
+
+
+def test_a_missing_file_is_named(cli: Cli, tmp_path: Path) -> None:
+    done = cli("trace", str(tmp_path / "none.pcap"))
+    assert done.exit_code == 2
+    assert "none.pcap" in done.stderr
+
+
+def test_flows_beyond_the_bound_are_merged_and_said(cli: Cli, capture: Path) -> None:
+    done = cli("trace", str(capture), "--json", "--most-flows", "20")
+    found = json.loads(done.stdout)
+    assert len(found["flows"]) <= 20
+    summary = found["summary"]
+    told = sum(flow["bytes"] for flow in found["flows"])
+    assert summary["merged_bytes"] > 0
+    assert told + summary["merged_bytes"] == summary["bytes"]
+    shown = cli("trace", str(capture), "--most-flows", "20")
+    assert f"{summary['merged_flows']:,} flows were merged" in shown.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["--size-shape", "0"], "size_shape"),
+        (["--load", "10"], "load"),
+        (["--duration", "0s"], "duration"),
+        (["--most", "50"], "most"),
+    ],
+)
+def test_generator_options_are_checked(
+    cli: Cli, tmp_path: Path, arguments: list[str], key: str
+) -> None:
+    path = tmp_path / "y.pcapng"
+    done = cli("trace", "generate", str(path), *arguments, keep_out=False)
+    assert done.exit_code == 2
+    assert f"at {key} = " in done.stderr
+    assert not path.exists()
+
+
+def test_windows_are_checked(cli: Cli, capture: Path) -> None:
+    done = cli("trace", str(capture), "--window", "0s")
+    assert done.exit_code == 2
+    assert "times above 0" in done.stderr
+
+
+TRACE = """
+seeds = [1, 2]
+[trace]
+duration = "5s"
+load = "2mbit"
+windows = ["1s"]
+[sweep]
+shape = { key = "trace.size_shape", values = [0.8, 2.5] }
+[[claim]]
+id = "a"
+text = "Light tails have less skew."
+paper = "less"
+measure = '''
+SELECT seed, SUM(CASE shape WHEN 2.5 THEN byte_share ELSE -byte_share END) AS value FROM skew
+WHERE flow_share = 0.1 AND "window" = 'whole' GROUP BY seed'''
+holds = "< -0.2"
+"""
+
+
+def test_a_generated_trace_is_an_experiment(tmp_path: Path) -> None:
+    loaded = parse(TRACE, "f.toml", "x")
+    plan = Plan.of([(loaded, loaded.size("full"))])
+    (outcome,) = reproduce(plan, Store(tmp_path), 1)
+    (finding,) = outcome.findings
+    assert str(finding.verdict) == "reproduced"
+    assert outcome.tables.present == ["skew", "persistence"]
+    assert len(outcome.tables.runs) == 4
+    again = reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path / "2"), 1)
+    assert again[0].decision_hash == outcome.decision_hash
+
+
+def test_an_experiment_says_what_it_cannot_take() -> None:
+    loaded = parse(TRACE.replace('load = "2mbit"', 'laod = "2mbit"'), "f.toml", "x")
+    with pytest.raises(InputError) as raised:
+        loaded.plan(loaded.size("full"))
+    assert (raised.value.file, raised.value.key) == ("f.toml", "laod")
+    assert "load" in str(raised.value.allowed)
+
+
+def test_the_paper_s_figures_are_an_experiment_of_a_trace() -> None:
+    assert "trace" in experiment.load("redpd/fig3-5").base
