@@ -1,9 +1,9 @@
 """The tables of an experiment and the SQL that claims and plots are made of.
 
 ``runs`` has a row per run: the axes of the sweep, ``seed``, then the summary's columns.
-``flows`` has a row per run and flow, ``series`` one per run, queue and sampling instant, ``groups``
-one per group besides: the axes, ``seed``, then the table's own columns. Runs of a generated trace
-have ``skew`` and ``persistence`` in place of those three.
+``queues`` has a row per run and queue, ``flows`` one per run and flow, ``series`` one per run, queue
+and sampling instant, ``groups`` one per group besides: the axes, ``seed``, then the table's own
+columns. Runs of a generated trace have ``skew`` and ``persistence`` in place of those four.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bluewater.store import Store
     from bluewater.sweep import Label
 
-TABLES = ("runs", "flows", "series", "groups", "skew", "persistence")
+TABLES = ("runs", "queues", "flows", "series", "groups", "skew", "persistence")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ class Tables:
             ],
             infer_schema_length=None,
         )
+
+    @cached_property
+    def queues(self) -> pl.DataFrame:
+        """One row a run and queue."""
+        return self._every("queues")
 
     @cached_property
     def flows(self) -> pl.DataFrame:

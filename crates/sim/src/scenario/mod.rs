@@ -56,7 +56,7 @@ pub struct Scenario {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
-    /// The link, as `A->B`; without it the bottleneck of the preset.
+    /// The link, as `A->B`; without it the bottleneck of the preset, and if it has several, each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     /// The algorithm; `bluewater list` names them.
@@ -188,7 +188,8 @@ pub struct TrafficSpec {
     /// What is carried.
     #[serde(default = "infinite")]
     pub app: AppName,
-    /// Nodes to send from; each flow draws one. Without it the preset's left side.
+    /// Nodes to send from; each flow draws one. Without it the preset's left side. With `*` for the
+    /// number of a bottleneck here and in `to`, as in `s*.0`, there is such a group at each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
     /// Nodes to send to; each flow draws one. Without it the preset's right side.
@@ -423,31 +424,9 @@ impl Scenario {
             ));
         }
         let topology = self.topology()?;
-        let mut seen: Vec<usize> = Vec::new();
-        for (i, queue) in self.queue.iter_mut().enumerate() {
-            let key = |field: &str| format!("queue[{i}].{field}");
-            queue.check(i)?;
-            let link = topology.find_link(queue.link.as_deref(), &key("link"))?;
-            if seen.contains(&link) {
-                let allowed = "one queue on each direction of a link";
-                return Err(Complaint::new(key("link"), allowed)
-                    .hint(format!("{} has a queue already", topology.link_name(link))));
-            }
-            seen.push(link);
-            queue.link = Some(topology.link_name(link));
-            queue
-                .limit(&topology, link)
-                .map_err(|allowed| Complaint::new(key("buffer"), allowed))?;
-        }
-        let mut flows = 0;
-        for (i, traffic) in self.traffic.iter().enumerate() {
-            traffic.check(i, &topology)?;
-            flows += u64::from(traffic.flows);
-            if flows > MAX_FLOWS {
-                let allowed = format!("at most {MAX_FLOWS} flows in all");
-                return Err(Complaint::new(format!("traffic[{i}].flows"), allowed));
-            }
-        }
+        self.queue = expand_queues(self.queue, &topology)?;
+        let (groups, flows) = expand_traffic(self.traffic, &topology)?;
+        self.traffic = groups;
         if self.traffic.len() > usize::from(u16::MAX) {
             return Err(Complaint::new("traffic", "at most 65535 groups"));
         }
@@ -464,6 +443,61 @@ impl Scenario {
         }
         Ok(self)
     }
+}
+
+/// The queues, checked, each with its link: one that names none is meant for every bottleneck.
+fn expand_queues(specs: Vec<QueueSpec>, topology: &Topology) -> Result<Vec<QueueSpec>, Complaint> {
+    let mut seen: Vec<usize> = Vec::new();
+    let mut queues = Vec::new();
+    for (i, mut queue) in specs.into_iter().enumerate() {
+        let key = |field: &str| format!("queue[{i}].{field}");
+        queue.check(i)?;
+        let first = topology.find_link(queue.link.as_deref(), &key("link"))?;
+        let hops = if queue.link.is_some() { 1 } else { topology.bottlenecks };
+        for link in (first..).step_by(2).take(hops) {
+            if seen.contains(&link) {
+                let allowed = "one queue on each direction of a link";
+                return Err(Complaint::new(key("link"), allowed)
+                    .hint(format!("{} has a queue already", topology.link_name(link))));
+            }
+            seen.push(link);
+            queue.link = Some(topology.link_name(link));
+            queue
+                .limit(topology, link)
+                .map_err(|allowed| Complaint::new(key("buffer"), allowed))?;
+            queues.push(queue.clone());
+        }
+    }
+    Ok(queues)
+}
+
+/// The groups, checked, and how many flows they have: a group with `*` in the names of its nodes
+/// becomes one at each bottleneck.
+fn expand_traffic(
+    specs: Vec<TrafficSpec>,
+    topology: &Topology,
+) -> Result<(Vec<TrafficSpec>, u64), Complaint> {
+    let mut groups = Vec::new();
+    let mut flows = 0;
+    for (i, spec) in specs.into_iter().enumerate() {
+        let mut names = spec.from.iter().chain(&spec.to).flatten();
+        let everywhere = topology.bottlenecks > 0 && names.any(|name| name.contains('*'));
+        for hop in 1..=if everywhere { topology.bottlenecks } else { 1 } {
+            let mut group = spec.clone();
+            if everywhere {
+                let names = group.from.iter_mut().chain(&mut group.to).flatten();
+                names.for_each(|name| *name = name.replace('*', &hop.to_string()));
+            }
+            group.check(i, topology)?;
+            flows += u64::from(group.flows);
+            if flows > MAX_FLOWS {
+                let allowed = format!("at most {MAX_FLOWS} flows in all");
+                return Err(Complaint::new(format!("traffic[{i}].flows"), allowed));
+            }
+            groups.push(group);
+        }
+    }
+    Ok((groups, flows))
 }
 
 /// Parameters, as a schema describes them.

@@ -29,9 +29,12 @@ pub enum Preset {
     Report,
     /// One node on each side, 10 Mb/s, 20 ms; made to be overridden.
     Dumbbell,
+    /// After 003 §7.5: three bottlenecks of 10 Mb/s and 5 ms, one node at each end, and a pair of
+    /// nodes for cross traffic at each bottleneck.
+    Chain,
 }
 
-/// A dumbbell: nodes on the left and right, a bottleneck A–B between.
+/// Nodes on the left and right, and between them a bottleneck A–B or several in a row, A–B–C ….
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
@@ -44,6 +47,9 @@ pub struct Network {
     /// Propagation delay of the bottleneck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Text<Duration>>,
+    /// How many such bottlenecks there are in a row, 1 … 25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottlenecks: Option<u32>,
     /// Rate of the access links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Text<Rate>>,
@@ -56,6 +62,13 @@ pub struct Network {
     /// Nodes on the right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right: Option<u32>,
+    /// Pairs of nodes for traffic over one bottleneck: `s1.0` before the first one and `d1.0` after
+    /// it, and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross: Option<u32>,
+    /// Propagation delay of their access links: one for all, or one for each pair of a bottleneck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross_delay: Option<Delays>,
 }
 
 /// One delay for all, or one for each.
@@ -85,6 +98,17 @@ pub struct LinkSpec {
     pub duplex: bool,
 }
 
+impl Delays {
+    /// One for each of `n` nodes.
+    fn expand(&self, n: usize, key: &str) -> Result<Vec<Duration>, Complaint> {
+        match self {
+            Self::One(d) => Ok(vec![d.0; n]),
+            Self::Each(each) if each.len() >= n => Ok(each.iter().map(|d| d.0).collect()),
+            Self::Each(_) => Err(Complaint::new(key, format!("one delay, or {n} (one a node)"))),
+        }
+    }
+}
+
 /// What a preset says.
 struct Facts {
     nodes: u32,
@@ -92,6 +116,8 @@ struct Facts {
     delay_ms: u64,
     access_rate: u64,
     access_delay_ms: u64,
+    bottlenecks: u32,
+    cross: u32,
 }
 
 impl Preset {
@@ -103,8 +129,10 @@ impl Preset {
             Self::Redpd => (3, 10, 20, 100, 2),
             Self::Report => (4, 35, 10, 25, 10),
             Self::Dumbbell => (1, 10, 20, 1000, 0),
+            Self::Chain => (1, 10, 5, 100, 2),
         };
-        Facts { nodes, rate, delay_ms, access_rate, access_delay_ms }
+        let (bottlenecks, cross) = if self == Self::Chain { (3, 1) } else { (1, 0) };
+        Facts { nodes, rate, delay_ms, access_rate, access_delay_ms, bottlenecks, cross }
     }
 }
 
@@ -117,11 +145,14 @@ pub(crate) struct Edge {
     pub(crate) delay: Duration,
 }
 
-/// Nodes, links, and which of them are the sides of a dumbbell.
+/// Nodes, links, and which of them are the sides and the bottlenecks of a preset.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
     nodes: Vec<String>,
+    /// Those of a preset's bottlenecks come first, each there and back.
     pub(crate) links: Vec<Edge>,
+    /// How many bottlenecks a preset has.
+    pub(crate) bottlenecks: usize,
     left: Vec<usize>,
     right: Vec<usize>,
     /// The links out of each node and into each node, in the order of the links.
@@ -134,13 +165,15 @@ const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000_000;
 /// The longest time that a link, a timer or an acknowledgement may take.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
-/// More nodes than a network may have.
+/// More nodes than a side, or all bottlenecks together, may have.
 const MAX_NODES: u32 = 10_000;
+/// Routers are named by a letter.
+const MAX_BOTTLENECKS: u32 = 25;
 
 impl Topology {
     pub(crate) fn new(network: &Network, links: &[LinkSpec]) -> Result<Self, Complaint> {
         match (network.preset, links.is_empty()) {
-            (Some(preset), true) => Self::dumbbell(preset, network),
+            (Some(preset), true) => Self::preset(preset, network),
             (None, false) if *network == Network::default() => Self::graph(links),
             (None, false) => Err(Complaint::new("network", "overrides need a preset")
                 .hint("with links of your own, leave [network] out")),
@@ -149,64 +182,81 @@ impl Topology {
             }
             (None, true) => Err(Complaint::new(
                 "network.preset",
-                "feng, feng-10ms, cmu, redpd, report, dumbbell",
+                "feng, feng-10ms, cmu, redpd, report, dumbbell, chain",
             )
             .hint("add [network] with a preset, or [[link]] entries")),
         }
     }
 
-    fn dumbbell(preset: Preset, network: &Network) -> Result<Self, Complaint> {
+    fn preset(preset: Preset, network: &Network) -> Result<Self, Complaint> {
         let facts = preset.facts();
         let mbit = |n: u64| Rate::from_mbit(n);
         let rate = network.rate.map_or_else(|| mbit(facts.rate), |r| r.0);
         let delay = network.delay.map_or_else(|| Duration::from_millis(facts.delay_ms), |d| d.0);
         let access_rate = network.access_rate.map_or_else(|| mbit(facts.access_rate), |r| r.0);
-        let side = |field: &str, n: Option<u32>| {
-            let n = n.unwrap_or(facts.nodes);
-            if (1..=MAX_NODES).contains(&n) {
+        let count = |field: &str, given: Option<u32>, usual: u32, least: u32, most: u32| {
+            let n = given.unwrap_or(usual);
+            if (least..=most).contains(&n) {
                 Ok(n as usize)
             } else {
-                Err(Complaint::new(format!("network.{field}"), format!("1 … {MAX_NODES}")))
+                Err(Complaint::new(format!("network.{field}"), format!("{least} … {most}")))
             }
         };
-        let (left, right) = (side("left", network.left)?, side("right", network.right)?);
-        let access: Vec<Duration> = match &network.access_delay {
-            None => vec![Duration::from_millis(facts.access_delay_ms); left.max(right)],
-            Some(Delays::One(d)) => vec![d.0; left.max(right)],
-            Some(Delays::Each(each)) if each.len() >= left.max(right) => {
-                each.iter().map(|d| d.0).collect()
+        let left = count("left", network.left, facts.nodes, 1, MAX_NODES)?;
+        let right = count("right", network.right, facts.nodes, 1, MAX_NODES)?;
+        let n = count("bottlenecks", network.bottlenecks, facts.bottlenecks, 1, MAX_BOTTLENECKS)?;
+        let cross = count("cross", network.cross, facts.cross, 0, MAX_NODES / MAX_BOTTLENECKS)?;
+        let usual = || Delays::One(Text(Duration::from_millis(facts.access_delay_ms)));
+        let delays = |given: &Option<Delays>, nodes: usize, key: &str| {
+            let delays = given.clone().unwrap_or_else(usual).expand(nodes, key)?;
+            for &each in &delays {
+                check_link(access_rate, each, "network.access_rate", key)?;
             }
-            Some(Delays::Each(_)) => {
-                let allowed = format!("one delay, or {} (one a node)", left.max(right));
-                return Err(Complaint::new("network.access_delay", allowed));
-            }
+            Ok(delays)
         };
         check_link(rate, delay, "network.rate", "network.delay")?;
-        for &each in &access {
-            check_link(access_rate, each, "network.access_rate", "network.access_delay")?;
-        }
-        let mut nodes = vec!["A".to_string(), "B".to_string()];
-        nodes.extend((0..left + right).map(|i| format!("n{i}")));
-        let mut links =
-            vec![Edge { from: 0, to: 1, rate, delay }, Edge { from: 1, to: 0, rate, delay }];
-        let mut attach = |node: usize, hub: usize, delay: Duration| {
-            links.push(Edge { from: node, to: hub, rate: access_rate, delay });
-            links.push(Edge { from: hub, to: node, rate: access_rate, delay });
+        let access = delays(&network.access_delay, left.max(right), "network.access_delay")?;
+        let cross_access = delays(&network.cross_delay, cross, "network.cross_delay")?;
+
+        let mut nodes: Vec<String> =
+            ('A'..='Z').take(n + 1).map(|router| router.to_string()).collect();
+        let mut links = Vec::new();
+        let mut join = |a: usize, b: usize, rate: Rate, delay: Duration| {
+            links.push(Edge { from: a, to: b, rate, delay });
+            links.push(Edge { from: b, to: a, rate, delay });
         };
-        (0..left).for_each(|i| attach(2 + i, 0, access[i]));
-        (0..right).for_each(|i| attach(2 + left + i, 1, access[i]));
-        let sides = ((2..2 + left).collect(), (2 + left..2 + left + right).collect());
-        Ok(Self::of(nodes, links, sides))
+        (0..n).for_each(|router| join(router, router + 1, rate, delay));
+        let mut attach = |name: String, router: usize, delay: Duration| {
+            nodes.push(name);
+            join(nodes.len() - 1, router, access_rate, delay);
+        };
+        (0..left).for_each(|i| attach(format!("n{i}"), 0, access[i]));
+        (0..right).for_each(|i| attach(format!("n{}", left + i), n, access[i]));
+        for hop in 1..=n {
+            for (i, &delay) in cross_access.iter().take(cross).enumerate() {
+                attach(format!("s{hop}.{i}"), hop - 1, delay);
+                attach(format!("d{hop}.{i}"), hop, delay);
+            }
+        }
+        let first = n + 1;
+        let sides =
+            ((first..first + left).collect(), (first + left..first + left + right).collect());
+        Ok(Self::of(nodes, links, n, sides))
     }
 
-    fn of(nodes: Vec<String>, links: Vec<Edge>, (left, right): (Vec<usize>, Vec<usize>)) -> Self {
+    fn of(
+        nodes: Vec<String>,
+        links: Vec<Edge>,
+        bottlenecks: usize,
+        (left, right): (Vec<usize>, Vec<usize>),
+    ) -> Self {
         let mut out = vec![Vec::new(); nodes.len()];
         let mut into = out.clone();
         for (i, link) in links.iter().enumerate() {
             out[link.from].push(i);
             into[link.to].push(i);
         }
-        Self { nodes, links, left, right, out, into }
+        Self { nodes, links, bottlenecks, left, right, out, into }
     }
 
     fn graph(specs: &[LinkSpec]) -> Result<Self, Complaint> {
@@ -228,7 +278,7 @@ impl Topology {
                 links.push(Edge { from: to, to: from, ..edge });
             }
         }
-        Ok(Self::of(nodes, links, (Vec::new(), Vec::new())))
+        Ok(Self::of(nodes, links, 0, (Vec::new(), Vec::new())))
     }
 
     pub(crate) fn link_name(&self, i: usize) -> String {
@@ -236,10 +286,10 @@ impl Topology {
         format!("{}->{}", self.nodes[link.from], self.nodes[link.to])
     }
 
-    /// The link of a name; without one the bottleneck, which is the first.
+    /// The link of a name; without one the first bottleneck, which is the first link.
     pub(crate) fn find_link(&self, name: Option<&str>, key: &str) -> Result<usize, Complaint> {
         let Some(name) = name else {
-            return if self.left.is_empty() {
+            return if self.bottlenecks == 0 {
                 Err(Complaint::new(key, "needed: a link such as A->B"))
             } else {
                 Ok(0)
@@ -355,16 +405,16 @@ impl Topology {
         Some(route)
     }
 
-    /// Mean propagation time there and back between the sides of a dumbbell.
+    /// Mean propagation time there and back between the sides of a preset.
     pub(crate) fn base_rtt(&self) -> Option<Duration> {
-        // A path is a link of the left side, the bottleneck, and a link of the right side, and the
+        // A path is a link of the left side, the bottlenecks, and a link of the right side, and the
         // links back have the same delays: the mean over pairs is the sum of the sides' means.
         let sum = |side: &[usize]| -> u128 {
             let delays = side.iter().flat_map(|&n| self.out[n].first());
             delays.map(|&i| u128::from(self.links[i].delay.as_nanos())).sum()
         };
         let (l, r) = (self.left.len() as u128, self.right.len() as u128);
-        let middle = u128::from(self.links.first()?.delay.as_nanos());
+        let middle = self.bottlenecks as u128 * u128::from(self.links.first()?.delay.as_nanos());
         let all = 2 * (sum(&self.left) * r + sum(&self.right) * l + middle * l * r);
         all.checked_div(l * r).map(|ns| Duration::from_nanos(ns as u64))
     }

@@ -169,6 +169,111 @@ fn base_rtt_is_the_mean_over_pairs() {
     assert_eq!(topology.base_rtt(), Some(Duration::from_millis(29)));
 }
 
+/// Two bottlenecks with two pairs of nodes at each.
+const CHAIN: &str = r#"
+duration = "2s"
+[network]
+preset = "chain"
+bottlenecks = 2
+cross = 2
+cross_delay = ["1ms", "4ms"]
+[[queue]]
+aqm = "droptail"
+buffer = "1bdp"
+[[traffic]]
+name = "long"
+transport = "cbr"
+rate = "1mbit"
+[[traffic]]
+name = "cross"
+flows = 3
+transport = "cbr"
+rate = "1mbit"
+from = ["s*.1"]
+to = ["d*.1"]
+"#;
+
+#[test]
+fn a_chain_has_a_queue_and_cross_traffic_at_each_bottleneck() {
+    let scenario = Scenario::from_toml(CHAIN, "x").unwrap();
+    let echo = scenario.to_toml();
+    assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario);
+    let links: Vec<&str> = scenario.queue.iter().flat_map(|q| q.link.as_deref()).collect();
+    assert_eq!(links, ["A->B", "B->C"]);
+    let from: Vec<_> = scenario.traffic.iter().flat_map(|t| t.from.iter().flatten()).collect();
+    assert_eq!(from, ["s1.1", "s2.1"]);
+    let topology = scenario.topology().unwrap();
+    let node = |name: &str| topology.ends(Some(&[name.into()]), true, "").unwrap()[0];
+    let route = |from, to| -> Vec<String> {
+        let links = topology.route(node(from), node(to)).unwrap();
+        links.iter().map(|&link| topology.link_name(link as usize)).collect()
+    };
+    assert_eq!(route("n0", "n1"), ["n0->A", "A->B", "B->C", "C->n1"]);
+    assert_eq!(route("s2.1", "d2.1"), ["s2.1->B", "B->C", "C->d2.1"]);
+    assert_eq!(
+        topology.links[topology.route(node("s2.1"), node("B")).unwrap()[0] as usize].delay,
+        Duration::from_millis(4)
+    );
+    // From end to end: 2·(2 + 2·5 + 2) ms.
+    assert_eq!(topology.base_rtt(), Some(Duration::from_millis(28)));
+    // 1 s of 125 datagrams a flow: the long one crosses both queues, three cross each.
+    let queues = crate::Run::new(scenario, CHAIN, "x").unwrap().finish().queues;
+    for row in [0, 1] {
+        let arrivals = queues.number("arrivals", row).unwrap();
+        assert!((990.0..=1000.0).contains(&arrivals), "{arrivals} at queue {row}");
+    }
+}
+
+#[test]
+fn what_a_chain_cannot_be_is_said() {
+    for (old, new, key, part) in [
+        ("bottlenecks = 2", "bottlenecks = 0", "network.bottlenecks", "1 … 25"),
+        ("bottlenecks = 2", "bottlenecks = 26", "network.bottlenecks", "1 … 25"),
+        ("cross = 2", "cross = 500", "network.cross", "0 … 400"),
+        ("cross = 2", "cross = 3", "network.cross_delay", "one delay, or 3"),
+        ("\"4ms\"", "\"5000000h\"", "network.cross_delay", "3600s"),
+        ("s*.1", "s*.2", "traffic[1].from", "did you mean `s1."),
+        ("d*.1", "s*.1", "traffic[1].to", "no route"),
+        ("aqm = \"droptail\"", "aqm = \"drptail\"", "queue[0].aqm", "did you mean `droptail`?"),
+    ] {
+        assert!(CHAIN.contains(old), "{old}");
+        let e = fails(&CHAIN.replace(old, new));
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    let e =
+        fails(&format!("{CHAIN}\n[[queue]]\nlink = \"B->C\"\naqm = \"red\"\nbuffer = \"9p\"\n"));
+    assert!(e.key == "queue[1].link" && e.hint.contains("B->C"), "{e}");
+}
+
+/// 003 §7.4: ten connections, two each of 20, 40, 60, 80 and 100 ms.
+#[test]
+fn each_group_may_have_its_own_round_trip() {
+    let text = r#"
+        duration = "1s"
+        [network]
+        preset = "redpd"
+        delay = "5ms"
+        left = 5
+        right = 5
+        access_delay = ["2.5ms", "7.5ms", "12.5ms", "17.5ms", "22.5ms"]
+        [[queue]]
+        aqm = "droptail"
+        buffer = "100p"
+        [[traffic]]
+        flows = 2
+        transport = "sack"
+        from = ["n4"]
+        to = ["n9"]
+        window = "1p"
+    "#;
+    let scenario = Scenario::from_toml(text, "x").unwrap();
+    let flows = crate::Run::new(scenario, text, "x").unwrap().finish().flows;
+    // 100 ms and the time to send 1000 + 40 bytes, over 10 Mb/s and twice 100 Mb/s: 0.998 ms.
+    let srtt = flows.number("srtt_s", 0).unwrap();
+    assert!((0.100_99..0.102).contains(&srtt), "{srtt}");
+}
+
 #[test]
 fn what_is_not_toml_is_an_error_with_a_line() {
     for text in ["duration = ", "[[queue]\n", "a = 1\na = 2\n", "\u{0}", "duration = \"1s\""] {

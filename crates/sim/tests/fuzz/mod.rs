@@ -90,7 +90,7 @@ fn delay(d: &mut Draw<'_>) -> &'static str {
 
 fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> (Vec<String>, Ends, u64) {
     if d.flag() {
-        let presets = ["dumbbell", "feng", "feng-10ms", "cmu", "redpd", "report"];
+        let presets = ["dumbbell", "feng", "feng-10ms", "cmu", "redpd", "report", "chain"];
         let preset = d.pick(&presets);
         let access = rate.saturating_mul(d.number(&[10, 1, 1000]));
         let (delay, access_delay) = (delay(d), delay(d));
@@ -99,6 +99,9 @@ fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> (Vec<S
             "[network]\npreset = \"{preset}\"\nrate = \"{rate}bit\"\naccess_rate = \"{access}bit\"\n\
              delay = \"{delay}\"\naccess_delay = \"{access_delay}\"\nleft = {left}\nright = {right}"
         ));
+        if d.flag() {
+            line(format!("bottlenecks = {}\ncross = {}", 1 + d.below(5), d.below(3)));
+        }
         return (["A->B", "B->A", "n0->A", "A->n0"].map(String::from).to_vec(), None, rate);
     }
     let nodes = 2 + d.below(3);
