@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-TABLES = ("queues", "flows", "series", "groups")
+TABLES = ("queues", "flows", "series", "groups", "transfers", "completions")
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,16 @@ class Result:
     def persistence(self) -> pl.DataFrame:
         """A row per share of bytes and length of windows; of a generated trace alone."""
         return self.load("persistence")
+
+    @cached_property
+    def transfers(self) -> pl.DataFrame:
+        """A row per group with transfers and kind of them; no rows if there are none."""
+        return self.load("transfers")
+
+    @cached_property
+    def completions(self) -> pl.DataFrame:
+        """How long transfers took: a row per group, kind and length of time."""
+        return self.load("completions")
 
     def save(self, folder: Path) -> None:
         """Writes the scenario and every table (Parquet) into an existing folder."""

@@ -1,9 +1,10 @@
 """The tables of an experiment and the SQL that claims and plots are made of.
 
 ``runs`` has a row per run: the axes of the sweep, ``seed``, then the summary's columns.
-``queues`` has a row per run and queue, ``flows`` one per run and flow, ``series`` one per run, queue
-and sampling instant, ``groups`` one per group besides: the axes, ``seed``, then the table's own
-columns. Runs of a generated trace have ``skew`` and ``persistence`` in place of those four.
+``queues`` has a row per run and queue, ``flows`` one per run and flow, ``series`` one per run,
+queue and sampling instant, ``groups`` one per group besides; ``transfers`` has one per run, group
+and kind of transfer, ``completions`` one per length of time besides: the axes, ``seed``, then the
+table's own columns. Runs of a generated trace have ``skew`` and ``persistence`` in place of those.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from bluewater.store import Store
     from bluewater.sweep import Label
 
-TABLES = ("runs", "queues", "flows", "series", "groups", "skew", "persistence")
+TABLES = (
+    *("runs", "queues", "flows", "series", "groups"),
+    *("transfers", "completions", "skew", "persistence"),
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,16 @@ class Tables:
     def persistence(self) -> pl.DataFrame:
         """One row a run, share of bytes and length of windows."""
         return self._every("persistence")
+
+    @cached_property
+    def transfers(self) -> pl.DataFrame:
+        """One row a run, group and kind of transfer."""
+        return self._every("transfers")
+
+    @cached_property
+    def completions(self) -> pl.DataFrame:
+        """One row a run, group, kind and length of time."""
+        return self._every("completions")
 
     def _every(self, table: str) -> pl.DataFrame:
         frames: list[pl.DataFrame] = [

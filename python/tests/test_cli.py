@@ -13,6 +13,7 @@ import pytest
 from conftest import SWEEP, TINY, Cli
 
 import bluewater
+from bluewater.result import TABLES
 
 
 def test_list_json(cli: Cli) -> None:
@@ -103,11 +104,22 @@ def test_run_json_has_summary_queues_flows_and_hash(cli: Cli, tiny: Path) -> Non
     assert (kept / "summary.parquet").exists()
 
 
+def test_run_shows_transfers(cli: Cli, tmp_path: Path) -> None:
+    finite = 'transport = "sack"\napp = "finite"\nsize = "3kB"'
+    text = TINY.replace('transport = "sack"', finite).replace("0s..1s", "1s..1500ms")
+    file = tmp_path / "finite.toml"
+    file.write_text(text)
+    assert "flows: flows" in " ".join(cli("run", str(file)).stdout.split())
+    (row,) = json.loads(cli("run", str(file), "--json").stdout)["transfers"]
+    assert row["kind"] == "flow"
+    assert 0 < row["completed"] <= row["began"]
+
+
 def test_run_writes_its_tables_as_csv(cli: Cli, tiny: Path, tmp_path: Path) -> None:
     folder = tmp_path / "csv"
     cli("run", str(tiny), "--csv", str(folder))
     names = {file.name for file in folder.iterdir()}
-    assert names == {"summary.csv", "queues.csv", "flows.csv", "series.csv", "groups.csv"}
+    assert names == {f"{name}.csv" for name in ("summary", *TABLES)}
     assert len((folder / "flows.csv").read_text().splitlines()) == 1 + 20
     (folder / "blocked").write_text("")
     assert cli("run", str(tiny), "--csv", str(folder / "blocked")).exit_code == 2

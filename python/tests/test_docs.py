@@ -104,6 +104,8 @@ def test_every_column_is_described() -> None:
     assert described["Flows"] == set(result.flows.columns)
     assert described["Series"] == set(result.series.columns)
     assert described["Groups"] == set(result.groups.columns)
+    assert described["Transfers"] == set(result.transfers.columns)
+    assert described["Completions"] == set(result.completions.columns)
 
 
 def test_every_column_of_a_trace_is_described() -> None:

@@ -17,6 +17,8 @@ pub(crate) fn outcome<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound
     all.set_item("flows", table(py, &outcome.flows)?)?;
     all.set_item("series", table(py, &outcome.series)?)?;
     all.set_item("groups", table(py, &outcome.groups)?)?;
+    all.set_item("transfers", table(py, &outcome.transfers)?)?;
+    all.set_item("completions", table(py, &outcome.completions)?)?;
     all.set_item("scenario", &outcome.scenario)?;
     all.set_item("decision_hash", &outcome.decision_hash)?;
     all.set_item("version", env!("BLUEWATER_VERSION"))?;

@@ -62,6 +62,25 @@ pub enum App {
         /// Length of an off period, ns.
         off: u64,
     },
+    /// Sessions: pages of objects that are asked for.
+    Web(Objects),
+}
+
+/// What a web session fetches.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Objects {
+    /// Objects of a page.
+    pub number: u32,
+    /// Connections at a time.
+    pub connections: u16,
+    /// Mean size of an object, thousandths of a packet.
+    pub packets: u64,
+    /// Shape of the sizes' Pareto distribution; without it all are of the mean size.
+    pub shape: Option<f64>,
+    /// Mean time (exponential) between pages, ns.
+    pub think: u64,
+    /// Whether a connection begins with a handshake, before the request.
+    pub handshake: bool,
 }
 
 impl App {

@@ -8,7 +8,7 @@
 //! | [`engine`] | the event list |
 //! | [`packet`], [`link`] | packets; queue, transmitter and wire |
 //! | [`network`] | links joined by paths |
-//! | [`tcp`], [`app`] | transports and what they carry |
+//! | [`tcp`], [`app`], `web` | transports and what they carry |
 //! | [`simulation`] | the loop |
 //! | [`metrics`], [`hash`] | what is measured |
 //! | [`scenario`] | scenario files: network, queues, traffic, measurement |
@@ -30,6 +30,7 @@ pub mod simulation;
 pub mod table;
 pub mod tcp;
 pub mod validation;
+mod web;
 
 pub use run::{Outcome, Run};
 pub use scenario::{Scenario, ScenarioError};

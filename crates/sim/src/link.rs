@@ -7,7 +7,7 @@
 //! the same calls as if each departure were an event. At equal times departures come before
 //! arrivals. How packets go from link to link: [`crate::network`].
 
-use aqm::{AnyQdisc, Cause, Cx, FlowKey, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor};
+use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor};
 
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
@@ -40,6 +40,11 @@ impl Serialiser {
         Self { rate: rate.bits_per_second(), carry: 0, last: (0, 0, 0) }
     }
 
+    /// How long a packet of `len` bytes takes, ns, but for what is carried.
+    pub fn whole(&self, len: u32) -> u64 {
+        (u128::from(len) * 8_000_000_000 / u128::from(self.rate)) as u64
+    }
+
     /// How long the next packet, of `len` bytes, takes, ns.
     #[inline]
     pub fn transmission(&mut self, len: u32) -> u64 {
@@ -65,10 +70,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity of a packet that arrives at `now`.
-    fn at(self, now: u64) -> FlowKey {
-        let changes = now.checked_div(self.rekey).unwrap_or(0);
-        FlowKey(u64::from(self.flow) | changes << 32)
+    /// The identity at `now`, without that of the connection; changes are counted modulo 2²⁴.
+    fn at(self, now: u64) -> u64 {
+        let changes = now.checked_div(self.rekey).unwrap_or(0) & 0xff_ffff;
+        u64::from(self.flow) | changes << 32
     }
 }
 
@@ -107,6 +112,12 @@ impl Line {
             listed: NEVER,
             delivered: DecisionHash::default(),
         }
+    }
+
+    /// How long a packet of `len` bytes takes on this link if nothing is before it, in transmission
+    /// and on the wire, ns.
+    pub(crate) fn alone(&self, len: u16) -> (u64, u64) {
+        (self.serialiser.whole(u32::from(len)), self.delay)
     }
 
     /// A packet of `len` bytes comes to the transmitter at `now`. Returns when it arrives at the far
@@ -264,7 +275,7 @@ impl Server {
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
         let mut meta = packet.meta(now);
         if let Some(identities) = &self.identities {
-            meta.flow = identities[packet.flow as usize].at(now);
+            meta.flow = packet.identity(identities[packet.flow as usize].at(now));
         }
         queue.enqueue(meta, *packet, &mut cx, &mut self.books);
         let backlog = queue.backlog();
@@ -497,9 +508,9 @@ mod tests {
     #[test]
     fn an_identity_changes_when_its_time_is_over() {
         let fixed = Identity { flow: 7, rekey: 0 };
-        assert_eq!([0, u64::MAX].map(|now| fixed.at(now)), [FlowKey(7); 2]);
+        assert_eq!([0, u64::MAX].map(|now| fixed.at(now)), [7; 2]);
         let moving = Identity { flow: 7, rekey: 100 };
-        assert_eq!([99, 100, 199].map(|now| moving.at(now).0 >> 32), [0, 1, 1]);
+        assert_eq!([99, 100, 199].map(|now| moving.at(now) >> 32), [0, 1, 1]);
         assert_ne!(moving.at(100), Identity { flow: 8, rekey: 100 }.at(100));
     }
 

@@ -15,7 +15,8 @@ use crate::engine::{EventList, WinnerTree};
 use crate::fold::{self, Fold};
 use crate::hash::DecisionHash;
 use crate::link::{Flight, Identity, Line, Link, Managed};
-use crate::packet::Packet;
+use crate::packet::{Packet, SHORTEST_PACKET};
+use crate::tcp::alone::Alone;
 
 /// Ends a path in the table of paths.
 pub const END: u32 = FOLDED - 1;
@@ -198,6 +199,25 @@ impl Network {
             hash.delivery(now, packet.flow, packet.seq);
         }
         ends
+    }
+
+    /// What a connection with data packets of `len` bytes finds on its paths `out` and `back` if it
+    /// is alone.
+    pub fn alone(&self, out: u32, back: u32, len: u16) -> Alone {
+        let Wires { lines, paths, .. } = &self.wires;
+        let links = |path: u32| {
+            let links = paths[path as usize..].iter().take_while(|link| **link != END);
+            links.map(|link| &lines[(link & !FOLDED) as usize])
+        };
+        let time = |path: u32, len: u16| -> u64 {
+            links(path).map(|line| line.alone(len)).map(|(sent, wire)| sent + wire).sum()
+        };
+        Alone {
+            out: time(out, len),
+            small_out: time(out, SHORTEST_PACKET),
+            back: time(back, SHORTEST_PACKET),
+            gap: links(out).map(|line| line.alone(len).0).max().unwrap_or(0),
+        }
     }
 
     /// The event list, which holds the flows' events, too.

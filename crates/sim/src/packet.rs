@@ -17,6 +17,8 @@ pub enum Kind {
     SynAck,
     /// A datagram.
     Datagram,
+    /// A request for an object.
+    Request,
 }
 
 /// No packet is shorter on the wire, bytes: the length of an acknowledgement or handshake packet.
@@ -50,6 +52,8 @@ pub struct Packet {
     pub echo: bool,
     /// Data: congestion window reduced (CWR).
     pub reduced: bool,
+    /// The number of its connection, where a flow has one after another; they come round.
+    pub connection: u8,
 }
 
 const _: () = assert!(size_of::<Packet>() == 32, "a packet stays at half a cache line");
@@ -68,17 +72,24 @@ impl Default for Packet {
             sack_blocks: 0,
             echo: false,
             reduced: false,
+            connection: 0,
         }
     }
 }
 
 impl Packet {
+    /// The identity of a connection of the flow that is known as `flow`, less than 2⁵⁶.
+    #[inline]
+    pub fn identity(&self, flow: u64) -> FlowKey {
+        FlowKey(flow | u64::from(self.connection) << 56)
+    }
+
     /// What a managed queue sees of the packet as it arrives at `now` (ns).
     #[inline]
     pub fn meta(&self, now: u64) -> Meta {
         Meta {
             arrived: Instant::from_nanos(now),
-            flow: FlowKey(u64::from(self.flow)),
+            flow: self.identity(u64::from(self.flow)),
             len: u32::from(self.len),
             ecn: self.ecn,
         }

@@ -6,10 +6,11 @@ use aqm::policy::Env;
 use aqm::units::Size;
 use aqm::{Cause, Duration, Instant, Qdisc, Rng, State};
 
-use crate::app::{App, Periods, Unsent};
+use crate::app::{App, Objects, Periods, Unsent};
 use crate::link::{Identity, Link, Managed};
 use crate::metrics::jain;
 use crate::metrics::queue::{FlowTally, GroupTally, QueueSummary};
+use crate::metrics::transfers::Transfers;
 use crate::network::END;
 use crate::scenario::error::Complaint;
 use crate::scenario::network::Topology;
@@ -76,6 +77,10 @@ pub struct Outcome {
     pub series: Table,
     /// A row a sample, managed queue and group, if groups are measured.
     pub groups: Table,
+    /// A row a group with transfers and kind of them.
+    pub transfers: Table,
+    /// How long they took: a row a group, kind and length of time.
+    pub completions: Table,
     /// The scenario with all defaults.
     pub scenario: String,
     /// The hash over all decisions, sixteen hexadecimal digits.
@@ -93,7 +98,8 @@ impl Run {
 
     fn build(scenario: Scenario) -> Result<Self, Complaint> {
         let topology = scenario.topology()?;
-        let flows: usize = scenario.traffic.iter().map(|t| t.flows as usize).sum();
+        let flows =
+            scenario.traffic.iter().map(|t| t.flows as usize * usize::from(t.slots())).sum();
         let mean_packet =
             scenario.traffic.first().and_then(TrafficSpec::packet_bytes).unwrap_or(1000).into();
         let mut specs: HashMap<usize, (usize, &QueueSpec)> = HashMap::new();
@@ -132,13 +138,15 @@ impl Run {
                     .as_ref()
                     .map_or(Duration::ZERO, |s| s.every.0 * u64::from(k / s.flows));
                 let start = step + first + (last - first).mul_f64(rng.uniform());
-                setups.push(FlowSetup {
-                    group: g as u16,
-                    out: paths.of(a, b)?,
-                    back: paths.of(b, a)?,
-                    start: start.as_nanos(),
-                    rng: stream(scenario.seed, Stream::App, number),
-                });
+                for _ in 0..spec.slots() {
+                    setups.push(FlowSetup {
+                        group: g as u16,
+                        out: paths.of(a, b)?,
+                        back: paths.of(b, a)?,
+                        start: start.as_nanos(),
+                        rng: stream(scenario.seed, Stream::App, number),
+                    });
+                }
             }
         }
         let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
@@ -235,6 +243,7 @@ impl Run {
             .map(|queue| queue.summary(end))
             .collect();
         let flows = self.flow_table();
+        let (transfers, completions) = self.transfer_tables();
         let table = self.queue_table(&summaries, &flows);
         let mut summary = Table::default();
         let measured = Duration::from_nanos(self.end - self.warmup).as_secs_f64();
@@ -253,6 +262,8 @@ impl Run {
             flows,
             series: self.series.table,
             groups: self.by_group.table,
+            transfers,
+            completions,
             scenario: self.scenario.to_toml(),
             decision_hash: self.simulation.decision_hash().to_string(),
         }
@@ -328,6 +339,75 @@ impl Run {
         t
     }
 
+    /// The transfers of each group that has some, with their kind.
+    fn transfers(&self) -> Vec<(&str, &'static str, Transfers)> {
+        let mut all = Vec::new();
+        for (g, spec) in self.scenario.traffic.iter().enumerate() {
+            if let Some([requests, pages]) = self.simulation.web(g) {
+                all.push((spec.name.as_str(), "request", requests.clone()));
+                all.push((spec.name.as_str(), "page", pages.clone()));
+            } else if spec.app == AppName::Finite {
+                all.push((spec.name.as_str(), "flow", self.finite(g)));
+            }
+        }
+        all
+    }
+
+    /// The transfers of a group of finite flows.
+    fn finite(&self, group: usize) -> Transfers {
+        let spec = &self.scenario.traffic[group];
+        let (packets, stop) = (finite_packets(spec), stop(spec, self.end));
+        let mut transfers = Transfers::default();
+        for (i, &start) in self.starts.iter().enumerate() {
+            if usize::from(self.groups[i]) == group && (self.warmup..stop).contains(&start) {
+                transfers.begin();
+                if let Some(at) = self.simulation.completed(i) {
+                    transfers.complete(start, at, self.simulation.alone(i, packets));
+                }
+            }
+        }
+        transfers
+    }
+
+    fn transfer_tables(&self) -> (Table, Table) {
+        const STATISTICS: [&str; 5] = ["mean", "p50", "p95", "p99", "max"];
+        let (mut table, mut completions) = (Table::default(), Table::default());
+        for each in [&mut table, &mut completions] {
+            each.push("group", Column::Text(Vec::new()));
+            each.push("kind", Column::Text(Vec::new()));
+        }
+        table.push("began", Column::Count(Vec::new()));
+        table.push("completed", Column::Count(Vec::new()));
+        for name in STATISTICS {
+            table.push(&format!("time_{name}_s"), Column::Real(Vec::new()));
+        }
+        for name in STATISTICS {
+            table.push(&format!("slowdown_{name}"), Column::Real(Vec::new()));
+        }
+        completions.push("time_s", Column::Real(Vec::new()));
+        completions.push("completed", Column::Count(Vec::new()));
+        completions.push("share", Column::Real(Vec::new()));
+        for (group, kind, transfers) in self.transfers() {
+            let summary = transfers.summary();
+            let mut row = table.row();
+            row.text(group);
+            row.text(kind);
+            row.count(summary.began);
+            row.count(summary.completed);
+            let values = summary.times_s.into_iter().chain(summary.slowdowns);
+            values.for_each(|value| row.real(value));
+            for (time, completed) in transfers.distribution() {
+                let mut row = completions.row();
+                row.text(group);
+                row.text(kind);
+                row.real(Some(time));
+                row.count(completed);
+                row.real(Some(completed as f64 / summary.began as f64));
+            }
+        }
+        (table, completions)
+    }
+
     fn queue_table(&self, summaries: &[QueueSummary], flows: &Table) -> Table {
         let goodput = flows.real("goodput_bps");
         let index = jain(goodput.iter().flatten().copied());
@@ -400,7 +480,7 @@ fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
     let mut identities = Vec::new();
     for spec in traffic {
         let rekey = spec.rekey.map_or(0, |every| every.0.as_nanos());
-        for k in 0..spec.flows {
+        for k in 0..spec.flows * u32::from(spec.slots()) {
             let number = identities.len() as u32;
             let flow = match &spec.identity {
                 Some(name) => *known.entry((name, k)).or_insert(number),
@@ -510,7 +590,7 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
             whole_packets: spec.whole_packets,
             restart_after_idle: spec.restart_after_idle,
             delayed_ack: spec.delayed_ack.0.as_nanos(),
-            handshake: spec.handshake,
+            handshake: spec.handshake && spec.app != AppName::Web,
             ecn: spec.ecn,
             ecn_on_retransmit: spec.ecn_on_retransmit,
             ecn_timeout: spec.ecn_timeout,
@@ -528,15 +608,19 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
     };
     let app = match spec.app {
         AppName::Infinite => App::Infinite,
-        AppName::Finite => App::Finite {
+        AppName::Finite => App::Finite { packets: finite_packets(spec) },
+        AppName::Web => App::Web(Objects {
+            number: spec.objects.unwrap_or(1),
+            connections: spec.slots(),
             packets: match spec.size.map(|s| s.0) {
-                Some(Size::Packets(n)) => n as u32,
-                Some(Size::Bytes(n)) => {
-                    u32::try_from(n.div_ceil(u64::from(packet))).unwrap_or(u32::MAX)
-                }
-                _ => 1,
+                Some(Size::Packets(n)) => n * 1000,
+                Some(Size::Bytes(n)) => n * 1000 / u64::from(packet),
+                _ => 1000,
             },
-        },
+            shape: spec.shape,
+            think: spec.off.map_or(1, |d| d.0.as_nanos()),
+            handshake: spec.handshake,
+        }),
         AppName::Pareto => periods(Periods::Pareto(spec.shape.unwrap_or(1.5))),
         AppName::Exponential => periods(Periods::Exponential),
         AppName::Periodic => App::Periodic {
@@ -544,8 +628,22 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
             off: spec.off.map_or(1, |d| d.0.as_nanos()),
         },
     };
-    let stop = spec.stop.map_or(end, |s| s.0.as_nanos());
-    Group { transport, app, packet, stop }
+    Group { transport, app, packet, stop: stop(spec, end) }
+}
+
+/// When a group's sending ends, ns.
+fn stop(spec: &TrafficSpec, end: u64) -> u64 {
+    spec.stop.map_or(end, |s| s.0.as_nanos())
+}
+
+/// Packets of each of a group's finite flows.
+fn finite_packets(spec: &TrafficSpec) -> u32 {
+    let packet = u64::from(spec.packet_bytes().unwrap_or(1000));
+    match spec.size.map(|s| s.0) {
+        Some(Size::Packets(n)) => n as u32,
+        Some(Size::Bytes(n)) => u32::try_from(n.div_ceil(packet)).unwrap_or(u32::MAX),
+        _ => 1,
+    }
 }
 
 /// The sampled series of all managed queues.

@@ -6,15 +6,17 @@
 
 use aqm::Ecn;
 
-use crate::app::{App, OnOff, Periods, Step};
+use crate::app::{App, Objects, OnOff, Periods, Step};
 use crate::engine::Event;
 use crate::hash::DecisionHash;
 use crate::link::{Identity, Link, Managed};
+use crate::metrics::transfers::Transfers;
 use crate::network::Network;
 use crate::packet::{Kind, Packet};
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::Sender;
+use crate::web::{Client, Next, Web};
 
 /// No event is due.
 const NEVER: u64 = u64::MAX;
@@ -107,6 +109,8 @@ struct Flow {
     back: u32,
     group: u16,
     started: bool,
+    /// The number of its connection, from 1, where it has one after another (web sessions).
+    connection: u8,
 }
 
 impl Flow {
@@ -156,6 +160,8 @@ pub struct Simulation {
     on_off: Vec<Option<Box<OnOff>>>,
     /// When a finite flow was acknowledged to its end, ns.
     completed: Vec<u64>,
+    /// By group.
+    webs: Vec<Option<Box<Web>>>,
     handled: u64,
 }
 
@@ -169,41 +175,46 @@ impl Simulation {
         setups: Vec<FlowSetup>,
     ) -> Self {
         let mut network = Network::new(links, paths, setups.len());
+        let webs = webs(&groups, &setups);
         let mut flows = Vec::with_capacity(setups.len());
         let mut on_off = Vec::with_capacity(setups.len());
         for (i, setup) in setups.into_iter().enumerate() {
             let group = &groups[usize::from(setup.group)];
-            network.events().set_flow(i, setup.start);
+            // A web session is woken by its first flow.
+            let begins = match (&group.app, &webs[usize::from(setup.group)]) {
+                (App::Web(_), Some(web)) => web.wakes(i),
+                _ => true,
+            };
+            let start = if begins { setup.start } else { NEVER };
+            network.events().set_flow(i, start);
             let is_on_off = matches!(group.app, App::OnOff { .. });
             on_off.push(is_on_off.then(|| Box::new(OnOff::new(setup.rng.clone()))));
             let end = match group.transport {
                 Transport::Tcp(_) => {
                     End::Tcp { sender: Sender::default(), receiver: Receiver::default() }
                 }
-                Transport::Cbr { .. } => {
-                    let start = setup.start;
-                    End::Cbr(Box::new(Cbr {
-                        rng: setup.rng,
-                        start,
-                        carry: 0,
-                        sent: 0,
-                        received: 0,
-                    }))
-                }
+                Transport::Cbr { .. } => End::Cbr(Box::new(Cbr {
+                    rng: setup.rng,
+                    start: setup.start,
+                    carry: 0,
+                    sent: 0,
+                    received: 0,
+                })),
             };
             flows.push(Flow {
                 end,
-                listed: setup.start,
-                app_at: setup.start,
+                listed: start,
+                app_at: start,
                 ack_at: NEVER,
                 out: setup.out,
                 back: setup.back,
                 group: setup.group,
                 started: false,
+                connection: 0,
             });
         }
         let completed = vec![NEVER; flows.len()];
-        Self { now: 0, network, groups, flows, on_off, completed, handled: 0 }
+        Self { now: 0, network, groups, flows, on_off, completed, webs, handled: 0 }
     }
 
     /// Handles all events before `until` (ns), then brings every link up to it: what is observed
@@ -265,6 +276,7 @@ impl Simulation {
     /// Begins a new window of measurement.
     pub fn restart_measurement(&mut self) {
         self.network.restart_measurement(self.now);
+        self.webs.iter_mut().flatten().for_each(|web| web.restart_measurement(self.now));
     }
 
     /// How many flows there are.
@@ -274,9 +286,12 @@ impl Simulation {
 
     /// What a flow has done so far.
     pub fn flow(&self, i: usize) -> FlowReport {
-        match &self.flows[i].end {
+        let flow = &self.flows[i];
+        let web = &self.webs[usize::from(flow.group)];
+        let before = web.as_ref().map_or(0, |web| web.delivered(i));
+        match &flow.end {
             End::Tcp { sender, receiver } => FlowReport {
-                delivered: receiver.delivered(),
+                delivered: before + receiver.delivered(),
                 retransmits: sender.retransmits,
                 timeouts: sender.timeouts,
                 ecn_reductions: sender.ecn_reductions,
@@ -284,6 +299,25 @@ impl Simulation {
             },
             End::Cbr(cbr) => FlowReport { delivered: cbr.received, ..FlowReport::default() },
         }
+    }
+
+    /// How long a transfer of `packets` over flow `i` takes (ns) if nothing else is under way, to the
+    /// acknowledgement of the last, or from a request to its arrival.
+    pub fn alone(&self, i: usize, packets: u32) -> Option<u64> {
+        let flow = &self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        let Transport::Tcp(o) = &group.transport else { return None };
+        let alone = self.network.alone(flow.out, flow.back, group.packet);
+        let web = matches!(group.app, App::Web(Objects { handshake: true, .. }));
+        let handshake = if o.handshake || web { alone.handshake() } else { 0 };
+        let delivery = alone.delivery(packets, o.initial_window as u32, o.window);
+        Some(handshake + delivery + alone.back)
+    }
+
+    /// Requests and pages of a group that began in the window of measurement, if it is one of web
+    /// sessions.
+    pub fn web(&self, group: usize) -> Option<[&Transfers; 2]> {
+        self.webs[group].as_ref().map(|web| [&web.requests, &web.pages])
     }
 
     /// When a finite flow was completed (ns), if it was.
@@ -313,6 +347,9 @@ impl Simulation {
     #[inline]
     fn on_packet(&mut self, packet: &Packet) {
         let i = packet.flow as usize;
+        if packet.connection != 0 && self.is_over(packet) {
+            return;
+        }
         let flow = &mut self.flows[i];
         let group = &self.groups[usize::from(flow.group)];
         match (&mut flow.end, &group.transport) {
@@ -331,6 +368,7 @@ impl Simulation {
                             flow.ack_at = NEVER;
                             let mut ack = receiver.acknowledge(options.sack());
                             (ack.flow, ack.hop) = (packet.flow, flow.back);
+                            ack.connection = packet.connection;
                             self.network.forward(self.now, &mut ack);
                         }
                         AckWhen::Later => {
@@ -338,10 +376,16 @@ impl Simulation {
                             flow.list(i, &mut self.network);
                         }
                     }
+                    if packet.connection != 0 {
+                        self.on_object(i);
+                    }
                 }
                 Kind::Ack => {
                     sender.on_ack(self.now, packet, options);
                     self.send(i);
+                }
+                Kind::Syn | Kind::SynAck | Kind::Request if packet.connection != 0 => {
+                    self.on_web(i, packet.kind);
                 }
                 Kind::Syn => {
                     let (flow, hop) = (packet.flow, flow.back);
@@ -352,7 +396,7 @@ impl Simulation {
                     sender.on_syn_ack(self.now);
                     self.send(i);
                 }
-                Kind::Datagram => {}
+                Kind::Datagram | Kind::Request => {}
             },
             (End::Cbr(cbr), _) => cbr.received += 1,
             _ => {}
@@ -372,6 +416,7 @@ impl Simulation {
             len: group.packet,
             kind: Kind::Data,
             flow: i as u32,
+            connection: flow.connection,
             ..Packet::default()
         };
         let mut packet = data;
@@ -379,7 +424,10 @@ impl Simulation {
             self.network.forward(self.now, &mut packet);
             packet = data;
         }
-        if sender.done() && self.completed[i] == NEVER && matches!(group.app, App::Finite { .. }) {
+        if let App::Finite { packets } = group.app
+            && sender.acknowledged() == packets
+            && self.completed[i] == NEVER
+        {
             self.completed[i] = self.now;
         }
         flow.list(i, &mut self.network);
@@ -404,8 +452,11 @@ impl Simulation {
                 && receiver.owes_ack()
             {
                 let mut ack = receiver.acknowledge(o.sack());
-                (ack.flow, ack.hop) = (i as u32, flow.back);
+                (ack.flow, ack.hop, ack.connection) = (i as u32, flow.back, flow.connection);
                 self.network.forward(now, &mut ack);
+            }
+            if flow.connection != 0 {
+                self.repeat(i);
             }
         }
         let flow = &mut self.flows[i];
@@ -426,6 +477,10 @@ impl Simulation {
         let now = self.now;
         let flow = &mut self.flows[i];
         let group = &self.groups[usize::from(flow.group)];
+        if matches!(group.app, App::Web(_)) {
+            self.on_session(i);
+            return;
+        }
         let first = !std::mem::replace(&mut flow.started, true);
         if now >= group.stop {
             flow.app_at = NEVER;
@@ -451,7 +506,7 @@ impl Simulation {
                         }
                         flow.app_at = state.next_event().min(group.stop);
                     }
-                    (App::OnOff { .. }, None) | (App::Periodic { .. }, _) => {}
+                    (App::OnOff { .. }, None) | (App::Periodic { .. } | App::Web(_), _) => {}
                 }
                 self.send(i);
             }
@@ -474,6 +529,161 @@ impl Simulation {
             _ => {}
         }
     }
+}
+
+/// Web sessions.
+impl Simulation {
+    /// A session begins a page.
+    #[cold]
+    #[inline(never)]
+    fn on_session(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        flow.app_at = NEVER;
+        let group = usize::from(flow.group);
+        if self.now >= self.groups[group].stop {
+            return;
+        }
+        let Some(web) = &mut self.webs[group] else { return };
+        let slots = web.begin_page(self.now, i);
+        (i..i + slots).for_each(|slot| self.ask(slot));
+    }
+
+    /// A new connection asks for an object.
+    #[cold]
+    #[inline(never)]
+    fn ask(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        let group = usize::from(flow.group);
+        let (Some(web), End::Tcp { sender, receiver }, Transport::Tcp(o)) =
+            (&mut self.webs[group], &mut flow.end, &self.groups[group].transport)
+        else {
+            return;
+        };
+        web.slot(i).delivered += receiver.delivered();
+        sender.renew();
+        receiver.renew();
+        flow.connection = flow.connection.checked_add(1).unwrap_or(1);
+        web.ask(self.now, i, o.rto.initial);
+        self.request(i);
+    }
+
+    /// The client sends what it waits for an answer to.
+    #[cold]
+    #[inline(never)]
+    fn request(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        let Some(web) = &mut self.webs[usize::from(flow.group)] else { return };
+        let slot = web.slot(i);
+        let mut packet = Packet {
+            kind: if slot.client == Client::Opening { Kind::Syn } else { Kind::Request },
+            flow: i as u32,
+            hop: flow.back,
+            connection: flow.connection,
+            ..Packet::default()
+        };
+        flow.ack_at = self.now.saturating_add(slot.retry);
+        flow.list(i, &mut self.network);
+        self.network.forward(self.now, &mut packet);
+    }
+
+    /// The client's timer has come: if nothing was heard, it says again what it said, and waits for
+    /// twice as long.
+    #[cold]
+    #[inline(never)]
+    fn repeat(&mut self, i: usize) {
+        let group = usize::from(self.flows[i].group);
+        let (Some(web), Transport::Tcp(o)) = (&mut self.webs[group], &self.groups[group].transport)
+        else {
+            return;
+        };
+        let slot = web.slot(i);
+        if matches!(slot.client, Client::Opening | Client::Asking) {
+            slot.retry = slot.retry.saturating_mul(2).min(o.rto.max);
+            self.request(i);
+        }
+    }
+
+    /// Whether a packet is of a connection that has had its time.
+    #[cold]
+    #[inline(never)]
+    fn is_over(&self, packet: &Packet) -> bool {
+        packet.connection != self.flows[packet.flow as usize].connection
+    }
+
+    /// A SYN or a request comes to the server, or a SYN's answer to the client.
+    #[cold]
+    #[inline(never)]
+    fn on_web(&mut self, i: usize, kind: Kind) {
+        let flow = &mut self.flows[i];
+        let group = usize::from(flow.group);
+        let (Some(web), End::Tcp { sender, .. }, Transport::Tcp(o)) =
+            (&mut self.webs[group], &mut flow.end, &self.groups[group].transport)
+        else {
+            return;
+        };
+        let slot = web.slot(i);
+        match kind {
+            Kind::Syn => {
+                let (hop, connection) = (flow.out, flow.connection);
+                let kind = Kind::SynAck;
+                let mut answer =
+                    Packet { flow: i as u32, hop, kind, connection, ..Packet::default() };
+                self.network.forward(self.now, &mut answer);
+            }
+            Kind::SynAck if slot.client == Client::Opening => {
+                (slot.client, slot.retry) = (Client::Asking, o.rto.initial);
+                self.request(i);
+            }
+            Kind::Request if sender.is_closed() => {
+                sender.start(self.now, o);
+                sender.offer(slot.packets);
+                self.send(i);
+            }
+            _ => {}
+        }
+    }
+
+    /// A packet of an object has come to the client.
+    #[cold]
+    #[inline(never)]
+    fn on_object(&mut self, i: usize) {
+        let flow = &self.flows[i];
+        let group = usize::from(flow.group);
+        let (Some(web), End::Tcp { receiver, .. }) = (&mut self.webs[group], &flow.end) else {
+            return;
+        };
+        let slot = web.slot(i);
+        if slot.client == Client::Idle {
+            return;
+        }
+        slot.client = Client::Receiving;
+        let packets = slot.packets;
+        if receiver.delivered() < packets {
+            return;
+        }
+        let alone = self.alone(i, packets);
+        let Some(web) = &mut self.webs[group] else { return };
+        match web.complete(self.now, i, alone) {
+            Next::Ask => self.ask(i),
+            Next::Wait => {}
+            Next::Page { flow, at } => {
+                self.flows[flow].app_at = at;
+                self.flows[flow].list(flow, &mut self.network);
+            }
+        }
+    }
+}
+
+/// The web sessions of each group that is of such.
+fn webs(groups: &[Group], setups: &[FlowSetup]) -> Vec<Option<Box<Web>>> {
+    let of = |(number, group): (usize, &Group)| {
+        let App::Web(objects) = group.app else { return None };
+        let flows = setups.iter().filter(|setup| usize::from(setup.group) == number);
+        let first = setups.iter().position(|setup| usize::from(setup.group) == number)?;
+        let rngs = flows.step_by(usize::from(objects.connections)).map(|setup| setup.rng.clone());
+        Some(Box::new(Web::new(objects, first, rngs.collect())))
+    };
+    groups.iter().enumerate().map(of).collect()
 }
 
 impl Cbr {

@@ -48,6 +48,26 @@ fn workload(flows: u32) -> Run {
         .unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// Web sessions, each connection of which loses packets now and then.
+fn web() -> Run {
+    let text = r#"
+        duration = "300s"
+        network = { preset = "redpd" }
+        queue = [{ aqm = "red", buffer = "50p" }]
+        [[traffic]]
+        flows = 50
+        transport = "sack"
+        app = "web"
+        size = "24p"
+        shape = 1.2
+        objects = 3
+        off = "1s"
+    "#;
+    Scenario::from_toml(text, "web")
+        .and_then(|scenario| Run::new(scenario, text, "web"))
+        .unwrap_or_else(|e| panic!("{e}"))
+}
+
 /// Allocations, bytes still held, and packets of the next `seconds`.
 fn spent(run: &mut Run, seconds: u64) -> [i64; 3] {
     let departed =
@@ -68,6 +88,17 @@ fn allocations_do_not_grow_with_packets() {
         assert!(packets > 150_000, "{packets} packets");
         assert!(allocations < 20, "{allocations} allocations in {packets} packets");
     }
+}
+
+/// One connection after another in the same slots: only scoreboards and rings may still grow.
+#[test]
+fn connections_take_nothing_either() {
+    let mut run = web();
+    spent(&mut run, 100);
+    let [allocations, _, packets] = spent(&mut run, 200);
+    let requests = run.finish().transfers.number("completed", 0).unwrap();
+    assert!(requests > 5_000.0 && packets > 150_000, "{requests} requests, {packets} packets");
+    assert!(allocations < 100, "{allocations} allocations in {requests} requests");
 }
 
 #[test]

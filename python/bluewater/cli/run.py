@@ -115,7 +115,17 @@ def to_json(result: Result) -> dict[str, Any]:
         "summary": dict(result.summary),
         "queues": result.queues.to_dicts(),
         "flows": result.flows.to_dicts(),
+        "transfers": result.transfers.to_dicts(),
         "scenario": result.scenario,
+    }
+
+
+def _transfers(result: Result) -> dict[str, str]:
+    return {
+        f"{row['group']}: {row['kind']}s": f"{row['completed']:,} of {row['began']:,} completed, "
+        f"mean {text.number(row['time_mean_s'])}, p99 {text.number(row['time_p99_s'])} s"
+        for row in result.transfers.iter_rows(named=True)
+        if row["completed"]
     }
 
 
@@ -140,6 +150,7 @@ def _table(result: Result) -> Table:
         "queueing delay": f"mean {text.milliseconds(summary['delay_mean_s'])}, "
         f"p99 {text.milliseconds(summary['delay_p99_s'])}",
         "fairness (Jain)": text.number(summary["jain"]),
+        **_transfers(result),
         "decision hash": result.decision_hash,
         "took": f"{text.number(summary['wall_s'])} s",
     }

@@ -65,6 +65,12 @@ impl Histogram {
         self.max
     }
 
+    /// The buckets in use, as (largest value, weight), ascending.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        let used = self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0);
+        used.map(|(bucket, &weight)| (Self::upper(bucket).min(self.max), weight))
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.weights.fill(0);

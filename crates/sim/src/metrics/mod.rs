@@ -2,6 +2,7 @@
 
 pub mod histogram;
 pub mod queue;
+pub mod transfers;
 
 /// Jain's fairness index of allocations: (Σx)² / (n·Σx²), 1/n … 1; 1 for no or only zero shares.
 pub fn jain(shares: impl IntoIterator<Item = f64>) -> f64 {

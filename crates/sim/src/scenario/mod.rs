@@ -131,6 +131,10 @@ pub enum AppName {
     Exponential,
     /// `cbr` only: on and off periods of one fixed length.
     Periodic,
+    /// Web sessions, each a flow of the group: again and again a page of `objects` objects, each asked
+    /// for and sent over a connection of its own, `connections` at a time; then time to think. Requests
+    /// have 40 bytes and go against the data.
+    Web,
 }
 
 /// What becomes of data that was not sent when an on period ends.
@@ -207,18 +211,25 @@ pub struct TrafficSpec {
     /// Data packets on the wire, 40 … 65535 bytes.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
-    /// `finite`: bytes a flow.
+    /// `finite`: bytes a flow. `web`: the mean of an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Text<Size>>,
     /// `pareto`, `exponential`: mean on period. `periodic`: its length; the first begins at `start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Text<Duration>>,
-    /// `pareto`, `exponential`: mean off period. `periodic`: its length.
+    /// `pareto`, `exponential`: mean off period. `periodic`: its length. `web`: mean time to think,
+    /// exponential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Text<Duration>>,
-    /// `pareto`: shape, above 1.
+    /// `pareto`: shape, above 1. `web`: that of the objects' sizes; without it all are of one size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<f64>,
+    /// `web`: objects of a page; without it 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<u32>,
+    /// `web`: the most connections of a session at a time; without it 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u16>,
     /// `cbr`: the rate (`periodic`: while on). `pareto`, `exponential`: the rate while on; without it
     /// as fast as TCP can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -345,6 +356,8 @@ fn wide() -> Text<Size> {
 const SHORTEST_RTO: Duration = Duration::from_millis(1);
 /// More flows than one run may have.
 const MAX_FLOWS: u64 = 4_000_000;
+/// Bytes or packets that a web object may have in the mean.
+const MOST_OBJECT: u64 = 1_000_000_000;
 /// Samples of a series that fit in memory.
 const MAX_SAMPLES: u64 = 10_000_000;
 
@@ -489,7 +502,7 @@ fn expand_traffic(
                 names.for_each(|name| *name = name.replace('*', &hop.to_string()));
             }
             group.check(i, topology)?;
-            flows += u64::from(group.flows);
+            flows += u64::from(group.flows) * u64::from(group.slots());
             if flows > MAX_FLOWS {
                 let allowed = format!("at most {MAX_FLOWS} flows in all");
                 return Err(Complaint::new(format!("traffic[{i}].flows"), allowed));
@@ -664,6 +677,16 @@ impl TrafficSpec {
         }
     }
 
+    /// Flows of the simulation that each flow of the group takes: connections at a time.
+    pub fn slots(&self) -> u16 {
+        let most = self.connections.unwrap_or(4);
+        if self.app == AppName::Web {
+            most.min(self.objects.unwrap_or(1).min(u32::from(u16::MAX)) as u16)
+        } else {
+            1
+        }
+    }
+
     /// The receiver's window in packets, if allowed.
     pub(crate) fn window_packets(&self) -> Option<u32> {
         let packets = match self.window.0 {
@@ -716,7 +739,7 @@ impl TrafficSpec {
         }
         let tcp = self.transport != TransportName::Cbr;
         match (self.app, tcp) {
-            (AppName::Finite | AppName::Pareto | AppName::Exponential, false) => {
+            (AppName::Finite | AppName::Pareto | AppName::Exponential | AppName::Web, false) => {
                 return complain("app", "infinite or periodic: cbr sends whatever happens");
             }
             (AppName::Periodic, true) => {
@@ -738,6 +761,25 @@ impl TrafficSpec {
                 Some(Text(Size::Bytes(1..) | Size::Packets(1..=0x7fff_ffff))) => {}
                 _ => return complain("size", "needed by finite: 1B and more"),
             },
+            (AppName::Web, _) => {
+                match self.size {
+                    Some(Text(Size::Bytes(1..=MOST_OBJECT) | Size::Packets(1..=MOST_OBJECT))) => {}
+                    _ => return complain("size", "needed by web: the mean of an object"),
+                }
+                if self.off.is_none_or(|v| v.0 == Duration::ZERO) {
+                    return complain("off", "needed by web: a mean time to think above 0s");
+                }
+                if !self.shape.is_none_or(|s| s > 1.0 && s <= 100.0) {
+                    return complain("shape", "above 1 (else there is no mean), at most 100");
+                }
+                for (field, value) in
+                    [("objects", self.objects), ("connections", self.connections.map(u32::from))]
+                {
+                    if value.is_some_and(|v| !(1..=1000).contains(&v)) {
+                        return complain(field, "1 … 1000");
+                    }
+                }
+            }
             (AppName::Pareto | AppName::Exponential, _) => {
                 for (field, value) in [("on", self.on), ("off", self.off)] {
                     if value.is_none_or(|v| v.0 == Duration::ZERO) {

@@ -81,6 +81,12 @@ impl Bits {
         self.ones = 0;
     }
 
+    /// Takes out everything and begins again at 0; the memory is kept.
+    pub fn restart(&mut self) {
+        self.clear();
+        self.base = 0;
+    }
+
     /// How many numbers of `from..to` are in the set.
     pub fn count(&self, from: u32, to: u32) -> u32 {
         if self.ones == 0 {

@@ -2,6 +2,7 @@
 //! limited transmit (RFC 3042), delayed acknowledgements and ECN (RFC 3168); congestion control as
 //! Reno's, CUBIC (RFC 9438) or DCTCP (RFC 8257).
 
+pub mod alone;
 pub mod bits;
 pub mod control;
 pub mod receiver;

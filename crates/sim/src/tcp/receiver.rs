@@ -29,6 +29,13 @@ pub enum AckWhen {
 }
 
 impl Receiver {
+    /// Begins anew for another connection; the memory is kept.
+    pub fn renew(&mut self) {
+        let mut beyond = std::mem::take(&mut self.beyond);
+        beyond.restart();
+        *self = Self { beyond, ..Self::default() };
+    }
+
     /// A segment arrives.
     #[inline]
     pub fn on_data(&mut self, seq: u32, ce: bool, reduced: bool, delayed_ack: bool) -> AckWhen {

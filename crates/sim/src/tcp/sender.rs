@@ -127,6 +127,19 @@ impl Sender {
         }
     }
 
+    /// Begins anew, closed, for another connection; the memory and the counts are kept.
+    pub fn renew(&mut self) {
+        let mut sacked = std::mem::take(&mut self.sacked);
+        sacked.restart();
+        let &mut Self { retransmits, timeouts, ecn_reductions, .. } = self;
+        *self = Self { sacked, retransmits, timeouts, ecn_reductions, ..Self::default() };
+    }
+
+    /// Whether it has not been started.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
     /// The handshake is answered.
     pub fn on_syn_ack(&mut self, now: u64) {
         if self.state == State::SynSent {
@@ -151,9 +164,9 @@ impl Sender {
         self.available = self.end;
     }
 
-    /// Whether everything that the application gave is acknowledged.
-    pub fn done(&self) -> bool {
-        self.una == self.available
+    /// How many packets are acknowledged, all from the first on.
+    pub fn acknowledged(&self) -> u32 {
+        self.una
     }
 
     /// When [`Sender::on_timer`] is due, in ns; `u64::MAX` for never.

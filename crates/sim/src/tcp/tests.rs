@@ -272,7 +272,10 @@ fn an_idle_connection_starts_again_from_its_initial_window() {
             sent = p.deliver(&sent, &[], &[]);
         }
         p.sender.withdraw();
-        assert!(p.deliver(&sent, &[], &[]).is_empty() && p.sender.done());
+        assert!(
+            p.deliver(&sent, &[], &[]).is_empty()
+                && p.sender.acknowledged() == sent[sent.len() - 1].0 + 1
+        );
         p.now += 10_000 * MS;
         p.sender.offer(u32::MAX);
         // While idle the window had grown by the last acknowledgement that used it.

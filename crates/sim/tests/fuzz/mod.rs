@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use aqm::param::Kind;
 use aqm::{CATALOG, Duration, Qdisc as _};
-use sim::scenario::TransportName;
+use sim::scenario::{TrafficSpec, TransportName};
 use sim::table::Column;
 use sim::{Run, Scenario};
 
@@ -211,7 +211,17 @@ fn traffic(
         }
         return;
     }
-    match d.below(4) {
+    match d.below(5) {
+        4 => {
+            let (objects, connections) = (1 + d.below(5), 1 + d.below(5));
+            let size = d.pick(&["10p", "1B", "1p", "100kB"]);
+            let shape = d.pick(&["", "shape = 1.2\n", "shape = 1.0001\n"]);
+            let think = (ns / d.number(&[10, 1, 1000])).max(1);
+            line(format!(
+                "app = \"web\"\nsize = \"{size}\"\n{shape}objects = {objects}\n\
+                 connections = {connections}\noff = \"{think}ns\""
+            ));
+        }
         1 => line(format!(
             "app = \"finite\"\nsize = \"{}\"",
             d.pick(&["10kB", "1B", "1p", "100p", "2147483647p"])
@@ -392,9 +402,15 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
     delivered_is_possible(&run, &scenario, *rate);
     let outcome = run.finish();
     let end = scenario.duration.0.as_secs_f64();
-    for table in
-        [&outcome.summary, &outcome.queues, &outcome.flows, &outcome.series, &outcome.groups]
-    {
+    for table in [
+        &outcome.summary,
+        &outcome.queues,
+        &outcome.flows,
+        &outcome.series,
+        &outcome.groups,
+        &outcome.transfers,
+        &outcome.completions,
+    ] {
         for (name, column) in table.columns() {
             if let Column::Real(values) = column {
                 for value in values.iter().flatten() {
@@ -418,8 +434,9 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
 /// Arrivals = departures + drops + queued, at each queue and for each flow; marks only of packets
 /// that are ECN-capable.
 fn accounts_balance(run: &Run, scenario: &Scenario) {
+    let flows = |group: &TrafficSpec| group.flows as usize * usize::from(group.slots());
     let ecn: Vec<bool> =
-        scenario.traffic.iter().flat_map(|group| (0..group.flows).map(|_| group.ecn)).collect();
+        scenario.traffic.iter().flat_map(|group| vec![group.ecn; flows(group)]).collect();
     for queue in run.simulation().queues() {
         let (counters, backlog) = (queue.queue().counters(), queue.queue().backlog());
         let (dropped, marked) = (counters.all_dropped(), counters.all_marked());
@@ -456,7 +473,7 @@ fn delivered_is_possible(run: &Run, scenario: &Scenario, rate: u64) {
             aqm::units::Size::Bytes(n) => n as f64,
             _ => 0.0,
         };
-        for _ in 0..group.flows {
+        for _ in 0..group.flows * u32::from(group.slots()) {
             let report = run.simulation().flow(flow);
             bits[usize::from(group.name == "back")] += f64::from(report.delivered) * packet * 8.0;
             assert!(group.transport != TransportName::Cbr || report.retransmits == 0);

@@ -1,0 +1,136 @@
+//! Transfers of a group: how many there were, how long they took, and how much longer than alone.
+
+use super::histogram::Histogram;
+
+/// Transfers that began in a window of time.
+#[derive(Clone, Default, Debug)]
+pub struct Transfers {
+    /// Start of the window, ns.
+    since: u64,
+    began: u64,
+    completed: u64,
+    /// Times in ns.
+    times: Histogram,
+    time_sum: u128,
+    /// Times over those of the same transfers alone, in thousandths.
+    slowdowns: Histogram,
+    slowdown_sum: f64,
+    /// How many have a slowdown.
+    compared: u64,
+}
+
+/// What they come to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TransferSummary {
+    /// Transfers that began.
+    pub began: u64,
+    /// Those of them that were completed.
+    pub completed: u64,
+    /// Mean, quantiles (0.5, 0.95, 0.99) and maximum of their times, s; `None` without one.
+    pub times_s: [Option<f64>; 5],
+    /// The same of their times over those that they take alone.
+    pub slowdowns: [Option<f64>; 5],
+}
+
+const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+
+impl Transfers {
+    /// A transfer begins.
+    pub fn begin(&mut self) {
+        self.began += 1;
+    }
+
+    /// A transfer that began at `began` is completed at `now` (ns); alone it takes `alone`, where
+    /// that is known.
+    pub fn complete(&mut self, began: u64, now: u64, alone: Option<u64>) {
+        if began < self.since {
+            return;
+        }
+        let time = now - began;
+        self.completed += 1;
+        self.times.add(time, 1);
+        self.time_sum += u128::from(time);
+        if let Some(alone) = alone {
+            let slowdown = time as f64 / alone.max(1) as f64;
+            self.compared += 1;
+            self.slowdowns.add((slowdown * 1000.0) as u64, 1);
+            self.slowdown_sum += slowdown;
+        }
+    }
+
+    /// Begins a new window at `now`: transfers that began before do not count.
+    pub fn restart(&mut self, now: u64) {
+        *self = Self { since: now, ..Self::default() };
+    }
+
+    /// What the window comes to so far.
+    pub fn summary(&self) -> TransferSummary {
+        let of = |histogram: &Histogram, unit: f64, sum: f64, count: u64| {
+            let [low, middle, high] = QUANTILES.map(|q| histogram.quantile(q) as f64 / unit);
+            let values =
+                [sum / (count as f64 * unit), low, middle, high, histogram.max() as f64 / unit];
+            values.map(|value| (count > 0).then_some(value))
+        };
+        TransferSummary {
+            began: self.began,
+            completed: self.completed,
+            times_s: of(&self.times, 1e9, self.time_sum as f64, self.completed),
+            slowdowns: of(&self.slowdowns, 1e3, self.slowdown_sum * 1e3, self.compared),
+        }
+    }
+
+    /// The distribution of times, as (upper end in s, transfers not longer), ascending.
+    pub fn distribution(&self) -> impl Iterator<Item = (f64, u64)> {
+        let mut sum = 0;
+        self.times.buckets().map(move |(upper, count)| {
+            sum += count;
+            (upper as f64 / 1e9, sum)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn times_are_counted_and_compared() {
+        let mut all = Transfers::default();
+        (0..5).for_each(|_| all.begin());
+        for ms in [100, 200, 300, 400] {
+            all.complete(10 * MS, (10 + ms) * MS, Some(100 * MS));
+        }
+        let summary = all.summary();
+        assert_eq!((summary.began, summary.completed), (5, 4));
+        // Quantiles are at most 1/32 too high: the second and the fourth of four.
+        let near = |got: Option<f64>, expected: f64| {
+            let got = got.unwrap();
+            assert!(got >= expected && got <= expected * 1.032, "{got} for {expected}");
+        };
+        for (k, (time, slowdown)) in
+            [(0.25, 2.5), (0.2, 2.0), (0.4, 4.0), (0.4, 4.0), (0.4, 4.0)].into_iter().enumerate()
+        {
+            near(summary.times_s[k], time);
+            near(summary.slowdowns[k], slowdown);
+        }
+        let last = all.distribution().last().unwrap();
+        assert!(last.1 == 4 && last.0 >= 0.4, "{last:?}");
+    }
+
+    #[test]
+    fn what_began_before_the_window_does_not_count() {
+        let mut all = Transfers::default();
+        all.begin();
+        all.restart(50);
+        all.complete(40, 60, None);
+        let nothing = all.summary();
+        assert_eq!((nothing.began, nothing.completed, nothing.times_s[0]), (0, 0, None));
+        all.begin();
+        all.complete(50, 60, None);
+        let one = all.summary();
+        assert_eq!((one.began, one.completed, one.slowdowns[0]), (1, 1, None));
+        assert_eq!(one.times_s[0], Some(10e-9));
+    }
+}

@@ -1,0 +1,181 @@
+//! Finite transfers and web sessions, counted and timed.
+
+use sim::{Outcome, Run, Scenario};
+
+fn run(text: &str) -> Outcome {
+    Scenario::from_toml(text, "transfers")
+        .and_then(|scenario| Run::new(scenario, text, "transfers"))
+        .unwrap_or_else(|e| panic!("{e}"))
+        .finish()
+}
+
+/// A network with a long buffer and one group.
+fn alone(network: &str, group: &str) -> Outcome {
+    run(&format!(
+        r#"
+        duration = "100s"
+        [network]
+        {network}
+        [[queue]]
+        aqm = "droptail"
+        buffer = "100000p"
+        [[traffic]]
+        {group}
+        "#
+    ))
+}
+
+fn number(outcome: &Outcome, name: &str, row: usize) -> f64 {
+    outcome.transfers.number(name, row).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// What a transfer takes alone is known in closed form: its slowdown is 1, but for what rates carry
+/// below the nanosecond.
+#[test]
+fn a_transfer_that_is_alone_is_not_slowed_down() {
+    let networks = [
+        "preset = \"dumbbell\"",
+        "preset = \"feng\"",
+        "preset = \"report\"", // its access links are the slowest
+        "preset = \"chain\"\nbottlenecks = 4",
+    ];
+    for network in networks {
+        for packets in [1, 2, 3, 30, 31, 1000, 20_000] {
+            for options in [
+                "",
+                "handshake = true",
+                "initial_window = 10\nwindow = \"50p\"",
+                "packet = \"40B\"",
+            ] {
+                let group = format!(
+                    "transport = \"newreno\"\napp = \"finite\"\nsize = \"{packets}p\"\n{options}"
+                );
+                let outcome = alone(network, &group);
+                let slowdown = number(&outcome, "slowdown_mean", 0);
+                let case = format!("{packets} packets, {options}, {network}: {slowdown}");
+                assert!((slowdown - 1.0).abs() < 1e-5, "{case}");
+                assert_eq!(number(&outcome, "completed", 0), 1.0);
+            }
+        }
+    }
+}
+
+/// Transfers that have no time to end are begun, not completed; nor are those cut off by `stop`.
+#[test]
+fn what_is_not_completed_is_told() {
+    let group = r#"
+        transport = "sack"
+        app = "finite"
+        size = "500kB"
+        flows = 10
+        step = { flows = 1, every = "10s" }
+    "#;
+    // 500 kB take 0.4 s of the link: the eight that begin from 20 s on.
+    let outcome = alone("preset = \"dumbbell\"", &format!("{group}\nstop = \"95s\""));
+    assert_eq!((number(&outcome, "began", 0), number(&outcome, "completed", 0)), (10.0, 10.0));
+    let outcome = alone("preset = \"dumbbell\"", &format!("{group}\nstop = \"90200ms\""));
+    assert_eq!((number(&outcome, "began", 0), number(&outcome, "completed", 0)), (10.0, 9.0));
+    let shares = outcome.completions.real("share");
+    assert_eq!(shares.last(), Some(&Some(0.9)), "of all that began");
+    assert!(shares.is_sorted());
+}
+
+#[test]
+fn a_web_session_alone_takes_what_its_parts_take() {
+    for handshake in [false, true] {
+        let group = format!(
+            r#"
+            transport = "sack"
+            app = "web"
+            size = "24p"
+            off = "1s"
+            handshake = {handshake}
+            "#
+        );
+        let outcome = alone("preset = \"dumbbell\"", &group);
+        for name in ["began", "completed"] {
+            assert_eq!(number(&outcome, name, 0), number(&outcome, name, 1), "one object a page");
+        }
+        let [requests, slowdown] =
+            ["completed", "slowdown_max"].map(|name| number(&outcome, name, 0));
+        assert!(slowdown < 1.002, "{slowdown}");
+        // 20 ms each way, 0.8 ms a packet: the request, 2, 4, 8 and 10 packets: 40·4 + 9·0.8 ms.
+        let handshake_s = if handshake { 0.040_064 } else { 0.0 };
+        let time = number(&outcome, "time_mean_s", 0) - handshake_s;
+        assert!((time - 0.170_4).abs() < 0.001, "{time}");
+        // 100 s of thinking 1 s and waiting: five σ of a Poisson count are 45.
+        let expected = 100.0 / (1.0 + time + handshake_s);
+        assert!((requests - expected).abs() < 45.0, "{requests} for {expected}");
+        let delivered = outcome.flows.number("goodput_bps", 0).unwrap() * 100.0 / 8000.0;
+        let rest = delivered - requests * 24.0;
+        assert!((0.0..=24.0).contains(&rest), "{delivered} packets for {requests} requests");
+    }
+}
+
+/// Five objects over two connections come two at a time.
+#[test]
+fn a_page_takes_as_long_as_its_rounds_of_objects() {
+    let page = |connections: u32| {
+        let group = format!(
+            r#"
+            transport = "sack"
+            app = "web"
+            size = "1p"
+            objects = 5
+            connections = {connections}
+            off = "1s"
+            "#
+        );
+        let outcome = alone("preset = \"dumbbell\"", &group);
+        let slots = outcome.summary.number("flows", 0).unwrap();
+        assert_eq!(slots, f64::from(connections.min(5)));
+        assert!(number(&outcome, "began", 0) > 5.0 * number(&outcome, "completed", 1) - 1.0);
+        number(&outcome, "time_mean_s", 1)
+    };
+    // A request for one packet takes 40.8 ms.
+    for (connections, rounds) in [(1, 5.0), (2, 3.0), (5, 1.0), (9, 1.0)] {
+        let time = page(connections);
+        assert!((time / (rounds * 0.0408) - 1.0).abs() < 0.08, "{connections}: {time}");
+    }
+}
+
+/// Every second packet towards the server is lost: requests, their SYNs and acknowledgements.
+#[test]
+fn lost_requests_are_repeated() {
+    for handshake in [false, true] {
+        let outcome = run(&format!(
+            r#"
+            duration = "400s"
+            [network]
+            preset = "dumbbell"
+            [[queue]]
+            link = "B->A"
+            aqm = "bernoulli"
+            buffer = "1000p"
+            params = {{ p = 0.5 }}
+            [[traffic]]
+            flows = 20
+            transport = "sack"
+            app = "web"
+            size = "1p"
+            off = "1s"
+            handshake = {handshake}
+            "#
+        ));
+        let (began, completed) = (number(&outcome, "began", 0), number(&outcome, "completed", 0));
+        assert!(completed > 900.0 && began - completed <= 20.0, "{completed} of {began}");
+        // Half of the requests need a second attempt, 1 s after the first; with a handshake one
+        // in four has neither message repeated.
+        let median = number(&outcome, "time_p50_s", 0);
+        let at_once = outcome
+            .completions
+            .real("time_s")
+            .iter()
+            .flatten()
+            .zip(outcome.completions.real("share").iter().flatten());
+        let quick = at_once.filter(|(time, _)| **time < 0.5).map(|(_, share)| *share);
+        let quick = quick.fold(0.0, f64::max);
+        let expected = if handshake { 0.25 } else { 0.5 };
+        assert!((quick - expected).abs() < 0.05, "{quick} within half a second; median {median}");
+    }
+}
