@@ -1,29 +1,27 @@
 //! What one packet costs in each queue discipline: enqueue and dequeue together, at steady state.
 //!
-//! `cargo bench -p bluewater-aqm`. Times are for comparison within one run (as ratios to droptail);
-//! the example `steady` counts instructions, which do not vary from machine to machine.
+//! `cargo bench -p bluewater-aqm`. Times are for comparison within one run; `nothing` is the driving
+//! itself. The example `steady` counts instructions, which do not vary from machine to machine.
 
-#[expect(dead_code, reason = "only the example looks at signals")]
+#[expect(dead_code, reason = "only the example looks at signals and reads loads")]
 mod steady;
 
 use divan::counter::ItemsCount;
 use steady::{Load, Steady};
 
-const PACKETS: usize = 10_000;
+const PACKETS: u64 = 10_000;
 
 fn main() {
     divan::main();
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    aqm::CATALOG.iter().map(|entry| entry.name)
+    [Steady::NOTHING].into_iter().chain(aqm::CATALOG.iter().map(|entry| entry.name))
 }
 
 fn run(bencher: divan::Bencher<'_, '_>, name: &str, settings: &[(&str, &str)], load: Load) {
     let mut queue = Steady::new(name, settings, load);
-    bencher
-        .counter(ItemsCount::new(PACKETS))
-        .bench_local(|| (0..PACKETS).for_each(|_| queue.packet(load)));
+    bencher.counter(ItemsCount::new(PACKETS)).bench_local(|| queue.packets(PACKETS));
 }
 
 #[divan::bench(args = names())]
@@ -34,6 +32,12 @@ fn partial(bencher: divan::Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = names())]
 fn overload(bencher: divan::Bencher<'_, '_>, name: &str) {
     run(bencher, name, &[], Load::Overload);
+}
+
+/// As many bins as Linux has.
+#[divan::bench]
+fn sfb_8x16(bencher: divan::Bencher<'_, '_>) {
+    run(bencher, "sfb", &[("levels", "8"), ("bins", "16")], Load::Partial);
 }
 
 /// RED-PD monitors all of a thousand flows.

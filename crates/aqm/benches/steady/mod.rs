@@ -1,19 +1,31 @@
 //! A queue at steady state: the link is busy, the queue holds its length, each packet that is sent
 //! is replaced. Shared by the benchmark (time) and the example (instructions).
+//!
+//! The queue is driven as the simulator does it: chosen by name once, then called as what it is
+//! ([`Visitor`]). What the driving itself costs is measured with a queue of one slot,
+//! [`Steady::NOTHING`], and is to be subtracted.
 
-use aqm::{AnyQdisc, Backlog, Duration, Ecn, Env, FlowKey, Instant, Limit, Meta, Qdisc, Rate, Rng};
+use std::hint::black_box;
+
+use aqm::{
+    AnyQdisc, Backlog, Counters, Cx, Duration, Ecn, Env, FlowKey, Instant, Limit, Meta, Outlet,
+    Qdisc, Rate, Rng, State, Visitor,
+};
 
 /// A queue of 200 packets behind 45 Mbit/s, the bottleneck of the BLUE paper.
 pub(crate) struct Steady {
-    queue: AnyQdisc<u32>,
-    rng: Rng,
-    now: Instant,
-    flow: u64,
-    flows: u64,
+    queue: Queue,
+    drive: Drive,
+}
+
+enum Queue {
+    /// One of the catalogue.
+    Any(AnyQdisc<u32>),
+    Slot(Slot),
 }
 
 /// The load of a run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
     /// The queue stays at 40 % of the buffer: between RED's thresholds.
     Partial,
@@ -23,61 +35,184 @@ pub(crate) enum Load {
     Crowd,
 }
 
+impl Load {
+    /// All loads with their names.
+    pub(crate) const ALL: [(&str, Self); 3] =
+        [("partial", Self::Partial), ("overload", Self::Overload), ("crowd", Self::Crowd)];
+}
+
 impl Steady {
+    /// The name of the queue that does nothing.
+    pub(crate) const NOTHING: &str = "nothing";
+
     /// The queue `name` with `settings` over its defaults, filled as `load` says.
     pub(crate) fn new(name: &str, settings: &[(&str, &str)], load: Load) -> Self {
         let mut rng = Rng::new(1, 0);
         let now = Instant::ZERO;
         let limit = Limit::packets(200).expect("within the range of buffers");
         let env = Env { now, limit, rate: Rate::from_mbit(45), mean_packet: 1000 };
-        let queue = AnyQdisc::build(name, settings, &env, &mut rng).expect("a queue that can be");
+        let queue = match name {
+            Self::NOTHING => Queue::Slot(Slot::default()),
+            _ => Queue::Any(
+                AnyQdisc::build(name, settings, &env, &mut rng).expect("a queue that can be"),
+            ),
+        };
         let (target, flows, settling) = match load {
             Load::Partial => (80, 100, 20_000),
             Load::Overload => (200, 100, 20_000),
             Load::Crowd => (200, 1000, 200_000),
         };
-        let mut steady = Self { queue, rng, now, flow: 0, flows };
-        while steady.backlog().packets < target {
-            steady.arrive();
-        }
+        let drive = Drive { rng, now, flow: 0, flows, load };
+        let mut steady = Self { queue, drive };
+        steady.visit(Fill(target));
         // Averages and probabilities settle.
-        (0..settling).for_each(|_| steady.packet(load));
+        steady.packets(settling);
         steady
     }
 
-    /// One packet is sent, and one or two arrive.
-    #[inline]
-    pub(crate) fn packet(&mut self, load: Load) {
-        self.now += Duration::from_nanos(177_778);
-        let mut cx = aqm::Cx { now: self.now, rng: &mut self.rng };
-        if self.queue.poll_at().is_some_and(|at| at <= self.now) {
-            self.queue.on_timer(&mut cx, &mut ());
-        }
-        std::hint::black_box(self.queue.dequeue(&mut cx, &mut ()));
-        self.arrive();
-        if !matches!(load, Load::Partial) {
-            self.arrive();
-        }
+    /// So many packets are sent, and replaced by one or two each.
+    #[inline(never)]
+    pub(crate) fn packets(&mut self, n: u64) {
+        self.visit(Packets(n));
     }
 
     /// Its signals now.
-    pub(crate) fn signals(&self) -> Vec<(&'static str, f64)> {
+    pub(crate) fn signals(&mut self) -> Vec<(&'static str, f64)> {
         let mut signals = Vec::new();
-        self.queue.observe(self.now, &mut |name, value| signals.push((name, value)));
+        self.visit(Signals(&mut signals));
         signals
     }
 
-    /// What is queued.
-    pub(crate) fn backlog(&self) -> Backlog {
-        self.queue.backlog()
+    fn visit(&mut self, work: impl Work) {
+        let visit = Visit { drive: &mut self.drive, work };
+        match &mut self.queue {
+            Queue::Any(queue) => queue.visit(visit),
+            Queue::Slot(slot) => visit.visit(slot),
+        }
+    }
+}
+
+/// What the world does to a queue.
+struct Drive {
+    rng: Rng,
+    now: Instant,
+    flow: u64,
+    flows: u64,
+    load: Load,
+}
+
+impl Drive {
+    /// One packet is sent, and one or two arrive.
+    #[inline(always)]
+    fn packet(&mut self, queue: &mut impl Qdisc<u32>) {
+        self.now += Duration::from_nanos(177_778);
+        if queue.poll_at().is_some_and(|at| at <= self.now) {
+            queue.on_timer(&mut self.cx(), &mut ());
+        }
+        black_box(queue.dequeue(&mut self.cx(), &mut ()));
+        self.arrive(queue);
+        if self.load != Load::Partial {
+            self.arrive(queue);
+        }
     }
 
+    #[inline(always)]
+    fn arrive(&mut self, queue: &mut impl Qdisc<u32>) {
+        self.flow += 7;
+        if self.flow >= self.flows {
+            self.flow -= self.flows;
+        }
+        let (flow, len) = black_box((FlowKey(self.flow), 1000));
+        let meta = Meta { flow, len, ecn: Ecn::Ect0, arrived: self.now };
+        let packet = self.flow as u32;
+        queue.enqueue(meta, packet, &mut self.cx(), &mut ());
+    }
+
+    #[inline(always)]
+    fn cx(&mut self) -> Cx<'_> {
+        Cx { now: self.now, rng: &mut self.rng }
+    }
+}
+
+/// Something to do with a queue.
+trait Work {
+    fn on(self, drive: &mut Drive, queue: &mut impl Qdisc<u32>);
+}
+
+struct Visit<'a, W> {
+    drive: &'a mut Drive,
+    work: W,
+}
+
+impl<W: Work> Visitor<u32> for Visit<'_, W> {
     #[inline]
-    fn arrive(&mut self) {
-        self.flow = (self.flow + 7) % self.flows;
-        let flow = FlowKey(self.flow);
-        let meta = Meta { flow, len: 1000, ecn: Ecn::Ect0, arrived: self.now };
-        let mut cx = aqm::Cx { now: self.now, rng: &mut self.rng };
-        self.queue.enqueue(meta, self.flow as u32, &mut cx, &mut ());
+    fn visit(self, queue: &mut impl Qdisc<u32>) {
+        self.work.on(self.drive, queue);
+    }
+}
+
+/// Arrivals until so many packets are queued, which may take more than as many.
+struct Fill(u32);
+
+impl Work for Fill {
+    #[inline]
+    fn on(self, drive: &mut Drive, queue: &mut impl Qdisc<u32>) {
+        while queue.backlog().packets < self.0 {
+            drive.arrive(queue);
+        }
+    }
+}
+
+struct Packets(u64);
+
+impl Work for Packets {
+    #[inline]
+    fn on(self, drive: &mut Drive, queue: &mut impl Qdisc<u32>) {
+        for _ in 0..self.0 {
+            // Nothing of the queue stays in registers from one packet to the next.
+            let (drive, queue) = black_box((&mut *drive, &mut *queue));
+            drive.packet(queue);
+        }
+    }
+}
+
+struct Signals<'a>(&'a mut Vec<(&'static str, f64)>);
+
+impl Work for Signals<'_> {
+    fn on(self, drive: &mut Drive, queue: &mut impl Qdisc<u32>) {
+        queue.observe(drive.now, &mut |name, value| self.0.push((name, value)));
+        self.0.push(("queued", f64::from(queue.backlog().packets)));
+    }
+}
+
+/// A queue that holds the last packet and gives it to whoever asks.
+#[derive(Default)]
+struct Slot {
+    packet: (Meta, u32),
+    counters: Counters,
+}
+
+impl Qdisc<u32> for Slot {
+    #[inline]
+    fn enqueue(&mut self, meta: Meta, packet: u32, _: &mut Cx<'_>, _: &mut impl Outlet<u32>) {
+        self.packet = (meta, packet);
+    }
+    #[inline]
+    fn dequeue(&mut self, _: &mut Cx<'_>, _: &mut impl Outlet<u32>) -> Option<(Meta, u32)> {
+        Some(self.packet)
+    }
+    fn backlog(&self) -> Backlog {
+        Backlog { packets: u32::MAX, bytes: 0 }
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+    fn on_timer(&mut self, _: &mut Cx<'_>, _: &mut impl Outlet<u32>) {}
+    fn observe(&self, _: Instant, _: &mut dyn FnMut(&'static str, f64)) {}
+    fn state(&self) -> State {
+        State::default()
     }
 }
