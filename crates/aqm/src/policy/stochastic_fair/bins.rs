@@ -1,0 +1,104 @@
+//! The bins: what each keeps, how it learns, and where a flow finds its own.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use super::BinsConfig;
+use crate::hash::{Cuts, FlowHash};
+use crate::packet::FlowKey;
+use crate::param::{ConfigError, Params};
+use crate::rng::Rng;
+use crate::time::Instant;
+
+/// What a bin keeps besides the length of its queue, and how it learns.
+pub trait Account: Clone {
+    /// Parameters, with those of the bins among them.
+    type Config: Params;
+    /// What is the same for all bins.
+    type Rule: Clone;
+
+    /// The parameters of the bins.
+    fn bins(config: &Self::Config) -> &BinsConfig;
+
+    /// The rule for bins of `bin_size`, which is in packets or bytes as the bins count.
+    ///
+    /// # Errors
+    /// When parameters do not fit together.
+    fn rule(config: &Self::Config, bin_size: f64) -> Result<Self::Rule, ConfigError>;
+
+    /// What a bin knows at the start.
+    fn fresh(rule: &Self::Rule) -> Self;
+
+    /// A packet arrives and finds `len` in its bin, itself not counted.
+    fn learn(&mut self, rule: &Self::Rule, len: u64, now: Instant);
+
+    /// How likely a packet is signalled if it is up to this bin, [0, 1].
+    fn p(&self, rule: &Self::Rule) -> f64;
+
+    /// Whether signals have no effect on what fills this bin.
+    fn saturated(&self, rule: &Self::Rule) -> bool;
+}
+
+/// A bin: its packets in the queue, in the measure of `mode`, and what it has learnt.
+#[derive(Clone, Debug)]
+pub(super) struct Bin<A> {
+    pub(super) len: u64,
+    pub(super) account: A,
+}
+
+/// All levels of bins, one after the other, with the secret that says which are a flow's.
+#[derive(Clone, Debug)]
+pub(super) struct Set<A> {
+    hash: FlowHash,
+    cuts: Cuts,
+    pub(super) bins: Box<[Bin<A>]>,
+}
+
+impl<A: Account> Set<A> {
+    /// Bins that know nothing, with a new secret.
+    pub(super) fn new(c: &BinsConfig, rule: &A::Rule, rng: &mut Rng) -> Self {
+        let bins = c.levels as usize * c.bins as usize;
+        Self {
+            hash: FlowHash::new(rng),
+            cuts: Cuts::new(c.bins),
+            bins: vec![Bin::fresh(rule); bins].into_boxed_slice(),
+        }
+    }
+
+    /// Forgets everything, the secret too.
+    pub(super) fn start_afresh(&mut self, rule: &A::Rule, rng: &mut Rng) {
+        self.hash = FlowHash::new(rng);
+        self.bins.fill(Bin::fresh(rule));
+    }
+
+    /// The hash of a flow, which says which bins are its.
+    #[inline]
+    pub(super) fn word(&self, flow: FlowKey) -> u64 {
+        self.hash.word(flow)
+    }
+
+    /// Does something to the bin of `word` in each level.
+    #[inline]
+    pub(super) fn each(&mut self, word: u64, mut f: impl FnMut(&mut Bin<A>)) {
+        let mut bins = self.cuts.of(word);
+        let mut level = 0;
+        // `chunks_exact_mut` would divide.
+        while level < self.bins.len() {
+            f(&mut self.bins[level + bins.next_bin()]);
+            level += self.cuts.n();
+        }
+    }
+
+    /// The bins of a flow, by level.
+    #[cfg(test)]
+    pub(super) fn of(&self, flow: u64) -> alloc::vec::Vec<usize> {
+        let levels = self.bins.len() / self.cuts.n();
+        self.cuts.of(self.word(FlowKey(flow))).take(levels).collect()
+    }
+}
+
+impl<A: Account> Bin<A> {
+    fn fresh(rule: &A::Rule) -> Self {
+        Self { len: 0, account: A::fresh(rule) }
+    }
+}

@@ -1,0 +1,266 @@
+//! Accounting bins: what Stochastic Fair BLUE and Stochastic Fair RED share (000 §IV).
+//!
+//! One FIFO, and beside it L levels of N bins. A hash of its own for each level puts a flow into one
+//! bin of each. A bin counts its packets in the queue and learns a probability from that count; what
+//! it learns, and how, is an [`Account`]. A flow is judged by the mildest of its L bins, so that it
+//! suffers with others only if they fill a bin of it on every level:
+//!
+//! ```text
+//! a packet arrives:  in each level, its bin learns from the packets that it holds
+//!     too many packets in its bins:  drop
+//!     all its bins are saturated:    its flow is nonresponsive: drop unless the penalty lets it pass
+//!     otherwise:                     signal with the least probability of its bins
+//! ```
+//!
+//! Moving hash (000 §IV.D): each `hash_interval` the secret changes and the bins start afresh, so
+//! that no flow shares all its bins with a nonresponsive one for long. Double-buffered, a second set
+//! of bins with the next secret learns beforehand, from nonresponsive packets only.
+//!
+//! Where the papers are silent:
+//! - A packet without room changes its bins like any other, but neither tosses a coin nor takes from
+//!   the penalty's allowance; so does one that is dropped because of a full bin.
+//! - A packet leaves the bins that it entered. Bins that start afresh count only what enters them
+//!   from then on; packets that are still queued from before are in no bin.
+//! - The hash changes at the first arrival at or after a multiple of its interval.
+//! - A packet that passes the penalty is not signalled.
+//! - In the second set, a nonresponsive packet takes its bins for too full (`warm_up_by = length`: by
+//!   what they hold, which the penalty keeps small).
+//! - The fair share: linear counts (WVT90) over each `share_interval`, of all flows and of nonresponsive
+//!   ones, where z of b bits left at zero say b·ln(b/z) flows; the limit is that share of the link.
+
+use super::{Arrival, Cx, Env, Exit, Policy, View};
+use crate::packet::Meta;
+use crate::param::ConfigError;
+use crate::qdisc::{Cause, State};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::units::Measure;
+use bins::Set;
+use penalty::Limiter;
+
+mod bins;
+mod config;
+mod penalty;
+mod share;
+#[cfg(test)]
+mod tests;
+
+pub use bins::Account;
+pub use config::{BinsConfig, Hash, MAX_LEVELS, Overflow, Penalty, WarmUpBy};
+
+/// A policy that keeps accounts of bins.
+#[derive(Clone, Debug)]
+pub struct StochasticFair<A: Account> {
+    config: BinsConfig,
+    rule: A::Rule,
+    measure: Measure,
+    /// A bin that holds more is too full.
+    bin_size: u64,
+    /// A bin that holds more drops its packets.
+    bin_limit: u64,
+    /// The bins that judge.
+    current: Set<A>,
+    /// The bins that learn for their turn, if the hash is double-buffered.
+    next: Option<Set<A>>,
+    /// How often the hash has changed.
+    epoch: u32,
+    /// When the current bins took over.
+    since: Instant,
+    /// What the packet that arrives is to be handed.
+    arriving: Tag,
+    limiter: Limiter,
+}
+
+/// Which bins a packet entered.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tag {
+    /// The flow's hash in the current set and, if it entered that too, in the next.
+    word: u64,
+    next: Option<u64>,
+    /// The epoch of the current set.
+    epoch: u32,
+}
+
+impl<A: Account> Policy for StochasticFair<A> {
+    type Config = A::Config;
+    type Tag = Tag;
+
+    fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
+        let c = A::bins(config);
+        let measure = c.mode.into();
+        let bin_size = match c.bin_size {
+            Some(size) => env.resolve("bin_size", size, measure)?,
+            None => 1.5 / f64::from(c.bins) * env.limit.in_measure(measure, env.mean_packet),
+        };
+        let bin_limit = match c.bin_limit {
+            Some(size) => env.resolve("bin_limit", size, measure)?,
+            None => bin_size,
+        };
+        let rule = A::rule(config, bin_size)?;
+        let mut set = || Set::new(c, &rule, rng);
+        Ok(Self {
+            measure,
+            bin_size: bin_size as u64,
+            bin_limit: bin_limit as u64,
+            current: set(),
+            next: (c.hash == Hash::DoubleBuffered).then(&mut set),
+            epoch: 0,
+            since: env.now,
+            arriving: Tag::default(),
+            limiter: Limiter::new(c, env, rng)?,
+            config: c.clone(),
+            rule,
+        })
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        self.move_hash(cx);
+        let word = self.current.word(pkt.flow);
+        let warm = match &self.next {
+            Some(next) if self.warming(cx.now) => Some(next.word(pkt.flow)),
+            _ => None,
+        };
+        self.arriving = Tag { word, next: warm, epoch: self.epoch };
+
+        let (rule, bin_limit) = (&self.rule, self.bin_limit);
+        let (mut p, mut saturated, mut full) = (1.0f64, true, 0);
+        self.current.each(word, |bin| {
+            bin.account.learn(rule, bin.len, cx.now);
+            let own = bin.account.p(rule);
+            p = if own < p { own } else { p };
+            saturated &= bin.account.saturated(rule);
+            full += u32::from(bin.len > bin_limit);
+        });
+        if saturated && let (Some(next), Some(word)) = (&mut self.next, warm) {
+            let least = match self.config.warm_up_by {
+                WarmUpBy::Verdict => self.bin_size + 1,
+                WarmUpBy::Length => 0,
+            };
+            next.each(word, |bin| {
+                bin.account.learn(rule, bin.len.max(least), cx.now);
+            });
+        }
+        self.limiter.count(pkt.flow, saturated, cx.now);
+
+        let too_many = match self.config.overflow {
+            Overflow::Any => 1,
+            Overflow::All => self.config.levels,
+        };
+        if !q.fits(pkt.len) {
+            Arrival::Admit
+        } else if full >= too_many {
+            Arrival::Reject(Cause::Early)
+        } else if saturated {
+            if self.limiter.passes(pkt.len, cx) {
+                Arrival::Admit
+            } else {
+                Arrival::Reject(Cause::Penalty)
+            }
+        } else {
+            let coin = cx.rng.uniform();
+            if coin >= p {
+                Arrival::Admit
+            } else if self.config.ecn && coin >= certain_drop(p, self.config.mark_up_to) {
+                Arrival::Signal(Cause::Early)
+            } else {
+                Arrival::Reject(Cause::Early)
+            }
+        }
+    }
+
+    #[inline]
+    fn admitted(&mut self, pkt: &Meta, _: &mut Cx<'_>) -> Tag {
+        let (tag, amount) = (self.arriving, self.amount(pkt));
+        self.current.each(tag.word, |bin| bin.len += amount);
+        if let (Some(next), Some(word)) = (&mut self.next, tag.next) {
+            next.each(word, |bin| bin.len += amount);
+        }
+        tag
+    }
+
+    #[inline]
+    fn left(&mut self, pkt: &Meta, tag: Tag, _: Exit, _: &mut Cx<'_>) {
+        let amount = self.amount(pkt);
+        let leave = |set: &mut Set<A>, word| set.each(word, |bin| bin.len -= amount);
+        if tag.epoch == self.epoch {
+            leave(&mut self.current, tag.word);
+            if let (Some(next), Some(word)) = (&mut self.next, tag.next) {
+                leave(next, word);
+            }
+        } else if let Some(word) = tag.next
+            && tag.epoch.wrapping_add(1) == self.epoch
+        {
+            leave(&mut self.current, word);
+        }
+    }
+
+    fn state(&self) -> State {
+        let sets = 1 + u64::from(self.next.is_some());
+        let bins = size_of_val(&*self.current.bins) as u64;
+        let queue = size_of::<Self>() as u64 + sets * bins + self.limiter.memory();
+        State { queue, ..State::default() }
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        let (mut sum, mut max, mut saturated) = (0.0, 0.0f64, 0u32);
+        for bin in &self.current.bins {
+            let p = bin.account.p(&self.rule);
+            sum += p;
+            max = max.max(p);
+            saturated += u32::from(bin.account.saturated(&self.rule));
+        }
+        let bins = self.current.bins.len() as f64;
+        sink("p_mean", sum / bins);
+        sink("p_max", max);
+        sink("saturated", f64::from(saturated) / bins);
+        sink("hash_age_s", now.since(self.since).as_secs_f64());
+    }
+}
+
+impl<A: Account> StochasticFair<A> {
+    /// What a packet adds to a bin.
+    #[inline]
+    fn amount(&self, pkt: &Meta) -> u64 {
+        match self.measure {
+            Measure::Packets => 1,
+            Measure::Bytes => u64::from(pkt.len),
+        }
+    }
+
+    /// Whether the second set is learning.
+    fn warming(&self, now: Instant) -> bool {
+        let interval = self.config.hash_interval;
+        self.config.warm_up.is_none_or(|warm_up| now.since(self.since) >= interval - warm_up)
+    }
+
+    /// Changes the hash as often as its time has come.
+    #[inline]
+    fn move_hash(&mut self, cx: &mut Cx<'_>) {
+        let interval = self.config.hash_interval;
+        let age = cx.now.since(self.since);
+        if self.config.hash == Hash::Static || age < interval {
+            return;
+        }
+        let times = age.as_nanos() / interval.as_nanos();
+        self.since += interval * times;
+        // A second change forgets what the first brought in; a third has nothing to forget.
+        for _ in 0..times.min(2) {
+            self.epoch = self.epoch.wrapping_add(1);
+            let stale = match &mut self.next {
+                Some(next) => {
+                    core::mem::swap(&mut self.current, next);
+                    next
+                }
+                None => &mut self.current,
+            };
+            stale.start_afresh(&self.rule, cx.rng);
+        }
+    }
+}
+
+/// How likely a signal is a drop whatever the packet, of probability `p` in all.
+#[inline]
+fn certain_drop(p: f64, mark_up_to: f64) -> f64 {
+    if p > mark_up_to { (p - mark_up_to) / (1.0 - mark_up_to) } else { 0.0 }
+}
