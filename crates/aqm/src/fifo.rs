@@ -109,7 +109,7 @@ pub(crate) struct Advised<'a, A, L> {
 
 impl<A: Policy, L> Advised<'_, A, L> {
     #[inline]
-    pub(crate) fn enqueue<P>(
+    pub(crate) fn enqueue<P: Copy>(
         &mut self,
         mut meta: Meta,
         packet: P,
@@ -120,42 +120,25 @@ impl<A: Policy, L> Advised<'_, A, L> {
     {
         meta.arrived = cx.now;
         self.counters.arrived.count(meta.len);
-        let mut mark = None;
-        match self.policy.on_arrival(&meta, &self.line.view(), cx) {
-            Arrival::Admit => {}
-            Arrival::SignalHead(cause) if !self.line.view().is_empty() => match self.line.head() {
-                Some((head, packet)) if head.ecn.capable() => {
-                    self.counters.mark(head, packet, cause, cx.now, out);
-                }
-                _ => self.drop_queued(0, cause, cx, out),
-            },
+        let mark = match self.policy.on_arrival(&meta, &self.line.view(), cx) {
+            Arrival::Admit => None,
+            Arrival::SignalHead(cause) if !self.line.view().is_empty() => {
+                self.signal_head(cause, cx, out);
+                None
+            }
             Arrival::Signal(cause) | Arrival::SignalHead(cause) if meta.ecn.capable() => {
-                mark = Some(cause);
+                Some(cause)
             }
             Arrival::Signal(cause) | Arrival::SignalHead(cause) | Arrival::Reject(cause) => {
                 return self.counters.drop(&meta, packet, cause, cx.now, out);
             }
             Arrival::RejectWith(cause) => {
-                while let Some(position) = self.policy.victim() {
-                    self.drop_queued(position, cause, cx, out);
-                }
+                self.drop_victims(cause, cx, out);
                 return self.counters.drop(&meta, packet, cause, cx.now, out);
             }
-        }
-        while !self.line.view().fits(meta.len) {
-            // No victim makes room for a packet that is longer than the buffer.
-            if u64::from(meta.len) > self.line.view().limit().max_bytes() {
-                return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
-            }
-            let position = match self.policy.on_overflow(&meta, &self.line.view(), cx) {
-                Victim::Head => 0,
-                Victim::At(position) => position,
-                Victim::Arriving => usize::MAX,
-            };
-            if position >= self.line.view().len() {
-                return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
-            }
-            self.drop_queued(position, Cause::Overflow, cx, out);
+        };
+        if !self.line.view().fits(meta.len) && !self.make_room(&meta, packet, cx, out) {
+            return;
         }
         // A packet that is dropped for want of room was not marked.
         if let Some(cause) = mark {
@@ -163,6 +146,65 @@ impl<A: Policy, L> Advised<'_, A, L> {
         }
         let tag = self.policy.admitted(&meta, cx);
         self.line.push(meta, packet, tag);
+    }
+
+    /// Marks the packet at the head of a line that is not empty, or drops it.
+    #[inline(never)]
+    fn signal_head<P>(&mut self, cause: Cause, cx: &mut Cx<'_>, out: &mut impl Outlet<P>)
+    where
+        L: Line<P, A::Tag>,
+    {
+        match self.line.head() {
+            Some((head, packet)) if head.ecn.capable() => {
+                self.counters.mark(head, packet, cause, cx.now, out);
+            }
+            _ => self.drop_queued(0, cause, cx, out),
+        }
+    }
+
+    /// Drops the packets that the policy names.
+    #[inline(never)]
+    fn drop_victims<P>(&mut self, cause: Cause, cx: &mut Cx<'_>, out: &mut impl Outlet<P>)
+    where
+        L: Line<P, A::Tag>,
+    {
+        while let Some(position) = self.policy.victim() {
+            self.drop_queued(position, cause, cx, out);
+        }
+    }
+
+    /// Drops what the policy names until a packet fits. If that is the packet itself, it is dropped:
+    /// `false`.
+    #[inline]
+    fn make_room<P: Copy>(
+        &mut self,
+        meta: &Meta,
+        packet: P,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) -> bool
+    where
+        L: Line<P, A::Tag>,
+    {
+        while !self.line.view().fits(meta.len) {
+            // No victim makes room for a packet that is longer than the buffer.
+            let hopeless = u64::from(meta.len) > self.line.view().limit().max_bytes();
+            let victim = match hopeless {
+                true => Victim::Arriving,
+                false => self.policy.on_overflow(meta, &self.line.view(), cx),
+            };
+            let position = match victim {
+                Victim::Head => 0,
+                Victim::At(position) => position,
+                Victim::Arriving => usize::MAX,
+            };
+            if position >= self.line.view().len() {
+                self.counters.drop(meta, packet, Cause::Overflow, cx.now, out);
+                return false;
+            }
+            self.drop_queued(position, Cause::Overflow, cx, out);
+        }
+        true
     }
 
     #[inline]
@@ -197,6 +239,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
     }
 
     /// Drops a packet that had been queued.
+    #[inline(never)]
     pub(crate) fn drop_queued<P>(
         &mut self,
         position: usize,
