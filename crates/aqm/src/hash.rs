@@ -18,27 +18,47 @@
 //! below 2⁻³²: after so many bins that nᵏ would pass 2³² it goes on with another word, which it
 //! mixes out of the first. That one needs no key, since nobody knows the first.
 
-use siphasher::sip::SipHasher13;
-
 use crate::packet::FlowKey;
 use crate::rng::{self, Rng};
 
 /// A hash of flows under a secret of its own.
 #[derive(Clone, Debug)]
 pub struct FlowHash {
-    key: (u64, u64),
+    /// SipHash's state under the secret, before the first word.
+    start: [u64; 4],
 }
 
 impl FlowHash {
     /// A hash with a new secret.
     pub fn new(rng: &mut Rng) -> Self {
-        Self { key: (rng.bits(), rng.bits()) }
+        let key = (rng.bits(), rng.bits());
+        Self::with_key(key)
+    }
+
+    fn with_key((k0, k1): (u64, u64)) -> Self {
+        // "somepseudorandomlygeneratedbytes"
+        let c = [
+            0x736f_6d65_7073_6575,
+            0x646f_7261_6e64_6f6d,
+            0x6c79_6765_6e65_7261,
+            0x7465_6462_7974_6573,
+        ];
+        Self { start: [k0 ^ c[0], k1 ^ c[1], k0 ^ c[2], k1 ^ c[3]] }
     }
 
     /// The hash of a flow: 64 bits.
     #[inline]
     pub fn word(&self, flow: FlowKey) -> u64 {
-        SipHasher13::new_with_keys(self.key.0, self.key.1).hash(&flow.0.to_le_bytes())
+        let mut v = self.start;
+        // The message is one word; the word behind it has its length in bytes on top.
+        for m in [flow.0, 8 << 56] {
+            v[3] ^= m;
+            round(&mut v);
+            v[0] ^= m;
+        }
+        v[2] ^= 0xff;
+        (0..3).for_each(|_| round(&mut v));
+        v[0] ^ v[1] ^ v[2] ^ v[3]
     }
 
     /// One bin of `n` for a flow, with a bias below n/2⁶⁴. `n` must be positive.
@@ -95,13 +115,19 @@ impl Bins {
     #[inline]
     pub fn next_bin(&mut self) -> usize {
         if self.left == 0 {
-            self.seed = rng::mixed(self.seed);
-            (self.word, self.left) = (self.seed, self.cuts.per_word);
+            self.refill();
         }
         self.left -= 1;
         let (bin, rest) = cut(self.word, self.cuts.n);
         self.word = rest;
         bin
+    }
+
+    /// Goes on with another word.
+    #[cold]
+    fn refill(&mut self) {
+        self.seed = rng::mixed(self.seed);
+        (self.word, self.left) = (self.seed, self.cuts.per_word);
     }
 }
 
@@ -112,6 +138,20 @@ impl Iterator for Bins {
     fn next(&mut self) -> Option<usize> {
         Some(self.next_bin())
     }
+}
+
+/// A SipRound.
+#[inline(always)]
+fn round(v: &mut [u64; 4]) {
+    v[0] = v[0].wrapping_add(v[1]);
+    v[2] = v[2].wrapping_add(v[3]);
+    v[1] = v[1].rotate_left(13) ^ v[0];
+    v[3] = v[3].rotate_left(16) ^ v[2];
+    v[0] = v[0].rotate_left(32).wrapping_add(v[3]);
+    v[2] = v[2].wrapping_add(v[1]);
+    v[3] = v[3].rotate_left(21) ^ v[0];
+    v[1] = v[1].rotate_left(17) ^ v[2];
+    v[2] = v[2].rotate_left(32);
 }
 
 /// A bin of `n`, and what is left of the word.
@@ -132,7 +172,7 @@ mod tests {
     /// PYTHONHASHSEED=0, a key of zeros; `hash(bytes(range(8)))`.
     #[test]
     fn the_hash_is_siphash_1_3() {
-        let word = FlowHash { key: (0, 0) }.word(FlowKey(0x0706_0504_0302_0100));
+        let word = FlowHash::with_key((0, 0)).word(FlowKey(0x0706_0504_0302_0100));
         assert_eq!(word, 0xead4_11e6_7ebe_2eea);
     }
 
