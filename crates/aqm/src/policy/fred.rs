@@ -140,7 +140,7 @@ impl Policy for Fred {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_arrival(&mut self, pkt: &Meta, _: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         self.home = self.flows.home(pkt.flow);
         let present = self.flows.find_from(self.home, pkt.flow);

@@ -204,7 +204,7 @@ impl RedCore {
     }
 
     /// Decides about an arriving packet, with the average that includes it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn judge(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         let avg = self.avg.value;
         if avg < self.params.min_th {
@@ -376,9 +376,12 @@ fn aged(avg: f64, w_q: f64, m: f64) -> f64 {
 #[inline]
 pub(super) fn p_a(spacing: Spacing, p_b: f64, count: f64) -> f64 {
     let x = count * p_b;
+    // The usual case first, without a table of jumps.
+    if matches!(spacing, Spacing::Uniform | Spacing::UniformExact) && x < 1.0 {
+        return (p_b / (1.0 - x)).min(1.0);
+    }
     match spacing {
         Spacing::Geometric => p_b.min(1.0),
-        Spacing::Uniform | Spacing::UniformExact if x < 1.0 => (p_b / (1.0 - x)).min(1.0),
         Spacing::Wait if x < 1.0 => 0.0,
         Spacing::Wait if x < 2.0 => (p_b / (2.0 - x)).min(1.0),
         _ => 1.0,
@@ -397,7 +400,7 @@ impl Policy for Red {
         Ok(Self(RedCore::new(RedParams::new(config, env)?, config.max_p, env.now)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         self.0.average(q, cx.now);
         self.0.judge(pkt, q, cx)

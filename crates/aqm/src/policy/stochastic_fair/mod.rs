@@ -74,11 +74,21 @@ pub struct StochasticFair<A: Account> {
 /// Which bins a packet entered.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Tag {
-    /// The flow's hash in the current set and, if it entered that too, in the next.
+    /// The flow's hash in the current set and in the next.
     word: u64,
-    next: Option<u64>,
-    /// The epoch of the current set.
+    next: u64,
+    /// The epoch of the current set, and the last in which a set that the packet entered is the
+    /// current one: this or the next.
     epoch: u32,
+    last: u32,
+}
+
+impl Tag {
+    /// Whether the packet entered the next set too.
+    #[inline]
+    fn in_next(self) -> bool {
+        self.last != self.epoch
+    }
 }
 
 impl<A: Account> Policy for StochasticFair<A> {
@@ -115,13 +125,12 @@ impl<A: Account> Policy for StochasticFair<A> {
 
     #[inline]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
-        self.move_hash(cx);
+        if self.config.hash != Hash::Static && cx.now.since(self.since) >= self.config.hash_interval
+        {
+            self.move_hash(cx);
+        }
         let word = self.current.word(pkt.flow);
-        let warm = match &self.next {
-            Some(next) if self.warming(cx.now) => Some(next.word(pkt.flow)),
-            _ => None,
-        };
-        self.arriving = Tag { word, next: warm, epoch: self.epoch };
+        self.arriving = Tag { word, next: 0, epoch: self.epoch, last: self.epoch };
 
         let (rule, bin_limit) = (&self.rule, self.bin_limit);
         let (mut p, mut saturated, mut full) = (1.0f64, true, 0);
@@ -132,14 +141,8 @@ impl<A: Account> Policy for StochasticFair<A> {
             saturated &= bin.account.saturated(rule);
             full += u32::from(bin.len > bin_limit);
         });
-        if saturated && let (Some(next), Some(word)) = (&mut self.next, warm) {
-            let least = match self.config.warm_up_by {
-                WarmUpBy::Verdict => self.bin_size + 1,
-                WarmUpBy::Length => 0,
-            };
-            next.each(word, |bin| {
-                bin.account.learn(rule, bin.len.max(least), cx.now);
-            });
+        if self.next.is_some() {
+            self.warm_up(pkt, saturated, cx.now);
         }
         self.limiter.count(pkt.flow, saturated, cx.now);
 
@@ -173,8 +176,8 @@ impl<A: Account> Policy for StochasticFair<A> {
     fn admitted(&mut self, pkt: &Meta, _: &mut Cx<'_>) -> Tag {
         let (tag, amount) = (self.arriving, self.amount(pkt));
         self.current.each(tag.word, |bin| bin.len += amount);
-        if let (Some(next), Some(word)) = (&mut self.next, tag.next) {
-            next.each(word, |bin| bin.len += amount);
+        if let Some(next) = self.next.as_mut().filter(|_| tag.in_next()) {
+            next.each(tag.next, |bin| bin.len += amount);
         }
         tag
     }
@@ -185,13 +188,11 @@ impl<A: Account> Policy for StochasticFair<A> {
         let leave = |set: &mut Set<A>, word| set.each(word, |bin| bin.len -= amount);
         if tag.epoch == self.epoch {
             leave(&mut self.current, tag.word);
-            if let (Some(next), Some(word)) = (&mut self.next, tag.next) {
-                leave(next, word);
+            if let Some(next) = self.next.as_mut().filter(|_| tag.in_next()) {
+                leave(next, tag.next);
             }
-        } else if let Some(word) = tag.next
-            && tag.epoch.wrapping_add(1) == self.epoch
-        {
-            leave(&mut self.current, word);
+        } else if tag.last == self.epoch {
+            leave(&mut self.current, tag.next);
         }
     }
 
@@ -228,6 +229,23 @@ impl<A: Account> StochasticFair<A> {
         }
     }
 
+    /// A packet arrives while there is a second set: if that is learning, it learns from a packet
+    /// that is nonresponsive.
+    fn warm_up(&mut self, pkt: &Meta, saturated: bool, now: Instant) {
+        let warming = self.warming(now);
+        let Some(next) = self.next.as_mut().filter(|_| warming) else { return };
+        let word = next.word(pkt.flow);
+        self.arriving = Tag { next: word, last: self.epoch.wrapping_add(1), ..self.arriving };
+        if saturated {
+            let least = match self.config.warm_up_by {
+                WarmUpBy::Verdict => self.bin_size + 1,
+                WarmUpBy::Length => 0,
+            };
+            let rule = &self.rule;
+            next.each(word, |bin| bin.account.learn(rule, bin.len.max(least), now));
+        }
+    }
+
     /// Whether the second set is learning.
     fn warming(&self, now: Instant) -> bool {
         let interval = self.config.hash_interval;
@@ -235,14 +253,9 @@ impl<A: Account> StochasticFair<A> {
     }
 
     /// Changes the hash as often as its time has come.
-    #[inline]
     fn move_hash(&mut self, cx: &mut Cx<'_>) {
         let interval = self.config.hash_interval;
-        let age = cx.now.since(self.since);
-        if self.config.hash == Hash::Static || age < interval {
-            return;
-        }
-        let times = age.as_nanos() / interval.as_nanos();
+        let times = cx.now.since(self.since).as_nanos() / interval.as_nanos();
         self.since += interval * times;
         // A second change forgets what the first brought in; a third has nothing to forget.
         for _ in 0..times.min(2) {

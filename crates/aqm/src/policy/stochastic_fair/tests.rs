@@ -407,5 +407,5 @@ fn state_is_the_bins_and_a_tag_a_packet() {
     let per_set = 46 * size_of::<Bin<BlueBin>>() as u64;
     assert_eq!(two.state().queue - one.state().queue, per_set);
     assert_eq!(one.state().per_flow, 0);
-    assert_eq!(one.state().per_packet, 32);
+    assert_eq!(one.state().per_packet, 24);
 }
