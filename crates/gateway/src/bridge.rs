@@ -10,6 +10,7 @@ use signal_hook::consts::SIGINT;
 use crate::link::Spec;
 use crate::netlink::Netlink;
 use crate::port::Port;
+use crate::privilege;
 use crate::session::{Forwarding, Session};
 use crate::shell::{terminated, waker, watch};
 use crate::trouble::Trouble;
@@ -40,6 +41,7 @@ pub fn bridge(
     let told = terminated(&wake)?;
     watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     let mut session = Session::new(specs, how, [lan.0, wan.0], (lan.1 + HEADER) as usize)?;
+    privilege::drop_all()?;
     session.run(&waker, || true)?;
     let lost = session.overrun();
     session.finish(lost)

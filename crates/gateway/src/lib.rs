@@ -16,6 +16,7 @@
 //! | [`bridge`] | a link between two interfaces |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
 //! | [`traffic`], [`testbed`] | bulk TCP of the kernel's own; experiments with it |
+//! | [`privilege`] | rights given up, the processor asked for |
 //! | [`options`], [`report`], [`trouble`] | command line, results, what is wrong |
 //! | [`clock`] | the one place that reads a clock |
 
@@ -29,8 +30,10 @@ pub mod namespace;
 mod netlink;
 pub mod options;
 pub mod port;
+pub mod privilege;
 pub mod record;
 pub mod report;
+mod selftest;
 pub mod session;
 pub mod shell;
 mod sys;

@@ -15,6 +15,7 @@ use gateway::bridge::bridge;
 use gateway::forward::DIRECTIONS;
 use gateway::namespace::enter_user_namespace;
 use gateway::options::{LinkOptions, text};
+use gateway::privilege::RealTime;
 use gateway::record::{Entry, Recording, Replay};
 use gateway::session::Forwarding;
 use gateway::shell::{self, BOUND, run_bound};
@@ -126,6 +127,9 @@ struct Bulk {
 /// How to forward and what to write.
 #[derive(Args, Debug)]
 struct RunOptions {
+    /// Whether forwarding goes before all other work of the machine (SCHED_FIFO).
+    #[arg(long, value_enum, default_value_t = RealTime::Auto)]
+    realtime: RealTime,
     /// Do not sleep for the last bit before each departure, but look at the clock: 50us.
     #[arg(long, default_value = "0s", value_parser = text::<Duration>)]
     spin: Duration,
@@ -149,6 +153,7 @@ impl RunOptions {
             return Err(Trouble::new("--interval 0s: not allowed", "1ms or more"));
         }
         Ok(Forwarding {
+            realtime: self.realtime,
             spin: self.spin.as_nanos(),
             log: self.log.clone(),
             record: self.record.clone(),

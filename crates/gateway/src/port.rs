@@ -6,8 +6,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
 
 use nix::libc;
 
@@ -47,6 +48,19 @@ impl Port {
     /// Those of the system.
     pub fn interface(index: u32) -> io::Result<Self> {
         Ok(Self::new(sys::packet_socket(index)?, Layer::Ethernet))
+    }
+
+    /// Two ports that are connected to each other.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn pair(layer: Layer) -> io::Result<(Self, Self)> {
+        let (one, other) = UnixDatagram::pair()?;
+        let port = |socket: UnixDatagram| -> io::Result<Self> {
+            socket.set_nonblocking(true)?;
+            Ok(Self::new(File::from(OwnedFd::from(socket)), layer))
+        };
+        Ok((port(one)?, port(other)?))
     }
 
     fn new(file: File, layer: Layer) -> Self {

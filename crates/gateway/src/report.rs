@@ -14,11 +14,14 @@ use crate::link::{Link, Spec};
 /// The version of the log's format.
 const FORMAT: u32 = 1;
 
-/// The first line of a log: what the links are.
-pub fn head(specs: &[Spec; 2]) -> Value {
+/// The first line of a log: what the links are, and whether the forwarding thread goes before others.
+pub fn head(specs: &[Spec; 2], realtime: bool) -> Value {
     let queues: Vec<Value> =
         DIRECTIONS.iter().zip(specs).map(|(name, spec)| setting(name, spec)).collect();
-    json!({"log": "bluewater-gateway", "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "queues": queues})
+    json!({
+        "log": "bluewater-gateway", "format": FORMAT, "version": env!("CARGO_PKG_VERSION"),
+        "realtime": realtime, "queues": queues,
+    })
 }
 
 /// All of a link's settings, in canonical text.

@@ -15,13 +15,16 @@ use crate::forward::{DIRECTIONS, Forwarder, Pause};
 use crate::link::Spec;
 use crate::options::links;
 use crate::port::Port;
+use crate::privilege::RealTime;
 use crate::record::Recorder;
-use crate::report;
 use crate::trouble::Trouble;
+use crate::{report, selftest};
 
 /// How to forward.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
+    /// Whether the forwarding thread goes before others.
+    pub realtime: RealTime,
     /// Look at the clock instead of sleeping for the last so many ns before a departure.
     pub spin: u64,
     /// Where to write JSON lines.
@@ -60,6 +63,10 @@ impl Session {
         let recorder =
             recorder.map(|file| Recorder::new(file, specs)).transpose().map_err(unwritten)?;
         let log = how.log.as_deref().map(create).transpose()?;
+        if let Some(warning) = selftest::warning(specs) {
+            eprintln!("{warning}");
+        }
+        let realtime = how.realtime.apply()?;
         // The default of 50 µs would delay every departure.
         set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
         let mut new = Self {
@@ -70,7 +77,7 @@ impl Session {
             interval: how.interval,
             next: how.interval,
         };
-        new.line(&report::head(specs))?;
+        new.line(&report::head(specs, realtime))?;
         Ok(new)
     }
 

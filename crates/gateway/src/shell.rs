@@ -18,6 +18,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use caps::Capability;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
@@ -28,6 +29,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::link::Spec;
 use crate::namespace::{Namespace, enter_user_namespace};
 use crate::port::Port;
+use crate::privilege;
 use crate::session::{Forwarding, Session};
 use crate::trouble::Trouble;
 
@@ -69,6 +71,15 @@ impl Ends {
         Ok((Self { near, far }, ports))
     }
 
+    /// Gives up all rights of this process for good, but that to end what was started in the ends.
+    fn unprivileged(&self) -> Result<(), Trouble> {
+        self.near
+            .run(|| privilege::keep(&[]))
+            .and_then(|()| self.far.run(|| privilege::keep(&[])))
+            .and_then(|()| privilege::keep(&[Capability::CAP_KILL]))
+            .map_err(|e| Trouble::system("dropping privileges", e))
+    }
+
     /// Packets that the kernel dropped at each end before they could be read.
     pub fn lost(&self) -> [u64; 2] {
         [self.near.dropped(DEVICE), self.far.dropped(DEVICE)]
@@ -101,6 +112,7 @@ pub fn shell(
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let child = start(&ends.near, command)?;
     let pid = Pid::from_raw(child.id() as i32);
+    ends.unprivileged()?;
     let status = wait(child, wake);
     let mut killed = false;
     let ended = session.run(&waker, || {
@@ -170,6 +182,7 @@ impl Server {
                 let child = unshare(CloneFlags::CLONE_NEWPID)
                     .map_err(io::Error::from)
                     .and_then(|()| command.spawn());
+                _ = privilege::keep(&[]);
                 _ = sender.send(child.as_ref().map(Child::id).map_err(ToString::to_string));
                 _ = child.and_then(|mut child| child.wait());
             })

@@ -109,6 +109,19 @@ pub(crate) fn dropped(socket: &File) -> io::Result<u64> {
     Ok(statistics.tp_drops.into())
 }
 
+/// Runs the calling thread before all ordinary ones, at the lowest real-time priority. Threads and
+/// processes that it starts do not inherit that.
+pub(crate) fn real_time() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the call reads one `sched_param`, which lives until it returns.
+    let result = unsafe {
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        libc::sched_setscheduler(0, policy, &raw const parameters)
+    };
+    Errno::result(result)?;
+    Ok(())
+}
+
 fn set_option<T>(socket: &impl AsFd, option: libc::c_int, value: &T) -> io::Result<()> {
     // SAFETY: the call reads `size` bytes of a value of that size, which lives until it returns.
     let result = unsafe {

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::link::Spec;
 use crate::namespace::Namespace;
+use crate::privilege::RealTime;
 use crate::session::{Forwarding, Session};
 use crate::shell::{Ends, FAR, terminated, waker};
 use crate::traffic;
@@ -128,7 +129,13 @@ fn run(
         seed: 1,
     };
     let down = Spec { aqm: "droptail".into(), params: Vec::new(), ..up.clone() };
-    let how = Forwarding { spin: 0, log: None, record: None, interval: 1_000_000_000 };
+    let how = Forwarding {
+        realtime: RealTime::Auto,
+        spin: 0,
+        log: None,
+        record: None,
+        interval: 1_000_000_000,
+    };
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
     let (ends, ports) = Ends::new(1500, true)?;

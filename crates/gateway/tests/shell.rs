@@ -155,7 +155,8 @@ fn a_recording_replays_with_the_same_decisions() {
 }
 
 /// Half of the packets are marked, and half of those that cannot be are dropped. Had a checksum been
-/// wrong, no marked packet would be accepted: TCP would not get on.
+/// wrong, no marked packet would be accepted: TCP would not get on. A connection whose first SYN is
+/// lost goes on without ECN; that all of sixteen do is one case in 65536.
 #[test]
 fn tcp_accepts_the_marks() {
     if !allowed() {
@@ -164,7 +165,7 @@ fn tcp_accepts_the_marks() {
     let options = "--rate 8mbit --delay 2ms --ecn --aqm bernoulli --param p=0.5 --param ecn=true \
                    --down-aqm droptail";
     for to in ["100.64.0.2", "fd64::2"] {
-        let (_, _, [up, down]) = bulk(options, to, 3, 3);
+        let (_, _, [up, down]) = bulk(options, to, 16, 3);
         let count = |key: &str| up[key].as_u64().unwrap();
         assert!(count("marks") > 50, "{up}");
         // Only what has no data is not ECN-capable: SYNs, and what is sent again.
@@ -328,4 +329,37 @@ fn nothing_is_left_when_the_gateway_is_killed() {
     assert_eq!(interrupted("-KILL", ""), None);
     // On SIGTERM the command may still clean up; its exit code counts.
     assert_eq!(interrupted("-TERM", "trap 'exit 5' TERM;"), Some(5));
+}
+
+/// Once the command runs, no thread of the gateway has rights left but that to end it.
+#[test]
+fn rights_are_given_up() {
+    if !allowed() {
+        return;
+    }
+    const KILL: u64 = 1 << 5;
+    let script = "sleep 0.5; cat /proc/$PPID/task/*/status";
+    let output = gateway("shell --rate 10mbit --quiet --far true", &["sh", "-c", script]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let of = |key: &str| -> Vec<u64> {
+        let lines = text.lines().filter_map(|l| l.strip_prefix(key));
+        lines.map(|n| u64::from_str_radix(n.trim(), 16).unwrap()).collect()
+    };
+    for key in ["CapPrm:", "CapEff:", "CapInh:"] {
+        let all = of(key);
+        assert!(all.len() >= 3, "threads of main, near and far: {text}");
+        assert!(all.iter().all(|held| held & !KILL == 0), "{key} {all:x?}");
+    }
+    assert!(of("NoNewPrivs:").iter().all(|&on| on == 1), "{text}");
+}
+
+#[test]
+fn a_rate_beyond_the_machine_is_said() {
+    if !allowed() {
+        return;
+    }
+    let output = gateway("shell --rate 100gbit --quiet", &["true"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("25000000 packets/s"));
+    let output = gateway("shell --rate 1mbit --quiet", &["true"]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }

@@ -1,0 +1,82 @@
+//! What the process may do: once everything is open, as little as possible; and, for the thread
+//! that forwards, the processor before others.
+
+use std::{env, fs, io};
+
+use caps::{CapSet, Capability};
+use clap::ValueEnum;
+use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
+
+use crate::sys;
+use crate::trouble::Trouble;
+
+/// Whether the forwarding thread goes before others (`SCHED_FIFO`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum RealTime {
+    /// Where it is permitted.
+    Auto,
+    /// Or nothing is started.
+    On,
+    /// Never.
+    Off,
+}
+
+impl RealTime {
+    /// Asks for it, for the calling thread; threads and processes that it starts are ordinary ones.
+    /// Whether it was granted.
+    ///
+    /// # Errors
+    /// When it must be and is not.
+    pub fn apply(self) -> Result<bool, Trouble> {
+        match self {
+            Self::Off => Ok(false),
+            Self::Auto => Ok(sys::real_time().is_ok()),
+            Self::On => sys::real_time().map(|()| true).map_err(|e| {
+                Trouble::new(
+                    format!("--realtime on: {e}"),
+                    "run it as root, or: setcap cap_sys_nice+ep bluewater-gateway, or raise \
+                     `ulimit -r` to 1 in /etc/security/limits.conf",
+                )
+            }),
+        }
+    }
+}
+
+/// The user and group `nobody`.
+const NOBODY: u32 = 65534;
+
+/// Gives up all rights for good: root becomes the user who called sudo, else nobody. All threads
+/// change the user; the calling thread and those that it starts from now on lose all capabilities.
+///
+/// # Errors
+/// When that fails: then nothing should be forwarded.
+pub fn drop_all() -> Result<(), Trouble> {
+    let failed = |e: &dyn std::fmt::Display| Trouble::system("dropping privileges", e);
+    if geteuid().is_root() && is_initial_namespace() {
+        let number = |name| env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(NOBODY);
+        setgroups(&[]).map_err(|e| failed(&e))?;
+        setgid(Gid::from_raw(number("SUDO_GID"))).map_err(|e| failed(&e))?;
+        setuid(Uid::from_raw(number("SUDO_UID"))).map_err(|e| failed(&e))?;
+    }
+    keep(&[]).map_err(|e| failed(&e))
+}
+
+/// Root of a user namespace is an ordinary user outside, and has nobody else to become.
+fn is_initial_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// Gives up all capabilities of the calling thread but `some`, for good.
+///
+/// # Errors
+/// Those of the system.
+pub fn keep(some: &[Capability]) -> io::Result<()> {
+    nix::sys::prctl::set_no_new_privs()?;
+    let held = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
+    let kept = some.iter().copied().filter(|c| held.contains(c)).collect();
+    caps::clear(None, CapSet::Inheritable)
+        .and_then(|()| caps::set(None, CapSet::Effective, &kept))
+        .and_then(|()| caps::set(None, CapSet::Permitted, &kept))
+        .map_err(io::Error::other)
+}
