@@ -288,7 +288,13 @@ def test_no_color_and_ctrl_c(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "task"),
-    [("gateway", "run"), ("shell", "shell"), ("testbed", "testbed"), ("replay", "replay")],
+    [
+        ("gateway", "run"),
+        ("gateway ctl", "ctl"),
+        ("shell", "shell"),
+        ("testbed", "testbed"),
+        ("replay", "replay"),
+    ],
 )
 def test_real_packets_are_the_gateway_s_task(command: str, task: str, tmp_path: Path) -> None:
     program = tmp_path / "program"
@@ -296,7 +302,7 @@ def test_real_packets_are_the_gateway_s_task(command: str, task: str, tmp_path: 
     program.chmod(0o755)
     given = ["--rate", "10mbit", "--quiet", "--", "ls", "--help", "-l"]
     done = subprocess.run(
-        [sys.executable, "-m", "bluewater", command, *given],
+        [sys.executable, "-m", "bluewater", *command.split(), *given],
         env={**os.environ, "BLUEWATER_GATEWAY": str(program)},
         capture_output=True,
         text=True,

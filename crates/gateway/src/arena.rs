@@ -36,6 +36,23 @@ impl Arena {
         }
     }
 
+    /// Makes room for at least `slots` packets; those that are there keep their places.
+    pub(crate) fn grow(&mut self, slots: u32) {
+        let count = slots as usize;
+        if count <= self.lengths.len() {
+            return;
+        }
+        // Only what was ever used is copied; the rest is taken from the system as it is needed.
+        let mut bytes = vec![0; count * self.slot_size].into_boxed_slice();
+        let used = self.fresh as usize;
+        bytes[..used * self.slot_size].copy_from_slice(&self.bytes[..used * self.slot_size]);
+        self.bytes = bytes;
+        let mut lengths = vec![0; count].into_boxed_slice();
+        lengths[..used].copy_from_slice(&self.lengths[..used]);
+        self.lengths = lengths;
+        self.free.reserve(count - self.free.len());
+    }
+
     /// A copy of `packet`, or nothing if there is no room or it is too long.
     pub(crate) fn store(&mut self, packet: &[u8]) -> Option<u32> {
         if packet.len() > self.slot_size {
@@ -89,5 +106,12 @@ mod tests {
         assert_eq!(arena.packet_mut(2), [3; 60]);
         arena.release(0);
         assert_eq!(arena.store(&[0; 129]), None, "too long");
+        arena.grow(4);
+        assert_eq!(
+            (arena.store(&[4; 4]), arena.store(&[5; 5]), arena.used()),
+            (Some(0), Some(3), 4)
+        );
+        assert_eq!(arena.packet_mut(1), [7; 5]);
+        assert_eq!(arena.store(&[6; 6]), None, "full again");
     }
 }

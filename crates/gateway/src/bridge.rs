@@ -4,14 +4,14 @@
 use std::io;
 
 use nix::libc;
-use serde_json::Value;
 use signal_hook::consts::SIGINT;
 
+use crate::control::Control;
 use crate::link::Spec;
 use crate::netlink::Netlink;
 use crate::port::Port;
 use crate::privilege;
-use crate::session::{Forwarding, Session};
+use crate::session::{Finished, Forwarding, Session};
 use crate::shell::{terminated, waker, watch};
 use crate::trouble::Trouble;
 
@@ -22,11 +22,7 @@ const HEADER: u32 = 14 + 4 * crate::frame::MAX_TAGS as u32;
 ///
 /// # Errors
 /// What is missing, with the command that mends it.
-pub fn bridge(
-    specs: &[Spec; 2],
-    how: &Forwarding,
-    names: [&str; 2],
-) -> Result<[Value; 2], Trouble> {
+pub fn bridge(specs: &[Spec; 2], how: &Forwarding, names: [&str; 2]) -> Result<Finished, Trouble> {
     if names[0] == names[1] {
         return Err(Trouble::new("--lan and --wan are the same interface", "name two"));
     }
@@ -41,7 +37,9 @@ pub fn bridge(
     let told = terminated(&wake)?;
     watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     let mut session = Session::new(specs, how, [lan.0, wan.0], (lan.1 + HEADER) as usize)?;
+    let control = Control::bind(&how.name())?;
     privilege::drop_all()?;
+    session.serve(control, &wake)?;
     session.run(&waker, || true)?;
     let lost = session.overrun();
     session.finish(lost)

@@ -98,11 +98,16 @@ impl<T: Tap> Forwarder<T> {
     }
 
     /// The ports.
-    pub fn ports(&self) -> &[Port; 2] {
-        &self.ports
+    pub fn ports(&mut self) -> &mut [Port; 2] {
+        &mut self.ports
     }
 
-    /// What looked at the packets.
+    /// What looks at the packets.
+    pub fn tap(&self) -> &T {
+        &self.tap
+    }
+
+    /// The same, at the end.
     pub fn into_tap(self) -> T {
         self.tap
     }

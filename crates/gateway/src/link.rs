@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use aqm::any::BuildError;
 use aqm::{
-    AnyQdisc, Backlog, Cause, Counters, Cx, Duration, Ecn, Env, Instant, Limit, Meta, Outlet,
+    AnyQdisc, Backlog, Cause, Counters, Cx, Duration, Ecn, Env, Instant, Limit, Meta, Outlet, Tally,
 };
 use aqm::{Qdisc, Rate, Rng};
 use sim::hash::DecisionHash;
@@ -61,23 +61,44 @@ impl Spec {
     /// The most packets on the way through one link.
     pub const MAX_PACKETS: u64 = 1 << 22;
 
-    /// The queue, and its stream of random numbers.
-    pub(crate) fn queue<P: Copy + Default>(&self) -> Result<(AnyQdisc<P>, Rng), BuildError> {
-        let mut rng = Rng::new(self.seed, 0);
-        let env = Env {
-            now: Instant::ZERO,
-            limit: self.limit,
-            rate: self.rate,
-            mean_packet: self.mean_packet,
-        };
+    /// The queue at rest at `now`, and its stream of random numbers.
+    pub(crate) fn queue<P: Copy + Default>(
+        &self,
+        now: Instant,
+        stream: u64,
+    ) -> Result<(AnyQdisc<P>, Rng), BuildError> {
+        let mut rng = Rng::new(self.seed, stream);
+        let env = Env { now, limit: self.limit, rate: self.rate, mean_packet: self.mean_packet };
         let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         Ok((AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?, rng))
     }
 
-    /// The most packets on the wire: the shortest ones, back to back.
-    fn on_wire(&self) -> u64 {
-        let bits = u128::from(self.rate.bits_per_second()) * u128::from(self.delay.as_nanos());
+    /// The most packets on a wire that takes `delay` (ns): the shortest ones, back to back.
+    fn on_wire(&self, delay: u64) -> u64 {
+        let bits = u128::from(self.rate.bits_per_second()) * u128::from(delay);
         (bits / (8_000_000_000 * u128::from(Limit::MIN_PACKET))) as u64 + 2
+    }
+
+    /// Room for packets that such a link needs beside `others`, if it can be emulated; its wire
+    /// takes `delay` (ns).
+    fn slots(&self, delay: u64, others: u64) -> Result<u32, SpecError> {
+        let beyond = |what: String| Err(SpecError::Beyond(what));
+        if self.rate.bits_per_second() > Self::MAX_RATE {
+            return beyond("a rate of at most 100gbit".into());
+        }
+        if self.delay > Self::MAX_DELAY {
+            return beyond(format!("a delay of at most {}", Self::MAX_DELAY));
+        }
+        let own = u64::from(self.limit.max_packets()) + 1 + self.on_wire(delay) + MOST_PASSING;
+        let slots = own.saturating_add(others);
+        if slots > Self::MAX_PACKETS {
+            return beyond(format!(
+                "a buffer and a wire that hold at most {} packets of {} bytes, not {slots}",
+                Self::MAX_PACKETS,
+                Limit::MIN_PACKET
+            ));
+        }
+        Ok(slots as u32)
     }
 }
 
@@ -94,11 +115,18 @@ struct InFlight {
 
 /// One direction between two interfaces. Time 0 is when it was made.
 pub struct Link {
+    spec: Spec,
     layer: Layer,
     hasher: Hasher,
     arena: Arena,
     queue: AnyQdisc<Handle>,
     rng: Rng,
+    /// Queues that `queue` has replaced, the oldest first: what they hold leaves before it.
+    replaced: Vec<(AnyQdisc<Handle>, Rng)>,
+    /// What happened at queues that were replaced and are empty.
+    gone: Counters,
+    /// How often the queue was replaced.
+    changes: u64,
     serialiser: Serialiser,
     /// When the transmitter is free, or was last, ns.
     free_at: u64,
@@ -115,6 +143,15 @@ pub struct Link {
     count: Beside,
     /// How long after its time each packet was delivered, ns.
     lateness: Histogram,
+}
+
+/// What a [`Link`] is to become, and all that has to be made for it.
+pub struct Next {
+    spec: Spec,
+    /// If another one is wanted.
+    queue: Option<(AnyQdisc<Handle>, Rng)>,
+    slots: u32,
+    on_wire: usize,
 }
 
 /// What came in and was not judged by the queue, in packets.
@@ -163,34 +200,24 @@ impl Link {
     /// # Errors
     /// When there can be no such link.
     pub fn new(spec: &Spec, layer: Layer, longest: usize) -> Result<Self, SpecError> {
-        let beyond = |what: String| Err(SpecError::Beyond(what));
-        if spec.rate.bits_per_second() > Spec::MAX_RATE {
-            return beyond("a rate of at most 100gbit".into());
-        }
-        if spec.delay > Spec::MAX_DELAY {
-            return beyond(format!("a delay of at most {}", Spec::MAX_DELAY));
-        }
-        let on_wire = spec.on_wire();
-        let slots = u64::from(spec.limit.max_packets()) + 1 + on_wire + MOST_PASSING;
-        if slots > Spec::MAX_PACKETS {
-            return beyond(format!(
-                "a buffer and a wire that hold at most {} packets of {} bytes, not {slots}",
-                Spec::MAX_PACKETS,
-                Limit::MIN_PACKET
-            ));
-        }
-        let (queue, rng) = spec.queue().map_err(SpecError::Queue)?;
+        let delay = spec.delay.as_nanos();
+        let slots = spec.slots(delay, 0)?;
+        let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(SpecError::Queue)?;
         Ok(Self {
+            spec: spec.clone(),
             layer,
             hasher: Hasher::default(),
-            arena: Arena::new(slots as u32, longest),
+            arena: Arena::new(slots, longest),
             queue,
             rng,
+            replaced: Vec::new(),
+            gone: Counters::default(),
+            changes: 0,
             serialiser: Serialiser::new(spec.rate),
             free_at: 0,
             busy: false,
-            delay: spec.delay.as_nanos(),
-            wire: VecDeque::with_capacity((on_wire + MOST_PASSING) as usize),
+            delay,
+            wire: VecDeque::with_capacity((spec.on_wire(delay) + MOST_PASSING) as usize),
             seq: 0,
             stats: QueueStats::new(0),
             decided: DecisionHash::default(),
@@ -198,6 +225,58 @@ impl Link {
             count: Beside::default(),
             lateness: Histogram::default(),
         })
+    }
+
+    /// What it is like.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// What it takes to become a link of `spec` at `now` (ns), up to which everything has been
+    /// delivered.
+    ///
+    /// # Errors
+    /// When there can be no such link, or too many changes are under way.
+    pub fn prepare(&self, now: u64, spec: &Spec) -> Result<Next, SpecError> {
+        let last = self.wire.back().map_or(0, |last| last.at.saturating_sub(now));
+        let delay = spec.delay.as_nanos().max(last);
+        let slots = spec.slots(delay, self.arena.used() as u64)?;
+        let kept = Spec { rate: spec.rate, delay: spec.delay, ..self.spec.clone() };
+        let queue = (kept != *spec).then(|| {
+            if self.replaced.len() == MOST_REPLACED {
+                return Err(SpecError::Beyond(format!(
+                    "{MOST_REPLACED} changes at a time; packets from before the first are still \
+                     queued"
+                )));
+            }
+            spec.queue(Instant::from_nanos(now), self.changes + 1).map_err(SpecError::Queue)
+        });
+        let on_wire = (spec.on_wire(delay) + MOST_PASSING) as usize;
+        Ok(Next { spec: spec.clone(), queue: queue.transpose()?, slots, on_wire })
+    }
+
+    /// Becomes what was prepared. No packet is lost by that, and none overtakes another: what is
+    /// queued leaves before what arrives from now on, by the rules under which it was admitted;
+    /// what is being sent or on the wire keeps its time. If nothing but rate and delay changes, the
+    /// queue discipline stays, with all that it has learnt; else a new one begins.
+    pub fn change(&mut self, next: Next) {
+        if let Some((queue, rng)) = next.queue {
+            let queue = std::mem::replace(&mut self.queue, queue);
+            let rng = std::mem::replace(&mut self.rng, rng);
+            if queue.backlog().packets > 0 {
+                self.replaced.push((queue, rng));
+            } else {
+                self.gone = sum(&self.gone, queue.counters());
+            }
+            self.changes += 1;
+        }
+        self.arena.grow(next.slots);
+        self.wire.reserve(next.on_wire);
+        if next.spec.rate != self.spec.rate {
+            self.serialiser = Serialiser::new(next.spec.rate);
+        }
+        self.delay = next.spec.delay.as_nanos();
+        self.spec = next.spec;
     }
 
     /// A frame comes in at `now` (ns), up to which everything has been delivered. Returns what the
@@ -234,7 +313,7 @@ impl Link {
         if !self.busy && self.queue.backlog().packets > 0 {
             self.send_next(now);
         } else {
-            self.stats.change(now, self.queue.backlog());
+            self.stats.change(now, self.backlog());
         }
         Some(meta)
     }
@@ -244,7 +323,7 @@ impl Link {
     pub fn deliver(&mut self, now: u64, mut send: impl FnMut(&[u8])) {
         loop {
             let departure = if self.busy { self.free_at } else { u64::MAX };
-            let timer = self.queue.poll_at().map_or(u64::MAX, Instant::as_nanos);
+            let timer = self.timer();
             let due = departure.min(timer);
             if let Some(&head) = self.wire.front()
                 && head.at <= due.min(now)
@@ -257,9 +336,7 @@ impl Link {
             } else if departure <= timer {
                 self.send_next(departure);
             } else {
-                let (cx, report) = context!(self, timer);
-                self.queue.on_timer(cx, report);
-                self.stats.change(timer, self.queue.backlog());
+                self.on_timer(timer);
             }
         }
     }
@@ -268,15 +345,14 @@ impl Link {
     pub fn next_event(&self) -> u64 {
         match self.wire.front() {
             Some(head) => head.at,
-            None if self.queue.backlog().packets > 0 => self.free_at + self.delay,
+            None if self.backlog().packets > 0 => self.free_at + self.delay,
             None => u64::MAX,
         }
     }
 
     /// The transmitter is free at `now`: asks the queue for a packet and sends it.
     fn send_next(&mut self, now: u64) {
-        let (cx, report) = context!(self, now);
-        match self.queue.dequeue(cx, report) {
+        match self.take(now) {
             Some((meta, handle)) => {
                 if !self.busy {
                     self.stats.busy(now);
@@ -286,7 +362,8 @@ impl Link {
                 self.stats.departure(now, meta.arrived.as_nanos(), &packet);
                 self.decided.departure(now, meta.flow.0 as u32, handle.seq);
                 self.free_at = self.free_at.max(now) + self.serialiser.transmission(meta.len);
-                let at = self.free_at + self.delay;
+                // After a change to a shorter delay nothing overtakes.
+                let at = self.wire.back().map_or(0, |last| last.at).max(self.free_at + self.delay);
                 self.wire.push_back(InFlight { at, meta, handle, passed: false });
             }
             None if self.busy => {
@@ -295,7 +372,42 @@ impl Link {
             }
             None => {}
         }
-        self.stats.change(now, self.queue.backlog());
+        self.stats.change(now, self.backlog());
+    }
+
+    /// The packet to send next, if there is one.
+    fn take(&mut self, now: u64) -> Option<(Meta, Handle)> {
+        while let Some((queue, rng)) = self.replaced.first_mut() {
+            let cx = &mut Cx { now: Instant::from_nanos(now), rng };
+            let report = &mut Report { arena: &mut self.arena, hash: &mut self.decided };
+            if let Some(next) = queue.dequeue(cx, report) {
+                return Some(next);
+            }
+            self.gone = sum(&self.gone, queue.counters());
+            self.replaced.remove(0);
+        }
+        let (cx, report) = context!(self, now);
+        self.queue.dequeue(cx, report)
+    }
+
+    /// When a queue wants to be woken, ns.
+    fn timer(&self) -> u64 {
+        let replaced = self.replaced.iter().map(|(queue, _)| queue);
+        let times = replaced.chain([&self.queue]).filter_map(Qdisc::poll_at);
+        times.min().map_or(u64::MAX, Instant::as_nanos)
+    }
+
+    /// Wakes the queues that wanted to be at `now`.
+    fn on_timer(&mut self, now: u64) {
+        let queues = self.replaced.iter_mut().map(|(queue, rng)| (queue, rng));
+        for (queue, rng) in queues.chain([(&mut self.queue, &mut self.rng)]) {
+            if queue.poll_at().is_some_and(|at| at.as_nanos() <= now) {
+                let cx = &mut Cx { now: Instant::from_nanos(now), rng };
+                let report = &mut Report { arena: &mut self.arena, hash: &mut self.decided };
+                queue.on_timer(cx, report);
+            }
+        }
+        self.stats.change(now, self.backlog());
     }
 
     /// The frame of a packet that comes out of the wire, with its mark.
@@ -315,13 +427,25 @@ impl Link {
     }
 
     /// What happened at the queue so far.
-    pub fn counters(&self) -> &Counters {
-        self.queue.counters()
+    pub fn counters(&self) -> Counters {
+        let replaced = self.replaced.iter().map(|(queue, _)| queue.counters());
+        replaced.chain([self.queue.counters()]).fold(self.gone, |all, each| sum(&all, each))
     }
 
     /// What is queued.
     pub fn backlog(&self) -> Backlog {
-        self.queue.backlog()
+        self.replaced.iter().fold(self.queue.backlog(), |all, (queue, _)| {
+            let one = queue.backlog();
+            Backlog { packets: all.packets + one.packets, bytes: all.bytes + one.bytes }
+        })
+    }
+
+    /// How long what is queued at `now` (ns) takes to be sent at this rate: the delay of a packet that
+    /// would be admitted behind it.
+    pub fn queued_time(&self, now: u64) -> Duration {
+        let bits = u128::from(self.backlog().bytes) * 8_000_000_000;
+        let queued = (bits / u128::from(self.spec.rate.bits_per_second())) as u64;
+        Duration::from_nanos(if self.busy { self.free_at.saturating_sub(now) + queued } else { 0 })
     }
 
     /// What happened beside the queue.
@@ -332,7 +456,7 @@ impl Link {
     /// What was measured at the queue since [`Link::restart_measurement`] or time 0, up to `now`
     /// (ns).
     pub fn summary(&self, now: u64) -> QueueSummary {
-        self.stats.summary(now, self.queue.counters())
+        self.stats.summary(now, &self.counters())
     }
 
     /// How long after its time a packet was delivered, ns: the lateness of this machine.
@@ -342,7 +466,7 @@ impl Link {
 
     /// Begins a new window of measurement at `now` (ns).
     pub fn restart_measurement(&mut self, now: u64) {
-        self.stats.restart(now, self.queue.counters());
+        self.stats.restart(now, &self.counters());
         self.lateness.clear();
     }
 
@@ -363,7 +487,7 @@ impl Link {
     /// Whether every packet is accounted for: arrived = departed + dropped + queued, departed =
     /// delivered + on the wire, and each packet that is here has its memory.
     pub fn check(&self) -> bool {
-        let (c, backlog) = (self.queue.counters(), self.queue.backlog());
+        let (c, backlog) = (self.counters(), self.backlog());
         let dropped = c.all_dropped();
         let on_wire = self.wire.len() as u64 - self.count.passing;
         c.arrived.packets == c.departed.packets + dropped.packets + u64::from(backlog.packets)
@@ -375,6 +499,23 @@ impl Link {
 
 /// The most ARP packets under way.
 const MOST_PASSING: u64 = 64;
+/// The most replaced queues that still hold packets.
+const MOST_REPLACED: usize = 8;
+
+/// What happened at two queues together.
+fn sum(one: &Counters, other: &Counters) -> Counters {
+    let both =
+        |a: Tally, b: Tally| Tally { packets: a.packets + b.packets, bytes: a.bytes + b.bytes };
+    let each = |a: &[Tally; Cause::COUNT], b: &[Tally; Cause::COUNT]| {
+        std::array::from_fn(|cause| both(a[cause], b[cause]))
+    };
+    Counters {
+        arrived: both(one.arrived, other.arrived),
+        departed: both(one.departed, other.departed),
+        dropped: each(&one.dropped, &other.dropped),
+        marked: each(&one.marked, &other.marked),
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -418,6 +559,10 @@ mod tests {
                 .push((u32::from_be_bytes([f[28], f[29], f[30], f[31]]), parse(f, Layer::Ip).ecn));
         });
         frames
+    }
+
+    fn change(link: &mut Link, now: u64, spec: &Spec) -> Result<(), SpecError> {
+        link.prepare(now, spec).map(|next| link.change(next))
     }
 
     #[test]
@@ -530,6 +675,105 @@ mod tests {
         let unknown = spec(Rate::from_mbit(1), long, "bleu");
         let error = Link::new(&unknown, Layer::Ip, 1500).err();
         assert_eq!(error, Some(SpecError::Queue(BuildError::UnknownAqm)));
+    }
+
+    /// While packets come, the link becomes another one every 200 packets: each packet is accounted
+    /// for, no handle of memory is lost, and what comes out does so in the order of its arrival.
+    /// Without an algorithm that drops (the buffers are large) not one is missing.
+    #[test]
+    fn a_change_loses_nothing_and_keeps_the_order() {
+        let mut s = spec(Rate::from_mbit(10), Duration::from_millis(3), "droptail");
+        s.limit = Limit::packets(1000).unwrap();
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        let mut rng = Rng::new(5, 0);
+        let (mut now, mut seen) = (0, Vec::new());
+        for n in 0..20_000 {
+            now += rng.below(2_400_000) as u64;
+            seen.extend(out(&mut l, now));
+            if n % 200 == 199 {
+                match rng.below(4) {
+                    0 => s.rate = Rate::from_mbit([5, 10, 40][rng.below(3)]),
+                    1 => s.delay = Duration::from_millis([0, 3, 50][rng.below(3)]),
+                    2 => s.limit = Limit::packets([1000, 1500][rng.below(2)]).unwrap(),
+                    _ => s.aqm = ["droptail", "drop-front", "random-drop"][rng.below(3)].into(),
+                }
+                change(&mut l, now, &s).unwrap();
+                assert!(l.check(), "{s:?}");
+            }
+            l.arrive(now, &udp(n, 1, Ecn::Ect0, 1000));
+            assert!(l.check(), "packet {n}");
+        }
+        seen.extend(out(&mut l, now + 60_000_000_000));
+        assert_eq!(l.counters().all_dropped().packets, 0);
+        assert!(seen.iter().map(|(n, _)| *n).eq(0..20_000));
+        assert_eq!((l.arena.used(), l.replaced.len()), (0, 0));
+    }
+
+    /// From every algorithm to every other under load.
+    #[test]
+    fn any_algorithm_takes_over_from_any_other() {
+        let mut rng = Rng::new(6, 0);
+        let mut s = spec(Rate::from_mbit(10), Duration::from_millis(3), "droptail");
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        let (mut now, mut n) = (0, 0);
+        for from in CATALOG {
+            for to in CATALOG {
+                for name in [from.name, to.name] {
+                    s.aqm = name.into();
+                    change(&mut l, now, &s).unwrap();
+                    for _ in 0..60 {
+                        now += rng.below(1_400_000) as u64;
+                        l.deliver(now, |_| ());
+                        let ecn = [Ecn::NotEct, Ecn::Ect0][rng.below(2)];
+                        l.arrive(now, &udp(n, rng.below(9) as u16, ecn, 1000));
+                        n += 1;
+                        assert!(l.check(), "{name} at packet {n}");
+                    }
+                }
+            }
+        }
+        l.deliver(now + 60_000_000_000, |_| ());
+        assert!(l.check());
+        assert_eq!(l.arena.used(), 0);
+    }
+
+    /// 8 packets of 1 ms each are queued and one is being sent as the rate doubles: that one keeps
+    /// its time, the others take 0.5 ms.
+    #[test]
+    fn a_new_rate_holds_from_the_next_packet_on() {
+        let mut s = spec(Rate::from_mbit(8), Duration::ZERO, "droptail");
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        (0..9).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+        s.rate = Rate::from_mbit(16);
+        change(&mut l, 500_000, &s).unwrap();
+        assert_eq!(out(&mut l, 999_999), []);
+        assert_eq!(out(&mut l, 1_000_000).len(), 1);
+        assert_eq!(out(&mut l, 4_999_999).len(), 7);
+        assert_eq!(out(&mut l, 5_000_000).len(), 1);
+        // The queue discipline is the same one: nothing was replaced.
+        assert_eq!(l.changes, 0);
+    }
+
+    #[test]
+    fn a_change_to_what_cannot_be_changes_nothing() {
+        let s = spec(Rate::from_mbit(8), Duration::ZERO, "droptail");
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        for wrong in [
+            Spec { aqm: "bleu".into(), ..s.clone() },
+            Spec { delay: Duration::from_secs(61), ..s.clone() },
+        ] {
+            assert!(change(&mut l, 0, &wrong).is_err());
+            assert_eq!(l.spec(), &s);
+        }
+        // Only so many queues that still hold packets may wait for their turn.
+        l.arrive(0, &udp(0, 1, Ecn::NotEct, 1000));
+        let changed = (0..20).filter(|&n| {
+            l.arrive(1, &udp(n, 1, Ecn::NotEct, 1000));
+            let limit = Limit::packets(30 + u64::from(n)).unwrap();
+            change(&mut l, 1, &Spec { limit, ..s.clone() }).is_ok()
+        });
+        assert_eq!(changed.count(), MOST_REPLACED);
+        assert!(l.check());
     }
 
     /// Random traffic through every algorithm, and a caller that comes at random times: after every

@@ -12,16 +12,17 @@ use std::thread;
 use aqm::Duration;
 use clap::{Args, Parser, Subcommand};
 use gateway::bridge::bridge;
+use gateway::control::Request;
 use gateway::forward::DIRECTIONS;
 use gateway::namespace::enter_user_namespace;
-use gateway::options::{LinkOptions, text};
+use gateway::options::{Change, LinkOptions, text};
 use gateway::privilege::RealTime;
 use gateway::record::{Entry, Recording, Replay};
 use gateway::session::Forwarding;
 use gateway::shell::{self, BOUND, run_bound};
 use gateway::testbed::{self, Plan, Verdict};
 use gateway::trouble::Trouble;
-use gateway::{report, traffic};
+use gateway::{control, report, traffic};
 
 /// Real packets through any queue discipline.
 #[derive(Parser, Debug)]
@@ -37,6 +38,13 @@ enum Task {
     Shell(Box<Shell>),
     /// Put an emulated link between two Ethernet interfaces, until Ctrl-C.
     Run(Box<Run>),
+    /// Ask or change a gateway or a shell that runs.
+    Ctl {
+        /// What it was called with --name; else its process number.
+        name: String,
+        #[command(subcommand)]
+        what: Ctl,
+    },
     /// Run an experiment with real packets: a JSON row an interval on stdout, then its claims.
     Testbed {
         /// The experiment.
@@ -65,6 +73,14 @@ enum Task {
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
+}
+
+#[derive(Subcommand, Debug)]
+enum Ctl {
+    /// Its settings, counts and signals, as a line of JSON.
+    Show,
+    /// Change its links. Nothing is lost: what is queued leaves first.
+    Set(Change),
 }
 
 /// The command is at the near end of the link; it sees the far end, and nothing else, at the address
@@ -127,6 +143,9 @@ struct Bulk {
 /// How to forward and what to write.
 #[derive(Args, Debug)]
 struct RunOptions {
+    /// Its name for `ctl`; its process number if not given.
+    #[arg(long, value_parser = control::name)]
+    name: Option<String>,
     /// Whether forwarding goes before all other work of the machine (SCHED_FIFO).
     #[arg(long, value_enum, default_value_t = RealTime::Auto)]
     realtime: RealTime,
@@ -153,6 +172,7 @@ impl RunOptions {
             return Err(Trouble::new("--interval 0s: not allowed", "1ms or more"));
         }
         Ok(Forwarding {
+            name: self.name.clone(),
             realtime: self.realtime,
             spin: self.spin.as_nanos(),
             log: self.log.clone(),
@@ -181,20 +201,28 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             let specs = options.link.specs()?;
             let how = options.run.forwarding()?;
             let ends = (options.mtu, options.ecn);
-            let (code, summaries) =
+            let (code, finished) =
                 shell::shell(&specs, &how, ends, &options.command, &options.far)?;
             if !options.run.quiet {
-                eprint!("{}", report::table(&specs, &summaries));
+                eprint!("{}", report::table(&finished));
             }
             Ok(ExitCode::from(code as u8))
         }
         Task::Run(options) => {
             let specs = options.link.specs()?;
             let how = options.run.forwarding()?;
-            let summaries = bridge(&specs, &how, [&options.lan, &options.wan])?;
+            let finished = bridge(&specs, &how, [&options.lan, &options.wan])?;
             if !options.run.quiet {
-                eprint!("{}", report::table(&specs, &summaries));
+                eprint!("{}", report::table(&finished));
             }
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Ctl { name, what } => {
+            let request = match what {
+                Ctl::Show => Request::Show,
+                Ctl::Set(change) => Request::Set(change),
+            };
+            println!("{}", control::ask(&name, &request)?);
             Ok(ExitCode::SUCCESS)
         }
         Task::Testbed { experiment: _, quick } => run_testbed(quick),

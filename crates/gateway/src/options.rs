@@ -8,6 +8,7 @@ use aqm::units::TextError;
 use aqm::{CATALOG, Duration, Limit, Rate, Size};
 use clap::Args;
 
+use crate::forward::DIRECTIONS;
 use crate::link::{Link, Spec, SpecError};
 use crate::port::Port;
 use crate::trouble::Trouble;
@@ -60,7 +61,7 @@ impl LinkOptions {
         let up = Spec {
             rate: self.rate,
             delay: self.delay,
-            limit: self.limit("--buffer", self.buffer, self.rate)?,
+            limit: limit("--buffer", self.buffer, self.rate, self.delay)?,
             aqm: self.aqm.clone(),
             params: self.params.clone(),
             mean_packet: self.mean_packet,
@@ -73,7 +74,7 @@ impl LinkOptions {
         };
         let mut down = Spec {
             rate,
-            limit: self.limit(key, buffer, rate)?,
+            limit: limit(key, buffer, rate, self.delay)?,
             seed: seed.wrapping_add(1),
             ..up.clone()
         };
@@ -83,24 +84,79 @@ impl LinkOptions {
         }
         Ok([up, down])
     }
+}
 
-    fn limit(&self, key: &str, size: Size, rate: Rate) -> Result<Limit, Trouble> {
-        let limit = match size {
-            Size::Packets(n) => Limit::packets(n),
-            Size::Bytes(n) => Limit::bytes(n),
-            Size::Bdp(multiple) => {
-                let round_trip = 2.0 * self.delay.as_secs_f64();
-                Limit::bytes((multiple * rate.bits_per_second() as f64 / 8.0 * round_trip) as u64)
-            }
-            Size::OfBuffer(_) => None,
+/// What is to change at links that run; all else stays.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Change {
+    /// Only the link of this way.
+    #[arg(long, value_parser = DIRECTIONS)]
+    pub way: Option<String>,
+    /// Rate: 20mbit.
+    #[arg(long, value_parser = text::<Rate>)]
+    pub rate: Option<Rate>,
+    /// Propagation delay: 30ms.
+    #[arg(long, value_parser = text::<Duration>)]
+    pub delay: Option<Duration>,
+    /// Room of the queue: 50kB, 100p, 1bdp.
+    #[arg(long, value_parser = text::<Size>)]
+    pub buffer: Option<Size>,
+    /// Queue discipline, which begins anew, with its defaults.
+    #[arg(long)]
+    pub aqm: Option<String>,
+    /// A parameter of the queue discipline, which begins anew: NAME=VALUE; again for more.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    pub params: Vec<(String, String)>,
+}
+
+impl Change {
+    /// What the links are to be like after it.
+    ///
+    /// # Errors
+    /// When a buffer is none.
+    pub fn apply(&self, specs: [&Spec; 2]) -> Result<[Option<Spec>; 2], Trouble> {
+        let new = |i: usize| {
+            let meant = self.way.as_deref().is_none_or(|way| way == DIRECTIONS[i]);
+            meant.then(|| self.one(specs[i])).transpose()
         };
-        limit.ok_or_else(|| {
-            Trouble::new(
-                format!("{key} {size}: no such buffer"),
-                format!("bytes from {}B on (50kB), packets (100p), or 1bdp", Limit::MIN_PACKET),
-            )
-        })
+        Ok([new(0)?, new(1)?])
     }
+
+    fn one(&self, old: &Spec) -> Result<Spec, Trouble> {
+        let mut new = old.clone();
+        new.rate = self.rate.unwrap_or(old.rate);
+        new.delay = self.delay.unwrap_or(old.delay);
+        if let Some(buffer) = self.buffer {
+            new.limit = limit("--buffer", buffer, new.rate, new.delay)?;
+        }
+        if let Some(aqm) = &self.aqm {
+            new.aqm.clone_from(aqm);
+            new.params.clear();
+        }
+        for (name, value) in &self.params {
+            new.params.retain(|(old, _)| old != name);
+            new.params.push((name.clone(), value.clone()));
+        }
+        Ok(new)
+    }
+}
+
+fn limit(key: &str, size: Size, rate: Rate, delay: Duration) -> Result<Limit, Trouble> {
+    let limit = match size {
+        Size::Packets(n) => Limit::packets(n),
+        Size::Bytes(n) => Limit::bytes(n),
+        Size::Bdp(multiple) => {
+            let round_trip = 2.0 * delay.as_secs_f64();
+            Limit::bytes((multiple * rate.bits_per_second() as f64 / 8.0 * round_trip) as u64)
+        }
+        Size::OfBuffer(_) => None,
+    };
+    limit.ok_or_else(|| {
+        Trouble::new(
+            format!("{key} {size}: no such buffer"),
+            format!("bytes from {}B on (50kB), packets (100p), or 1bdp", Limit::MIN_PACKET),
+        )
+    })
 }
 
 /// The links between two ports.
@@ -114,7 +170,8 @@ pub fn links(specs: &[Spec; 2], ports: &[Port; 2], longest: usize) -> Result<[Li
     Ok([link(0)?, link(1)?])
 }
 
-fn explain(aqm: &str, error: SpecError) -> Trouble {
+/// Why there can be no such link, in words.
+pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
     let names = |all: Vec<&str>| format!("there are {}", all.join(", "));
     match error {
         SpecError::Beyond(allowed) => Trouble::new(format!("beyond reach: {allowed}"), ""),
@@ -150,7 +207,7 @@ pub fn text<T: FromStr<Err = TextError>>(text: &str) -> Result<T, String> {
     })
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("NAME=VALUE is wanted")?;
     Ok((name.trim().into(), value.trim().into()))
 }

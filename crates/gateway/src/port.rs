@@ -23,6 +23,8 @@ pub struct Port {
     buffer: Box<[u8]>,
     /// Super-packets that could not be cut.
     uncut: u64,
+    /// What the kernel dropped before it could be read.
+    overrun: u64,
 }
 
 impl Port {
@@ -64,7 +66,7 @@ impl Port {
     }
 
     fn new(file: File, layer: Layer) -> Self {
-        Self { file, layer, buffer: vec![0; LONGEST].into_boxed_slice(), uncut: 0 }
+        Self { file, layer, buffer: vec![0; LONGEST].into_boxed_slice(), uncut: 0, overrun: 0 }
     }
 
     /// What its frames begin with.
@@ -109,10 +111,11 @@ impl Port {
         self.uncut
     }
 
-    /// Frames that the kernel dropped because they were not read in time, since the last call. Only
-    /// for an existing interface.
-    pub fn overrun(&self) -> u64 {
-        sys::dropped(&self.file).unwrap_or_default()
+    /// Frames that the kernel dropped because they were not read in time. Only for an existing
+    /// interface.
+    pub fn overrun(&mut self) -> u64 {
+        self.overrun += sys::dropped(&self.file).unwrap_or_default();
+        self.overrun
     }
 }
 

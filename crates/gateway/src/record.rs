@@ -179,7 +179,7 @@ impl Replay {
     /// # Errors
     /// When there is no such queue.
     pub fn new(spec: &Spec) -> Result<Self, BuildError> {
-        let (queue, rng) = spec.queue()?;
+        let (queue, rng) = spec.queue(Instant::ZERO, 0)?;
         let link = Link::managed(spec.rate, spec.delay, queue, rng, 0);
         Ok(Self { network: Network::new(vec![link], vec![0, END], 0), seq: 0 })
     }

@@ -4,24 +4,62 @@
 use std::fmt::Write as _;
 
 use aqm::any::canonical;
-use aqm::{Cause, Counters, Measure};
+use aqm::{Cause, Counters, Measure, Tally};
 use serde_json::{Map, Value, json};
 use sim::metrics::queue::QueueSummary;
 
 use crate::forward::DIRECTIONS;
 use crate::link::{Link, Spec};
+use crate::session::Finished;
 
 /// The version of the log's format.
 const FORMAT: u32 = 1;
 
 /// The first line of a log: what the links are, and whether the forwarding thread goes before others.
 pub fn head(specs: &[Spec; 2], realtime: bool) -> Value {
-    let queues: Vec<Value> =
-        DIRECTIONS.iter().zip(specs).map(|(name, spec)| setting(name, spec)).collect();
+    let queues = settings(specs.each_ref());
     json!({
         "log": "bluewater-gateway", "format": FORMAT, "version": env!("CARGO_PKG_VERSION"),
         "realtime": realtime, "queues": queues,
     })
+}
+
+/// The settings of both links.
+pub fn settings(specs: [&Spec; 2]) -> Value {
+    DIRECTIONS.iter().zip(specs).map(|(name, spec)| setting(name, spec)).collect()
+}
+
+/// A link as it is at `now` (ns): its settings, and all counts since its beginning. The rest as for
+/// [`summary`].
+pub fn state(direction: usize, link: &Link, now: u64, (lost, refused): (u64, u64)) -> Value {
+    let (counters, backlog, beside) = (link.counters(), link.backlog(), link.beside());
+    let by_cause = |counts: &[Tally; Cause::COUNT]| -> Map<String, Value> {
+        Cause::ALL.iter().map(|&c| (c.name().into(), counts[c as usize].packets.into())).collect()
+    };
+    let mut signals = Map::new();
+    link.observe(now, &mut |name, value| _ = signals.insert(name.into(), json!(value)));
+    let mut all = setting(DIRECTIONS[direction], link.spec());
+    let counts = json!({
+        "backlog_packets": backlog.packets,
+        "backlog_bytes": backlog.bytes,
+        "delay_s": link.queued_time(now).as_secs_f64(),
+        "arrivals": counters.arrived.packets,
+        "arrivals_bytes": counters.arrived.bytes,
+        "departures": counters.departed.packets,
+        "departures_bytes": counters.departed.bytes,
+        "drops": by_cause(&counters.dropped),
+        "marks": by_cause(&counters.marked),
+        "passed": beside.passed,
+        "refused": beside.refused + refused,
+        "lost_before": lost,
+        "lateness_p99_s": link.lateness().quantile(0.99) as f64 / 1e9,
+        "conserved": link.check(),
+        "signals": signals,
+    });
+    if let (Value::Object(all), Value::Object(counts)) = (&mut all, counts) {
+        all.extend(counts);
+    }
+    all
 }
 
 /// All of a link's settings, in canonical text.
@@ -45,7 +83,7 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
 
 /// A line of the log: the queue of a direction at `now` (ns), and what happened since `before`.
 pub fn sample(direction: usize, link: &Link, now: u64, before: &mut Counters) -> Value {
-    let (counters, backlog) = (*link.counters(), link.backlog());
+    let (counters, backlog) = (link.counters(), link.backlog());
     let mut line = json!({
         "time_s": now as f64 / 1e9,
         "queue": DIRECTIONS[direction],
@@ -64,15 +102,9 @@ pub fn sample(direction: usize, link: &Link, now: u64, before: &mut Counters) ->
 
 /// Everything about a direction up to `now` (ns). `lost` are packets that the system dropped before
 /// the gateway could read them, `refused` those that it did not take back.
-pub fn summary(
-    name: &str,
-    spec: &Spec,
-    link: &Link,
-    now: u64,
-    (lost, refused): (u64, u64),
-) -> Value {
+pub fn summary(name: &str, link: &Link, now: u64, (lost, refused): (u64, u64)) -> Value {
     let late = |q| link.lateness().quantile(q) as f64 / 1e9;
-    let mut all = queue(name, &spec.aqm, &link.summary(now));
+    let mut all = queue(name, &link.spec().aqm, &link.summary(now));
     all["lateness_p50_s"] = late(0.5).into();
     all["lateness_p99_s"] = late(0.99).into();
     all["lateness_max_s"] = (link.lateness().max() as f64 / 1e9).into();
@@ -123,9 +155,9 @@ pub fn queue(name: &str, aqm: &str, s: &QueueSummary) -> Value {
 }
 
 /// A summary for people, a line a direction.
-pub fn table(specs: &[Spec; 2], summaries: &[Value; 2]) -> String {
+pub fn table(finished: &Finished) -> String {
     let mut text = String::new();
-    for (spec, s) in specs.iter().zip(summaries) {
+    for (spec, s) in finished.specs.iter().zip(&finished.summaries) {
         let number = |key: &str| s[key].as_f64().unwrap_or_default();
         let count = |key: &str| s[key].as_u64().unwrap_or_default();
         _ = writeln!(

@@ -11,9 +11,10 @@ use nix::sys::prctl::set_timerslack;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use crate::control::{Control, Inbox, Request};
 use crate::forward::{DIRECTIONS, Forwarder, Pause};
-use crate::link::Spec;
-use crate::options::links;
+use crate::link::{Link, Spec};
+use crate::options::{Change, explain, links};
 use crate::port::Port;
 use crate::privilege::RealTime;
 use crate::record::Recorder;
@@ -23,6 +24,8 @@ use crate::{report, selftest};
 /// How to forward.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
+    /// What it is called by those who ask it; its process number if nothing else.
+    pub name: Option<String>,
     /// Whether the forwarding thread goes before others.
     pub realtime: RealTime,
     /// Look at the clock instead of sleeping for the last so many ns before a departure.
@@ -35,9 +38,24 @@ pub struct Forwarding {
     pub interval: u64,
 }
 
+impl Forwarding {
+    /// What it is called.
+    pub fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| std::process::id().to_string())
+    }
+}
+
+/// What the links were like at the end, and what happened.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The links, up and down.
+    pub specs: [Spec; 2],
+    /// The summaries.
+    pub summaries: [Value; 2],
+}
+
 /// Two ports and the links between them, from now on.
 pub struct Session {
-    specs: [Spec; 2],
     forwarder: Forwarder<Option<Recorder<BufWriter<File>>>>,
     log: Option<BufWriter<File>>,
     /// Counters at the last line of the log.
@@ -45,6 +63,8 @@ pub struct Session {
     interval: u64,
     /// When the next line is due, ns.
     next: u64,
+    /// What is asked for while it runs.
+    inbox: Option<Inbox>,
 }
 
 impl Session {
@@ -70,12 +90,12 @@ impl Session {
         // The default of 50 µs would delay every departure.
         set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
         let mut new = Self {
-            specs: specs.clone(),
             forwarder: Forwarder::new(links, ports, Clock::new(), how.spin, recorder),
             log,
             before: [Counters::default(); 2],
             interval: how.interval,
             next: how.interval,
+            inbox: None,
         };
         new.line(&report::head(specs, realtime))?;
         Ok(new)
@@ -93,11 +113,72 @@ impl Session {
         loop {
             if self.forward(u64::MAX, waker)? == Pause::Woken {
                 _ = (&*waker).read(&mut [0; 64]);
+                self.answer()?;
                 if ended() {
                     return Ok(());
                 }
             }
         }
+    }
+
+    /// From now on answers what comes to `control`; a thread listens, which writes to `wake`.
+    ///
+    /// # Errors
+    /// When that thread cannot be started.
+    pub fn serve(&mut self, control: Control, wake: &UnixStream) -> Result<(), Trouble> {
+        self.inbox = Some(control.serve(wake)?);
+        Ok(())
+    }
+
+    /// Does what was asked for.
+    fn answer(&mut self) -> Result<(), Trouble> {
+        while let Some(asked) = self.inbox.as_ref().and_then(Inbox::next) {
+            let answer = match &asked.request {
+                Request::Show => Ok(self.state()),
+                Request::Set(change) => self.change(change).map(|()| self.state()),
+            };
+            // Whoever asked may be gone.
+            _ = asked.answer.send(answer);
+        }
+        Ok(())
+    }
+
+    /// All that is known now, as JSON.
+    fn state(&mut self) -> Value {
+        let now = self.now();
+        self.forwarder.deliver(now);
+        let overrun = self.overrun();
+        let refused = self.forwarder.refused();
+        let queues: Vec<Value> = (0..2)
+            .map(|i| report::state(i, &self.forwarder.links[i], now, (overrun[i], refused[i])))
+            .collect();
+        json!({"time_s": now as f64 / 1e9, "queues": queues})
+    }
+
+    /// Changes both links or neither.
+    fn change(&mut self, change: &Change) -> Result<(), Trouble> {
+        if self.forwarder.tap().is_some() {
+            return Err(Trouble::new(
+                "no changes while arrivals are recorded: a replay would decide otherwise",
+                "start the gateway without --record",
+            ));
+        }
+        let now = self.now();
+        self.forwarder.deliver(now);
+        let links = &mut self.forwarder.links;
+        let specs = change.apply(links.each_ref().map(Link::spec))?;
+        let prepare = |i: usize| {
+            let next = specs[i]
+                .as_ref()
+                .map(|spec| links[i].prepare(now, spec).map_err(|e| explain(&spec.aqm, e)));
+            next.transpose()
+        };
+        let next = [prepare(0)?, prepare(1)?];
+        for (link, next) in links.iter_mut().zip(next) {
+            next.into_iter().for_each(|next| link.change(next));
+        }
+        let queues = report::settings(links.each_ref().map(Link::spec));
+        self.line(&json!({"time_s": now as f64 / 1e9, "change": queues}))
     }
 
     /// Forwards until `until` (ns), or until `waker` can be read, and writes the log.
@@ -126,9 +207,9 @@ impl Session {
         self.forwarder.now()
     }
 
-    /// Frames that the kernel dropped at each of two existing interfaces, since the last call.
-    pub fn overrun(&self) -> [u64; 2] {
-        self.forwarder.ports().each_ref().map(Port::overrun)
+    /// Frames that the kernel dropped at each of two existing interfaces.
+    pub fn overrun(&mut self) -> [u64; 2] {
+        self.forwarder.ports().each_mut().map(Port::overrun)
     }
 
     /// Begins a new window of measurement.
@@ -150,23 +231,24 @@ impl Session {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn finish(mut self, lost: [u64; 2]) -> Result<[Value; 2], Trouble> {
+    pub fn finish(mut self, lost: [u64; 2]) -> Result<Finished, Trouble> {
         let now = self.now();
         self.samples(now)?;
         let summaries = self.summaries_at(now, lost);
         self.line(&json!({"summary": summaries}))?;
+        let specs = self.forwarder.links.each_ref().map(|link| link.spec().clone());
         let hashes = self.forwarder.links.each_ref().map(|link| link.decision_hash().to_string());
         if let Some(recorder) = self.forwarder.into_tap() {
             recorder.end(now, hashes).map_err(unwritten)?;
         }
-        Ok(summaries)
+        Ok(Finished { specs, summaries })
     }
 
     fn summaries_at(&self, now: u64, lost: [u64; 2]) -> [Value; 2] {
         std::array::from_fn(|i| {
             let beside = (lost[i], self.forwarder.refused()[i]);
             let link = &self.forwarder.links[i];
-            report::summary(DIRECTIONS[i], &self.specs[i], link, now, beside)
+            report::summary(DIRECTIONS[i], link, now, beside)
         })
     }
 

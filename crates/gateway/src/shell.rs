@@ -23,14 +23,14 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
-use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use crate::control::Control;
 use crate::link::Spec;
 use crate::namespace::{Namespace, enter_user_namespace};
 use crate::port::Port;
 use crate::privilege;
-use crate::session::{Forwarding, Session};
+use crate::session::{Finished, Forwarding, Session};
 use crate::trouble::Trouble;
 
 /// Addresses of the near end.
@@ -97,7 +97,7 @@ pub fn shell(
     (mtu, ecn): (u32, bool),
     command: &[String],
     far: &[String],
-) -> Result<(i32, [Value; 2]), Trouble> {
+) -> Result<(i32, Finished), Trouble> {
     enter_user_namespace()?;
     let (waker, wake) = waker()?;
     let terminated = terminated(&wake)?;
@@ -108,11 +108,13 @@ pub fn shell(
     }
     let (ends, ports) = Ends::new(mtu, ecn)?;
     let mut session = Session::new(specs, how, ports, mtu as usize)?;
+    let control = Control::bind(&how.name())?;
     let servers = far.iter().map(|line| Server::start(&ends.far, line));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
-    let child = start(&ends.near, command)?;
+    let child = start(&ends.near, command, &how.name())?;
     let pid = Pid::from_raw(child.id() as i32);
     ends.unprivileged()?;
+    session.serve(control, &wake)?;
     let status = wait(child, wake);
     let mut killed = false;
     let ended = session.run(&waker, || {
@@ -125,9 +127,9 @@ pub fn shell(
     });
     drop(servers);
     ended?;
-    let summaries = session.finish(ends.lost())?;
+    let finished = session.finish(ends.lost())?;
     let status = status.join().ok().and_then(Result::ok);
-    Ok((status.map_or(1, code), summaries))
+    Ok((status.map_or(1, code), finished))
 }
 
 /// The command line's own name for [`run_bound`], which users need not know.
@@ -159,8 +161,9 @@ fn bound(parent: u32, command: &[String]) -> Command {
     bound
 }
 
-fn start(namespace: &Namespace, command: &[String]) -> Result<Child, Trouble> {
+fn start(namespace: &Namespace, command: &[String], name: &str) -> Result<Child, Trouble> {
     let mut command = bound(std::process::id(), command);
+    command.env("BLUEWATER_NAME", name);
     namespace.run(move || command.spawn()).map_err(|e| Trouble::system("starting the command", e))
 }
 

@@ -363,3 +363,54 @@ fn a_rate_beyond_the_machine_is_said() {
     let output = gateway("shell --rate 1mbit --quiet", &["true"]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+/// While TCP sends, rate, buffer and queue discipline change from within the shell; counts go on as
+/// if nothing had happened, and a change that cannot be changes nothing.
+#[test]
+fn links_change_while_they_carry_packets() {
+    if !allowed() {
+        return;
+    }
+    let log = scratch("log");
+    let name = format!("change-{}", std::process::id());
+    let script = format!(
+        "g={GATEWAY}; test $BLUEWATER_NAME = {name} || exit 9
+        $g bulk 100.64.0.2 --flows 4 --time 3s --congestion reno & sleep 1
+        $g ctl {name} set --way up --rate 20mbit --aqm sfb --param increment=0.01 || exit 3
+        $g ctl {name} set --delay 2ms --buffer 60kB || exit 4
+        $g ctl {name} set --aqm bleu && exit 5
+        $g ctl {name} set --way up --param no=1 && exit 6
+        sleep 1; $g ctl {name} show || exit 7; wait"
+    );
+    let mut gateway = Command::new(GATEWAY);
+    gateway.args(["shell", "--quiet", "--name", &name, "--log", log.to_str().unwrap()]);
+    gateway.args("--rate 8mbit --delay 5ms --buffer 40kB --aqm red --ecn --far".split(' '));
+    gateway.arg(format!("{GATEWAY} sink"));
+    let output = gateway.args(["--", "sh", "-c", &script]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {errors}", output.status);
+    assert!(errors.contains("no queue discipline is called bleu"), "{errors}");
+    assert!(errors.contains("sfb has no parameter no"), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let shown: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let [up, down] = [&shown["queues"][0], &shown["queues"][1]];
+    for (key, value) in [("rate", "20mbit"), ("delay", "2ms"), ("buffer", "60000B"), ("aqm", "sfb")]
+    {
+        assert_eq!(up[key], value, "{up}");
+    }
+    assert_eq!((&up["params"]["increment"], &down["rate"]), (&"0.01".into(), &"8mbit".into()));
+    assert_eq!((&up["conserved"], &down["conserved"]), (&true.into(), &true.into()));
+    let (lines, [summary, _]) = read(&log);
+    assert_eq!(lines.iter().filter(|l| l.get("change").is_some()).count(), 2);
+    assert!(summary["arrivals"].as_u64() >= up["arrivals"].as_u64());
+    // More than 8 Mb/s would have been, in all but the first second.
+    assert!(summary["throughput_bps"].as_f64().unwrap() > 8.5e6, "{summary}");
+}
+
+#[test]
+fn a_gateway_that_is_not_there_is_said() {
+    let output = gateway("ctl not-there show", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("no gateway called not-there is running"), "{errors}");
+}

@@ -35,9 +35,17 @@ def _become(task: str, arguments: list[str] | None) -> None:
     os.execv(program, [program, task, *(arguments or [])])
 
 
-@example("bluewater gateway --lan eth1 --wan eth2 --rate 50mbit --delay 10ms --aqm pie")
+@example(
+    "bluewater gateway --lan eth1 --wan eth2 --rate 50mbit --delay 10ms --aqm pie",
+    "bluewater gateway ctl NAME set --rate 20mbit --aqm sfb",
+)
 def gateway(arguments: _Arguments = None) -> None:
-    """Put an emulated link with any queue discipline between two interfaces, until Ctrl-C."""
+    """Put an emulated link with any queue discipline between two interfaces, until Ctrl-C.
+
+    `ctl` asks or changes a gateway or a shell that runs.
+    """
+    if arguments and arguments[0] == "ctl":
+        _become("ctl", arguments[1:])
     _become("run", arguments)
 
 
