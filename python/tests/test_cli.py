@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from conftest import SWEEP, TINY, Cli
+from rich.console import Console
 
 import bluewater
+from bluewater.cli.view import picture
 from bluewater.result import TABLES
 
 
@@ -284,6 +287,50 @@ def test_no_color_and_ctrl_c(tmp_path: Path) -> None:
         assert "interrupted" in err
         assert "\x1b[" not in out + err
         assert not list((tmp_path / "out").glob("runs/.tmp-*"))
+
+
+def _queue(way: str, packets: int) -> dict[str, Any]:
+    return {
+        "queue": way,
+        "rate": "10mbit",
+        "delay": "5ms",
+        "buffer": "50000B",
+        "aqm": "blue",
+        "departures_bytes": 1000 * packets,
+        "backlog_packets": 7,
+        "delay_s": 0.0123,
+        "drops": {"overflow": packets // 50, "early": 0},
+        "marks": {"early": packets // 10},
+        "signals": {"p_m": 0.25},
+        "flows": [
+            {
+                "source": "10.0.0.1",
+                "destination": "fd00::2",
+                "protocol": 6,
+                "ports": [443, 5001],
+                "bytes": 250_000,
+                "drops": 3,
+                "marks": 4,
+            }
+        ],
+    }
+
+
+def test_the_view_shows_rates_between_two_answers() -> None:
+    before, now = (
+        {"time_s": time, "queues": [_queue("up", packets), _queue("down", 0)]}
+        for time, packets in [(1.0, 500), (1.5, 1000)]
+    )
+    console = Console(width=140)
+    with console.capture() as shown:
+        console.print(picture(before, now))
+    up = next(line for line in shown.get().splitlines() if line.startswith(" up"))
+    # 500 packets of 1000 bytes, 10 drops and 50 marks in half a second.
+    assert up.split()[1:] == [
+        *("10mbit", "5ms", "50000B", "blue", "8.00", "7p", "12.3", "ms"),
+        *("overflow", "20", "early", "100", "p_m=0.25"),
+    ]
+    assert "tcp 10.0.0.1:443 > fd00::2:5001  2.00" in " ".join(shown.get().split("\n"))
 
 
 @pytest.mark.parametrize(

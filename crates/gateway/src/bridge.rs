@@ -6,12 +6,11 @@ use std::io;
 use nix::libc;
 use signal_hook::consts::SIGINT;
 
-use crate::control::Control;
 use crate::link::Spec;
 use crate::netlink::Netlink;
 use crate::port::Port;
 use crate::privilege;
-use crate::session::{Finished, Forwarding, Session};
+use crate::session::{Doors, Finished, Forwarding, Session};
 use crate::shell::{terminated, waker, watch};
 use crate::trouble::Trouble;
 
@@ -37,9 +36,9 @@ pub fn bridge(specs: &[Spec; 2], how: &Forwarding, names: [&str; 2]) -> Result<F
     let told = terminated(&wake)?;
     watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     let mut session = Session::new(specs, how, [lan.0, wan.0], (lan.1 + HEADER) as usize)?;
-    let control = Control::bind(&how.name())?;
+    let doors = Doors::open(how)?;
     privilege::drop_all()?;
-    session.serve(control, &wake)?;
+    session.serve(doors, &wake)?;
     session.run(&waker, || true)?;
     let lost = session.overrun();
     session.finish(lost)

@@ -58,9 +58,9 @@ pub struct Control {
     file: Socket,
 }
 
-/// The name of a socket in the file system.
+/// The name of a socket in the file system, which goes when this does.
 #[derive(Debug)]
-struct Socket(PathBuf);
+pub(crate) struct Socket(PathBuf);
 
 impl Drop for Socket {
     fn drop(&mut self) {
@@ -97,52 +97,53 @@ impl Control {
         Ok(Self { listener, file: Socket(path) })
     }
 
-    /// Listens in a thread of its own, which writes to `wake` whenever there is something in what
-    /// this returns.
+    /// Listens in a thread of its own.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(crate) fn serve(self, wake: &UnixStream) -> Result<Inbox, Trouble> {
-        let failed = |e: io::Error| Trouble::system("listening at the control socket", e);
-        let mut wake = wake.try_clone().map_err(failed)?;
-        let (asking, asked) = channel();
+    pub(crate) fn serve(self, mut asking: Asking) -> Result<Socket, Trouble> {
         let Self { listener, file } = self;
         let listen = move || {
             for stream in listener.incoming().flatten() {
                 // One at a time, and whoever is too slow is cut off.
-                _ = attend(&stream, |request| ask_thread(request, &asking, &mut wake));
+                _ = attend(&stream, |request| asking.ask(request));
             }
         };
-        thread::Builder::new().name("control".into()).spawn(listen).map_err(failed)?;
-        Ok(Inbox { asked, _file: file })
+        let thread = thread::Builder::new().name("control".into()).spawn(listen);
+        thread.map_err(|e| Trouble::system("starting a thread", e))?;
+        Ok(file)
     }
 }
 
-/// Requests for the thread that forwards.
+/// The way to the thread that forwards.
 #[derive(Debug)]
-pub(crate) struct Inbox {
-    asked: Receiver<Asked>,
-    _file: Socket,
+pub(crate) struct Asking {
+    requests: Sender<Asked>,
+    wake: UnixStream,
 }
 
-impl Inbox {
-    /// The next request, if there is one.
-    pub(crate) fn next(&self) -> Option<Asked> {
-        self.asked.try_recv().ok()
+/// A way to ask, which writes to `wake`, and where what is asked arrives.
+pub(crate) fn line(wake: &UnixStream) -> Result<(Asking, Receiver<Asked>), Trouble> {
+    let (requests, inbox) = channel();
+    let wake = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
+    Ok((Asking { requests, wake }, inbox))
+}
+
+impl Asking {
+    /// Hands over a request and waits for its answer.
+    pub(crate) fn ask(&mut self, request: Request) -> Result<Value, Trouble> {
+        let gone = || Trouble::new("the gateway ends", "");
+        let (answer, answered) = channel();
+        self.requests.send(Asked { request, answer }).map_err(|_| gone())?;
+        self.wake.write_all(&[1]).map_err(|_| gone())?;
+        answered.recv_timeout(PATIENCE).map_err(|_| gone())?
     }
-}
 
-/// Hands a request to the thread that forwards, and waits for its answer.
-fn ask_thread(
-    request: Request,
-    asking: &Sender<Asked>,
-    wake: &mut UnixStream,
-) -> Result<Value, Trouble> {
-    let gone = || Trouble::new("the gateway ends", "");
-    let (answer, answered) = channel();
-    asking.send(Asked { request, answer }).map_err(|_| gone())?;
-    wake.write_all(&[1]).map_err(|_| gone())?;
-    answered.recv_timeout(PATIENCE).map_err(|_| gone())?
+    /// Another one.
+    pub(crate) fn again(&self) -> Result<Self, Trouble> {
+        let wake = self.wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
+        Ok(Self { requests: self.requests.clone(), wake })
+    }
 }
 
 /// One request of a connection.

@@ -14,7 +14,7 @@
 //! | [`session`] | from the first packet to the last: log, recording, summaries |
 //! | [`namespace`], [`shell`] | a command behind a link |
 //! | [`bridge`] | a link between two interfaces |
-//! | [`control`] | questions and changes while it runs |
+//! | [`control`], [`metrics`] | questions and changes while it runs |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
 //! | [`traffic`], [`testbed`] | bulk TCP of the kernel's own; experiments with it |
 //! | [`privilege`] | rights given up, the processor asked for |
@@ -25,9 +25,11 @@ mod arena;
 pub mod bridge;
 pub mod clock;
 pub mod control;
+mod flows;
 pub mod forward;
 pub mod frame;
 pub mod link;
+pub mod metrics;
 pub mod namespace;
 mod netlink;
 pub mod options;

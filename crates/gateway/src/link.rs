@@ -23,6 +23,7 @@ use sim::metrics::queue::{QueueStats, QueueSummary};
 use sim::packet::Packet;
 
 use crate::arena::{Arena, Handle};
+use crate::flows::{self, Flows};
 use crate::frame::{Hasher, Layer, parse, set_ce};
 
 /// What a link is to be like.
@@ -138,6 +139,7 @@ pub struct Link {
     /// The next packet's number.
     seq: u32,
     stats: QueueStats,
+    flows: Flows,
     decided: DecisionHash,
     delivered: DecisionHash,
     count: Beside,
@@ -171,26 +173,32 @@ pub struct Beside {
 struct Report<'a> {
     arena: &'a mut Arena,
     hash: &'a mut DecisionHash,
+    flows: &'a mut Flows,
 }
 
 impl Outlet<Handle> for Report<'_> {
     fn dropped(&mut self, meta: &Meta, packet: Handle, cause: Cause, now: Instant) {
         self.hash.drop(now.as_nanos(), meta.flow.0 as u32, packet.seq, cause);
+        self.flows.dropped(meta.flow);
         self.arena.release(packet.slot);
     }
 
     fn marked(&mut self, meta: &Meta, _: &Handle, cause: Cause, now: Instant) {
         self.hash.mark(now.as_nanos(), meta.flow.0 as u32, cause);
+        self.flows.marked(meta.flow);
     }
+}
+
+macro_rules! report {
+    ($link:ident) => {
+        &mut Report { arena: &mut $link.arena, hash: &mut $link.decided, flows: &mut $link.flows }
+    };
 }
 
 /// What a queue is called with at `now`, borrowing only what it needs.
 macro_rules! context {
     ($link:ident, $now:expr) => {
-        (
-            &mut Cx { now: Instant::from_nanos($now), rng: &mut $link.rng },
-            &mut Report { arena: &mut $link.arena, hash: &mut $link.decided },
-        )
+        (&mut Cx { now: Instant::from_nanos($now), rng: &mut $link.rng }, report!($link))
     };
 }
 
@@ -220,6 +228,7 @@ impl Link {
             wire: VecDeque::with_capacity((spec.on_wire(delay) + MOST_PASSING) as usize),
             seq: 0,
             stats: QueueStats::new(0),
+            flows: Flows::new(),
             decided: DecisionHash::default(),
             delivered: DecisionHash::default(),
             count: Beside::default(),
@@ -308,6 +317,7 @@ impl Link {
             return None;
         }
         self.seq = self.seq.wrapping_add(1);
+        self.flows.arrived(now, meta.flow, &headers.flow, meta.len);
         let (cx, report) = context!(self, now);
         self.queue.enqueue(meta, handle, cx, report);
         if !self.busy && self.queue.backlog().packets > 0 {
@@ -379,7 +389,7 @@ impl Link {
     fn take(&mut self, now: u64) -> Option<(Meta, Handle)> {
         while let Some((queue, rng)) = self.replaced.first_mut() {
             let cx = &mut Cx { now: Instant::from_nanos(now), rng };
-            let report = &mut Report { arena: &mut self.arena, hash: &mut self.decided };
+            let report = report!(self);
             if let Some(next) = queue.dequeue(cx, report) {
                 return Some(next);
             }
@@ -403,7 +413,7 @@ impl Link {
         for (queue, rng) in queues.chain([(&mut self.queue, &mut self.rng)]) {
             if queue.poll_at().is_some_and(|at| at.as_nanos() <= now) {
                 let cx = &mut Cx { now: Instant::from_nanos(now), rng };
-                let report = &mut Report { arena: &mut self.arena, hash: &mut self.decided };
+                let report = report!(self);
                 queue.on_timer(cx, report);
             }
         }
@@ -446,6 +456,11 @@ impl Link {
         let bits = u128::from(self.backlog().bytes) * 8_000_000_000;
         let queued = (bits / u128::from(self.spec.rate.bits_per_second())) as u64;
         Duration::from_nanos(if self.busy { self.free_at.saturating_sub(now) + queued } else { 0 })
+    }
+
+    /// The `count` flows that sent most in the last full second before `now` (ns).
+    pub fn top(&mut self, now: u64, count: usize) -> Vec<flows::Tally> {
+        self.flows.top(now, count)
     }
 
     /// What happened beside the queue.

@@ -146,6 +146,9 @@ struct RunOptions {
     /// Its name for `ctl`; its process number if not given.
     #[arg(long, value_parser = control::name)]
     name: Option<String>,
+    /// Serve OpenMetrics at this port of 127.0.0.1; 0 for a free one, which is said.
+    #[arg(long, value_name = "PORT")]
+    metrics: Option<u16>,
     /// Whether forwarding goes before all other work of the machine (SCHED_FIFO).
     #[arg(long, value_enum, default_value_t = RealTime::Auto)]
     realtime: RealTime,
@@ -173,6 +176,7 @@ impl RunOptions {
         }
         Ok(Forwarding {
             name: self.name.clone(),
+            metrics: self.metrics,
             realtime: self.realtime,
             spin: self.spin.as_nanos(),
             log: self.log.clone(),

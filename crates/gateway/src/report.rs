@@ -2,12 +2,14 @@
 //! those of the simulator's tables.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use aqm::any::canonical;
-use aqm::{Cause, Counters, Measure, Tally};
+use aqm::{Cause, Counters, Measure};
 use serde_json::{Map, Value, json};
 use sim::metrics::queue::QueueSummary;
 
+use crate::flows::Tally;
 use crate::forward::DIRECTIONS;
 use crate::link::{Link, Spec};
 use crate::session::Finished;
@@ -31,11 +33,12 @@ pub fn settings(specs: [&Spec; 2]) -> Value {
 
 /// A link as it is at `now` (ns): its settings, and all counts since its beginning. The rest as for
 /// [`summary`].
-pub fn state(direction: usize, link: &Link, now: u64, (lost, refused): (u64, u64)) -> Value {
+pub fn state(direction: usize, link: &mut Link, now: u64, (lost, refused): (u64, u64)) -> Value {
     let (counters, backlog, beside) = (link.counters(), link.backlog(), link.beside());
-    let by_cause = |counts: &[Tally; Cause::COUNT]| -> Map<String, Value> {
+    let by_cause = |counts: &[aqm::Tally; Cause::COUNT]| -> Map<String, Value> {
         Cause::ALL.iter().map(|&c| (c.name().into(), counts[c as usize].packets.into())).collect()
     };
+    let flows: Vec<Value> = link.top(now, TOP).iter().map(flow).collect();
     let mut signals = Map::new();
     link.observe(now, &mut |name, value| _ = signals.insert(name.into(), json!(value)));
     let mut all = setting(DIRECTIONS[direction], link.spec());
@@ -55,11 +58,26 @@ pub fn state(direction: usize, link: &Link, now: u64, (lost, refused): (u64, u64
         "lateness_p99_s": link.lateness().quantile(0.99) as f64 / 1e9,
         "conserved": link.check(),
         "signals": signals,
+        "flows": flows,
     });
     if let (Value::Object(all), Value::Object(counts)) = (&mut all, counts) {
         all.extend(counts);
     }
     all
+}
+
+/// How many flows are told of.
+const TOP: usize = 10;
+
+/// A flow's last second.
+fn flow(tally: &Tally) -> Value {
+    let address = |bytes: [u8; 16]| IpAddr::from(bytes).to_canonical().to_string();
+    let flow = &tally.flow;
+    json!({
+        "source": address(flow.source), "destination": address(flow.destination),
+        "protocol": flow.protocol, "ports": flow.ports, "packets": tally.packets,
+        "bytes": tally.bytes, "drops": tally.drops, "marks": tally.marks,
+    })
 }
 
 /// All of a link's settings, in canonical text.

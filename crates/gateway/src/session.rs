@@ -5,15 +5,17 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
 
 use aqm::Counters;
 use nix::sys::prctl::set_timerslack;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::control::{Control, Inbox, Request};
+use crate::control::{self, Asked, Control, Request, Socket};
 use crate::forward::{DIRECTIONS, Forwarder, Pause};
 use crate::link::{Link, Spec};
+use crate::metrics::Metrics;
 use crate::options::{Change, explain, links};
 use crate::port::Port;
 use crate::privilege::RealTime;
@@ -26,6 +28,8 @@ use crate::{report, selftest};
 pub struct Forwarding {
     /// What it is called by those who ask it; its process number if nothing else.
     pub name: Option<String>,
+    /// The port of its metrics.
+    pub metrics: Option<u16>,
     /// Whether the forwarding thread goes before others.
     pub realtime: RealTime,
     /// Look at the clock instead of sleeping for the last so many ns before a departure.
@@ -42,6 +46,26 @@ impl Forwarding {
     /// What it is called.
     pub fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| std::process::id().to_string())
+    }
+}
+
+/// Where questions come from.
+pub struct Doors {
+    control: Control,
+    metrics: Option<Metrics>,
+}
+
+impl Doors {
+    /// Opens what is asked for; says where the metrics are.
+    ///
+    /// # Errors
+    /// When a name or a port is taken.
+    pub fn open(how: &Forwarding) -> Result<Self, Trouble> {
+        let metrics = how.metrics.map(Metrics::bind).transpose()?;
+        if let Some(metrics) = &metrics {
+            eprintln!("metrics: {}", metrics.url());
+        }
+        Ok(Self { control: Control::bind(&how.name())?, metrics })
     }
 }
 
@@ -64,7 +88,7 @@ pub struct Session {
     /// When the next line is due, ns.
     next: u64,
     /// What is asked for while it runs.
-    inbox: Option<Inbox>,
+    inbox: Option<(Receiver<Asked>, Socket)>,
 }
 
 impl Session {
@@ -121,18 +145,22 @@ impl Session {
         }
     }
 
-    /// From now on answers what comes to `control`; a thread listens, which writes to `wake`.
+    /// From now on answers what comes to the `doors`; threads listen there, which write to `wake`.
     ///
     /// # Errors
-    /// When that thread cannot be started.
-    pub fn serve(&mut self, control: Control, wake: &UnixStream) -> Result<(), Trouble> {
-        self.inbox = Some(control.serve(wake)?);
+    /// When they cannot be started.
+    pub fn serve(&mut self, doors: Doors, wake: &UnixStream) -> Result<(), Trouble> {
+        let (asking, inbox) = control::line(wake)?;
+        if let Some(metrics) = doors.metrics {
+            metrics.serve(asking.again()?)?;
+        }
+        self.inbox = Some((inbox, doors.control.serve(asking)?));
         Ok(())
     }
 
     /// Does what was asked for.
     fn answer(&mut self) -> Result<(), Trouble> {
-        while let Some(asked) = self.inbox.as_ref().and_then(Inbox::next) {
+        while let Some(asked) = self.inbox.as_ref().and_then(|(i, _)| i.try_recv().ok()) {
             let answer = match &asked.request {
                 Request::Show => Ok(self.state()),
                 Request::Set(change) => self.change(change).map(|()| self.state()),
@@ -150,7 +178,7 @@ impl Session {
         let overrun = self.overrun();
         let refused = self.forwarder.refused();
         let queues: Vec<Value> = (0..2)
-            .map(|i| report::state(i, &self.forwarder.links[i], now, (overrun[i], refused[i])))
+            .map(|i| report::state(i, &mut self.forwarder.links[i], now, (overrun[i], refused[i])))
             .collect();
         json!({"time_s": now as f64 / 1e9, "queues": queues})
     }

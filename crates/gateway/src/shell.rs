@@ -25,12 +25,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::control::Control;
 use crate::link::Spec;
 use crate::namespace::{Namespace, enter_user_namespace};
 use crate::port::Port;
 use crate::privilege;
-use crate::session::{Finished, Forwarding, Session};
+use crate::session::{Doors, Finished, Forwarding, Session};
 use crate::trouble::Trouble;
 
 /// Addresses of the near end.
@@ -108,13 +107,13 @@ pub fn shell(
     }
     let (ends, ports) = Ends::new(mtu, ecn)?;
     let mut session = Session::new(specs, how, ports, mtu as usize)?;
-    let control = Control::bind(&how.name())?;
+    let doors = Doors::open(how)?;
     let servers = far.iter().map(|line| Server::start(&ends.far, line));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let child = start(&ends.near, command, &how.name())?;
     let pid = Pid::from_raw(child.id() as i32);
     ends.unprivileged()?;
-    session.serve(control, &wake)?;
+    session.serve(doors, &wake)?;
     let status = wait(child, wake);
     let mut killed = false;
     let ended = session.run(&waker, || {

@@ -131,6 +131,7 @@ fn run(
     let down = Spec { aqm: "droptail".into(), params: Vec::new(), ..up.clone() };
     let how = Forwarding {
         name: None,
+        metrics: None,
         realtime: RealTime::Auto,
         spin: 0,
         log: None,

@@ -38,15 +38,23 @@ def _become(task: str, arguments: list[str] | None) -> None:
 @example(
     "bluewater gateway --lan eth1 --wan eth2 --rate 50mbit --delay 10ms --aqm pie",
     "bluewater gateway ctl NAME set --rate 20mbit --aqm sfb",
+    "bluewater gateway view NAME",
 )
 def gateway(arguments: _Arguments = None) -> None:
     """Put an emulated link with any queue discipline between two interfaces, until Ctrl-C.
 
-    `ctl` asks or changes a gateway or a shell that runs.
+    `ctl` asks or changes a gateway or a shell that runs, `view` shows it in the terminal.
     """
-    if arguments and arguments[0] == "ctl":
-        _become("ctl", arguments[1:])
-    _become("run", arguments)
+    match arguments:
+        case ["ctl", *rest]:
+            _become("ctl", rest)
+        case ["view", name]:
+            # Drawing takes a while to load.
+            from bluewater.cli.view import view  # noqa: PLC0415
+
+            view(name)
+        case _:
+            _become("run", arguments)
 
 
 @example("bluewater shell --rate 10mbit --delay 20ms --buffer 50kB --aqm sfb -- COMMAND")
