@@ -17,6 +17,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bluewater import testbed
 from bluewater.errors import Interrupted, StorageError
 
 if TYPE_CHECKING:
@@ -27,19 +28,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """A run to make: its canonical scenario, its name in the store, and a name for people."""
+    """A run to make.
+
+    Attributes:
+        key: Its name in the store.
+        text: Its canonical scenario.
+        label: A name for people.
+        alone: Whether it measures real time, and so runs after all others, with no other.
+    """
 
     key: str
     text: str
     label: str
+    alone: bool = False
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that could not be made, and why."""
+    """A run that could not be made, and why.
+
+    Attributes:
+        skipped: Whether this machine does not allow it, so that it was not tried.
+    """
 
     task: Task
     reason: str
+    skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,8 +91,27 @@ def execute(
         Interrupted: Ctrl-C; what was finished is kept, nothing half-written stays.
     """
     store.prepare()
-    pending = {task.key: task for task in tasks if task.key not in store}
-    shared = _Shared(deque(pending.values()))
+    pending = [task for task in {t.key: t for t in tasks}.values() if task.key not in store]
+    alone = [task for task in pending if task.alone]
+    failures: list[Failure] = []
+    if alone and (reason := testbed.missing()):
+        failures = [Failure(task, reason, skipped=True) for task in alone]
+        alone = []
+    together = [task for task in pending if not task.alone]
+    for part, width in ((together, jobs), (alone, 1)):
+        failures += _execute(part, tasks, store, width, on_progress)
+    return failures
+
+
+def _execute(
+    pending: Sequence[Task],
+    tasks: Sequence[Task],
+    store: Store,
+    jobs: int,
+    on_progress: Callable[[Progress], None],
+) -> list[Failure]:
+    """Makes ``pending``, a part of ``tasks``."""
+    shared = _Shared(deque(pending))
     threads = [
         threading.Thread(target=_feed, args=(shared, store), daemon=True)
         for _ in range(min(jobs, len(pending)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater import _core, formula, trace
+from bluewater import _core, formula, testbed, trace
 from bluewater.claims import Claim
 from bluewater.errors import InputError, unknown
 from bluewater.execute import Task
@@ -146,7 +146,8 @@ class Experiment:
                 table = {k: v for k, v in cell.scenario.items() if k != "title"} | {"seed": seed}
                 canonical = _check(table, self.file, cell.label)
                 key = run_key(canonical, version)
-                planned.append((Task(key, canonical, label), Entry(cell.axes, seed, key)))
+                task = Task(key, canonical, label, alone=testbed.is_one(canonical))
+                planned.append((task, Entry(cell.axes, seed, key)))
         return planned
 
 
@@ -155,9 +156,13 @@ def _check(table: Mapping[str, Any], file: str, cell: str) -> str:
         return formula.check(table, file)
     if "trace" in table:
         return trace.check(table, file)
-    text, _ = to_text(table)
+    place = table.get("place", "simulator")
+    if place not in testbed.PLACES:
+        raise unknown("place", place, testbed.PLACES, file=file, key="place")
+    text, _ = to_text({key: value for key, value in table.items() if key != "place"})
     try:
-        return _core.check(text, file)
+        canonical = _core.check(text, file)
+        return testbed.check(canonical, file) if place == "testbed" else canonical
     except _core.ScenarioError as error:
         # Its line is one of the text made for this cell, which nobody has written.
         raise InputError(

@@ -221,8 +221,8 @@ impl Session {
                 .map_err(|e| Trouble::system("forwarding", e))?;
             let now = self.forwarder.now();
             if now >= self.next {
-                self.samples(now)?;
-                self.next += self.interval;
+                self.samples()?;
+                self.next = self.next.saturating_add(self.interval);
             }
             if pause == Pause::Woken || now >= until {
                 return Ok(pause);
@@ -260,8 +260,9 @@ impl Session {
     /// # Errors
     /// When they cannot be written.
     pub fn finish(mut self, lost: [u64; 2]) -> Result<Finished, Trouble> {
+        self.samples()?;
         let now = self.now();
-        self.samples(now)?;
+        self.forwarder.deliver(now);
         let summaries = self.summaries_at(now, lost);
         self.line(&json!({"summary": summaries}))?;
         let specs = self.forwarder.links.each_ref().map(|link| link.spec().clone());
@@ -280,11 +281,22 @@ impl Session {
         })
     }
 
-    fn samples(&mut self, now: u64) -> Result<(), Trouble> {
+    /// What is queued now, and what happened since the last sample, of both directions.
+    pub fn sample(&mut self) -> [Value; 2] {
+        let now = self.now();
         self.forwarder.deliver(now);
+        let (links, before) = (&self.forwarder.links, &mut self.before);
+        std::array::from_fn(|i| report::sample(i, &links[i], now, &mut before[i]))
+    }
+
+    /// Whether every packet is accounted for.
+    pub fn conserved(&self) -> bool {
+        self.forwarder.links.iter().all(Link::check)
+    }
+
+    fn samples(&mut self) -> Result<(), Trouble> {
         if self.log.is_some() {
-            for i in 0..2 {
-                let line = report::sample(i, &self.forwarder.links[i], now, &mut self.before[i]);
+            for line in self.sample() {
                 self.line(&line)?;
             }
         }

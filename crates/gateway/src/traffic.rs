@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -25,28 +26,50 @@ const ATTENTION_MS: u16 = 50;
 /// Bytes handed to the kernel at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Accepts connections and throws away what comes, until `stop`; counts bytes into `received`.
+/// Bytes received over each connection, in the order in which they were accepted.
+#[derive(Debug, Default)]
+pub struct Received(Mutex<Vec<Arc<AtomicU64>>>);
+
+impl Received {
+    /// Those of each.
+    pub fn each(&self) -> Vec<u64> {
+        self.all().iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Another connection.
+    fn more(&self) -> Arc<AtomicU64> {
+        let mut all = self.all();
+        all.push(Arc::default());
+        all.last().map(Arc::clone).unwrap_or_default()
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<AtomicU64>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Accepts connections and throws away what comes, until `stop`; counts it.
 ///
 /// # Errors
 /// When waiting fails.
-pub fn receive(listener: &TcpListener, stop: &AtomicBool, received: &AtomicU64) -> io::Result<()> {
+pub fn receive(listener: &TcpListener, stop: &AtomicBool, received: &Received) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let mut streams: Vec<TcpStream> = Vec::new();
+    let mut streams: Vec<(TcpStream, Arc<AtomicU64>)> = Vec::new();
     let mut chunk = vec![0; CHUNK];
     while !stop.load(Ordering::Relaxed) {
-        let all = streams.iter().map(AsFd::as_fd).chain([listener.as_fd()]);
+        let all = streams.iter().map(|(stream, _)| stream.as_fd()).chain([listener.as_fd()]);
         let all: Vec<BorrowedFd<'_>> = all.collect();
         let mut ready = ready(all.iter(), PollFlags::POLLIN)?;
         let more = ready.pop().unwrap_or(false);
         let mut ready = ready.into_iter();
-        streams.retain_mut(|stream| {
+        streams.retain_mut(|(stream, bytes)| {
             if !ready.next().unwrap_or(false) {
                 return true;
             }
             match stream.read(&mut chunk) {
                 Ok(0) => false,
                 Ok(n) => {
-                    received.fetch_add(n as u64, Ordering::Relaxed);
+                    bytes.fetch_add(n as u64, Ordering::Relaxed);
                     true
                 }
                 Err(e) => e.kind() == ErrorKind::WouldBlock,
@@ -54,7 +77,7 @@ pub fn receive(listener: &TcpListener, stop: &AtomicBool, received: &AtomicU64) 
         });
         if more && let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(true)?;
-            streams.push(stream);
+            streams.push((stream, received.more()));
         }
     }
     Ok(())

@@ -63,9 +63,15 @@ def shell(arguments: _Arguments = None) -> None:
     _become("shell", arguments)
 
 
-@example("bluewater testbed feng/fig13 --quick")
+@example("bluewater testbed feng/fig13 --quick", "bluewater testbed --rate 10mbit --aqm blue --ecn")
 def experiment(arguments: _Arguments = None) -> None:
-    """Run an experiment with real packets between network namespaces, and judge its claims."""
+    """Measure real packets between network namespaces: an experiment and its claims, or one link.
+
+    With the name of an experiment it is the same as `reproduce`.
+    """
+    if arguments and not arguments[0].startswith("-"):
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, "-m", "bluewater", "reproduce", *arguments])
     _become("testbed", arguments)
 
 

@@ -90,7 +90,7 @@ def reproduce(
     with progress(plan.tasks, held, "starting") as on_progress:
         outcomes = make(plan, runs, jobs, on_progress)
     _finish(outcomes, out_, json, jobs)
-    failed = any(outcome.failures for outcome in outcomes)
+    failed = any(not failure.skipped for outcome in outcomes for failure in outcome.failures)
     unmet = any(f.verdict is Verdict.NOT_REPRODUCED for o in outcomes for f in o.findings)
     if failed or (strict and unmet):
         raise typer.Exit(FAILED)
@@ -141,7 +141,10 @@ def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool, jobs: int) ->
         out.print(_table(outcomes))
     for outcome in outcomes:
         for failure in outcome.failures:
-            note(f"failed: {failure.task.label}: {failure.reason}")
+            if not failure.skipped:
+                note(f"failed: {failure.task.label}: {failure.reason}")
+        if reasons := {failure.reason for failure in outcome.failures if failure.skipped}:
+            note(f"skipped: {outcome.experiment.id}: {', '.join(reasons)}")
     if any(finding.provisional for outcome in outcomes for finding in outcome.findings):
         note("verdicts marked * are provisional: too few seeds for an interval (--reps 3)")
     note(f"report: {path.resolve()}")

@@ -186,7 +186,8 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
         "reused": outcome.reused,
         "decision_hash": outcome.decision_hash,
         "failures": [
-            {"run": failure.task.label, "reason": failure.reason} for failure in outcome.failures
+            {"run": failure.task.label, "reason": failure.reason, "skipped": failure.skipped}
+            for failure in outcome.failures
         ],
         "claims": [
             {
