@@ -27,7 +27,7 @@ use aqm::{Ecn, FlowKey, Instant, Limit, Meta, Size};
 use serde_json::{Value, json};
 use sim::link::Link;
 use sim::metrics::queue::QueueSummary;
-use sim::network::{END, Network};
+use sim::network::{END, Event, Network};
 use sim::packet::Packet;
 
 use crate::forward::Tap;
@@ -188,7 +188,7 @@ impl Replay {
     pub fn arrive(&mut self, meta: Meta) {
         let now = meta.arrived.as_nanos();
         self.deliver(now);
-        let mut packet = Packet {
+        let packet = Packet {
             flow: meta.flow.0 as u32,
             seq: self.seq,
             len: meta.len as u16,
@@ -196,7 +196,7 @@ impl Replay {
             ..Packet::default()
         };
         self.seq = self.seq.wrapping_add(1);
-        self.network.forward(now, &mut packet);
+        self.network.forward(now, &packet);
     }
 
     /// The decision hash and the summary of everything up to and including `now` (ns).
@@ -209,12 +209,7 @@ impl Replay {
 
     fn deliver(&mut self, now: u64) {
         let mut packet = Packet::default();
-        while self.network.events().time() <= now {
-            let at = self.network.events().time();
-            if self.network.deliver(0, at, &mut packet) {
-                self.network.ends(0, at, &packet);
-            }
-        }
+        while self.network.next(now + 1, &mut packet).1 == Event::End {}
     }
 }
 

@@ -1,4 +1,8 @@
-//! The event list. It holds sources of events (links and flows), never packets.
+//! The event list: timers of flows, and packets in the order in which they come to the far ends of
+//! their links.
+
+use crate::packet::Packet;
+use crate::ring::Ring;
 
 /// Sets a key in a winner tree over half as many keys as it has entries, and returns the winner:
 /// entry 1. The keys are in the upper half. The size is fixed so that the way to the top is straight
@@ -21,9 +25,9 @@ fn play<const NODES: usize>(block: &mut [u64; NODES], leaf: usize, mut key: u64)
 ///
 /// A key packs (time in ns, source), so that events at the same time come in the order of their
 /// sources' numbers, and finding the next event is reading the root. Setting a time rewrites the
-/// path from leaf to root without branches on data.
+/// path from leaf to root without branches on data. The lowest `SPARE` bits of a key are 0.
 #[derive(Clone, Debug)]
-pub(crate) struct WinnerTree<const NODES: usize> {
+pub(crate) struct WinnerTree<const NODES: usize, const SPARE: u32> {
     /// Its keys are the sources', or the winners of the first blocks below.
     root: [u64; NODES],
     /// The blocks below, level by level: the keys of block `b` are the winners of the blocks
@@ -31,14 +35,14 @@ pub(crate) struct WinnerTree<const NODES: usize> {
     blocks: Box<[[u64; NODES]]>,
     /// How many keys there are above those of sources 0 and on.
     first_leaf: usize,
-    /// Bits of a key that number the source; the rest is time.
-    source_bits: u32,
-    source_mask: u64,
+    /// Bits of a key below its time: the source's number, and below that the spare ones.
+    low_bits: u32,
+    low_mask: u64,
     /// Never: the latest time that a key can hold. Later ones count as it.
     never: u64,
 }
 
-impl<const NODES: usize> WinnerTree<NODES> {
+impl<const NODES: usize, const SPARE: u32> WinnerTree<NODES, SPARE> {
     /// Keys of a block: a power of two.
     const FAN: usize = NODES / 2;
 
@@ -52,36 +56,65 @@ impl<const NODES: usize> WinnerTree<NODES> {
         }
         let blocks =
             if first_leaf == 0 { 0 } else { (first_leaf + sources).div_ceil(Self::FAN) - 1 };
-        let source_bits = sources.next_power_of_two().trailing_zeros().max(1);
+        let low_bits = sources.next_power_of_two().trailing_zeros().max(1) + SPARE;
         let empty = [u64::MAX; NODES];
         Self {
             root: empty,
             blocks: vec![empty; blocks].into_boxed_slice(),
             first_leaf,
-            source_bits,
-            source_mask: (1 << source_bits) - 1,
-            never: u64::MAX >> source_bits,
+            low_bits,
+            low_mask: (1 << low_bits) - 1,
+            never: u64::MAX >> low_bits,
         }
+    }
+
+    /// The key of `time` and `source`.
+    #[inline(always)]
+    pub(crate) fn key(&self, time: u64, source: usize) -> u64 {
+        time.min(self.never) << self.low_bits | (source as u64) << SPARE
+    }
+
+    /// The time of a key.
+    #[inline(always)]
+    pub(crate) fn time_of(&self, key: u64) -> u64 {
+        key >> self.low_bits
+    }
+
+    /// The source of a key.
+    #[inline(always)]
+    pub(crate) fn source_of(&self, key: u64) -> usize {
+        ((key & self.low_mask) >> SPARE) as usize
+    }
+
+    /// The earliest key, with the time [`WinnerTree::never`] if no source has one.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> u64 {
+        self.root[1]
     }
 
     /// The earliest time, [`WinnerTree::never`] if no source has one.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
-        self.root[1] >> self.source_bits
+        self.time_of(self.first())
     }
 
     /// The source of the earliest time.
     #[inline]
     pub(crate) fn source(&self) -> usize {
-        (self.root[1] & self.source_mask) as usize
+        self.source_of(self.first())
     }
 
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: u64) {
-        let mut winner = time.min(self.never) << self.source_bits | source as u64;
-        let mut leaf = source;
+        self.set_key(self.key(time, source));
+    }
+
+    /// Sets the time of a source, given as their key.
+    #[inline]
+    pub(crate) fn set_key(&mut self, key: u64) {
+        let (mut winner, mut leaf) = (key, self.source_of(key));
         if self.first_leaf > 0 {
-            (winner, leaf) = self.play_below(source, winner);
+            (winner, leaf) = self.play_below(leaf, winner);
         }
         play(&mut self.root, leaf, winner);
     }
@@ -99,76 +132,204 @@ impl<const NODES: usize> WinnerTree<NODES> {
     }
 }
 
-/// The event list of a simulation: links, whose events are packets arriving at their far end, and
-/// flows, whose events are timers. Two trees, so that the few busy links have a short path: the
-/// flows' winner is the last source of the links' tree.
-#[derive(Clone, Debug)]
-pub struct EventList {
-    links: WinnerTree<64>,
-    flows: WinnerTree<64>,
-    link_count: usize,
+/// A packet on its way over a wire.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Flight {
+    /// When it arrives at the far end, and of which source it is, as a key of the timetable.
+    pub(crate) key: u64,
+    pub(crate) packet: Packet,
 }
 
-/// The source of an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// The link with this number.
-    Link(usize),
-    /// The flow with this number.
-    Flow(usize),
+impl Flight {
+    /// Writes a packet that comes to `hop` next, in place.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, key: u64, packet: &Packet, hop: u32) {
+        self.key = key;
+        self.packet = *packet;
+        self.packet.hop = hop;
+    }
+}
+
+/// What comes next of several sources, of which each sends its packets in the order in which they
+/// arrive, and may have another event beside.
+///
+/// Packets of all sources lie in a few *lanes*, each in order: wires of equal delay lead to one
+/// order, so a packet nearly always goes to the end of a lane, and the next one is at the head of a
+/// lane. What fits at the end of no lane waits on its source's own wire, whose first packet is in
+/// the winner tree with the other events.
+#[derive(Clone, Debug)]
+pub(crate) struct Timetable<const NODES: usize, const LANES: usize> {
+    /// Of each lane: the key of its first flight with the lane's number in the spare bits, or
+    /// `u64::MAX` if it is empty.
+    heads: [u64; LANES],
+    /// Of each lane: the key of the last flight that went in.
+    tails: [u64; LANES],
+    lanes: [Ring<Flight>; LANES],
+    pub(crate) tree: WinnerTree<NODES, LANE_BITS>,
+}
+
+/// Bits that number a lane.
+const LANE_BITS: u32 = 2;
+
+impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
+    pub(crate) fn new(sources: usize) -> Self {
+        const { assert!(LANES <= 1 << LANE_BITS) };
+        Self {
+            heads: [u64::MAX; LANES],
+            tails: [0; LANES],
+            lanes: std::array::from_fn(|_| Ring::new()),
+            tree: WinnerTree::new(sources),
+        }
+    }
+
+    /// The first key of all lanes, with the lane's number in the spare bits.
+    #[inline(always)]
+    pub(crate) fn first_in_lanes(&self) -> u64 {
+        self.heads.iter().fold(u64::MAX, |first, &head| first.min(head))
+    }
+
+    /// The first key of all, but for spare bits.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> u64 {
+        self.first_in_lanes().min(self.tree.first())
+    }
+
+    /// Whether there is nothing at all.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tree.time_of(self.first()) == self.tree.never
+    }
+
+    /// Puts in a packet, at the end of the lane that `hint` names if that keeps the order; it is
+    /// corrected if another one was better. `own` is the source's own wire. Returns whether nothing
+    /// was before it there.
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        key: u64,
+        packet: &Packet,
+        hop: u32,
+        hint: &mut u8,
+        own: &mut Ring<Flight>,
+    ) -> bool {
+        let mut lane = usize::from(*hint) % LANES;
+        if self.tails[lane] > key {
+            let Some(best) = self.best_lane(key) else {
+                let first = own.is_empty();
+                if first {
+                    self.tree.set_key(key);
+                }
+                own.push().set(key, packet, hop);
+                return first;
+            };
+            lane = best;
+            *hint = lane as u8;
+        }
+        self.tails[lane] = key;
+        self.lanes[lane].push().set(key, packet, hop);
+        let first = self.heads[lane] == u64::MAX;
+        if first {
+            self.heads[lane] = key | lane as u64;
+        }
+        first
+    }
+
+    /// The fullest lane to the end of which `key` can go.
+    #[inline(never)]
+    fn best_lane(&self, key: u64) -> Option<usize> {
+        (0..LANES).filter(|&lane| self.tails[lane] <= key).max_by_key(|&lane| self.tails[lane])
+    }
+
+    /// Takes out the first packet of the lanes, which is there: its key was `first`.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, first: u64, packet: &mut Packet) {
+        let lane = (first % (1 << LANE_BITS)) as usize % LANES;
+        let ring = &mut self.lanes[lane];
+        let next = ring.take(|flight| *packet = flight.packet);
+        self.heads[lane] = next.map_or(u64::MAX, |flight| flight.key | lane as u64);
+    }
+}
+
+/// The event list of a simulation: links, whose events are packets arriving at their far end, and
+/// flows, whose events are timers. The flows have a tree of their own, so that the few busy links
+/// have a short path.
+#[derive(Clone, Debug)]
+pub(crate) struct EventList {
+    pub(crate) links: Timetable<64, 4>,
+    flows: WinnerTree<64, 0>,
+    /// The key of the flows' first event among the links', where it comes after all of them.
+    pub(crate) timer: u64,
+    link_count: usize,
 }
 
 impl EventList {
     /// An empty list for `links` links and `flows` flows.
-    pub fn new(links: usize, flows: usize) -> Self {
-        let (link_count, links) = (links, WinnerTree::new(links + 1));
-        Self { links, flows: WinnerTree::new(flows), link_count }
+    pub(crate) fn new(links: usize, flows: usize) -> Self {
+        Self {
+            links: Timetable::new(links + 1),
+            flows: WinnerTree::new(flows),
+            timer: u64::MAX,
+            link_count: links,
+        }
     }
 
     /// The end of time in ns: what is scheduled then or later never comes.
-    pub fn horizon(&self) -> u64 {
-        self.links.never.min(self.flows.never)
+    pub(crate) fn horizon(&self) -> u64 {
+        self.links.tree.never.min(self.flows.never)
+    }
+
+    /// When the next event is, ns.
+    #[inline(always)]
+    pub(crate) fn time(&self) -> u64 {
+        self.time_of(self.links.first().min(self.timer))
+    }
+
+    /// The time of a link's or the flows' key.
+    #[inline]
+    pub(crate) fn time_of(&self, key: u64) -> u64 {
+        self.links.tree.time_of(key)
     }
 
     /// Sets the next event of a link, in ns; `u64::MAX` for none.
     #[inline]
-    pub fn set_link(&mut self, link: usize, time: u64) {
-        self.links.set(link, time);
+    pub(crate) fn set_link(&mut self, link: usize, time: u64) {
+        self.links.tree.set(link, time);
     }
 
     /// Sets the next event of a flow, in ns; `u64::MAX` for none.
     #[inline]
-    pub fn set_flow(&mut self, flow: usize, time: u64) {
-        let before = self.flows.time();
+    pub(crate) fn set_flow(&mut self, flow: usize, time: u64) {
         self.flows.set(flow, time);
-        let first = self.flows.time();
-        if first != before {
-            self.links.set(self.link_count, first);
-        }
+        self.timer = self.links.tree.key(self.flows.time(), self.link_count);
     }
 
-    /// The time of the next event in ns, at least [`EventList::horizon`] if there is none.
+    /// The flow whose event comes first.
     #[inline]
-    pub fn time(&self) -> u64 {
-        self.links.time()
-    }
-
-    /// The next event; at equal times links come first. It stays in the list until its source sets
-    /// another.
-    #[inline]
-    pub fn next(&self) -> Event {
-        let source = self.links.source();
-        if source < self.link_count {
-            Event::Link(source)
-        } else {
-            Event::Flow(self.flows.source())
-        }
+    pub(crate) fn flow(&self) -> usize {
+        self.flows.source()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Event {
+        Link(usize),
+        Flow(usize),
+    }
+
+    /// The first event and its time.
+    fn first(list: &EventList) -> (u64, Event) {
+        let key = list.links.first().min(list.timer);
+        let event = if key == list.timer {
+            Event::Flow(list.flow())
+        } else {
+            Event::Link(list.links.tree.source_of(key))
+        };
+        (list.time(), event)
+    }
 
     #[test]
     fn events_come_in_order_of_time_and_ties_in_order_of_source() {
@@ -179,7 +340,7 @@ mod tests {
         list.set_link(2, 7);
         let mut seen = Vec::new();
         while list.time() < list.horizon() {
-            let (time, event) = (list.time(), list.next());
+            let (time, event) = first(&list);
             seen.push((time, event));
             match event {
                 Event::Link(i) => list.set_link(i, u64::MAX),
@@ -197,7 +358,7 @@ mod tests {
         let horizon = list.horizon();
         list.set_flow(0, horizon - 1);
         list.set_link(0, horizon);
-        assert_eq!((list.time(), list.next()), (horizon - 1, Event::Flow(0)));
+        assert_eq!(first(&list), (horizon - 1, Event::Flow(0)));
         list.set_flow(0, u64::MAX);
         assert_eq!(list.time(), horizon);
     }
@@ -224,8 +385,45 @@ mod tests {
             }
             let best = (0..naive.len()).min_by_key(|&i| (naive[i], i)).unwrap();
             let event = if best < links { Event::Link(best) } else { Event::Flow(best - links) };
-            assert_eq!((list.time(), list.next()), (naive[best], event));
+            assert_eq!(first(&list), (naive[best], event));
         }
+    }
+
+    /// Wires of 1, 2 … times 100 ns, more of them than there are lanes, and a backlog before some.
+    #[test]
+    fn packets_of_many_wires_come_in_order_through_lanes_and_past_them() {
+        const SOURCES: usize = 9;
+        let mut rng = aqm::Rng::new(3, 0);
+        let mut table = Timetable::<16, 4>::new(SOURCES);
+        let mut own = vec![Ring::new(); SOURCES];
+        let (mut hints, mut last) = ([0; SOURCES], [0; SOURCES]);
+        let (mut naive, mut past_the_lanes) = (std::collections::BTreeMap::new(), 0);
+        for seq in 0..20_000 {
+            let (source, now) = (rng.below(SOURCES), u64::from(seq) * 10);
+            let at = (now + source as u64 * 100).max(last[source]) + 1 + rng.below(30) as u64;
+            last[source] = at;
+            naive.insert((at, source), seq);
+            let packet = Packet { seq, ..Packet::default() };
+            let key = table.tree.key(at, source);
+            table.push(key, &packet, 7, &mut hints[source], &mut own[source]);
+            while table.tree.time_of(table.first()) <= now {
+                let (in_lanes, in_tree) = (table.first_in_lanes(), table.tree.first());
+                let key = in_lanes.min(in_tree);
+                let (at, source) = (table.tree.time_of(key), table.tree.source_of(key));
+                let mut packet = Packet::default();
+                if in_lanes < in_tree {
+                    table.take(in_lanes, &mut packet);
+                } else {
+                    past_the_lanes += 1;
+                    let next = own[source].take(|flight| packet = flight.packet);
+                    let next = next.map(|flight| flight.key);
+                    table.tree.set_key(next.unwrap_or(table.tree.key(u64::MAX, source)));
+                }
+                assert_eq!((packet.seq, packet.hop), (naive[&(at, source)], 7));
+                assert_eq!(naive.pop_first().map(|(key, _)| key), Some((at, source)));
+            }
+        }
+        assert!((100..10_000).contains(&past_the_lanes), "{past_the_lanes}");
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`engine`] | the event list |
 //! | [`packet`], [`link`] | packets; queue, transmitter and wire |
 //! | [`network`] | links joined by paths |
 //! | [`tcp`], [`app`], `web` | transports and what they carry |
@@ -16,7 +15,7 @@
 //! | [`validation`] | closed forms and an independent simulator to compare with |
 
 pub mod app;
-pub mod engine;
+mod engine;
 mod fold;
 pub mod hash;
 pub mod link;

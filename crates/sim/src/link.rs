@@ -9,19 +9,12 @@
 
 use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor};
 
+use crate::engine::Flight;
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
 use crate::network::Wires;
 use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::ring::Ring;
-
-/// A packet on a wire.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Flight {
-    /// When it arrives at the far end, ns.
-    pub(crate) arrives: u64,
-    pub(crate) packet: Packet,
-}
 
 /// Turns bytes into time on the wire, carrying what is below a nanosecond, so that the long-run
 /// rate is exact.
@@ -49,14 +42,20 @@ impl Serialiser {
     #[inline]
     pub fn transmission(&mut self, len: u32) -> u64 {
         if self.last.0 != len {
-            let bit_ns = u128::from(len) * 8_000_000_000;
-            let rate = u128::from(self.rate);
-            self.last = (len, (bit_ns / rate) as u64, (bit_ns % rate) as u64);
+            self.change_length(len);
         }
         let carry = self.carry + self.last.2;
         let over = carry >= self.rate;
         self.carry = if over { carry - self.rate } else { carry };
         self.last.1 + u64::from(over)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_length(&mut self, len: u32) {
+        let bit_ns = u128::from(len) * 8_000_000_000;
+        let rate = u128::from(self.rate);
+        self.last = (len, (bit_ns / rate) as u64, (bit_ns % rate) as u64);
     }
 }
 
@@ -80,6 +79,17 @@ impl Identity {
 /// No time at all.
 const NEVER: u64 = u64::MAX;
 
+/// Where a link's packets are until they come to its far end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exit {
+    /// In the event list: each arrival is an event.
+    Events,
+    /// With the link that merges this one with others, until it takes them: its place among merges.
+    Merge(usize),
+    /// On its own wire: a lazy link, which has to be caught up for its events.
+    Own,
+}
+
 /// The transmitter and the wire of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
@@ -88,13 +98,18 @@ pub(crate) struct Line {
     pub(crate) delay: u64,
     /// When the transmitter is free, or was last, ns.
     pub(crate) free_at: u64,
-    /// Packets between the transmitter and the far end.
-    pub(crate) wire: Ring<Flight>,
     /// Whether there is a managed queue before it.
     pub(crate) managed: bool,
-    /// Whether all that its events do is to take a packet out at the far end.
-    pub(crate) prompt: bool,
-    /// If not: what the event list holds for it, ns. It may be earlier than its next event.
+    /// The merge that it is, if it is one: its place among them.
+    pub(crate) merge: Option<usize>,
+    pub(crate) exit: Exit,
+    /// Its number at the exit.
+    pub(crate) number: u32,
+    /// Where its last packet went there.
+    pub(crate) lane: u8,
+    /// Packets between the transmitter and the far end that are in no lane.
+    pub(crate) wire: Ring<Flight>,
+    /// A lazy link: what the event list holds for it, ns. It may be earlier than its next event.
     pub(crate) listed: u64,
     /// Over the packets whose path ends with this link.
     pub(crate) delivered: DecisionHash,
@@ -106,9 +121,12 @@ impl Line {
             serialiser: Serialiser::new(rate),
             delay: delay.as_nanos(),
             free_at: 0,
-            wire: Ring::new(),
             managed,
-            prompt: !managed,
+            merge: None,
+            exit: Exit::Own,
+            number: 0,
+            lane: 0,
+            wire: Ring::new(),
             listed: NEVER,
             delivered: DecisionHash::default(),
         }
@@ -128,25 +146,34 @@ impl Line {
         self.free_at + self.delay
     }
 
+    /// Whether it has work to do that is not in the event list.
+    #[inline(always)]
+    pub(crate) fn lazy(&self) -> bool {
+        self.managed || self.merge.is_some()
+    }
+
+    /// How long the shortest packet takes to the far end at least, ns.
+    pub(crate) fn soonest(&self) -> u64 {
+        let transmission = u64::from(SHORTEST_PACKET) * 8_000_000_000 / self.serialiser.rate;
+        transmission + self.delay
+    }
+
     /// Whether the shortest packet takes at least 1 ns, so that nothing comes out when it goes in.
     pub(crate) fn takes_time(&self) -> bool {
         self.serialiser.rate <= u64::from(SHORTEST_PACKET) * 8_000_000_000
     }
 
-    /// Takes out the packet that arrives at the far end at `now`, if one does.
+    /// Takes the packet with this key off the link's own wire, if it is the first. Returns the key
+    /// of the next.
     #[inline(always)]
-    pub(crate) fn take(&mut self, now: u64, packet: &mut Packet) -> bool {
-        let flight = self.wire.front().filter(|flight| flight.arrives == now);
-        let Some(flight) = flight else { return false };
-        *packet = flight.packet;
-        self.wire.drop_front();
-        true
-    }
-
-    /// When the next packet arrives at the far end, ns.
-    #[inline]
-    pub(crate) fn next_arrival(&self) -> u64 {
-        self.wire.front().map_or(NEVER, |flight| flight.arrives)
+    pub(crate) fn take(&mut self, key: u64, packet: &mut Packet) -> (bool, Option<u64>) {
+        let flight = self.wire.front().filter(|flight| flight.key == key);
+        let taken = flight.is_some();
+        if let Some(flight) = flight {
+            *packet = flight.packet;
+            self.wire.drop_front();
+        }
+        (taken, self.wire.front().map(|flight| flight.key))
     }
 }
 
@@ -237,26 +264,30 @@ struct CatchUp<'a> {
     link: usize,
     wires: &'a mut Wires,
     until: u64,
-    /// Whether `packet` arrives at `until`.
-    arrives: bool,
-    /// The packet in hand.
-    packet: &'a mut Packet,
+    /// The packet that arrives at `until`, if one does that no other link has.
+    arrives: Option<&'a Packet>,
 }
 
 impl Visitor<Packet> for CatchUp<'_> {
     #[inline]
     fn visit(self, queue: &mut impl Qdisc<Packet>) {
-        let Self { server, link, wires, until, arrives, packet } = self;
-        if arrives {
-            server.serve(queue, until, link, wires);
-            server.arrive(queue, until, packet);
-        } else {
-            while let Some(now) = wires.take_merged(link, until, packet) {
-                server.serve(queue, now, link, wires);
-                server.arrive(queue, now, packet);
+        let Self { server, link, wires, until, arrives } = self;
+        let mut merge = wires.detach(link);
+        let mut given = arrives.is_some();
+        let mut packet = arrives.copied().unwrap_or_default();
+        loop {
+            let arrival = if std::mem::take(&mut given) {
+                Some(until)
+            } else {
+                merge.as_mut().and_then(|m| m.take(until, &mut packet, &mut wires.lines))
+            };
+            server.serve(queue, arrival.unwrap_or(until), link, wires);
+            match arrival {
+                Some(now) => server.arrive(queue, now, &packet),
+                None => break,
             }
         }
-        server.serve(queue, until, link, wires);
+        wires.attach(merge);
     }
 }
 
@@ -314,7 +345,7 @@ impl Server {
     }
 
     /// The transmitter is free: asks the queue for a packet and sends it.
-    #[inline(never)]
+    #[inline]
     fn send_next(&mut self, queue: &mut impl Qdisc<Packet>, link: usize, wires: &mut Wires) {
         let now = self.free_at;
         let mut next = self.dequeue(queue);
@@ -336,27 +367,20 @@ impl Server {
 impl Managed {
     /// A packet arrives at `now`.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, packet: &mut Packet, link: usize, wires: &mut Wires) {
-        self.work(now, true, packet, link, wires);
+    pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, link: usize, wires: &mut Wires) {
+        self.work(now, Some(packet), link, wires);
     }
 
-    /// Does everything that was due up to and including `now`, with room for a packet in hand.
+    /// Does everything that was due up to and including `now`.
     #[inline]
-    pub(crate) fn catch_up(&mut self, now: u64, hand: &mut Packet, link: usize, wires: &mut Wires) {
-        self.work(now, false, hand, link, wires);
+    pub(crate) fn catch_up(&mut self, now: u64, link: usize, wires: &mut Wires) {
+        self.work(now, None, link, wires);
     }
 
     #[inline(never)]
-    fn work(
-        &mut self,
-        until: u64,
-        arrives: bool,
-        packet: &mut Packet,
-        link: usize,
-        wires: &mut Wires,
-    ) {
+    fn work(&mut self, until: u64, arrives: Option<&Packet>, link: usize, wires: &mut Wires) {
         let server = &mut self.server;
-        self.queue.visit(CatchUp { server, link, wires, until, arrives, packet });
+        self.queue.visit(CatchUp { server, link, wires, until, arrives });
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.
@@ -410,10 +434,12 @@ impl Managed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Event;
-    use crate::network::{END, Network};
+    use crate::network::{END, Event, Network};
     use aqm::policy::Env;
     use aqm::{Duration, Limit};
+
+    /// Later than anything happens.
+    const LATE: u64 = u64::MAX >> 8;
 
     /// A network of one link.
     fn network(link: Link) -> Network {
@@ -434,13 +460,8 @@ mod tests {
 
     /// The time of the next arrival at the far end, which is taken out.
     fn next_delivery(net: &mut Network, until: u64) -> Option<u64> {
-        let at = net.events().time();
-        if at >= until {
-            return None;
-        }
-        assert_eq!(net.events().next(), Event::Link(0));
-        assert!(net.deliver(0, at, &mut packet(40)));
-        Some(at)
+        let (at, event) = net.next(until, &mut packet(40));
+        (event == Event::End).then_some(at)
     }
 
     /// 45 Mb/s: 1000 bytes take 177 777.7… ns; 45 000 packets take 8 s to the nanosecond.
@@ -462,11 +483,11 @@ mod tests {
     #[test]
     fn a_burst_leaves_one_transmission_apart() {
         let mut l = link(Rate::from_mbit(8), Duration::from_millis(5), 10);
-        (0..3).for_each(|_| l.forward(0, &mut packet(1000)));
+        (0..3).for_each(|_| l.forward(0, &packet(1000)));
         for expected in [6_000_000, 7_000_000, 8_000_000] {
-            assert_eq!(next_delivery(&mut l, u64::MAX / 4), Some(expected));
+            assert_eq!(next_delivery(&mut l, LATE), Some(expected));
         }
-        assert_eq!(next_delivery(&mut l, u64::MAX / 4), None);
+        assert_eq!(next_delivery(&mut l, LATE), None);
         let s = l.queue(0).unwrap().summary(10_000_000);
         assert_eq!(s.counts.departed.packets, 3);
         // Queue: 2 packets for 1 ms, 1 for 1 ms, of 10 ms.
@@ -494,9 +515,9 @@ mod tests {
                 while let Some(at) = next_delivery(l, now + 1) {
                     times.push(at);
                 }
-                l.forward(now, &mut packet(len));
+                l.forward(now, &packet(len));
             }
-            while let Some(at) = next_delivery(l, u64::MAX / 4) {
+            while let Some(at) = next_delivery(l, LATE) {
                 times.push(at);
             }
             times
@@ -517,7 +538,7 @@ mod tests {
     #[test]
     fn a_packet_that_arrives_as_another_departs_finds_room() {
         let mut l = link(Rate::from_mbit(8), Duration::ZERO, 1);
-        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &mut packet(1000)));
+        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &packet(1000)));
         assert_eq!(l.queue(0).unwrap().queue().counters().all_dropped().packets, 0);
     }
 }

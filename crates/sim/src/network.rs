@@ -6,22 +6,25 @@
 //! - a link *after* another takes its packets when the other sends them: when they leave it is
 //!   known already;
 //! - a link that *merges* others takes the packets that arrived from them when anybody looks, in
-//!   the order of their arrival, as its queue does with departures.
+//!   the order of their arrival, as its queue does with departures; without a queue it takes a
+//!   packet at once where none can come before it.
 //!
 //! Managed and merging links are *lazy*: they have to be woken before anything that they have not
 //! done yet shows elsewhere, and that is never sooner than their propagation delay.
 
-use crate::engine::{EventList, WinnerTree};
+use crate::engine::{EventList, Timetable};
 use crate::fold::{self, Fold};
 use crate::hash::DecisionHash;
-use crate::link::{Flight, Identity, Line, Link, Managed};
+use crate::link::{Exit, Identity, Line, Link, Managed};
 use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::tcp::alone::Alone;
 
 /// Ends a path in the table of paths.
-pub const END: u32 = FOLDED - 1;
+pub const END: u32 = MERGES - 1;
 /// A bit of an entry in the table of paths: the link is folded after the one before it.
 const FOLDED: u32 = 1 << 31;
+/// A bit of an entry in the table of paths: the link merges the one before it with others.
+const MERGES: u32 = 1 << 30;
 /// No event is due.
 const NEVER: u64 = u64::MAX;
 
@@ -31,34 +34,40 @@ pub struct Network {
     /// The managed queues, by link.
     queues: Vec<Option<Box<Managed>>>,
     wires: Wires,
+    arrivals: u64,
 }
 
 /// Transmitters and wires of all links, and the events at their ends.
 #[derive(Clone)]
 pub(crate) struct Wires {
     pub(crate) lines: Vec<Line>,
-    roles: Vec<Role>,
+    /// Those that merge others; one that is at work is not there.
+    merges: Vec<Option<Box<Merge>>>,
     /// Paths as runs of link numbers, each ended by [`END`].
     paths: Vec<u32>,
     events: EventList,
 }
 
-/// How packets come out of a link.
+/// A link that is entered only after others, whose packets it takes in the order of their arrival.
 #[derive(Clone, Debug)]
-enum Role {
-    /// By an event for each.
-    Plain,
-    /// They are taken by the link that merges this one with others, where it has this number.
-    Feeds { link: usize, number: usize },
-    /// By events, to which the link must be caught up. It may merge others.
-    Lazy(Option<Box<Merge>>),
+pub(crate) struct Merge {
+    link: usize,
+    /// How much later what comes to the feeders is at this link at the earliest, ns; of no use where
+    /// the link is managed.
+    lookahead: Option<u64>,
+    feeders: Vec<u32>,
+    arrivals: Timetable<16, 2>,
 }
 
-/// Links that lead to one other link only, and which of them has the next packet for it.
-#[derive(Clone, Debug)]
-struct Merge {
-    feeders: Vec<u32>,
-    next: WinnerTree<16>,
+/// What happens next in a network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The packet in hand comes to the end of its path.
+    End,
+    /// The timer of the flow with this number is due.
+    Timer(usize),
+    /// Nothing before the time that was given.
+    Nothing,
 }
 
 impl Network {
@@ -66,43 +75,87 @@ impl Network {
     pub fn new(links: Vec<Link>, paths: Vec<u32>, flows: usize) -> Self {
         let events = EventList::new(links.len(), flows);
         let (lines, queues) = links.into_iter().map(|link| (link.line, link.queue)).unzip();
-        let mut network = Self { queues, wires: Wires { lines, roles: Vec::new(), paths, events } };
+        let wires = Wires { lines, merges: Vec::new(), paths, events };
+        let mut network = Self { queues, wires, arrivals: 0 };
         network.set_folding(true);
         network
     }
 
     /// Whether links are folded where that changes nothing. Only before the first packet.
     pub fn set_folding(&mut self, on: bool) {
-        let Self { queues, wires } = self;
-        let managed = |link: usize| queues[link].is_some();
-        wires.roles = (0..queues.len())
-            .map(|link| if managed(link) { Role::Lazy(None) } else { Role::Plain })
-            .collect();
-        wires.lines.iter_mut().for_each(|line| line.prompt = !line.managed);
-        wires.paths.iter_mut().for_each(|link| *link &= !FOLDED);
-        if !on || !wires.lines.iter().all(Line::takes_time) {
+        let wires = &mut self.wires;
+        // Packets that come out when they go in would leave a lane in another order.
+        let in_order = wires.lines.iter().all(Line::takes_time);
+        wires.merges.clear();
+        for (number, line) in wires.lines.iter_mut().enumerate() {
+            line.merge = None;
+            line.number = number as u32;
+            line.exit = if in_order && !line.managed { Exit::Events } else { Exit::Own };
+        }
+        wires.paths.iter_mut().for_each(|link| *link &= !(FOLDED | MERGES));
+        if !on || !in_order {
             return;
         }
-        let folds = fold::folds(&wires.paths, managed, queues.len());
-        for link in &mut wires.paths {
-            if *link != END && folds[*link as usize] == Fold::After {
-                *link |= FOLDED;
-            }
+        let managed = |link: usize| self.queues[link].is_some();
+        let folds = fold::folds(&wires.paths, managed, self.queues.len());
+        for link in wires.paths.iter_mut().filter(|link| **link != END) {
+            *link |= match folds[*link as usize] {
+                Fold::Not => 0,
+                Fold::After => FOLDED,
+                Fold::Merges(_) => MERGES,
+            };
         }
         for (link, fold) in folds.into_iter().enumerate() {
             let Fold::Merges(feeders) = fold else { continue };
+            let merge = wires.merges.len();
             for (number, &feeder) in feeders.iter().enumerate() {
-                wires.roles[feeder as usize] = Role::Feeds { link, number };
+                let line = &mut wires.lines[feeder as usize];
+                (line.exit, line.number) = (Exit::Merge(merge), number as u32);
             }
-            let next = WinnerTree::new(feeders.len());
-            wires.lines[link].prompt = false;
-            wires.roles[link] = Role::Lazy(Some(Box::new(Merge { feeders, next })));
+            wires.lines[link].merge = Some(merge);
+            wires.lines[link].exit = Exit::Own;
+            let arrivals = Timetable::new(feeders.len());
+            let soonest =
+                feeders.iter().map(|&feeder| wires.lines[feeder as usize].soonest()).min();
+            let lookahead = soonest.filter(|_| !managed(link));
+            wires.merges.push(Some(Box::new(Merge { link, lookahead, feeders, arrivals })));
+        }
+    }
+
+    /// Moves packets until something happens that the network does not see to, and takes out the
+    /// packet of it. Returns when it happens, at `end` at the latest, which is at most the horizon.
+    #[inline(always)]
+    pub fn next(&mut self, end: u64, packet: &mut Packet) -> (u64, Event) {
+        loop {
+            let EventList { links, timer, .. } = &mut self.wires.events;
+            let first = links.first_in_lanes();
+            let other = links.tree.first().min(*timer);
+            let key = first.min(other);
+            let now = links.tree.time_of(key);
+            if now >= end {
+                return (end, Event::Nothing);
+            }
+            let link = links.tree.source_of(key);
+            if first < other {
+                links.take(first, packet);
+            } else if key == *timer {
+                return (now, Event::Timer(self.wires.events.flow()));
+            } else if !self.deliver(link, now, key, packet) {
+                continue;
+            }
+            self.arrivals += 1;
+            if self.wires.paths[packet.hop as usize] == END {
+                let hash = &mut self.wires.lines[link].delivered;
+                hash.delivery(now, packet.flow, packet.seq);
+                return (now, Event::End);
+            }
+            self.forward(now, packet);
         }
     }
 
     /// A packet comes at `now` to the link that its `hop` names.
     #[inline(always)]
-    pub fn forward(&mut self, now: u64, packet: &mut Packet) {
+    pub fn forward(&mut self, now: u64, packet: &Packet) {
         let link = self.wires.paths[packet.hop as usize] as usize;
         if self.wires.lines[link].managed {
             self.enqueue(link, now, packet);
@@ -113,57 +166,68 @@ impl Network {
 
     /// A packet comes at `now` to a managed queue.
     #[inline(never)]
-    fn enqueue(&mut self, link: usize, now: u64, packet: &mut Packet) {
+    fn enqueue(&mut self, link: usize, now: u64, packet: &Packet) {
         if let Some(queue) = &mut self.queues[link] {
             queue.arrive(now, packet, link, &mut self.wires);
-            self.list(link);
+            // Otherwise it is woken in time for what it had to do before.
+            if self.wires.lines[link].listed == NEVER {
+                self.list(link);
+            }
         }
     }
 
-    /// The event of a link: takes out the packet that arrives at its far end, if one does.
-    #[inline(always)]
-    pub fn deliver(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
-        let line = &mut self.wires.lines[link];
+    /// The event of a link with packets on its own wire, or with work to do: takes out the packet
+    /// that arrives at its far end, if one does.
+    #[inline]
+    fn deliver(&mut self, link: usize, now: u64, key: u64, packet: &mut Packet) -> bool {
+        let Wires { lines, events, .. } = &mut self.wires;
+        let line = &mut lines[link];
         // While more is on the wire, what a lazy link has not done yet cannot show.
-        if !line.prompt && line.wire.len() < 2 {
-            return self.deliver_lazily(link, now, packet);
+        if line.wire.len() < 2 {
+            return self.deliver_last(link, now, key, packet);
         }
-        let delivered = line.take(now, packet);
-        let next = line.next_arrival();
-        line.listed = next;
-        self.wires.events.set_link(link, next);
+        let (delivered, next) = line.take(key, packet);
+        if let Some(next) = next {
+            line.listed = events.time_of(next);
+            events.links.tree.set_key(next);
+        }
         delivered
     }
 
     #[inline(never)]
-    fn deliver_lazily(&mut self, link: usize, now: u64, packet: &mut Packet) -> bool {
-        self.catch_up(link, now, packet);
-        let delivered = self.wires.lines[link].take(now, packet);
-        let next = self.next_event(link);
+    fn deliver_last(&mut self, link: usize, now: u64, key: u64, packet: &mut Packet) -> bool {
+        let lazy = self.wires.lines[link].lazy();
+        if lazy {
+            self.catch_up(link, now);
+        }
+        let (delivered, next) = self.wires.lines[link].take(key, packet);
+        let next = match next {
+            Some(next) => self.wires.events.time_of(next),
+            None if lazy => self.next_unsent(link),
+            None => NEVER,
+        };
         self.wires.list(link, next);
         delivered
     }
 
     /// Does everything that was due at a lazy link up to and including `now`.
-    fn catch_up(&mut self, link: usize, now: u64, hand: &mut Packet) {
+    fn catch_up(&mut self, link: usize, now: u64) {
         if let Some(queue) = &mut self.queues[link] {
-            queue.catch_up(now, hand, link, &mut self.wires);
+            queue.catch_up(now, link, &mut self.wires);
         } else {
-            while let Some(at) = self.wires.take_merged(link, now, hand) {
-                self.wires.send(link, at, hand);
+            let mut merge = self.wires.detach(link);
+            let mut packet = Packet::default();
+            while let Some(at) =
+                merge.as_mut().and_then(|m| m.take(now, &mut packet, &mut self.wires.lines))
+            {
+                self.wires.send(link, at, &packet);
             }
+            self.wires.attach(merge);
         }
     }
 
-    /// When a lazy link has to be caught up to if nothing comes to it meanwhile: the next arrival at
-    /// its far end, or while nothing is on its wire the earliest that could come of what it has not
-    /// sent yet.
-    #[inline]
-    fn next_event(&self, link: usize) -> u64 {
-        let line = &self.wires.lines[link];
-        line.wire.front().map_or_else(|| self.next_unsent(link), |flight| flight.arrives)
-    }
-
+    /// When a lazy link with nothing on its own wire has to be caught up to if nothing comes to it
+    /// meanwhile: the earliest arrival that could come of what it has not sent yet.
     #[inline(never)]
     fn next_unsent(&self, link: usize) -> u64 {
         let departure = self.queues[link].as_ref().map_or(NEVER, |queue| queue.next_departure());
@@ -174,7 +238,11 @@ impl Network {
     /// Makes sure that the list wakes a lazy link no later than its next event.
     #[inline]
     fn list(&mut self, link: usize) {
-        let next = self.next_event(link);
+        let line = &self.wires.lines[link];
+        let next = match line.wire.front() {
+            Some(flight) => self.wires.events.time_of(flight.key),
+            None => self.next_unsent(link),
+        };
         if next < self.wires.lines[link].listed {
             self.wires.list(link, next);
         }
@@ -182,23 +250,16 @@ impl Network {
 
     /// Does everything at all links up to and including `now`.
     pub fn catch_up_all(&mut self, now: u64) {
-        let hand = &mut Packet::default();
         for link in 0..self.queues.len() {
-            if matches!(self.wires.roles[link], Role::Lazy(_)) {
-                self.catch_up(link, now, hand);
+            if self.wires.lines[link].lazy() {
+                self.catch_up(link, now);
             }
         }
     }
 
-    /// Whether a packet that `link` delivered at `now` is at the end of its path.
-    #[inline]
-    pub fn ends(&mut self, link: usize, now: u64, packet: &Packet) -> bool {
-        let ends = self.wires.paths[packet.hop as usize] == END;
-        if ends {
-            let hash = &mut self.wires.lines[link].delivered;
-            hash.delivery(now, packet.flow, packet.seq);
-        }
-        ends
+    /// The latest time that can be simulated, ns.
+    pub fn horizon(&self) -> u64 {
+        self.wires.events.horizon()
     }
 
     /// What a connection with data packets of `len` bytes finds on its paths `out` and `back` if it
@@ -207,7 +268,7 @@ impl Network {
         let Wires { lines, paths, .. } = &self.wires;
         let links = |path: u32| {
             let links = paths[path as usize..].iter().take_while(|link| **link != END);
-            links.map(|link| &lines[(link & !FOLDED) as usize])
+            links.map(|link| &lines[(link & !(FOLDED | MERGES)) as usize])
         };
         let time = |path: u32, len: u16| -> u64 {
             links(path).map(|line| line.alone(len)).map(|(sent, wire)| sent + wire).sum()
@@ -220,9 +281,15 @@ impl Network {
         }
     }
 
-    /// The event list, which holds the flows' events, too.
-    pub fn events(&mut self) -> &mut EventList {
-        &mut self.wires.events
+    /// Sets when the timer of a flow is due, ns; `u64::MAX` for never.
+    #[inline]
+    pub fn set_timer(&mut self, flow: usize, time: u64) {
+        self.wires.events.set_flow(flow, time);
+    }
+
+    /// Packets that came to the far end of a link that is not folded.
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
     }
 
     /// The managed queue of a link, if it has one.
@@ -270,42 +337,55 @@ impl Wires {
         let mut line = &mut self.lines[link];
         let mut at = line.transmit(now, packet.len);
         let free_at = line.free_at;
-        let (mut last, mut hop) = (link, packet.hop + 1);
-        while self.paths[hop as usize] & FOLDED != 0 {
-            last = (self.paths[hop as usize] & !FOLDED) as usize;
-            line = &mut self.lines[last];
+        let mut hop = packet.hop + 1;
+        loop {
+            let next = self.paths[hop as usize];
+            if next < MERGES {
+                break;
+            } else if next & FOLDED != 0 {
+                line = &mut self.lines[(next & !FOLDED) as usize];
+            } else if let Exit::Merge(number) = line.exit
+                && let Some(merge) = &mut self.merges[number]
+            {
+                if !merge.is_next(at, &self.events) {
+                    let key = merge.arrivals.tree.key(at, line.number as usize);
+                    if merge.arrivals.push(key, packet, hop, &mut line.lane, &mut line.wire) {
+                        let link = merge.link;
+                        self.wake(link, at);
+                    }
+                    return free_at;
+                }
+                line = &mut self.lines[merge.link];
+            } else {
+                break;
+            }
             at = line.transmit(at, packet.len);
             hop += 1;
         }
-        let first = line.wire.is_empty();
-        let sent = line.wire.push(&Flight { arrives: at, packet: *packet });
-        sent.packet.hop = hop;
-        if first {
-            self.announce(last, at);
+        let events = &mut self.events.links;
+        let key = events.tree.key(at, line.number as usize);
+        if line.exit == Exit::Events {
+            events.push(key, packet, hop, &mut line.lane, &mut line.wire);
+        } else {
+            // Whoever made a lazy link send lists it afterwards.
+            if line.wire.is_empty() && !line.lazy() {
+                events.tree.set_key(key);
+            }
+            line.wire.push().set(key, packet, hop);
         }
         free_at
     }
 
-    /// A packet is the first on the wire of `link`, at whose far end it arrives at `at`.
+    /// The next packet for a link that merges others arrives at `at`.
     #[inline(never)]
-    fn announce(&mut self, link: usize, at: u64) {
-        match &self.roles[link] {
-            Role::Plain => self.events.set_link(link, at),
-            &Role::Feeds { link: to, number } => {
-                if let Role::Lazy(Some(merge)) = &mut self.roles[to] {
-                    merge.next.set(number, at);
-                }
-                let wake = at.saturating_add(self.lines[to].delay);
-                if wake < self.lines[to].listed {
-                    self.list(to, wake);
-                }
-            }
-            // Whoever made it send lists it afterwards.
-            Role::Lazy(_) => {}
+    fn wake(&mut self, link: usize, at: u64) {
+        let wake = at.saturating_add(self.lines[link].delay);
+        if wake < self.lines[link].listed {
+            self.list(link, wake);
         }
     }
 
-    /// Sets the event of a lazy link.
+    /// Sets the event of a link.
     #[inline]
     fn list(&mut self, link: usize, at: u64) {
         self.lines[link].listed = at;
@@ -313,31 +393,63 @@ impl Wires {
     }
 
     /// When the next packet of the links that `link` merges arrives, ns.
-    #[inline]
     fn next_merged(&self, link: usize) -> u64 {
-        match &self.roles[link] {
-            Role::Lazy(Some(merge)) => merge.next.time(),
-            _ => NEVER,
+        match self.lines[link].merge {
+            Some(merge) => self.merges[merge].as_ref().map_or(NEVER, |merge| {
+                let arrivals = &merge.arrivals;
+                arrivals.tree.time_of(arrivals.first())
+            }),
+            None => NEVER,
         }
     }
 
-    /// Takes the next packet of the links that `link` merges, if it has arrived by `now`. Returns
-    /// when it did.
+    /// The links that `link` merges, if it does, to work with them.
+    #[inline]
+    pub(crate) fn detach(&mut self, link: usize) -> Option<Box<Merge>> {
+        self.lines[link].merge.and_then(|merge| self.merges[merge].take())
+    }
+
+    /// Puts back what was detached.
+    #[inline]
+    pub(crate) fn attach(&mut self, merge: Option<Box<Merge>>) {
+        let number = merge.as_ref().and_then(|merge| self.lines[merge.link].merge);
+        if let Some(number) = number {
+            self.merges[number] = merge;
+        }
+    }
+}
+
+impl Merge {
+    /// Whether a packet that arrives at `at` is the next for sure, and the link can take it now: none
+    /// is waiting, and of what has not happened yet, nothing can arrive as soon.
     #[inline(always)]
-    pub(crate) fn take_merged(
+    fn is_next(&self, at: u64, events: &EventList) -> bool {
+        self.lookahead.is_some_and(|soonest| at < events.time() + soonest)
+            && self.arrivals.is_empty()
+    }
+
+    /// Takes the next packet, if it has arrived by `until`. Returns when it did.
+    #[inline(always)]
+    pub(crate) fn take(
         &mut self,
-        link: usize,
-        now: u64,
+        until: u64,
         packet: &mut Packet,
+        lines: &mut [Line],
     ) -> Option<u64> {
-        let Role::Lazy(Some(merge)) = &mut self.roles[link] else { return None };
-        let (at, number) = (merge.next.time(), merge.next.source());
-        if at > now {
+        let Self { feeders, arrivals, .. } = self;
+        let (first, other) = (arrivals.first_in_lanes(), arrivals.tree.first());
+        let key = first.min(other);
+        let at = arrivals.tree.time_of(key);
+        if at > until {
             return None;
         }
-        let line = &mut self.lines[merge.feeders[number] as usize];
-        line.take(at, packet);
-        merge.next.set(number, line.next_arrival());
+        if first < other {
+            arrivals.take(first, packet);
+        } else {
+            let number = arrivals.tree.source_of(key);
+            let (_, next) = lines[feeders[number] as usize].take(key, packet);
+            arrivals.tree.set_key(next.unwrap_or_else(|| arrivals.tree.key(NEVER, number)));
+        }
         Some(at)
     }
 }

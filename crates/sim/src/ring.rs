@@ -38,17 +38,15 @@ impl<T: Copy + Default> Ring<T> {
         if self.is_empty() { None } else { Some(&self.slots[self.slot(self.taken)]) }
     }
 
-    /// Puts in a copy, and gives it back to be changed.
+    /// Puts one in, to be filled: what is there is of old.
     #[inline(always)]
-    pub(crate) fn push(&mut self, item: &T) -> &mut T {
+    pub(crate) fn push(&mut self) -> &mut T {
         if self.put - self.taken == self.slots.len() {
             self.grow();
         }
         let slot = self.slot(self.put);
         self.put += 1;
-        let place = &mut self.slots[slot];
-        *place = *item;
-        place
+        &mut self.slots[slot]
     }
 
     /// Takes out the oldest, which is there.
@@ -56,6 +54,14 @@ impl<T: Copy + Default> Ring<T> {
     pub(crate) fn drop_front(&mut self) {
         debug_assert!(!self.is_empty());
         self.taken += 1;
+    }
+
+    /// Takes out the oldest, which is there, after `see` has seen it. The next one.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, see: impl FnOnce(&T)) -> Option<&T> {
+        see(&self.slots[self.slot(self.taken)]);
+        self.drop_front();
+        self.front()
     }
 
     #[cold]
@@ -81,7 +87,7 @@ mod tests {
         for i in 0..10_000u32 {
             // Grows for a while, then shrinks.
             if rng.below(5) < if i / 1000 % 2 == 0 { 3 } else { 2 } {
-                ring.push(&i);
+                *ring.push() = i;
                 naive.push_back(i);
             } else {
                 assert_eq!(ring.front(), naive.front());

@@ -7,11 +7,10 @@
 use aqm::Ecn;
 
 use crate::app::{App, Objects, OnOff, Periods, Step};
-use crate::engine::Event;
 use crate::hash::DecisionHash;
 use crate::link::{Identity, Link, Managed};
 use crate::metrics::transfers::Transfers;
-use crate::network::Network;
+use crate::network::{Event, Network};
 use crate::packet::{Kind, Packet};
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
@@ -127,7 +126,51 @@ impl Flow {
         let next = self.next_event();
         if next < self.listed {
             self.listed = next;
-            network.events().set_flow(i, next);
+            network.set_timer(i, next);
+        }
+    }
+}
+
+/// Sending.
+impl Flow {
+    /// Sends all that it, number `i`, may send now, with room for a packet in hand, and lists its
+    /// next event.
+    #[inline(always)]
+    fn send(
+        &mut self,
+        i: usize,
+        now: u64,
+        group: &Group,
+        network: &mut Network,
+        packet: &mut Packet,
+    ) {
+        let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut self.end, &group.transport) else {
+            return;
+        };
+        *packet = Packet::default();
+        (packet.hop, packet.flow, packet.len) = (self.out, i as u32, group.packet);
+        packet.connection = self.connection;
+        if let Some(room) = sender.room(now, o) {
+            for _ in 0..room {
+                sender.next_new(now, o, packet);
+                network.forward(now, packet);
+            }
+        } else {
+            while sender.next(now, o, packet) {
+                network.forward(now, packet);
+            }
+        }
+        self.list(i, network);
+    }
+
+    /// Notes when a finite flow was acknowledged to its end, ns.
+    #[inline]
+    fn note_completion(&self, now: u64, group: &Group, completed: &mut u64) {
+        if let (App::Finite { packets }, End::Tcp { sender, .. }) = (group.app, &self.end)
+            && sender.acknowledged() == packets
+            && *completed == NEVER
+        {
+            *completed = now;
         }
     }
 }
@@ -162,7 +205,10 @@ pub struct Simulation {
     completed: Vec<u64>,
     /// By group.
     webs: Vec<Option<Box<Web>>>,
-    handled: u64,
+    /// Timers of flows handled so far.
+    timers: u64,
+    /// The packet that is being made.
+    hand: Packet,
 }
 
 impl Simulation {
@@ -186,7 +232,7 @@ impl Simulation {
                 _ => true,
             };
             let start = if begins { setup.start } else { NEVER };
-            network.events().set_flow(i, start);
+            network.set_timer(i, start);
             let is_on_off = matches!(group.app, App::OnOff { .. });
             on_off.push(is_on_off.then(|| Box::new(OnOff::new(setup.rng.clone()))));
             let end = match group.transport {
@@ -214,7 +260,17 @@ impl Simulation {
             });
         }
         let completed = vec![NEVER; flows.len()];
-        Self { now: 0, network, groups, flows, on_off, completed, webs, handled: 0 }
+        Self {
+            now: 0,
+            network,
+            groups,
+            flows,
+            on_off,
+            completed,
+            webs,
+            timers: 0,
+            hand: Packet::default(),
+        }
     }
 
     /// Handles all events before `until` (ns), then brings every link up to it: what is observed
@@ -222,11 +278,13 @@ impl Simulation {
     pub fn advance(&mut self, until: u64) {
         let end = until.min(self.horizon());
         let mut packet = Packet::default();
-        while self.network.events().time() < end {
-            self.now = self.network.events().time();
-            match self.network.events().next() {
-                Event::Link(i) => self.on_link(i, &mut packet),
-                Event::Flow(i) => self.on_flow(i),
+        loop {
+            let (now, event) = self.network.next(end, &mut packet);
+            self.now = now;
+            match event {
+                Event::End => self.on_packet(&packet),
+                Event::Timer(i) => self.on_flow(i),
+                Event::Nothing => break,
             }
         }
         self.now = until;
@@ -235,8 +293,8 @@ impl Simulation {
     }
 
     /// The latest time that can be simulated, ns.
-    pub fn horizon(&mut self) -> u64 {
-        self.network.events().horizon()
+    pub fn horizon(&self) -> u64 {
+        self.network.horizon()
     }
 
     /// Whether links that can be are folded. Only at time 0; the results are the same.
@@ -247,7 +305,7 @@ impl Simulation {
 
     /// Events handled so far: packets arriving at the end of a link that is not folded, and timers.
     pub fn events_handled(&self) -> u64 {
-        self.handled
+        self.network.arrivals() + self.timers
     }
 
     /// The managed queue of a link, if it has one.
@@ -330,21 +388,8 @@ impl Simulation {
         self.network.decision_hash()
     }
 
-    #[inline]
-    fn on_link(&mut self, i: usize, packet: &mut Packet) {
-        if !self.network.deliver(i, self.now, packet) {
-            return;
-        }
-        self.handled += 1;
-        if self.network.ends(i, self.now, packet) {
-            self.on_packet(packet);
-        } else {
-            self.network.forward(self.now, packet);
-        }
-    }
-
     /// A packet has come to the end of its path.
-    #[inline]
+    #[inline(always)]
     fn on_packet(&mut self, packet: &Packet) {
         let i = packet.flow as usize;
         if packet.connection != 0 && self.is_over(packet) {
@@ -359,17 +404,19 @@ impl Simulation {
                     let delayed = options.delayed_ack > 0;
                     let exact = options.exact_echo();
                     if exact && receiver.owes_other_echo(ce) {
-                        let mut ack = receiver.acknowledge(options.sack());
+                        let ack = &mut self.hand;
+                        receiver.acknowledge(options.sack(), ack);
                         (ack.flow, ack.hop) = (packet.flow, flow.back);
-                        self.network.forward(self.now, &mut ack);
+                        self.network.forward(self.now, ack);
                     }
                     match receiver.on_data(packet.seq, ce, packet.reduced || exact, delayed) {
                         AckWhen::Now => {
                             flow.ack_at = NEVER;
-                            let mut ack = receiver.acknowledge(options.sack());
+                            let ack = &mut self.hand;
+                            receiver.acknowledge(options.sack(), ack);
                             (ack.flow, ack.hop) = (packet.flow, flow.back);
                             ack.connection = packet.connection;
-                            self.network.forward(self.now, &mut ack);
+                            self.network.forward(self.now, ack);
                         }
                         AckWhen::Later => {
                             flow.ack_at = self.now + options.delayed_ack;
@@ -382,15 +429,16 @@ impl Simulation {
                 }
                 Kind::Ack => {
                     sender.on_ack(self.now, packet, options);
-                    self.send(i);
+                    flow.send(i, self.now, group, &mut self.network, &mut self.hand);
+                    flow.note_completion(self.now, group, &mut self.completed[i]);
                 }
                 Kind::Syn | Kind::SynAck | Kind::Request if packet.connection != 0 => {
                     self.on_web(i, packet.kind);
                 }
                 Kind::Syn => {
                     let (flow, hop) = (packet.flow, flow.back);
-                    let mut answer = Packet { flow, hop, kind: Kind::SynAck, ..Packet::default() };
-                    self.network.forward(self.now, &mut answer);
+                    let answer = Packet { flow, hop, kind: Kind::SynAck, ..Packet::default() };
+                    self.network.forward(self.now, &answer);
                 }
                 Kind::SynAck => {
                     sender.on_syn_ack(self.now);
@@ -404,39 +452,19 @@ impl Simulation {
     }
 
     /// Sends all that flow `i` may send now, and lists its next event.
-    #[inline]
+    #[inline(never)]
     fn send(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let group = &self.groups[usize::from(flow.group)];
-        let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) else {
-            return;
-        };
-        let data = Packet {
-            hop: flow.out,
-            len: group.packet,
-            kind: Kind::Data,
-            flow: i as u32,
-            connection: flow.connection,
-            ..Packet::default()
-        };
-        let mut packet = data;
-        while sender.next(self.now, o, &mut packet) {
-            self.network.forward(self.now, &mut packet);
-            packet = data;
-        }
-        if let App::Finite { packets } = group.app
-            && sender.acknowledged() == packets
-            && self.completed[i] == NEVER
-        {
-            self.completed[i] = self.now;
-        }
-        flow.list(i, &mut self.network);
+        let Self { now, network, flows, groups, completed, hand, .. } = self;
+        let flow = &mut flows[i];
+        let group = &groups[usize::from(flow.group)];
+        flow.send(i, *now, group, network, hand);
+        flow.note_completion(*now, group, &mut completed[i]);
     }
 
     /// A flow's listed event has come; it may have been put off meanwhile.
     fn on_flow(&mut self, i: usize) {
         let now = self.now;
-        self.handled += 1;
+        self.timers += 1;
         let flow = &mut self.flows[i];
         // Listed once, at the end.
         flow.listed = now;
@@ -451,9 +479,10 @@ impl Simulation {
                 (&mut flow.end, &group.transport)
                 && receiver.owes_ack()
             {
-                let mut ack = receiver.acknowledge(o.sack());
+                let ack = &mut self.hand;
+                receiver.acknowledge(o.sack(), ack);
                 (ack.flow, ack.hop, ack.connection) = (i as u32, flow.back, flow.connection);
-                self.network.forward(now, &mut ack);
+                self.network.forward(now, ack);
             }
             if flow.connection != 0 {
                 self.repeat(i);
@@ -469,7 +498,7 @@ impl Simulation {
         }
         let flow = &mut self.flows[i];
         flow.listed = flow.next_event();
-        self.network.events().set_flow(i, flow.listed);
+        self.network.set_timer(i, flow.listed);
     }
 
     /// The application of flow `i` starts or takes its next step.
@@ -515,7 +544,7 @@ impl Simulation {
                 let next = now + cbr.gap(group.packet, rate, *gaps);
                 flow.app_at = cbr.start + group.app.next_on(next - cbr.start);
                 cbr.sent += 1;
-                let mut datagram = Packet {
+                let datagram = Packet {
                     kind: Kind::Datagram,
                     flow: i as u32,
                     hop: flow.out,
@@ -524,7 +553,7 @@ impl Simulation {
                     ecn: Ecn::ect(*ecn),
                     ..Packet::default()
                 };
-                self.network.forward(now, &mut datagram);
+                self.network.forward(now, &datagram);
             }
             _ => {}
         }
@@ -574,7 +603,7 @@ impl Simulation {
         let flow = &mut self.flows[i];
         let Some(web) = &mut self.webs[usize::from(flow.group)] else { return };
         let slot = web.slot(i);
-        let mut packet = Packet {
+        let packet = Packet {
             kind: if slot.client == Client::Opening { Kind::Syn } else { Kind::Request },
             flow: i as u32,
             hop: flow.back,
@@ -583,7 +612,7 @@ impl Simulation {
         };
         flow.ack_at = self.now.saturating_add(slot.retry);
         flow.list(i, &mut self.network);
-        self.network.forward(self.now, &mut packet);
+        self.network.forward(self.now, &packet);
     }
 
     /// The client's timer has come: if nothing was heard, it says again what it said, and waits for
@@ -626,9 +655,8 @@ impl Simulation {
             Kind::Syn => {
                 let (hop, connection) = (flow.out, flow.connection);
                 let kind = Kind::SynAck;
-                let mut answer =
-                    Packet { flow: i as u32, hop, kind, connection, ..Packet::default() };
-                self.network.forward(self.now, &mut answer);
+                let answer = Packet { flow: i as u32, hop, kind, connection, ..Packet::default() };
+                self.network.forward(self.now, &answer);
             }
             Kind::SynAck if slot.client == Client::Opening => {
                 (slot.client, slot.retry) = (Client::Asking, o.rto.initial);

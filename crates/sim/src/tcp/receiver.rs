@@ -101,23 +101,27 @@ impl Receiver {
         self.used = kept as u8;
     }
 
-    /// The acknowledgement of everything so far, to be addressed.
+    /// Makes `packet` the acknowledgement of everything so far, to be addressed.
     #[inline]
-    pub fn acknowledge(&mut self, sack: bool) -> Packet {
+    pub fn acknowledge(&mut self, sack: bool, packet: &mut Packet) {
         self.unacknowledged = 0;
-        let mut packet =
-            Packet { seq: self.next, kind: Kind::Ack, echo: self.echo, ..Packet::default() };
-        if sack {
-            for &(first, end) in &self.blocks[..usize::from(self.used)] {
-                // What lies further than 65 535 packets ahead is not reported.
-                let relative = |n: u32| u16::try_from(n - self.next).ok();
-                if let (Some(first), Some(end)) = (relative(first), relative(end)) {
-                    packet.sack[usize::from(packet.sack_blocks)] = (first, end);
-                    packet.sack_blocks += 1;
-                }
+        *packet = Packet::default();
+        (packet.kind, packet.seq, packet.echo) = (Kind::Ack, self.next, self.echo);
+        if sack && self.used > 0 {
+            self.tell_blocks(packet);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_blocks(&self, packet: &mut Packet) {
+        for &(first, end) in &self.blocks[..usize::from(self.used)] {
+            // What lies further than 65 535 packets ahead is not reported.
+            let relative = |n: u32| u16::try_from(n - self.next).ok();
+            if let (Some(first), Some(end)) = (relative(first), relative(end)) {
+                packet.sack[usize::from(packet.sack_blocks)] = (first, end);
+                packet.sack_blocks += 1;
             }
         }
-        packet
     }
 
     /// Whether a delayed acknowledgement is owed.
@@ -141,8 +145,14 @@ impl Receiver {
 mod tests {
     use super::*;
 
+    fn acknowledgement(r: &mut Receiver) -> Packet {
+        let mut packet = Packet::default();
+        r.acknowledge(true, &mut packet);
+        packet
+    }
+
     fn blocks(r: &mut Receiver) -> Vec<(u32, u32)> {
-        let ack = r.acknowledge(true);
+        let ack = acknowledgement(r);
         ack.sack[..usize::from(ack.sack_blocks)]
             .iter()
             .map(|&(a, b)| (ack.seq + u32::from(a), ack.seq + u32::from(b)))
@@ -187,7 +197,7 @@ mod tests {
         assert_eq!(r.on_data(0, false, false, true), AckWhen::Later);
         assert!(r.owes_ack());
         assert_eq!(r.on_data(1, false, false, true), AckWhen::Now);
-        r.acknowledge(false);
+        acknowledgement(&mut r);
         assert!(!r.owes_ack());
         assert_eq!(r.on_data(3, false, false, true), AckWhen::Now, "out of order");
         assert_eq!(r.on_data(2, false, false, true), AckWhen::Now, "fills the gap");
@@ -197,12 +207,12 @@ mod tests {
     fn the_echo_lasts_until_the_sender_answers() {
         let mut r = Receiver::default();
         r.on_data(0, true, false, false);
-        assert!(r.acknowledge(false).echo);
+        assert!(acknowledgement(&mut r).echo);
         r.on_data(1, false, false, false);
-        assert!(r.acknowledge(false).echo);
+        assert!(acknowledgement(&mut r).echo);
         r.on_data(2, false, true, false);
-        assert!(!r.acknowledge(false).echo);
+        assert!(!acknowledgement(&mut r).echo);
         r.on_data(3, true, true, false);
-        assert!(r.acknowledge(false).echo, "CWR and CE in one packet is new congestion");
+        assert!(acknowledgement(&mut r).echo, "CWR and CE in one packet is new congestion");
     }
 }

@@ -197,19 +197,39 @@ impl Sender {
         window.min(o.window)
     }
 
+    /// How many new packets may be sent at `now`, if nothing is being repaired or waited for: then
+    /// [`Sender::next_new`] gives them, and there are no others.
+    #[inline]
+    pub fn room(&mut self, now: u64, o: &Options) -> Option<u32> {
+        if self.state != State::Open || self.force || self.waiting {
+            return None;
+        }
+        Some(self.room_in_window(now, o))
+    }
+
+    /// Sends the next new packet, for which there is [`Sender::room`]. `packet` is a data packet of
+    /// this flow and becomes it.
+    #[inline]
+    pub fn next_new(&mut self, now: u64, o: &Options, packet: &mut Packet) {
+        let seq = self.next;
+        self.next += 1;
+        self.sent(now, seq, o, packet);
+    }
+
     /// Whether there is something to send at `now`: ask until there is nothing. `packet` is a data
     /// packet of this flow and becomes the one to send.
-    #[inline]
     pub fn next(&mut self, now: u64, o: &Options, packet: &mut Packet) -> bool {
-        let seq = if self.state == State::Open && !self.force && !self.waiting {
-            self.next_in_window(now, o)
-        } else {
-            if self.state == State::SynSent && std::mem::take(&mut self.force) {
-                (packet.kind, packet.len) = (Kind::Syn, SHORTEST_PACKET);
-                return true;
+        if let Some(room) = self.room(now, o) {
+            if room > 0 {
+                self.next_new(now, o, packet);
             }
-            self.next_otherwise(now, o)
-        };
+            return room > 0;
+        }
+        if self.state == State::SynSent && std::mem::take(&mut self.force) {
+            (packet.kind, packet.len) = (Kind::Syn, SHORTEST_PACKET);
+            return true;
+        }
+        let seq = self.next_otherwise(now, o);
         if let Some(seq) = seq {
             self.sent(now, seq, o, packet);
         }
@@ -228,25 +248,26 @@ impl Sender {
                 Some(self.una)
             }
             State::Recovery if o.variant == Variant::Sack => self.next_by_scoreboard(o),
-            _ => self.next_in_window(now, o),
+            _ => (self.room_in_window(now, o) > 0).then(|| {
+                self.next += 1;
+                self.next - 1
+            }),
         }
     }
 
+    /// How many new packets the window has room for.
     #[inline]
-    fn next_in_window(&mut self, now: u64, o: &Options) -> Option<u32> {
-        if self.next - self.una >= self.window(o) || self.next >= self.available {
-            return None;
-        }
+    fn room_in_window(&mut self, now: u64, o: &Options) -> u32 {
+        let given = self.available.saturating_sub(self.next);
         // With nothing outstanding there is room for a packet, before and after.
         if self.outstanding() == 0
+            && given > 0
             && o.restart_after_idle
-            && now - self.last_sent > self.rtt.rto(&o.rto)
+            && self.rtt.is_over(now - self.last_sent, &o.rto)
         {
             self.cwnd = self.cwnd.min(o.initial_window); // RFC 5681 §4.1
         }
-        let seq = self.next;
-        self.next += 1;
-        Some(seq)
+        self.window(o).saturating_sub(self.next - self.una).min(given)
     }
 
     /// RFC 6675 §4, NextSeg: rules 1, 2 and 3.

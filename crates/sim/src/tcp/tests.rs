@@ -71,7 +71,9 @@ impl Path {
         for &(seq, reduced, ecn) in sent {
             if !drop.contains(&seq) {
                 self.receiver.on_data(seq, ecn && mark.contains(&seq), reduced, false);
-                acks.push(self.receiver.acknowledge(self.o.variant == Variant::Sack));
+                let mut ack = Packet::default();
+                self.receiver.acknowledge(self.o.variant == Variant::Sack, &mut ack);
+                acks.push(ack);
             }
         }
         self.now += RTT;
@@ -349,11 +351,14 @@ fn a_reduction_may_leave_whole_packets() {
 #[test]
 fn exact_echoes_follow_the_marks() {
     let mut r = Receiver::default();
+    let mut ack = Packet::default();
     r.on_data(0, true, true, true);
     assert!(r.owes_ack() && !r.owes_other_echo(true) && r.owes_other_echo(false));
-    assert!(r.acknowledge(false).echo);
+    r.acknowledge(false, &mut ack);
+    assert!(ack.echo);
     r.on_data(1, false, true, false);
-    assert!(!r.acknowledge(false).echo);
+    r.acknowledge(false, &mut ack);
+    assert!(!ack.echo);
 }
 
 /// RFC 9438 §5.1: CUBIC's mean window at a round trip of 100 ms when one packet in 1/p is lost:
