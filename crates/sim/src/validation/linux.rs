@@ -11,6 +11,7 @@
 //! `linux`). What is not: its `HyStart` looks at trains of acknowledgements, too; and its round trips
 //! are those of a ping, ours 20 ms and the delay that packets meet in the queue.
 
+use super::rows::Row;
 use super::{Allowed, Case};
 use crate::ScenarioError;
 
@@ -69,7 +70,8 @@ delayed_ack = "0s"
 /// See [`ScenarioError`].
 pub fn cases() -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
-    for (row, aqm, buffer, params) in SETUPS {
+    for (name, aqm, buffer, params) in SETUPS {
+        let Some(row) = Row::all(ROWS).find(|row| row.text("qdisc") == name) else { continue };
         let mut measured = [0.0; 5];
         for seed in 1..=SEEDS {
             let o = super::run(&scenario(aqm, buffer, params, seed))?;
@@ -94,13 +96,13 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
             ("round trip, median, ms", "ping_median_ms", Allowed::Absolute(5.0)),
         ];
         for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
-            if row == "fq_codel" && column == "ping_median_ms" {
+            if name == "fq_codel" && column == "ping_median_ms" {
                 continue; // A ping has a queue of its own there, and does not wait.
             }
-            let expected = reference(row, column);
+            let expected = row.number(column);
             cases.push(Case {
                 group: "Linux 6.1",
-                setting: row.into(),
+                setting: name.into(),
                 quantity,
                 expected,
                 measured,
@@ -109,14 +111,4 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
         }
     }
     Ok(cases)
-}
-
-fn reference(row: &str, column: &str) -> f64 {
-    let mut lines = ROWS.lines();
-    let at = lines.next().and_then(|header| header.split(',').position(|c| c == column));
-    let line = lines.find(|line| line.split(',').next() == Some(row));
-    at.zip(line)
-        .and_then(|(at, line)| line.split(',').nth(at))
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(f64::NAN)
 }

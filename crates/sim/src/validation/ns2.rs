@@ -14,6 +14,7 @@
 //! idle time of RED in whole packets of 1000 bytes, rounds slow-start thresholds down to whole
 //! packets, and resumes after recovery with ns-2's own partial-window rule.
 
+use super::rows::Row;
 use super::{Allowed, Case};
 use crate::ScenarioError;
 
@@ -22,62 +23,43 @@ const CBR_ROWS: &str = include_str!("ns2_cbr_and_tcp.csv");
 
 /// One run of ns-2.
 #[derive(Clone, Debug)]
-pub struct Reference {
-    columns: &'static str,
-    values: Vec<&'static str>,
-}
+pub struct Reference(Row);
 
 impl Reference {
-    fn all(rows: &'static str) -> impl Iterator<Item = Self> {
-        let mut lines = rows.lines();
-        let columns = lines.next().unwrap_or_default();
-        lines.map(move |line| Self { columns, values: line.split(',').collect() })
-    }
-
-    fn text(&self, column: &str) -> &'static str {
-        self.columns.split(',').position(|c| c == column).map_or("", |i| self.values[i])
-    }
-
-    fn number(&self, column: &str) -> f64 {
-        self.text(column).parse().unwrap_or(f64::NAN)
-    }
-
     /// Whether the row describes a network that can be compared: RED by ns-2's formula of the
     /// paper (`wait_` off), and no connections that were starved of their SYN.
     fn comparable(&self) -> bool {
-        let variant = self.text("variant");
-        let starved = variant == "noecnto" && self.text("N") != "100";
+        let variant = self.0.text("variant");
+        let starved = variant == "noecnto" && self.0.text("N") != "100";
         !starved && !matches!(variant, "dropmax" | "wait")
     }
 
     fn drop_tail(&self) -> bool {
-        self.text("queue") == "DropTail"
+        self.0.text("queue") == "DropTail"
     }
 
     /// What the run was, in words.
     pub fn setting(&self) -> String {
         format!(
             "{} {} N = {}, {} packets, {}",
-            self.text("variant"),
-            self.text("conf"),
-            self.text("N"),
-            self.text("buf_pkts"),
-            self.text("app")
+            self.0.text("variant"),
+            self.0.text("conf"),
+            self.0.text("N"),
+            self.0.text("buf_pkts"),
+            self.0.text("app")
         )
     }
 
     /// The same run as a scenario.
     pub fn scenario(&self) -> String {
-        let variant = self.text("variant");
-        let established = variant.ends_with("_pre");
-        let buffer = self.number("buf_pkts") - f64::from(u8::from(self.drop_tail()));
+        let buffer = self.0.number("buf_pkts") - f64::from(u8::from(self.drop_tail()));
         let (aqm, params) = if self.drop_tail() {
             ("droptail", String::new())
         } else {
-            ("red", format!("params = {{ w_q = {}, ns2_rules = true }}", self.text("w_q")))
+            ("red", format!("params = {{ w_q = {}, ns2_rules = true }}", self.0.text("w_q")))
         };
         let on_off = "app = \"pareto\"\non = \"2s\"\noff = \"3s\"\nshape = 1.5";
-        let app = match self.text("app") {
+        let app = match self.0.text("app") {
             "ftponoff" => on_off.into(),
             "pareto" => format!("{on_off}\nrate = \"1mbit\"\nunsent = \"backlog\""),
             _ => String::from("app = \"infinite\""),
@@ -93,27 +75,13 @@ preset = "feng-10ms"
 aqm = "{aqm}"
 buffer = "{buffer}p"
 {params}
-[[traffic]]
-flows = {flows}
-transport = "sack"
-{app}
-packet = "1040B"
-start = "{start}"
-ecn = {ecn}
-ecn_timeout = {ecn_timeout}
-ecn_on_retransmit = true
-handshake = {handshake}
-initial_rto = "3s"
-rto_granularity = "10ms"
+{connections}
 "#,
-            seed = self.text("seed"),
-            duration = self.text("T_s"),
-            warmup = self.number("T_s") - self.number("tmeas_s"),
-            flows = self.text("N"),
-            start = if established { "1s..2s" } else { "0s..1s" },
-            ecn = !self.drop_tail(),
-            ecn_timeout = !variant.starts_with("noecnto"),
-            handshake = !established,
+            seed = self.0.text("seed"),
+            duration = self.0.text("T_s"),
+            warmup = self.0.number("T_s") - self.0.number("tmeas_s"),
+            connections =
+                connections(self.0.text("variant"), self.0.text("N"), &app, !self.drop_tail()),
         )
     }
 
@@ -128,7 +96,7 @@ rto_granularity = "10ms"
             group: "ns-2.35",
             setting: self.setting(),
             quantity,
-            expected: self.number(column),
+            expected: self.0.number(column),
             measured: measured(name),
             allowed,
         };
@@ -146,22 +114,47 @@ rto_granularity = "10ms"
     }
 }
 
+/// Connections as those of a variant of the runs; in those that end in `_pre` they are established
+/// before.
+fn connections(variant: &str, flows: &str, app: &str, ecn: bool) -> String {
+    let established = variant.ends_with("_pre");
+    format!(
+        r#"
+[[traffic]]
+flows = {flows}
+transport = "sack"
+{app}
+packet = "1040B"
+start = "{start}"
+ecn = {ecn}
+ecn_timeout = {ecn_timeout}
+ecn_on_retransmit = true
+handshake = {handshake}
+initial_rto = "3s"
+rto_granularity = "10ms"
+"#,
+        start = if established { "1s..2s" } else { "0s..1s" },
+        ecn_timeout = !variant.starts_with("noecnto"),
+        handshake = !established,
+    )
+}
+
 /// The runs that can be compared.
 pub fn references() -> Vec<Reference> {
-    Reference::all(ROWS).filter(Reference::comparable).collect()
+    Row::all(ROWS).map(Reference).filter(Reference::comparable).collect()
 }
 
 /// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (000 Table III):
 /// RED, drop-tail, and ns-2's stochastic fair queueing.
 #[derive(Clone, Debug)]
-pub struct CbrReference(Reference);
+pub struct CbrReference(Row);
 
 impl CbrReference {
     /// The runs that can be compared.
     pub fn all() -> Vec<Self> {
         // Without ECN timeouts late connections are starved of their SYN, unless established before.
-        let comparable = |r: &Reference| r.text("variant") != "noecnto";
-        Reference::all(CBR_ROWS).filter(comparable).map(Self).collect()
+        let comparable = |r: &Row| r.text("variant") != "noecnto";
+        Row::all(CBR_ROWS).filter(comparable).map(Self).collect()
     }
 
     fn setting(&self) -> String {
@@ -187,7 +180,6 @@ impl CbrReference {
             "SFQ" => ("sfq", buffer, "queues = 9".into()),
             _ => ("droptail", buffer - 1.0, String::new()),
         };
-        let established = variant.ends_with("_pre");
         format!(
             r#"
 seed = {seed}
@@ -203,23 +195,11 @@ transport = "cbr"
 rate = "2mbit"
 packet = "1000B"
 start = "0s..1s"
-[[traffic]]
-flows = 400
-transport = "sack"
-packet = "1040B"
-start = "{start}"
-ecn = {ecn}
-ecn_timeout = {ecn_timeout}
-ecn_on_retransmit = true
-handshake = {handshake}
-initial_rto = "3s"
-rto_granularity = "10ms"
+{connections}
 "#,
             seed = r.text("seed"),
             duration = r.text("T_s"),
-            start = if established { "1s..2s" } else { "0s..1s" },
-            ecn_timeout = !variant.starts_with("noecnto"),
-            handshake = !established,
+            connections = connections(variant, "400", "", ecn),
         )
     }
 
