@@ -169,6 +169,13 @@ pub struct State {
     pub per_packet: u64,
 }
 
+impl State {
+    /// Of a `T` with `heap` bytes beyond itself, which tells no flows apart.
+    pub(crate) const fn of<T>(heap: usize) -> Self {
+        Self { queue: (size_of::<T>() + heap) as u64, per_flow: 0, flows: 0, per_packet: 0 }
+    }
+}
+
 /// A queue discipline: owns packets between arrival and departure.
 ///
 /// Calls come in order of time (`cx.now` never goes back). `P` is a small handle or record.

@@ -23,7 +23,7 @@
 //! - The half seconds are counted from the start of the queue, whatever the traffic. A timer that
 //!   comes late adapts once and does not catch up.
 
-use super::red::{RedConfig, RedCore, RedParams};
+use super::red::{RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
@@ -102,18 +102,7 @@ impl Policy for Ared {
         self.core.judge(pkt, q, cx)
     }
 
-    #[inline]
-    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
-        self.core.admitted();
-    }
-
-    fn on_idle(&mut self, cx: &mut Cx<'_>) {
-        self.core.on_idle(cx.now);
-    }
-
-    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
-        self.core.congested(now)
-    }
+    as_red!(core);
 
     fn poll_at(&self) -> Option<Instant> {
         Some(self.next)

@@ -18,7 +18,7 @@
 //!   [0, 1], and a max_p near zero takes many crossings to come back.
 //! - An average on a threshold leaves the status as it is, as the strict signs say.
 
-use super::red::{RedConfig, RedCore, RedParams};
+use super::red::{RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
@@ -81,18 +81,7 @@ impl Policy for AredFeng {
         self.core.judge(pkt, q, cx)
     }
 
-    #[inline]
-    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
-        self.core.admitted();
-    }
-
-    fn on_idle(&mut self, cx: &mut Cx<'_>) {
-        self.core.on_idle(cx.now);
-    }
-
-    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
-        self.core.congested(now)
-    }
+    as_red!(core);
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.core.observe(now, sink);

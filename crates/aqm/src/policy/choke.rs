@@ -27,7 +27,7 @@
 
 use alloc::vec::Vec;
 
-use super::red::{RedConfig, RedCore, RedParams};
+use super::red::{RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Params, params};
@@ -159,22 +159,10 @@ impl<C: Candidates> Policy for Choke<C> {
         self.matches.pop()
     }
 
-    #[inline]
-    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
-        self.core.admitted();
-    }
-
-    fn on_idle(&mut self, cx: &mut Cx<'_>) {
-        self.core.on_idle(cx.now);
-    }
-
-    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
-        self.core.congested(now)
-    }
+    as_red!(core);
 
     fn state(&self) -> State {
-        let matches = self.matches.capacity() * size_of::<usize>();
-        State { queue: (size_of::<Self>() + matches) as u64, ..State::default() }
+        State::of::<Self>(self.matches.capacity() * size_of::<usize>())
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {

@@ -214,10 +214,9 @@ impl Policy for Csfq {
 
     fn state(&self) -> State {
         State {
-            queue: size_of::<Self>() as u64,
             per_flow: size_of::<Flow>() as u64,
             flows: (self.flows.len() * WAYS) as u64,
-            ..State::default()
+            ..State::of::<Self>(0)
         }
     }
 

@@ -213,10 +213,9 @@ impl Policy for Fred {
 
     fn state(&self) -> State {
         State {
-            queue: size_of::<Self>() as u64,
             per_flow: FlowTable::<Flow>::BYTES_PER_FLOW,
             flows: self.flows.capacity() as u64,
-            ..State::default()
+            ..State::of::<Self>(0)
         }
     }
 

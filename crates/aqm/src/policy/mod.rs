@@ -258,7 +258,7 @@ pub trait Policy: Sized {
 
     /// What the algorithm remembers, without [`Tag`](Policy::Tag)s.
     fn state(&self) -> State {
-        State { queue: size_of::<Self>() as u64, ..State::default() }
+        State::of::<Self>(0)
     }
 
     /// Reports each signal by name as it stands at `now`, always all of them and in one order.

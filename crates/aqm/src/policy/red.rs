@@ -293,6 +293,26 @@ impl RedCore {
     }
 }
 
+/// What a policy with a [`RedCore`] leaves to it: packets that were queued, an idle link, and the
+/// question for congestion.
+macro_rules! as_red {
+    ($core:tt) => {
+        #[inline]
+        fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
+            self.$core.admitted();
+        }
+
+        fn on_idle(&mut self, cx: &mut Cx<'_>) {
+            self.$core.on_idle(cx.now);
+        }
+
+        fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+            self.$core.congested(now)
+        }
+    };
+}
+pub(super) use as_red;
+
 /// The moving average of a queue's length, which ages while the link is idle (FJ93 Fig. 2).
 #[derive(Clone, Debug)]
 pub(super) struct Average {
@@ -406,18 +426,7 @@ impl Policy for Red {
         self.0.judge(pkt, q, cx)
     }
 
-    #[inline]
-    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
-        self.0.admitted();
-    }
-
-    fn on_idle(&mut self, cx: &mut Cx<'_>) {
-        self.0.on_idle(cx.now);
-    }
-
-    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
-        self.0.congested(now)
-    }
+    as_red!(0);
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.0.observe(now, sink);

@@ -30,7 +30,7 @@
 
 use alloc::vec::Vec;
 
-use super::red::{RedConfig, RedCore, RedParams};
+use super::red::{RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::flow_table::{FlowTable, Id};
 use crate::packet::{FlowKey, Meta};
@@ -219,26 +219,13 @@ impl Policy for RedPenaltyBox {
         answer
     }
 
-    #[inline]
-    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
-        self.core.admitted();
-    }
-
-    fn on_idle(&mut self, cx: &mut Cx<'_>) {
-        self.core.on_idle(cx.now);
-    }
-
-    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
-        self.core.congested(now)
-    }
+    as_red!(core);
 
     fn state(&self) -> State {
-        let log = self.log.capacity() * size_of::<FlowKey>();
         State {
-            queue: (size_of::<Self>() + log) as u64,
             per_flow: FlowTable::<Boxed>::BYTES_PER_FLOW,
             flows: self.boxed.capacity() as u64,
-            ..State::default()
+            ..State::of::<Self>(self.log.capacity() * size_of::<FlowKey>())
         }
     }
 

@@ -129,8 +129,7 @@ impl Policy for Sred {
     }
 
     fn state(&self) -> State {
-        let zombies = self.zombies.capacity() * size_of::<FlowKey>();
-        State { queue: (size_of::<Self>() + zombies) as u64, ..State::default() }
+        State::of::<Self>(self.zombies.capacity() * size_of::<FlowKey>())
     }
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {

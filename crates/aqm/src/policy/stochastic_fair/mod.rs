@@ -123,7 +123,7 @@ impl<A: Account> Policy for StochasticFair<A> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         if self.config.hash != Hash::Static && cx.now.since(self.since) >= self.config.hash_interval
         {
@@ -172,7 +172,7 @@ impl<A: Account> Policy for StochasticFair<A> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn admitted(&mut self, pkt: &Meta, _: &mut Cx<'_>) -> Tag {
         let (tag, amount) = (self.arriving, self.amount(pkt));
         self.current.each(tag.word, |bin| bin.len += amount);
@@ -182,7 +182,7 @@ impl<A: Account> Policy for StochasticFair<A> {
         tag
     }
 
-    #[inline]
+    #[inline(always)]
     fn left(&mut self, pkt: &Meta, tag: Tag, _: Exit, _: &mut Cx<'_>) {
         let amount = self.amount(pkt);
         let leave = |set: &mut Set<A>, word| set.each(word, |bin| bin.len -= amount);
@@ -197,10 +197,9 @@ impl<A: Account> Policy for StochasticFair<A> {
     }
 
     fn state(&self) -> State {
-        let sets = 1 + u64::from(self.next.is_some());
-        let bins = size_of_val(&*self.current.bins) as u64;
-        let queue = size_of::<Self>() as u64 + sets * bins + self.limiter.memory();
-        State { queue, ..State::default() }
+        let sets = 1 + usize::from(self.next.is_some());
+        let bins = size_of_val(&*self.current.bins);
+        State::of::<Self>(sets * bins + self.limiter.memory())
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {

@@ -91,7 +91,7 @@ impl Limiter {
     }
 
     /// What it remembers beyond itself, in bytes.
-    pub(super) fn memory(&self) -> u64 {
-        self.share.as_ref().map_or(0, |share| size_of_val(&**share) as u64)
+    pub(super) fn memory(&self) -> usize {
+        self.share.as_ref().map_or(0, |share| size_of_val(&**share))
     }
 }
