@@ -11,7 +11,7 @@ BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup reproduce test lint fmt bench gate docs validate measure clean
+.PHONY: help setup reproduce test lint fmt bench gate docs validate measure cost clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -69,7 +69,7 @@ fmt: $(VENV)/dev.stamp ## Format all code
 bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 	$(BIN)/bluewater bench
 
-gate: ## Fail if the simulator costs more instructions per packet than benches/baseline.json
+gate: ## Fail if a packet costs more instructions than benches/baseline.json says
 	$(PYTHON) scripts/bench_gate.py
 
 docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Build the documentation site into site/
@@ -84,6 +84,9 @@ measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its
 	$(BIN)/bluewater reproduce cmu/summary --out $(OUT)/measure
 	$(BIN)/bluewater reproduce beyond/adversaries --out $(OUT)/measure
 	cp $(OUT)/measure/cmu-summary/one.md $(OUT)/measure/cmu-summary/ten.md $(OUT)/measure/beyond-adversaries/times.md docs/measured/
+
+cost: ## Measure what a packet costs in each discipline and write the table into docs/
+	$(PYTHON) scripts/bench_gate.py --table
 
 clean: ## Remove what was built; results stay
 	rm -rf $(VENV) $(TARGET) site

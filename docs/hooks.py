@@ -8,7 +8,8 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 - ``cli``: every command with its arguments and options;
 - ``experiments``: the papers' experiments;
 - ``validation``: the table that ``make validate`` wrote;
-- ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked.
+- ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked;
+- ``cost``: the table that ``make cost`` wrote.
 
 An unknown marker fails the build, so that no table is missing without being missed.
 """
@@ -105,6 +106,10 @@ def _experiments(_: str) -> str:
 
 def _validation(_: str) -> str:
     return (ROOT / "validation-table.md").read_text(encoding="utf-8")
+
+
+def _cost(_: str) -> str:
+    return (ROOT / "measured" / "cost.md").read_text(encoding="utf-8")
 
 
 def _measured(name: str) -> str:
@@ -248,6 +253,7 @@ _TABLES = {
     "catalog": _catalog,
     "experiments": _experiments,
     "validation": _validation,
+    "cost": _cost,
     "measured": _measured,
     "scenario": _scenario,
     "cli": _cli,

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
-"""Gate on the simulator's cost: instructions per delivered packet, counted by callgrind.
+"""Gate on cost: instructions per packet, counted by callgrind.
 
-Counts repeat exactly where times do not. The cost is the difference of a long and a short run over
-the difference of their packets, so that set-up does not count; set-up has a bound of its own.
-Compares with benches/baseline.json and fails above +3 %. After a change that is worth its cost, or
-that made things cheaper, run it with --update and commit the baseline with the reason.
+Of the simulator, for each delivered packet: the difference of a long and a short run over the
+difference of their packets, so that set-up does not count; set-up has a bound of its own. Of each
+queue discipline, for a packet that is sent and those that arrive meanwhile, without what drives it
+(crates/aqm/examples/steady.rs). Counts repeat exactly where times do not.
+
+Compares with benches/baseline.json and fails above the tolerance; a discipline that is not in it is
+shown and passes. After a change that is worth its cost, or that made things cheaper, run it with
+--update and commit the baseline with the reason. --table writes the documentation's table, with
+times if the machine is calm.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -22,31 +28,46 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BASELINE = ROOT / "benches" / "baseline.json"
-TOLERANCE = 0.03
+TABLE = ROOT / "docs" / "measured" / "cost.md"
+SIMULATOR, DISCIPLINES = "instructions_per_packet", "instructions_per_packet_of_disciplines"
+# A discipline is a few dozen lines of code: one decision of the compiler about inlining shows.
+TOLERANCE = {SIMULATOR: 0.03, DISCIPLINES: 0.06}
+
 SHORT, LONG = 3, 8  # simulated seconds
 CASES = [(mode, n) for mode in ("folded", "every-hop") for n in (100, 1000)]
 # 10 ms at 3.2 GHz and one instruction a cycle, with the start of the program.
 SETUP_FLOWS, SETUP_BOUND = 4000, 32_000_000
 
+LOADS = ("partial", "overload", "crowd")
+# Besides the catalogue at its defaults: name of the load, and what is measured under it.
+MORE = {"partial": ["sfb,levels=8,bins=16"], "crowd": ["red-pd,target_rtt=1s,least_drop_rate=0.1"]}
+COUNTED = 10_000  # packets
+NOTHING = "nothing"  # the driving itself
+CALM = 1.5  # a load under which times tell something
 
-def build() -> Path:
-    """The benchmark program, built as releases are."""
-    command = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "bluewater-sim"]
-    subprocess.run([*command, "--bin", "bluewater-bench"], cwd=ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / "release" / "bluewater-bench"
+
+def build(package: str, *target: str) -> Path:
+    """A program, built as releases are."""
+    command = ["cargo", "build", "--release", "--locked", "--quiet", "-p", package, *target]
+    subprocess.run(command, cwd=ROOT, check=True)
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+    return (built / "examples" if "--example" in target else built) / target[-1]
+
+
+def callgrind(out: str, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    """A run that is counted."""
+    valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
+    run = [*valgrind, *map(str, command)]
+    return subprocess.run(run, capture_output=True, text=True, check=True)
+
+
+# --- the simulator
 
 
 def count(program: Path, n: int, mode: str, seconds: int) -> tuple[int, int]:
     """Instructions and delivered packets of a run."""
     with tempfile.NamedTemporaryFile() as out:
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out.name}"]
-        run = subprocess.run(
-            [*command, str(program), str(n), mode, str(seconds)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        run = callgrind(out.name, program, str(n), mode, str(seconds))
     found = re.search(r"Collected : (\d+)", run.stderr)
     if found is None:
         raise RuntimeError(f"callgrind counted nothing:\n{run.stderr}")
@@ -59,6 +80,102 @@ def cost(program: Path, mode: str, n: int) -> float:
     return (long[0] - short[0]) / (long[1] - short[1])
 
 
+def simulator(pool: ThreadPoolExecutor) -> tuple[dict[str, float], int]:
+    """The cost of each case, and the instructions of a set-up."""
+    program = build("bluewater-sim", "--bin", "bluewater-bench")
+    setup = pool.submit(count, program, SETUP_FLOWS, "folded", 0)
+    costs = pool.map(lambda case: cost(program, *case), CASES)
+    named = {f"{mode} {n}": round(each, 1) for (mode, n), each in zip(CASES, costs, strict=True)}
+    return named, setup.result()[0]
+
+
+# --- the queue disciplines
+
+
+def under(load: str, program: Path, names: list[str]) -> dict[str, float]:
+    """Instructions per packet of queue disciplines, without the driving."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        toggle = ("--toggle-collect=steady::counted", "--dump-after=steady::counted")
+        valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *toggle]
+        command = [*valgrind, str(program), "count", load, *names]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = run.stdout.split()
+        dumps = [Path(f"{out}.{number}") for number in range(1, len(done) + 1)]
+        counts = [re.search(r"^summary: (\d+)$", dump.read_text(), re.MULTILINE) for dump in dumps]
+    costs = [int(found[1]) / COUNTED for found in counts if found]
+    named = dict(zip(done, costs, strict=True))
+    driving = named.pop(NOTHING)
+    return {f"{name} {load}": round(each - driving, 1) for name, each in named.items()}
+
+
+def known(program: Path) -> list[str]:
+    """All of the catalogue."""
+    command = [str(program), "names"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def disciplines(pool: ThreadPoolExecutor) -> dict[str, float]:
+    """Instructions per packet of each queue discipline under each load."""
+    program = build("bluewater-aqm", "--example", "steady")
+    names = known(program)
+    jobs = [(load, cases_under(load, names)) for load in LOADS]
+    costs = pool.map(lambda job: under(job[0], program, [NOTHING, *job[1]]), jobs)
+    return {name: each for some in costs for name, each in some.items()}
+
+
+def cases_under(load: str, names: list[str]) -> list[str]:
+    """What is measured under a load."""
+    return [*([] if load == "crowd" else names), *MORE.get(load, [])]
+
+
+def times(load: str, program: Path, names: list[str]) -> dict[str, float]:
+    """Nanoseconds per packet, without the driving."""
+    command = [str(program), "time", load, NOTHING, *names]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    named = {name: float(each) for name, each in map(str.split, run.stdout.splitlines())}
+    driving = named.pop(NOTHING)
+    return {f"{name} {load}": each - driving for name, each in named.items()}
+
+
+def write_table(costs: dict[str, float]) -> None:
+    """Write instructions for the documentation, and on a calm machine times."""
+    busy = os.getloadavg()[0]
+    columns = {"instructions": (costs, 0)}
+    note = f"{compiler()}; no times: the machine was busy, load {busy:.1f}."
+    if busy < CALM:
+        program = build("bluewater-aqm", "--example", "steady")
+        names = known(program)
+        taken: dict[str, float] = {}
+        for load in LOADS:
+            taken |= times(load, program, cases_under(load, names))
+        columns["ns"] = (taken, 1)
+        note = f"{compiler()}; times: {processor()}, load {busy:.1f}."
+    titles = ["discipline", *(title for name in columns for title in (name, "overload"))]
+    rows = [titles, ["---"] * len(titles)]
+    for name in dict.fromkeys(case.split(" ")[0] for case in costs):
+        full = "crowd" if f"{name} crowd" in costs else "overload"
+        cells = [
+            f"{values[f'{name} {load}']:.{digits}f}" if f"{name} {load}" in values else "–"
+            for values, digits in columns.values()
+            for load in ("partial", full)
+        ]
+        rows.append([name.replace(",", ", "), *cells])
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    TABLE.write_text(f"{table}\n{note}\n", encoding="utf-8")
+
+
+def processor() -> str:
+    """What the times were taken on."""
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
+    found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+# --- verdicts
+
+
 def compiler() -> str:
     """The compiler's version: another one gives other counts."""
     command = ["rustc", "--version"]
@@ -67,41 +184,52 @@ def compiler() -> str:
     ).stdout.strip()
 
 
+def compare(kind: str, measured: dict[str, float], baseline: dict[str, float]) -> bool:
+    """Print costs beside those of the baseline; whether one is too much."""
+    width = max(map(len, measured))
+    print(f"{kind.replace('_', ' ')}\n{'':{width}} {'baseline':>9} {'now':>9} {'change':>8}")
+    failed = False
+    for case, now in measured.items():
+        before = baseline.get(case)
+        if before is None:
+            print(f"{case:{width}} {'new':>9} {now:9.1f}")
+            continue
+        change = now / before - 1
+        too_much = change > TOLERANCE[kind]
+        failed |= too_much
+        verdict = "  TOO MUCH" if too_much else ""
+        print(f"{case:{width}} {before:9.1f} {now:9.1f} {change:+8.1%}{verdict}")
+    return failed
+
+
 def main() -> int:
     """Measure, print, compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--update", action="store_true", help="write the baseline")
-    update: bool = parser.parse_args().update
+    parser.add_argument("--table", action="store_true", help="write the documentation's table")
+    arguments = parser.parse_args()
     if shutil.which("valgrind") is None:
-        if os.environ.get("CI"):
-            print("error: valgrind is not there, and CI has to measure", file=sys.stderr)
+        if os.environ.get("CI") or arguments.table:
+            print("error: valgrind is not there, and this has to measure", file=sys.stderr)
             return 2
         print("SKIPPED, NOTHING WAS MEASURED: install valgrind to gate on cost", file=sys.stderr)
         return 0
-    program = build()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        setup = pool.submit(count, program, SETUP_FLOWS, "folded", 0)
-        costs = list(pool.map(lambda case: cost(program, *case), CASES))
-    measured = {f"{mode} {n}": round(each, 1) for (mode, n), each in zip(CASES, costs, strict=True)}
-    if update:
-        text = json.dumps({"rustc": compiler(), "instructions_per_packet": measured}, indent=2)
+        of_disciplines = disciplines(pool)
+        if arguments.table:
+            write_table(of_disciplines)
+            return 0
+        of_simulator, setup = simulator(pool)
+    measured = {SIMULATOR: of_simulator, DISCIPLINES: of_disciplines}
+    if arguments.update:
         BASELINE.parent.mkdir(exist_ok=True)
-        BASELINE.write_text(text + "\n")
+        BASELINE.write_text(json.dumps({"rustc": compiler(), **measured}, indent=2) + "\n")
     baseline = json.loads(BASELINE.read_text())
     if baseline["rustc"] != compiler():
         print(f"note: the baseline is of {baseline['rustc']}, this is {compiler()}")
-    print("instructions per delivered packet, common workload")
-    print(f"{'mode, flows':16} {'baseline':>9} {'now':>9} {'change':>8}")
-    failed = False
-    for case, now in measured.items():
-        before = baseline["instructions_per_packet"].get(case)
-        change = now / before - 1 if before else float("inf")
-        failed |= change > TOLERANCE
-        verdict = "  TOO MUCH" if change > TOLERANCE else ""
-        print(f"{case:16} {before or 0:9.1f} {now:9.1f} {change:+8.1%}{verdict}")
-    instructions = setup.result()[0]
-    failed |= instructions > SETUP_BOUND
-    print(f"set-up of {SETUP_FLOWS} flows: {instructions / 1e6:.1f} M of {SETUP_BOUND / 1e6:.0f} M")
+    failures = [compare(kind, costs, baseline[kind]) for kind, costs in measured.items()]
+    print(f"set-up of {SETUP_FLOWS} flows: {setup / 1e6:.1f} M of {SETUP_BOUND / 1e6:.0f} M")
+    failed = any(failures) or setup > SETUP_BOUND
     if failed:
         print("If the cost is worth it: scripts/bench_gate.py --update, and say why in the commit.")
     return int(failed)

@@ -1,42 +1,76 @@
-//! Runs one queue discipline at steady state, to count instructions:
+//! What a packet costs in queue disciplines at steady state, enqueue and dequeue together.
 //!
 //! ```text
-//! cargo build --release -p bluewater-aqm --example steady
-//! valgrind --tool=callgrind --toggle-collect='*counted*' \
-//!     target/release/examples/steady red partial 10000
+//! steady time partial                            nanoseconds, of all disciplines
+//! steady time overload red sfb,levels=8,bins=16  of these, with settings
+//! valgrind --tool=callgrind --toggle-collect=steady::counted --dump-after=steady::counted \
+//!     steady count partial red                   instructions of 10 000 packets, in a dump for each
 //! ```
 //!
-//! counts those of 10 000 packets, without the start of the program; `nothing` in place of `red`
-//! counts the driving itself. Settings follow as `key=value`. The signals at the end say what was
-//! measured. `scripts/bench_gate.py` does this for the disciplines that it watches.
+//! `nothing` is the driving itself, to be subtracted. `signals` in place of `time` tells what was
+//! measured, `steady names` what there is. `scripts/bench_gate.py` calls this for all.
 
 #[path = "../benches/steady/mod.rs"]
 mod steady;
+
+use std::iter::once;
+use std::time::Instant;
 
 use steady::{Load, Steady};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let parsed = match &args[..] {
-        [name, load, packets, settings @ ..] => Load::ALL
-            .into_iter()
-            .find(|(known, _)| known == load)
-            .zip(packets.parse().ok())
-            .map(|((_, load), packets)| (name, load, packets, settings)),
-        _ => None,
-    };
-    let Some((name, load, packets, settings)) = parsed else {
-        eprintln!("usage: steady NAME partial|overload|crowd PACKETS [KEY=VALUE ...]");
+    if args == ["names"] {
+        aqm::CATALOG.iter().for_each(|entry| println!("{}", entry.name));
+        return;
+    }
+    let Some((what, load, cases)) = parse(&args) else {
+        eprintln!(
+            "usage: steady time|count|signals partial|overload|crowd [NAME[,KEY=VALUE]...]..."
+        );
         std::process::exit(2);
     };
-    let settings: Vec<_> = settings.iter().filter_map(|pair| pair.split_once('=')).collect();
-    let mut queue = Steady::new(name, &settings, load);
-    counted(&mut queue, packets);
-    println!("{name}: {:?}", queue.signals());
+    for case in cases {
+        let mut parts = case.split(',');
+        let name = parts.next().unwrap_or_default();
+        let settings: Vec<_> = parts.filter_map(|pair| pair.split_once('=')).collect();
+        let mut queue = Steady::new(name, &settings, load);
+        match what {
+            "time" => println!("{case} {:.1}", nanoseconds(&mut queue)),
+            "count" => {
+                counted(&mut queue);
+                println!("{case}");
+            }
+            _ => println!("{case}: {:?}", queue.signals()),
+        }
+    }
+}
+
+/// What to do, under which load, with which queues.
+fn parse(args: &[String]) -> Option<(&str, Load, Vec<&str>)> {
+    let [what, load, cases @ ..] = args else { return None };
+    let (_, load) = Load::ALL.into_iter().find(|(name, _)| name == load)?;
+    let all = || once(Steady::NOTHING).chain(aqm::CATALOG.iter().map(|entry| entry.name));
+    let cases = match cases {
+        [] => all().collect(),
+        some => some.iter().map(|case| &case[..]).collect(),
+    };
+    ["time", "count", "signals"].contains(&&what[..]).then_some((what, load, cases))
 }
 
 /// What is counted.
 #[inline(never)]
-fn counted(queue: &mut Steady, packets: u64) {
-    queue.packets(packets);
+fn counted(queue: &mut Steady) {
+    queue.packets(10_000);
+}
+
+/// The time for a packet: the least of many short runs, which others on the machine disturb least.
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads a clock")]
+fn nanoseconds(queue: &mut Steady) -> f64 {
+    let run = |_| {
+        let start = Instant::now();
+        queue.packets(2000);
+        start.elapsed().as_nanos() as f64 / 2000.0
+    };
+    (0..1000).map(run).fold(f64::INFINITY, f64::min)
 }

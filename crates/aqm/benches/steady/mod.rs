@@ -2,7 +2,7 @@
 //! is replaced. Shared by the benchmark (time) and the example (instructions).
 //!
 //! The queue is driven as the simulator does it: chosen by name once, then called as what it is
-//! ([`Visitor`]). What the driving itself costs is measured with a queue of one slot,
+//! ([`Visitor`]). What the driving itself costs is measured with a queue that only stores packets,
 //! [`Steady::NOTHING`], and is to be subtracted.
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ pub(crate) struct Steady {
 enum Queue {
     /// One of the catalogue.
     Any(AnyQdisc<u32>),
-    Slot(Slot),
+    Slots(Box<Slots>),
 }
 
 /// The load of a run.
@@ -52,14 +52,14 @@ impl Steady {
         let limit = Limit::packets(200).expect("within the range of buffers");
         let env = Env { now, limit, rate: Rate::from_mbit(45), mean_packet: 1000 };
         let queue = match name {
-            Self::NOTHING => Queue::Slot(Slot::default()),
+            Self::NOTHING => Queue::Slots(Box::default()),
             _ => Queue::Any(
                 AnyQdisc::build(name, settings, &env, &mut rng).expect("a queue that can be"),
             ),
         };
         let (target, flows, settling) = match load {
-            Load::Partial => (80, 100, 20_000),
-            Load::Overload => (200, 100, 20_000),
+            Load::Partial => (80, 100, 10_000),
+            Load::Overload => (200, 100, 10_000),
             Load::Crowd => (200, 1000, 200_000),
         };
         let drive = Drive { rng, now, flow: 0, flows, load };
@@ -87,7 +87,7 @@ impl Steady {
         let visit = Visit { drive: &mut self.drive, work };
         match &mut self.queue {
             Queue::Any(queue) => queue.visit(visit),
-            Queue::Slot(slot) => visit.visit(slot),
+            Queue::Slots(slots) => visit.visit(&mut **slots),
         }
     }
 }
@@ -185,21 +185,23 @@ impl Work for Signals<'_> {
     }
 }
 
-/// A queue that holds the last packet and gives it to whoever asks.
+/// A ring that is always full, and gives the packet that came longest ago.
 #[derive(Default)]
-struct Slot {
-    packet: (Meta, u32),
+struct Slots {
+    packets: [(Meta, u32); 32],
+    next: usize,
     counters: Counters,
 }
 
-impl Qdisc<u32> for Slot {
+impl Qdisc<u32> for Slots {
     #[inline]
     fn enqueue(&mut self, meta: Meta, packet: u32, _: &mut Cx<'_>, _: &mut impl Outlet<u32>) {
-        self.packet = (meta, packet);
+        self.packets[self.next] = (meta, packet);
+        self.next = (self.next + 1) % 32;
     }
     #[inline]
     fn dequeue(&mut self, _: &mut Cx<'_>, _: &mut impl Outlet<u32>) -> Option<(Meta, u32)> {
-        Some(self.packet)
+        Some(self.packets[self.next])
     }
     fn backlog(&self) -> Backlog {
         Backlog { packets: u32::MAX, bytes: 0 }
