@@ -10,7 +10,18 @@ pub fn square_root(p: f64, rtt: f64) -> f64 {
 /// Throughput of TCP with independent losses and retransmission timeouts of `rto` (Padhye, Firoiu,
 /// Towsley, Kurose 1998; 003 eq. 2, which leaves out that no more than all windows time out).
 pub fn pftk(p: f64, rtt: f64, rto: f64) -> f64 {
-    let timeouts = (3.0 * libm::sqrt(3.0 * p / 8.0)).min(1.0) * p * (1.0 + 32.0 * p * p);
+    with_timeouts(p, rtt, rto, 1.0)
+}
+
+/// The same as TFRC has it: a timeout of four round trips, and no bound on the share of windows that
+/// time out, which counts above a loss of 30 % (RFC 5348 §3.1).
+pub fn tfrc(p: f64, rtt: f64) -> f64 {
+    with_timeouts(p, rtt, 4.0 * rtt, f64::INFINITY)
+}
+
+/// At most the share `most` of all windows times out.
+fn with_timeouts(p: f64, rtt: f64, rto: f64, most: f64) -> f64 {
+    let timeouts = (3.0 * libm::sqrt(3.0 * p / 8.0)).min(most) * p * (1.0 + 32.0 * p * p);
     1.0 / (rtt * libm::sqrt(2.0 * p / 3.0) + rto * timeouts)
 }
 
@@ -30,6 +41,16 @@ mod tests {
         assert!((square_root(0.015, 0.1) - 100.0).abs() < 1e-9);
         // p = 0.015, R = 0.1, RTO = 0.4: 0.1·0.1 + 0.4·(3·0.075)·0.015·1.0072 = 0.011359.
         assert!((pftk(0.015, 0.1, 0.4) - 88.032).abs() < 0.01, "{}", pftk(0.015, 0.1, 0.4));
+    }
+
+    /// RFC 5348 §3.1 by hand: R = 0.1, p = 0.01: 0.1·0.081650 + 0.4·0.183712·0.01·1.0032 = 0.0089022;
+    /// p = 0.5: 0.1·0.57735 + 0.4·1.29904·0.5·9 = 2.39600.
+    #[test]
+    fn tfrc_by_hand() {
+        for (p, expected) in [(0.01, 112.332), (0.5, 0.417_362)] {
+            assert!((tfrc(p, 0.1) / expected - 1.0).abs() < 1e-4, "{}", tfrc(p, 0.1));
+        }
+        assert!((tfrc(0.2, 0.1) / pftk(0.2, 0.1, 0.4) - 1.0).abs() < 1e-12, "equal below 30 %");
     }
 
     /// 003 §4.1: "for low to moderate levels of congestion" both "give similar results".

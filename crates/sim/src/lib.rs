@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`packet`], [`link`] | packets; queue, transmitter and wire |
 //! | [`network`] | links joined by paths |
-//! | [`tcp`], [`app`], `web` | transports and what they carry |
+//! | [`tcp`], [`tfrc`], [`app`], `web` | transports and what they carry |
 //! | [`simulation`] | the loop |
 //! | [`metrics`], [`hash`] | what is measured |
 //! | [`scenario`] | scenario files: network, queues, traffic, measurement |
@@ -28,6 +28,7 @@ pub mod scenario;
 pub mod simulation;
 pub mod table;
 pub mod tcp;
+pub mod tfrc;
 pub mod validation;
 mod web;
 

@@ -78,6 +78,20 @@ impl Default for Packet {
 }
 
 impl Packet {
+    /// Says a time and something else in the room for SACK blocks.
+    pub fn say(&mut self, time: u64, other: u32) {
+        let word = |shift: u32| (time >> shift) as u16;
+        let rest = (other as u16, (other >> 16) as u16);
+        self.sack = [(word(0), word(16)), (word(32), word(48)), rest];
+    }
+
+    /// What was said.
+    pub fn said(&self) -> (u64, u32) {
+        let [(a, b), (c, d), (e, f)] = self.sack;
+        let [a, b, c, d] = [a, b, c, d].map(u64::from);
+        (a | b << 16 | c << 32 | d << 48, u32::from(e) | u32::from(f) << 16)
+    }
+
     /// The identity of a connection of the flow that is known as `flow`, less than 2⁵⁶.
     #[inline]
     pub fn identity(&self, flow: u64) -> FlowKey {
@@ -93,5 +107,27 @@ impl Packet {
             len: u32::from(self.len),
             ecn: self.ecn,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_heard() {
+        for (time, other) in [(0, 0), (u64::MAX, 1), (0x0123_4567_89ab_cdef, 0xfedc_ba98)] {
+            let mut packet = Packet::default();
+            packet.say(time, other);
+            assert_eq!(packet.said(), (time, other));
+        }
+    }
+
+    #[test]
+    fn another_connection_is_another_flow() {
+        let packet = |connection| Packet { flow: 7, connection, ..Packet::default() };
+        let identities = [0, 1, 255].map(|connection| packet(connection).meta(0).flow);
+        assert_eq!(identities.map(|key| key.0 & u64::from(u32::MAX)), [7; 3]);
+        assert!(identities[0] != identities[1] && identities[1] != identities[2]);
     }
 }

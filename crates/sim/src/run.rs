@@ -22,6 +22,7 @@ use crate::table::{Column, Table};
 use crate::tcp::control::Algorithm;
 use crate::tcp::rtt::RtoBounds;
 use crate::tcp::{Options, Variant};
+use crate::tfrc;
 
 /// Who draws from which numbered stream of the scenario's seed.
 #[derive(Clone, Copy)]
@@ -506,6 +507,7 @@ pub fn transport_name(transport: TransportName) -> &'static str {
         TransportName::Cubic => "cubic",
         TransportName::Dctcp => "dctcp",
         TransportName::Cbr => "cbr",
+        TransportName::Tfrc => "tfrc",
     }
 }
 
@@ -574,6 +576,9 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
             let rates = spec.rates.iter().map(|(at, r)| (at.0.as_nanos(), r.0.bits_per_second()));
             let rates = [(0, rate.0.bits_per_second())].into_iter().chain(rates).collect();
             Transport::Cbr { rates, gaps, ecn: spec.ecn }
+        }
+        (TransportName::Tfrc, _) => {
+            Transport::Tfrc(tfrc::Options { ecn: spec.ecn, discounting: spec.discounting })
         }
         _ => Transport::Tcp(Options {
             variant,

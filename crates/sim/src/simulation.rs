@@ -15,6 +15,8 @@ use crate::packet::{Kind, Packet};
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::Sender;
+use crate::tfrc::receiver::{Data, Feedback};
+use crate::tfrc::{self, Tfrc};
 use crate::web::{Client, Next, Web};
 
 /// No event is due.
@@ -36,6 +38,8 @@ pub enum Gaps {
 pub enum Transport {
     /// TCP.
     Tcp(Options),
+    /// TCP-friendly rate control, always with something to send.
+    Tfrc(tfrc::Options),
     /// Datagrams at a constant rate, whatever happens to them.
     Cbr {
         /// Rates in bits per second on the wire, each from a time in ns on; the first from 0.
@@ -91,6 +95,7 @@ struct Cbr {
 enum End {
     Tcp { sender: Sender, receiver: Receiver },
     Cbr(Box<Cbr>),
+    Tfrc(Box<Tfrc>),
 }
 
 /// A flow: both its ends.
@@ -116,7 +121,11 @@ impl Flow {
     /// The time of its next event, ns.
     #[inline]
     fn next_event(&self) -> u64 {
-        let timer = if let End::Tcp { sender, .. } = &self.end { sender.deadline() } else { NEVER };
+        let timer = match &self.end {
+            End::Tcp { sender, .. } => sender.deadline(),
+            End::Tfrc(tfrc) => tfrc.sender.deadline(),
+            End::Cbr(_) => NEVER,
+        };
         self.app_at.min(self.ack_at).min(timer)
     }
 
@@ -239,6 +248,7 @@ impl Simulation {
                 Transport::Tcp(_) => {
                     End::Tcp { sender: Sender::default(), receiver: Receiver::default() }
                 }
+                Transport::Tfrc(_) => End::Tfrc(Box::default()),
                 Transport::Cbr { .. } => End::Cbr(Box::new(Cbr {
                     rng: setup.rng,
                     start: setup.start,
@@ -356,6 +366,12 @@ impl Simulation {
                 srtt: sender.srtt(),
             },
             End::Cbr(cbr) => FlowReport { delivered: cbr.received, ..FlowReport::default() },
+            End::Tfrc(tfrc) => FlowReport {
+                delivered: tfrc.receiver.received,
+                timeouts: tfrc.sender.timeouts,
+                srtt: tfrc.sender.srtt(),
+                ..FlowReport::default()
+            },
         }
     }
 
@@ -447,6 +463,7 @@ impl Simulation {
                 Kind::Datagram | Kind::Request => {}
             },
             (End::Cbr(cbr), _) => cbr.received += 1,
+            (End::Tfrc(_), _) => self.on_tfrc(packet),
             _ => {}
         }
     }
@@ -472,7 +489,9 @@ impl Simulation {
             self.on_app(i);
         }
         let flow = &mut self.flows[i];
-        if flow.ack_at <= now {
+        if matches!(flow.end, End::Tfrc(_)) {
+            self.on_tfrc_timers(i);
+        } else if flow.ack_at <= now {
             flow.ack_at = NEVER;
             let group = &self.groups[usize::from(flow.group)];
             if let (End::Tcp { receiver, .. }, Transport::Tcp(o)) =
@@ -513,8 +532,10 @@ impl Simulation {
         let first = !std::mem::replace(&mut flow.started, true);
         if now >= group.stop {
             flow.app_at = NEVER;
-            if let End::Tcp { sender, .. } = &mut flow.end {
-                sender.withdraw();
+            match &mut flow.end {
+                End::Tcp { sender, .. } => sender.withdraw(),
+                End::Tfrc(tfrc) => tfrc.sender.stop(),
+                End::Cbr(_) => {}
             }
             return;
         }
@@ -539,6 +560,19 @@ impl Simulation {
                 }
                 self.send(i);
             }
+            (End::Tfrc(tfrc), Transport::Tfrc(o)) => {
+                let mut packet = Packet {
+                    flow: i as u32,
+                    hop: flow.out,
+                    seq: tfrc.sender.send(now),
+                    len: group.packet,
+                    ecn: Ecn::ect(o.ecn),
+                    ..Packet::default()
+                };
+                packet.say(now, u32::try_from(tfrc.sender.srtt() / 1000).unwrap_or(u32::MAX));
+                flow.app_at = tfrc.sender.due(now);
+                self.network.forward(now, &mut packet);
+            }
             (End::Cbr(cbr), Transport::Cbr { rates, gaps, ecn }) => {
                 let rate = rates.iter().rev().find(|(from, _)| *from <= now).map_or(1, |r| r.1);
                 let next = now + cbr.gap(group.packet, rate, *gaps);
@@ -556,6 +590,70 @@ impl Simulation {
                 self.network.forward(now, &datagram);
             }
             _ => {}
+        }
+    }
+}
+
+/// TFRC.
+impl Simulation {
+    /// A packet of a flow with TFRC has come to the end of its path.
+    #[cold]
+    #[inline(never)]
+    fn on_tfrc(&mut self, packet: &Packet) {
+        let (now, i) = (self.now, packet.flow as usize);
+        let flow = &mut self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        let (End::Tfrc(tfrc), Transport::Tfrc(o)) = (&mut flow.end, &group.transport) else {
+            return;
+        };
+        let (time, other) = packet.said();
+        if packet.kind == Kind::Data {
+            let (rtt, marked) = (u64::from(other) * 1000, packet.ecn == Ecn::Ce);
+            let data = Data { seq: packet.seq, sent: time, rtt, marked };
+            if tfrc.receiver.on_data(now, data, o) {
+                self.tell(i);
+            }
+        } else if now < group.stop {
+            let (p, rate) = (f32::from_bits(packet.seq), f32::from_bits(other));
+            tfrc.sender.on_feedback(now, Feedback { echo: time, p, rate }, group.packet);
+            flow.app_at = tfrc.sender.due(now);
+        }
+        self.flows[i].list(i, &mut self.network);
+    }
+
+    /// The receiver tells what there is to tell.
+    fn tell(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        let group = &self.groups[usize::from(flow.group)];
+        let (End::Tfrc(tfrc), Transport::Tfrc(o)) = (&mut flow.end, &group.transport) else {
+            return;
+        };
+        let (told, next) = tfrc.receiver.feedback(self.now, o);
+        flow.ack_at = next;
+        if let Some(Feedback { echo, p, rate }) = told {
+            let mut packet = Packet {
+                kind: Kind::Ack,
+                flow: i as u32,
+                hop: flow.back,
+                seq: p.to_bits(),
+                ..Packet::default()
+            };
+            packet.say(echo, rate.to_bits());
+            self.network.forward(self.now, &mut packet);
+        }
+    }
+
+    /// What a flow's timers have come to.
+    fn on_tfrc_timers(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        if let End::Tfrc(tfrc) = &mut flow.end
+            && tfrc.sender.deadline() <= self.now
+        {
+            tfrc.sender.on_timer(self.now);
+            flow.app_at = tfrc.sender.due(self.now);
+        }
+        if flow.ack_at <= self.now {
+            self.tell(i);
         }
     }
 }

@@ -11,7 +11,7 @@ use aqm::Duration;
 use sim::{Outcome, Run, Scenario};
 
 /// Scenario and decision hash.
-const GOLDEN: [(&str, &str); 14] = [
+const GOLDEN: [(&str, &str); 15] = [
     ("red-ecn", "a591366c32b7129d"),
     ("blue-reno", "98bccfb4c37d005f"),
     ("droptail-mixed-packets", "8b973da8853da260"),
@@ -24,6 +24,7 @@ const GOLDEN: [(&str, &str); 14] = [
     ("both-ways", "0dddbd0bf6223b99"),
     ("overload", "d5f0fafa9fe1caab"),
     ("red-pd", "87031cf45d420ad9"),
+    ("tfrc", "54a8ff9571a39873"),
     ("web", "3a3da82b1e56fddc"),
     ("chain", "7f2c40d4bff21617"),
 ];

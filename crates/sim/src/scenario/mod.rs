@@ -115,6 +115,8 @@ pub enum TransportName {
     Dctcp,
     /// Datagrams at a constant rate that react to nothing.
     Cbr,
+    /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
+    Tfrc,
 }
 
 /// What is carried.
@@ -256,6 +258,9 @@ pub struct TrafficSpec {
     /// TCP: retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
     #[serde(default)]
     pub ecn_on_retransmit: bool,
+    /// `tfrc`: old losses count less in a long time without one (RFC 5348 §5.5).
+    #[serde(default = "yes")]
+    pub discounting: bool,
     /// TCP: connections begin with a SYN, which is not ECN-capable.
     #[serde(default)]
     pub handshake: bool,
@@ -736,6 +741,9 @@ impl TrafficSpec {
         }
         if self.transport == TransportName::Dctcp && !self.ecn {
             return complain("ecn", "true: dctcp follows marks");
+        }
+        if self.transport == TransportName::Tfrc && self.app != AppName::Infinite {
+            return complain("app", "infinite: tfrc always has something to send");
         }
         let tcp = self.transport != TransportName::Cbr;
         match (self.app, tcp) {

@@ -171,7 +171,7 @@ fn traffic(
         (wanted * u128::from(packet) * 8_000_000_000 / u128::from(ns)).max(1)
     };
     let back = d.flag();
-    let transport = d.pick(&["sack", "reno", "newreno", "cubic", "dctcp", "cbr"]);
+    let transport = d.pick(&["sack", "reno", "newreno", "cubic", "dctcp", "cbr", "tfrc"]);
     let name = if back { "back" } else { "out" };
     let flows = 1 + d.below(if transport == "cbr" { 3 } else { 20 });
     line(format!(
@@ -198,6 +198,10 @@ fn traffic(
     }
     if d.flag() {
         line(format!("rekey = \"{}ns\"", (ns / d.number(&[10, 1, 1000])).max(1)));
+    }
+    if transport == "tfrc" {
+        line(format!("discounting = {}", d.flag()));
+        return;
     }
     if transport == "cbr" {
         if d.flag() {

@@ -1,0 +1,65 @@
+//! TFRC, TCP-friendly rate control (RFC 5348): a sender paces its packets at the rate that TCP would
+//! have at the *loss event rate* that the receiver measures.
+//!
+//! ```text
+//! data:     sequence number, time of sending, the sender's round-trip time R           (§3.2.1)
+//! feedback, once a round trip and at each new loss event:                              (§6.2)
+//!           the time that it answers to, loss event rate p, receive rate X_recv        (§3.2.2)
+//!
+//! receiver: losses within a round trip are one event; p = 1 / weighted mean of the packets
+//!           between the last eight events                                              (§5)
+//! sender:   p = 0: X doubles once a round trip, up to 2·X_recv
+//!           p > 0: X = min(equation(p, R), 2·X_recv)                                   (§4.3)
+//!           no feedback for max(4 R, two packets' time): about half of that            (§4.4)
+//! ```
+//!
+//! Rates are in packets per second: all packets of a flow have one length. What there is to send has
+//! no end, so that no interval is data-limited. Left out are the optional averaging of the rate by the
+//! square root of the round-trip time (§4.5) and bursts after late timers (§4.6): timers are exact.
+
+pub mod loss;
+pub mod receiver;
+pub mod sender;
+
+use receiver::Receiver;
+use sender::Sender;
+
+/// What all flows of a group of traffic share.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Options {
+    /// Whether data packets are ECN-capable; a mark counts as a loss (§3.2.1).
+    pub ecn: bool,
+    /// Whether old intervals count less in a long one without loss (§5.5).
+    pub discounting: bool,
+}
+
+/// Both ends of a flow.
+#[derive(Clone, Default, Debug)]
+pub struct Tfrc {
+    /// The sending half.
+    pub sender: Sender,
+    /// The receiving half.
+    pub receiver: Receiver,
+}
+
+/// Three packets after a missing one mean loss (§5.1).
+const DUPLICATES: usize = 3;
+/// Intervals that are averaged, and their weights (§5.4).
+const INTERVALS: usize = 8;
+const WEIGHTS: [f64; INTERVALS] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
+/// The least that older intervals are discounted to (§5.5).
+const LEAST_DISCOUNT: f64 = 0.25;
+/// The longest time between two packets, s: t_mbi (§4.3).
+const LONGEST_GAP: f64 = 64.0;
+/// Time to wait for the first feedback, ns (§4.2).
+const FIRST_WAIT: u64 = 2_000_000_000;
+/// Weight of the past in the round-trip time, q (§4.3).
+const RTT_WEIGHT: f64 = 0.9;
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn nanoseconds(s: f64) -> u64 {
+    (s * 1e9) as u64
+}

@@ -1,0 +1,239 @@
+//! The sending half: the allowed rate, from feedback and its absence (RFC 5348 §4).
+
+use aqm::response;
+
+use super::receiver::Feedback;
+use super::{FIRST_WAIT, LONGEST_GAP, RTT_WEIGHT, nanoseconds, seconds};
+
+/// No timer is running.
+const NEVER: u64 = u64::MAX;
+
+/// The least rate, packets per second.
+const LEAST_RATE: f64 = 1.0 / LONGEST_GAP;
+
+/// The sender's state. Rates are in packets per second.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// The allowed rate, X.
+    rate: f64,
+    /// Smoothed round-trip time R, s; 0 before the first sample.
+    rtt: f64,
+    /// The loss event rate that was told last.
+    p: f64,
+    /// Receive rates that were told in the last two round trips, each with its time; none: no limit.
+    told: [Option<(f64, u64)>; 3],
+    /// When the rate was doubled last, ns (tld).
+    doubled: Option<u64>,
+    /// When the nofeedback timer expires, ns.
+    deadline: u64,
+    /// When the last packet was due, ns.
+    sent: u64,
+    next: u32,
+    /// How often the nofeedback timer expired.
+    pub timeouts: u32,
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Self {
+            rate: 1.0,
+            rtt: 0.0,
+            p: 0.0,
+            told: [None; 3],
+            doubled: None,
+            deadline: NEVER,
+            sent: 0,
+            next: 0,
+            timeouts: 0,
+        }
+    }
+}
+
+/// The initial window in packets of `len` bytes, as TCP has it (§4.2, RFC 3390).
+fn initial_window(len: u16) -> f64 {
+    (4380.0 / f64::from(len)).clamp(2.0, 4.0)
+}
+
+impl Sender {
+    /// When the nofeedback timer expires, ns; `u64::MAX` for never.
+    pub fn deadline(&self) -> u64 {
+        self.deadline
+    }
+
+    /// The allowed rate, packets per second.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The smoothed round-trip time, ns; 0 before the first sample.
+    pub fn srtt(&self) -> u64 {
+        nanoseconds(self.rtt)
+    }
+
+    /// The number of the packet to send now.
+    pub fn send(&mut self, now: u64) -> u32 {
+        if self.next == 0 {
+            self.deadline = now + FIRST_WAIT;
+        }
+        self.sent = now;
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// When the next packet is due, ns.
+    pub fn due(&self, now: u64) -> u64 {
+        (self.sent + nanoseconds(1.0 / self.rate).max(1)).max(now)
+    }
+
+    /// Stops for good.
+    pub fn stop(&mut self) {
+        self.deadline = NEVER;
+    }
+
+    /// Feedback arrives; packets have `len` bytes (§4.3).
+    pub fn on_feedback(&mut self, now: u64, told: Feedback, len: u16) {
+        let sample = seconds(now.saturating_sub(told.echo).max(1));
+        let first = self.rtt == 0.0;
+        self.rtt = if first { sample } else { RTT_WEIGHT * self.rtt + (1.0 - RTT_WEIGHT) * sample };
+        self.p = f64::from(told.p);
+        let initial = initial_window(len) / self.rtt;
+        if first {
+            // §4.2: the first feedback tells the round trip, not what the path can take.
+            self.rate = initial;
+            self.doubled = Some(now);
+        } else {
+            self.remember(now, f64::from(told.rate));
+            let limit = 2.0 * self.most_told();
+            if self.p > 0.0 {
+                self.rate = response::tfrc(self.p, self.rtt).min(limit).max(LEAST_RATE);
+            } else if self.doubled.is_none_or(|at| seconds(now - at) >= self.rtt) {
+                self.rate = (2.0 * self.rate).min(limit).max(initial);
+                self.doubled = Some(now);
+            }
+        }
+        self.restart_timer(now);
+    }
+
+    /// Puts a receive rate into the set of those of the last two round trips.
+    fn remember(&mut self, now: u64, rate: f64) {
+        let recent = |at: u64| seconds(now - at) <= 2.0 * self.rtt;
+        let mut kept = self.told.map(|entry| entry.filter(|(_, at)| recent(*at)));
+        kept.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.map(|(_, at)| at)));
+        self.told = [Some((rate, now)), kept[0], kept[1]];
+    }
+
+    /// The largest receive rate in the set; without one there is no limit.
+    fn most_told(&self) -> f64 {
+        let rates = self.told.iter().flatten().map(|(rate, _)| *rate);
+        rates
+            .fold(None, |most: Option<f64>, rate| Some(most.map_or(rate, |m| m.max(rate))))
+            .unwrap_or(f64::INFINITY)
+    }
+
+    /// The nofeedback timer expires (§4.4), and the sender was not idle.
+    pub fn on_timer(&mut self, now: u64) {
+        self.timeouts += 1;
+        if self.p == 0.0 {
+            self.rate = (self.rate / 2.0).max(LEAST_RATE);
+        } else {
+            let equation = response::tfrc(self.p, self.rtt);
+            let told = self.most_told();
+            // What limited the rate, the receive rate or the equation, is halved.
+            let limit = if equation > 2.0 * told { told } else { equation / 2.0 };
+            let limit = limit.max(LEAST_RATE);
+            self.told = [Some((limit / 2.0, now)), None, None];
+            self.rate = equation.min(limit).max(LEAST_RATE);
+        }
+        self.restart_timer(now);
+    }
+
+    /// max(4 R, the time of two packets) from now on (§4.3, §4.4).
+    fn restart_timer(&mut self, now: u64) {
+        let wait = if self.rtt == 0.0 {
+            FIRST_WAIT.max(nanoseconds(2.0 / self.rate))
+        } else {
+            nanoseconds((4.0 * self.rtt).max(2.0 / self.rate))
+        };
+        self.deadline = now + wait;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn told(echo: u64, p: f32, rate: f32) -> Feedback {
+        Feedback { echo, p, rate }
+    }
+
+    #[test]
+    fn it_begins_with_a_packet_a_second_and_then_the_initial_window() {
+        let mut s = Sender::default();
+        assert_eq!((s.send(0), s.due(0), s.deadline()), (0, 1000 * MS, 2000 * MS));
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
+        // 4 packets of 1000 bytes in 100 ms.
+        assert!((s.rate() - 40.0).abs() < 1e-9);
+        assert_eq!(s.due(100 * MS), 100 * MS, "25 ms after the first are over");
+        assert_eq!(s.deadline(), 500 * MS);
+        for (len, packets) in [(40, 4.0), (1095, 4.0), (1460, 3.0), (2190, 2.0), (9000, 2.0)] {
+            assert_eq!(initial_window(len), packets, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn without_loss_it_doubles_once_a_round_trip_up_to_twice_what_arrives() {
+        let mut s = Sender::default();
+        s.send(0);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
+        for (at, received, expected) in
+            [(150, 40.0, 40.0), (200, 40.0, 80.0), (300, 80.0, 160.0), (400, 70.0, 160.0)]
+        {
+            // The greatest of two round trips counts: 80 at 400 ms.
+            s.on_feedback(at * MS, told((at - 100) * MS, 0.0, received), 1000);
+            assert!((s.rate() - expected).abs() < 1e-6, "{} at {at} ms", s.rate());
+        }
+    }
+
+    /// §3.1: at p = 1 %, R = 100 ms: 1/(0.1·0.0816497 + 0.4·0.183712·0.01·1.0032) = 112.33.
+    #[test]
+    fn with_loss_it_takes_the_equation() {
+        let mut s = Sender::default();
+        s.send(0);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
+        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000);
+        assert!((s.rate() - 112.33).abs() < 0.01, "{}", s.rate());
+        s.on_feedback(500 * MS, told(400 * MS, 0.01, 30.0), 1000);
+        assert!((s.rate() - 60.0).abs() < 1e-3, "twice what arrives: {}", s.rate());
+    }
+
+    #[test]
+    fn the_round_trip_is_smoothed() {
+        let mut s = Sender::default();
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
+        s.on_feedback(300 * MS, told(100 * MS, 0.0, 10.0), 1000);
+        assert!((s.srtt() as f64 / 110e6 - 1.0).abs() < 1e-6, "0.9·100 + 0.1·200: {}", s.srtt());
+    }
+
+    #[test]
+    fn silence_halves_the_rate() {
+        let mut s = Sender::default();
+        s.send(0);
+        s.on_timer(2000 * MS);
+        assert!((s.rate() - 0.5).abs() < 1e-12 && s.deadline() == 6000 * MS);
+        (0..20).for_each(|_| s.on_timer(10_000 * MS));
+        assert!((s.rate() - LEAST_RATE).abs() < 1e-12);
+
+        let mut s = Sender::default();
+        s.send(0);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
+        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000);
+        // 112.33 by the equation; then half of that, and then half of what the set still allows.
+        for expected in [56.17, 28.08, 14.04] {
+            s.on_timer(s.deadline());
+            assert!((s.rate() - expected).abs() < 0.05, "{} for {expected}", s.rate());
+        }
+        assert_eq!(s.timeouts, 3);
+    }
+}
