@@ -141,6 +141,30 @@ def test_windows_are_checked(cli: Cli, capture: Path) -> None:
     assert "times above 0" in done.stderr
 
 
+def test_a_capture_is_traffic(cli: Cli, tmp_path: Path, capture: Path) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(
+        f"""
+        duration = "10s"
+        [network]
+        preset = "dumbbell"
+        rate = "1mbit"
+        [[queue]]
+        aqm = "red"
+        buffer = "50p"
+        [[traffic]]
+        transport = "trace"
+        file = "{capture}"
+        """
+    )
+    found = json.loads(cli("run", str(scenario), "--json").stdout)
+    summary = trace.measure(capture).summary
+    assert found["summary"]["arrivals"] == summary["packets"]
+    assert found["summary"]["flows"] == summary["flows"] == len(found["flows"])
+    assert found["summary"]["drops"] > 0
+    assert "digest = " in found["scenario"]
+
+
 TRACE = """
 seeds = [1, 2]
 [trace]

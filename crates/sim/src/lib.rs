@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`packet`], [`link`] | packets; queue, transmitter and wire |
 //! | [`network`] | links joined by paths |
-//! | [`tcp`], [`tfrc`], [`app`], `web` | transports and what they carry |
+//! | [`tcp`], [`tfrc`], [`app`], `web`, [`arrivals`] | transports and what they carry; the packets of captures |
 //! | [`simulation`] | the loop |
 //! | [`metrics`], [`hash`] | what is measured |
 //! | [`scenario`] | scenario files: network, queues, traffic, measurement |
@@ -15,6 +15,7 @@
 //! | [`validation`] | closed forms and an independent simulator to compare with |
 
 pub mod app;
+pub mod arrivals;
 mod engine;
 mod fold;
 pub mod hash;

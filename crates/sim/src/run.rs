@@ -126,7 +126,7 @@ impl Run {
         let mut groups = Vec::new();
         let mut setups = Vec::new();
         for (g, spec) in scenario.traffic.iter().enumerate() {
-            groups.push(group(spec, end));
+            groups.push(group(spec, end, setups.len() as u32));
             let from = topology.ends(spec.from.as_deref(), true, "traffic.from")?;
             let to = topology.ends(spec.to.as_deref(), false, "traffic.to")?;
             for k in 0..spec.flows {
@@ -138,7 +138,9 @@ impl Run {
                     .step
                     .as_ref()
                     .map_or(Duration::ZERO, |s| s.every.0 * u64::from(k / s.flows));
+                let traced = spec.arrivals.as_ref().and_then(|all| all.starts.get(k as usize));
                 let start = step + first + (last - first).mul_f64(rng.uniform());
+                let start = start + Duration::from_nanos(traced.copied().unwrap_or(0));
                 for _ in 0..spec.slots() {
                     setups.push(FlowSetup {
                         group: g as u16,
@@ -288,8 +290,8 @@ impl Run {
             Column::Count((0..n).map(|i| u64::from(f(i))).collect())
         };
         let goodput = |i: usize| {
-            let packets = reports[i].delivered - self.before[i].delivered;
-            f64::from(packets) * packet_bits(spec(i)) / measured
+            let bits = |report| delivered_bits(report, packet_bits(spec(i)));
+            (bits(&reports[i]) - bits(&self.before[i])) as f64 / measured
         };
         let mut t = Table::default();
         t.push("flow", Column::Count((0..n as u64).collect()));
@@ -493,9 +495,18 @@ fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
     Some(identities)
 }
 
-/// Bits of a data packet on the wire.
-fn packet_bits(spec: &TrafficSpec) -> f64 {
-    f64::from(spec.packet_bytes().unwrap_or(0)) * 8.0
+/// Bits of a data packet on the wire, where all have the same.
+fn packet_bits(spec: &TrafficSpec) -> Option<u64> {
+    let same = spec.transport != TransportName::Trace;
+    spec.packet_bytes().filter(|_| same).map(|bytes| u64::from(bytes) * 8)
+}
+
+/// Bits that were delivered, in packets of so many or of different lengths.
+fn delivered_bits(report: &FlowReport, packet: Option<u64>) -> u64 {
+    match packet {
+        Some(bits) => u64::from(report.delivered) * bits,
+        None => report.delivered_bytes * 8,
+    }
 }
 
 /// The name of a transport in files and results.
@@ -508,6 +519,7 @@ pub fn transport_name(transport: TransportName) -> &'static str {
         TransportName::Dctcp => "dctcp",
         TransportName::Cbr => "cbr",
         TransportName::Tfrc => "tfrc",
+        TransportName::Trace => "trace",
     }
 }
 
@@ -554,7 +566,7 @@ impl Paths<'_> {
     }
 }
 
-fn group(spec: &TrafficSpec, end: u64) -> Group {
+fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
     let packet = spec.packet_bytes().unwrap_or(1000);
     let variant = match spec.transport {
         TransportName::Reno => Variant::Reno,
@@ -567,6 +579,12 @@ fn group(spec: &TrafficSpec, end: u64) -> Group {
         _ => Algorithm::Reno,
     };
     let transport = match (spec.transport, spec.rate) {
+        (TransportName::Trace, _) => Transport::Trace {
+            arrivals: spec.arrivals.clone().unwrap_or_default(),
+            start: spec.start.0.from.as_nanos(),
+            first,
+            ecn: spec.ecn,
+        },
         (TransportName::Cbr, Some(rate)) => {
             let gaps = match spec.gaps {
                 GapsName::Constant => Gaps::Constant,
@@ -730,10 +748,10 @@ impl Series {
 struct GroupSeries {
     table: Table,
     /// Name of each group and bits of its packets.
-    groups: Vec<(String, f64)>,
+    groups: Vec<(String, Option<u64>)>,
     /// Totals at the last sample, by queue and group.
     last: Vec<Vec<GroupTally>>,
-    /// Packets delivered until the last sample, by group.
+    /// Bits delivered until the last sample, by group.
     delivered: Vec<u64>,
     /// When that was, ns.
     at: u64,
@@ -767,12 +785,13 @@ impl GroupSeries {
         let seconds = (now - std::mem::replace(&mut self.at, now)) as f64 / 1e9;
         let mut delivered = vec![0; self.groups.len()];
         for (i, &group) in of.iter().enumerate() {
-            delivered[usize::from(group)] += u64::from(simulation.flow(i).delivered);
+            let group = usize::from(group);
+            delivered[group] += delivered_bits(&simulation.flow(i), self.groups[group].1);
         }
         for (m, last) in queues.iter().zip(&mut self.last) {
             let Some(link) = simulation.queue(m.link) else { continue };
             for (g, (tally, last)) in link.stats().groups().iter().zip(last).enumerate() {
-                let (name, bits) = &self.groups[g];
+                let (name, _) = &self.groups[g];
                 let queued = tally.queued();
                 let (departed, dropped) =
                     (tally.departed.since(last.departed), tally.dropped.since(last.dropped));
@@ -788,7 +807,7 @@ impl GroupSeries {
                 row.count(dropped.packets);
                 row.count(dropped.bytes);
                 row.real(Some(departed.bytes as f64 * 8.0 / seconds));
-                row.real(Some((delivered[g] - self.delivered[g]) as f64 * bits / seconds));
+                row.real(Some((delivered[g] - self.delivered[g]) as f64 / seconds));
                 *last = *tally;
             }
         }

@@ -4,9 +4,12 @@
 //! application -> sender -> link -> queue -> link -> receiver -> acknowledgement -> sender
 //! ```
 
+use std::sync::Arc;
+
 use aqm::Ecn;
 
 use crate::app::{App, Objects, OnOff, Periods, Step};
+use crate::arrivals::Arrivals;
 use crate::hash::DecisionHash;
 use crate::link::{Identity, Link, Managed};
 use crate::metrics::transfers::Transfers;
@@ -47,6 +50,17 @@ pub enum Transport {
         /// How the gaps between datagrams are spread about their mean.
         gaps: Gaps,
         /// Whether the datagrams claim to be ECN-capable; marks are ignored.
+        ecn: bool,
+    },
+    /// The packets of a capture, as datagrams.
+    Trace {
+        /// The packets.
+        arrivals: Arc<Arrivals>,
+        /// The time of the first, ns.
+        start: u64,
+        /// The number of the group's first flow. Its events send the packets of all.
+        first: u32,
+        /// Whether packets that are not ECN-capable in the file are here.
         ecn: bool,
     },
 }
@@ -90,12 +104,21 @@ struct Cbr {
     received: u32,
 }
 
-#[expect(clippy::large_enum_variant, reason = "TCP's ends are where a packet finds them at once")]
+/// A flow of a capture.
+#[derive(Clone, Copy, Default, Debug)]
+struct Traced {
+    /// Of the group's first flow: the packets sent, of all its flows.
+    sent: u32,
+    received: u32,
+    received_bytes: u64,
+}
+
 #[derive(Clone, Debug)]
 enum End {
     Tcp { sender: Sender, receiver: Receiver },
     Cbr(Box<Cbr>),
     Tfrc(Box<Tfrc>),
+    Trace(Traced),
 }
 
 /// A flow: both its ends.
@@ -124,7 +147,7 @@ impl Flow {
         let timer = match &self.end {
             End::Tcp { sender, .. } => sender.deadline(),
             End::Tfrc(tfrc) => tfrc.sender.deadline(),
-            End::Cbr(_) => NEVER,
+            End::Cbr(_) | End::Trace(_) => NEVER,
         };
         self.app_at.min(self.ack_at).min(timer)
     }
@@ -191,6 +214,8 @@ const _: () = assert!(size_of::<Flow>() <= 256, "an active connection takes at m
 pub struct FlowReport {
     /// Packets delivered to the application in order (TCP) or at all (datagrams).
     pub delivered: u32,
+    /// Their bytes, where a group's packets differ in length: those of a capture.
+    pub delivered_bytes: u64,
     /// Packets sent again.
     pub retransmits: u32,
     /// Retransmission timeouts.
@@ -236,8 +261,10 @@ impl Simulation {
         for (i, setup) in setups.into_iter().enumerate() {
             let group = &groups[usize::from(setup.group)];
             // A web session is woken by its first flow.
-            let begins = match (&group.app, &webs[usize::from(setup.group)]) {
-                (App::Web(_), Some(web)) => web.wakes(i),
+            let begins = match (&group.app, &webs[usize::from(setup.group)], &group.transport) {
+                (App::Web(_), Some(web), _) => web.wakes(i),
+                // One flow of a capture sends the packets of all.
+                (_, _, Transport::Trace { first, .. }) => i == *first as usize,
                 _ => true,
             };
             let start = if begins { setup.start } else { NEVER };
@@ -256,6 +283,7 @@ impl Simulation {
                     sent: 0,
                     received: 0,
                 })),
+                Transport::Trace { .. } => End::Trace(Traced::default()),
             };
             flows.push(Flow {
                 end,
@@ -360,6 +388,7 @@ impl Simulation {
         match &flow.end {
             End::Tcp { sender, receiver } => FlowReport {
                 delivered: before + receiver.delivered(),
+                delivered_bytes: 0,
                 retransmits: sender.retransmits,
                 timeouts: sender.timeouts,
                 ecn_reductions: sender.ecn_reductions,
@@ -370,6 +399,11 @@ impl Simulation {
                 delivered: tfrc.receiver.received,
                 timeouts: tfrc.sender.timeouts,
                 srtt: tfrc.sender.srtt(),
+                ..FlowReport::default()
+            },
+            End::Trace(traced) => FlowReport {
+                delivered: traced.received,
+                delivered_bytes: traced.received_bytes,
                 ..FlowReport::default()
             },
         }
@@ -464,6 +498,10 @@ impl Simulation {
             },
             (End::Cbr(cbr), _) => cbr.received += 1,
             (End::Tfrc(_), _) => self.on_tfrc(packet),
+            (End::Trace(traced), _) => {
+                traced.received += 1;
+                traced.received_bytes += u64::from(packet.len);
+            }
             _ => {}
         }
     }
@@ -535,7 +573,7 @@ impl Simulation {
             match &mut flow.end {
                 End::Tcp { sender, .. } => sender.withdraw(),
                 End::Tfrc(tfrc) => tfrc.sender.stop(),
-                End::Cbr(_) => {}
+                End::Cbr(_) | End::Trace(_) => {}
             }
             return;
         }
@@ -589,7 +627,46 @@ impl Simulation {
                 };
                 self.network.forward(now, &datagram);
             }
+            (End::Trace(_), _) => self.replay(i),
             _ => {}
+        }
+    }
+
+    /// Sends the packets of a capture that are due; `i` is the first of its flows.
+    #[cold]
+    #[inline(never)]
+    fn replay(&mut self, i: usize) {
+        let flow = &self.flows[i];
+        let Transport::Trace { arrivals, start, first, ecn } =
+            &self.groups[usize::from(flow.group)].transport
+        else {
+            return;
+        };
+        let End::Trace(Traced { mut sent, .. }) = flow.end else { return };
+        let mut next = NEVER;
+        for arrival in &arrivals.packets[sent as usize..] {
+            if start + arrival.time > self.now {
+                next = start + arrival.time;
+                break;
+            }
+            sent += 1;
+            let flow = first + arrival.flow;
+            let capable = *ecn && arrival.ecn == Ecn::NotEct;
+            let datagram = Packet {
+                kind: Kind::Datagram,
+                flow,
+                hop: self.flows[flow as usize].out,
+                seq: sent,
+                len: arrival.len,
+                ecn: if capable { Ecn::Ect0 } else { arrival.ecn },
+                ..Packet::default()
+            };
+            self.network.forward(self.now, &datagram);
+        }
+        let flow = &mut self.flows[i];
+        flow.app_at = next;
+        if let End::Trace(traced) = &mut flow.end {
+            traced.sent = sent;
         }
     }
 }

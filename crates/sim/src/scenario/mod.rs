@@ -6,6 +6,7 @@ pub mod network;
 pub mod text;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aqm::any::{BuildError, FILTERS, PRESET, Table, canonical, canonical_filter};
 use aqm::param::Param;
@@ -14,6 +15,8 @@ use aqm::units::Size;
 use aqm::{AnyQdisc, CATALOG, Duration, Limit, Rate, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::arrivals::Arrivals;
 
 pub use error::ScenarioError;
 use error::{Complaint, did_you_mean};
@@ -117,6 +120,9 @@ pub enum TransportName {
     Cbr,
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
     Tfrc,
+    /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
+    /// fields.
+    Trace,
 }
 
 /// What is carried.
@@ -178,7 +184,7 @@ pub struct TrafficSpec {
     /// The group's name in results.
     #[serde(default = "default_group")]
     pub name: String,
-    /// How many flows.
+    /// How many flows; of a `trace`, those in its file.
     #[serde(default = "one")]
     pub flows: u32,
     /// Addresses and ports under a name: groups that give the same one are the same flows to
@@ -201,7 +207,8 @@ pub struct TrafficSpec {
     /// Nodes to send to; each flow draws one. Without it the preset's right side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
-    /// When a flow starts: an instant, or a range from which each flow draws.
+    /// When a flow starts: an instant, or a range from which each flow draws. A `trace`: when its
+    /// first packet comes.
     #[serde(default = "at_once")]
     pub start: Text<Span>,
     /// When it stops; without it at the end.
@@ -210,7 +217,7 @@ pub struct TrafficSpec {
     /// Flows join in steps; `start` counts from the flow's step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// Data packets on the wire, 40 … 65535 bytes.
+    /// Data packets on the wire, 40 … 65535 bytes; of a `trace`, their mean.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
     /// `finite`: bytes a flow. `web`: the mean of an object.
@@ -246,10 +253,21 @@ pub struct TrafficSpec {
     /// `cbr` with `gaps = "uniform"`: half the width, as a share of the mean, 0 … 1.
     #[serde(default)]
     pub jitter: f64,
+    /// `trace`: the capture (pcap or pcapng), as seen from the working directory. Packets that would
+    /// come after the end are not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// `trace`: sixteen hexadecimal digits over the packets; filled in. If given, the file has to have
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The packets of the file, once it was read.
+    #[serde(skip)]
+    pub(crate) arrivals: Option<Arc<Arrivals>>,
     /// `pareto`, `exponential`: what becomes of data not sent when an on period ends.
     #[serde(default = "withdraw")]
     pub unsent: UnsentName,
-    /// Whether data packets are ECN-capable.
+    /// Whether data packets are ECN-capable; of a `trace`, also those that are not in its file.
     #[serde(default)]
     pub ecn: bool,
     /// TCP: an ECN echo with a window of one packet makes the sender wait for its timer.
@@ -443,7 +461,7 @@ impl Scenario {
         }
         let topology = self.topology()?;
         self.queue = expand_queues(self.queue, &topology)?;
-        let (groups, flows) = expand_traffic(self.traffic, &topology)?;
+        let (groups, flows) = expand_traffic(self.traffic, &topology, self.duration.0)?;
         self.traffic = groups;
         if self.traffic.len() > usize::from(u16::MAX) {
             return Err(Complaint::new("traffic", "at most 65535 groups"));
@@ -494,10 +512,14 @@ fn expand_queues(specs: Vec<QueueSpec>, topology: &Topology) -> Result<Vec<Queue
 fn expand_traffic(
     specs: Vec<TrafficSpec>,
     topology: &Topology,
+    end: Duration,
 ) -> Result<(Vec<TrafficSpec>, u64), Complaint> {
     let mut groups = Vec::new();
     let mut flows = 0;
-    for (i, spec) in specs.into_iter().enumerate() {
+    for (i, mut spec) in specs.into_iter().enumerate() {
+        if spec.transport == TransportName::Trace {
+            spec.read(i, end)?;
+        }
         let mut names = spec.from.iter().chain(&spec.to).flatten();
         let everywhere = topology.bottlenecks > 0 && names.any(|name| name.contains('*'));
         for hop in 1..=if everywhere { topology.bottlenecks } else { 1 } {
@@ -702,6 +724,34 @@ impl TrafficSpec {
         u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
     }
 
+    /// Reads the capture of a trace and fills in what follows from it.
+    fn read(&mut self, i: usize, end: Duration) -> Result<(), Complaint> {
+        let key = |field: &str| format!("traffic[{i}].{field}");
+        let Some(file) = &self.file else {
+            return Err(Complaint::new(key("file"), "needed by trace: a capture, pcap or pcapng"));
+        };
+        let Span { from, to } = self.start.0;
+        if from != to || self.step.is_some() {
+            return Err(Complaint::new(key("start"), "an instant, and no steps, for a trace"));
+        }
+        let until = self.stop.map_or(end, |stop| stop.0.min(end)).saturating_sub(from);
+        let arrivals = Arrivals::read(file, until.as_nanos())
+            .map_err(|problem| Complaint::new(key("file"), problem))?;
+        if arrivals.packets.is_empty() {
+            return Err(Complaint::new(key("file"), "a capture with packets before the end"));
+        }
+        if self.digest.as_ref().is_some_and(|digest| *digest != arrivals.digest) {
+            let allowed = format!("{}: the packets of {file}", arrivals.digest);
+            return Err(Complaint::new(key("digest"), allowed)
+                .hint("the file is not the one that this was made from"));
+        }
+        self.flows = u32::try_from(arrivals.starts.len()).unwrap_or(u32::MAX);
+        self.packet = Text(Size::Bytes(arrivals.mean_len()));
+        self.digest = Some(arrivals.digest.clone());
+        self.arrivals = Some(Arc::new(arrivals));
+        Ok(())
+    }
+
     fn check(&self, i: usize, topology: &Topology) -> Result<(), Complaint> {
         let key = |field: &str| format!("traffic[{i}].{field}");
         let complain = |field: &str, allowed: &str| Err(Complaint::new(key(field), allowed));
@@ -739,14 +789,21 @@ impl TrafficSpec {
         if self.rekey == Some(Text(Duration::ZERO)) {
             return complain("rekey", "more than 0s");
         }
+        if self.file.is_some() && self.transport != TransportName::Trace {
+            return complain("file", "for trace only");
+        }
         if self.transport == TransportName::Dctcp && !self.ecn {
             return complain("ecn", "true: dctcp follows marks");
         }
         if self.transport == TransportName::Tfrc && self.app != AppName::Infinite {
             return complain("app", "infinite: tfrc always has something to send");
         }
-        let tcp = self.transport != TransportName::Cbr;
+        let tcp = !matches!(self.transport, TransportName::Cbr | TransportName::Trace);
         match (self.app, tcp) {
+            (AppName::Infinite, _) if self.transport == TransportName::Trace => {}
+            _ if self.transport == TransportName::Trace => {
+                return complain("app", "none: a trace tells what is sent");
+            }
             (AppName::Finite | AppName::Pareto | AppName::Exponential | AppName::Web, false) => {
                 return complain("app", "infinite or periodic: cbr sends whatever happens");
             }
