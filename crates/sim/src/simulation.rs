@@ -609,7 +609,7 @@ impl Simulation {
                 };
                 packet.say(now, u32::try_from(tfrc.sender.srtt() / 1000).unwrap_or(u32::MAX));
                 flow.app_at = tfrc.sender.due(now);
-                self.network.forward(now, &mut packet);
+                self.network.forward(now, &packet);
             }
             (End::Cbr(cbr), Transport::Cbr { rates, gaps, ecn }) => {
                 let rate = rates.iter().rev().find(|(from, _)| *from <= now).map_or(1, |r| r.1);
@@ -716,7 +716,7 @@ impl Simulation {
                 ..Packet::default()
             };
             packet.say(echo, rate.to_bits());
-            self.network.forward(self.now, &mut packet);
+            self.network.forward(self.now, &packet);
         }
     }
 
