@@ -19,7 +19,7 @@ fn packets(outcome: &Outcome, rows: std::ops::Range<usize>) -> f64 {
 
 /// Packets are lost independently with probability p. Of the packets of a round trip after a loss
 /// none begins another event: an interval has 1/p + X·R packets in the mean, and X = equation(1/that).
-/// The mean of eight intervals varies, and the equation is bent: at high loss TFRC sends less.
+/// At high loss TFRC sends less; why was not looked into.
 fn fixed_point(p: f64, rtt: f64) -> f64 {
     let mut rate = 1.0;
     for _ in 0..200 {
