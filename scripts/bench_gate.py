@@ -40,7 +40,10 @@ SETUP_FLOWS, SETUP_BOUND = 4000, 32_000_000
 
 LOADS = ("partial", "overload", "crowd")
 # Besides the catalogue at its defaults: name of the load, and what is measured under it.
-MORE = {"partial": ["sfb,levels=8,bins=16"], "crowd": ["red-pd,target_rtt=1s,least_drop_rate=0.1"]}
+MORE = {
+    "partial": ["red,max_p=0.1", "sfb,levels=8,bins=16"],
+    "crowd": ["red-pd,target_rtt=1s,least_drop_rate=0.1"],
+}
 COUNTED = 10_000  # packets
 NOTHING = "nothing"  # the driving itself
 CALM = 1.5  # a load under which times tell something

@@ -252,6 +252,7 @@ impl Policy for Blue {
 
 impl Blue {
     /// An overflow event.
+    #[inline(never)]
     fn raise(&mut self, cx: &mut Cx<'_>) {
         if !self.frozen(cx.now) {
             self.p_m = raised(self.p_m, &self.config);
@@ -280,9 +281,15 @@ impl Blue {
     #[inline]
     fn catch_up(&mut self, cx: &mut Cx<'_>) {
         let n = self.missed(cx.now);
-        if n > 0
-            && let Some(last) = self.last_update
-        {
+        if n > 0 {
+            self.decay(n, cx);
+        }
+    }
+
+    /// Makes `n` decrements of which the first was due a freeze after the last change.
+    #[inline(never)]
+    fn decay(&mut self, n: u64, cx: &mut Cx<'_>) {
+        if let Some(last) = self.last_update {
             self.p_m = lowered_often(self.p_m, n, &self.config);
             self.start_freeze(last + self.period() * n, cx.rng);
         }
