@@ -204,6 +204,7 @@ impl Link {
             rng,
             free_at: NEVER,
             identities: None,
+            hand: Packet::default(),
             books: Books { stats: QueueStats::new(flows), hash: DecisionHash::default() },
         };
         let managed = Managed { queue, server };
@@ -233,6 +234,8 @@ struct Server {
     timed: bool,
     /// Of each flow, where a flow's number is not its identity.
     identities: Option<Box<[Identity]>>,
+    /// The packet that arrives: it lies here to be copied as one.
+    hand: Packet,
     books: Books,
 }
 
@@ -274,16 +277,18 @@ impl Visitor<Packet> for CatchUp<'_> {
         let Self { server, link, wires, until, arrives } = self;
         let mut merge = wires.detach(link);
         let mut given = arrives.is_some();
-        let mut packet = arrives.copied().unwrap_or_default();
+        if let Some(packet) = arrives {
+            server.hand = *packet;
+        }
         loop {
             let arrival = if std::mem::take(&mut given) {
                 Some(until)
             } else {
-                merge.as_mut().and_then(|m| m.take(until, &mut packet, &mut wires.lines))
+                merge.as_mut().and_then(|m| m.take(until, &mut server.hand, &mut wires.lines))
             };
             server.serve(queue, arrival.unwrap_or(until), link, wires);
             match arrival {
-                Some(now) => server.arrive(queue, now, &packet),
+                Some(now) => server.arrive(queue, now),
                 None => break,
             }
         }
@@ -299,9 +304,10 @@ impl Server {
         queue.dequeue(&mut cx, &mut self.books)
     }
 
-    /// A packet arrives at `now`.
+    /// The packet in hand arrives at `now`.
     #[inline(always)]
-    fn arrive(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, packet: &Packet) {
+    fn arrive(&mut self, queue: &mut impl Qdisc<Packet>, now: u64) {
+        let packet = &self.hand;
         self.books.stats.arrival(packet);
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
         let mut meta = packet.meta(now);
@@ -355,7 +361,7 @@ impl Server {
             stats.busy(now);
             stats.departure(now, meta.arrived.as_nanos(), packet);
             hash.departure(now, packet.flow, packet.seq);
-            self.free_at = wires.send(link, now, packet);
+            self.free_at = wires.send::<false>(link, now, packet);
         } else {
             stats.idle(now);
             self.free_at = NEVER;

@@ -160,7 +160,7 @@ impl Network {
         if self.wires.lines[link].managed {
             self.enqueue(link, now, packet);
         } else {
-            self.wires.send(link, now, packet);
+            self.wires.send::<true>(link, now, packet);
         }
     }
 
@@ -220,7 +220,7 @@ impl Network {
             while let Some(at) =
                 merge.as_mut().and_then(|m| m.take(now, &mut packet, &mut self.wires.lines))
             {
-                self.wires.send(link, at, &packet);
+                self.wires.send::<false>(link, at, &packet);
             }
             self.wires.attach(merge);
         }
@@ -331,9 +331,10 @@ impl Network {
 
 impl Wires {
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
-    /// folded after it. Returns when the transmitter is free again.
+    /// folded after it. Only what comes from an end point (`FED`) can come to a link that merges.
+    /// Returns when the transmitter is free again.
     #[inline(always)]
-    pub(crate) fn send(&mut self, link: usize, now: u64, packet: &Packet) -> u64 {
+    pub(crate) fn send<const FED: bool>(&mut self, link: usize, now: u64, packet: &Packet) -> u64 {
         let mut line = &mut self.lines[link];
         let mut at = line.transmit(now, packet.len);
         let free_at = line.free_at;
@@ -342,7 +343,9 @@ impl Wires {
             let next = self.paths[hop as usize];
             if next < MERGES {
                 break;
-            } else if next & FOLDED != 0 {
+            }
+            debug_assert!(FED || next & FOLDED != 0, "a merge of what comes from a queue");
+            if !FED || next & FOLDED != 0 {
                 line = &mut self.lines[(next & !FOLDED) as usize];
             } else if let Exit::Merge(number) = line.exit
                 && let Some(merge) = &mut self.merges[number]
