@@ -62,7 +62,8 @@ class Result:
                 trace.TABLES,
             )
         if testbed.is_one(text):
-            raw = testbed.measure(text) | {"scenario": text, "version": _core.version()}
+            raw: dict[str, Any] = {key: {} for key in TABLES} | testbed.measure(text)
+            raw |= {"scenario": text, "version": _core.version()}
         else:
             raw = _core.run(text, origin, progress)
         return cls(

@@ -133,7 +133,6 @@ def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str
         "queues": _columns([up]),
         "flows": _columns(flows),
         "series": _columns(series),
-        "groups": {},
         "decision_hash": decision_hash,
     }
 

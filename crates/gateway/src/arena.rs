@@ -3,6 +3,8 @@
 //! The memory is reserved when the arena is made; the system provides it as slots are first used,
 //! and the slot that was given back last is taken first, so that a short queue stays in the cache.
 
+use aqm::Cause;
+
 /// A packet in an [`Arena`], and its number in the order of arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Handle {
@@ -10,12 +12,20 @@ pub struct Handle {
     pub(crate) seq: u32,
 }
 
+/// What is known of the packet in a slot.
+#[derive(Clone, Copy, Default, Debug)]
+struct Kept {
+    length: u32,
+    /// Why it was marked here, if it was.
+    marked: Option<Cause>,
+}
+
 /// Memory for a fixed number of packets.
 #[derive(Debug)]
 pub(crate) struct Arena {
     bytes: Box<[u8]>,
     slot_size: usize,
-    lengths: Box<[u32]>,
+    kept: Box<[Kept]>,
     /// Slots from here on were never used.
     fresh: u32,
     /// Slots that were given back.
@@ -30,16 +40,27 @@ impl Arena {
         Self {
             bytes: vec![0; count * slot_size].into_boxed_slice(),
             slot_size,
-            lengths: vec![0; count].into_boxed_slice(),
+            kept: vec![Kept::default(); count].into_boxed_slice(),
             fresh: 0,
             free: Vec::with_capacity(count),
         }
     }
 
+    /// Whether the system gives so much memory.
+    pub(crate) fn fits(slots: u32, longest: usize) -> Option<()> {
+        let bytes = (slots as usize).checked_mul(longest.next_multiple_of(64))?;
+        Vec::<u8>::new().try_reserve_exact(bytes).ok()
+    }
+
+    /// The longest packet.
+    pub(crate) fn longest(&self) -> usize {
+        self.slot_size
+    }
+
     /// Makes room for at least `slots` packets; those that are there keep their places.
     pub(crate) fn grow(&mut self, slots: u32) {
         let count = slots as usize;
-        if count <= self.lengths.len() {
+        if count <= self.kept.len() {
             return;
         }
         // Only what was ever used is copied; the rest is taken from the system as it is needed.
@@ -47,9 +68,9 @@ impl Arena {
         let used = self.fresh as usize;
         bytes[..used * self.slot_size].copy_from_slice(&self.bytes[..used * self.slot_size]);
         self.bytes = bytes;
-        let mut lengths = vec![0; count].into_boxed_slice();
-        lengths[..used].copy_from_slice(&self.lengths[..used]);
-        self.lengths = lengths;
+        let mut kept = vec![Kept::default(); count].into_boxed_slice();
+        kept[..used].copy_from_slice(&self.kept[..used]);
+        self.kept = kept;
         self.free.reserve(count - self.free.len());
     }
 
@@ -59,13 +80,13 @@ impl Arena {
             return None;
         }
         let slot = self.free.pop().or_else(|| {
-            let fresh = (self.fresh as usize) < self.lengths.len();
+            let fresh = (self.fresh as usize) < self.kept.len();
             fresh.then(|| {
                 self.fresh += 1;
                 self.fresh - 1
             })
         })?;
-        self.lengths[slot as usize] = packet.len() as u32;
+        self.kept[slot as usize] = Kept { length: packet.len() as u32, marked: None };
         self.packet_mut(slot).copy_from_slice(packet);
         Some(slot)
     }
@@ -73,7 +94,17 @@ impl Arena {
     /// The packet in `slot`.
     pub(crate) fn packet_mut(&mut self, slot: u32) -> &mut [u8] {
         let at = slot as usize * self.slot_size;
-        &mut self.bytes[at..at + self.lengths[slot as usize] as usize]
+        &mut self.bytes[at..at + self.kept[slot as usize].length as usize]
+    }
+
+    /// Notes why the packet in `slot` was marked.
+    pub(crate) fn mark(&mut self, slot: u32, cause: Cause) {
+        self.kept[slot as usize].marked = Some(cause);
+    }
+
+    /// Why the packet in `slot` was marked, if it was.
+    pub(crate) fn marked(&self, slot: u32) -> Option<Cause> {
+        self.kept[slot as usize].marked
     }
 
     /// Gives a slot back.

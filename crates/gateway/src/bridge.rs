@@ -36,7 +36,7 @@ pub fn bridge(specs: &[Spec; 2], how: &Forwarding, names: [&str; 2]) -> Result<F
     let told = terminated(&wake)?;
     watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     let mut session = Session::new(specs, how, [lan.0, wan.0], (lan.1 + HEADER) as usize)?;
-    let doors = Doors::open(how)?;
+    let doors = Doors::open(how, specs)?;
     privilege::drop_all()?;
     session.serve(doors, &wake)?;
     session.run(&waker, || true)?;
@@ -45,7 +45,7 @@ pub fn bridge(specs: &[Spec; 2], how: &Forwarding, names: [&str; 2]) -> Result<F
 }
 
 /// A port of the interface `name`, and its MTU.
-fn open(name: &str) -> Result<(Port, u32), Trouble> {
+pub(crate) fn open(name: &str) -> Result<(Port, u32), Trouble> {
     let system = |e: io::Error| Trouble::system(name, e);
     let found = Netlink::new().and_then(|mut netlink| netlink.interface(name)).map_err(system)?;
     let Some(found) = found else {

@@ -8,6 +8,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`vnet`] | super-packets of the kernel, cut |
 //! | [`frame`] | from the bytes of a packet to its flow and its ECN field, and back: the mark |
 //! | [`link`] | an emulated link: queue, transmitter, wire; time is handed in |
 //! | [`port`], [`forward`] | where frames come from and go to; the loop |
@@ -16,13 +17,16 @@
 //! | [`bridge`] | a link between two interfaces |
 //! | [`control`], [`metrics`] | questions and changes while it runs |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
-//! | [`traffic`], [`testbed`] | bulk TCP of the kernel's own; experiments with it |
+//! | [`traffic`], [`testbed`], [`bench`] | bulk TCP of the kernel's own; measurements with it, and of this machine |
 //! | [`privilege`] | rights given up, the processor asked for |
+//! | [`capture`] | packets and what became of them, as pcapng |
 //! | [`options`], [`report`], [`trouble`] | command line, results, what is wrong |
 //! | [`clock`] | the one place that reads a clock |
 
 mod arena;
+pub mod bench;
 pub mod bridge;
+pub mod capture;
 pub mod clock;
 pub mod control;
 mod flows;
@@ -44,4 +48,4 @@ mod sys;
 pub mod testbed;
 pub mod traffic;
 pub mod trouble;
-mod vnet;
+pub mod vnet;

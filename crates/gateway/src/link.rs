@@ -23,6 +23,7 @@ use sim::metrics::queue::{QueueStats, QueueSummary};
 use sim::packet::Packet;
 
 use crate::arena::{Arena, Handle};
+use crate::capture::{Capture, Fate};
 use crate::flows::{self, Flows};
 use crate::frame::{Hasher, Layer, parse, set_ce};
 
@@ -140,11 +141,56 @@ pub struct Link {
     seq: u32,
     stats: QueueStats,
     flows: Flows,
+    capture: Option<Capture>,
     decided: DecisionHash,
     delivered: DecisionHash,
     count: Beside,
     /// How long after its time each packet was delivered, ns.
     lateness: Histogram,
+    pace: Pace,
+}
+
+/// When packets were really handed over.
+#[derive(Clone, Default, Debug)]
+pub struct Pace {
+    /// When the first and the last were, ns, and how late that last one was.
+    first: u64,
+    last: u64,
+    late: u64,
+    packets: u64,
+    /// Bits of all but the first.
+    bits: u64,
+    gaps: Histogram,
+}
+
+impl Pace {
+    fn delivered(&mut self, due: u64, now: u64, len: u32) {
+        let late = now - due;
+        if self.packets == 0 {
+            self.first = now;
+        } else {
+            self.bits += 8 * u64::from(len);
+            self.gaps.add(late.abs_diff(self.late), 1);
+        }
+        (self.last, self.late) = (now, late);
+        self.packets += 1;
+    }
+
+    /// The rate from the first packet to the last; nothing if there were fewer than two.
+    pub fn bits_per_second(&self) -> Option<f64> {
+        let ns = self.last - self.first;
+        (ns > 0).then(|| self.bits as f64 * 1e9 / ns as f64)
+    }
+
+    /// How much each gap between two packets differed from what it should have been, ns.
+    pub fn gaps(&self) -> &Histogram {
+        &self.gaps
+    }
+
+    /// How many packets.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
 }
 
 /// What a [`Link`] is to become, and all that has to be made for it.
@@ -174,24 +220,35 @@ struct Report<'a> {
     arena: &'a mut Arena,
     hash: &'a mut DecisionHash,
     flows: &'a mut Flows,
+    capture: Option<&'a Capture>,
 }
 
 impl Outlet<Handle> for Report<'_> {
     fn dropped(&mut self, meta: &Meta, packet: Handle, cause: Cause, now: Instant) {
         self.hash.drop(now.as_nanos(), meta.flow.0 as u32, packet.seq, cause);
         self.flows.dropped(meta.flow);
+        if let Some(capture) = self.capture {
+            let frame = self.arena.packet_mut(packet.slot);
+            capture.packet(packet.seq, now.as_nanos(), frame, Fate::Dropped(cause));
+        }
         self.arena.release(packet.slot);
     }
 
-    fn marked(&mut self, meta: &Meta, _: &Handle, cause: Cause, now: Instant) {
+    fn marked(&mut self, meta: &Meta, packet: &Handle, cause: Cause, now: Instant) {
         self.hash.mark(now.as_nanos(), meta.flow.0 as u32, cause);
         self.flows.marked(meta.flow);
+        self.arena.mark(packet.slot, cause);
     }
 }
 
 macro_rules! report {
     ($link:ident) => {
-        &mut Report { arena: &mut $link.arena, hash: &mut $link.decided, flows: &mut $link.flows }
+        &mut Report {
+            arena: &mut $link.arena,
+            hash: &mut $link.decided,
+            flows: &mut $link.flows,
+            capture: $link.capture.as_ref(),
+        }
     };
 }
 
@@ -210,6 +267,7 @@ impl Link {
     pub fn new(spec: &Spec, layer: Layer, longest: usize) -> Result<Self, SpecError> {
         let delay = spec.delay.as_nanos();
         let slots = spec.slots(delay, 0)?;
+        Arena::fits(slots, longest).ok_or_else(|| too_large(slots))?;
         let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(SpecError::Queue)?;
         Ok(Self {
             spec: spec.clone(),
@@ -229,11 +287,18 @@ impl Link {
             seq: 0,
             stats: QueueStats::new(0),
             flows: Flows::new(),
+            capture: None,
             decided: DecisionHash::default(),
             delivered: DecisionHash::default(),
             count: Beside::default(),
             lateness: Histogram::default(),
+            pace: Pace::default(),
         })
+    }
+
+    /// Writes packets and what becomes of them to `capture` from now on.
+    pub fn capture(&mut self, capture: Capture) {
+        self.capture = Some(capture);
     }
 
     /// What it is like.
@@ -250,6 +315,7 @@ impl Link {
         let last = self.wire.back().map_or(0, |last| last.at.saturating_sub(now));
         let delay = spec.delay.as_nanos().max(last);
         let slots = spec.slots(delay, self.arena.used() as u64)?;
+        Arena::fits(slots, self.arena.longest()).ok_or_else(|| too_large(slots))?;
         let kept = Spec { rate: spec.rate, delay: spec.delay, ..self.spec.clone() };
         let queue = (kept != *spec).then(|| {
             if self.replaced.len() == MOST_REPLACED {
@@ -428,10 +494,17 @@ impl Link {
             self.count.delivered += 1;
             self.delivered.delivery(flight.at, flight.meta.flow.0 as u32, flight.handle.seq);
             self.lateness.add(now - flight.at, 1);
+            self.pace.delivered(flight.at, now, flight.meta.len);
         }
+        let fate = self.arena.marked(flight.handle.slot).map_or(Fate::Delivered, Fate::Marked);
         let frame = self.arena.packet_mut(flight.handle.slot);
         if flight.meta.ecn == Ecn::Ce {
             set_ce(frame, self.layer);
+        }
+        if let Some(capture) = &self.capture
+            && !flight.passed
+        {
+            capture.packet(flight.handle.seq, flight.at, frame, fate);
         }
         frame
     }
@@ -479,10 +552,16 @@ impl Link {
         &self.lateness
     }
 
+    /// When packets were really handed over in this window.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
     /// Begins a new window of measurement at `now` (ns).
     pub fn restart_measurement(&mut self, now: u64) {
         self.stats.restart(now, &self.counters());
         self.lateness.clear();
+        self.pace = Pace::default();
     }
 
     /// The algorithm's signals at `now` (ns).
@@ -516,6 +595,10 @@ impl Link {
 const MOST_PASSING: u64 = 64;
 /// The most replaced queues that still hold packets.
 const MOST_REPLACED: usize = 8;
+
+fn too_large(slots: u32) -> SpecError {
+    SpecError::Beyond(format!("memory for the {slots} packets that buffer and wire can hold"))
+}
 
 /// What happened at two queues together.
 fn sum(one: &Counters, other: &Counters) -> Counters {
@@ -750,6 +833,22 @@ mod tests {
         l.deliver(now + 60_000_000_000, |_| ());
         assert!(l.check());
         assert_eq!(l.arena.used(), 0);
+    }
+
+    /// Packets due every 1 ms are handed over 0, 200, 50 and 50 µs late: gaps are 200, 150 and 0 µs
+    /// off, and 24 000 bits take 3.05 ms.
+    #[test]
+    fn lateness_is_in_the_gaps_and_not_in_the_rate() {
+        let mut l = link(Rate::from_mbit(8), Duration::ZERO, "droptail");
+        (0..4).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+        for now in [1_000_000, 2_200_000, 3_050_000, 4_050_000] {
+            assert_eq!(out(&mut l, now).len(), 1);
+        }
+        let pace = l.pace();
+        assert_eq!(pace.packets(), 4);
+        assert!((pace.bits_per_second().unwrap() - 24_000.0 / 3.05e-3).abs() < 1e-3);
+        let near = |q, ns: f64| (pace.gaps().quantile(q) as f64 / ns - 1.0).abs() < 1.0 / 31.0;
+        assert!(near(0.5, 150_000.0) && near(1.0, 200_000.0));
     }
 
     /// 8 packets of 1 ms each are queued and one is being sent as the rate doubles: that one keeps

@@ -23,7 +23,7 @@ use gateway::shell::{self, BOUND, run_bound};
 use gateway::testbed::{self, Plan};
 use gateway::traffic::Received;
 use gateway::trouble::Trouble;
-use gateway::{control, report, traffic};
+use gateway::{bench, control, report, traffic};
 
 /// Real packets through any queue discipline.
 #[derive(Parser, Debug)]
@@ -48,6 +48,12 @@ enum Task {
     },
     /// Measure TCP of the kernel's own over an emulated link: a JSON object on stdout.
     Testbed(Box<Testbed>),
+    /// Measure how precise and how fast this machine is, beside the kernel's own forwarding.
+    Bench {
+        /// How long each measurement takes.
+        #[arg(long, default_value = "2s", value_parser = text::<Duration>)]
+        time: Duration,
+    },
     /// Run recorded arrivals through the simulator's queue and compare the decisions.
     Replay {
         /// What `--record` wrote.
@@ -200,6 +206,12 @@ struct RunOptions {
     /// Record the arrivals at the queues, to be replayed.
     #[arg(long)]
     record: Option<PathBuf>,
+    /// Write packets and what became of them, with the cause of each drop and mark as comment.
+    #[arg(long)]
+    pcapng: Option<PathBuf>,
+    /// Of those only one packet in so many.
+    #[arg(long, default_value_t = 1, requires = "pcapng", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: u32,
     /// Time between lines of the log.
     #[arg(long, default_value = "1s", value_parser = text::<Duration>)]
     interval: Duration,
@@ -220,6 +232,7 @@ impl RunOptions {
             spin: self.spin.as_nanos(),
             log: self.log.clone(),
             record: self.record.clone(),
+            pcapng: self.pcapng.clone().map(|path| (path, self.sample)),
             interval: self.interval.as_nanos(),
         })
     }
@@ -258,7 +271,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             if !options.run.quiet {
                 eprint!("{}", report::table(&finished));
             }
-            Ok(ExitCode::SUCCESS)
+            Ok(if finished.conserved { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
         }
         Task::Ctl { name, what } => {
             let request = match what {
@@ -273,6 +286,10 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             let plan = options.plan()?;
             enter_user_namespace()?;
             println!("{}", testbed::run(&specs, &plan)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Bench { time } => {
+            bench::bench(time, |row| println!("{row}"))?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Replay { recording } => replay(&recording),

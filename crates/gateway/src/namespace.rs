@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -77,6 +78,14 @@ impl Namespace {
             )
         })?;
         Ok(new)
+    }
+
+    /// The network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn here() -> io::Result<OwnedFd> {
+        Ok(fs::File::open("/proc/thread-self/ns/net")?.into())
     }
 
     /// Does `job` in the namespace and waits for what it gives. Processes that it starts are in the

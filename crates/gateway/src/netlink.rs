@@ -2,13 +2,16 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
     NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -23,6 +26,8 @@ pub(crate) struct Interface {
     pub(crate) up: bool,
     /// Packets that the kernel could not hand to the reader of the device in time.
     pub(crate) dropped: u64,
+    /// Packets that came in.
+    pub(crate) received: u64,
 }
 
 /// A conversation with the kernel.
@@ -54,15 +59,34 @@ impl Netlink {
             mtu: 0,
             up: link.header.flags.contains(LinkFlags::Up),
             dropped: 0,
+            received: 0,
         };
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => found.mtu = mtu,
-                LinkAttribute::Stats64(stats) => found.dropped = stats.tx_dropped,
+                LinkAttribute::Stats64(stats) => {
+                    found.dropped = stats.tx_dropped;
+                    found.received = stats.rx_packets;
+                }
                 _ => {}
             }
         }
         Ok(Some(found))
+    }
+
+    /// Makes an Ethernet interface `name` here and its other end, `peer`, in the namespace `there`.
+    pub(crate) fn veth(&mut self, name: &str, peer: &str, there: RawFd) -> io::Result<()> {
+        let mut other = LinkMessage::default();
+        other.attributes = vec![LinkAttribute::IfName(peer.into()), LinkAttribute::NetNsFd(there)];
+        let mut message = LinkMessage::default();
+        message.attributes = vec![
+            LinkAttribute::IfName(name.into()),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Veth),
+                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other))),
+            ]),
+        ];
+        self.ask(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL).map(drop)
     }
 
     /// Takes an interface up; `attributes` go with it.

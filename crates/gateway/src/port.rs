@@ -11,6 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 
 use nix::libc;
+use nix::net::if_::if_indextoname;
 
 use crate::frame::Layer;
 use crate::{sys, vnet};
@@ -25,6 +26,8 @@ pub struct Port {
     uncut: u64,
     /// What the kernel dropped before it could be read.
     overrun: u64,
+    /// The number of an existing interface.
+    index: Option<u32>,
 }
 
 impl Port {
@@ -49,7 +52,8 @@ impl Port {
     /// # Errors
     /// Those of the system.
     pub fn interface(index: u32) -> io::Result<Self> {
-        Ok(Self::new(sys::packet_socket(index)?, Layer::Ethernet))
+        let file = sys::packet_socket(index)?;
+        Ok(Self { index: Some(index), ..Self::new(file, Layer::Ethernet) })
     }
 
     /// Two ports that are connected to each other.
@@ -66,7 +70,8 @@ impl Port {
     }
 
     fn new(file: File, layer: Layer) -> Self {
-        Self { file, layer, buffer: vec![0; LONGEST].into_boxed_slice(), uncut: 0, overrun: 0 }
+        let buffer = vec![0; LONGEST].into_boxed_slice();
+        Self { file, layer, buffer, uncut: 0, overrun: 0, index: None }
     }
 
     /// What its frames begin with.
@@ -78,7 +83,7 @@ impl Port {
     /// there.
     ///
     /// # Errors
-    /// When the interface is gone or down.
+    /// Those of the system; an interface that is down has no frames.
     pub fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
             match (&self.file).read(&mut self.buffer) {
@@ -88,10 +93,19 @@ impl Port {
                     return Ok(true);
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
+                // The socket goes on when the interface is up again.
+                Err(e) if e.raw_os_error() == Some(libc::ENETDOWN) => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Whether its interface exists, up or down.
+    pub fn exists(&self) -> bool {
+        // The wrapper takes "no such interface" for an empty name.
+        let name = |index| if_indextoname(index).unwrap_or_default();
+        self.index.is_none_or(|index| !name(index).is_empty())
     }
 
     /// Writes a frame; whether the interface took it.

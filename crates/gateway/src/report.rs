@@ -129,6 +129,7 @@ pub fn summary(name: &str, link: &Link, now: u64, (lost, refused): (u64, u64)) -
     all["passed"] = link.beside().passed.into();
     all["refused"] = (link.beside().refused + refused).into();
     all["lost_before"] = lost.into();
+    all["conserved"] = link.check().into();
     all["decision_hash"] = link.decision_hash().to_string().into();
     all
 }
@@ -175,6 +176,9 @@ pub fn queue(name: &str, aqm: &str, s: &QueueSummary) -> Value {
 /// A summary for people, a line a direction.
 pub fn table(finished: &Finished) -> String {
     let mut text = String::new();
+    if !finished.conserved {
+        text += "error: packets are not accounted for: a fault of this program, please report it\n";
+    }
     for (spec, s) in finished.specs.iter().zip(&finished.summaries) {
         let number = |key: &str| s[key].as_f64().unwrap_or_default();
         let count = |key: &str| s[key].as_u64().unwrap_or_default();

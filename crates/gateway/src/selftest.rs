@@ -1,7 +1,5 @@
 //! How many packets this machine can forward, tried before the first of them.
 
-use std::time::Duration;
-
 use aqm::{Limit, Rate};
 
 use crate::clock::Clock;
@@ -9,8 +7,10 @@ use crate::frame::Layer;
 use crate::link::{Link, Spec};
 use crate::port::Port;
 
-/// How long to try, ns.
-const LONG: u64 = 5_000_000;
+/// How long a try takes, ns, and how many there are. The best one counts: others may have been
+/// interrupted by whatever else the machine does.
+const LONG: u64 = 1_000_000;
+const TRIES: usize = 5;
 /// The share of the processor that may be needed; the rest is for the kernel's part and for others.
 const SHARE: f64 = 0.7;
 
@@ -42,21 +42,25 @@ fn capacity(spec: &Spec) -> Option<f64> {
     frame[0] = 0x45;
     frame[2..4].copy_from_slice(&(length as u16).to_be_bytes());
     let apart = transmission(spec.rate, length);
-    let (clock, mut count) = (Clock::new(), 0u64);
-    while clock.now() < LONG {
-        for _ in 0..16 {
-            from.send(&frame);
-            to.receive(|packet| {
-                // The link's own time goes on as if packets came at its rate.
-                let now = count * apart;
-                link.deliver(now, |_| ());
-                link.arrive(now, packet);
-            })
-            .ok()?;
-            count += 1;
+    let (mut all, mut best) = (0u64, 0.0f64);
+    for _ in 0..TRIES {
+        let (clock, mut count) = (Clock::new(), 0u32);
+        while clock.now() < LONG {
+            for _ in 0..16 {
+                from.send(&frame);
+                to.receive(|packet| {
+                    // The link's own time goes on as if packets came at its rate.
+                    let now = all * apart;
+                    link.deliver(now, |_| ());
+                    link.arrive(now, packet);
+                })
+                .ok()?;
+                (all, count) = (all + 1, count + 1);
+            }
         }
+        best = best.max(f64::from(count) * 1e9 / clock.now() as f64);
     }
-    Some(count as f64 / Duration::from_nanos(clock.now()).as_secs_f64())
+    Some(best)
 }
 
 /// Time of a packet of `length` bytes at `rate`, at least 1 ns.

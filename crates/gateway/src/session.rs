@@ -11,10 +11,11 @@ use aqm::Counters;
 use nix::sys::prctl::set_timerslack;
 use serde_json::{Value, json};
 
+use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::control::{self, Asked, Control, Request, Socket};
 use crate::forward::{DIRECTIONS, Forwarder, Pause};
-use crate::link::{Link, Spec};
+use crate::link::{Link, Pace, Spec};
 use crate::metrics::Metrics;
 use crate::options::{Change, explain, links};
 use crate::port::Port;
@@ -38,11 +39,27 @@ pub struct Forwarding {
     pub log: Option<PathBuf>,
     /// Where to record arrivals.
     pub record: Option<PathBuf>,
+    /// Where to write packets as pcapng, and one of how many.
+    pub pcapng: Option<(PathBuf, u32)>,
     /// Time between lines, ns.
     pub interval: u64,
 }
 
 impl Forwarding {
+    /// Nothing is written.
+    pub fn silent() -> Self {
+        Self {
+            name: None,
+            metrics: None,
+            realtime: RealTime::Auto,
+            spin: 0,
+            log: None,
+            record: None,
+            pcapng: None,
+            interval: u64::MAX,
+        }
+    }
+
     /// What it is called.
     pub fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| std::process::id().to_string())
@@ -56,11 +73,14 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// Opens what is asked for; says where the metrics are.
+    /// Opens what is asked for; says where the metrics are, and if the links are beyond this machine.
     ///
     /// # Errors
     /// When a name or a port is taken.
-    pub fn open(how: &Forwarding) -> Result<Self, Trouble> {
+    pub fn open(how: &Forwarding, specs: &[Spec; 2]) -> Result<Self, Trouble> {
+        if let Some(warning) = selftest::warning(specs) {
+            eprintln!("{warning}");
+        }
         let metrics = how.metrics.map(Metrics::bind).transpose()?;
         if let Some(metrics) = &metrics {
             eprintln!("metrics: {}", metrics.url());
@@ -76,6 +96,8 @@ pub struct Finished {
     pub specs: [Spec; 2],
     /// The summaries.
     pub summaries: [Value; 2],
+    /// Whether every packet is accounted for.
+    pub conserved: bool,
 }
 
 /// Two ports and the links between them, from now on.
@@ -85,10 +107,12 @@ pub struct Session {
     /// Counters at the last line of the log.
     before: [Counters; 2],
     interval: u64,
+    realtime: bool,
     /// When the next line is due, ns.
     next: u64,
     /// What is asked for while it runs.
     inbox: Option<(Receiver<Asked>, Socket)>,
+    capture: Option<Capture>,
 }
 
 impl Session {
@@ -102,24 +126,31 @@ impl Session {
         ports: [Port; 2],
         longest: usize,
     ) -> Result<Self, Trouble> {
-        let links = links(specs, &ports, longest)?;
+        let mut links = links(specs, &ports, longest)?;
+        let clock = Clock::new();
+        let mut capture = None;
+        if let Some((path, every)) = &how.pcapng {
+            let [up, down] = Capture::create(path, *every, ports[0].layer(), clock.epoch())?;
+            capture = Some(up.clone());
+            links[0].capture(up);
+            links[1].capture(down);
+        }
         let recorder = how.record.as_deref().map(create).transpose()?;
         let recorder =
             recorder.map(|file| Recorder::new(file, specs)).transpose().map_err(unwritten)?;
         let log = how.log.as_deref().map(create).transpose()?;
-        if let Some(warning) = selftest::warning(specs) {
-            eprintln!("{warning}");
-        }
         let realtime = how.realtime.apply()?;
         // The default of 50 µs would delay every departure.
         set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
         let mut new = Self {
-            forwarder: Forwarder::new(links, ports, Clock::new(), how.spin, recorder),
+            forwarder: Forwarder::new(links, ports, clock, how.spin, recorder),
             log,
             before: [Counters::default(); 2],
             interval: how.interval,
+            realtime,
             next: how.interval,
             inbox: None,
+            capture,
         };
         new.line(&report::head(specs, realtime))?;
         Ok(new)
@@ -221,6 +252,9 @@ impl Session {
                 .map_err(|e| Trouble::system("forwarding", e))?;
             let now = self.forwarder.now();
             if now >= self.next {
+                if !self.forwarder.ports().iter().all(Port::exists) {
+                    return Err(Trouble::new("an interface is gone", "ip -br link"));
+                }
                 self.samples()?;
                 self.next = self.next.saturating_add(self.interval);
             }
@@ -265,12 +299,16 @@ impl Session {
         self.forwarder.deliver(now);
         let summaries = self.summaries_at(now, lost);
         self.line(&json!({"summary": summaries}))?;
+        let conserved = self.conserved();
         let specs = self.forwarder.links.each_ref().map(|link| link.spec().clone());
         let hashes = self.forwarder.links.each_ref().map(|link| link.decision_hash().to_string());
         if let Some(recorder) = self.forwarder.into_tap() {
             recorder.end(now, hashes).map_err(unwritten)?;
         }
-        Ok(Finished { specs, summaries })
+        if let Some(capture) = self.capture {
+            capture.end().map_err(|e| Trouble::system("writing packets", e))?;
+        }
+        Ok(Finished { specs, summaries, conserved })
     }
 
     fn summaries_at(&self, now: u64, lost: [u64; 2]) -> [Value; 2] {
@@ -287,6 +325,16 @@ impl Session {
         self.forwarder.deliver(now);
         let (links, before) = (&self.forwarder.links, &mut self.before);
         std::array::from_fn(|i| report::sample(i, &links[i], now, &mut before[i]))
+    }
+
+    /// When packets were really handed over, up and down.
+    pub fn pace(&self) -> [&Pace; 2] {
+        self.forwarder.links.each_ref().map(Link::pace)
+    }
+
+    /// Whether the forwarding thread goes before others.
+    pub fn realtime(&self) -> bool {
+        self.realtime
     }
 
     /// Whether every packet is accounted for.

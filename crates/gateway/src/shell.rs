@@ -107,7 +107,7 @@ pub fn shell(
     }
     let (ends, ports) = Ends::new(mtu, ecn)?;
     let mut session = Session::new(specs, how, ports, mtu as usize)?;
-    let doors = Doors::open(how)?;
+    let doors = Doors::open(how, specs)?;
     let servers = far.iter().map(|line| Server::start(&ends.far, line));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let child = start(&ends.near, command, &how.name())?;

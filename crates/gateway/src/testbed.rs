@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 use crate::link::Spec;
 use crate::namespace::Namespace;
-use crate::privilege::RealTime;
 use crate::session::{Forwarding, Session};
 use crate::shell::{Ends, FAR, terminated, waker};
 use crate::traffic::{self, Received};
@@ -47,15 +46,7 @@ pub struct Plan {
 /// # Errors
 /// What is missing here.
 pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
-    let how = Forwarding {
-        name: None,
-        metrics: None,
-        realtime: RealTime::Auto,
-        spin: 0,
-        log: None,
-        record: None,
-        interval: u64::MAX,
-    };
+    let how = Forwarding::silent();
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
     let (ends, ports) = Ends::new(1500, plan.ecn)?;

@@ -5,7 +5,7 @@
 use crate::frame::{Layer, Network, network};
 
 /// Length of the header before each frame.
-pub(crate) const HEADER: usize = 10;
+pub const HEADER: usize = 10;
 
 /// What the header says.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ const CWR: u8 = 0x80;
 const FIN_PSH: u8 = 0x09;
 
 /// Gives the packets of a frame with a header before it to `each`. Whether they could be made.
-pub(crate) fn cut(bytes: &mut [u8], layer: Layer, each: &mut impl FnMut(&[u8])) -> bool {
+pub fn cut(bytes: &mut [u8], layer: Layer, each: &mut impl FnMut(&[u8])) -> bool {
     let Some((header, frame)) = bytes.split_at_mut_checked(HEADER) else { return false };
     let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
     let offload = Offload {

@@ -1,31 +1,5 @@
-# Two hosts in namespaces of their own, a gateway between them: lan - gateway - wan.
-# $1 is the gateway's program, $2 where its log goes, the rest its options.
-set -eu
-gateway=$1 log=$2
-shift 2
-unshare -n sleep 60 & left=$!
-unshare -n sleep 60 & right=$!
-trap 'kill $left $right 2>/dev/null' EXIT
-here=$(readlink /proc/self/ns/net)
-for host in $left $right; do
-    while [ "$(readlink /proc/$host/ns/net)" = "$here" ]; do sleep 0.05; done
-done
-ip link add lan type veth peer name eth0 netns $left
-ip link add wan type veth peer name eth0 netns $right
-for end in "$left 1" "$right 2"; do
-    set -- "$@"
-    nsenter -t "${end% *}" -n sh -c "
-        echo 1 > /proc/sys/net/ipv4/tcp_ecn
-        ip addr add 10.9.0.${end#* }/24 dev eth0; ip addr add fd09::${end#* }/64 dev eth0 nodad
-        ip link set eth0 up"
-done
-ip link set lan up
-ip link set wan up
-"$gateway" run --lan lan --wan wan --log "$log" "$@" & run=$!
-nsenter -t $right -n "$gateway" sink & sink=$!
-sleep 0.3
-nsenter -t $left -n "$gateway" bulk 10.9.0.2 --flows 2 --time 2s --congestion reno
-nsenter -t $left -n "$gateway" bulk fd09::2 --flows 2 --time 2s --congestion reno
-kill -INT $run
-wait $run
-kill $sink
+# TCP over IPv4 and IPv6 between two hosts.
+. ./hosts.sh
+bulk 10.9.0.2 2s
+bulk fd09::2 2s
+finish

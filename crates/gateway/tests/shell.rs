@@ -175,28 +175,38 @@ fn tcp_accepts_the_marks() {
     }
 }
 
-/// Two hosts and a gateway between their Ethernet interfaces, with all their offloads on.
-#[test]
-fn frames_go_between_two_interfaces() {
+/// Whether interfaces can be made here, with tools that are not ours.
+fn interfaces_allowed() -> bool {
     let tools = ["unshare", "nsenter", "ip"];
     let found = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     if !tools.into_iter().all(found) {
         _ = writeln!(std::io::stderr(), "SKIPPED a test with real packets: it needs {tools:?}");
-        return;
+        return false;
     }
-    if !allowed() {
-        return;
-    }
+    allowed()
+}
+
+/// What `script` does with two hosts and a gateway between their Ethernet interfaces, which have all
+/// their offloads on: the gateway's log and summaries.
+fn between_interfaces(script: &str) -> (Vec<Value>, [Value; 2]) {
     let log = scratch("log");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bridge.sh");
     let output = Command::new("unshare")
         .args(["-rn", "sh", script, GATEWAY, log.to_str().unwrap()])
         .args("--rate 8mbit --delay 5ms --buffer 30kB --aqm red".split_whitespace())
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let (lines, [up, down]) = read(&log);
+    read(&log)
+}
+
+#[test]
+fn frames_go_between_two_interfaces() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let (lines, [up, down]) = between_interfaces("bridge.sh");
     assert_eq!(lines[0]["queues"][0]["aqm"], "red");
     let number = |key: &str| up[key].as_f64().unwrap();
     // 4 s of sending in a bit more than 4 s; the gateway stops soon after.
@@ -238,6 +248,49 @@ fn the_testbed_measures_a_window() {
     let samples = measured["series"].as_array().unwrap();
     assert!((4..=9).contains(&samples.len()), "{samples:?}");
     assert!(samples.iter().all(|s| s["queue"] == "up" && s["p_m"].is_number()), "{samples:?}");
+}
+
+/// Both interfaces go down and come back, one after the other, while TCP sends: what could not be
+/// sent meanwhile is counted, and then packets flow as before.
+#[test]
+fn an_interface_may_go_down_and_come_back() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let (_, [up, down]) = between_interfaces("flap.sh");
+    assert_eq!((&up["conserved"], &down["conserved"]), (&true.into(), &true.into()));
+    assert!(up["refused"].as_u64().unwrap() > 0, "{up}");
+    assert!(up["departures"].as_u64().unwrap() > 500, "{up}");
+}
+
+#[test]
+fn an_interface_that_is_removed_ends_the_gateway() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = format!(
+        "ip link add lan type veth peer name x; ip link add wan type veth peer name y
+         for i in lan wan x y; do ip link set $i up; done
+         {GATEWAY} run --rate 1mbit --lan lan --wan wan & sleep 0.3; ip link del lan; wait $!"
+    );
+    let output = Command::new("unshare").args(["-rn", "sh", "-c", &script]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("an interface is gone"), "{errors}");
+}
+
+/// With 200 MB of address space a buffer of 300 MB is refused, not aborted at.
+#[test]
+fn memory_that_is_not_there_is_said() {
+    if !allowed() {
+        return;
+    }
+    let script =
+        format!("ulimit -v 200000; exec {GATEWAY} shell --rate 1gbit --buffer 200000p -- true");
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("memory for the 2"), "{errors}");
 }
 
 #[test]
@@ -460,4 +513,38 @@ fn metrics_are_served_on_loopback_while_it_runs() {
     assert_eq!(http(&url, &"x".repeat(5000)), "", "too long: cut off");
     drop(gateway.stdin.take());
     assert!(gateway.wait().unwrap().success());
+}
+
+/// One packet in ten with what became of it; as many with a comment as were dropped or marked, by
+/// and large. The file's own structure is tested beside its writer.
+#[test]
+fn a_sample_of_packets_is_written_with_its_fate() {
+    if !allowed() {
+        return;
+    }
+    let file = scratch("pcapng");
+    let options = format!(
+        "--rate 8mbit --ecn --aqm bernoulli --param p=0.5 --param ecn=true --down-aqm droptail \
+         --pcapng {} --sample 10",
+        file.display()
+    );
+    let (_, _, [up, down]) = bulk(&options, "100.64.0.2", 16, 2);
+    let bytes = fs::read(&file).unwrap();
+    _ = fs::remove_file(&file);
+    let (mut packets, mut commented, mut at) = (0, 0, 0);
+    while let Some(head) = bytes.get(at..at + 8) {
+        let word = |i: usize| u32::from_le_bytes(head[i..i + 4].try_into().unwrap());
+        let block = &bytes[at..at + word(4) as usize];
+        packets += u64::from(word(0) == 6);
+        let words = [&b"marked: early"[..], b"dropped: early"];
+        commented += u64::from(words.iter().any(|w| block.windows(w.len()).any(|x| x == *w)));
+        at += block.len();
+    }
+    assert_eq!(at, bytes.len(), "whole blocks");
+    let count = |key: &str| up[key].as_u64().unwrap();
+    let all = count("arrivals") + down["arrivals"].as_u64().unwrap();
+    // Every tenth of each way, but for what was still on the way at the end.
+    assert!(packets <= all / 10 + 2 && packets + 12 >= all / 10, "{packets} of {all}");
+    let signalled = count("drops") + count("marks");
+    assert!((signalled / 20..signalled / 5).contains(&commented), "{commented} of {signalled}");
 }

@@ -43,11 +43,12 @@ def _become(task: str, arguments: list[str] | None) -> None:
 def gateway(arguments: _Arguments = None) -> None:
     """Put an emulated link with any queue discipline between two interfaces, until Ctrl-C.
 
-    `ctl` asks or changes a gateway or a shell that runs, `view` shows it in the terminal.
+    `ctl` asks or changes a gateway or a shell that runs, `view` shows it in the terminal; `bench`
+    measures how precise and how fast this machine is.
     """
     match arguments:
-        case ["ctl", *rest]:
-            _become("ctl", rest)
+        case ["ctl" | "bench" as task, *rest]:
+            _become(task, rest)
         case ["view", name]:
             # Drawing takes a while to load.
             from bluewater.cli.view import view  # noqa: PLC0415

@@ -186,7 +186,8 @@ def _bars(axes: Axes, points: pl.DataFrame, looks: dict[str, Look]) -> None:
                 place + (position - (len(lines) - 1) / 2) * width,
                 mean,
                 height=width * 0.9,
-                xerr=[[mean - low], [high - mean]],
+                # Of equal values the mean may lie beside them by rounding.
+                xerr=[[max(mean - low, 0.0)], [max(high - mean, 0.0)]],
                 color=style.colour,
                 ecolor=RC["text.color"],
                 error_kw={"elinewidth": 0.9},
