@@ -44,6 +44,7 @@ $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
 setup: $(VENV)/core.stamp ## Build everything into .venv; .venv/bin/bluewater is then the command
 
 reproduce: $(VENV)/core.stamp ## Reproduce the papers' figures: SIZE=quick (default) or full, OUT=results
+	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
 	$(BIN)/bluewater reproduce --size $(SIZE) --out $(OUT) $(if $(JOBS),--jobs $(JOBS))
 
 # --- checks
