@@ -7,6 +7,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -23,6 +25,8 @@ pub const PORT: u16 = 5001;
 const PATIENCE: u64 = 20_000_000_000;
 /// How long until a flag is looked at, ms.
 const ATTENTION_MS: u16 = 50;
+/// How long whoever was refused waits before the next try.
+const BEFORE_ANOTHER: Duration = Duration::from_millis(5);
 /// Bytes handed to the kernel at a time.
 const CHUNK: usize = 1 << 16;
 
@@ -84,7 +88,8 @@ pub fn receive(listener: &TcpListener, stop: &AtomicBool, received: &Received) -
 }
 
 /// Opens `flows` connections to `to`, controlled by the kernel's algorithm `congestion` (else its
-/// default), and waits until all are made, for 20 s at most; those that are not are left out.
+/// default), and waits until all are made, for 20 s at most; those that are not are left out. Who is
+/// refused tries again: the receiver may be about to listen.
 ///
 /// # Errors
 /// When a socket cannot be made or the kernel does not know the algorithm.
@@ -102,6 +107,10 @@ pub fn open(to: SocketAddr, flows: usize, congestion: Option<&str>) -> io::Resul
             match (ready.next(), stream.take_error()) {
                 (Some(true), Ok(None)) => made.push(stream),
                 (_, Ok(None)) => waiting.push(stream),
+                (_, Ok(Some(e))) if e.kind() == ErrorKind::ConnectionRefused => {
+                    thread::sleep(BEFORE_ANOTHER);
+                    waiting.push(begin(to, congestion)?);
+                }
                 _ => {}
             }
         }
