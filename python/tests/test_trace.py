@@ -206,3 +206,16 @@ def test_an_experiment_says_what_it_cannot_take() -> None:
 
 def test_the_paper_s_figures_are_an_experiment_of_a_trace() -> None:
     assert "trace" in experiment.load("redpd/fig3-5").base
+
+
+def test_a_sweep_of_traces_shows_what_traces_have(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "loads.toml"
+    file.write_text(
+        'seeds = [1]\n[trace]\nduration = "5s"\nwindows = ["1s"]\n'
+        '[sweep]\nload = { key = "trace.load", values = ["1mbit", "2mbit"] }\n'
+    )
+    done = cli("sweep", str(file))
+    assert done.exit_code == 0, done.stderr
+    head, *rows = done.stdout.splitlines()
+    assert head.split()[:3] == ["load", "seed", "duration_s"]
+    assert len(rows) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import polars.selectors as cs
 import typer
 from rich.table import Table
 
@@ -94,9 +95,14 @@ def _write(tables: Tables, folder: Path) -> None:
 
 def _table(tables: Tables, axes: list[str]) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    for column in (*axes, "seed", *_SHOWN):
-        table.add_column(column, justify="right" if column in _SHOWN else "left")
-    for row in tables.runs.iter_rows(named=True):
-        places = [str(row[column]) for column in (*axes, "seed")]
-        table.add_row(*places, *(text.number(row[column]) for column in _SHOWN))
+    places, runs = (*axes, "seed"), tables.runs
+    # Formulas and traces have other quantities.
+    shown = [column for column in _SHOWN if column in runs.columns] or [
+        name for name in runs.select(cs.numeric()).columns if name not in places
+    ][: len(_SHOWN)]
+    for column in (*places, *shown):
+        table.add_column(column, justify="right" if column in shown else "left")
+    for row in runs.iter_rows(named=True):
+        values = (text.number(row[column]) for column in shown)
+        table.add_row(*(str(row[column]) for column in places), *values)
     return table
