@@ -370,11 +370,16 @@ impl Wires {
         if line.exit == Exit::Events {
             events.push(key, packet, hop, &mut line.lane, &mut line.wire);
         } else {
-            // Whoever made a lazy link send lists it afterwards.
-            if line.wire.is_empty() && !line.lazy() {
-                events.tree.set_key(key);
-            }
+            let (first, lazy) = (line.wire.is_empty(), line.lazy());
             line.wire.push().set(key, packet, hop);
+            if first && !lazy {
+                events.tree.set_key(key);
+            } else if FED && lazy && at < line.listed {
+                // A merge that took the packet at once. Whoever else makes a lazy link send lists it
+                // afterwards.
+                let link = line.number as usize;
+                self.list(link, at);
+            }
         }
         free_at
     }

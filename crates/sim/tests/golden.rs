@@ -120,3 +120,46 @@ fn folding_changes_nothing_where_times_coincide() {
     };
     assert_eq!(hash(true), hash(false));
 }
+
+/// Acknowledgements of the group back end with the link A->B, which merges those of n0 and n1 and
+/// takes them at once; nothing else would wake it.
+#[test]
+fn a_packet_whose_path_ends_with_a_merging_link_arrives() {
+    let text = r#"
+        seed = 256
+        duration = "368ms"
+        [network]
+        preset = "dumbbell"
+        rate = "1mbit"
+        access_rate = "10mbit"
+        delay = "1ms"
+        access_delay = "1ms"
+        left = 2
+        right = 1
+        [[queue]]
+        link = "A->n0"
+        aqm = "droptail"
+        buffer = "100p"
+        [[traffic]]
+        name = "back"
+        transport = "sack"
+        from = ["B"]
+        to = ["n0"]
+        window = "2p"
+        [[traffic]]
+        name = "out"
+        transport = "sack"
+        flows = 9
+        window = "1p"
+        app = "finite"
+        size = "1p"
+        "#;
+    let run = |folding| {
+        let scenario = Scenario::from_toml(text, "test").unwrap();
+        Run::new(scenario, text, "test").unwrap().with_folding(folding).finish()
+    };
+    let (folded, every_hop) = (run(true), run(false));
+    assert_eq!(folded.decision_hash, every_hop.decision_hash);
+    // Two packets a round trip of some 16 ms.
+    assert!(folded.flows.number("goodput_bps", 0).unwrap() > 0.5e6);
+}
