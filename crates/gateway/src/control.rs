@@ -21,7 +21,9 @@ use std::time::Duration;
 use std::{env, thread};
 
 use aqm::units::TextError;
-use nix::unistd::geteuid;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::unistd::{Pid, geteuid};
 use serde_json::{Map, Value, json};
 
 use crate::forward::DIRECTIONS;
@@ -87,7 +89,7 @@ impl Control {
         if UnixStream::connect(&path).is_ok() {
             return Err(Trouble::new(
                 format!("a gateway called {name} is running"),
-                "choose another --name",
+                "choose another --name; a shell can be joined: bluewater-gateway join NAME",
             ));
         }
         _ = fs::remove_file(&path);
@@ -168,17 +170,7 @@ fn attend(
 /// # Errors
 /// When there is none, or it refuses.
 pub fn ask(name: &str, request: &Request) -> Result<Value, Trouble> {
-    let file = format!("{name}.sock");
-    let connected = folders().iter().find_map(|f| UnixStream::connect(f.join(&file)).ok());
-    let mut stream = connected.ok_or_else(|| {
-        let names = running();
-        let hint = if names.is_empty() {
-            "none of yours is running".into()
-        } else {
-            format!("there are {}", names.join(", "))
-        };
-        Trouble::new(format!("no gateway called {name} is running"), hint)
-    })?;
+    let mut stream = reach(name)?;
     let failed = |e: io::Error| Trouble::system(format!("asking {name}"), e);
     stream.set_read_timeout(Some(2 * PATIENCE)).map_err(failed)?;
     stream.write_all(format!("{}\n", spell(request)).as_bytes()).map_err(failed)?;
@@ -189,6 +181,31 @@ pub fn ask(name: &str, request: &Request) -> Result<Value, Trouble> {
         None => Ok(reply["answer"].take()),
         Some(what) => Err(Trouble::new(what, reply["hint"].as_str().unwrap_or_default())),
     }
+}
+
+/// The process of the gateway `name`.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn process(name: &str) -> Result<Pid, Trouble> {
+    let peer = getsockopt(&reach(name)?, PeerCredentials);
+    peer.map(|peer| Pid::from_raw(peer.pid()))
+        .map_err(|e| Trouble::system(format!("asking {name}"), e))
+}
+
+/// A connection to the gateway `name`.
+fn reach(name: &str) -> Result<UnixStream, Trouble> {
+    let file = format!("{name}.sock");
+    let connected = folders().iter().find_map(|f| UnixStream::connect(f.join(&file)).ok());
+    connected.ok_or_else(|| {
+        let names = running();
+        let hint = if names.is_empty() {
+            "none of yours is running".into()
+        } else {
+            format!("there are {}", names.join(", "))
+        };
+        Trouble::new(format!("no gateway called {name} is running"), hint)
+    })
 }
 
 /// A name that can be that of a file.

@@ -19,7 +19,7 @@ use gateway::options::{Change, LinkOptions, text};
 use gateway::privilege::RealTime;
 use gateway::record::{Entry, Recording, Replay};
 use gateway::session::Forwarding;
-use gateway::shell::{self, BOUND, run_bound};
+use gateway::shell::{self, BOUND, End, run_bound};
 use gateway::testbed::{self, Plan};
 use gateway::traffic::Received;
 use gateway::trouble::Trouble;
@@ -37,6 +37,17 @@ struct Cli {
 enum Task {
     /// Run a command behind an emulated link, in network namespaces of its own.
     Shell(Box<Shell>),
+    /// Run another command at an end of the link of a shell that runs.
+    Join {
+        /// The shell: what it was called with --name; else its process number.
+        name: String,
+        /// Near, beside the shell's command, or far, across the link from it.
+        #[arg(long, value_enum, default_value_t = End::Near)]
+        end: End,
+        /// The command. It is not ended with the shell, but then reaches nothing any more.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<String>,
+    },
     /// Put an emulated link between two Ethernet interfaces, until Ctrl-C.
     Run(Box<Run>),
     /// Ask or change a gateway or a shell that runs.
@@ -262,6 +273,11 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             if !options.run.quiet {
                 eprint!("{}", report::table(&finished));
             }
+            Ok(ExitCode::from(code as u8))
+        }
+        Task::Join { name, end, command } => {
+            let (code, trouble) = shell::join(&name, end, &command)?;
+            eprintln!("{trouble}");
             Ok(ExitCode::from(code as u8))
         }
         Task::Run(options) => {

@@ -6,11 +6,12 @@
 //!                    <=======  link down <=======
 //! ```
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +20,14 @@ use std::thread;
 use std::time::Duration;
 
 use caps::Capability;
-use nix::sched::{CloneFlags, unshare};
+use clap::ValueEnum;
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use crate::control;
 use crate::link::Spec;
 use crate::namespace::{Namespace, enter_user_namespace};
 use crate::port::Port;
@@ -45,6 +48,25 @@ pub const FAR: [IpAddr; 2] = [
 /// The TUN device of each end.
 pub const DEVICE: &str = "tun0";
 
+/// An end of the link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum End {
+    /// Where the shell's command runs.
+    Near,
+    /// The other one.
+    Far,
+}
+
+impl End {
+    /// The name of the thread that holds its namespace.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+        }
+    }
+}
+
 /// Two namespaces that have no way but to each other.
 pub struct Ends {
     /// Where the command runs.
@@ -59,7 +81,7 @@ impl Ends {
     /// # Errors
     /// What is missing, with the command that mends it.
     pub fn new(mtu: u32, ecn: bool) -> Result<(Self, [Port; 2]), Trouble> {
-        let (near, far) = (Namespace::new("near")?, Namespace::new("far")?);
+        let (near, far) = (Namespace::new(End::Near.name())?, Namespace::new(End::Far.name())?);
         if ecn {
             for end in [&near, &far] {
                 end.run(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", "1"))
@@ -137,27 +159,69 @@ pub const BOUND: &str = "bound-exec";
 /// Becomes `command`, which will be killed if the parent `parent` dies first. Returns only when it
 /// cannot: the exit code is 127 if there is no such command, 126 if it may not be run.
 pub fn run_bound(parent: i32, command: &[String]) -> (i32, Trouble) {
-    let (name, arguments) = command.split_first().map_or(("", command), |(n, a)| (n.as_str(), a));
     _ = set_pdeathsig(Signal::SIGKILL);
     if getppid() != Pid::from_raw(parent) {
         return (1, Trouble::new("the gateway is gone", ""));
     }
-    let error = Command::new(name).args(arguments).exec();
+    exec(command, &[])
+}
+
+/// Becomes `command` with further `variables`. Returns only when it cannot, with a shell's exit code.
+fn exec(command: &[String], variables: &[(&str, String)]) -> (i32, Trouble) {
+    let (name, arguments) = command.split_first().map_or(("", command), |(n, a)| (n.as_str(), a));
+    let error = Command::new(name).args(arguments).envs(variables.iter().cloned()).exec();
     let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     (code, Trouble::system(name, error))
+}
+
+/// Where commands find the addresses of both ends.
+fn addresses() -> [(&'static str, String); 2] {
+    [("BLUEWATER_NEAR", NEAR[0].to_string()), ("BLUEWATER_FAR", FAR[0].to_string())]
 }
 
 /// The command line of a process that does not outlive the thread that starts it.
 fn bound(parent: u32, command: &[String]) -> Command {
     let mut bound = Command::new("/proc/self/exe");
+    bound.arg(BOUND).arg(parent.to_string()).arg("--").args(command).envs(addresses());
     bound
-        .arg(BOUND)
-        .arg(parent.to_string())
-        .arg("--")
-        .args(command)
-        .env("BLUEWATER_NEAR", NEAR[0].to_string())
-        .env("BLUEWATER_FAR", FAR[0].to_string());
-    bound
+}
+
+/// Becomes `command` at an end of the link of the shell `name`, which another process runs. Returns
+/// only when it cannot.
+///
+/// # Errors
+/// When there is no such shell, or it is another user's.
+pub fn join(name: &str, end: End, command: &[String]) -> Result<(i32, Trouble), Trouble> {
+    let pid = control::process(name)?;
+    let refused = |e: io::Error| Trouble::system(format!("joining {name}"), e);
+    let thread = thread_of(pid, end).map_err(refused)?.ok_or_else(|| {
+        Trouble::new(format!("{name} has no ends to join"), "start it with `shell --name`")
+    })?;
+    enter(&thread).and_then(|()| privilege::keep(&[])).map_err(refused)?;
+    let [near, far] = addresses();
+    Ok(exec(command, &[near, far, ("BLUEWATER_NAME", name.into())]))
+}
+
+/// The thread of the process `pid` that holds the namespace of an end.
+fn thread_of(pid: Pid, end: End) -> io::Result<Option<PathBuf>> {
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let thread = thread?.path();
+        // It may have ended meanwhile.
+        if fs::read_to_string(thread.join("comm")).is_ok_and(|c| c.trim_end() == end.name()) {
+            return Ok(Some(thread));
+        }
+    }
+    Ok(None)
+}
+
+/// Enters the namespaces of a thread. Without root the right to do so comes from its user namespace,
+/// which belongs to the same user.
+fn enter(thread: &Path) -> io::Result<()> {
+    let (user, net) = (thread.join("ns/user"), File::open(thread.join("ns/net"))?);
+    if fs::read_link(&user)? != fs::read_link("/proc/self/ns/user")? {
+        setns(File::open(user)?, CloneFlags::CLONE_NEWUSER)?;
+    }
+    Ok(setns(net, CloneFlags::CLONE_NEWNET)?)
 }
 
 fn start(namespace: &Namespace, command: &[String], name: &str) -> Result<Child, Trouble> {

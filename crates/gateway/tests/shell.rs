@@ -462,6 +462,52 @@ fn links_change_while_they_carry_packets() {
     assert!(summary["throughput_bps"].as_f64().unwrap() > 8.5e6, "{summary}");
 }
 
+/// Two commands of other processes share a shell's link: a receiver at one end, a sender at the
+/// other. What they carry goes through the queue of its way, and they have no rights there.
+#[test]
+fn other_commands_join_either_end() {
+    if !allowed() {
+        return;
+    }
+    for (receiver, sender, to, way) in
+        [("far", "near", "100.64.0.2", 0), ("near", "far", "100.64.0.1", 1)]
+    {
+        let name = format!("join-{}-{way}", std::process::id());
+        let log = scratch("log");
+        let mut shell = Command::new(GATEWAY)
+            .args(["shell", "--rate", "8mbit", "--quiet", "--name", &name, "--log"])
+            .args([log.to_str().unwrap(), "--", "cat"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert!(soon(|| gateway(&format!("ctl {name} show"), &[]).status.success()));
+        let mut sink = Command::new(GATEWAY)
+            .args(["join", &name, "--end", receiver, "--", GATEWAY, "sink"])
+            .spawn()
+            .unwrap();
+        let script = format!(
+            "{GATEWAY} bulk {to} --time 1s && grep CapEff /proc/self/status; \
+             echo $BLUEWATER_NAME; exit 7"
+        );
+        let output = gateway(&format!("join {name} --end {sender}"), &["sh", "-c", &script]);
+        sink.kill().unwrap();
+        sink.wait().unwrap();
+        drop(shell.stdin.take());
+        assert!(shell.wait().unwrap().success());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{errors}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text, format!("CapEff:\t{:016x}\n{name}\n", 0));
+        let (_, ways) = read(&log);
+        let bytes = ways[way]["departures_bytes"].as_u64().unwrap();
+        assert!((100_000..2_000_000).contains(&bytes), "{bytes} bytes: {errors}");
+    }
+    let output = gateway("join not-there", &["true"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("no gateway called not-there is running"), "{errors}");
+}
+
 #[test]
 fn a_gateway_that_is_not_there_is_said() {
     let output = gateway("ctl not-there show", &[]);

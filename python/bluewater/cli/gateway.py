@@ -43,11 +43,12 @@ def _become(task: str, arguments: list[str] | None) -> None:
 def gateway(arguments: _Arguments = None) -> None:
     """Put an emulated link with any queue discipline between two interfaces, until Ctrl-C.
 
-    `ctl` asks or changes a gateway or a shell that runs, `view` shows it in the terminal; `bench`
-    measures how precise and how fast this machine is.
+    `ctl` asks or changes a gateway or a shell that runs, `view` shows it in the terminal, `join`
+    runs another command behind a shell's link; `bench` measures how precise and how fast this
+    machine is.
     """
     match arguments:
-        case ["ctl" | "bench" as task, *rest]:
+        case ["ctl" | "bench" | "join" as task, *rest]:
             _become(task, rest)
         case ["view", name]:
             # Drawing takes a while to load.
