@@ -17,7 +17,7 @@
 //! | [`bridge`] | a link between two interfaces |
 //! | [`control`], [`metrics`] | questions and changes while it runs |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
-//! | [`traffic`], [`testbed`], [`bench`] | bulk TCP of the kernel's own; measurements with it, and of this machine |
+//! | [`traffic`], [`datagrams`], [`testbed`], [`bench`] | bulk TCP of the kernel's own, datagrams at a constant rate; measurements with them, and of this machine |
 //! | [`privilege`] | rights given up, the processor asked for |
 //! | [`capture`] | packets and what became of them, as pcapng |
 //! | [`options`], [`report`], [`trouble`] | command line, results, what is wrong |
@@ -29,6 +29,7 @@ pub mod bridge;
 pub mod capture;
 pub mod clock;
 pub mod control;
+pub mod datagrams;
 mod flows;
 pub mod forward;
 pub mod frame;

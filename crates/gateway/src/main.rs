@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use aqm::Duration;
+use aqm::{Duration, Rate};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use gateway::bridge::bridge;
 use gateway::control::Request;
+use gateway::datagrams::Blast;
 use gateway::forward::DIRECTIONS;
 use gateway::namespace::enter_user_namespace;
 use gateway::options::{Change, LinkOptions, text};
@@ -162,6 +163,12 @@ struct Testbed {
     /// Congestion control: reno, cubic, bbr.
     #[arg(long, default_value = "reno")]
     congestion: String,
+    /// Beside them, datagrams of 1500 B at this rate, whatever becomes of them.
+    #[arg(long, value_name = "RATE", value_parser = text::<Rate>)]
+    udp: Option<Rate>,
+    /// The datagrams are ECN-capable, ECT(0).
+    #[arg(long, requires = "udp")]
+    udp_ect: bool,
     /// Selective acknowledgements.
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     sack: bool,
@@ -186,6 +193,7 @@ impl Testbed {
         }
         Ok(Plan {
             flows: self.flows.into(),
+            blast: self.udp.map(|rate| Blast { rate, ect: self.udp_ect }),
             congestion: self.congestion.clone(),
             sack: self.sack,
             ecn: self.ecn,

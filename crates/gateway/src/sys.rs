@@ -63,15 +63,15 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<File> {
     setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER)
         .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER))?;
     let on: libc::c_int = 1;
-    set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &on)?;
-    set_option(&socket, libc::PACKET_VNET_HDR, &on)?;
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &on)?;
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
     let promiscuous = libc::packet_mreq {
         mr_ifindex: index as libc::c_int,
         mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(&socket, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as libc::c_ushort,
         sll_protocol: (libc::ETH_P_ALL as libc::c_ushort).to_be(),
@@ -122,12 +122,28 @@ pub(crate) fn real_time() -> io::Result<()> {
     Ok(())
 }
 
-fn set_option<T>(socket: &impl AsFd, option: libc::c_int, value: &T) -> io::Result<()> {
+/// The TOS byte of what is sent from an IPv4 socket.
+pub(crate) fn send_tos(socket: &impl AsFd, tos: u8) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, &libc::c_int::from(tos))
+}
+
+/// From now on the kernel tells the TOS byte of each datagram that an IPv4 socket receives.
+pub(crate) fn receive_tos(socket: &impl AsFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &on)
+}
+
+fn set_option<T>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
     // SAFETY: the call reads `size` bytes of a value of that size, which lives until it returns.
     let result = unsafe {
         let size = size_of::<T>() as libc::socklen_t;
         let fd = socket.as_fd().as_raw_fd();
-        libc::setsockopt(fd, libc::SOL_PACKET, option, std::ptr::from_ref(value).cast(), size)
+        libc::setsockopt(fd, level, option, std::ptr::from_ref(value).cast(), size)
     };
     Errno::result(result)?;
     Ok(())

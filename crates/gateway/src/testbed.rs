@@ -6,7 +6,8 @@
 //! marked none comes through. Then there is a warm-up, and then the window that is measured.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -14,6 +15,7 @@ use std::thread;
 use aqm::Duration;
 use serde_json::{Value, json};
 
+use crate::datagrams::{self, Blast, Counts, PAYLOAD, Tally};
 use crate::link::Spec;
 use crate::namespace::Namespace;
 use crate::session::{Forwarding, Session};
@@ -26,6 +28,8 @@ use crate::trouble::Trouble;
 pub struct Plan {
     /// Number of connections that always have something to send.
     pub flows: usize,
+    /// Datagrams beside them.
+    pub blast: Option<Blast>,
     /// The kernel's congestion control.
     pub congestion: String,
     /// Whether TCP uses selective acknowledgements.
@@ -41,7 +45,7 @@ pub struct Plan {
 }
 
 /// Runs `plan` over the links of `specs`: the summaries of both queues over the window, the goodput
-/// of each connection, and samples of the way up from the beginning of the warm-up on, as JSON.
+/// of each connection, what became of the datagrams, and samples of the way up from the beginning of the warm-up on, as JSON.
 ///
 /// # Errors
 /// What is missing here.
@@ -60,13 +64,13 @@ pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
         (began + plan.warmup.as_nanos(), began + (plan.warmup + plan.window).as_nanos());
     let step = if plan.interval == Duration::ZERO { u64::MAX } else { plan.interval.as_nanos() };
     let mut next = began.saturating_add(step);
-    let (mut series, mut before) = (Vec::new(), Vec::new());
+    let (mut series, mut before) = (Vec::new(), None);
     _ = session.sample();
     loop {
         let now = session.now();
-        if before.is_empty() && now >= warm {
+        if before.is_none() && now >= warm {
             session.restart_measurement();
-            before = traffic.received.each();
+            before = Some((traffic.received.each(), traffic.datagrams.now()));
         }
         if now >= next {
             let [mut sample, _] = session.sample();
@@ -84,15 +88,18 @@ pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
         }
     }
     let queues = session.summaries(ends.lost());
+    let (before, counts_before) = before.unwrap_or_default();
     let after = traffic.received.each();
+    let counts = traffic.datagrams.now().since(counts_before);
     let seconds = queues[0]["measured_s"].as_f64().unwrap_or(f64::NAN);
     let goodput = after.iter().enumerate().map(|(i, bytes)| {
         let bytes = bytes - before.get(i).copied().unwrap_or_default();
-        json!({"flow": i, "goodput_bps": 8.0 * bytes as f64 / seconds})
+        json!({"flow": i, "transport": "tcp", "goodput_bps": 8.0 * bytes as f64 / seconds})
     });
+    let datagrams = plan.blast.map(|_| cbr(after.len(), counts, seconds));
     let result = json!({
         "queues": queues,
-        "flows": goodput.collect::<Vec<_>>(),
+        "flows": goodput.chain(datagrams).collect::<Vec<_>>(),
         "series": series,
         "connected": traffic.connected.load(Ordering::Relaxed),
         "conserved": session.conserved(),
@@ -101,14 +108,24 @@ pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
     Ok(result)
 }
 
+/// The row of the datagrams, as flow number `flow`.
+fn cbr(flow: usize, counts: Counts, seconds: f64) -> Value {
+    json!({
+        "flow": flow, "transport": "cbr",
+        "goodput_bps": 8.0 * (counts.received * PAYLOAD as u64) as f64 / seconds,
+        "sent": counts.sent, "received": counts.received, "marked": counts.marked,
+    })
+}
+
 /// A sender and a receiver at work.
 struct Traffic {
     stop: Arc<AtomicBool>,
     received: Arc<Received>,
+    datagrams: Arc<Tally>,
     /// Whether the connections have been made, and how many.
     sending: Arc<AtomicBool>,
     connected: Arc<AtomicUsize>,
-    threads: [thread::JoinHandle<()>; 2],
+    threads: Vec<thread::JoinHandle<()>>,
 }
 
 impl Traffic {
@@ -145,7 +162,45 @@ impl Traffic {
                 }
             })
         };
-        Ok(Self { stop, received, sending, connected, threads: [receiver, sender] })
+        let mut new = Self {
+            stop,
+            received,
+            datagrams: Arc::default(),
+            sending,
+            connected,
+            threads: vec![receiver, sender],
+        };
+        if let Some(blast) = plan.blast {
+            new.blast(ends, blast).map_err(|e| Trouble::system("opening a UDP socket", e))?;
+        }
+        Ok(new)
+    }
+
+    /// Datagrams, too, once the connections are made.
+    fn blast(&mut self, ends: &Ends, blast: Blast) -> io::Result<()> {
+        let to = SocketAddr::new(FAR[0], traffic::PORT);
+        let sink = ends.far.run(move || UdpSocket::bind(to))?;
+        let source = ends.near.run(move || {
+            let socket = UdpSocket::bind((IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))?;
+            socket.connect(to).map(|()| socket)
+        })?;
+        let (stop, tally) = (Arc::clone(&self.stop), Arc::clone(&self.datagrams));
+        self.threads.push(at(&ends.far, move || {
+            if let Err(e) = datagrams::receive(&sink, &stop, &tally) {
+                eprintln!("receiving datagrams: {e}");
+            }
+        }));
+        let (stop, tally) = (Arc::clone(&self.stop), Arc::clone(&self.datagrams));
+        let sending = Arc::clone(&self.sending);
+        self.threads.push(at(&ends.near, move || {
+            while !sending.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+                thread::sleep(std::time::Duration::from_millis(1));
+            }
+            if let Err(e) = datagrams::send(&source, blast, &stop, &tally) {
+                eprintln!("sending datagrams: {e}");
+            }
+        }));
+        Ok(())
     }
 
     fn stop(self) {

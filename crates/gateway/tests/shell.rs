@@ -250,6 +250,36 @@ fn the_testbed_measures_a_window() {
     assert!(samples.iter().all(|s| s["queue"] == "up" && s["p_m"].is_number()), "{samples:?}");
 }
 
+/// A link that signals each packet with probability 0.2 marks the datagrams that are ECN-capable and
+/// drops the others. Of 625 sent in 1.5 s (5 Mb/s × 1.5 s / 12 kbit) the share is 0.2 ± 0.016.
+#[test]
+fn datagrams_are_counted_at_both_ends() {
+    if !allowed() {
+        return;
+    }
+    for ect in [true, false] {
+        let options = format!(
+            "testbed --rate 10mbit --delay 2ms --aqm bernoulli --param p=0.2 --param ecn=true \
+             --down-aqm droptail --ecn --udp 5mbit {} --duration 2s --warmup 500ms",
+            if ect { "--udp-ect" } else { "" }
+        );
+        let output = gateway(&options, &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let [tcp, cbr] = [&measured["flows"][0], &measured["flows"][1]];
+        assert_eq!((&tcp["transport"], &cbr["transport"]), (&"tcp".into(), &"cbr".into()));
+        let [sent, received, marked] =
+            ["sent", "received", "marked"].map(|k| cbr[k].as_u64().unwrap());
+        assert!((400..850).contains(&sent), "{cbr}");
+        // What was on its way as the window began or ended.
+        let lost = sent.saturating_sub(received);
+        let (signalled, other) = if ect { (marked, lost) } else { (lost, marked) };
+        assert!((sent / 10..sent * 3 / 10).contains(&signalled), "{cbr}");
+        assert!(other <= sent / 20, "{cbr}");
+    }
+}
+
 /// Both interfaces go down and come back, one after the other, while TCP sends: what could not be
 /// sent meanwhile is counted, and then packets flow as before.
 #[test]
