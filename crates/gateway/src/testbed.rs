@@ -45,7 +45,8 @@ pub struct Plan {
 }
 
 /// Runs `plan` over the links of `specs`: the summaries of both queues over the window, the goodput
-/// of each connection, what became of the datagrams, and samples of the way up from the beginning of the warm-up on, as JSON.
+/// of each connection, what became of the
+/// datagrams, and samples of the way up from the beginning of the warm-up on, as JSON.
 ///
 /// # Errors
 /// What is missing here.
