@@ -1,6 +1,7 @@
 //! TFRC against its equation, and against TCP.
 
 use aqm::response;
+use sim::validation::lossy;
 use sim::{Outcome, Run, Scenario};
 
 fn run(text: &str) -> Outcome {
@@ -33,26 +34,12 @@ fn fixed_point(p: f64, rtt: f64) -> f64 {
 fn the_rate_under_independent_loss_is_the_equation_s() {
     for discounting in [false, true] {
         for (p, most) in [(0.001, 0.08), (0.003, 0.08), (0.01, 0.08), (0.03, 0.08), (0.1, 0.2)] {
-            let outcome = run(&format!(
-                r#"
-                duration = "320s"
-                warmup = "20s"
-                [network]
-                preset = "dumbbell"
-                rate = "100gbit"
-                access_rate = "100gbit"
-                delay = "50ms"
-                [[queue]]
-                aqm = "bernoulli"
-                buffer = "10000p"
-                params = {{ p = {p} }}
-                [[traffic]]
-                flows = 20
-                transport = "tfrc"
-                discounting = {discounting}
-                start = "0s..1s"
-                "#
-            ));
+            let outcome = lossy(
+                "320s",
+                &format!("p = {p}"),
+                &format!("flows = 20\ntransport = \"tfrc\"\ndiscounting = {discounting}"),
+            )
+            .unwrap();
             let (measured, expected) = (packets(&outcome, 0..20) / (1.0 - p), fixed_point(p, 0.1));
             assert!((measured / expected - 1.0).abs() < most, "p = {p}: {measured} for {expected}");
             let srtt = outcome.flows.number("srtt_s", 0).unwrap();

@@ -70,6 +70,32 @@ fn mean_goodput(outcome: &Outcome) -> f64 {
     goodput.iter().sum::<f64>() / goodput.len() as f64
 }
 
+/// Flows over a link that signals packets independently, as `params` of `bernoulli` say, far below its
+/// rate and with a round trip of 100 ms; the first 20 s do not count.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn lossy(duration: &str, params: &str, traffic: &str) -> Result<Outcome, ScenarioError> {
+    run(&format!(
+        r#"
+        duration = "{duration}"
+        warmup = "20s"
+        [network]
+        preset = "dumbbell"
+        rate = "100gbit"
+        access_rate = "100gbit"
+        delay = "50ms"
+        [[queue]]
+        aqm = "bernoulli"
+        buffer = "10000p"
+        params = {{ {params} }}
+        [[traffic]]
+        start = "0s..1s"
+        {traffic}
+        "#
+    ))
+}
+
 /// TCP under Bernoulli loss: 100 connections, each far below the link's rate, round trip 100 ms.
 ///
 /// Below 1 % the square-root law has to hold; from 0.1 % to 10 % the formula with timeouts. Both
@@ -81,25 +107,11 @@ pub fn tcp_response() -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
     for variant in ["newreno", "sack"] {
         for p in [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] {
-            let outcome = run(&format!(
-                r#"
-                duration = "320s"
-                warmup = "20s"
-                [network]
-                preset = "dumbbell"
-                rate = "100gbit"
-                access_rate = "100gbit"
-                delay = "50ms"
-                [[queue]]
-                aqm = "bernoulli"
-                buffer = "10000p"
-                params = {{ p = {p} }}
-                [[traffic]]
-                flows = 100
-                transport = "{variant}"
-                start = "0s..1s"
-                "#
-            ))?;
+            let outcome = lossy(
+                "320s",
+                &format!("p = {p}"),
+                &format!("flows = 100\ntransport = \"{variant}\""),
+            )?;
             let packets = mean_goodput(&outcome) / 8000.0;
             let (rtt, rto) = (0.1, 0.2);
             let setting = format!("{variant}, p = {} %", p * 100.0);
@@ -135,26 +147,11 @@ pub fn dctcp_response() -> Result<Vec<Case>, ScenarioError> {
     [0.01, 0.02, 0.05, 0.1]
         .into_iter()
         .map(|p| {
-            let outcome = run(&format!(
-                r#"
-                duration = "120s"
-                warmup = "20s"
-                [network]
-                preset = "dumbbell"
-                rate = "100gbit"
-                access_rate = "100gbit"
-                delay = "50ms"
-                [[queue]]
-                aqm = "bernoulli"
-                buffer = "10000p"
-                params = {{ p = {p}, ecn = true }}
-                [[traffic]]
-                flows = 20
-                transport = "dctcp"
-                ecn = true
-                start = "0s..1s"
-                "#
-            ))?;
+            let outcome = lossy(
+                "120s",
+                &format!("p = {p}, ecn = true"),
+                "flows = 20\ntransport = \"dctcp\"\necn = true",
+            )?;
             Ok(Case {
                 group: "DCTCP under Bernoulli marks",
                 setting: format!("p = {} %", p * 100.0),
