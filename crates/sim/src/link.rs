@@ -361,7 +361,7 @@ impl Server {
             stats.busy(now);
             stats.departure(now, meta.arrived.as_nanos(), packet);
             hash.departure(now, packet.flow, packet.seq);
-            self.free_at = wires.send::<false>(link, now, packet);
+            self.free_at = wires.send_on(link, now, packet);
         } else {
             stats.idle(now);
             self.free_at = NEVER;

@@ -20,11 +20,17 @@ use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::tcp::alone::Alone;
 
 /// Ends a path in the table of paths.
-pub const END: u32 = MERGES - 1;
-/// A bit of an entry in the table of paths: the link is folded after the one before it.
+pub const END: u32 = GOES_ON - 1;
+// Bits of an entry in the table of paths, beside the link's number:
+/// The link is folded after the one before it.
 const FOLDED: u32 = 1 << 31;
-/// A bit of an entry in the table of paths: the link merges the one before it with others.
+/// The link merges the one before it with others.
 const MERGES: u32 = 1 << 30;
+/// The link has a managed queue.
+const MANAGED: u32 = 1 << 29;
+/// The next entry has one of the first two bits.
+const GOES_ON: u32 = 1 << 28;
+const BITS: u32 = FOLDED | MERGES | MANAGED | GOES_ON;
 /// No event is due.
 const NEVER: u64 = u64::MAX;
 
@@ -92,18 +98,25 @@ impl Network {
             line.number = number as u32;
             line.exit = if in_order && !line.managed { Exit::Events } else { Exit::Own };
         }
-        wires.paths.iter_mut().for_each(|link| *link &= !(FOLDED | MERGES));
-        if !on || !in_order {
-            return;
-        }
+        wires.paths.iter_mut().for_each(|entry| *entry &= !BITS);
         let managed = |link: usize| self.queues[link].is_some();
-        let folds = fold::folds(&wires.paths, managed, self.queues.len());
-        for link in wires.paths.iter_mut().filter(|link| **link != END) {
-            *link |= match folds[*link as usize] {
-                Fold::Not => 0,
-                Fold::After => FOLDED,
-                Fold::Merges(_) => MERGES,
-            };
+        let folds = if on && in_order {
+            fold::folds(&wires.paths, managed, self.queues.len())
+        } else {
+            vec![Fold::Not; self.queues.len()]
+        };
+        let mut goes_on = 0;
+        for entry in wires.paths.iter_mut().rev() {
+            let link = *entry as usize;
+            if *entry != END {
+                let fold = match folds[link] {
+                    Fold::Not => 0,
+                    Fold::After => FOLDED,
+                    Fold::Merges(_) => MERGES,
+                };
+                *entry |= goes_on | fold | if managed(link) { MANAGED } else { 0 };
+            }
+            goes_on = if *entry & (FOLDED | MERGES) != 0 { GOES_ON } else { 0 };
         }
         for (link, fold) in folds.into_iter().enumerate() {
             let Fold::Merges(feeders) = fold else { continue };
@@ -144,23 +157,30 @@ impl Network {
                 continue;
             }
             self.arrivals += 1;
-            if self.wires.paths[packet.hop as usize] == END {
+            let entry = self.wires.paths[packet.hop as usize];
+            if entry == END {
                 let hash = &mut self.wires.lines[link].delivered;
                 hash.delivery(now, packet.flow, packet.seq);
                 return (now, Event::End);
             }
-            self.forward(now, packet);
+            self.enter(entry, now, packet);
         }
     }
 
     /// A packet comes at `now` to the link that its `hop` names.
     #[inline(always)]
     pub fn forward(&mut self, now: u64, packet: &Packet) {
-        let link = self.wires.paths[packet.hop as usize] as usize;
-        if self.wires.lines[link].managed {
+        self.enter(self.wires.paths[packet.hop as usize], now, packet);
+    }
+
+    /// The same, with the entry in the table of paths.
+    #[inline(always)]
+    fn enter(&mut self, entry: u32, now: u64, packet: &Packet) {
+        let link = (entry & !BITS) as usize;
+        if entry & MANAGED != 0 {
             self.enqueue(link, now, packet);
         } else {
-            self.wires.send::<true>(link, now, packet);
+            self.wires.send::<true>(entry, link, now, packet);
         }
     }
 
@@ -220,7 +240,7 @@ impl Network {
             while let Some(at) =
                 merge.as_mut().and_then(|m| m.take(now, &mut packet, &mut self.wires.lines))
             {
-                self.wires.send::<false>(link, at, &packet);
+                self.wires.send_on(link, at, &packet);
             }
             self.wires.attach(merge);
         }
@@ -268,7 +288,7 @@ impl Network {
         let Wires { lines, paths, .. } = &self.wires;
         let links = |path: u32| {
             let links = paths[path as usize..].iter().take_while(|link| **link != END);
-            links.map(|link| &lines[(link & !(FOLDED | MERGES)) as usize])
+            links.map(|entry| &lines[(entry & !BITS) as usize])
         };
         let time = |path: u32, len: u16| -> u64 {
             links(path).map(|line| line.alone(len)).map(|(sent, wire)| sent + wire).sum()
@@ -332,21 +352,24 @@ impl Network {
 impl Wires {
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
     /// folded after it. Only what comes from an end point (`FED`) can come to a link that merges.
-    /// Returns when the transmitter is free again.
+    /// `entry` is the link's in the table of paths. Returns when the transmitter is free again.
     #[inline(always)]
-    pub(crate) fn send<const FED: bool>(&mut self, link: usize, now: u64, packet: &Packet) -> u64 {
+    fn send<const FED: bool>(
+        &mut self,
+        mut entry: u32,
+        link: usize,
+        now: u64,
+        packet: &Packet,
+    ) -> u64 {
         let mut line = &mut self.lines[link];
         let mut at = line.transmit(now, packet.len);
         let free_at = line.free_at;
         let mut hop = packet.hop + 1;
-        loop {
-            let next = self.paths[hop as usize];
-            if next < MERGES {
-                break;
-            }
-            debug_assert!(FED || next & FOLDED != 0, "a merge of what comes from a queue");
-            if !FED || next & FOLDED != 0 {
-                line = &mut self.lines[(next & !FOLDED) as usize];
+        while entry & GOES_ON != 0 {
+            entry = self.paths[hop as usize];
+            debug_assert!(FED || entry & FOLDED != 0, "a merge of what comes from a queue");
+            if !FED || entry & FOLDED != 0 {
+                line = &mut self.lines[(entry & !BITS) as usize];
             } else if let Exit::Merge(number) = line.exit
                 && let Some(merge) = &mut self.merges[number]
             {
@@ -382,6 +405,13 @@ impl Wires {
             }
         }
         free_at
+    }
+
+    /// The transmitter of a managed or merging link takes a packet at `now`. Returns when it is free
+    /// again.
+    #[inline(always)]
+    pub(crate) fn send_on(&mut self, link: usize, now: u64, packet: &Packet) -> u64 {
+        self.send::<false>(self.paths[packet.hop as usize], link, now, packet)
     }
 
     /// The next packet for a link that merges others arrives at `at`.

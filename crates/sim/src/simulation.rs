@@ -447,60 +447,81 @@ impl Simulation {
         }
         let flow = &mut self.flows[i];
         let group = &self.groups[usize::from(flow.group)];
-        match (&mut flow.end, &group.transport) {
-            (End::Tcp { sender, receiver }, Transport::Tcp(options)) => match packet.kind {
-                Kind::Data => {
-                    let ce = packet.ecn == Ecn::Ce;
-                    let delayed = options.delayed_ack > 0;
-                    let exact = options.exact_echo();
-                    if exact && receiver.owes_other_echo(ce) {
+        // Nearly all are of TCP.
+        let (End::Tcp { sender, receiver }, Transport::Tcp(options)) =
+            (&mut flow.end, &group.transport)
+        else {
+            self.on_datagram(packet);
+            return;
+        };
+        match packet.kind {
+            Kind::Data => {
+                let ce = packet.ecn == Ecn::Ce;
+                let delayed = options.delayed_ack > 0;
+                let exact = options.exact_echo();
+                if exact && receiver.owes_other_echo(ce) {
+                    let ack = &mut self.hand;
+                    receiver.acknowledge(options.sack(), ack);
+                    (ack.flow, ack.hop) = (packet.flow, flow.back);
+                    self.network.forward(self.now, ack);
+                }
+                match receiver.on_data(packet.seq, ce, packet.reduced || exact, delayed) {
+                    AckWhen::Now => {
+                        flow.ack_at = NEVER;
                         let ack = &mut self.hand;
                         receiver.acknowledge(options.sack(), ack);
                         (ack.flow, ack.hop) = (packet.flow, flow.back);
+                        ack.connection = packet.connection;
                         self.network.forward(self.now, ack);
                     }
-                    match receiver.on_data(packet.seq, ce, packet.reduced || exact, delayed) {
-                        AckWhen::Now => {
-                            flow.ack_at = NEVER;
-                            let ack = &mut self.hand;
-                            receiver.acknowledge(options.sack(), ack);
-                            (ack.flow, ack.hop) = (packet.flow, flow.back);
-                            ack.connection = packet.connection;
-                            self.network.forward(self.now, ack);
-                        }
-                        AckWhen::Later => {
-                            flow.ack_at = self.now + options.delayed_ack;
-                            flow.list(i, &mut self.network);
-                        }
-                    }
-                    if packet.connection != 0 {
-                        self.on_object(i);
+                    AckWhen::Later => {
+                        flow.ack_at = self.now + options.delayed_ack;
+                        flow.list(i, &mut self.network);
                     }
                 }
-                Kind::Ack => {
-                    sender.on_ack(self.now, packet, options);
-                    flow.send(i, self.now, group, &mut self.network, &mut self.hand);
-                    flow.note_completion(self.now, group, &mut self.completed[i]);
+                if packet.connection != 0 {
+                    self.on_object(i);
                 }
-                Kind::Syn | Kind::SynAck | Kind::Request if packet.connection != 0 => {
-                    self.on_web(i, packet.kind);
-                }
-                Kind::Syn => {
-                    let (flow, hop) = (packet.flow, flow.back);
-                    let answer = Packet { flow, hop, kind: Kind::SynAck, ..Packet::default() };
-                    self.network.forward(self.now, &answer);
-                }
-                Kind::SynAck => {
-                    sender.on_syn_ack(self.now);
-                    self.send(i);
-                }
-                Kind::Datagram | Kind::Request => {}
-            },
-            (End::Cbr(cbr), _) => cbr.received += 1,
-            (End::Tfrc(_), _) => self.on_tfrc(packet),
-            (End::Trace(traced), _) => {
+            }
+            Kind::Ack => {
+                sender.on_ack(self.now, packet, options);
+                flow.send(i, self.now, group, &mut self.network, &mut self.hand);
+                flow.note_completion(self.now, group, &mut self.completed[i]);
+            }
+            _ => self.on_handshake(i, packet.kind),
+        }
+    }
+
+    /// A packet of a flow without acknowledgements, or with TFRC, has come to the end of its path.
+    #[inline(never)]
+    fn on_datagram(&mut self, packet: &Packet) {
+        match &mut self.flows[packet.flow as usize].end {
+            End::Cbr(cbr) => cbr.received += 1,
+            End::Tfrc(_) => self.on_tfrc(packet),
+            End::Trace(traced) => {
                 traced.received += 1;
                 traced.received_bytes += u64::from(packet.len);
+            }
+            End::Tcp { .. } => {}
+        }
+    }
+
+    /// A packet without data or acknowledgement of flow `i` has come to the end of its path.
+    #[cold]
+    #[inline(never)]
+    fn on_handshake(&mut self, i: usize, kind: Kind) {
+        let flow = &mut self.flows[i];
+        let (connection, hop) = (flow.connection, flow.back);
+        match (&mut flow.end, kind) {
+            _ if connection != 0 => self.on_web(i, kind),
+            (_, Kind::Syn) => {
+                let answer =
+                    Packet { flow: i as u32, hop, kind: Kind::SynAck, ..Packet::default() };
+                self.network.forward(self.now, &answer);
+            }
+            (End::Tcp { sender, .. }, Kind::SynAck) => {
+                sender.on_syn_ack(self.now);
+                self.send(i);
             }
             _ => {}
         }
@@ -521,6 +542,13 @@ impl Simulation {
         let now = self.now;
         self.timers += 1;
         let flow = &mut self.flows[i];
+        let next = flow.next_event();
+        if next > now {
+            // Put off.
+            flow.listed = next;
+            self.network.set_timer(i, next);
+            return;
+        }
         // Listed once, at the end.
         flow.listed = now;
         if flow.app_at <= now {
