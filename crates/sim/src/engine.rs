@@ -168,6 +168,9 @@ pub(crate) struct Timetable<const NODES: usize, const LANES: usize> {
     pub(crate) tree: WinnerTree<NODES, LANE_BITS>,
 }
 
+/// So many packets before it comes, what a packet needs is fetched from memory.
+const AHEAD: usize = 8;
+
 /// Bits that number a lane.
 const LANE_BITS: u32 = 2;
 
@@ -238,6 +241,13 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
     #[inline(never)]
     fn best_lane(&self, key: u64) -> Option<usize> {
         (0..LANES).filter(|&lane| self.tails[lane] <= key).max_by_key(|&lane| self.tails[lane])
+    }
+
+    /// The packet that comes some time after the first of the lanes, behind it in its lane.
+    #[inline]
+    pub(crate) fn ahead(&self) -> Option<&Packet> {
+        let lane = (self.first_in_lanes() % (1 << LANE_BITS)) as usize % LANES;
+        self.lanes[lane].peek(AHEAD).map(|flight| &flight.packet)
     }
 
     /// Takes out the first packet of the lanes, which is there: its key was `first`.

@@ -23,6 +23,7 @@ pub mod link;
 pub mod metrics;
 pub mod network;
 pub mod packet;
+mod prefetch;
 mod ring;
 pub mod run;
 pub mod scenario;

@@ -307,6 +307,12 @@ impl Network {
         self.wires.events.set_flow(flow, time);
     }
 
+    /// The flow of a packet that comes soon, if it is known.
+    #[inline]
+    pub fn coming(&self) -> Option<u32> {
+        self.wires.events.links.ahead().map(|packet| packet.flow)
+    }
+
     /// Packets that came to the far end of a link that is not folded.
     pub fn arrivals(&self) -> u64 {
         self.arrivals

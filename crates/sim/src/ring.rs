@@ -38,6 +38,12 @@ impl<T: Copy + Default> Ring<T> {
         if self.is_empty() { None } else { Some(&self.slots[self.slot(self.taken)]) }
     }
 
+    /// The one that comes so many after the oldest.
+    #[inline(always)]
+    pub(crate) fn peek(&self, after: usize) -> Option<&T> {
+        (after < self.len()).then(|| &self.slots[self.slot(self.taken + after)])
+    }
+
     /// Puts one in, to be filled: what is there is of old.
     #[inline(always)]
     pub(crate) fn push(&mut self) -> &mut T {

@@ -15,12 +15,16 @@ use crate::link::{Identity, Link, Managed};
 use crate::metrics::transfers::Transfers;
 use crate::network::{Event, Network};
 use crate::packet::{Kind, Packet};
+use crate::prefetch::prefetch;
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::Sender;
 use crate::tfrc::receiver::{Data, Feedback};
 use crate::tfrc::{self, Tfrc};
 use crate::web::{Client, Next, Web};
+
+/// From so many flows on they do not fit into a processor's nearer caches.
+const MANY_FLOWS: usize = 8192;
 
 /// No event is due.
 const NEVER: u64 = u64::MAX;
@@ -123,6 +127,7 @@ enum End {
 
 /// A flow: both its ends.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Flow {
     end: End,
     /// The event that the list holds for this flow, ns. It may be earlier than the flow's next
@@ -320,7 +325,14 @@ impl Simulation {
             let (now, event) = self.network.next(end, &mut packet);
             self.now = now;
             match event {
-                Event::End => self.on_packet(&packet),
+                Event::End => {
+                    if self.flows.len() >= MANY_FLOWS
+                        && let Some(flow) = self.network.coming()
+                    {
+                        prefetch(&self.flows[flow as usize]);
+                    }
+                    self.on_packet(&packet);
+                }
                 Event::Timer(i) => self.on_flow(i),
                 Event::Nothing => break,
             }
