@@ -7,8 +7,8 @@
 //! |---|---|
 //! | [`packet`], [`link`] | packets; queue, transmitter and wire |
 //! | [`network`] | links joined by paths |
-//! | [`tcp`], [`tfrc`], [`app`], `web`, [`arrivals`] | transports and what they carry; the packets of captures |
-//! | [`simulation`] | the loop |
+//! | [`tcp`], [`tfrc`], [`app`], [`arrivals`] | transports and what they carry; the packets of captures |
+//! | [`simulation`] | the loop, and web sessions |
 //! | [`metrics`], [`hash`] | what is measured |
 //! | [`scenario`] | scenario files: network, queues, traffic, measurement |
 //! | [`run`], [`table`] | from a scenario to its results |
@@ -32,7 +32,6 @@ pub mod table;
 pub mod tcp;
 pub mod tfrc;
 pub mod validation;
-mod web;
 
 pub use run::{Outcome, Run};
 pub use scenario::{Scenario, ScenarioError};

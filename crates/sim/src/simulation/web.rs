@@ -11,12 +11,14 @@
 
 use aqm::Rng;
 
-use crate::app::{Objects, Periods};
+use super::{End, FlowSetup, Group, NEVER, Simulation, Transport};
+use crate::app::{App, Objects, Periods};
 use crate::metrics::transfers::Transfers;
+use crate::packet::{Kind, Packet};
 
 /// Where the client of a slot is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Client {
+pub(super) enum Client {
     /// It wants nothing.
     #[default]
     Idle,
@@ -30,16 +32,16 @@ pub(crate) enum Client {
 
 /// A slot for connections.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Slot {
-    pub(crate) client: Client,
+pub(super) struct Slot {
+    pub(super) client: Client,
     /// Packets of the object.
-    pub(crate) packets: u32,
+    pub(super) packets: u32,
     /// When the client began to open the connection, ns.
-    pub(crate) asked_at: u64,
+    pub(super) asked_at: u64,
     /// How long it waits before it repeats itself, ns.
-    pub(crate) retry: u64,
+    pub(super) retry: u64,
     /// Packets delivered by connections before the present one.
-    pub(crate) delivered: u32,
+    pub(super) delivered: u32,
 }
 
 /// A user at a browser.
@@ -54,19 +56,19 @@ struct Session {
 
 /// The sessions of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct Web {
+pub(super) struct Web {
     objects: Objects,
     /// The group's first flow.
     first: usize,
     slots: Box<[Slot]>,
     sessions: Box<[Session]>,
-    pub(crate) requests: Transfers,
-    pub(crate) pages: Transfers,
+    pub(super) requests: Transfers,
+    pub(super) pages: Transfers,
 }
 
 /// What follows from an object that is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Next {
+pub(super) enum Next {
     /// The same slot asks for another one.
     Ask,
     /// Others of the page are under way.
@@ -83,7 +85,7 @@ pub(crate) enum Next {
 impl Web {
     /// Sessions that have not begun, one for each generator; `first` is the number of their first
     /// flow.
-    pub(crate) fn new(objects: Objects, first: usize, rngs: Vec<Rng>) -> Self {
+    pub(super) fn new(objects: Objects, first: usize, rngs: Vec<Rng>) -> Self {
         let session = |rng| Session { rng, left: 0, open: 0, page_began: 0 };
         Self {
             objects,
@@ -96,17 +98,17 @@ impl Web {
     }
 
     /// Whether a flow is the first of its session, whose events are the session's.
-    pub(crate) fn wakes(&self, flow: usize) -> bool {
+    pub(super) fn wakes(&self, flow: usize) -> bool {
         (flow - self.first).is_multiple_of(usize::from(self.objects.connections))
     }
 
     /// The slot of a flow.
-    pub(crate) fn slot(&mut self, flow: usize) -> &mut Slot {
+    pub(super) fn slot(&mut self, flow: usize) -> &mut Slot {
         &mut self.slots[flow - self.first]
     }
 
     /// Packets delivered by connections of a flow before the present one.
-    pub(crate) fn delivered(&self, flow: usize) -> u32 {
+    pub(super) fn delivered(&self, flow: usize) -> u32 {
         self.slots[flow - self.first].delivered
     }
 
@@ -115,7 +117,7 @@ impl Web {
     }
 
     /// A page begins. Returns how many slots ask at once, from the session's first on.
-    pub(crate) fn begin_page(&mut self, now: u64, flow: usize) -> usize {
+    pub(super) fn begin_page(&mut self, now: u64, flow: usize) -> usize {
         self.pages.begin();
         let Objects { number, connections, .. } = self.objects;
         let session = self.session(flow);
@@ -124,7 +126,7 @@ impl Web {
     }
 
     /// A slot takes the next object of its page.
-    pub(crate) fn ask(&mut self, now: u64, flow: usize, retry: u64) {
+    pub(super) fn ask(&mut self, now: u64, flow: usize, retry: u64) {
         self.requests.begin();
         let Objects { packets, shape, handshake, .. } = self.objects;
         let session = self.session(flow);
@@ -140,7 +142,7 @@ impl Web {
     }
 
     /// The object of a slot, which alone takes `alone`, is complete.
-    pub(crate) fn complete(&mut self, now: u64, flow: usize, alone: Option<u64>) -> Next {
+    pub(super) fn complete(&mut self, now: u64, flow: usize, alone: Option<u64>) -> Next {
         let (think, connections) = (self.objects.think, usize::from(self.objects.connections));
         let slot = self.slot(flow);
         slot.client = Client::Idle;
@@ -161,10 +163,164 @@ impl Web {
     }
 
     /// Begins a new window of measurement.
-    pub(crate) fn restart_measurement(&mut self, now: u64) {
+    pub(super) fn restart_measurement(&mut self, now: u64) {
         self.requests.restart(now);
         self.pages.restart(now);
     }
+}
+
+/// What sessions do at their events.
+impl Simulation {
+    /// A session begins a page.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_session(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        flow.app_at = NEVER;
+        let group = usize::from(flow.group);
+        if self.now >= self.groups[group].stop {
+            return;
+        }
+        let Some(web) = &mut self.webs[group] else { return };
+        let slots = web.begin_page(self.now, i);
+        (i..i + slots).for_each(|slot| self.ask(slot));
+    }
+
+    /// A new connection asks for an object.
+    #[cold]
+    #[inline(never)]
+    fn ask(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        let group = usize::from(flow.group);
+        let (Some(web), End::Tcp { sender, receiver }, Transport::Tcp(o)) =
+            (&mut self.webs[group], &mut flow.end, &self.groups[group].transport)
+        else {
+            return;
+        };
+        web.slot(i).delivered += receiver.delivered();
+        sender.renew();
+        receiver.renew();
+        flow.connection = flow.connection.checked_add(1).unwrap_or(1);
+        web.ask(self.now, i, o.rto.initial);
+        self.request(i);
+    }
+
+    /// The client sends what it waits for an answer to.
+    #[cold]
+    #[inline(never)]
+    fn request(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        let Some(web) = &mut self.webs[usize::from(flow.group)] else { return };
+        let slot = web.slot(i);
+        let packet = Packet {
+            kind: if slot.client == Client::Opening { Kind::Syn } else { Kind::Request },
+            flow: i as u32,
+            hop: flow.back,
+            connection: flow.connection,
+            ..Packet::default()
+        };
+        flow.ack_at = self.now.saturating_add(slot.retry);
+        flow.list(i, &mut self.network);
+        self.network.forward(self.now, &packet);
+    }
+
+    /// The client's timer has come: if nothing was heard, it says again what it said, and waits for
+    /// twice as long.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn repeat(&mut self, i: usize) {
+        let group = usize::from(self.flows[i].group);
+        let (Some(web), Transport::Tcp(o)) = (&mut self.webs[group], &self.groups[group].transport)
+        else {
+            return;
+        };
+        let slot = web.slot(i);
+        if matches!(slot.client, Client::Opening | Client::Asking) {
+            slot.retry = slot.retry.saturating_mul(2).min(o.rto.max);
+            self.request(i);
+        }
+    }
+
+    /// Whether a packet is of a connection that has had its time.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_over(&self, packet: &Packet) -> bool {
+        packet.connection != self.flows[packet.flow as usize].connection
+    }
+
+    /// A SYN or a request comes to the server, or a SYN's answer to the client.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_web(&mut self, i: usize, kind: Kind) {
+        let flow = &mut self.flows[i];
+        let group = usize::from(flow.group);
+        let (Some(web), End::Tcp { sender, .. }, Transport::Tcp(o)) =
+            (&mut self.webs[group], &mut flow.end, &self.groups[group].transport)
+        else {
+            return;
+        };
+        let slot = web.slot(i);
+        match kind {
+            Kind::Syn => {
+                let (hop, connection) = (flow.out, flow.connection);
+                let kind = Kind::SynAck;
+                let answer = Packet { flow: i as u32, hop, kind, connection, ..Packet::default() };
+                self.network.forward(self.now, &answer);
+            }
+            Kind::SynAck if slot.client == Client::Opening => {
+                (slot.client, slot.retry) = (Client::Asking, o.rto.initial);
+                self.request(i);
+            }
+            Kind::Request if sender.is_closed() => {
+                sender.start(self.now, o);
+                sender.offer(slot.packets);
+                self.send(i);
+            }
+            _ => {}
+        }
+    }
+
+    /// A packet of an object has come to the client.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_object(&mut self, i: usize) {
+        let flow = &self.flows[i];
+        let group = usize::from(flow.group);
+        let (Some(web), End::Tcp { receiver, .. }) = (&mut self.webs[group], &flow.end) else {
+            return;
+        };
+        let slot = web.slot(i);
+        if slot.client == Client::Idle {
+            return;
+        }
+        slot.client = Client::Receiving;
+        let packets = slot.packets;
+        if receiver.delivered() < packets {
+            return;
+        }
+        let alone = self.alone(i, packets);
+        let Some(web) = &mut self.webs[group] else { return };
+        match web.complete(self.now, i, alone) {
+            Next::Ask => self.ask(i),
+            Next::Wait => {}
+            Next::Page { flow, at } => {
+                self.flows[flow].app_at = at;
+                self.flows[flow].list(flow, &mut self.network);
+            }
+        }
+    }
+}
+
+/// The web sessions of each group that is of such.
+pub(super) fn webs(groups: &[Group], setups: &[FlowSetup]) -> Vec<Option<Box<Web>>> {
+    let of = |(number, group): (usize, &Group)| {
+        let App::Web(objects) = group.app else { return None };
+        let flows = setups.iter().filter(|setup| usize::from(setup.group) == number);
+        let first = setups.iter().position(|setup| usize::from(setup.group) == number)?;
+        let rngs = flows.step_by(usize::from(objects.connections)).map(|setup| setup.rng.clone());
+        Some(Box::new(Web::new(objects, first, rngs.collect())))
+    };
+    groups.iter().enumerate().map(of).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@
 //! application -> sender -> link -> queue -> link -> receiver -> acknowledgement -> sender
 //! ```
 
+mod tfrc;
+mod web;
+
 use std::sync::Arc;
 
 use aqm::Ecn;
@@ -19,9 +22,8 @@ use crate::prefetch::prefetch;
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::Sender;
-use crate::tfrc::receiver::{Data, Feedback};
-use crate::tfrc::{self, Tfrc};
-use crate::web::{Client, Next, Web};
+use crate::tfrc::Tfrc;
+use web::{Web, webs};
 
 /// From so many flows on they do not fit into a processor's nearer caches.
 const MANY_FLOWS: usize = 8192;
@@ -46,7 +48,7 @@ pub enum Transport {
     /// TCP.
     Tcp(Options),
     /// TCP-friendly rate control, always with something to send.
-    Tfrc(tfrc::Options),
+    Tfrc(crate::tfrc::Options),
     /// Datagrams at a constant rate, whatever happens to them.
     Cbr {
         /// Rates in bits per second on the wire, each from a time in ns on; the first from 0.
@@ -709,224 +711,6 @@ impl Simulation {
             traced.sent = sent;
         }
     }
-}
-
-/// TFRC.
-impl Simulation {
-    /// A packet of a flow with TFRC has come to the end of its path.
-    #[cold]
-    #[inline(never)]
-    fn on_tfrc(&mut self, packet: &Packet) {
-        let (now, i) = (self.now, packet.flow as usize);
-        let flow = &mut self.flows[i];
-        let group = &self.groups[usize::from(flow.group)];
-        let (End::Tfrc(tfrc), Transport::Tfrc(o)) = (&mut flow.end, &group.transport) else {
-            return;
-        };
-        let (time, other) = packet.said();
-        if packet.kind == Kind::Data {
-            let (rtt, marked) = (u64::from(other) * 1000, packet.ecn == Ecn::Ce);
-            let data = Data { seq: packet.seq, sent: time, rtt, marked };
-            if tfrc.receiver.on_data(now, data, o) {
-                self.tell(i);
-            }
-        } else if now < group.stop {
-            let (p, rate) = (f32::from_bits(packet.seq), f32::from_bits(other));
-            tfrc.sender.on_feedback(now, Feedback { echo: time, p, rate }, group.packet);
-            flow.app_at = tfrc.sender.due(now);
-        }
-        self.flows[i].list(i, &mut self.network);
-    }
-
-    /// The receiver tells what there is to tell.
-    fn tell(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let group = &self.groups[usize::from(flow.group)];
-        let (End::Tfrc(tfrc), Transport::Tfrc(o)) = (&mut flow.end, &group.transport) else {
-            return;
-        };
-        let (told, next) = tfrc.receiver.feedback(self.now, o);
-        flow.ack_at = next;
-        if let Some(Feedback { echo, p, rate }) = told {
-            let mut packet = Packet {
-                kind: Kind::Ack,
-                flow: i as u32,
-                hop: flow.back,
-                seq: p.to_bits(),
-                ..Packet::default()
-            };
-            packet.say(echo, rate.to_bits());
-            self.network.forward(self.now, &packet);
-        }
-    }
-
-    /// What a flow's timers have come to.
-    fn on_tfrc_timers(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        if let End::Tfrc(tfrc) = &mut flow.end
-            && tfrc.sender.deadline() <= self.now
-        {
-            tfrc.sender.on_timer(self.now);
-            flow.app_at = tfrc.sender.due(self.now);
-        }
-        if flow.ack_at <= self.now {
-            self.tell(i);
-        }
-    }
-}
-
-/// Web sessions.
-impl Simulation {
-    /// A session begins a page.
-    #[cold]
-    #[inline(never)]
-    fn on_session(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        flow.app_at = NEVER;
-        let group = usize::from(flow.group);
-        if self.now >= self.groups[group].stop {
-            return;
-        }
-        let Some(web) = &mut self.webs[group] else { return };
-        let slots = web.begin_page(self.now, i);
-        (i..i + slots).for_each(|slot| self.ask(slot));
-    }
-
-    /// A new connection asks for an object.
-    #[cold]
-    #[inline(never)]
-    fn ask(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let group = usize::from(flow.group);
-        let (Some(web), End::Tcp { sender, receiver }, Transport::Tcp(o)) =
-            (&mut self.webs[group], &mut flow.end, &self.groups[group].transport)
-        else {
-            return;
-        };
-        web.slot(i).delivered += receiver.delivered();
-        sender.renew();
-        receiver.renew();
-        flow.connection = flow.connection.checked_add(1).unwrap_or(1);
-        web.ask(self.now, i, o.rto.initial);
-        self.request(i);
-    }
-
-    /// The client sends what it waits for an answer to.
-    #[cold]
-    #[inline(never)]
-    fn request(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let Some(web) = &mut self.webs[usize::from(flow.group)] else { return };
-        let slot = web.slot(i);
-        let packet = Packet {
-            kind: if slot.client == Client::Opening { Kind::Syn } else { Kind::Request },
-            flow: i as u32,
-            hop: flow.back,
-            connection: flow.connection,
-            ..Packet::default()
-        };
-        flow.ack_at = self.now.saturating_add(slot.retry);
-        flow.list(i, &mut self.network);
-        self.network.forward(self.now, &packet);
-    }
-
-    /// The client's timer has come: if nothing was heard, it says again what it said, and waits for
-    /// twice as long.
-    #[cold]
-    #[inline(never)]
-    fn repeat(&mut self, i: usize) {
-        let group = usize::from(self.flows[i].group);
-        let (Some(web), Transport::Tcp(o)) = (&mut self.webs[group], &self.groups[group].transport)
-        else {
-            return;
-        };
-        let slot = web.slot(i);
-        if matches!(slot.client, Client::Opening | Client::Asking) {
-            slot.retry = slot.retry.saturating_mul(2).min(o.rto.max);
-            self.request(i);
-        }
-    }
-
-    /// Whether a packet is of a connection that has had its time.
-    #[cold]
-    #[inline(never)]
-    fn is_over(&self, packet: &Packet) -> bool {
-        packet.connection != self.flows[packet.flow as usize].connection
-    }
-
-    /// A SYN or a request comes to the server, or a SYN's answer to the client.
-    #[cold]
-    #[inline(never)]
-    fn on_web(&mut self, i: usize, kind: Kind) {
-        let flow = &mut self.flows[i];
-        let group = usize::from(flow.group);
-        let (Some(web), End::Tcp { sender, .. }, Transport::Tcp(o)) =
-            (&mut self.webs[group], &mut flow.end, &self.groups[group].transport)
-        else {
-            return;
-        };
-        let slot = web.slot(i);
-        match kind {
-            Kind::Syn => {
-                let (hop, connection) = (flow.out, flow.connection);
-                let kind = Kind::SynAck;
-                let answer = Packet { flow: i as u32, hop, kind, connection, ..Packet::default() };
-                self.network.forward(self.now, &answer);
-            }
-            Kind::SynAck if slot.client == Client::Opening => {
-                (slot.client, slot.retry) = (Client::Asking, o.rto.initial);
-                self.request(i);
-            }
-            Kind::Request if sender.is_closed() => {
-                sender.start(self.now, o);
-                sender.offer(slot.packets);
-                self.send(i);
-            }
-            _ => {}
-        }
-    }
-
-    /// A packet of an object has come to the client.
-    #[cold]
-    #[inline(never)]
-    fn on_object(&mut self, i: usize) {
-        let flow = &self.flows[i];
-        let group = usize::from(flow.group);
-        let (Some(web), End::Tcp { receiver, .. }) = (&mut self.webs[group], &flow.end) else {
-            return;
-        };
-        let slot = web.slot(i);
-        if slot.client == Client::Idle {
-            return;
-        }
-        slot.client = Client::Receiving;
-        let packets = slot.packets;
-        if receiver.delivered() < packets {
-            return;
-        }
-        let alone = self.alone(i, packets);
-        let Some(web) = &mut self.webs[group] else { return };
-        match web.complete(self.now, i, alone) {
-            Next::Ask => self.ask(i),
-            Next::Wait => {}
-            Next::Page { flow, at } => {
-                self.flows[flow].app_at = at;
-                self.flows[flow].list(flow, &mut self.network);
-            }
-        }
-    }
-}
-
-/// The web sessions of each group that is of such.
-fn webs(groups: &[Group], setups: &[FlowSetup]) -> Vec<Option<Box<Web>>> {
-    let of = |(number, group): (usize, &Group)| {
-        let App::Web(objects) = group.app else { return None };
-        let flows = setups.iter().filter(|setup| usize::from(setup.group) == number);
-        let first = setups.iter().position(|setup| usize::from(setup.group) == number)?;
-        let rngs = flows.step_by(usize::from(objects.connections)).map(|setup| setup.rng.clone());
-        Some(Box::new(Web::new(objects, first, rngs.collect())))
-    };
-    groups.iter().enumerate().map(of).collect()
 }
 
 impl Cbr {
