@@ -24,7 +24,7 @@ const GOLDEN: [(&str, &str); 15] = [
     ("both-ways", "0dddbd0bf6223b99"),
     ("overload", "d5f0fafa9fe1caab"),
     ("red-pd", "87031cf45d420ad9"),
-    ("tfrc", "54a8ff9571a39873"),
+    ("tfrc", "b99810be11ad7c5e"),
     ("web", "3a3da82b1e56fddc"),
     ("chain", "7f2c40d4bff21617"),
 ];

@@ -2,7 +2,7 @@
 
 use aqm::response;
 
-use super::{DUPLICATES, INTERVALS, LEAST_DISCOUNT, WEIGHTS};
+use super::{DUPLICATES, INTERVALS, LEAST_DISCOUNT, LEAST_FIRST_RATE, WEIGHTS};
 
 /// A packet that arrived: its number and when, ns.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -14,7 +14,8 @@ struct Arrival {
 /// What is remembered of losses.
 #[derive(Clone, Default, Debug)]
 pub struct LossHistory {
-    /// Up to this one every packet is known to have arrived or to be lost.
+    /// Up to this one every packet is known to have arrived or to be lost. Before the first packet,
+    /// whose number is 1, it is number 0, at the first arrival.
     settled: Option<Arrival>,
     /// Arrivals beyond a missing one, in the order of their numbers.
     beyond: [Arrival; DUPLICATES],
@@ -30,8 +31,9 @@ pub struct LossHistory {
 }
 
 impl LossHistory {
-    /// A packet arrives at `at`, marked or not, when the round trip takes `rtt` (ns) and packets come
-    /// at `rate` per second. Returns whether a new loss event begins.
+    /// A packet arrives at `at`, marked or not, when the round trip takes `rtt` (ns; 0 while the sender
+    /// knows none) and packets have come at `rate` per second at most. Returns whether a new loss event
+    /// begins.
     pub fn arrive(
         &mut self,
         seq: u32,
@@ -42,11 +44,7 @@ impl LossHistory {
         discounting: bool,
     ) -> bool {
         let arrival = Arrival { seq, at };
-        let Some(settled) = self.settled else {
-            self.settled = Some(arrival);
-            self.highest = seq;
-            return false;
-        };
+        let settled = *self.settled.get_or_insert(Arrival { seq: 0, at });
         let known = self.beyond[..self.waiting].iter().any(|other| other.seq == seq);
         if seq <= settled.seq || known {
             return false;
@@ -95,10 +93,10 @@ impl LossHistory {
         let interval = match self.event {
             Some(event) if lost.at <= event.at + rtt || lost.seq <= event.seq => return false,
             Some(event) => f64::from(lost.seq - event.seq),
-            // §6.3.1: the rate so far is taken for the right one.
-            None => 1.0 / rate_of_loss(rate, super::seconds(rtt)),
+            // §6.3.1: the most that arrived, half of what was sent, is taken for the right rate.
+            None => 1.0 / rate_of_loss((rate * super::seconds(rtt)).max(LEAST_FIRST_RATE)),
         };
-        let discount = if discounting { self.discount() } else { 1.0 };
+        let discount = if discounting { self.discount(interval) } else { 1.0 };
         self.discounts.iter_mut().for_each(|each| *each *= discount);
         self.event = Some(lost);
         self.intervals.copy_within(..INTERVALS - 1, 1);
@@ -123,13 +121,13 @@ impl LossHistory {
         })
     }
 
-    /// How far the closed intervals are discounted by the open one, DF (§5.5).
-    fn discount(&self) -> f64 {
+    /// How far the closed intervals are discounted by the one of `open` packets after them, DF (§5.5).
+    fn discount(&self, open: f64) -> f64 {
         if self.closed == 0 {
             return 1.0;
         }
         let (sum, weights) = self.sums(0, 1.0);
-        let (open, mean) = (self.open(), sum / weights);
+        let mean = sum / weights;
         if open > 2.0 * mean { (2.0 * mean / open).max(LEAST_DISCOUNT) } else { 1.0 }
     }
 
@@ -138,20 +136,21 @@ impl LossHistory {
         if self.closed == 0 {
             return 0.0;
         }
-        let discount = if discounting { self.discount() } else { 1.0 };
+        let open = self.open();
+        let discount = if discounting { self.discount(open) } else { 1.0 };
         let (closed, weights) = self.sums(0, 1.0);
         let (older, older_weights) = self.sums(1, discount);
-        let with_open = (self.open() * WEIGHTS[0] + older) / (WEIGHTS[0] + older_weights);
+        let with_open = (open * WEIGHTS[0] + older) / (WEIGHTS[0] + older_weights);
         (1.0 / with_open.max(closed / weights)).min(1.0)
     }
 }
 
-/// The loss event rate at which the equation gives `rate` packets per second.
-fn rate_of_loss(rate: f64, rtt: f64) -> f64 {
+/// The loss event rate at which the equation gives `rate` packets per round trip.
+fn rate_of_loss(rate: f64) -> f64 {
     let (mut low, mut high) = (1e-10, 1.0);
     for _ in 0..60 {
         let middle = libm::sqrt(low * high);
-        let side = if response::tfrc(middle, rtt) > rate { &mut low } else { &mut high };
+        let side = if response::tfrc(middle, 1.0) > rate { &mut low } else { &mut high };
         *side = middle;
     }
     high
@@ -167,7 +166,7 @@ mod tests {
     /// Packets 10 ms apart, but for those that are lost.
     fn history(packets: u32, lost: &[u32], discounting: bool) -> LossHistory {
         let mut history = LossHistory::default();
-        for seq in (0..packets).filter(|seq| !lost.contains(seq)) {
+        for seq in (1..packets).filter(|seq| !lost.contains(seq)) {
             history.arrive(seq, u64::from(seq) * 10 * MS, false, RTT, 100.0, discounting);
         }
         history
@@ -183,7 +182,7 @@ mod tests {
     #[test]
     fn packets_that_change_places_are_no_loss() {
         let mut history = LossHistory::default();
-        for (k, seq) in [0, 1, 4, 3, 2, 5, 5, 1, 6].into_iter().enumerate() {
+        for (k, seq) in [1, 4, 3, 2, 5, 5, 1, 6].into_iter().enumerate() {
             assert!(!history.arrive(seq, k as u64 * MS, false, RTT, 100.0, false));
         }
         assert_eq!((history.settled.unwrap().seq, history.waiting), (6, 0));
@@ -226,6 +225,25 @@ mod tests {
         let p = history(54, &[50], false).rate(false);
         assert!((response::tfrc(p, 0.1) / 100.0 - 1.0).abs() < 1e-6, "{p}");
         assert!((0.009..0.015).contains(&p), "{p}");
+    }
+
+    /// §6.3.1: at least half a packet a round trip, p = 0.2064 by the equation; without a round-trip
+    /// time, too, which nobody knows when the first packet is marked.
+    #[test]
+    fn the_first_packet_may_be_marked_or_lost() {
+        for rtt in [0, RTT] {
+            let mut marked = LossHistory::default();
+            assert!(marked.arrive(1, 0, true, rtt, 0.0, false));
+            let p = marked.rate(false);
+            assert!((response::tfrc(p, 1.0) - 0.5).abs() < 1e-6, "{p}");
+        }
+        let mut lost = LossHistory::default();
+        let news: Vec<bool> = (2..6)
+            .map(|seq| lost.arrive(seq, u64::from(seq) * MS, false, RTT, 20.0, false))
+            .collect();
+        assert_eq!(news, [false, false, true, false], "the third after it tells");
+        assert_eq!(lost.event, Some(Arrival { seq: 1, at: 2 * MS }));
+        assert!((response::tfrc(lost.rate(false), 1.0) - 2.0).abs() < 1e-6);
     }
 
     fn with(intervals: &[f64], open: u32) -> LossHistory {

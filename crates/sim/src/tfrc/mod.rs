@@ -13,9 +13,10 @@
 //!           no feedback for max(4 R, two packets' time): about half of that            (§4.4)
 //! ```
 //!
+//! Packets are paced at the rate X, and more slowly while the round trip takes longer than usual (§4.5).
 //! Rates are in packets per second: all packets of a flow have one length. What there is to send has
-//! no end, so that no interval is data-limited. Left out are the optional averaging of the rate by the
-//! square root of the round-trip time (§4.5) and bursts after late timers (§4.6): timers are exact.
+//! no end, so that no interval is data-limited. Timers are exact, so that none is made up for (§4.6).
+//! `docs/traffic.md` has what is otherwise, or open in the RFC, section by section.
 
 pub mod loss;
 pub mod receiver;
@@ -49,6 +50,8 @@ const INTERVALS: usize = 8;
 const WEIGHTS: [f64; INTERVALS] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 /// The least that older intervals are discounted to (§5.5).
 const LEAST_DISCOUNT: f64 = 0.25;
+/// The least rate after the first loss event, packets per round trip (§6.3.1).
+const LEAST_FIRST_RATE: f64 = 0.5;
 /// The longest time between two packets, s: t_mbi (§4.3).
 const LONGEST_GAP: f64 = 64.0;
 /// Time to wait for the first feedback, ns (§4.2).

@@ -45,8 +45,8 @@ pub struct Receiver {
     /// Since the last feedback, and between that and the one before.
     now: Count,
     before: Count,
-    /// The rate that was told last.
-    p: f64,
+    /// The greatest rate that was told, packets per second.
+    most: f64,
     /// There was nothing to tell when the timer came last.
     silent: bool,
 }
@@ -64,21 +64,24 @@ impl Receiver {
         if self.last.is_none_or(|(last, _)| data.seq > last.seq) {
             self.last = Some((data, now));
         }
-        let rate = self.rate(now, data.rtt).max(0.5 / seconds(data.rtt.max(1)));
-        let event = self.losses.arrive(data.seq, now, data.marked, data.rtt, rate, o.discounting);
+        let most = self.most.max(self.rate(now, data.rtt));
+        let event = self.losses.arrive(data.seq, now, data.marked, data.rtt, most, o.discounting);
         // §6.3: without a round-trip time each packet is answered.
         first || data.rtt == 0 || event || self.silent
     }
 
-    /// Packets per second in the last round trip, or somewhat more (§6.2).
+    /// Packets per second in the last round trip, or somewhat more (§6.2); 0 while none is known.
     fn rate(&self, now: u64, rtt: u64) -> f64 {
+        if rtt == 0 {
+            return 0.0;
+        }
         let Count { packets, since } = self.now;
         let (packets, time) = if now - since >= rtt {
             (packets, now - since)
         } else {
             (packets + self.before.packets, now - self.before.since)
         };
-        f64::from(packets) / seconds(time.max(rtt).max(1))
+        f64::from(packets) / seconds(time.max(rtt))
     }
 
     /// The feedback, if there is something to tell, and when the next is due at the latest (§6.2).
@@ -89,12 +92,13 @@ impl Receiver {
         if self.silent {
             return (None, u64::MAX); // the next packet is answered at once
         }
-        self.p = self.losses.rate(o.discounting);
+        let p = self.losses.rate(o.discounting);
         let rate = self.rate(now, data.rtt);
+        self.most = self.most.max(rate);
         self.before = self.now;
         self.now = Count { packets: 0, since: now };
         let echo = data.sent + (now - arrived);
-        (Some(Feedback { echo, p: self.p as f32, rate: rate as f32 }), next)
+        (Some(Feedback { echo, p: p as f32, rate: rate as f32 }), next)
     }
 }
 
@@ -112,26 +116,27 @@ mod tests {
     #[test]
     fn feedback_comes_at_first_then_once_a_round_trip() {
         let mut r = Receiver::default();
-        assert!(r.on_data(50 * MS, data(0, 0), &O));
+        assert!(r.on_data(50 * MS, data(1, 0), &O));
         let (Some(told), next) = r.feedback(53 * MS, &O) else { panic!("nothing told") };
-        assert_eq!((told.echo, told.p, next), (3 * MS, 0.0, 53 * MS + 1), "3 ms after it came");
-        assert!(r.on_data(60 * MS, data(1, 0), &O), "it knows no round trip yet");
+        assert_eq!((told.echo, next), (13 * MS, 53 * MS + 1), "3 ms after it came");
+        assert_eq!((told.p, told.rate), (0.0, 0.0));
+        assert!(r.on_data(60 * MS, data(2, 0), &O), "it knows no round trip yet");
         r.feedback(60 * MS, &O);
-        for seq in 2..12 {
-            assert!(!r.on_data(60 * MS + u64::from(seq - 1) * 10 * MS, data(seq, 100 * MS), &O));
+        for seq in 3..13 {
+            assert!(!r.on_data(60 * MS + u64::from(seq - 2) * 10 * MS, data(seq, 100 * MS), &O));
         }
         // Ten packets in 100 ms.
         let (Some(told), next) = r.feedback(160 * MS, &O) else { panic!("nothing told") };
         assert_eq!((told.rate, next), (100.0, 260 * MS));
         // Nothing came: nothing is told, but the next packet is answered at once.
         assert_eq!(r.feedback(260 * MS, &O), (None, u64::MAX));
-        assert!(r.on_data(400 * MS, data(12, 100 * MS), &O));
+        assert!(r.on_data(400 * MS, data(13, 100 * MS), &O));
     }
 
     #[test]
     fn a_loss_event_is_told_at_once_with_the_rate_of_a_round_trip() {
         let mut r = Receiver::default();
-        for seq in 0..40 {
+        for seq in 1..40 {
             r.on_data(u64::from(seq) * 10 * MS, data(seq, 100 * MS), &O);
             if seq % 10 == 0 {
                 r.feedback(u64::from(seq) * 10 * MS, &O);

@@ -18,9 +18,13 @@ pub struct Sender {
     rate: f64,
     /// Smoothed round-trip time R, s; 0 before the first sample.
     rtt: f64,
+    /// Smoothed square root of the round-trip time, √s (R_sqmean).
+    root: f64,
+    /// How many times as fast as the allowed rate says packets leave: R_sqmean/√R_sample.
+    pace: f64,
     /// The loss event rate that was told last.
     p: f64,
-    /// Receive rates that were told in the last two round trips, each with its time; none: no limit.
+    /// Receive rates that were told in the last two round trips, each with its time (X_recv_set).
     told: [Option<(f64, u64)>; 3],
     /// When the rate was doubled last, ns (tld).
     doubled: Option<u64>,
@@ -28,7 +32,8 @@ pub struct Sender {
     deadline: u64,
     /// When the last packet was due, ns.
     sent: u64,
-    next: u32,
+    /// The last packet's number.
+    seq: u32,
     /// How often the nofeedback timer expired.
     pub timeouts: u32,
 }
@@ -38,12 +43,14 @@ impl Default for Sender {
         Self {
             rate: 1.0,
             rtt: 0.0,
+            root: 0.0,
+            pace: 1.0,
             p: 0.0,
             told: [None; 3],
             doubled: None,
             deadline: NEVER,
             sent: 0,
-            next: 0,
+            seq: 0,
             timeouts: 0,
         }
     }
@@ -70,19 +77,20 @@ impl Sender {
         nanoseconds(self.rtt)
     }
 
-    /// The number of the packet to send now.
+    /// The number of the packet to send now, from 1 on.
     pub fn send(&mut self, now: u64) -> u32 {
-        if self.next == 0 {
+        if self.seq == 0 {
             self.deadline = now + FIRST_WAIT;
         }
         self.sent = now;
-        self.next += 1;
-        self.next - 1
+        self.seq += 1;
+        self.seq
     }
 
     /// When the next packet is due, ns.
     pub fn due(&self, now: u64) -> u64 {
-        (self.sent + nanoseconds(1.0 / self.rate).max(1)).max(now)
+        let rate = (self.rate * self.pace).max(LEAST_RATE);
+        (self.sent + nanoseconds(1.0 / rate).max(1)).max(now)
     }
 
     /// Stops for good.
@@ -94,11 +102,18 @@ impl Sender {
     pub fn on_feedback(&mut self, now: u64, told: Feedback, len: u16) {
         let sample = seconds(now.saturating_sub(told.echo).max(1));
         let first = self.rtt == 0.0;
-        self.rtt = if first { sample } else { RTT_WEIGHT * self.rtt + (1.0 - RTT_WEIGHT) * sample };
+        let smoothed =
+            |old, new| if first { new } else { RTT_WEIGHT * old + (1.0 - RTT_WEIGHT) * new };
+        self.rtt = smoothed(self.rtt, sample);
+        // §4.5: a round trip above the average slows packets down at once.
+        self.root = smoothed(self.root, libm::sqrt(sample));
+        self.pace = self.root / libm::sqrt(sample);
         self.p = f64::from(told.p);
         let initial = initial_window(len) / self.rtt;
         if first {
-            // §4.2: the first feedback tells the round trip, not what the path can take.
+            // §4.2: the first feedback tells the round trip, not what the path can take; nor do those
+            // of the next two round trips, as what limits nothing stays in the set for so long.
+            self.told[0] = Some((f64::INFINITY, now));
             self.rate = initial;
             self.doubled = Some(now);
         } else {
@@ -122,12 +137,9 @@ impl Sender {
         self.told = [Some((rate, now)), kept[0], kept[1]];
     }
 
-    /// The largest receive rate in the set; without one there is no limit.
+    /// The largest receive rate in the set, which the first feedback begins.
     fn most_told(&self) -> f64 {
-        let rates = self.told.iter().flatten().map(|(rate, _)| *rate);
-        rates
-            .fold(None, |most: Option<f64>, rate| Some(most.map_or(rate, |m| m.max(rate))))
-            .unwrap_or(f64::INFINITY)
+        self.told.iter().flatten().map(|(rate, _)| *rate).fold(0.0, f64::max)
     }
 
     /// The nofeedback timer expires (§4.4), and the sender was not idle.
@@ -147,7 +159,8 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// max(4 R, the time of two packets) from now on (§4.3, §4.4).
+    /// max(4 R, the time of two packets) from now on (§4.3, §4.4); by the new rate, as a slow sender's
+    /// next packet could not be answered sooner.
     fn restart_timer(&mut self, now: u64) {
         let wait = if self.rtt == 0.0 {
             FIRST_WAIT.max(nanoseconds(2.0 / self.rate))
@@ -171,7 +184,7 @@ mod tests {
     #[test]
     fn it_begins_with_a_packet_a_second_and_then_the_initial_window() {
         let mut s = Sender::default();
-        assert_eq!((s.send(0), s.due(0), s.deadline()), (0, 1000 * MS, 2000 * MS));
+        assert_eq!((s.send(0), s.due(0), s.deadline()), (1, 1000 * MS, 2000 * MS));
         s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
         // 4 packets of 1000 bytes in 100 ms.
         assert!((s.rate() - 40.0).abs() < 1e-9);
@@ -187,10 +200,15 @@ mod tests {
         let mut s = Sender::default();
         s.send(0);
         s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
-        for (at, received, expected) in
-            [(150, 40.0, 40.0), (200, 40.0, 80.0), (300, 80.0, 160.0), (400, 70.0, 160.0)]
-        {
-            // The greatest of two round trips counts: 80 at 400 ms.
+        for (at, received, expected) in [
+            (150, 10.0, 40.0),
+            // No limit until two round trips after the first feedback.
+            (200, 10.0, 80.0),
+            (301, 40.0, 80.0),
+            (401, 90.0, 160.0),
+            // The greatest of two round trips counts.
+            (501, 70.0, 180.0),
+        ] {
             s.on_feedback(at * MS, told((at - 100) * MS, 0.0, received), 1000);
             assert!((s.rate() - expected).abs() < 1e-6, "{} at {at} ms", s.rate());
         }
@@ -204,16 +222,23 @@ mod tests {
         s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
         s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000);
         assert!((s.rate() - 112.33).abs() < 0.01, "{}", s.rate());
-        s.on_feedback(500 * MS, told(400 * MS, 0.01, 30.0), 1000);
+        s.on_feedback(400 * MS, told(300 * MS, 0.01, 30.0), 1000);
+        s.on_feedback(700 * MS, told(600 * MS, 0.01, 30.0), 1000);
         assert!((s.rate() - 60.0).abs() < 1e-3, "twice what arrives: {}", s.rate());
     }
 
     #[test]
-    fn the_round_trip_is_smoothed() {
+    fn the_round_trip_is_smoothed_and_a_longer_one_slows_packets_down() {
         let mut s = Sender::default();
         s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
-        s.on_feedback(300 * MS, told(100 * MS, 0.0, 10.0), 1000);
+        s.send(100 * MS);
+        assert_eq!(s.due(0), 125 * MS, "40 packets/s");
+        s.on_feedback(300 * MS, told(100 * MS, 0.01, 1000.0), 1000);
         assert!((s.srtt() as f64 / 110e6 - 1.0).abs() < 1e-6, "0.9·100 + 0.1·200: {}", s.srtt());
+        // 0.9·√0.1 + 0.1·√0.2 over √0.2: 0.736.
+        s.send(300 * MS);
+        let gap = (s.due(0) - 300 * MS) as f64 / 1e9;
+        assert!((gap * s.rate() * 0.736_396 - 1.0).abs() < 1e-5, "{gap}");
     }
 
     #[test]
