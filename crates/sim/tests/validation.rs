@@ -66,6 +66,14 @@ fn a_datagram_flow_among_connections_fares_as_in_ns2() {
 }
 
 #[test]
+fn tfrc_fares_as_in_ns2() {
+    let references = ns2::TfrcReference::all();
+    assert!(references.len() > 20, "{} rows", references.len());
+    let cases: Vec<Case> = references.iter().flat_map(|r| r.compare().unwrap()).collect();
+    assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
+}
+
+#[test]
 fn queue_disciplines_agree_with_linux() {
     let cases = linux::cases().unwrap();
     assert!(cases.len() > 30, "{} comparisons", cases.len());

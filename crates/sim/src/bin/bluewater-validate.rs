@@ -22,6 +22,9 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
         for reference in ns2::CbrReference::all() {
             cases.extend(reference.compare()?);
         }
+        for reference in ns2::TfrcReference::all() {
+            cases.extend(reference.compare()?);
+        }
     }
     if wanted("linux") {
         cases.extend(linux::cases()?);

@@ -76,8 +76,19 @@ fn mean_goodput(outcome: &Outcome) -> f64 {
 /// # Errors
 /// See [`ScenarioError`].
 pub fn lossy(duration: &str, params: &str, traffic: &str) -> Result<Outcome, ScenarioError> {
+    lossy_of("1", duration, params, traffic)
+}
+
+/// The same with a seed.
+fn lossy_of(
+    seed: &str,
+    duration: &str,
+    params: &str,
+    traffic: &str,
+) -> Result<Outcome, ScenarioError> {
     run(&format!(
         r#"
+        seed = {seed}
         duration = "{duration}"
         warmup = "20s"
         [network]

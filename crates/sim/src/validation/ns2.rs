@@ -3,6 +3,7 @@
 //! `ns2_dumbbell.csv` holds figures measured with ns-2.35, one row a run: 12 nodes, access links of
 //! 100 Mb/s and 10 ms, bottleneck 45 Mb/s and 10 ms, packets of 1040 bytes on the wire, SACK, no
 //! delayed acknowledgements. `ns2_cbr_and_tcp.csv` has a datagram flow among the connections.
+//! `ns2_tfrc.csv` is about TFRC, and made by the scripts beside it.
 //!
 //! The scenarios copy what ns-2 does where it differs from our defaults:
 //! - RED signals nothing while at most one packet waits (`ns2_rules`);
@@ -20,6 +21,7 @@ use crate::ScenarioError;
 
 const ROWS: &str = include_str!("ns2_dumbbell.csv");
 const CBR_ROWS: &str = include_str!("ns2_cbr_and_tcp.csv");
+const TFRC_ROWS: &str = include_str!("ns2_tfrc.csv");
 
 /// One run of ns-2.
 #[derive(Clone, Debug)]
@@ -234,5 +236,114 @@ start = "0s..1s"
                 Allowed::Factor(2.0, 0.5),
             ),
         ])
+    }
+}
+
+/// TFRC alone under independent loss, or eight flows of it beside eight of TCP.
+#[derive(Clone, Debug)]
+pub struct TfrcReference(Row);
+
+impl TfrcReference {
+    /// The runs.
+    pub fn all() -> Vec<Self> {
+        Row::all(TFRC_ROWS).map(Self).collect()
+    }
+
+    /// The run compared.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
+        if self.0.text("queue") == "lossy" { self.alone() } else { self.beside_tcp() }
+    }
+
+    fn case(&self, setting: &str, quantity: &'static str, column: &str, measured: f64) -> Case {
+        let share = match column {
+            "tcp_loss" | "tfrc_loss" => 0.15,
+            _ => 0.1,
+        };
+        Case {
+            group: "ns-2.35, TFRC",
+            setting: format!("{setting}, seed {}", self.0.text("seed")),
+            quantity,
+            expected: self.0.number(column),
+            measured,
+            allowed: Allowed::Share(share),
+        }
+    }
+
+    fn alone(&self) -> Result<Vec<Case>, ScenarioError> {
+        let p = self.0.number("load");
+        let outcome = super::lossy_of(
+            self.0.text("seed"),
+            "320s",
+            &format!("p = {p}"),
+            "flows = 20\ntransport = \"tfrc\"",
+        )?;
+        let sent = super::mean_goodput(&outcome) / 8000.0 / (1.0 - p);
+        let setting = format!("loss of {} %", p * 100.0);
+        Ok(vec![self.case(&setting, "sent, packets/s", "tfrc_pps", sent)])
+    }
+
+    fn beside_tcp(&self) -> Result<Vec<Case>, ScenarioError> {
+        let (queue, load) = (self.0.text("queue"), self.0.number("load"));
+        let (aqm, params) = match queue {
+            "RED" => {
+                let params = "min_th = \"20%\", max_th = \"66%\", max_p = 0.1, w_q = 0.002, \
+                              gentle = true, ns2_rules = true";
+                ("red", params)
+            }
+            _ => ("droptail", ""),
+        };
+        let datagrams = if load > 0.0 {
+            format!(
+                "[[traffic]]\ntransport = \"cbr\"\npacket = \"100B\"\nrate = \"{}bit\"\n\
+                 gaps = \"poisson\"",
+                load * 800.0
+            )
+        } else {
+            String::new()
+        };
+        let outcome = super::run(&format!(
+            r#"
+seed = {seed}
+duration = "320s"
+warmup = "20s"
+[network]
+preset = "redpd"
+[[queue]]
+aqm = "{aqm}"
+buffer = "50p"
+params = {{ {params} }}
+[[traffic]]
+flows = 8
+transport = "sack"
+start = "0s..10s"
+initial_rto = "3s"
+rto_granularity = "10ms"
+[[traffic]]
+flows = 8
+transport = "tfrc"
+start = "0s..10s"
+{datagrams}
+"#,
+            seed = self.0.text("seed"),
+        ))?;
+        let sum = |name: &str, rows: std::ops::Range<usize>| {
+            rows.map(|row| outcome.flows.number(name, row).unwrap_or(f64::NAN)).sum::<f64>()
+        };
+        let setting = format!("{queue}, {load} datagrams/s");
+        Ok([("TCP", "tcp_pps", "tcp_loss", 0..8), ("TFRC", "tfrc_pps", "tfrc_loss", 8..16)]
+            .into_iter()
+            .flat_map(|(kind, pps, loss, rows)| {
+                let goodput = sum("goodput_bps", rows.clone()) / 8.0 / 8000.0;
+                let lost = sum("drops", rows.clone()) / sum("arrivals", rows);
+                let setting = format!("{setting}, {kind}");
+                [
+                    self.case(&setting, "packets/s of a flow", pps, goodput),
+                    self.case(&setting, "loss", loss, lost),
+                ]
+            })
+            .collect())
     }
 }
