@@ -4,7 +4,9 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 
 - ``parameters:blue``: the parameters of a queue discipline;
 - ``catalog:aqms``: what there is of a kind; queue disciplines are linked from their own folder;
-- ``scenario``: the keys of scenario files, from their JSON Schema;
+- ``scenario``: the keys of scenario files but for those of traffic, from their JSON Schema;
+- ``traffic:tfrc``: the keys of ``[[traffic]]`` that are for a transport or application, or, with
+  ``any``, for each; ``traffic:step`` those of its ``step``;
 - ``cli``: every command with its arguments and options;
 - ``experiments``: the papers' experiments;
 - ``validation``: the table that ``make validate`` wrote;
@@ -129,8 +131,6 @@ _SECTIONS = [
     ("Network", "`[network]`: a preset and what is changed of it"),
     ("LinkSpec", "`[[link]]`: a network of one's own"),
     ("QueueSpec", "`[[queue]]`: a managed queue"),
-    ("TrafficSpec", "`[[traffic]]`: a group of flows"),
-    ("StepSpec", "`step` of `[[traffic]]`"),
     ("Measure", "`[measure]`: what is sampled"),
 ]
 
@@ -140,19 +140,43 @@ def _scenario(_: str) -> str:
     kinds = root["$defs"]
     parts = []
     for name, title in _SECTIONS:
-        section = kinds[name] if name else root
-        required = set(section.get("required", ()))
-        rows = [
-            [
-                _code(key),
-                _kind(entry, kinds),
-                "required" if key in required else _default(entry),
-                entry.get("description", ""),
-            ]
-            for key, entry in section["properties"].items()
-        ]
-        parts.append(f"### {title}\n\n{table(['key', 'value', 'default', 'meaning'], rows)}")
+        parts.append(f"### {title}\n\n{_keys(kinds[name] if name else root, kinds)}")
     return "\n".join(parts)
+
+
+# At the head of a sentence of a key's description, before a colon, stands whom it is for.
+_FOR = re.compile(r"(?:^|[.(] ?)((?:(?:, )?`[a-z]+`)+|TCP)(?: with [^:]*)?: ")
+
+
+def _traffic(name: str) -> str:
+    kinds = json.loads(schema())["$defs"]
+    if name == "step":
+        return _keys(kinds["StepSpec"], kinds)
+    section = kinds["TrafficSpec"]
+
+    def wanted(entry: dict[str, Any]) -> bool:
+        found = _FOR.findall(" ".join(entry.get("description", "").split()))
+        whom = {word for each in found for word in re.findall(r"\w+", each.lower())}
+        return name in whom if whom else name == "any"
+
+    wants = {key: entry for key, entry in section["properties"].items() if wanted(entry)}
+    if not wants:
+        raise ValueError(f"no key of [[traffic]] is for {name}")
+    return _keys(section | {"properties": wants}, kinds)
+
+
+def _keys(section: dict[str, Any], kinds: dict[str, Any]) -> str:
+    required = set(section.get("required", ()))
+    rows = [
+        [
+            _code(key),
+            _kind(entry, kinds),
+            "required" if key in required else _default(entry),
+            entry.get("description", ""),
+        ]
+        for key, entry in section["properties"].items()
+    ]
+    return table(["key", "value", "default", "meaning"], rows)
 
 
 def _kind(entry: dict[str, Any], kinds: dict[str, Any]) -> str:
@@ -256,5 +280,6 @@ _TABLES = {
     "cost": _cost,
     "measured": _measured,
     "scenario": _scenario,
+    "traffic": _traffic,
     "cli": _cli,
 }

@@ -7,10 +7,12 @@ they print now into the page, to be read before it is committed.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -124,6 +126,32 @@ def test_every_key_of_the_command_line_is_there(hooks: ModuleType) -> None:
         assert f"## {name}\n" in filled
     for option in ("--reps", "--set", "--dry-run", "--json", "--jobs", "--quick"):
         assert f"`{option}`" in filled
+
+
+def test_every_key_of_traffic_is_on_its_page(hooks: ModuleType) -> None:
+    filled = hooks.filled((DOCS / "traffic.md").read_text("utf-8"))
+    for key in json.loads(bluewater.schema())["$defs"]["TrafficSpec"]["properties"]:
+        assert f"| `{key}` |" in filled, key
+
+
+def test_the_examples_of_traffic_run(tmp_path: Path) -> None:
+    """Each is a group for the link that the page begins with; something of it gets through."""
+    text = (DOCS / "traffic.md").read_text("utf-8")
+    link, *groups = [block for block in BLOCK.finditer(text) if block["kind"] == "toml"]
+    for block in BLOCK.finditer(text):
+        if block["kind"] == "sh":
+            _shell(block["code"], tmp_path)
+    carried = set()
+    for group in groups:
+        code = link["code"] + group["code"].replace('"trace.pcapng"', f'"{tmp_path}/trace.pcapng"')
+        flows = bluewater.run(code).flows
+        assert flows["goodput_bps"].sum() > 0, group["title"]
+        for each in tomllib.loads(group["code"])["traffic"]:
+            carried |= {each["transport"], each.get("app", "infinite")}
+    names = bluewater.catalog()
+    used = {each["name"] for each in names["transports"] + names["apps"]}
+    # What differs by its name alone has no example.
+    assert used - carried == {"reno", "newreno", "exponential"}
 
 
 def test_the_tutorial_runs(tmp_path: Path) -> None:

@@ -230,13 +230,14 @@ pub struct TrafficSpec {
     /// exponential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Text<Duration>>,
-    /// `pareto`: shape, above 1. `web`: that of the objects' sizes; without it all are of one size.
+    /// `pareto`: shape, above 1, at most 100. `web`: that of the objects' sizes; without it all are of
+    /// one size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<f64>,
-    /// `web`: objects of a page; without it 1.
+    /// `web`: objects of a page, 1 … 1000; without it 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<u32>,
-    /// `web`: the most connections of a session at a time; without it 4.
+    /// `web`: the most connections of a session at a time, 1 … 1000; without it 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u16>,
     /// `cbr`: the rate (`periodic`: while on). `pareto`, `exponential`: the rate while on; without it
@@ -288,7 +289,7 @@ pub struct TrafficSpec {
     /// TCP: initial window in packets, 1 … 1000.
     #[serde(default = "two")]
     pub initial_window: u32,
-    /// TCP: the receiver's window, in packets or bytes.
+    /// TCP: the receiver's window, in packets or bytes, 1 … 65 535 packets.
     #[serde(default = "wide")]
     pub window: Text<Size>,
     /// TCP: least retransmission timeout.
