@@ -111,14 +111,16 @@ impl<A: Policy, L> Advised<'_, A, L> {
     #[inline]
     pub(crate) fn enqueue<P: Copy>(
         &mut self,
-        mut meta: Meta,
+        meta: Meta,
         packet: P,
         cx: &mut Cx<'_>,
         out: &mut impl Outlet<P>,
     ) where
         L: Line<P, A::Tag>,
     {
-        meta.arrived = cx.now;
+        // New values in place of changes: a word that is read after a part of it was written makes
+        // a processor wait.
+        let meta = Meta { arrived: cx.now, ..meta };
         self.counters.arrived.count(meta.len);
         let mark = match self.policy.on_arrival(&meta, &self.line.view(), cx) {
             Arrival::Admit => None,
@@ -141,9 +143,10 @@ impl<A: Policy, L> Advised<'_, A, L> {
             return;
         }
         // A packet that is dropped for want of room was not marked.
-        if let Some(cause) = mark {
-            self.counters.mark(&mut meta, &packet, cause, cx.now, out);
-        }
+        let meta = match mark {
+            Some(cause) => self.counters.mark(meta, &packet, cause, cx.now, out),
+            None => meta,
+        };
         let tag = self.policy.admitted(&meta, cx);
         self.line.push(meta, packet, tag);
     }
@@ -156,7 +159,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
     {
         match self.line.head() {
             Some((head, packet)) if head.ecn.capable() => {
-                self.counters.mark(head, packet, cause, cx.now, out);
+                *head = self.counters.mark(*head, packet, cause, cx.now, out);
             }
             _ => self.drop_queued(0, cause, cx, out),
         }
@@ -220,7 +223,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
             let cause = match self.policy.on_departure(&meta, &self.line.view(), cx) {
                 Departure::Send => None,
                 Departure::Signal(cause) if meta.ecn.capable() => {
-                    self.counters.mark(&mut meta, &packet, cause, cx.now, out);
+                    meta = self.counters.mark(meta, &packet, cause, cx.now, out);
                     None
                 }
                 Departure::Signal(cause) | Departure::Drop(cause) => Some(cause),

@@ -94,18 +94,19 @@ impl Counters {
         out.dropped(meta, packet, cause, now);
     }
 
-    /// Marks a packet, counts and reports it.
+    /// Marks a packet, counts and reports it: what is known of it then.
     pub(crate) fn mark<P>(
         &mut self,
-        meta: &mut Meta,
+        meta: Meta,
         packet: &P,
         cause: Cause,
         now: Instant,
         out: &mut impl Outlet<P>,
-    ) {
-        meta.ecn = Ecn::Ce;
+    ) -> Meta {
+        let meta = Meta { ecn: Ecn::Ce, ..meta };
         self.marked[cause as usize].count(meta.len);
-        out.marked(meta, packet, cause, now);
+        out.marked(&meta, packet, cause, now);
+        meta
     }
 
     fn sum(by_cause: &[Tally]) -> Tally {
