@@ -224,26 +224,27 @@ impl RedCore {
             return self.params.certain;
         }
         let (p_b, spacing) = (self.p_b(avg), self.params.spacing);
-        let p = match self.params.per_byte {
+        let coin = cx.rng.uniform();
+        let signal = match self.params.per_byte {
             None => {
                 self.count += 1.0;
-                p_a(spacing, p_b, self.count)
+                picks(coin, spacing, p_b, self.count)
             }
             Some(per_byte) => {
                 let packets = per_byte * f64::from(pkt.len);
                 if self.params.lengths == Lengths::Chance {
                     self.count += 1.0;
-                    p_a(spacing, p_b * packets, self.count)
+                    picks(coin, spacing, p_b * packets, self.count)
                 } else {
                     let before = self.count.max(0.0);
                     let after = if self.count < 0.0 { 0.0 } else { self.count + packets };
                     let exact = spacing == Spacing::UniformExact;
                     self.count = if exact { before + packets } else { after };
-                    p_a(spacing, p_b, if exact { before } else { after }) * packets
+                    coin < p_a(spacing, p_b, if exact { before } else { after }) * packets
                 }
             }
         };
-        if !cx.rng.chance(p) {
+        if !signal {
             return Arrival::Admit;
         }
         self.count = self.after_signal();
@@ -396,15 +397,23 @@ fn aged(avg: f64, w_q: f64, m: f64) -> f64 {
 #[inline]
 pub(super) fn p_a(spacing: Spacing, p_b: f64, count: f64) -> f64 {
     let x = count * p_b;
-    // The usual case first, without a table of jumps.
-    if matches!(spacing, Spacing::Uniform | Spacing::UniformExact) && x < 1.0 {
-        return (p_b / (1.0 - x)).min(1.0);
-    }
     match spacing {
+        Spacing::Uniform | Spacing::UniformExact if x < 1.0 => (p_b / (1.0 - x)).min(1.0),
         Spacing::Geometric => p_b.min(1.0),
         Spacing::Wait if x < 1.0 => 0.0,
         Spacing::Wait if x < 2.0 => (p_b / (2.0 - x)).min(1.0),
         _ => 1.0,
+    }
+}
+
+/// Whether a coin in [0, 1) is below p_a. For uniform spacing coin < p_b/(1 − count·p_b) is put as
+/// coin < p_b·(1 + count·coin), which holds wherever p_a is 1 as well and waits for no division;
+/// rounding tells the two apart for about one coin in 2⁵².
+#[inline]
+fn picks(coin: f64, spacing: Spacing, p_b: f64, count: f64) -> bool {
+    match spacing {
+        Spacing::Uniform | Spacing::UniformExact => coin < p_b * (1.0 + count * coin),
+        Spacing::Geometric | Spacing::Wait => coin < p_a(spacing, p_b, count),
     }
 }
 
@@ -486,6 +495,25 @@ mod tests {
                 close(p_a(spacing, p_b, f64::from(count)), expected),
                 "{spacing:?} {p_b} {count}"
             );
+        }
+    }
+
+    /// Coins on both sides of p_a, for each case of it.
+    #[test]
+    fn a_coin_picks_below_p_a() {
+        use Spacing::{Geometric, Uniform, UniformExact, Wait};
+        for spacing in [Uniform, UniformExact, Wait, Geometric] {
+            for p_b in [0.0, 1e-9, 0.01, 0.3, 0.5, 1.0, 2.0] {
+                for count in [0.0, 1.0, 2.0, 7.5, 99.0, 1e9] {
+                    let p = p_a(spacing, p_b, count);
+                    for coin in [0.0, p * 0.999_999, p * 1.000_001, 0.999_999] {
+                        if coin < 1.0 {
+                            let picked = picks(coin, spacing, p_b, count);
+                            assert_eq!(picked, coin < p, "{spacing:?} {p_b} {count} {coin}");
+                        }
+                    }
+                }
+            }
         }
     }
 
