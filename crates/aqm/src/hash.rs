@@ -92,51 +92,30 @@ impl Cuts {
         self.n as usize
     }
 
-    /// The bins of a word, without end: take one for each level.
+    /// Bins that one word is good for.
     #[inline]
-    pub fn of(self, word: u64) -> Bins {
-        Bins { cuts: self, seed: word, word, left: self.per_word }
+    pub(crate) fn per_word(self) -> usize {
+        self.per_word as usize
     }
-}
 
-/// The bins of a word, one after the other.
-#[derive(Clone, Debug)]
-pub struct Bins {
-    cuts: Cuts,
-    /// The word that is being cut, as it was whole.
-    seed: u64,
-    word: u64,
-    /// Bins that it is still good for.
-    left: u32,
-}
-
-impl Bins {
-    /// The next bin.
+    /// Cuts a bin off a word.
     #[inline]
-    pub fn next_bin(&mut self) -> usize {
-        if self.left == 0 {
-            self.refill();
-        }
-        self.left -= 1;
-        let (bin, rest) = cut(self.word, self.cuts.n);
-        self.word = rest;
+    pub(crate) fn cut(self, word: &mut u64) -> usize {
+        let (bin, rest) = cut(*word, self.n);
+        *word = rest;
         bin
     }
 
-    /// Goes on with another word.
+    /// The word to go on with after [`per_word`](Self::per_word) bins of a whole one.
     #[cold]
-    fn refill(&mut self) {
-        self.seed = rng::mixed(self.seed);
-        (self.word, self.left) = (self.seed, self.cuts.per_word);
+    pub(crate) fn next_word(word: u64) -> u64 {
+        rng::mixed(word)
     }
-}
 
-impl Iterator for Bins {
-    type Item = usize;
-
-    #[inline]
-    fn next(&mut self) -> Option<usize> {
-        Some(self.next_bin())
+    /// The bins of a word, without end: take one for each level.
+    pub fn of(self, word: u64) -> impl Iterator<Item = usize> {
+        let words = core::iter::successors(Some(word), |&word| Some(Self::next_word(word)));
+        words.flat_map(move |mut word| (0..self.per_word).map(move |_| self.cut(&mut word)))
     }
 }
 

@@ -66,6 +66,7 @@ pub struct BlueRule {
 impl Account for BlueBin {
     type Config = SfbConfig;
     type Rule = BlueRule;
+    const SATURATED: f64 = 1.0;
 
     fn bins(config: &SfbConfig) -> &BinsConfig {
         &config.bins
@@ -87,16 +88,10 @@ impl Account for BlueBin {
 
     #[inline]
     fn learn(&mut self, rule: &BlueRule, len: u64, now: Instant) {
-        let p_m = if len > rule.bin_size {
-            (self.p_m + rule.increment).min(1.0)
+        if len > rule.bin_size {
+            self.change((self.p_m + rule.increment).min(1.0), rule, now);
         } else if len == 0 {
-            (self.p_m - rule.decrement).max(0.0)
-        } else {
-            return;
-        };
-        if now >= self.free {
-            self.p_m = p_m;
-            self.free = now + rule.freeze;
+            self.change((self.p_m - rule.decrement).max(0.0), rule, now);
         }
     }
 
@@ -104,10 +99,16 @@ impl Account for BlueBin {
     fn p(&self, _: &BlueRule) -> f64 {
         self.p_m
     }
+}
 
-    #[inline]
-    fn saturated(&self, _: &BlueRule) -> bool {
-        self.p_m >= 1.0
+impl BlueBin {
+    /// Gives p_m another value, unless it is frozen. Seldom, and kept apart from what each packet does.
+    #[inline(never)]
+    fn change(&mut self, p_m: f64, rule: &BlueRule, now: Instant) {
+        if now >= self.free {
+            self.p_m = p_m;
+            self.free = now + rule.freeze;
+        }
     }
 }
 

@@ -78,6 +78,7 @@ pub struct RedRule {
 impl Account for RedBin {
     type Config = SfredConfig;
     type Rule = RedRule;
+    const SATURATED: f64 = 2.0;
 
     fn bins(config: &SfredConfig) -> &BinsConfig {
         &config.bins
@@ -116,14 +117,11 @@ impl Account for RedBin {
             0.0
         } else if self.avg < rule.max_th {
             linear(self.avg, rule.min_th, rule.max_th, self.max_p)
+        } else if self.max_p >= 1.0 && self.avg > rule.max_th {
+            Self::SATURATED
         } else {
             1.0
         }
-    }
-
-    #[inline]
-    fn saturated(&self, rule: &RedRule) -> bool {
-        self.max_p >= 1.0 && self.avg > rule.max_th
     }
 }
 

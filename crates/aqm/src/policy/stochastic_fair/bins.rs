@@ -16,6 +16,8 @@ pub trait Account: Clone {
     type Config: Params;
     /// What is the same for all bins.
     type Rule: Clone;
+    /// From which [`p`](Self::p) on signals have no effect on what fills a bin; 1 or more.
+    const SATURATED: f64;
 
     /// The parameters of the bins.
     fn bins(config: &Self::Config) -> &BinsConfig;
@@ -32,11 +34,9 @@ pub trait Account: Clone {
     /// A packet arrives and finds `len` in its bin, itself not counted.
     fn learn(&mut self, rule: &Self::Rule, len: u64, now: Instant);
 
-    /// How likely a packet is signalled if it is up to this bin, [0, 1].
+    /// How likely a packet is signalled if it is up to this bin, [0, 1], or
+    /// [`SATURATED`](Self::SATURATED).
     fn p(&self, rule: &Self::Rule) -> f64;
-
-    /// Whether signals have no effect on what fills this bin.
-    fn saturated(&self, rule: &Self::Rule) -> bool;
 }
 
 /// A bin: its packets in the queue, in the measure of `mode`, and what it has learnt.
@@ -78,14 +78,21 @@ impl<A: Account> Set<A> {
     }
 
     /// Does something to the bin of `word` in each level.
-    #[inline]
-    pub(super) fn each(&mut self, word: u64, mut f: impl FnMut(&mut Bin<A>)) {
-        let mut bins = self.cuts.of(word);
-        let mut level = 0;
-        // `chunks_exact_mut` would divide.
-        while level < self.bins.len() {
-            f(&mut self.bins[level + bins.next_bin()]);
-            level += self.cuts.n();
+    #[inline(always)]
+    pub(super) fn each(&mut self, mut word: u64, mut f: impl FnMut(&mut Bin<A>)) {
+        let (mut level, end) = (0, self.bins.len());
+        let of_a_word = self.cuts.per_word() * self.cuts.n();
+        loop {
+            let (mut rest, stop) = (word, end.min(level + of_a_word));
+            // `chunks_exact_mut` would divide.
+            while level < stop {
+                f(&mut self.bins[level + self.cuts.cut(&mut rest)]);
+                level += self.cuts.n();
+            }
+            if level == end {
+                return;
+            }
+            word = Cuts::next_word(word);
         }
     }
 

@@ -66,8 +66,9 @@ pub struct StochasticFair<A: Account> {
     epoch: u32,
     /// When the current bins took over.
     since: Instant,
-    /// What the packet that arrives is to be handed.
-    arriving: Tag,
+    /// The hash of the flow of the packet that arrives, in the current set and if it enters the next
+    /// in that.
+    arriving: (u64, Option<u64>),
     limiter: Limiter,
 }
 
@@ -116,7 +117,7 @@ impl<A: Account> Policy for StochasticFair<A> {
             next: (c.hash == Hash::DoubleBuffered).then(&mut set),
             epoch: 0,
             since: env.now,
-            arriving: Tag::default(),
+            arriving: (0, None),
             limiter: Limiter::new(c, env, rng)?,
             config: c.clone(),
             rule,
@@ -130,17 +131,17 @@ impl<A: Account> Policy for StochasticFair<A> {
             self.move_hash(cx);
         }
         let word = self.current.word(pkt.flow);
-        self.arriving = Tag { word, next: 0, epoch: self.epoch, last: self.epoch };
+        self.arriving = (word, None);
 
         let (rule, bin_limit) = (&self.rule, self.bin_limit);
-        let (mut p, mut saturated, mut full) = (1.0f64, true, 0);
+        let (mut p, mut full) = (f64::INFINITY, 0);
         self.current.each(word, |bin| {
             bin.account.learn(rule, bin.len, cx.now);
             let own = bin.account.p(rule);
             p = if own < p { own } else { p };
-            saturated &= bin.account.saturated(rule);
             full += u32::from(bin.len > bin_limit);
         });
+        let saturated = p >= A::SATURATED;
         if self.next.is_some() {
             self.warm_up(pkt, saturated, cx.now);
         }
@@ -174,10 +175,12 @@ impl<A: Account> Policy for StochasticFair<A> {
 
     #[inline(always)]
     fn admitted(&mut self, pkt: &Meta, _: &mut Cx<'_>) -> Tag {
-        let (tag, amount) = (self.arriving, self.amount(pkt));
-        self.current.each(tag.word, |bin| bin.len += amount);
-        if let Some(next) = self.next.as_mut().filter(|_| tag.in_next()) {
-            next.each(tag.next, |bin| bin.len += amount);
+        let ((word, in_next), amount) = (self.arriving, self.amount(pkt));
+        self.current.each(word, |bin| bin.len += amount);
+        let mut tag = Tag { word, next: 0, epoch: self.epoch, last: self.epoch };
+        if let (Some(word), Some(next)) = (in_next, &mut self.next) {
+            next.each(word, |bin| bin.len += amount);
+            tag = Tag { next: word, last: self.epoch.wrapping_add(1), ..tag };
         }
         tag
     }
@@ -206,9 +209,9 @@ impl<A: Account> Policy for StochasticFair<A> {
         let (mut sum, mut max, mut saturated) = (0.0, 0.0f64, 0u32);
         for bin in &self.current.bins {
             let p = bin.account.p(&self.rule);
-            sum += p;
-            max = max.max(p);
-            saturated += u32::from(bin.account.saturated(&self.rule));
+            sum += p.min(1.0);
+            max = max.max(p.min(1.0));
+            saturated += u32::from(p >= A::SATURATED);
         }
         let bins = self.current.bins.len() as f64;
         sink("p_mean", sum / bins);
@@ -230,11 +233,12 @@ impl<A: Account> StochasticFair<A> {
 
     /// A packet arrives while there is a second set: if that is learning, it learns from a packet
     /// that is nonresponsive.
+    #[inline(never)]
     fn warm_up(&mut self, pkt: &Meta, saturated: bool, now: Instant) {
         let warming = self.warming(now);
         let Some(next) = self.next.as_mut().filter(|_| warming) else { return };
         let word = next.word(pkt.flow);
-        self.arriving = Tag { next: word, last: self.epoch.wrapping_add(1), ..self.arriving };
+        self.arriving.1 = Some(word);
         if saturated {
             let least = match self.config.warm_up_by {
                 WarmUpBy::Verdict => self.bin_size + 1,
@@ -252,6 +256,7 @@ impl<A: Account> StochasticFair<A> {
     }
 
     /// Changes the hash as often as its time has come.
+    #[inline(never)]
     fn move_hash(&mut self, cx: &mut Cx<'_>) {
         let interval = self.config.hash_interval;
         let times = cx.now.since(self.since).as_nanos() / interval.as_nanos();

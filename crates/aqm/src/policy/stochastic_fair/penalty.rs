@@ -52,6 +52,13 @@ impl Limiter {
     /// the packet.
     #[inline]
     pub(super) fn count(&mut self, flow: FlowKey, nonresponsive: bool, now: Instant) {
+        if self.share.is_some() {
+            self.count_for_share(flow, nonresponsive, now);
+        }
+    }
+
+    #[inline(never)]
+    fn count_for_share(&mut self, flow: FlowKey, nonresponsive: bool, now: Instant) {
         let Some(share) = &mut self.share else { return };
         let estimate = share.estimate(now);
         share.count(flow, nonresponsive);
@@ -73,6 +80,7 @@ impl Limiter {
     }
 
     /// Whether a packet of a nonresponsive flow may enter; if so, it is charged for.
+    #[inline(never)]
     pub(super) fn passes(&mut self, len: u32, cx: &mut Cx<'_>) -> bool {
         let start = match self.busy_until {
             Some(busy) if busy >= cx.now + self.burst => return false,
