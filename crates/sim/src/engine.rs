@@ -1,6 +1,7 @@
 //! The event list: timers of flows, and packets in the order in which they come to the far ends of
 //! their links.
 
+use crate::memory::room_for;
 use crate::packet::Packet;
 use crate::ring::Ring;
 
@@ -58,9 +59,11 @@ impl<const NODES: usize, const SPARE: u32> WinnerTree<NODES, SPARE> {
             if first_leaf == 0 { 0 } else { (first_leaf + sources).div_ceil(Self::FAN) - 1 };
         let low_bits = sources.next_power_of_two().trailing_zeros().max(1) + SPARE;
         let empty = [u64::MAX; NODES];
+        let mut filled = room_for(blocks);
+        filled.resize(blocks, empty);
         Self {
             root: empty,
-            blocks: vec![empty; blocks].into_boxed_slice(),
+            blocks: filled.into_boxed_slice(),
             first_leaf,
             low_bits,
             low_mask: (1 << low_bits) - 1,

@@ -284,7 +284,12 @@ impl Visitor<Packet> for CatchUp<'_> {
             let arrival = if std::mem::take(&mut given) {
                 Some(until)
             } else {
-                merge.as_mut().and_then(|m| m.take(until, &mut server.hand, &mut wires.lines))
+                merge.as_mut().and_then(|merge| {
+                    if let Some(flow) = merge.coming() {
+                        server.books.stats.expect(flow);
+                    }
+                    merge.take(until, &mut server.hand, &mut wires.lines)
+                })
             };
             server.serve(queue, arrival.unwrap_or(until), link, wires);
             match arrival {

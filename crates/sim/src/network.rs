@@ -313,6 +313,12 @@ impl Network {
         self.wires.events.links.ahead().map(|packet| packet.flow)
     }
 
+    /// The flow whose timer comes first.
+    #[inline]
+    pub fn next_timer(&self) -> usize {
+        self.wires.events.flow()
+    }
+
     /// Packets that came to the far end of a link that is not folded.
     pub fn arrivals(&self) -> u64 {
         self.arrivals
@@ -470,6 +476,12 @@ impl Merge {
     fn is_next(&self, at: u64, events: &EventList) -> bool {
         self.lookahead.is_some_and(|soonest| at < events.time() + soonest)
             && self.arrivals.is_empty()
+    }
+
+    /// The flow of a packet that arrives soon, if it is known.
+    #[inline]
+    pub(crate) fn coming(&self) -> Option<u32> {
+        self.arrivals.ahead().map(|packet| packet.flow)
     }
 
     /// Takes the next packet, if it has arrived by `until`. Returns when it did.

@@ -1,6 +1,7 @@
 //! What is measured at a queue, beside the counters that the queue keeps itself.
 
 use super::histogram::Histogram;
+use crate::memory::{MANY_FLOWS, prefetch, room_for};
 use crate::packet::Packet;
 use aqm::{Backlog, Cause, Counters, Tally};
 
@@ -123,6 +124,8 @@ pub struct QueueSummary {
 impl QueueStats {
     /// Statistics from time 0 of an idle link, with a row for each of `flows` flows.
     pub fn new(flows: usize) -> Self {
+        let mut rows = room_for(flows);
+        rows.resize(flows, FlowTally::default());
         Self {
             since: 0,
             before: Counters::default(),
@@ -137,7 +140,7 @@ impl QueueStats {
             idle_before: 0,
             idle_since: Some(0),
             idle_periods: 1,
-            flows: vec![FlowTally::default(); flows],
+            flows: rows,
             flows_before: Vec::new(),
             groups: None,
         }
@@ -188,6 +191,16 @@ impl QueueStats {
             && let Some(group) = groups.group(packet)
         {
             group.departed.count(u32::from(packet.len));
+        }
+    }
+
+    /// A packet of `flow` arrives soon: begins to fetch its row from memory.
+    #[inline]
+    pub(crate) fn expect(&self, flow: u32) {
+        if self.flows.len() >= MANY_FLOWS
+            && let Some(row) = self.flows.get(flow as usize)
+        {
+            prefetch(row);
         }
     }
 

@@ -15,18 +15,15 @@ use crate::app::{App, Objects, OnOff, Periods, Step};
 use crate::arrivals::Arrivals;
 use crate::hash::DecisionHash;
 use crate::link::{Identity, Link, Managed};
+use crate::memory::{MANY_FLOWS, prefetch, room_for};
 use crate::metrics::transfers::Transfers;
 use crate::network::{Event, Network};
 use crate::packet::{Kind, Packet};
-use crate::prefetch::prefetch;
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::Sender;
 use crate::tfrc::Tfrc;
 use web::{Web, webs};
-
-/// From so many flows on they do not fit into a processor's nearer caches.
-const MANY_FLOWS: usize = 8192;
 
 /// No event is due.
 const NEVER: u64 = u64::MAX;
@@ -263,7 +260,7 @@ impl Simulation {
     ) -> Self {
         let mut network = Network::new(links, paths, setups.len());
         let webs = webs(&groups, &setups);
-        let mut flows = Vec::with_capacity(setups.len());
+        let mut flows = room_for(setups.len());
         let mut on_off = Vec::with_capacity(setups.len());
         for (i, setup) in setups.into_iter().enumerate() {
             let group = &groups[usize::from(setup.group)];
@@ -561,6 +558,7 @@ impl Simulation {
             // Put off.
             flow.listed = next;
             self.network.set_timer(i, next);
+            self.fetch_next_timer();
             return;
         }
         // Listed once, at the end.
@@ -598,6 +596,15 @@ impl Simulation {
         let flow = &mut self.flows[i];
         flow.listed = flow.next_event();
         self.network.set_timer(i, flow.listed);
+        self.fetch_next_timer();
+    }
+
+    /// Begins to fetch the flow whose timer comes next from memory.
+    #[inline]
+    fn fetch_next_timer(&self) {
+        if self.flows.len() >= MANY_FLOWS {
+            prefetch(&self.flows[self.network.next_timer()]);
+        }
     }
 
     /// The application of flow `i` starts or takes its next step.
