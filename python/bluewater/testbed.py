@@ -1,8 +1,9 @@
 """Scenarios with real packets: the kernel's TCP through the gateway, measured as the simulator is.
 
 Such a run is a scenario with ``place = "testbed"``. The gateway can do a part of what scenarios
-say: a dumbbell of one node on each side, the queue of its bottleneck, and one group of TCP flows
-that always have something to send. Real time and a real machine: no two runs of it are the same.
+say: a dumbbell of one node on each side, the queue of its bottleneck, one group of TCP flows that
+always have something to send, and datagrams at constant rates. Real time and a real machine: no two
+runs of it are the same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import subprocess
 import tomllib
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from bluewater import programs
@@ -23,6 +25,9 @@ PLACES = ("simulator", "testbed")
 _MARK = 'place = "testbed"\n'
 _SACK = {"sack": "true", "newreno": "false"}
 """Whether the kernel's Reno uses SACK, by the transport that comes closest."""
+_KINDS = ("tcp", "cbr")
+_PACKET = 1500
+"""Bytes of a datagram's packet."""
 
 
 def is_one(text: str) -> bool:
@@ -34,23 +39,37 @@ def check(canonical: str, file: str) -> str:
     """The canonical text of a run that can be made, from that of the simulator."""
     scenario = tomllib.loads(canonical)
     network, queues, traffic = scenario["network"], scenario["queue"], scenario["traffic"]
-    first = traffic[0]
+    tcp = sum(group["transport"] != "cbr" for group in traffic)
     for wrong, key, value, allowed in (
         (network.keys() - {"preset", "rate", "delay"}, "network", network, "rate and delay"),
         (network.get("preset") != "dumbbell", "network.preset", network.get("preset"), "dumbbell"),
         (len(queues) != 1, "queue", len(queues), "one queue"),
         ("prefilter" in queues[0], "queue.0.prefilter", "", "none"),
         (queues[0]["link"] != "A->B", "queue.0.link", queues[0]["link"], "A->B"),
-        (len(traffic) != 1, "traffic", len(traffic), "one group"),
-        (first["transport"] not in _SACK, "traffic.0.transport", first["transport"], list(_SACK)),
-        (first["app"] != "infinite", "traffic.0.app", first["app"], "infinite"),
-        (first["packet"] != "1500B", "traffic.0.packet", first["packet"], "1500B"),
+        *(each for i, group in enumerate(traffic) for each in _group(f"traffic.{i}", group)),
+        (tcp > 1, "traffic", f"{tcp} groups of TCP", "one, and cbr beside it"),
     ):
         if wrong:
             raise InputError(
                 "not on the testbed", file=file, key=key, value=value, allowed=str(allowed)
             )
     return _MARK + canonical
+
+
+def _group(name: str, group: Mapping[str, Any]) -> list[tuple[bool, str, Any, Any]]:
+    """What may be wrong with a group of flows: whether it is, key, value, and what is allowed."""
+    transport = group["transport"]
+    allowed = {"transport": [*_SACK, "cbr"], "app": ["infinite"], "packet": ["1500B"]}
+    if transport == "cbr":
+        # What TCP sends, and when, is up to the kernel; what datagrams do is up to us.
+        allowed |= {"start": ["0s"], "gaps": ["constant"]}
+        absent = ["rates", "stop", "step", "identity", "rekey", "from", "to"]
+    else:
+        absent = []
+    return [
+        *((group[k] not in v, f"{name}.{k}", group[k], ", ".join(v)) for k, v in allowed.items()),
+        *((k in group, f"{name}.{k}", group.get(k), "nothing") for k in absent),
+    ]
 
 
 @cache
@@ -81,7 +100,7 @@ def measure(text: str) -> dict[str, Any]:
 
 
 def _arguments(scenario: Mapping[str, Any]) -> list[str]:
-    network, queue, traffic = scenario["network"], scenario["queue"][0], scenario["traffic"][0]
+    network, queue, traffic = scenario["network"], scenario["queue"][0], scenario["traffic"]
     words = {
         "rate": network.get("rate", "10mbit"),
         "delay": network.get("delay", "20ms"),
@@ -91,16 +110,21 @@ def _arguments(scenario: Mapping[str, Any]) -> list[str]:
         "down-aqm": "droptail",
         "down-buffer": "10000p",
         "seed": scenario["seed"],
-        "flows": traffic["flows"],
+        "flows": 0,
         "congestion": "reno",
-        "sack": _SACK[traffic["transport"]],
         "duration": scenario["duration"],
         "warmup": scenario["warmup"],
         "interval": scenario["measure"].get("interval", "0s"),
     }
-    params = [f"--param={key}={_text(value)}" for key, value in queue.get("params", {}).items()]
-    ecn = ["--ecn"] if traffic["ecn"] else []
-    return [*(f"--{key}={value}" for key, value in words.items()), *params, *ecn]
+    more = [f"--param={key}={_text(value)}" for key, value in queue.get("params", {}).items()]
+    for group in traffic:
+        if group["transport"] == "cbr":
+            datagrams = group["rate"] + (",ect" if group["ecn"] else "")
+            more += [f"--udp={datagrams}"] * group["flows"]
+        else:
+            words |= {"flows": group["flows"], "sack": _SACK[group["transport"]]}
+            more += ["--ecn"] if group["ecn"] else []
+    return [*(f"--{key}={value}" for key, value in words.items()), *more]
 
 
 def _text(value: Any) -> str:
@@ -111,19 +135,14 @@ def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str
     """What the gateway measured, with the simulator's tables and names."""
     up = {**measured["queues"][0], "queue": "A->B"}
     decision_hash = up.pop("decision_hash")
-    traffic = scenario["traffic"][0]
-    flows = [
-        {"flow": flow["flow"], "group": traffic["name"], "transport": traffic["transport"]}
-        | {"goodput_bps": flow["goodput_bps"]}
-        for flow in measured["flows"]
-    ]
+    flows = _flows(scenario["traffic"], measured["flows"], up)
     goodputs = [flow["goodput_bps"] for flow in flows]
     squares = sum(each * each for each in goodputs)
     jain = sum(goodputs) ** 2 / (len(goodputs) * squares) if squares else None
     series = [{**row, "queue": "A->B"} for row in measured["series"]]
     summary = {
         "seed": scenario["seed"],
-        "flows": traffic["flows"],
+        "flows": sum(group["flows"] for group in scenario["traffic"]),
         "connected": measured["connected"],
         **up,
         "jain": jain,
@@ -134,6 +153,38 @@ def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str
         "flows": _columns(flows),
         "series": _columns(series),
         "decision_hash": decision_hash,
+    }
+
+
+def _flows(
+    traffic: list[Mapping[str, Any]], measured: list[Mapping[str, Any]], queue: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """A row a flow, in the order of the scenario; the gateway has the datagrams last."""
+    kinds = {kind: iter([f for f in measured if f["transport"] == kind]) for kind in _KINDS}
+    rows: list[dict[str, Any]] = []
+    for group in traffic:
+        transport = group["transport"]
+        of_kind = kinds["cbr" if transport == "cbr" else "tcp"]
+        # A connection that was not made has no row.
+        for flow in islice(of_kind, group["flows"]):
+            row = {"flow": len(rows), "group": group["name"], "transport": transport}
+            rows.append(row | {"goodput_bps": flow["goodput_bps"]} | _met(flow, queue))
+    return rows
+
+
+def _met(flow: Mapping[str, Any], queue: Mapping[str, Any]) -> dict[str, Any]:
+    """What the packets of a flow met at the queue, as its ends tell; nothing is known of TCP."""
+    if flow["transport"] != "cbr":
+        return dict.fromkeys(("throughput_bps", "loss", "arrivals", "drops", "marks"))
+    sent, received = flow["sent"], flow["received"]
+    # More may come in the window than is sent in it: what was queued as it began.
+    drops = max(sent - received, 0)
+    return {
+        "throughput_bps": 8 * _PACKET * received / queue["measured_s"],
+        "loss": drops / sent if sent else 0.0,
+        "arrivals": sent,
+        "drops": drops,
+        "marks": flow["marked"],
     }
 
 

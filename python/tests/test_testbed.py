@@ -35,10 +35,14 @@ packet = "1500B"
 """
 MEASURED: dict[str, Any] = {
     "queues": [
-        {"queue": "up", "aqm": "blue", "arrivals": 100, "drops": 3, "decision_hash": "0123"},
+        {"queue": "up", "aqm": "blue", "arrivals": 100, "drops": 3, "decision_hash": "0123"}
+        | {"measured_s": 2.0},
         {"queue": "down", "aqm": "droptail", "arrivals": 90, "drops": 0, "decision_hash": "4567"},
     ],
-    "flows": [{"flow": 0, "goodput_bps": 3e6}, {"flow": 1, "goodput_bps": 1e6}],
+    "flows": [
+        {"flow": 0, "transport": "tcp", "goodput_bps": 3e6},
+        {"flow": 1, "transport": "tcp", "goodput_bps": 1e6},
+    ],
     "series": [{"time_s": 0.5, "queue": "up", "p_m": 0.5}],
     "connected": 2,
 }
@@ -88,6 +92,57 @@ def test_a_run_has_the_simulator_s_tables(program: Callable[[str], Path], tmp_pa
     assert "--ecn" not in words
 
 
+CBR = """
+[[traffic]]
+name = "deaf"
+flows = 2
+transport = "cbr"
+rate = "1mbit"
+packet = "1500B"
+"""
+SECOND = """
+[[traffic]]
+flows = 1
+transport = "sack"
+packet = "1500B"
+"""
+DATAGRAMS = [
+    {"flow": 2, "transport": "cbr", "goodput_bps": 2e6}
+    | {"sent": 200, "received": 150, "marked": 0},
+    {"flow": 3, "transport": "cbr", "goodput_bps": 2e6}
+    | {"sent": 200, "received": 203, "marked": 7},
+]
+
+
+def test_datagrams_go_beside_tcp(
+    program: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MEASURED, "flows", MEASURED["flows"] + DATAGRAMS)
+    asked = program("true")
+    capable = CBR.replace("deaf", "hears").replace("flows = 2", "flows = 1") + "ecn = true\n"
+    text = SCENARIO.replace("[[traffic]]", CBR.replace("= 2", "= 1") + "[[traffic]]", 1) + capable
+    loaded = parse(text, "f", "x")
+    (outcome,) = reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path / "s"), 2)
+    assert outcome.failures == []
+    assert [w for w in asked.read_text().split() if "udp" in w] == [
+        "--udp=1mbit",
+        "--udp=1mbit,ect",
+    ]
+    assert "--flows=2" in asked.read_text()
+    # In the order of the scenario, with the simulator's columns; the window is of 2 s.
+    flows = outcome.tables.flows
+    assert flows["flow"].to_list() == [0, 1, 2, 3]
+    assert flows["group"].to_list() == ["deaf", "flows", "flows", "hears"]
+    assert flows["transport"].to_list() == ["cbr", "newreno", "newreno", "cbr"]
+    assert flows["goodput_bps"].to_list() == [2e6, 3e6, 1e6, 2e6]
+    assert flows["throughput_bps"].to_list() == [900e3, None, None, 1218e3]
+    assert flows["arrivals"].to_list() == [200, None, None, 200]
+    assert flows["drops"].to_list() == [50, None, None, 0]
+    assert flows["loss"].to_list() == [0.25, None, None, 0.0]
+    assert flows["marks"].to_list() == [0, None, None, 7]
+    assert outcome.tables.runs["flows"].to_list() == [4]
+
+
 def test_where_it_is_not_allowed_runs_are_skipped_with_the_reason(
     program: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -104,8 +159,21 @@ def test_where_it_is_not_allowed_runs_are_skipped_with_the_reason(
     [
         ('preset = "dumbbell"', 'preset = "feng"', "network.preset"),
         ('delay = "5ms"', 'delay = "5ms"\naccess_delay = "1ms"', "network"),
-        ('"newreno"', '"cbr"\nrate = "1mbit"', "traffic.0.transport"),
+        ('"newreno"', '"cubic"', "traffic.0.transport"),
         ('"1500B"', '"1000B"', "traffic.0.packet"),
+        ("[[traffic]]", SECOND + "[[traffic]]", "traffic"),
+        *(
+            ("[[traffic]]", CBR + line + "\n[[traffic]]", f"traffic.0.{line.split()[0]}")
+            for line in (
+                'app = "periodic"\non = "1s"\noff = "1s"',
+                'rates = [["1s", "2mbit"]]',
+                'start = "0s..1s"',
+                'stop = "2s"',
+                'gaps = "poisson"',
+                'identity = "one"',
+                'rekey = "1s"',
+            )
+        ),
         ('"testbed"', '"moon"', "place"),
     ],
 )

@@ -3,11 +3,13 @@
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use aqm::Rate;
+use aqm::units::TextError;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
@@ -25,13 +27,25 @@ const ATTENTION: Duration = Duration::from_millis(50);
 const ECT: u8 = 0b10;
 const CE: u8 = 0b11;
 
-/// What is sent.
-#[derive(Clone, Copy, Debug)]
+/// What is sent; as text `5mbit`, or `5mbit,ect`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blast {
     /// Of the IP packets.
     pub rate: Rate,
     /// Whether they say that they are ECN-capable.
     pub ect: bool,
+}
+
+impl FromStr for Blast {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let (rate, ect) = match text.strip_suffix(",ect") {
+            Some(rate) => (rate, true),
+            None => (text, false),
+        };
+        Ok(Self { rate: rate.parse()?, ect })
+    }
 }
 
 /// Packets so far.
@@ -125,4 +139,19 @@ pub fn receive(socket: &UdpSocket, stop: &AtomicBool, tally: &Tally) -> io::Resu
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_are_read_from_text() {
+        let rate = Rate::from_mbit(5);
+        assert_eq!("5mbit".parse(), Ok(Blast { rate, ect: false }));
+        assert_eq!("5mbit,ect".parse(), Ok(Blast { rate, ect: true }));
+        for wrong in ["", ",ect", "5", "5mbit,ECT", "5mbit,ect,ect"] {
+            assert!(wrong.parse::<Blast>().is_err(), "{wrong}");
+        }
+    }
 }

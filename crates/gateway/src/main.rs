@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use aqm::{Duration, Rate};
+use aqm::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use gateway::bridge::bridge;
 use gateway::control::Request;
@@ -163,12 +163,10 @@ struct Testbed {
     /// Congestion control: reno, cubic, bbr.
     #[arg(long, default_value = "reno")]
     congestion: String,
-    /// Beside them, datagrams of 1500 B at this rate, whatever becomes of them.
-    #[arg(long, value_name = "RATE", value_parser = text::<Rate>)]
-    udp: Option<Rate>,
-    /// The datagrams are ECN-capable, ECT(0).
-    #[arg(long, requires = "udp")]
-    udp_ect: bool,
+    /// Beside them, datagrams of 1500 B at this rate, whatever becomes of them; `5mbit,ect` for
+    /// ECN-capable ones, ECT(0). Again for more flows.
+    #[arg(long, value_name = "RATE[,ect]", value_parser = text::<Blast>)]
+    udp: Vec<Blast>,
     /// Selective acknowledgements.
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     sack: bool,
@@ -193,7 +191,7 @@ impl Testbed {
         }
         Ok(Plan {
             flows: self.flows.into(),
-            blast: self.udp.map(|rate| Blast { rate, ect: self.udp_ect }),
+            blasts: self.udp.clone(),
             congestion: self.congestion.clone(),
             sack: self.sack,
             ecn: self.ecn,

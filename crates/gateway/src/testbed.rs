@@ -28,8 +28,8 @@ use crate::trouble::Trouble;
 pub struct Plan {
     /// Number of connections that always have something to send.
     pub flows: usize,
-    /// Datagrams beside them.
-    pub blast: Option<Blast>,
+    /// Datagrams beside them, a flow each.
+    pub blasts: Vec<Blast>,
     /// The kernel's congestion control.
     pub congestion: String,
     /// Whether TCP uses selective acknowledgements.
@@ -45,8 +45,8 @@ pub struct Plan {
 }
 
 /// Runs `plan` over the links of `specs`: the summaries of both queues over the window, the goodput
-/// of each connection, what became of the
-/// datagrams, and samples of the way up from the beginning of the warm-up on, as JSON.
+/// of each connection, what became of the datagrams, and samples of the way up from the beginning of
+/// the warm-up on, as JSON.
 ///
 /// # Errors
 /// What is missing here.
@@ -71,7 +71,7 @@ pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
         let now = session.now();
         if before.is_none() && now >= warm {
             session.restart_measurement();
-            before = Some((traffic.received.each(), traffic.datagrams.now()));
+            before = Some((traffic.received.each(), traffic.counts()));
         }
         if now >= next {
             let [mut sample, _] = session.sample();
@@ -91,13 +91,14 @@ pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
     let queues = session.summaries(ends.lost());
     let (before, counts_before) = before.unwrap_or_default();
     let after = traffic.received.each();
-    let counts = traffic.datagrams.now().since(counts_before);
+    let counts =
+        traffic.counts().into_iter().zip(counts_before).map(|(all, before)| all.since(before));
     let seconds = queues[0]["measured_s"].as_f64().unwrap_or(f64::NAN);
     let goodput = after.iter().enumerate().map(|(i, bytes)| {
         let bytes = bytes - before.get(i).copied().unwrap_or_default();
         json!({"flow": i, "transport": "tcp", "goodput_bps": 8.0 * bytes as f64 / seconds})
     });
-    let datagrams = plan.blast.map(|_| cbr(after.len(), counts, seconds));
+    let datagrams = counts.zip(after.len()..).map(|(counts, flow)| cbr(flow, counts, seconds));
     let result = json!({
         "queues": queues,
         "flows": goodput.chain(datagrams).collect::<Vec<_>>(),
@@ -109,7 +110,7 @@ pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
     Ok(result)
 }
 
-/// The row of the datagrams, as flow number `flow`.
+/// The row of datagrams, as flow number `flow`.
 fn cbr(flow: usize, counts: Counts, seconds: f64) -> Value {
     json!({
         "flow": flow, "transport": "cbr",
@@ -122,7 +123,8 @@ fn cbr(flow: usize, counts: Counts, seconds: f64) -> Value {
 struct Traffic {
     stop: Arc<AtomicBool>,
     received: Arc<Received>,
-    datagrams: Arc<Tally>,
+    /// Of each flow of datagrams.
+    datagrams: Vec<Arc<Tally>>,
     /// Whether the connections have been made, and how many.
     sending: Arc<AtomicBool>,
     connected: Arc<AtomicUsize>,
@@ -166,32 +168,34 @@ impl Traffic {
         let mut new = Self {
             stop,
             received,
-            datagrams: Arc::default(),
+            datagrams: Vec::new(),
             sending,
             connected,
             threads: vec![receiver, sender],
         };
-        if let Some(blast) = plan.blast {
+        for &blast in &plan.blasts {
             new.blast(ends, blast).map_err(|e| Trouble::system("opening a UDP socket", e))?;
         }
         Ok(new)
     }
 
-    /// Datagrams, too, once the connections are made.
+    /// A flow of datagrams, too, once the connections are made.
     fn blast(&mut self, ends: &Ends, blast: Blast) -> io::Result<()> {
-        let to = SocketAddr::new(FAR[0], traffic::PORT);
-        let sink = ends.far.run(move || UdpSocket::bind(to))?;
+        let sink = ends.far.run(|| UdpSocket::bind((FAR[0], 0)))?;
+        let to = sink.local_addr()?;
         let source = ends.near.run(move || {
             let socket = UdpSocket::bind((IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))?;
             socket.connect(to).map(|()| socket)
         })?;
-        let (stop, tally) = (Arc::clone(&self.stop), Arc::clone(&self.datagrams));
+        let new = Arc::<Tally>::default();
+        self.datagrams.push(Arc::clone(&new));
+        let (stop, tally) = (Arc::clone(&self.stop), Arc::clone(&new));
         self.threads.push(at(&ends.far, move || {
             if let Err(e) = datagrams::receive(&sink, &stop, &tally) {
                 eprintln!("receiving datagrams: {e}");
             }
         }));
-        let (stop, tally) = (Arc::clone(&self.stop), Arc::clone(&self.datagrams));
+        let (stop, tally) = (Arc::clone(&self.stop), new);
         let sending = Arc::clone(&self.sending);
         self.threads.push(at(&ends.near, move || {
             while !sending.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
@@ -202,6 +206,11 @@ impl Traffic {
             }
         }));
         Ok(())
+    }
+
+    /// Datagrams so far, of each flow.
+    fn counts(&self) -> Vec<Counts> {
+        self.datagrams.iter().map(|tally| tally.now()).collect()
     }
 
     fn stop(self) {
