@@ -45,7 +45,7 @@ enum Task {
         /// Near, beside the shell's command, or far, across the link from it.
         #[arg(long, value_enum, default_value_t = End::Near)]
         end: End,
-        /// The command. It is not ended with the shell, but then reaches nothing any more.
+        /// The command. It is ended with the shell.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         command: Vec<String>,
     },
@@ -282,8 +282,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::from(code as u8))
         }
         Task::Join { name, end, command } => {
-            let (code, trouble) = shell::join(&name, end, &command)?;
-            eprintln!("{trouble}");
+            let code = shell::join(&name, end, &command)?;
             Ok(ExitCode::from(code as u8))
         }
         Task::Run(options) => {

@@ -7,8 +7,9 @@
 //! ```
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ use std::time::Duration;
 
 use caps::Capability;
 use clap::ValueEnum;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
@@ -33,6 +36,7 @@ use crate::namespace::{Namespace, enter_user_namespace};
 use crate::port::Port;
 use crate::privilege;
 use crate::session::{Doors, Finished, Forwarding, Session};
+use crate::sys;
 use crate::trouble::Trouble;
 
 /// Addresses of the near end.
@@ -122,35 +126,21 @@ pub fn shell(
     enter_user_namespace()?;
     let (waker, wake) = waker()?;
     let terminated = terminated(&wake)?;
-    // Ctrl-C goes to the command, which shares our terminal; we end when it does.
-    for signal in [SIGINT, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::default())
-            .map_err(|e| Trouble::system("watching signals", e))?;
-    }
+    leave_the_terminal_to_the_command()?;
     let (ends, ports) = Ends::new(mtu, ecn)?;
     let mut session = Session::new(specs, how, ports, mtu as usize)?;
     let doors = Doors::open(how, specs)?;
     let servers = far.iter().map(|line| Server::start(&ends.far, line));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let child = start(&ends.near, command, &how.name())?;
-    let pid = Pid::from_raw(child.id() as i32);
     ends.unprivileged()?;
     session.serve(doors, &wake)?;
-    let status = wait(child, wake);
-    let mut killed = false;
-    let ended = session.run(&waker, || {
-        if terminated.swap(false, Ordering::Relaxed) {
-            // Asked once: the command may clean up. Asked twice: at once.
-            _ = kill(pid, if killed { Signal::SIGKILL } else { Signal::SIGTERM });
-            killed = true;
-        }
-        status.is_finished()
-    });
+    let mut running = Running::new(child, terminated, wake);
+    let ended = session.run(&waker, || running.ended());
     drop(servers);
     ended?;
     let finished = session.finish(ends.lost())?;
-    let status = status.join().ok().and_then(Result::ok);
-    Ok((status.map_or(1, code), finished))
+    Ok((running.code(), finished))
 }
 
 /// The command line's own name for [`run_bound`], which users need not know.
@@ -163,44 +153,63 @@ pub fn run_bound(parent: i32, command: &[String]) -> (i32, Trouble) {
     if getppid() != Pid::from_raw(parent) {
         return (1, Trouble::new("the gateway is gone", ""));
     }
-    exec(command, &[])
-}
-
-/// Becomes `command` with further `variables`. Returns only when it cannot, with a shell's exit code.
-fn exec(command: &[String], variables: &[(&str, String)]) -> (i32, Trouble) {
     let (name, arguments) = command.split_first().map_or(("", command), |(n, a)| (n.as_str(), a));
-    let error = Command::new(name).args(arguments).envs(variables.iter().cloned()).exec();
+    let error = Command::new(name).args(arguments).exec();
     let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     (code, Trouble::system(name, error))
-}
-
-/// Where commands find the addresses of both ends.
-fn addresses() -> [(&'static str, String); 2] {
-    [("BLUEWATER_NEAR", NEAR[0].to_string()), ("BLUEWATER_FAR", FAR[0].to_string())]
 }
 
 /// The command line of a process that does not outlive the thread that starts it.
 fn bound(parent: u32, command: &[String]) -> Command {
     let mut bound = Command::new("/proc/self/exe");
-    bound.arg(BOUND).arg(parent.to_string()).arg("--").args(command).envs(addresses());
+    bound.arg(BOUND).arg(parent.to_string()).arg("--").args(command);
+    bound.env("BLUEWATER_NEAR", NEAR[0].to_string()).env("BLUEWATER_FAR", FAR[0].to_string());
     bound
 }
 
-/// Becomes `command` at an end of the link of the shell `name`, which another process runs. Returns
-/// only when it cannot.
+/// Runs `command` at an end of the link of the shell `name`, which another process runs. When that
+/// ends, so does the command. Returns its exit code, as a shell would.
 ///
 /// # Errors
 /// When there is no such shell, or it is another user's.
-pub fn join(name: &str, end: End, command: &[String]) -> Result<(i32, Trouble), Trouble> {
+pub fn join(name: &str, end: End, command: &[String]) -> Result<i32, Trouble> {
     let pid = control::process(name)?;
     let refused = |e: io::Error| Trouble::system(format!("joining {name}"), e);
+    let shell = sys::process(pid).map_err(refused)?;
     let thread = thread_of(pid, end).map_err(refused)?.ok_or_else(|| {
         Trouble::new(format!("{name} has no ends to join"), "start it with `shell --name`")
     })?;
     enter(&thread).and_then(|()| privilege::keep(&[])).map_err(refused)?;
-    let [near, far] = addresses();
-    Ok(exec(command, &[near, far, ("BLUEWATER_NAME", name.into())]))
+    let (waker, wake) = waker()?;
+    let terminated = terminated(&wake)?;
+    leave_the_terminal_to_the_command()?;
+    let mut command = bound(std::process::id(), command);
+    let child = command.env("BLUEWATER_NAME", name).spawn();
+    let child = child.map_err(|e| Trouble::system("starting the command", e))?;
+    end_with(shell, Arc::clone(&terminated), wake.try_clone().map_err(refused)?);
+    let mut running = Running::new(child, terminated, wake);
+    while !running.ended() {
+        _ = (&waker).read(&mut [0; 64]);
+    }
+    Ok(running.code())
 }
+
+/// When the process `shell` has ended, sets `terminated` and writes to `wake`, and again after a
+/// while.
+fn end_with(shell: OwnedFd, terminated: Arc<AtomicBool>, mut wake: UnixStream) {
+    thread::spawn(move || {
+        let mut end = [PollFd::new(shell.as_fd(), PollFlags::POLLIN)];
+        while poll(&mut end, PollTimeout::NONE) == Err(Errno::EINTR) {}
+        for _ in 0..2 {
+            terminated.store(true, Ordering::Relaxed);
+            _ = wake.write(&[1]);
+            thread::sleep(TO_CLEAN_UP);
+        }
+    });
+}
+
+/// What a joined command may take to end when its shell has.
+const TO_CLEAN_UP: Duration = Duration::from_secs(2);
 
 /// The thread of the process `pid` that holds the namespace of an end.
 fn thread_of(pid: Pid, end: End) -> io::Result<Option<PathBuf>> {
@@ -268,17 +277,56 @@ impl Drop for Server {
     }
 }
 
-/// Waits for `child` in a thread, which then writes to `wake` until it is heard.
-fn wait(mut child: Child, mut wake: UnixStream) -> thread::JoinHandle<io::Result<ExitStatus>> {
-    thread::spawn(move || {
-        let status = child.wait();
-        thread::spawn(move || {
-            while wake.write(&[1]).is_ok() {
-                thread::sleep(Duration::from_millis(1));
-            }
+/// A command that runs.
+struct Running {
+    pid: Pid,
+    status: thread::JoinHandle<io::Result<ExitStatus>>,
+    /// Whether it is to end.
+    terminated: Arc<AtomicBool>,
+    /// Whether it was told before.
+    told: bool,
+}
+
+impl Running {
+    /// `wake` is written to until it is heard once `child` has ended.
+    fn new(mut child: Child, terminated: Arc<AtomicBool>, mut wake: UnixStream) -> Self {
+        let pid = Pid::from_raw(child.id() as i32);
+        let status = thread::spawn(move || {
+            let status = child.wait();
+            thread::spawn(move || {
+                while wake.write(&[1]).is_ok() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            status
         });
-        status
-    })
+        Self { pid, status, terminated, told: false }
+    }
+
+    /// Ends the command if `terminated` says so. Whether it has ended.
+    fn ended(&mut self) -> bool {
+        if self.terminated.swap(false, Ordering::Relaxed) {
+            // Told once, it may clean up. Told twice, it goes at once.
+            _ = kill(self.pid, if self.told { Signal::SIGKILL } else { Signal::SIGTERM });
+            self.told = true;
+        }
+        self.status.is_finished()
+    }
+
+    /// Its exit code, as a shell reports it.
+    fn code(self) -> i32 {
+        let status = self.status.join().ok().and_then(Result::ok);
+        status.map_or(1, |s| s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or_default()))
+    }
+}
+
+/// Ctrl-C goes to the command, which shares our terminal; we end when it does.
+fn leave_the_terminal_to_the_command() -> Result<(), Trouble> {
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::default())
+            .map_err(|e| Trouble::system("watching signals", e))?;
+    }
+    Ok(())
 }
 
 /// A waker, and what to write to to wake.
@@ -299,9 +347,4 @@ pub(crate) fn watch(signal: i32, flag: &Arc<AtomicBool>, wake: &UnixStream) -> i
     signal_hook::flag::register(signal, Arc::clone(flag))?;
     signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
     Ok(())
-}
-
-/// The exit code that a shell reports.
-fn code(status: ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }

@@ -3,11 +3,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
+use nix::unistd::Pid;
 
 mod request {
     use nix::libc;
@@ -120,6 +121,15 @@ pub(crate) fn real_time() -> io::Result<()> {
     };
     Errno::result(result)?;
     Ok(())
+}
+
+/// A process, as a file that is ready to be read once it has ended.
+pub(crate) fn process(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes two numbers and gives a descriptor, which nobody else owns.
+    unsafe {
+        let fd = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0))?;
+        Ok(OwnedFd::from_raw_fd(fd as RawFd))
+    }
 }
 
 /// The TOS byte of what is sent from an IPv4 socket.

@@ -5,7 +5,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
@@ -492,6 +492,17 @@ fn links_change_while_they_carry_packets() {
     assert!(summary["throughput_bps"].as_f64().unwrap() > 8.5e6, "{summary}");
 }
 
+/// A shell that runs until its input ends.
+fn waiting(name: &str, log: &Path) -> Child {
+    let shell = Command::new(GATEWAY)
+        .args(["shell", "--rate", "8mbit", "--quiet", "--name", name, "--log"])
+        .args([log.to_str().unwrap(), "--", "cat"])
+        .stdin(Stdio::piped())
+        .spawn();
+    assert!(soon(|| gateway(&format!("ctl {name} show"), &[]).status.success()));
+    shell.unwrap()
+}
+
 /// Two commands of other processes share a shell's link: a receiver at one end, a sender at the
 /// other. What they carry goes through the queue of its way, and they have no rights there.
 #[test]
@@ -504,13 +515,7 @@ fn other_commands_join_either_end() {
     {
         let name = format!("join-{}-{way}", std::process::id());
         let log = scratch("log");
-        let mut shell = Command::new(GATEWAY)
-            .args(["shell", "--rate", "8mbit", "--quiet", "--name", &name, "--log"])
-            .args([log.to_str().unwrap(), "--", "cat"])
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        assert!(soon(|| gateway(&format!("ctl {name} show"), &[]).status.success()));
+        let mut shell = waiting(&name, &log);
         let mut sink = Command::new(GATEWAY)
             .args(["join", &name, "--end", receiver, "--", GATEWAY, "sink"])
             .spawn()
@@ -536,6 +541,35 @@ fn other_commands_join_either_end() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(errors.contains("no gateway called not-there is running"), "{errors}");
+}
+
+/// As the shell ends, a joined command may clean up, and one that does not end by itself is killed.
+#[test]
+fn a_joined_command_ends_with_the_shell() {
+    if !allowed() {
+        return;
+    }
+    let (name, log) = (format!("ends-{}", std::process::id()), scratch("log"));
+    let mut shell = waiting(&name, &log);
+    let scripts = [
+        "trap 'exit 5' TERM; echo; while :; do sleep 0.1; done",
+        "trap '' TERM; echo; exec sleep 60",
+    ];
+    let joined = scripts.map(|script| {
+        let mut joined = Command::new(GATEWAY)
+            .args(["join", &name, "--", "sh", "-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It says when it is ready for the signal.
+        BufReader::new(joined.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        joined
+    });
+    drop(shell.stdin.take());
+    assert!(shell.wait().unwrap().success());
+    let codes = joined.map(|mut joined| joined.wait().unwrap().code());
+    assert_eq!(codes, [Some(5), Some(128 + 9)]);
+    _ = fs::remove_file(&log);
 }
 
 #[test]
