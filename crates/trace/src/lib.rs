@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`capture`] | reads pcap and pcapng, packet by packet |
 //! | [`write`] | writes them |
+//! | [`pcapng`] | the blocks of a pcapng file, with interfaces and comments |
 //! | [`flows`] | counts packets and bytes by flow, in bounded memory |
 //! | [`skew`] | how bytes are spread over flows, in all and by window, and how far one window tells the next |
 //! | [`generate`] | packets of flows with heavy-tailed sizes and rates |
@@ -17,6 +18,7 @@
 pub mod capture;
 pub mod flows;
 pub mod generate;
+pub mod pcapng;
 pub mod skew;
 pub mod write;
 

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::pcapng::{self, SNAPLEN};
+
 /// A format of captures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
@@ -12,7 +14,6 @@ pub enum Format {
 }
 
 const RAW_IP: u16 = 101;
-const SNAPLEN: u32 = 65_535;
 
 /// Writes packets.
 #[derive(Debug)]
@@ -37,29 +38,7 @@ impl<W: Write> Writer<W> {
                     out.write_all(&u32::to_le_bytes(word))?;
                 }
             }
-            Format::Pcapng => {
-                let unknown_length = u64::MAX.to_le_bytes();
-                block(
-                    &mut out,
-                    0x0a0d_0d0a,
-                    &[
-                        &0x1a2b_3c4d_u32.to_le_bytes(),
-                        &[1, 0, 0, 0], // version 1.0
-                        &unknown_length,
-                    ],
-                )?;
-                block(
-                    &mut out,
-                    1,
-                    &[
-                        &RAW_IP.to_le_bytes(),
-                        &[0, 0],
-                        &SNAPLEN.to_le_bytes(),
-                        &[9, 0, 1, 0, 9, 0, 0, 0], // if_tsresol: ns
-                        &[0; 4],                   // the end of options
-                    ],
-                )?;
-            }
+            Format::Pcapng => pcapng::head(&mut out, RAW_IP, &[""])?,
         }
         Ok(Self { out, format })
     }
@@ -70,21 +49,16 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn packet(&mut self, time: u64, len: u32, head: &[u8]) -> io::Result<()> {
-        let kept = (head.len() as u32).to_le_bytes();
-        let len = len.to_le_bytes();
         match self.format {
             Format::Pcap => {
                 for part in [time / 1_000_000_000, time % 1_000_000_000] {
                     self.out.write_all(&(part as u32).to_le_bytes())?;
                 }
-                self.out.write_all(&kept)?;
-                self.out.write_all(&len)?;
+                self.out.write_all(&(head.len() as u32).to_le_bytes())?;
+                self.out.write_all(&len.to_le_bytes())?;
                 self.out.write_all(head)
             }
-            Format::Pcapng => {
-                let [high, low] = [(time >> 32) as u32, time as u32].map(u32::to_le_bytes);
-                block(&mut self.out, 6, &[&[0; 4], &high, &low, &kept, &len, head])
-            }
+            Format::Pcapng => pcapng::packet(&mut self.out, (0, time), len, head, ["", ""]),
         }
     }
 
@@ -95,18 +69,4 @@ impl<W: Write> Writer<W> {
     pub fn end(mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
-
-/// A block of pcapng: the parts of its body, padded to whole words, between its type and lengths.
-fn block(out: &mut impl Write, kind: u32, body: &[&[u8]]) -> io::Result<()> {
-    let length: usize = body.iter().map(|part| part.len()).sum();
-    let padding = length.next_multiple_of(4) - length;
-    let total = ((length + padding + 12) as u32).to_le_bytes();
-    out.write_all(&kind.to_le_bytes())?;
-    out.write_all(&total)?;
-    for part in body {
-        out.write_all(part)?;
-    }
-    out.write_all(&[0; 3][..padding])?;
-    out.write_all(&total)
 }
