@@ -1,0 +1,298 @@
+use aqm::any::BuildError;
+use aqm::{CATALOG, Limit, Rate};
+
+use super::change::MOST_REPLACED;
+use super::*;
+
+fn spec(rate: Rate, delay: Duration, aqm: &str) -> Spec {
+    Spec {
+        rate,
+        delay,
+        limit: Limit::bytes(50_000).unwrap(),
+        aqm: aqm.into(),
+        params: Vec::new(),
+        mean_packet: 1000,
+        seed: 7,
+    }
+}
+
+fn link(rate: Rate, delay: Duration, aqm: &str) -> Link {
+    Link::new(&spec(rate, delay, aqm), Layer::Ip, 1500).unwrap()
+}
+
+/// A UDP packet whose payload begins with `number`, cut off at `len` ≥ 20 bytes.
+fn udp(number: u32, flow: u16, ecn: Ecn, len: usize) -> Vec<u8> {
+    let mut p = vec![0; len.max(32)];
+    p[0] = 0x45;
+    p[1] = ecn as u8;
+    p[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+    p[9] = 17;
+    p[20..22].copy_from_slice(&flow.to_be_bytes());
+    p[28..32].copy_from_slice(&number.to_be_bytes());
+    p.truncate(len);
+    p
+}
+
+/// Frames that come out by `now`, each as its number and ECN field.
+fn out(link: &mut Link, now: u64) -> Vec<(u32, Ecn)> {
+    let mut frames = Vec::new();
+    link.deliver(now, |f| {
+        frames.push((u32::from_be_bytes([f[28], f[29], f[30], f[31]]), parse(f, Layer::Ip).ecn));
+    });
+    frames
+}
+
+fn change(link: &mut Link, now: u64, spec: &Spec) -> Result<(), SpecError> {
+    link.prepare(now, spec).map(|next| link.change(next))
+}
+
+#[test]
+fn a_burst_leaves_one_transmission_apart() {
+    let mut l = link(Rate::from_mbit(8), Duration::from_millis(5), "droptail");
+    for n in 0..3 {
+        l.arrive(0, &udp(n, 1, Ecn::Ect0, 1000));
+    }
+    for n in 0..3 {
+        let at = 6_000_000 + 1_000_000 * u64::from(n);
+        assert_eq!(l.next_event(), at);
+        assert_eq!(out(&mut l, at - 1), []);
+        assert_eq!(out(&mut l, at), [(n, Ecn::Ect0)]);
+    }
+    assert_eq!(l.next_event(), u64::MAX);
+    assert!(l.check());
+}
+
+/// However late the caller comes, packets leave as of their time: a second burst that arrives
+/// before the first was looked at is sent right behind it.
+#[test]
+fn lateness_costs_no_rate() {
+    let mut l = link(Rate::from_mbit(8), Duration::ZERO, "droptail");
+    (0..10).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+    assert_eq!(out(&mut l, 9_700_000).len(), 9);
+    (10..20).for_each(|n| _ = l.arrive(9_700_000, &udp(n, 1, Ecn::NotEct, 1000)));
+    assert_eq!(out(&mut l, 19_999_999).len(), 10);
+    assert_eq!(out(&mut l, 20_000_000).len(), 1);
+}
+
+/// The time of the last of many packets of mixed lengths: at 10 and 100 Mb/s within 0.01 % (in
+/// fact to the nanosecond) of bits / rate, with a caller that comes when it likes.
+#[test]
+fn the_long_run_rate_is_exact() {
+    for (mbit, odd) in [(10, 0), (100, 0), (10, 3), (100, 7)] {
+        let rate = Rate::new(mbit * 1_000_000 + odd).unwrap();
+        let mut l = link(rate, Duration::ZERO, "droptail");
+        let mut rng = Rng::new(mbit, 1);
+        let (mut now, mut bits, mut last) = (0, 0u64, 0);
+        for n in 0..50_000 {
+            let len = [40, 576, 1000, 1500][rng.below(4)];
+            bits += 8 * len as u64;
+            // Arrivals keep the transmitter busy and the queue from overflowing.
+            while l.queue.backlog().bytes > 40_000 {
+                now += rng.below(3_000_000) as u64;
+                l.deliver(now, |_| ());
+            }
+            l.arrive(now, &udp(n, 1, Ecn::NotEct, len));
+        }
+        while l.next_event() != u64::MAX {
+            last = l.next_event();
+            l.deliver(last, |_| ());
+        }
+        let exact = (u128::from(bits) * 1_000_000_000 / u128::from(rate.bits_per_second())) as u64;
+        assert_eq!(last, exact, "{mbit} Mb/s");
+        assert_eq!(l.counters().all_dropped().packets, 0);
+    }
+}
+
+#[test]
+fn marks_are_written_into_the_headers_of_what_is_capable() {
+    let mut s = spec(Rate::from_mbit(8), Duration::ZERO, "bernoulli");
+    s.params = [("p", "1"), ("ecn", "true")].map(|(k, v)| (k.into(), v.into())).into();
+    let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+    let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+    for (n, ecn) in ecn.into_iter().enumerate() {
+        l.arrive(0, &udp(n as u32, 1, ecn, 1000));
+    }
+    assert_eq!(out(&mut l, 1 << 30), [(1, Ecn::Ce), (2, Ecn::Ce), (3, Ecn::Ce)]);
+    assert_eq!(l.counters().all_dropped().packets, 1);
+    assert!(l.check());
+}
+
+#[test]
+fn arp_goes_by_the_queue_in_numbers_that_are_bounded() {
+    let mut s = spec(Rate::from_mbit(8), Duration::from_millis(1), "bernoulli");
+    s.params = vec![("p".into(), "1".into())];
+    let mut l = Link::new(&s, Layer::Ethernet, 1514).unwrap();
+    let mut arp = vec![0; 42];
+    arp[12..14].copy_from_slice(&[8, 6]);
+    (0..100).for_each(|_| _ = l.arrive(0, &arp));
+    assert_eq!((l.beside().passed, l.beside().refused), (64, 36));
+    let mut n = 0;
+    l.deliver(999_999, |_| n += 1);
+    assert_eq!(n, 0);
+    l.deliver(1_000_000, |_| n += 1);
+    assert_eq!((n, l.beside().passing), (64, 0));
+    assert!(l.check());
+}
+
+#[test]
+fn a_frame_that_is_too_long_is_refused() {
+    let mut l = link(Rate::from_mbit(8), Duration::ZERO, "droptail");
+    assert_eq!(l.arrive(0, &udp(0, 1, Ecn::NotEct, 9000)), None);
+    assert_eq!(l.beside().refused, 1);
+    assert!(l.check());
+}
+
+#[test]
+fn what_cannot_be_emulated_is_refused() {
+    let long = Duration::from_secs(60);
+    for s in [
+        spec(Rate::new(Spec::MAX_RATE + 1).unwrap(), Duration::ZERO, "droptail"),
+        spec(Rate::from_mbit(1), Duration::from_secs(61), "droptail"),
+        spec(Rate::from_mbit(1000), long, "droptail"),
+    ] {
+        assert!(matches!(Link::new(&s, Layer::Ip, 1500), Err(SpecError::Beyond(_))), "{s:?}");
+    }
+    let unknown = spec(Rate::from_mbit(1), long, "bleu");
+    let error = Link::new(&unknown, Layer::Ip, 1500).err();
+    assert_eq!(error, Some(SpecError::Queue(BuildError::UnknownAqm)));
+}
+
+/// While packets come, the link becomes another one every 200 packets: each packet is accounted
+/// for, no handle of memory is lost, and what comes out does so in the order of its arrival.
+/// Without an algorithm that drops (the buffers are large) not one is missing.
+#[test]
+fn a_change_loses_nothing_and_keeps_the_order() {
+    let mut s = spec(Rate::from_mbit(10), Duration::from_millis(3), "droptail");
+    s.limit = Limit::packets(1000).unwrap();
+    let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+    let mut rng = Rng::new(5, 0);
+    let (mut now, mut seen) = (0, Vec::new());
+    for n in 0..20_000 {
+        now += rng.below(2_400_000) as u64;
+        seen.extend(out(&mut l, now));
+        if n % 200 == 199 {
+            match rng.below(4) {
+                0 => s.rate = Rate::from_mbit([5, 10, 40][rng.below(3)]),
+                1 => s.delay = Duration::from_millis([0, 3, 50][rng.below(3)]),
+                2 => s.limit = Limit::packets([1000, 1500][rng.below(2)]).unwrap(),
+                _ => s.aqm = ["droptail", "drop-front", "random-drop"][rng.below(3)].into(),
+            }
+            change(&mut l, now, &s).unwrap();
+            assert!(l.check(), "{s:?}");
+        }
+        l.arrive(now, &udp(n, 1, Ecn::Ect0, 1000));
+        assert!(l.check(), "packet {n}");
+    }
+    seen.extend(out(&mut l, now + 60_000_000_000));
+    assert_eq!(l.counters().all_dropped().packets, 0);
+    assert!(seen.iter().map(|(n, _)| *n).eq(0..20_000));
+    assert_eq!((l.arena.used(), l.replaced.len()), (0, 0));
+}
+
+/// From every algorithm to every other under load.
+#[test]
+fn any_algorithm_takes_over_from_any_other() {
+    let mut rng = Rng::new(6, 0);
+    let mut s = spec(Rate::from_mbit(10), Duration::from_millis(3), "droptail");
+    let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+    let (mut now, mut n) = (0, 0);
+    for from in CATALOG {
+        for to in CATALOG {
+            for name in [from.name, to.name] {
+                s.aqm = name.into();
+                change(&mut l, now, &s).unwrap();
+                for _ in 0..60 {
+                    now += rng.below(1_400_000) as u64;
+                    l.deliver(now, |_| ());
+                    let ecn = [Ecn::NotEct, Ecn::Ect0][rng.below(2)];
+                    l.arrive(now, &udp(n, rng.below(9) as u16, ecn, 1000));
+                    n += 1;
+                    assert!(l.check(), "{name} at packet {n}");
+                }
+            }
+        }
+    }
+    l.deliver(now + 60_000_000_000, |_| ());
+    assert!(l.check());
+    assert_eq!(l.arena.used(), 0);
+}
+
+/// Packets due every 1 ms are handed over 0, 200, 50 and 50 µs late: gaps are 200, 150 and 0 µs
+/// off, and 24 000 bits take 3.05 ms.
+#[test]
+fn lateness_is_in_the_gaps_and_not_in_the_rate() {
+    let mut l = link(Rate::from_mbit(8), Duration::ZERO, "droptail");
+    (0..4).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+    for now in [1_000_000, 2_200_000, 3_050_000, 4_050_000] {
+        assert_eq!(out(&mut l, now).len(), 1);
+    }
+    let pace = l.pace();
+    assert_eq!(pace.packets(), 4);
+    assert!((pace.bits_per_second().unwrap() - 24_000.0 / 3.05e-3).abs() < 1e-3);
+    let near = |q, ns: f64| (pace.gaps().quantile(q) as f64 / ns - 1.0).abs() < 1.0 / 31.0;
+    assert!(near(0.5, 150_000.0) && near(1.0, 200_000.0));
+}
+
+/// 8 packets of 1 ms each are queued and one is being sent as the rate doubles: that one keeps
+/// its time, the others take 0.5 ms.
+#[test]
+fn a_new_rate_holds_from_the_next_packet_on() {
+    let mut s = spec(Rate::from_mbit(8), Duration::ZERO, "droptail");
+    let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+    (0..9).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+    s.rate = Rate::from_mbit(16);
+    change(&mut l, 500_000, &s).unwrap();
+    assert_eq!(out(&mut l, 999_999), []);
+    assert_eq!(out(&mut l, 1_000_000).len(), 1);
+    assert_eq!(out(&mut l, 4_999_999).len(), 7);
+    assert_eq!(out(&mut l, 5_000_000).len(), 1);
+    // The queue discipline is the same one: nothing was replaced.
+    assert_eq!(l.changes, 0);
+}
+
+#[test]
+fn a_change_to_what_cannot_be_changes_nothing() {
+    let s = spec(Rate::from_mbit(8), Duration::ZERO, "droptail");
+    let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+    for wrong in [
+        Spec { aqm: "bleu".into(), ..s.clone() },
+        Spec { delay: Duration::from_secs(61), ..s.clone() },
+    ] {
+        assert!(change(&mut l, 0, &wrong).is_err());
+        assert_eq!(l.spec(), &s);
+    }
+    // Only so many queues that still hold packets may wait for their turn.
+    l.arrive(0, &udp(0, 1, Ecn::NotEct, 1000));
+    let changed = (0..20).filter(|&n| {
+        l.arrive(1, &udp(n, 1, Ecn::NotEct, 1000));
+        let limit = Limit::packets(30 + u64::from(n)).unwrap();
+        change(&mut l, 1, &Spec { limit, ..s.clone() }).is_ok()
+    });
+    assert_eq!(changed.count(), MOST_REPLACED);
+    assert!(l.check());
+}
+
+/// Random traffic through every algorithm, and a caller that comes at random times: after every
+/// call each packet is accounted for, and the memory is as it was reserved.
+#[test]
+fn packets_are_conserved_under_every_algorithm() {
+    for (i, entry) in CATALOG.iter().enumerate() {
+        let mut l = link(Rate::from_mbit(10), Duration::from_millis(3), entry.name);
+        let room = l.wire.capacity();
+        let mut rng = Rng::new(3, i as u64);
+        let mut now = 0;
+        for n in 0..20_000 {
+            now += rng.below([100_000, 2_000_000][n as usize / 5_000 % 2]) as u64;
+            l.deliver(now, |_| ());
+            assert!(l.check(), "{} after {n} packets", entry.name);
+            let ecn = [Ecn::NotEct, Ecn::Ect0][rng.below(2)];
+            let len = [20, 28, 40, 1000, 1500][rng.below(5)];
+            l.arrive(now, &udp(n, rng.below(20) as u16, ecn, len));
+            assert!(l.check(), "{} at packet {n}", entry.name);
+        }
+        l.deliver(now + 10_000_000_000, |_| ());
+        assert!(l.check());
+        assert_eq!((l.arena.used(), l.wire.capacity()), (0, room), "{}", entry.name);
+        assert!(l.counters().all_dropped().packets > 0, "{} was not tried", entry.name);
+    }
+}
