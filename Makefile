@@ -4,6 +4,7 @@ PYTHON ?= python3
 SIZE   ?= quick
 OUT    ?= results
 JOBS   ?=
+TIME   ?= 3600
 CARGO  ?= cargo
 
 VENV := .venv
@@ -11,7 +12,7 @@ BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup reproduce test lint fmt bench gate docs validate measure cost clean
+.PHONY: help setup reproduce test lint fmt bench gate docs validate measure cost soak clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -88,6 +89,10 @@ measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its
 
 cost: ## Measure what a packet costs in each discipline and write the table into docs/
 	$(PYTHON) scripts/bench_gate.py --table
+
+soak: ## Run the gateway at full load both ways for TIME=3600 s; check its memory and accounts
+	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
+	$(PYTHON) scripts/soak.py $(TARGET)/release/bluewater-gateway $(TIME)
 
 clean: ## Remove what was built; results stay
 	rm -rf $(VENV) $(TARGET) site
