@@ -3,6 +3,7 @@
 //!
 //! **Precision**: datagrams fill a link of 10, 100 and 1000 Mb/s; its long-run rate is taken from when
 //! packets were handed over, and so is each gap between two of them, less what it should have been.
+//! Beside it is what a thread does that only sleeps as often: the machine's own part.
 //! **Speed**: datagrams of 60 and 1442 bytes, as many as one thread can send, through the kernel's
 //! router and through the gateway's two planes. The sender is part of all of them. What arrives is
 //! counted at the receiver's interface.
@@ -15,11 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 
 use aqm::{Duration, Limit, Rate};
+use nix::sys::prctl::set_timerslack;
 use serde_json::{Value, json};
+use sim::metrics::histogram::Histogram;
 
 use crate::bridge;
 use crate::clock::Clock;
-use crate::link::Spec;
+use crate::link::{Pace, Spec};
 use crate::namespace::{Namespace, enter_user_namespace};
 use crate::netlink::Netlink;
 use crate::port::Port;
@@ -38,7 +41,8 @@ const SINK: u16 = 9;
 pub fn bench(long: Duration, mut row: impl FnMut(Value)) -> Result<(), Trouble> {
     enter_user_namespace()?;
     for mbit in RATES {
-        row(precision(mbit, RealTime::Off, long)?);
+        row(sleeping(mbit, RealTime::Off, long)?);
+        row(precision(mbit, RealTime::Off, Duration::ZERO, long)?);
     }
     for length in [60, 1442] {
         let kernel = routed(length, long)?;
@@ -56,7 +60,9 @@ pub fn bench(long: Duration, mut row: impl FnMut(Value)) -> Result<(), Trouble> 
     }
     // Last: who goes before others once stays there, and the kernel's router does not.
     for mbit in RATES {
-        row(precision(mbit, RealTime::Auto, long)?);
+        row(sleeping(mbit, RealTime::Auto, long)?);
+        row(precision(mbit, RealTime::Auto, Duration::ZERO, long)?);
+        row(precision(mbit, RealTime::Auto, SPIN, long)?);
     }
     Ok(())
 }
@@ -64,15 +70,49 @@ pub fn bench(long: Duration, mut row: impl FnMut(Value)) -> Result<(), Trouble> 
 /// Rates of the links whose precision is measured, Mb/s.
 const RATES: [u64; 3] = [10, 100, 1000];
 
+/// How long before a departure the clock is looked at where that is tried.
+const SPIN: Duration = Duration::from_micros(100);
+/// Length of the packets whose gaps are measured, bytes.
+const LENGTH: usize = 1000;
+
+/// Gaps of a thread that sleeps from one packet of a link of `mbit` to the next, and does nothing.
+fn sleeping(mbit: u64, realtime: RealTime, long: Duration) -> Result<Value, Trouble> {
+    let granted = realtime.apply()?;
+    set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
+    let step = 8_000 * LENGTH as u64 / mbit;
+    let (mut late, mut pace, clock) = (Histogram::default(), Pace::default(), Clock::new());
+    let mut now = 0;
+    while now < long.as_nanos() {
+        // Who is too late for an instant waits for the next one.
+        let due = now.next_multiple_of(step).max(step);
+        thread::sleep(std::time::Duration::from_nanos(due.saturating_sub(clock.now())));
+        now = clock.now();
+        late.add(now - due, 1);
+        pace.delivered(due, now, LENGTH as u32);
+    }
+    Ok(json!({
+        "mbit": mbit, "sleeping": true, "realtime": granted, "packets": pace.packets(),
+        "lateness_p50_s": late.quantile(0.5) as f64 / 1e9,
+        "lateness_p99_s": late.quantile(0.99) as f64 / 1e9,
+        "gap_error_p50_s": pace.gaps().quantile(0.5) as f64 / 1e9,
+        "gap_error_p99_s": pace.gaps().quantile(0.99) as f64 / 1e9,
+    }))
+}
+
 /// Rate and gaps of a link of `mbit` that is never idle.
-fn precision(mbit: u64, realtime: RealTime, long: Duration) -> Result<Value, Trouble> {
+fn precision(
+    mbit: u64,
+    realtime: RealTime,
+    spin: Duration,
+    long: Duration,
+) -> Result<Value, Trouble> {
     let (ends, ports) = Ends::new(1500, false)?;
     let (waker, _wake) = waker()?;
-    let how = Forwarding { realtime, ..Forwarding::silent() };
+    let how = Forwarding { realtime, spin: spin.as_nanos(), ..Forwarding::silent() };
     let spec = Spec { rate: Rate::from_mbit(mbit), ..spec("droptail")? };
     let mut session = Session::new(&[spec.clone(), spec.clone()], &how, ports, 1500)?;
     // Twice what the link takes, in bursts of a millisecond: it is never idle.
-    let burst = Burst { length: 1000, count: mbit * 250 / 1000 + 1, pause_ns: 1_000_000 };
+    let burst = Burst { length: LENGTH, count: mbit * 250 / 1000 + 1, pause_ns: 1_000_000 };
     let blast = Blast::start(&ends.near, FAR[0], burst)?;
     session.forward(200_000_000, &waker)?;
     session.restart_measurement();
@@ -84,12 +124,13 @@ fn precision(mbit: u64, realtime: RealTime, long: Duration) -> Result<Value, Tro
     let busy = summary["idle_fraction"].as_f64().is_some_and(|idle| idle == 0.0);
     let rate = pace.bits_per_second().filter(|_| busy);
     Ok(json!({
-        "mbit": mbit,
-        "realtime": session.realtime(),
+        "mbit": mbit, "sleeping": false, "realtime": session.realtime(), "packets": pace.packets(),
+        "spin_s": spin.as_secs_f64(),
         "rate_error": rate.map(|rate| rate / spec.rate.bits_per_second() as f64 - 1.0),
+        "lateness_p50_s": summary["lateness_p50_s"],
+        "lateness_p99_s": summary["lateness_p99_s"],
         "gap_error_p50_s": pace.gaps().quantile(0.5) as f64 / 1e9,
         "gap_error_p99_s": pace.gaps().quantile(0.99) as f64 / 1e9,
-        "packets": pace.packets(),
     }))
 }
 
