@@ -63,6 +63,8 @@ impl<T: Tap> Forwarder<T> {
     /// When an interface is gone.
     pub fn run(&mut self, until: u64, waker: BorrowedFd<'_>) -> io::Result<Pause> {
         loop {
+            // What it woke up for goes first.
+            self.deliver(self.clock.now());
             let moved = self.receive(0)? | self.receive(1)?;
             let now = self.clock.now();
             self.deliver(now);
