@@ -86,7 +86,7 @@ impl Capture {
     }
 }
 
-/// What wireshark and its like call what a frame begins with.
+/// What Wireshark and its like call what a frame begins with.
 fn link_type(layer: Layer) -> u16 {
     match layer {
         Layer::Ethernet => 1,
