@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::link::{Pace, Spec};
 use crate::namespace::{Namespace, enter_user_namespace};
 use crate::netlink::Netlink;
-use crate::port::Port;
+use crate::port::Ports;
 use crate::privilege::RealTime;
 use crate::session::{Forwarding, Session};
 use crate::shell::{DEVICE, Ends, FAR, waker};
@@ -110,7 +110,7 @@ fn precision(
     let (waker, _wake) = waker()?;
     let how = Forwarding { realtime, spin: spin.as_nanos(), ..Forwarding::silent() };
     let spec = Spec { rate: Rate::from_mbit(mbit), ..spec("droptail")? };
-    let mut session = Session::new(&[spec.clone(), spec.clone()], &how, ports, 1500)?;
+    let mut session = Session::new(&[spec.clone(), spec.clone()], &how, ports)?;
     // Twice what the link takes, in bursts of a millisecond: it is never idle.
     let burst = Burst { length: LENGTH, count: mbit * 250 / 1000 + 1, pause_ns: 1_000_000 };
     let blast = Blast::start(&ends.near, FAR[0], burst)?;
@@ -146,8 +146,7 @@ fn tunnelled(length: usize, aqm: &str, long: Duration) -> Result<f64, Trouble> {
 /// Packets a second between two interfaces by AF_PACKET.
 fn bridged(length: usize, aqm: &str, long: Duration) -> Result<f64, Trouble> {
     let wires = Wires::new([Ipv4Addr::new(10, 77, 1, 2), Ipv4Addr::new(10, 77, 1, 3)])?;
-    let open = |name: &'static str| wires.middle.run(move || bridge::open(name).map(|(p, _)| p));
-    let ports = [open("m0")?, open("m1")?];
+    let ports = wires.middle.run(|| bridge::open(["m0", "m1"]))?;
     let blast =
         Blast::start(&wires.near, Ipv4Addr::new(10, 77, 1, 3).into(), Burst::flood(length))?;
     let rate = forwarded(ports, aqm, &wires.far, "b0", long)?;
@@ -182,7 +181,7 @@ fn routed(length: usize, long: Duration) -> Result<f64, Trouble> {
 
 /// What arrives at `device` through links between `ports` that are faster than the machine.
 fn forwarded(
-    ports: [Port; 2],
+    ports: Ports,
     aqm: &str,
     far: &Namespace,
     device: &'static str,
@@ -191,7 +190,7 @@ fn forwarded(
     let (waker, _wake) = waker()?;
     let how = Forwarding { realtime: RealTime::Off, ..Forwarding::silent() };
     let spec = Spec { rate: Rate::from_mbit(100_000), ..spec(aqm)? };
-    let mut session = Session::new(&[spec.clone(), spec], &how, ports, 1600)?;
+    let mut session = Session::new(&[spec.clone(), spec], &how, ports)?;
     counted(far, device, long, |ns| session.forward(session.now() + ns, &waker).map(drop))
 }
 

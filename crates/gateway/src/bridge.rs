@@ -8,7 +8,7 @@ use signal_hook::consts::SIGINT;
 
 use crate::link::Spec;
 use crate::netlink::Netlink;
-use crate::port::Port;
+use crate::port::{Port, Ports};
 use crate::privilege;
 use crate::session::{Doors, Finished, Forwarding, Session};
 use crate::shell::{terminated, waker, watch};
@@ -22,20 +22,11 @@ const HEADER: u32 = 14 + 4 * crate::frame::MAX_TAGS as u32;
 /// # Errors
 /// What is missing, with the command that mends it.
 pub fn bridge(specs: &[Spec; 2], how: &Forwarding, names: [&str; 2]) -> Result<Finished, Trouble> {
-    if names[0] == names[1] {
-        return Err(Trouble::new("--lan and --wan are the same interface", "name two"));
-    }
-    let (lan, wan) = (open(names[0])?, open(names[1])?);
-    if lan.1 != wan.1 {
-        return Err(Trouble::new(
-            format!("{} has an MTU of {}, {} of {}", names[0], lan.1, names[1], wan.1),
-            format!("ip link set {} mtu {}", names[0], wan.1),
-        ));
-    }
+    let ports = open(names)?;
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
     watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
-    let mut session = Session::new(specs, how, [lan.0, wan.0], (lan.1 + HEADER) as usize)?;
+    let mut session = Session::new(specs, how, ports)?;
     let doors = Doors::open(how, specs)?;
     privilege::drop_all()?;
     session.serve(doors, &wake)?;
@@ -44,8 +35,23 @@ pub fn bridge(specs: &[Spec; 2], how: &Forwarding, names: [&str; 2]) -> Result<F
     session.finish(lost)
 }
 
+/// Ports of the interfaces `names`.
+pub(crate) fn open(names: [&str; 2]) -> Result<Ports, Trouble> {
+    if names[0] == names[1] {
+        return Err(Trouble::new("--lan and --wan are the same interface", "name two"));
+    }
+    let [(lan, mtu), (wan, other)] = [port(names[0])?, port(names[1])?];
+    if mtu != other {
+        return Err(Trouble::new(
+            format!("{} has an MTU of {mtu}, {} of {other}", names[0], names[1]),
+            format!("ip link set {} mtu {other}", names[0]),
+        ));
+    }
+    Ok(Ports { ends: [lan, wan], longest: (mtu + HEADER) as usize })
+}
+
 /// A port of the interface `name`, and its MTU.
-pub(crate) fn open(name: &str) -> Result<(Port, u32), Trouble> {
+fn port(name: &str) -> Result<(Port, u32), Trouble> {
     let system = |e: io::Error| Trouble::system(name, e);
     let found = Netlink::new().and_then(|mut netlink| netlink.interface(name)).map_err(system)?;
     let Some(found) = found else {

@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::forward::DIRECTIONS;
 use crate::link::{Link, Spec, SpecError};
-use crate::port::Port;
+use crate::port::Ports;
 use crate::trouble::Trouble;
 
 /// The emulated links. `up` leads away from the command or the LAN, `down` back to it.
@@ -159,13 +159,14 @@ fn limit(key: &str, size: Size, rate: Rate, delay: Duration) -> Result<Limit, Tr
     })
 }
 
-/// The links between two ports.
+/// The links between `ports`.
 ///
 /// # Errors
 /// When there can be no such links.
-pub fn links(specs: &[Spec; 2], ports: &[Port; 2], longest: usize) -> Result<[Link; 2], Trouble> {
+pub fn links(specs: &[Spec; 2], ports: &Ports) -> Result<[Link; 2], Trouble> {
     let link = |i: usize| {
-        Link::new(&specs[i], ports[i].layer(), longest).map_err(|e| explain(&specs[i].aqm, e))
+        Link::new(&specs[i], ports.ends[i].layer(), ports.longest)
+            .map_err(|e| explain(&specs[i].aqm, e))
     };
     Ok([link(0)?, link(1)?])
 }

@@ -16,6 +16,15 @@ use nix::net::if_::if_indextoname;
 use crate::frame::Layer;
 use crate::{sys, vnet};
 
+/// The ends of two links, up from the first to the second and down back.
+#[derive(Debug)]
+pub struct Ports {
+    /// Near and far, LAN and WAN.
+    pub ends: [Port; 2],
+    /// Longest frame of either, bytes.
+    pub longest: usize,
+}
+
 /// An open interface.
 #[derive(Debug)]
 pub struct Port {

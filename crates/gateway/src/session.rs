@@ -18,7 +18,7 @@ use crate::forward::{DIRECTIONS, Forwarder, Pause};
 use crate::link::{Link, Pace, Spec};
 use crate::metrics::Metrics;
 use crate::options::{Change, explain, links};
-use crate::port::Port;
+use crate::port::{Port, Ports};
 use crate::privilege::RealTime;
 use crate::record::Recorder;
 use crate::trouble::Trouble;
@@ -116,21 +116,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Links between `ports`, of which each frame is at most `longest` bytes.
+    /// Links between `ports`.
     ///
     /// # Errors
     /// When there are no such links, or a file cannot be written.
-    pub fn new(
-        specs: &[Spec; 2],
-        how: &Forwarding,
-        ports: [Port; 2],
-        longest: usize,
-    ) -> Result<Self, Trouble> {
-        let mut links = links(specs, &ports, longest)?;
+    pub fn new(specs: &[Spec; 2], how: &Forwarding, ports: Ports) -> Result<Self, Trouble> {
+        let mut links = links(specs, &ports)?;
         let clock = Clock::new();
         let mut capture = None;
         if let Some((path, every)) = &how.pcapng {
-            let [up, down] = Capture::create(path, *every, ports[0].layer(), clock.epoch())?;
+            let [up, down] = Capture::create(path, *every, ports.ends[0].layer(), clock.epoch())?;
             capture = Some(up.clone());
             links[0].capture(up);
             links[1].capture(down);
@@ -143,7 +138,7 @@ impl Session {
         // The default of 50 µs would delay every departure.
         set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
         let mut new = Self {
-            forwarder: Forwarder::new(links, ports, clock, how.spin, recorder),
+            forwarder: Forwarder::new(links, ports.ends, clock, how.spin, recorder),
             log,
             before: [Counters::default(); 2],
             interval: how.interval,

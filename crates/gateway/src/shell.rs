@@ -33,7 +33,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::control;
 use crate::link::Spec;
 use crate::namespace::{Namespace, enter_user_namespace};
-use crate::port::Port;
+use crate::port::Ports;
 use crate::privilege;
 use crate::session::{Doors, Finished, Forwarding, Session};
 use crate::sys;
@@ -84,7 +84,7 @@ impl Ends {
     ///
     /// # Errors
     /// What is missing, with the command that mends it.
-    pub fn new(mtu: u32, ecn: bool) -> Result<(Self, [Port; 2]), Trouble> {
+    pub fn new(mtu: u32, ecn: bool) -> Result<(Self, Ports), Trouble> {
         let (near, far) = (Namespace::new(End::Near.name())?, Namespace::new(End::Far.name())?);
         if ecn {
             for end in [&near, &far] {
@@ -92,8 +92,8 @@ impl Ends {
                     .map_err(|e| Trouble::system("switching ECN on", e))?;
             }
         }
-        let ports = [near.tun(DEVICE, NEAR, mtu)?, far.tun(DEVICE, FAR, mtu)?];
-        Ok((Self { near, far }, ports))
+        let tuns = [near.tun(DEVICE, NEAR, mtu)?, far.tun(DEVICE, FAR, mtu)?];
+        Ok((Self { near, far }, Ports { ends: tuns, longest: mtu as usize }))
     }
 
     /// Gives up all rights of this process for good, but that to end what was started in the ends.
@@ -128,7 +128,7 @@ pub fn shell(
     let terminated = terminated(&wake)?;
     leave_the_terminal_to_the_command()?;
     let (ends, ports) = Ends::new(mtu, ecn)?;
-    let mut session = Session::new(specs, how, ports, mtu as usize)?;
+    let mut session = Session::new(specs, how, ports)?;
     let doors = Doors::open(how, specs)?;
     let servers = far.iter().map(|line| Server::start(&ends.far, line));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;

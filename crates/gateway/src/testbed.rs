@@ -55,7 +55,7 @@ pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
     let (ends, ports) = Ends::new(1500, plan.ecn)?;
-    let mut session = Session::new(specs, &how, ports, 1500)?;
+    let mut session = Session::new(specs, &how, ports)?;
     let traffic = Traffic::start(&ends, plan)?;
     while !traffic.sending.load(Ordering::Relaxed) {
         session.forward(session.now() + 10_000_000, &waker)?;
