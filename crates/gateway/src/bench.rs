@@ -20,7 +20,7 @@ use nix::sys::prctl::set_timerslack;
 use serde_json::{Value, json};
 use sim::metrics::histogram::Histogram;
 
-use crate::bridge;
+use crate::bridge::{self, Plane};
 use crate::clock::Clock;
 use crate::link::{Pace, Spec};
 use crate::namespace::{Namespace, enter_user_namespace};
@@ -146,7 +146,7 @@ fn tunnelled(length: usize, aqm: &str, long: Duration) -> Result<f64, Trouble> {
 /// Packets a second between two interfaces by AF_PACKET.
 fn bridged(length: usize, aqm: &str, long: Duration) -> Result<f64, Trouble> {
     let wires = Wires::new([Ipv4Addr::new(10, 77, 1, 2), Ipv4Addr::new(10, 77, 1, 3)])?;
-    let ports = wires.middle.run(|| bridge::open(["m0", "m1"]))?;
+    let ports = wires.middle.run(|| bridge::open(["m0", "m1"], Plane::Packet))?;
     let blast =
         Blast::start(&wires.near, Ipv4Addr::new(10, 77, 1, 3).into(), Burst::flood(length))?;
     let rate = forwarded(ports, aqm, &wires.far, "b0", long)?;

@@ -3,16 +3,19 @@
 
 use std::io;
 
+use clap::ValueEnum;
 use nix::libc;
 use signal_hook::consts::SIGINT;
 
 use crate::link::Spec;
-use crate::netlink::Netlink;
+use crate::netlink::{Interface, Netlink};
 use crate::port::{Port, Ports};
 use crate::privilege;
 use crate::session::{Doors, Finished, Forwarding, Session};
 use crate::shell::{terminated, waker, watch};
+use crate::sys;
 use crate::trouble::Trouble;
+use crate::xdp::Xdp;
 
 /// Bytes of an Ethernet header with VLAN tags.
 const HEADER: u32 = 14 + 4 * crate::frame::MAX_TAGS as u32;
@@ -21,8 +24,18 @@ const HEADER: u32 = 14 + 4 * crate::frame::MAX_TAGS as u32;
 ///
 /// # Errors
 /// What is missing, with the command that mends it.
-pub fn bridge(specs: &[Spec; 2], how: &Forwarding, names: [&str; 2]) -> Result<Finished, Trouble> {
-    let ports = open(names)?;
+pub fn bridge(
+    specs: &[Spec; 2],
+    how: &Forwarding,
+    names: [&str; 2],
+    plane: Plane,
+) -> Result<Finished, Trouble> {
+    let ports = open(names, plane)?;
+    for Trouble { what, hint } in &ports.warnings {
+        eprintln!("warning: {what}\nhint: {hint}");
+    }
+    let why = ports.fallback.iter().map(|why| format!(", not xdp: {why}")).collect::<String>();
+    eprintln!("plane: {}{why}", ports.ends[0].plane());
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
     watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
@@ -35,37 +48,115 @@ pub fn bridge(specs: &[Spec; 2], how: &Forwarding, names: [&str; 2]) -> Result<F
     session.finish(lost)
 }
 
-/// Ports of the interfaces `names`.
-pub(crate) fn open(names: [&str; 2]) -> Result<Ports, Trouble> {
+/// How frames come and go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Plane {
+    /// AF_XDP where the driver has it and nothing would be spoilt, else AF_PACKET.
+    Auto,
+    /// AF_XDP, or nothing is started.
+    Xdp,
+    /// AF_PACKET.
+    Packet,
+}
+
+/// An interface that was asked for.
+struct Named<'a> {
+    name: &'a str,
+    about: Interface,
+}
+
+/// Ports of the interfaces `names`. What AF_XDP would spoil is said, where it is insisted upon.
+pub(crate) fn open(names: [&str; 2], plane: Plane) -> Result<Ports, Trouble> {
     if names[0] == names[1] {
         return Err(Trouble::new("--lan and --wan are the same interface", "name two"));
     }
-    let [(lan, mtu), (wan, other)] = [port(names[0])?, port(names[1])?];
+    let both = [look(names[0])?, look(names[1])?];
+    let [mtu, other] = both.each_ref().map(|one| one.about.mtu);
     if mtu != other {
         return Err(Trouble::new(
             format!("{} has an MTU of {mtu}, {} of {other}", names[0], names[1]),
             format!("ip link set {} mtu {other}", names[0]),
         ));
     }
-    Ok(Ports { ends: [lan, wan], longest: (mtu + HEADER) as usize })
+    let longest = (mtu + HEADER) as usize;
+    let mut warnings = Vec::new();
+    let mut warn = |warning| warnings.push(warning);
+    let mut xdp = || {
+        Ok([xdp(&both[0], longest, plane, &mut warn)?, xdp(&both[1], longest, plane, &mut warn)?])
+    };
+    let packet = || Ok([packet(&both[0])?, packet(&both[1])?]);
+    let (ends, fallback) = match plane {
+        Plane::Xdp => (xdp()?, None),
+        Plane::Packet => (packet()?, None),
+        Plane::Auto => match xdp() {
+            Ok(ends) => (ends, None),
+            Err(Trouble { what, hint }) => (packet()?, Some(format!("{what}; {hint}"))),
+        },
+    };
+    Ok(Ports { ends, longest, fallback, warnings })
 }
 
-/// A port of the interface `name`, and its MTU.
-fn port(name: &str) -> Result<(Port, u32), Trouble> {
+/// The interface `name`, which is up.
+fn look(name: &str) -> Result<Named<'_>, Trouble> {
     let system = |e: io::Error| Trouble::system(name, e);
     let found = Netlink::new().and_then(|mut netlink| netlink.interface(name)).map_err(system)?;
-    let Some(found) = found else {
+    let Some(about) = found else {
         return Err(Trouble::new(format!("there is no interface {name}"), "ip -br link"));
     };
-    if !found.up {
+    if !about.up {
         return Err(Trouble::new(format!("{name} is down"), format!("ip link set {name} up")));
     }
-    let port = Port::interface(found.index).map_err(|e| match e.raw_os_error() {
+    Ok(Named { name, about })
+}
+
+fn packet(Named { name, about }: &Named<'_>) -> Result<Port, Trouble> {
+    Port::interface(about.index).map_err(|e| match e.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => Trouble::new(
             format!("{name}: not permitted"),
             "run it as root, or: setcap cap_net_raw+ep bluewater-gateway",
         ),
-        _ => system(e),
-    })?;
-    Ok((port, found.mtu))
+        _ => Trouble::system(name, e),
+    })
+}
+
+/// AF_XDP at an interface. If nobody insists, only where every frame comes as it was on a wire.
+fn xdp(
+    Named { name, about }: &Named<'_>,
+    longest: usize,
+    plane: Plane,
+    mut warn: impl FnMut(Trouble),
+) -> Result<Port, Trouble> {
+    let queues = sys::queues(name);
+    if queues != 1 {
+        return Err(Trouble::new(
+            format!("{name} has {queues} queues for what comes in, AF_XDP would read one"),
+            format!("ethtool -L {name} combined 1"),
+        ));
+    }
+    let insists = plane == Plane::Xdp;
+    if let Some(kind) = &about.kind {
+        let unsaid = Trouble::new(
+            format!(
+                "{name} is a {kind}: what comes there may never have been on a wire, and with \
+                 AF_XDP the kernel does not say which checksums it left unfilled. Those of TCP \
+                 and UDP are found, others (in tunnels, of SCTP) are not"
+            ),
+            "`ethtool -K NAME tx off` at all senders on this machine, and --plane xdp",
+        );
+        if !insists {
+            return Err(unsaid);
+        }
+        warn(unsaid);
+    }
+    let rings = Xdp::open(about.index, name, longest, insists)?;
+    if !rings.native() && sys::merges(name) {
+        warn(Trouble::new(
+            format!(
+                "{name}: its driver has no XDP, so frames come when the kernel has put them \
+                 together; what is too long then is lost"
+            ),
+            format!("ethtool -K {name} gro off"),
+        ));
+    }
+    Ok(Port::rings(about.index, rings))
 }

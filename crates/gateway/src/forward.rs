@@ -88,15 +88,18 @@ impl<T: Tap> Forwarder<T> {
     /// Delivers what is due at `now` (ns).
     pub fn deliver(&mut self, now: u64) {
         for direction in 0..2 {
-            let (link, to) = (&mut self.links[direction], &self.ports[1 - direction]);
+            let (link, to) = (&mut self.links[direction], &mut self.ports[1 - direction]);
             deliver(link, now, to, &mut self.refused[direction]);
         }
+        self.ports.iter_mut().for_each(Port::flush);
     }
 
     /// Frames of each direction that were lost at its ports: super-packets that could not be cut,
     /// and what the far port did not take.
     pub fn refused(&self) -> [u64; 2] {
-        std::array::from_fn(|i| self.refused[i] + self.ports[i].uncut())
+        let [near, far] = &self.ports;
+        let at_ports = [near.uncut() + far.unsent(), far.uncut() + near.unsent()];
+        std::array::from_fn(|i| self.refused[i] + at_ports[i])
     }
 
     /// The ports.
@@ -147,6 +150,6 @@ impl<T: Tap> Forwarder<T> {
     }
 }
 
-fn deliver(link: &mut Link, now: u64, to: &Port, refused: &mut u64) {
+fn deliver(link: &mut Link, now: u64, to: &mut Port, refused: &mut u64) {
     link.deliver(now, |frame| *refused += u64::from(!to.send(frame)));
 }

@@ -11,7 +11,7 @@
 //! | [`vnet`] | super-packets of the kernel, cut |
 //! | [`frame`] | from the bytes of a packet to its flow and its ECN field, and back: the mark |
 //! | [`link`] | an emulated link: queue, transmitter, wire; time is handed in |
-//! | [`port`], [`forward`] | where frames come from and go to; the loop |
+//! | [`port`], `xdp`, [`forward`] | where frames come from and go to; by AF_XDP; the loop |
 //! | [`session`] | from the first packet to the last: log, recording, summaries |
 //! | [`namespace`], [`shell`] | a command behind a link |
 //! | [`bridge`] | a link between two interfaces |
@@ -50,3 +50,4 @@ pub mod testbed;
 pub mod traffic;
 pub mod trouble;
 pub mod vnet;
+mod xdp;

@@ -11,7 +11,7 @@ use std::thread;
 
 use aqm::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand};
-use gateway::bridge::bridge;
+use gateway::bridge::{Plane, bridge};
 use gateway::control::Request;
 use gateway::datagrams::Blast;
 use gateway::forward::DIRECTIONS;
@@ -127,6 +127,9 @@ struct Run {
     /// The interface that the way up goes to.
     #[arg(long)]
     wan: String,
+    /// How frames come and go.
+    #[arg(long, value_enum, default_value_t = Plane::Auto)]
+    plane: Plane,
     #[command(flatten)]
     link: LinkOptions,
     #[command(flatten)]
@@ -288,7 +291,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
         Task::Run(options) => {
             let specs = options.link.specs()?;
             let how = options.run.forwarding()?;
-            let finished = bridge(&specs, &how, [&options.lan, &options.wan])?;
+            let finished = bridge(&specs, &how, [&options.lan, &options.wan], options.plane)?;
             if !options.run.quiet {
                 eprint!("{}", report::table(&finished));
             }

@@ -24,6 +24,8 @@ pub(crate) struct Interface {
     pub(crate) index: u32,
     pub(crate) mtu: u32,
     pub(crate) up: bool,
+    /// What it is, if it is no hardware: veth, bridge, vlan.
+    pub(crate) kind: Option<String>,
     /// Packets that the kernel could not hand to the reader of the device in time.
     pub(crate) dropped: u64,
     /// Packets that came in.
@@ -58,12 +60,19 @@ impl Netlink {
             index: link.header.index,
             mtu: 0,
             up: link.header.flags.contains(LinkFlags::Up),
+            kind: None,
             dropped: 0,
             received: 0,
         };
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => found.mtu = mtu,
+                LinkAttribute::LinkInfo(infos) => {
+                    found.kind = infos.into_iter().find_map(|info| match info {
+                        LinkInfo::Kind(kind) => Some(kind.to_string()),
+                        _ => None,
+                    });
+                }
                 LinkAttribute::Stats64(stats) => {
                     found.dropped = stats.tx_dropped;
                     found.received = stats.rx_packets;

@@ -1,8 +1,12 @@
-//! Where frames come from and go to: one file descriptor, one frame each read and write.
+//! Where frames come from and go to.
 //!
-//! Each frame has a virtio header before it, in which the kernel says what it left undone:
-//! checksums are filled in and super-packets are cut ([`crate::vnet`]) before anybody sees them, so
-//! offloads need not be switched off. What is written needs nothing done.
+//! **TUN, AF_PACKET**: one file descriptor, one frame each read and write. Each has a virtio header
+//! before it, in which the kernel says what it left undone: checksums are filled in and
+//! super-packets are cut ([`crate::vnet`]) before anybody sees them, so offloads need not be switched
+//! off. What is written needs nothing done.
+//!
+//! **AF_XDP**: [`crate::xdp`]. There is no such header. Checksums that were left to be filled in are
+//! known by what stands in their place; super-packets are lost.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -14,6 +18,8 @@ use nix::libc;
 use nix::net::if_::if_indextoname;
 
 use crate::frame::Layer;
+use crate::trouble::Trouble;
+use crate::xdp::Xdp;
 use crate::{sys, vnet};
 
 /// The ends of two links, up from the first to the second and down back.
@@ -23,20 +29,36 @@ pub struct Ports {
     pub ends: [Port; 2],
     /// Longest frame of either, bytes.
     pub longest: usize,
+    /// Why they are not on the plane that would be faster, if that was thought of.
+    pub fallback: Option<String>,
+    /// What may be spoilt on this one.
+    pub warnings: Vec<Trouble>,
 }
 
 /// An open interface.
 #[derive(Debug)]
 pub struct Port {
-    file: File,
+    device: Device,
     layer: Layer,
+    /// The number of an existing interface.
+    index: Option<u32>,
+}
+
+#[derive(Debug)]
+enum Device {
+    File(Frames),
+    Rings(Box<Xdp>),
+}
+
+/// A file with a frame each read and write.
+#[derive(Debug)]
+struct Frames {
+    file: File,
     buffer: Box<[u8]>,
     /// Super-packets that could not be cut.
     uncut: u64,
     /// What the kernel dropped before it could be read.
     overrun: u64,
-    /// The number of an existing interface.
-    index: Option<u32>,
 }
 
 impl Port {
@@ -80,12 +102,28 @@ impl Port {
 
     fn new(file: File, layer: Layer) -> Self {
         let buffer = vec![0; LONGEST].into_boxed_slice();
-        Self { file, layer, buffer, uncut: 0, overrun: 0, index: None }
+        let frames = Frames { file, buffer, uncut: 0, overrun: 0 };
+        Self { device: Device::File(frames), layer, index: None }
+    }
+
+    /// The Ethernet interface with the number `index` by AF_XDP.
+    pub(crate) fn rings(index: u32, rings: Xdp) -> Self {
+        let device = Device::Rings(Box::new(rings));
+        Self { device, layer: Layer::Ethernet, index: Some(index) }
     }
 
     /// What its frames begin with.
     pub fn layer(&self) -> Layer {
         self.layer
+    }
+
+    /// How it gets frames.
+    pub fn plane(&self) -> &'static str {
+        match (&self.device, self.index) {
+            (Device::Rings(_), _) => "xdp",
+            (Device::File(_), Some(_)) => "packet",
+            (Device::File(_), None) => "tun",
+        }
     }
 
     /// Reads a frame, if one is there, and gives it or the packets of it to `each`. Whether one was
@@ -94,10 +132,70 @@ impl Port {
     /// # Errors
     /// Those of the system; an interface that is down has no frames.
     pub fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
+        match &mut self.device {
+            Device::File(frames) => frames.receive(self.layer, each),
+            Device::Rings(rings) => Ok(rings.receive(|frame| {
+                vnet::complete_unsaid(frame, self.layer);
+                each(frame);
+            })),
+        }
+    }
+
+    /// Whether its interface exists, up or down.
+    pub fn exists(&self) -> bool {
+        // The wrapper takes "no such interface" for an empty name.
+        let name = |index| if_indextoname(index).unwrap_or_default();
+        self.index.is_none_or(|index| !name(index).is_empty())
+    }
+
+    /// Writes a frame; whether there was room for it. It goes out with the next [`Self::flush`] at
+    /// the latest.
+    pub fn send(&mut self, frame: &[u8]) -> bool {
+        match &mut self.device {
+            Device::File(frames) => frames.send(frame),
+            Device::Rings(rings) => rings.send(frame),
+        }
+    }
+
+    /// Tells the kernel of what was read and written.
+    pub fn flush(&mut self) {
+        if let Device::Rings(rings) = &mut self.device {
+            rings.flush();
+        }
+    }
+
+    /// Super-packets that could not be cut, and were lost.
+    pub fn uncut(&self) -> u64 {
+        match &self.device {
+            Device::File(frames) => frames.uncut,
+            Device::Rings(_) => 0,
+        }
+    }
+
+    /// Frames that were written and that the interface did not take after all.
+    pub fn unsent(&self) -> u64 {
+        match &self.device {
+            Device::File(_) => 0,
+            Device::Rings(rings) => rings.refused(),
+        }
+    }
+
+    /// Frames that the kernel dropped because they were not read in time. Only for an existing
+    /// interface.
+    pub fn overrun(&mut self) -> u64 {
+        match &mut self.device {
+            Device::File(frames) => frames.overrun(),
+            Device::Rings(rings) => rings.lost(),
+        }
+    }
+}
+
+impl Frames {
+    fn receive(&mut self, layer: Layer, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
             match (&self.file).read(&mut self.buffer) {
                 Ok(length) => {
-                    let cut = vnet::cut(&mut self.buffer[..length], self.layer, &mut each);
+                    let cut = vnet::cut(&mut self.buffer[..length], layer, &mut each);
                     self.uncut += u64::from(!cut);
                     return Ok(true);
                 }
@@ -110,15 +208,7 @@ impl Port {
         }
     }
 
-    /// Whether its interface exists, up or down.
-    pub fn exists(&self) -> bool {
-        // The wrapper takes "no such interface" for an empty name.
-        let name = |index| if_indextoname(index).unwrap_or_default();
-        self.index.is_none_or(|index| !name(index).is_empty())
-    }
-
-    /// Writes a frame; whether the interface took it.
-    pub fn send(&self, frame: &[u8]) -> bool {
+    fn send(&self, frame: &[u8]) -> bool {
         let parts = [IoSlice::new(&[0; vnet::HEADER]), IoSlice::new(frame)];
         loop {
             match (&self.file).write_vectored(&parts) {
@@ -129,14 +219,7 @@ impl Port {
         }
     }
 
-    /// Super-packets that could not be cut, and were lost.
-    pub fn uncut(&self) -> u64 {
-        self.uncut
-    }
-
-    /// Frames that the kernel dropped because they were not read in time. Only for an existing
-    /// interface.
-    pub fn overrun(&mut self) -> u64 {
+    fn overrun(&mut self) -> u64 {
         self.overrun += sys::dropped(&self.file).unwrap_or_default();
         self.overrun
     }
@@ -144,7 +227,10 @@ impl Port {
 
 impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        match &self.device {
+            Device::File(frames) => frames.file.as_fd(),
+            Device::Rings(rings) => rings.as_fd(),
+        }
     }
 }
 

@@ -12,17 +12,20 @@ use sim::metrics::queue::QueueSummary;
 use crate::flows::Tally;
 use crate::forward::DIRECTIONS;
 use crate::link::{Link, Spec};
+use crate::port::Ports;
 use crate::session::Finished;
 
 /// The version of the log's format.
 const FORMAT: u32 = 1;
 
-/// The first line of a log: what the links are, and whether the forwarding thread goes before others.
-pub fn head(specs: &[Spec; 2], realtime: bool) -> Value {
+/// The first line of a log: what the links are, how their packets come and go, and whether the
+/// forwarding thread goes before others.
+pub fn head(specs: &[Spec; 2], ports: &Ports, realtime: bool) -> Value {
     let queues = settings(specs.each_ref());
     json!({
         "log": "bluewater-gateway", "format": FORMAT, "version": env!("CARGO_PKG_VERSION"),
-        "realtime": realtime, "queues": queues,
+        "plane": ports.ends[0].plane(), "fallback": ports.fallback, "realtime": realtime,
+        "queues": queues,
     })
 }
 

@@ -37,7 +37,7 @@ fn capacity(spec: &Spec) -> Option<f64> {
     let spec = Spec { delay: aqm::Duration::ZERO, limit: Limit::packets(100)?, ..spec.clone() };
     let length = spec.mean_packet.min(1500) as usize;
     let mut link = Link::new(&spec, Layer::Ip, 1500).ok()?;
-    let (from, mut to) = Port::pair(Layer::Ip).ok()?;
+    let (mut from, mut to) = Port::pair(Layer::Ip).ok()?;
     let mut frame = vec![0; length];
     frame[0] = 0x45;
     frame[2..4].copy_from_slice(&(length as u16).to_be_bytes());

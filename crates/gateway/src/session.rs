@@ -137,6 +137,7 @@ impl Session {
         let realtime = how.realtime.apply()?;
         // The default of 50 µs would delay every departure.
         set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
+        let head = report::head(specs, &ports, realtime);
         let mut new = Self {
             forwarder: Forwarder::new(links, ports.ends, clock, how.spin, recorder),
             log,
@@ -147,7 +148,7 @@ impl Session {
             inbox: None,
             capture,
         };
-        new.line(&report::head(specs, realtime))?;
+        new.line(&head)?;
         Ok(new)
     }
 

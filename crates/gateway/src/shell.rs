@@ -93,7 +93,9 @@ impl Ends {
             }
         }
         let tuns = [near.tun(DEVICE, NEAR, mtu)?, far.tun(DEVICE, FAR, mtu)?];
-        Ok((Self { near, far }, Ports { ends: tuns, longest: mtu as usize }))
+        let ports =
+            Ports { ends: tuns, longest: mtu as usize, fallback: None, warnings: Vec::new() };
+        Ok((Self { near, far }, ports))
     }
 
     /// Gives up all rights of this process for good, but that to end what was started in the ends.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, setsockopt, socket, sockopt};
 use nix::unistd::Pid;
 
 mod request {
@@ -24,6 +24,12 @@ mod request {
         set_offload,
         nix::request_code_write!(b'T', 208, size_of::<libc::c_uint>())
     );
+    nix::ioctl_write_ptr_bad!(
+        /// Asks an interface's driver (`SIOCETHTOOL`).
+        ask_driver,
+        0x8946,
+        libc::ifreq
+    );
 }
 
 /// Checksums, and super-packets of TCP over IPv4 and IPv6 (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`).
@@ -32,13 +38,7 @@ const OFFLOADS: libc::c_int = 1 | 2 | 4;
 /// Makes `file`, an open `/dev/net/tun`, the TUN device `name` in the caller's network namespace:
 /// one frame each read and write, a virtio header before it. It goes when the file is closed.
 pub(crate) fn tun(file: &File, name: &str) -> io::Result<()> {
-    let mut ifr_name = [0; libc::IFNAMSIZ];
-    if name.len() >= ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (to, from) in ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
+    let ifr_name = interface_name(name)?;
     let flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
     let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_flags: flags };
     let request = libc::ifreq { ifr_name, ifr_ifru };
@@ -49,6 +49,41 @@ pub(crate) fn tun(file: &File, name: &str) -> io::Result<()> {
         request::set_offload(file.as_raw_fd(), OFFLOADS)?;
     }
     Ok(())
+}
+
+fn interface_name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
+    let mut array = [0; libc::IFNAMSIZ];
+    if name.len() >= array.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in array.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(array)
+}
+
+/// How many queues for incoming frames an interface has; one if its driver does not say.
+pub(crate) fn queues(name: &str) -> u32 {
+    // `struct ethtool_channels`: what there may be, then what there is: in, out, other, combined.
+    ask_driver(name, [0x3c, 0, 0, 0, 0, 0, 0, 0, 0]).map_or(1, |c| c[5] + c[8])
+}
+
+/// Whether an interface puts packets that come in together to larger ones (GRO).
+pub(crate) fn merges(name: &str) -> bool {
+    ask_driver(name, [0x2b, 0]).is_ok_and(|value| value[1] != 0)
+}
+
+/// Gives a driver a question (linux/ethtool.h): a command and room for its answer.
+fn ask_driver<const N: usize>(name: &str, mut question: [u32; N]) -> io::Result<[u32; N]> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
+    let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_data: question.as_mut_ptr().cast() };
+    let request = libc::ifreq { ifr_name: interface_name(name)?, ifr_ifru };
+    // SAFETY: the call reads one `ifreq`, and reads and writes a structure of numbers that begins
+    // with the command; for each command above `question` is as long as that. Both live until it
+    // returns.
+    unsafe { request::ask_driver(socket.as_raw_fd(), &raw const request) }?;
+    Ok(question)
 }
 
 /// The kernel's buffer for frames that this process has not read yet, bytes; without the right to
@@ -66,48 +101,115 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<File> {
     let on: libc::c_int = 1;
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &on)?;
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
+    make_promiscuous(&socket, index)?;
+    bind(&socket, &at_interface(index, libc::ETH_P_ALL))?;
+    Ok(socket.into())
+}
+
+/// The address of an interface for packet sockets; frames of `protocol` come from there.
+fn at_interface(index: u32, protocol: libc::c_int) -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as libc::c_ushort,
+        sll_protocol: (protocol as libc::c_ushort).to_be(),
+        sll_ifindex: index as libc::c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    }
+}
+
+/// As long as this is open the interface `index` takes all frames, whoever they are for.
+pub(crate) fn promiscuous(index: u32) -> io::Result<OwnedFd> {
+    let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)?;
+    make_promiscuous(&socket, index)?;
+    Ok(socket)
+}
+
+fn make_promiscuous(socket: &OwnedFd, index: u32) -> io::Result<()> {
     let promiscuous = libc::packet_mreq {
         mr_ifindex: index as libc::c_int,
         mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as libc::c_ushort,
-        sll_protocol: (libc::ETH_P_ALL as libc::c_ushort).to_be(),
-        sll_ifindex: index as libc::c_int,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    // SAFETY: the call reads `size` bytes of an address of that size, which lives until it returns.
-    let result = unsafe {
-        let size = size_of_val(&address) as libc::socklen_t;
-        libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size)
-    };
-    Errno::result(result)?;
-    Ok(socket.into())
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
 }
 
 /// Packets that the kernel dropped because this process did not read them from a packet socket in
 /// time, since the last call.
 pub(crate) fn dropped(socket: &File) -> io::Result<u64> {
-    let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-    let mut size = size_of_val(&statistics) as libc::socklen_t;
-    // SAFETY: the call writes at most `size` bytes, the size of a structure of plain numbers.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            (&raw mut statistics).cast(),
-            &raw mut size,
-        )
-    };
-    Errno::result(result)?;
+    let none = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let statistics = option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, none)?;
     Ok(statistics.tp_drops.into())
+}
+
+/// A socket for AF_XDP, without memory.
+pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call takes numbers, and returns a new descriptor, which nobody else owns.
+    let socket = unsafe {
+        let fd = Errno::result(libc::socket(libc::AF_XDP, flags, 0))?;
+        OwnedFd::from_raw_fd(fd)
+    };
+    // As much as may be under way: the rings are the bound.
+    setsockopt(&socket, sockopt::SndBufForce, &SEND_BUFFER)
+        .or_else(|_| setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER))?;
+    Ok(socket)
+}
+
+/// Gives it rings of these sizes for what comes in and for what goes out.
+pub(crate) fn xdp_rings(socket: &OwnedFd, incoming: u32, outgoing: u32) -> io::Result<()> {
+    for (ring, size) in [
+        (libc::XDP_UMEM_FILL_RING, incoming),
+        (libc::XDP_RX_RING, incoming),
+        (libc::XDP_UMEM_COMPLETION_RING, outgoing),
+        (libc::XDP_TX_RING, outgoing),
+    ] {
+        set_option(socket, libc::SOL_XDP, ring, &size)?;
+    }
+    Ok(())
+}
+
+/// The most bytes that the kernel holds of what was sent by a socket for AF_XDP.
+const SEND_BUFFER: usize = 16 << 20;
+
+/// Where the parts of its rings are.
+pub(crate) fn xdp_offsets(socket: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
+    const NONE: libc::xdp_ring_offset =
+        libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
+    let none = libc::xdp_mmap_offsets { rx: NONE, tx: NONE, fr: NONE, cr: NONE };
+    option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, none)
+}
+
+/// What the kernel could not hand over, since the socket was made.
+pub(crate) fn xdp_statistics(socket: &OwnedFd) -> io::Result<libc::xdp_statistics> {
+    let none = libc::xdp_statistics {
+        rx_dropped: 0,
+        rx_invalid_descs: 0,
+        tx_invalid_descs: 0,
+        rx_ring_full: 0,
+        rx_fill_ring_empty_descs: 0,
+        tx_ring_empty_descs: 0,
+    };
+    option(socket, libc::SOL_XDP, libc::XDP_STATISTICS, none)
+}
+
+/// Binds it to the first queue of the interface `index`; frames are copied.
+pub(crate) fn xdp_bind(socket: &OwnedFd, index: u32) -> io::Result<()> {
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as libc::__u16,
+        sxdp_flags: libc::XDP_COPY,
+        sxdp_ifindex: index,
+        sxdp_queue_id: 0,
+        sxdp_shared_umem_fd: 0,
+    };
+    bind(socket, &address)
+}
+
+/// Has the kernel send what is in the ring.
+pub(crate) fn xdp_send(socket: &OwnedFd) -> Result<(), Errno> {
+    nix::sys::socket::send(socket.as_raw_fd(), &[], MsgFlags::MSG_DONTWAIT).map(drop)
 }
 
 /// Runs the calling thread before all ordinary ones, at the lowest real-time priority. Threads and
@@ -143,7 +245,35 @@ pub(crate) fn receive_tos(socket: &impl AsFd) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &on)
 }
 
-fn set_option<T>(
+fn bind<T>(socket: &OwnedFd, address: &T) -> io::Result<()> {
+    // SAFETY: the call reads `size` bytes of an address of that size, which lives until it returns.
+    let result = unsafe {
+        let size = size_of::<T>() as libc::socklen_t;
+        libc::bind(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), size)
+    };
+    Errno::result(result)?;
+    Ok(())
+}
+
+/// An option's value, which is a structure of plain numbers; `value` is one of them.
+fn option<T>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    mut value: T,
+) -> io::Result<T> {
+    let mut size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the call writes at most `size` bytes, the size of a structure of plain numbers.
+    let result = unsafe {
+        let fd = socket.as_fd().as_raw_fd();
+        libc::getsockopt(fd, level, option, (&raw mut value).cast(), &raw mut size)
+    };
+    Errno::result(result)?;
+    Ok(value)
+}
+
+/// Sets an option to `value`, a number or a structure of numbers.
+pub(crate) fn set_option<T>(
     socket: &impl AsFd,
     level: libc::c_int,
     option: libc::c_int,

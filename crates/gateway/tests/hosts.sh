@@ -22,6 +22,10 @@ ip link set lan up
 ip link set wan up
 "$gateway" run --lan lan --wan wan --log "$log" "$@" & run=$!
 nsenter -t $right -n "$gateway" sink & sink=$!
+while kill -0 $run 2>&-; do
+    test -s "$log" && break
+    sleep 0.05
+done
 sleep 0.3
 bulk() {
     nsenter -t $left -n "$gateway" bulk "$1" --flows 2 --time "$2" --congestion reno

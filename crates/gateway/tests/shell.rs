@@ -177,7 +177,7 @@ fn tcp_accepts_the_marks() {
 
 /// Whether interfaces can be made here, with tools that are not ours.
 fn interfaces_allowed() -> bool {
-    let tools = ["unshare", "nsenter", "ip"];
+    let tools = ["unshare", "nsenter", "ip", "bash"];
     let found = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     if !tools.into_iter().all(found) {
         _ = writeln!(std::io::stderr(), "SKIPPED a test with real packets: it needs {tools:?}");
@@ -186,36 +186,147 @@ fn interfaces_allowed() -> bool {
     allowed()
 }
 
-/// What `script` does with two hosts and a gateway between their Ethernet interfaces, which have all
-/// their offloads on: the gateway's log and summaries.
-fn between_interfaces(script: &str) -> (Vec<Value>, [Value; 2]) {
-    let log = scratch("log");
-    let output = Command::new("unshare")
-        .args(["-rn", "sh", script, GATEWAY, log.to_str().unwrap()])
-        .args("--rate 8mbit --delay 5ms --buffer 30kB --aqm red".split_whitespace())
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    read(&log)
+/// How frames come and go here: AF_XDP only where there is all that it needs. That no namespace of
+/// ours can give, but root of the machine has it.
+fn planes() -> Vec<&'static str> {
+    let output = while_running("xdp", "--plane xdp", "kill -INT $run");
+    let mut planes = vec!["packet"];
+    if output.status.success() {
+        planes.push("xdp");
+    } else {
+        let why = String::from_utf8_lossy(&output.stderr);
+        _ = writeln!(std::io::stderr(), "SKIPPED AF_XDP: {why}");
+    }
+    planes
 }
 
+/// What comes of a gateway between interfaces without hosts at which `sh` does `what` as soon as it
+/// forwards.
+fn while_running(plane: &str, options: &str, what: &str) -> Output {
+    let log = scratch("log");
+    let script = format!(
+        "log={}
+         ip link add lan type veth peer name x; ip link add wan type veth peer name y
+         for i in lan wan x y; do ip link set $i up; done
+         {GATEWAY} run --rate 1mbit --lan lan --wan wan --log $log {options} & run=$!
+         while kill -0 $run 2>&-; do test -s $log && break; sleep 0.05; done
+         sleep 0.3; {what}
+         wait $run",
+        log.display()
+    );
+    let output = in_namespace(plane, &["-c", &script]);
+    _ = fs::remove_file(&log);
+    output
+}
+
+/// Runs `sh` in a network namespace of its own, for AF_XDP with the rights of the machine's root.
+fn in_namespace(plane: &str, arguments: &[&str]) -> Output {
+    Command::new("unshare")
+        .arg(if plane == "xdp" { "-n" } else { "-rn" })
+        .arg("sh")
+        .args(arguments)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
+        .output()
+        .unwrap()
+}
+
+/// What `script` does with two hosts and a gateway between their Ethernet interfaces, which have all
+/// their offloads on: the gateway's log and summaries.
+fn between_interfaces(script: &str, plane: &str, options: &str) -> (Vec<Value>, [Value; 2]) {
+    let log = scratch("log");
+    let all = format!("--rate 8mbit --delay 5ms --plane {plane} {options}");
+    let mut arguments = vec![script, GATEWAY, log.to_str().unwrap()];
+    arguments.extend(all.split_whitespace());
+    let output = in_namespace(plane, &arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{plane}: {errors}");
+    let (lines, summaries) = read(&log);
+    assert_eq!(lines[0]["plane"], plane);
+    (lines, summaries)
+}
+
+/// With all that can be asked for: TCP over IPv4 and IPv6, marks, the recording and its replay.
 #[test]
 fn frames_go_between_two_interfaces() {
     if !interfaces_allowed() {
         return;
     }
-    let (lines, [up, down]) = between_interfaces("bridge.sh");
-    assert_eq!(lines[0]["queues"][0]["aqm"], "red");
-    let number = |key: &str| up[key].as_f64().unwrap();
-    // 4 s of sending in a bit more than 4 s; the gateway stops soon after.
-    assert!(number("departures_bytes") * 8.0 > 4.0 * 8e6 / 3.0, "{up}");
-    assert!(number("departures_bytes") * 8.0 <= 8e6 * number("measured_s") + 8.0 * 1514.0);
-    assert!(number("marks") > 0.0, "ECN was asked for: {up}");
-    assert!(number("passed") > 0.0, "ARP goes by the queue: {up}");
-    for way in [&up, &down] {
-        assert_eq!((&way["refused"], &way["lost_before"]), (&0.into(), &0.into()), "{way}");
+    for plane in planes() {
+        let file = scratch("run.arr");
+        let options = format!("--buffer 30kB --aqm red --record {}", file.display());
+        let (lines, [up, down]) = between_interfaces("bridge.sh", plane, &options);
+        assert_eq!(lines[0]["queues"][0]["aqm"], "red");
+        let number = |key: &str| up[key].as_f64().unwrap();
+        // 4 s of sending in a bit more than 4 s; the gateway stops soon after.
+        assert!(number("departures_bytes") * 8.0 > 4.0 * 8e6 / 3.0, "{up}");
+        assert!(number("departures_bytes") * 8.0 <= 8e6 * number("measured_s") + 8.0 * 1514.0);
+        assert!(number("marks") > 0.0, "ECN was asked for: {up}");
+        assert!(number("passed") > 0.0, "ARP goes by the queue: {up}");
+        for way in [&up, &down] {
+            assert_eq!((&way["refused"], &way["lost_before"]), (&0.into(), &0.into()), "{way}");
+            assert_eq!(way["conserved"], true);
+        }
+        let output = gateway(&format!("replay {}", file.display()), &[]);
+        _ = fs::remove_file(&file);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && told.contains("the same decisions"), "{told}");
+        for way in [&up, &down] {
+            assert!(told.contains(way["decision_hash"].as_str().unwrap()), "{told}");
+        }
+    }
+}
+
+/// A veth's other end may be anybody's: nobody who does not insist gets AF_XDP there, and it is said.
+#[test]
+fn a_plane_that_would_spoil_packets_is_not_taken_unasked() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let output = while_running("packet", "", "head -n 1 $log; kill -INT $run");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(errors.starts_with("plane: packet, not xdp: lan is a veth"), "{errors}");
+    let head: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(head["plane"], "packet");
+    assert!(head["fallback"].as_str().unwrap().contains("--plane xdp"), "{head}");
+}
+
+/// A gateway that is stopped while 6000 datagrams come: what the kernel had no room for is counted,
+/// and all the others arrive. AF_XDP has room for 4096.
+#[test]
+fn what_comes_while_it_cannot_read_is_counted() {
+    if !interfaces_allowed() {
+        return;
+    }
+    for plane in planes() {
+        let (_, [up, _]) = between_interfaces("stall.sh", plane, "--buffer 20000p");
+        let count = |key: &str| up[key].as_u64().unwrap();
+        let all = count("arrivals") + count("lost_before");
+        // With what hosts say of themselves.
+        assert!((6001..6050).contains(&all), "{plane}: {up}");
+        assert!(plane != "xdp" || (1904..1950).contains(&count("lost_before")), "{up}");
+        assert_eq!((&up["conserved"], count("drops")), (&true.into(), 0));
+    }
+}
+
+/// Once frames go between interfaces no thread of the gateway has any rights.
+#[test]
+fn rights_over_interfaces_are_given_up() {
+    if !interfaces_allowed() {
+        return;
+    }
+    for plane in planes() {
+        let what = "cat /proc/$run/task/*/status; kill -INT $run";
+        let output = while_running(plane, &format!("--plane {plane}"), what);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        for (key, value) in [("CapPrm", 0), ("CapEff", 0), ("CapInh", 0), ("NoNewPrivs", 1)] {
+            let mut values =
+                text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(":\t"));
+            let all = values.all(|v| u64::from_str_radix(v, 16) == Ok(value));
+            assert!(all && text.contains(key), "{plane}: {text}");
+        }
+        assert!(plane != "xdp" || text.contains("Uid:\t65534\t65534\t65534"), "{text}");
     }
 }
 
@@ -287,10 +398,12 @@ fn an_interface_may_go_down_and_come_back() {
     if !interfaces_allowed() {
         return;
     }
-    let (_, [up, down]) = between_interfaces("flap.sh");
-    assert_eq!((&up["conserved"], &down["conserved"]), (&true.into(), &true.into()));
-    assert!(up["refused"].as_u64().unwrap() > 0, "{up}");
-    assert!(up["departures"].as_u64().unwrap() > 500, "{up}");
+    for plane in planes() {
+        let (_, [up, down]) = between_interfaces("flap.sh", plane, "--buffer 30kB");
+        assert_eq!((&up["conserved"], &down["conserved"]), (&true.into(), &true.into()));
+        assert!(up["refused"].as_u64().unwrap() > 0, "{plane}: {up}");
+        assert!(up["departures"].as_u64().unwrap() > 500, "{plane}: {up}");
+    }
 }
 
 #[test]
@@ -298,15 +411,12 @@ fn an_interface_that_is_removed_ends_the_gateway() {
     if !interfaces_allowed() {
         return;
     }
-    let script = format!(
-        "ip link add lan type veth peer name x; ip link add wan type veth peer name y
-         for i in lan wan x y; do ip link set $i up; done
-         {GATEWAY} run --rate 1mbit --lan lan --wan wan & sleep 0.3; ip link del lan; wait $!"
-    );
-    let output = Command::new("unshare").args(["-rn", "sh", "-c", &script]).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert!(errors.contains("an interface is gone"), "{errors}");
+    for plane in planes() {
+        let output = while_running(plane, &format!("--plane {plane}"), "ip link del lan");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{plane}: {errors}");
+        assert!(errors.contains("an interface is gone"), "{plane}: {errors}");
+    }
 }
 
 /// With 200 MB of address space a buffer of 300 MB is refused, not aborted at.
