@@ -26,6 +26,8 @@ pub(crate) struct Interface {
     pub(crate) up: bool,
     /// What it is, if it is no hardware: veth, bridge, vlan.
     pub(crate) kind: Option<String>,
+    /// Its Ethernet address; empty if it has none.
+    pub(crate) address: Vec<u8>,
     /// Packets that the kernel could not hand to the reader of the device in time.
     pub(crate) dropped: u64,
     /// Packets that came in.
@@ -61,12 +63,14 @@ impl Netlink {
             mtu: 0,
             up: link.header.flags.contains(LinkFlags::Up),
             kind: None,
+            address: Vec::new(),
             dropped: 0,
             received: 0,
         };
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => found.mtu = mtu,
+                LinkAttribute::Address(address) => found.address = address,
                 LinkAttribute::LinkInfo(infos) => {
                     found.kind = infos.into_iter().find_map(|info| match info {
                         LinkInfo::Kind(kind) => Some(kind.to_string()),

@@ -106,6 +106,15 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<File> {
     Ok(socket.into())
 }
 
+/// A socket that sends frames from the interface `index`, past its queue, and receives nothing.
+pub(crate) fn sending_socket(index: u32) -> io::Result<OwnedFd> {
+    let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)?;
+    let on: libc::c_int = 1;
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &on)?;
+    bind(&socket, &at_interface(index, 0))?;
+    Ok(socket)
+}
+
 /// The address of an interface for packet sockets; frames of `protocol` come from there.
 fn at_interface(index: u32, protocol: libc::c_int) -> libc::sockaddr_ll {
     libc::sockaddr_ll {

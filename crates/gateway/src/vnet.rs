@@ -188,7 +188,7 @@ fn segments(
 const LONGEST: usize = 1 << 14;
 
 /// Adds 16-bit words, big-endian, the last filled up with 0.
-fn sum(start: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn sum(start: u64, bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(4);
     let rest = match *words.remainder() {
         [a] => u64::from(a) << 8,
@@ -200,7 +200,7 @@ fn sum(start: u64, bytes: &[u8]) -> u64 {
 }
 
 /// The Internet checksum (RFC 1071) of what was added.
-fn checksum(mut sum: u64) -> u16 {
+pub(crate) fn checksum(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
