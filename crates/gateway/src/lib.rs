@@ -20,7 +20,7 @@
 //! | [`traffic`], [`datagrams`], [`testbed`], [`bench`] | bulk TCP of the kernel's own, datagrams at a constant rate; measurements with them, and of this machine |
 //! | [`privilege`] | rights given up, the processor asked for |
 //! | [`capture`] | packets and what became of them, as pcapng |
-//! | [`options`], [`report`], [`trouble`] | command line, results, what is wrong |
+//! | [`options`], [`config`], [`report`], [`trouble`] | command line, options from a file, results, what is wrong |
 //! | [`clock`] | the one place that reads a clock |
 
 mod arena;
@@ -28,6 +28,7 @@ pub mod bench;
 pub mod bridge;
 pub mod capture;
 pub mod clock;
+pub mod config;
 pub mod control;
 pub mod datagrams;
 mod flows;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use aqm::Duration;
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use gateway::bridge::{Plane, bridge};
 use gateway::control::Request;
 use gateway::datagrams::Blast;
@@ -24,7 +24,7 @@ use gateway::shell::{self, BOUND, End, run_bound};
 use gateway::testbed::{self, Plan};
 use gateway::traffic::Received;
 use gateway::trouble::Trouble;
-use gateway::{bench, control, report, traffic};
+use gateway::{bench, config, control, report, traffic};
 
 /// Real packets through any queue discipline.
 #[derive(Parser, Debug)]
@@ -50,6 +50,7 @@ enum Task {
         command: Vec<String>,
     },
     /// Put an emulated link between two Ethernet interfaces, until Ctrl-C.
+    #[command(args_override_self = true)]
     Run(Box<Run>),
     /// Ask or change a gateway or a shell that runs.
     Ctl {
@@ -130,6 +131,10 @@ struct Run {
     /// How frames come and go.
     #[arg(long, value_enum, default_value_t = Plane::Auto)]
     plane: Plane,
+    /// Take options from a TOML file: `rate = "10mbit"`, and parameters in a table `[param]`. Those
+    /// given here override it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     link: LinkOptions,
     #[command(flatten)]
@@ -262,7 +267,8 @@ impl RunOptions {
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    let args = config::expand(std::env::args_os().collect(), &Cli::command(), "run");
+    match args.and_then(|args| run(Cli::parse_from(args).command)) {
         Ok(code) => code,
         Err(trouble) => {
             eprintln!("{trouble}");
