@@ -11,8 +11,9 @@ VENV := .venv
 BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce test lint fmt bench gate docs validate measure cost soak clean
+.PHONY: help setup reproduce gateway test lint fmt bench gate docs validate measure cost soak clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -47,6 +48,10 @@ setup: $(VENV)/core.stamp ## Build everything into .venv; .venv/bin/bluewater is
 reproduce: $(VENV)/core.stamp ## Reproduce the papers' figures: SIZE=quick (default) or full, OUT=results
 	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
 	$(BIN)/bluewater reproduce --size $(SIZE) --out $(OUT) $(if $(JOBS),--jobs $(JOBS))
+
+gateway: ## Build the gateway as one static program that needs nothing else
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --quiet --target $(HOST) --bin bluewater-gateway
+	@echo $(TARGET)/$(HOST)/release/bluewater-gateway
 
 # --- checks
 

@@ -26,7 +26,7 @@ fn main() {
     }
     let Some((what, load, cases)) = parse(&args) else {
         eprintln!(
-            "usage: steady time|count|signals partial|overload|crowd [NAME[,KEY=VALUE]...]..."
+            "usage: steady time|count|signals partial|overload|crowd|crush [NAME[,KEY=VALUE]...]..."
         );
         std::process::exit(2);
     };

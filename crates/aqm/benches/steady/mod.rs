@@ -33,12 +33,28 @@ pub(crate) enum Load {
     Overload,
     /// The same with 1000 flows in place of 100, after a longer time.
     Crowd,
+    /// The same with three packets for each that is sent: less [`Load::Crowd`], this is the cost of
+    /// an arrival that is not let through.
+    Crush,
 }
 
 impl Load {
     /// All loads with their names.
-    pub(crate) const ALL: [(&str, Self); 3] =
-        [("partial", Self::Partial), ("overload", Self::Overload), ("crowd", Self::Crowd)];
+    pub(crate) const ALL: [(&str, Self); 4] = [
+        ("partial", Self::Partial),
+        ("overload", Self::Overload),
+        ("crowd", Self::Crowd),
+        ("crush", Self::Crush),
+    ];
+
+    /// Packets that arrive for each that is sent.
+    fn arrivals(self) -> u32 {
+        match self {
+            Self::Partial => 1,
+            Self::Overload | Self::Crowd => 2,
+            Self::Crush => 3,
+        }
+    }
 }
 
 impl Steady {
@@ -60,7 +76,7 @@ impl Steady {
         let (target, flows, settling) = match load {
             Load::Partial => (80, 100, 10_000),
             Load::Overload => (200, 100, 10_000),
-            Load::Crowd => (200, 1000, 200_000),
+            Load::Crowd | Load::Crush => (200, 1000, 200_000),
         };
         let drive = Drive { rng, now, flow: 0, flows, load };
         let mut steady = Self { queue, drive };
@@ -70,7 +86,7 @@ impl Steady {
         steady
     }
 
-    /// So many packets are sent, and replaced by one or two each.
+    /// So many packets are sent, and replaced.
     #[inline(never)]
     pub(crate) fn packets(&mut self, n: u64) {
         self.visit(Packets(n));
@@ -102,7 +118,7 @@ struct Drive {
 }
 
 impl Drive {
-    /// One packet is sent, and one or two arrive.
+    /// One packet is sent, and others arrive.
     #[inline(always)]
     fn packet(&mut self, queue: &mut impl Qdisc<u32>) {
         self.now += Duration::from_nanos(177_778);
@@ -110,8 +126,7 @@ impl Drive {
             queue.on_timer(&mut self.cx(), &mut ());
         }
         black_box(queue.dequeue(&mut self.cx(), &mut ()));
-        self.arrive(queue);
-        if self.load != Load::Partial {
+        for _ in 0..self.load.arrivals() {
             self.arrive(queue);
         }
     }
