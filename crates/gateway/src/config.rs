@@ -39,8 +39,12 @@ pub fn expand(
     };
     let Some(path) = named(&args) else { return Ok(args) };
     let mut table = read(&path)?;
-    for (aqm, params) in [("aqm", "param"), ("down-aqm", "down-param")] {
-        if given(&args, aqm) {
+    for (names, params) in [
+        (&["aqm"][..], "param"),
+        (&["up-aqm", "aqm-up"], "up-param"),
+        (&["down-aqm", "aqm-down"], "down-param"),
+    ] {
+        if names.iter().any(|aqm| given(&args, aqm)) {
             table.remove(params);
         }
     }

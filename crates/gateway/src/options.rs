@@ -37,8 +37,14 @@ pub struct LinkOptions {
     /// A parameter of the queue discipline: NAME=VALUE; again for more.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     pub params: Vec<(String, String)>,
+    /// Queue discipline of the way up, if it is another; it has its own parameters.
+    #[arg(long, visible_alias = "aqm-up")]
+    pub up_aqm: Option<String>,
+    /// A parameter of the queue discipline of the way up.
+    #[arg(long = "up-param", value_name = "NAME=VALUE", value_parser = pair, requires = "up_aqm")]
+    pub up_params: Vec<(String, String)>,
     /// Queue discipline of the way down, if it is another; it has its own parameters.
-    #[arg(long)]
+    #[arg(long, visible_alias = "aqm-down")]
     pub down_aqm: Option<String>,
     /// A parameter of the queue discipline of the way down.
     #[arg(long = "down-param", value_name = "NAME=VALUE", value_parser = pair, requires = "down_aqm")]
@@ -58,7 +64,7 @@ impl LinkOptions {
     /// When a buffer is none.
     pub fn specs(&self) -> Result<[Spec; 2], Trouble> {
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
-        let up = Spec {
+        let mut up = Spec {
             rate: self.rate,
             delay: self.delay,
             limit: limit("--buffer", self.buffer, self.rate, self.delay)?,
@@ -78,9 +84,15 @@ impl LinkOptions {
             seed: seed.wrapping_add(1),
             ..up.clone()
         };
-        if let Some(aqm) = &self.down_aqm {
-            down.aqm.clone_from(aqm);
-            down.params.clone_from(&self.down_params);
+        let own = [
+            (&mut up, &self.up_aqm, &self.up_params),
+            (&mut down, &self.down_aqm, &self.down_params),
+        ];
+        for (spec, aqm, params) in own {
+            if let Some(aqm) = aqm {
+                spec.aqm.clone_from(aqm);
+                spec.params.clone_from(params);
+            }
         }
         Ok([up, down])
     }
@@ -211,4 +223,29 @@ pub fn text<T: FromStr<Err = TextError>>(text: &str) -> Result<T, String> {
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("NAME=VALUE is wanted")?;
     Ok((name.trim().into(), value.trim().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches as _};
+
+    use super::*;
+
+    fn specs(args: &str) -> [Spec; 2] {
+        let command = LinkOptions::augment_args(Command::new("x").no_binary_name(true));
+        let matches = command.try_get_matches_from(args.split(' ')).unwrap();
+        LinkOptions::from_arg_matches(&matches).unwrap().specs().unwrap()
+    }
+
+    #[test]
+    fn each_way_may_have_a_discipline_of_its_own() {
+        let common = "--rate=1mbit --aqm=blue --param=increment=0.01";
+        let told = |spec: &Spec| (spec.aqm.clone(), spec.params.len());
+        let blue = ("blue".into(), 1);
+        assert_eq!(specs(common).each_ref().map(told), [blue.clone(), blue.clone()]);
+        let up = specs(&format!("{common} --aqm-up=sfb"));
+        assert_eq!(up.each_ref().map(told), [("sfb".into(), 0), blue.clone()]);
+        let down = specs(&format!("{common} --down-aqm=red --down-param=gentle=true"));
+        assert_eq!(down.each_ref().map(told), [blue, ("red".into(), 1)]);
+    }
 }
