@@ -1,4 +1,4 @@
-"""Times in text, for the few places where Python needs them as numbers."""
+"""Times and rates in text, for the few places where Python needs them as numbers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,20 @@ def seconds(text: str, key: str = "time") -> float:
             "not a duration", key=key, value=text, allowed="a number with s, ms, us or ns"
         )
     return float(match["number"]) * _SECONDS[match["unit"]]
+
+
+_RATE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<prefix>[kmg]?)bit")
+_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+
+
+def bits_per_second(text: str, key: str = "rate") -> float:
+    """Parses a rate such as ``10mbit``; ``key`` names it in an error."""
+    match = _RATE.fullmatch(text)
+    if match is None:
+        raise InputError(
+            "not a rate", key=key, value=text, allowed="a number with bit, kbit, mbit or gbit"
+        )
+    return float(match["number"]) * _PREFIXES[match["prefix"]]
 
 
 def duration_text(value: float) -> str:

@@ -204,6 +204,44 @@ def test_explain_and_plot_refuse_what_is_not_there(cli: Cli, tmp_path: Path) -> 
     assert cli("plot", str(tmp_path), keep_out=False).exit_code == 2
 
 
+_LOG = """\
+{"log": "bluewater-gateway", "format": 1, "queues": [
+ {"queue": "up", "aqm": "blue", "rate": "10mbit", "delay": "5ms"},
+ {"queue": "down", "aqm": "blue", "rate": "1.5mbit", "delay": "5ms"}]}
+{"time_s": 0.5, "queue": "up", "backlog_packets": 10, "backlog_bytes": 12500, "arrivals": 40,
+ "departures": 25, "departures_bytes": 31250, "drops": 5, "marks": 1, "p_m": 0.02}
+{"time_s": 0.5, "queue": "down", "backlog_packets": 3, "backlog_bytes": 300, "arrivals": 4,
+ "departures": 1, "departures_bytes": 100, "drops": 0, "marks": 0, "p_m": 0.0}
+{"time_s": 0.7, "change": [
+ {"queue": "up", "aqm": "blue", "rate": "20mbit", "delay": "5ms"},
+ {"queue": "down", "aqm": "blue", "rate": "1.5mbit", "delay": "5ms"}]}
+{"time_s": 1.5, "queue": "up", "backlog_packets": 10, "backlog_bytes": 12500, "arrivals": 40,
+ "departures": 25, "departures_bytes": 31250, "drops": 5, "marks": 1, "p_m": 0.04}
+{"summary": []}
+""".replace("\n ", " ")
+
+
+def test_a_gateway_s_log_is_plotted(cli: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(_LOG)
+    written = cli("plot", str(log), keep_out=False).stdout.split()
+    assert [Path(path).suffix for path in written] == [".png", ".svg", ".pdf", ".csv"]
+    points = pl.read_csv(tmp_path / "run.csv").filter(pl.col("line").str.starts_with("up"))
+    shown = {panel: points.filter(pl.col("panel") == panel)["y"].to_list() for panel in
+             ("Queue", "Delay", "Throughput", "Drops and marks", "p_m")}  # fmt: skip
+    # 12.5 kB take 10 ms at 10 Mb/s and half of it at 20; 31.25 kB in 0.5 s and in 1 s.
+    assert shown == {
+        "Queue": [10, 10],
+        "Delay": [10, 5],
+        "Throughput": [0.5, 0.25],
+        "Drops and marks": [10, 5, 2, 1],
+        "p_m": [0.02, 0.04],
+    }
+    log.write_text("{}\n")
+    refused = cli("plot", str(log), keep_out=False)
+    assert (refused.exit_code, "no log of a gateway" in refused.stderr) == (2, True)
+
+
 def test_sweep_then_plot(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "two.toml"
     path.write_text(SWEEP)

@@ -17,24 +17,36 @@ def add(app: typer.Typer) -> None:
     app.command()(plot)
 
 
-@example("bluewater plot results/runs/3f/3f0c…", "bluewater plot FOLDER --out picture")
+@example(
+    "bluewater plot results/runs/3f/3f0c…",
+    "bluewater plot FOLDER --out picture",
+    "bluewater shell --rate 10mbit --aqm blue --log run.log -- COMMAND; bluewater plot run.log",
+)
 def plot(
-    result: Annotated[Path, typer.Argument(help="The folder of a run, as `run` prints it.")],
+    result: Annotated[
+        Path,
+        typer.Argument(help="The folder of a run, as `run` prints it, or a gateway's log."),
+    ],
     out_: Annotated[
         Path | None, typer.Option("--out", help="Where to write, without an ending.")
     ] = None,
 ) -> None:
-    """Plot queue length, drops, marks and signals of a run over time.
+    """Plot queue length, drops, marks and signals of a run or a gateway over time.
 
     Writes PNG, SVG and PDF, and the points as CSV; prints their paths.
     """
+    from bluewater.plots import log, run  # noqa: PLC0415
     from bluewater.plots.draw import draw  # noqa: PLC0415
     from bluewater.plots.files import save  # noqa: PLC0415
-    from bluewater.plots.run import TIME, panels  # noqa: PLC0415
 
-    run = read_result(result)
-    shown = panels(run)
-    title = f"{run.summary['aqm']}, seed {run.summary['seed']}, decision hash {run.decision_hash}"
-    figure = draw(title, "trace", TIME, shown, min(2, len(shown)), "none")
-    for path in save(figure, shown, out_ or result / "plot"):
+    if result.is_file():
+        found = log.read_log(result)
+        shown, title, stem = log.panels(found), found.title, result.with_suffix("")
+    else:
+        made = read_result(result)
+        shown, stem = run.panels(made), result / "plot"
+        summary = made.summary
+        title = f"{summary['aqm']}, seed {summary['seed']}, decision hash {made.decision_hash}"
+    figure = draw(title, "trace", run.TIME, shown, min(2, len(shown)), "none")
+    for path in save(figure, shown, out_ or stem):
         out.print(str(path), soft_wrap=True, markup=False)

@@ -66,6 +66,8 @@ def draw(
         for place, (axes, panel) in enumerate(zip(every, panels, strict=False)):
             lowest = place + columns >= len(panels)
             _panel(axes, panel, kind, x if lowest else replace(x, label=""), looks)
+            if lowest:  # also where the row below is not full
+                axes.tick_params(labelbottom=True)
         # Limits last: one that is set on a shared axis stops the others from widening it.
         for axes, panel in zip(every, panels, strict=False):
             if kind == "bars":
