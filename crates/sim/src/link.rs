@@ -285,9 +285,7 @@ impl Visitor<Packet> for CatchUp<'_> {
                 Some(until)
             } else {
                 merge.as_mut().and_then(|merge| {
-                    if let Some(flow) = merge.coming() {
-                        server.books.stats.expect(flow);
-                    }
+                    server.books.stats.expect(|| merge.coming());
                     merge.take(until, &mut server.hand, &mut wires.lines)
                 })
             };

@@ -4,11 +4,21 @@
 #![expect(unsafe_code, reason = "these hints are only to be given by a pointer")]
 
 /// From so many flows on they do not fit into the nearer caches.
-pub(crate) const MANY_FLOWS: usize = 8192;
+const MANY_FLOWS: usize = 8192;
 
-/// Begins to fetch `item` from memory.
+/// Begins to fetch what is kept of a flow, which `coming` names, from memory; where there are few of
+/// `flows` nobody is asked.
 #[inline(always)]
-pub(crate) fn prefetch<T>(item: &T) {
+pub(crate) fn fetch_ahead<T>(flows: &[T], coming: impl FnOnce() -> Option<usize>) {
+    if flows.len() >= MANY_FLOWS
+        && let Some(flow) = coming().and_then(|flow| flows.get(flow))
+    {
+        prefetch(flow);
+    }
+}
+
+#[inline(always)]
+fn prefetch<T>(item: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

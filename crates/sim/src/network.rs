@@ -309,8 +309,8 @@ impl Network {
 
     /// The flow of a packet that comes soon, if it is known.
     #[inline]
-    pub fn coming(&self) -> Option<u32> {
-        self.wires.events.links.ahead().map(|packet| packet.flow)
+    pub fn coming(&self) -> Option<usize> {
+        self.wires.events.links.ahead().map(|packet| packet.flow as usize)
     }
 
     /// The flow whose timer comes first.
@@ -480,8 +480,8 @@ impl Merge {
 
     /// The flow of a packet that arrives soon, if it is known.
     #[inline]
-    pub(crate) fn coming(&self) -> Option<u32> {
-        self.arrivals.ahead().map(|packet| packet.flow)
+    pub(crate) fn coming(&self) -> Option<usize> {
+        self.arrivals.ahead().map(|packet| packet.flow as usize)
     }
 
     /// Takes the next packet, if it has arrived by `until`. Returns when it did.

@@ -1,7 +1,7 @@
 //! What is measured at a queue, beside the counters that the queue keeps itself.
 
 use super::histogram::Histogram;
-use crate::memory::{MANY_FLOWS, prefetch, room_for};
+use crate::memory::{fetch_ahead, room_for};
 use crate::packet::Packet;
 use aqm::{Backlog, Cause, Counters, Tally};
 
@@ -194,14 +194,10 @@ impl QueueStats {
         }
     }
 
-    /// A packet of `flow` arrives soon: begins to fetch its row from memory.
+    /// A packet of the flow that `coming` names arrives soon: begins to fetch its row from memory.
     #[inline]
-    pub(crate) fn expect(&self, flow: u32) {
-        if self.flows.len() >= MANY_FLOWS
-            && let Some(row) = self.flows.get(flow as usize)
-        {
-            prefetch(row);
-        }
+    pub(crate) fn expect(&self, coming: impl FnOnce() -> Option<usize>) {
+        fetch_ahead(&self.flows, coming);
     }
 
     /// A packet arrives.

@@ -15,7 +15,7 @@ use crate::app::{App, Objects, OnOff, Periods, Step};
 use crate::arrivals::Arrivals;
 use crate::hash::DecisionHash;
 use crate::link::{Identity, Link, Managed};
-use crate::memory::{MANY_FLOWS, prefetch, room_for};
+use crate::memory::{fetch_ahead, room_for};
 use crate::metrics::transfers::Transfers;
 use crate::network::{Event, Network};
 use crate::packet::{Kind, Packet};
@@ -325,11 +325,7 @@ impl Simulation {
             self.now = now;
             match event {
                 Event::End => {
-                    if self.flows.len() >= MANY_FLOWS
-                        && let Some(flow) = self.network.coming()
-                    {
-                        prefetch(&self.flows[flow as usize]);
-                    }
+                    fetch_ahead(&self.flows, || self.network.coming());
                     self.on_packet(&packet);
                 }
                 Event::Timer(i) => self.on_flow(i),
@@ -558,7 +554,7 @@ impl Simulation {
             // Put off.
             flow.listed = next;
             self.network.set_timer(i, next);
-            self.fetch_next_timer();
+            fetch_ahead(&self.flows, || Some(self.network.next_timer()));
             return;
         }
         // Listed once, at the end.
@@ -596,15 +592,7 @@ impl Simulation {
         let flow = &mut self.flows[i];
         flow.listed = flow.next_event();
         self.network.set_timer(i, flow.listed);
-        self.fetch_next_timer();
-    }
-
-    /// Begins to fetch the flow whose timer comes next from memory.
-    #[inline]
-    fn fetch_next_timer(&self) {
-        if self.flows.len() >= MANY_FLOWS {
-            prefetch(&self.flows[self.network.next_timer()]);
-        }
+        fetch_ahead(&self.flows, || Some(self.network.next_timer()));
     }
 
     /// The application of flow `i` starts or takes its next step.
