@@ -209,7 +209,8 @@ impl Replay {
 
     fn deliver(&mut self, now: u64) {
         let mut packet = Packet::default();
-        while self.network.next(now + 1, &mut packet).1 == Event::End {}
+        self.network.set_end(now + 1);
+        while self.network.next(&mut packet).1 == Event::End {}
     }
 }
 

@@ -168,7 +168,13 @@ pub(crate) struct Timetable<const NODES: usize, const LANES: usize> {
     /// Of each lane: the key of the last flight that went in.
     tails: [u64; LANES],
     lanes: [Ring<Flight>; LANES],
-    pub(crate) tree: WinnerTree<NODES, LANE_BITS>,
+    tree: WinnerTree<NODES, LANE_BITS>,
+    /// The key of what else there is, beside the sources.
+    beside: u64,
+    /// Nothing from this key on is asked for.
+    end: u64,
+    /// The first of the tree's keys, `beside` and `end`.
+    other: u64,
 }
 
 /// So many packets before it comes, what a packet needs is fetched from memory.
@@ -185,13 +191,40 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
             tails: [0; LANES],
             lanes: std::array::from_fn(|_| Ring::new()),
             tree: WinnerTree::new(sources),
+            beside: u64::MAX,
+            end: u64::MAX,
+            other: u64::MAX,
         }
+    }
+
+    /// The key of `time` (ns) and `source`.
+    #[inline(always)]
+    pub(crate) fn key(&self, time: u64, source: u32) -> u64 {
+        self.tree.key(time, source as usize)
+    }
+
+    /// The time of a key, ns.
+    #[inline(always)]
+    pub(crate) fn time_of(&self, key: u64) -> u64 {
+        self.tree.time_of(key)
+    }
+
+    /// The source of a key.
+    #[inline(always)]
+    pub(crate) fn source_of(&self, key: u64) -> usize {
+        self.tree.source_of(key)
     }
 
     /// The first key of all lanes, with the lane's number in the spare bits.
     #[inline(always)]
     pub(crate) fn first_in_lanes(&self) -> u64 {
         self.heads.iter().fold(u64::MAX, |first, &head| first.min(head))
+    }
+
+    /// The first key that is not in lanes, or where nothing more is asked for.
+    #[inline(always)]
+    pub(crate) fn other(&self) -> u64 {
+        self.other
     }
 
     /// The first key of all, but for spare bits.
@@ -203,12 +236,31 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
     /// Whether there is nothing at all.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.tree.time_of(self.first()) == self.tree.never
+        self.time_of(self.first()) == self.tree.never
+    }
+
+    /// Sets the time of a source that is not in lanes, given as their key.
+    #[inline(always)]
+    pub(crate) fn set_key(&mut self, key: u64) {
+        self.tree.set_key(key);
+        self.look();
+    }
+
+    /// Sets the key of what else there is.
+    #[inline(always)]
+    fn set_beside(&mut self, key: u64) {
+        self.beside = key;
+        self.look();
+    }
+
+    #[inline(always)]
+    fn look(&mut self) {
+        self.other = self.tree.first().min(self.beside).min(self.end);
     }
 
     /// Puts in a packet, at the end of the lane that `hint` names if that keeps the order; it is
-    /// corrected if another one was better. `own` is the source's own wire. Returns whether nothing
-    /// was before it there.
+    /// corrected if another one was better. Returns whether nothing was before it there, or `None` if
+    /// it keeps the order nowhere and has to wait elsewhere.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -216,19 +268,10 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
         packet: &Packet,
         hop: u32,
         hint: &mut u8,
-        own: &mut Ring<Flight>,
-    ) -> bool {
+    ) -> Option<bool> {
         let mut lane = usize::from(*hint) % LANES;
         if self.tails[lane] > key {
-            let Some(best) = self.best_lane(key) else {
-                let first = own.is_empty();
-                if first {
-                    self.tree.set_key(key);
-                }
-                own.push().set(key, packet, hop);
-                return first;
-            };
-            lane = best;
+            lane = self.best_lane(key)?;
             *hint = lane as u8;
         }
         self.tails[lane] = key;
@@ -237,7 +280,7 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
         if first {
             self.heads[lane] = key | lane as u64;
         }
-        first
+        Some(first)
     }
 
     /// The fullest lane to the end of which `key` can go.
@@ -268,11 +311,10 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
 /// have a short path.
 #[derive(Clone, Debug)]
 pub(crate) struct EventList {
+    /// The flows' first event is beside the links, after all of them.
     pub(crate) links: Timetable<64, 4>,
     flows: WinnerTree<64, 0>,
-    /// The key of the flows' first event among the links', where it comes after all of them.
-    pub(crate) timer: u64,
-    link_count: usize,
+    link_count: u32,
 }
 
 impl EventList {
@@ -281,8 +323,7 @@ impl EventList {
         Self {
             links: Timetable::new(links + 1),
             flows: WinnerTree::new(flows),
-            timer: u64::MAX,
-            link_count: links,
+            link_count: links as u32,
         }
     }
 
@@ -291,29 +332,41 @@ impl EventList {
         self.links.tree.never.min(self.flows.never)
     }
 
-    /// When the next event is, ns.
-    #[inline(always)]
-    pub(crate) fn time(&self) -> u64 {
-        self.time_of(self.links.first().min(self.timer))
+    /// Nothing from `end` (ns) on is asked for.
+    pub(crate) fn set_end(&mut self, end: u64) {
+        self.links.end = self.links.key(end, 0);
+        self.links.look();
     }
 
-    /// The time of a link's or the flows' key.
-    #[inline]
-    pub(crate) fn time_of(&self, key: u64) -> u64 {
-        self.links.tree.time_of(key)
+    /// Nothing comes before it, ns.
+    #[inline(always)]
+    pub(crate) fn time(&self) -> u64 {
+        self.links.time_of(self.links.first_in_lanes().min(self.links.other))
+    }
+
+    /// The first of what is in no lane: its key, or `None` if nothing more is asked for.
+    #[inline(always)]
+    pub(crate) fn first_elsewhere(&self) -> Option<u64> {
+        Some(self.links.other).filter(|&key| key < self.links.end)
+    }
+
+    /// Whether a key is that of the flows' first event.
+    #[inline(always)]
+    pub(crate) fn is_timer(&self, key: u64) -> bool {
+        key == self.links.beside
     }
 
     /// Sets the next event of a link, in ns; `u64::MAX` for none.
     #[inline]
     pub(crate) fn set_link(&mut self, link: usize, time: u64) {
-        self.links.tree.set(link, time);
+        self.links.set_key(self.links.key(time, link as u32));
     }
 
     /// Sets the next event of a flow, in ns; `u64::MAX` for none.
     #[inline]
     pub(crate) fn set_flow(&mut self, flow: usize, time: u64) {
         self.flows.set(flow, time);
-        self.timer = self.links.tree.key(self.flows.time(), self.link_count);
+        self.links.set_beside(self.links.key(self.flows.time(), self.link_count));
     }
 
     /// The flow whose event comes first.
@@ -335,11 +388,11 @@ mod tests {
 
     /// The first event and its time.
     fn first(list: &EventList) -> (u64, Event) {
-        let key = list.links.first().min(list.timer);
-        let event = if key == list.timer {
+        let key = list.links.other();
+        let event = if list.is_timer(key) {
             Event::Flow(list.flow())
         } else {
-            Event::Link(list.links.tree.source_of(key))
+            Event::Link(list.links.source_of(key))
         };
         (list.time(), event)
     }
@@ -408,7 +461,7 @@ mod tests {
         const SOURCES: usize = 9;
         let mut rng = aqm::Rng::new(3, 0);
         let mut table = Timetable::<16, 4>::new(SOURCES);
-        let mut own = vec![Ring::new(); SOURCES];
+        let mut own: Vec<Ring<Flight>> = vec![Ring::new(); SOURCES];
         let (mut hints, mut last) = ([0; SOURCES], [0; SOURCES]);
         let (mut naive, mut past_the_lanes) = (std::collections::BTreeMap::new(), 0);
         for seq in 0..20_000 {
@@ -417,12 +470,17 @@ mod tests {
             last[source] = at;
             naive.insert((at, source), seq);
             let packet = Packet { seq, ..Packet::default() };
-            let key = table.tree.key(at, source);
-            table.push(key, &packet, 7, &mut hints[source], &mut own[source]);
-            while table.tree.time_of(table.first()) <= now {
-                let (in_lanes, in_tree) = (table.first_in_lanes(), table.tree.first());
+            let key = table.key(at, source as u32);
+            if table.push(key, &packet, 7, &mut hints[source]).is_none() {
+                if own[source].is_empty() {
+                    table.set_key(key);
+                }
+                own[source].push().set(key, &packet, 7);
+            }
+            while table.time_of(table.first()) <= now {
+                let (in_lanes, in_tree) = (table.first_in_lanes(), table.other());
                 let key = in_lanes.min(in_tree);
-                let (at, source) = (table.tree.time_of(key), table.tree.source_of(key));
+                let (at, source) = (table.time_of(key), table.source_of(key));
                 let mut packet = Packet::default();
                 if in_lanes < in_tree {
                     table.take(in_lanes, &mut packet);
@@ -430,7 +488,7 @@ mod tests {
                     past_the_lanes += 1;
                     let next = own[source].take(|flight| packet = flight.packet);
                     let next = next.map(|flight| flight.key);
-                    table.tree.set_key(next.unwrap_or(table.tree.key(u64::MAX, source)));
+                    table.set_key(next.unwrap_or(table.key(u64::MAX, source as u32)));
                 }
                 assert_eq!((packet.seq, packet.hop), (naive[&(at, source)], 7));
                 assert_eq!(naive.pop_first().map(|(key, _)| key), Some((at, source)));

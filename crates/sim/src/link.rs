@@ -163,6 +163,15 @@ impl Line {
         self.serialiser.rate <= u64::from(SHORTEST_PACKET) * 8_000_000_000
     }
 
+    /// A packet that comes to `hop` next waits on the link's own wire. Returns whether it is the first
+    /// there.
+    #[inline]
+    pub(crate) fn wait(&mut self, key: u64, packet: &Packet, hop: u32) -> bool {
+        let first = self.wire.is_empty();
+        self.wire.push().set(key, packet, hop);
+        first
+    }
+
     /// Takes the packet with this key off the link's own wire, if it is the first. Returns the key
     /// of the next.
     #[inline(always)]
@@ -469,7 +478,8 @@ mod tests {
 
     /// The time of the next arrival at the far end, which is taken out.
     fn next_delivery(net: &mut Network, until: u64) -> Option<u64> {
-        let (at, event) = net.next(until, &mut packet(40));
+        net.set_end(until);
+        let (at, event) = net.next(&mut packet(40));
         (event == Event::End).then_some(at)
     }
 

@@ -96,7 +96,7 @@ impl Network {
         for (number, line) in wires.lines.iter_mut().enumerate() {
             line.merge = None;
             line.number = number as u32;
-            line.exit = if in_order && !line.managed { Exit::Events } else { Exit::Own };
+            line.exit = if in_order { Exit::Events } else { Exit::Own };
         }
         wires.paths.iter_mut().for_each(|entry| *entry &= !BITS);
         let managed = |link: usize| self.queues[link].is_some();
@@ -135,31 +135,37 @@ impl Network {
         }
     }
 
+    /// Nothing at `end` (ns, at most the horizon) or later is asked for.
+    pub fn set_end(&mut self, end: u64) {
+        self.wires.events.set_end(end);
+    }
+
     /// Moves packets until something happens that the network does not see to, and takes out the
-    /// packet of it. Returns when it happens, at `end` at the latest, which is at most the horizon.
+    /// packet of it. Returns when it happens.
     #[inline(always)]
-    pub fn next(&mut self, end: u64, packet: &mut Packet) -> (u64, Event) {
+    pub fn next(&mut self, packet: &mut Packet) -> (u64, Event) {
         loop {
-            let EventList { links, timer, .. } = &mut self.wires.events;
-            let first = links.first_in_lanes();
-            let other = links.tree.first().min(*timer);
-            let key = first.min(other);
-            let now = links.tree.time_of(key);
-            if now >= end {
-                return (end, Event::Nothing);
-            }
-            let link = links.tree.source_of(key);
-            if first < other {
-                links.take(first, packet);
-            } else if key == *timer {
-                return (now, Event::Timer(self.wires.events.flow()));
-            } else if !self.deliver(link, now, key, packet) {
-                continue;
+            let events = &mut self.wires.events;
+            let mut key = events.links.first_in_lanes();
+            if key < events.links.other() {
+                events.links.take(key, packet);
+            } else if let Some(first) = events.first_elsewhere() {
+                if events.is_timer(first) {
+                    return (events.links.time_of(first), Event::Timer(events.flow()));
+                }
+                key = first;
+                if !self.deliver(key, packet) {
+                    continue;
+                }
+            } else {
+                return (events.time(), Event::Nothing);
             }
             self.arrivals += 1;
+            let links = &self.wires.events.links;
+            let now = links.time_of(key);
             let entry = self.wires.paths[packet.hop as usize];
             if entry == END {
-                let hash = &mut self.wires.lines[link].delivered;
+                let hash = &mut self.wires.lines[links.source_of(key)].delivered;
                 hash.delivery(now, packet.flow, packet.seq);
                 return (now, Event::End);
             }
@@ -199,30 +205,31 @@ impl Network {
     /// The event of a link with packets on its own wire, or with work to do: takes out the packet
     /// that arrives at its far end, if one does.
     #[inline]
-    fn deliver(&mut self, link: usize, now: u64, key: u64, packet: &mut Packet) -> bool {
+    fn deliver(&mut self, key: u64, packet: &mut Packet) -> bool {
         let Wires { lines, events, .. } = &mut self.wires;
+        let link = events.links.source_of(key);
         let line = &mut lines[link];
         // While more is on the wire, what a lazy link has not done yet cannot show.
         if line.wire.len() < 2 {
-            return self.deliver_last(link, now, key, packet);
+            return self.deliver_last(link, key, packet);
         }
         let (delivered, next) = line.take(key, packet);
         if let Some(next) = next {
-            line.listed = events.time_of(next);
-            events.links.tree.set_key(next);
+            line.listed = events.links.time_of(next);
+            events.links.set_key(next);
         }
         delivered
     }
 
     #[inline(never)]
-    fn deliver_last(&mut self, link: usize, now: u64, key: u64, packet: &mut Packet) -> bool {
+    fn deliver_last(&mut self, link: usize, key: u64, packet: &mut Packet) -> bool {
         let lazy = self.wires.lines[link].lazy();
         if lazy {
-            self.catch_up(link, now);
+            self.catch_up(link, self.wires.events.links.time_of(key));
         }
         let (delivered, next) = self.wires.lines[link].take(key, packet);
         let next = match next {
-            Some(next) => self.wires.events.time_of(next),
+            Some(next) => self.wires.events.links.time_of(next),
             None if lazy => self.next_unsent(link),
             None => NEVER,
         };
@@ -260,7 +267,7 @@ impl Network {
     fn list(&mut self, link: usize) {
         let line = &self.wires.lines[link];
         let next = match line.wire.front() {
-            Some(flight) => self.wires.events.time_of(flight.key),
+            Some(flight) => self.wires.events.links.time_of(flight.key),
             None => self.next_unsent(link),
         };
         if next < self.wires.lines[link].listed {
@@ -386,8 +393,16 @@ impl Wires {
                 && let Some(merge) = &mut self.merges[number]
             {
                 if !merge.is_next(at, &self.events) {
-                    let key = merge.arrivals.tree.key(at, line.number as usize);
-                    if merge.arrivals.push(key, packet, hop, &mut line.lane, &mut line.wire) {
+                    let key = merge.arrivals.key(at, line.number);
+                    let pushed = merge.arrivals.push(key, packet, hop, &mut line.lane);
+                    let first = pushed.unwrap_or_else(|| {
+                        let first = line.wait(key, packet, hop);
+                        if first {
+                            merge.arrivals.set_key(key);
+                        }
+                        first
+                    });
+                    if first {
                         let link = merge.link;
                         self.wake(link, at);
                     }
@@ -401,20 +416,18 @@ impl Wires {
             hop += 1;
         }
         let events = &mut self.events.links;
-        let key = events.tree.key(at, line.number as usize);
-        if line.exit == Exit::Events {
-            events.push(key, packet, hop, &mut line.lane, &mut line.wire);
-        } else {
-            let (first, lazy) = (line.wire.is_empty(), line.lazy());
-            line.wire.push().set(key, packet, hop);
-            if first && !lazy {
-                events.tree.set_key(key);
-            } else if FED && lazy && at < line.listed {
-                // A merge that took the packet at once. Whoever else makes a lazy link send lists it
-                // afterwards.
-                let link = line.number as usize;
-                self.list(link, at);
-            }
+        let key = events.key(at, line.number);
+        if line.exit == Exit::Events && events.push(key, packet, hop, &mut line.lane).is_some() {
+            return free_at;
+        }
+        let (first, lazy) = (line.wait(key, packet, hop), line.lazy());
+        if first && !lazy {
+            events.set_key(key);
+        } else if FED && lazy && at < line.listed {
+            // A merge that took the packet at once. Whoever else makes a lazy link send lists it
+            // afterwards.
+            let link = line.number as usize;
+            self.list(link, at);
         }
         free_at
     }
@@ -447,7 +460,7 @@ impl Wires {
         match self.lines[link].merge {
             Some(merge) => self.merges[merge].as_ref().map_or(NEVER, |merge| {
                 let arrivals = &merge.arrivals;
-                arrivals.tree.time_of(arrivals.first())
+                arrivals.time_of(arrivals.first())
             }),
             None => NEVER,
         }
@@ -493,18 +506,18 @@ impl Merge {
         lines: &mut [Line],
     ) -> Option<u64> {
         let Self { feeders, arrivals, .. } = self;
-        let (first, other) = (arrivals.first_in_lanes(), arrivals.tree.first());
+        let (first, other) = (arrivals.first_in_lanes(), arrivals.other());
         let key = first.min(other);
-        let at = arrivals.tree.time_of(key);
+        let at = arrivals.time_of(key);
         if at > until {
             return None;
         }
         if first < other {
             arrivals.take(first, packet);
         } else {
-            let number = arrivals.tree.source_of(key);
+            let number = arrivals.source_of(key);
             let (_, next) = lines[feeders[number] as usize].take(key, packet);
-            arrivals.tree.set_key(next.unwrap_or_else(|| arrivals.tree.key(NEVER, number)));
+            arrivals.set_key(next.unwrap_or_else(|| arrivals.key(NEVER, number as u32)));
         }
         Some(at)
     }

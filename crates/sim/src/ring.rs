@@ -8,13 +8,16 @@ pub(crate) struct Ring<T> {
     /// How many were ever taken out and put in.
     taken: usize,
     put: usize,
+    /// Below so many put in there is room for another.
+    room: usize,
 }
 
 const FIRST_SLOTS: usize = 4;
 
 impl<T: Copy + Default> Ring<T> {
     pub(crate) fn new() -> Self {
-        Self { slots: vec![T::default(); FIRST_SLOTS].into_boxed_slice(), taken: 0, put: 0 }
+        let slots = vec![T::default(); FIRST_SLOTS].into_boxed_slice();
+        Self { slots, taken: 0, put: 0, room: FIRST_SLOTS }
     }
 
     #[inline(always)]
@@ -47,8 +50,8 @@ impl<T: Copy + Default> Ring<T> {
     /// Puts one in, to be filled: what is there is of old.
     #[inline(always)]
     pub(crate) fn push(&mut self) -> &mut T {
-        if self.put - self.taken == self.slots.len() {
-            self.grow();
+        if self.put == self.room {
+            self.make_room();
         }
         let slot = self.slot(self.put);
         self.put += 1;
@@ -70,8 +73,16 @@ impl<T: Copy + Default> Ring<T> {
         self.front()
     }
 
+    /// Counts the room that was left meanwhile, and doubles it if there is none.
     #[cold]
     #[inline(never)]
+    fn make_room(&mut self) {
+        if self.len() == self.slots.len() {
+            self.grow();
+        }
+        self.room = self.taken + self.slots.len();
+    }
+
     fn grow(&mut self) {
         let mut larger = vec![T::default(); 2 * self.slots.len()].into_boxed_slice();
         for count in self.taken..self.put {

@@ -318,10 +318,10 @@ impl Simulation {
     /// Handles all events before `until` (ns), then brings every link up to it: what is observed
     /// is the state just before `until`.
     pub fn advance(&mut self, until: u64) {
-        let end = until.min(self.horizon());
+        self.network.set_end(until.min(self.horizon()));
         let mut packet = Packet::default();
         loop {
-            let (now, event) = self.network.next(end, &mut packet);
+            let (now, event) = self.network.next(&mut packet);
             self.now = now;
             match event {
                 Event::End => {
