@@ -12,7 +12,7 @@ use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor}
 use crate::engine::Flight;
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
-use crate::network::Wires;
+use crate::network::{Merge, Wires};
 use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::ring::Ring;
 
@@ -276,44 +276,39 @@ struct CatchUp<'a> {
     link: usize,
     wires: &'a mut Wires,
     until: u64,
-    /// The packet that arrives at `until`, if one does that no other link has.
-    arrives: Option<&'a Packet>,
+    /// Whether the packet in hand arrives at `until`. What other links have is not given so.
+    given: bool,
 }
 
 impl Visitor<Packet> for CatchUp<'_> {
     #[inline]
     fn visit(self, queue: &mut impl Qdisc<Packet>) {
-        let Self { server, link, wires, until, arrives } = self;
+        let Self { server, link, wires, until, mut given } = self;
         let mut merge = wires.detach(link);
-        let mut given = arrives.is_some();
-        if let Some(packet) = arrives {
-            server.hand = *packet;
-        }
         loop {
-            let arrival = if std::mem::take(&mut given) {
-                Some(until)
-            } else {
-                merge.as_mut().and_then(|merge| {
-                    server.books.stats.expect(|| merge.coming());
-                    merge.take(until, &mut server.hand, &mut wires.lines)
-                })
+            let arrival = match &mut merge {
+                Some(merge) => server.take(merge, until, &mut wires.lines),
+                None => std::mem::take(&mut given).then_some(until),
             };
-            server.serve(queue, arrival.unwrap_or(until), link, wires);
-            match arrival {
-                Some(now) => server.arrive(queue, now),
-                None => break,
+            let now = arrival.unwrap_or(until);
+            if server.free_at <= now || server.timed {
+                server.serve(queue, now, link, wires);
             }
+            if arrival.is_none() {
+                break;
+            }
+            server.arrive(queue, now);
         }
         wires.attach(merge);
     }
 }
 
 impl Server {
-    /// The queue's next packet, copied in one piece, as it is not taken apart here.
+    /// Takes the next packet that has arrived by `until` in hand. Returns when it did.
     #[inline(never)]
-    fn dequeue(&mut self, queue: &mut impl Qdisc<Packet>) -> Option<(Meta, Packet)> {
-        let mut cx = Cx { now: Instant::from_nanos(self.free_at), rng: &mut self.rng };
-        queue.dequeue(&mut cx, &mut self.books)
+    fn take(&mut self, merge: &mut Merge, until: u64, lines: &mut [Line]) -> Option<u64> {
+        self.books.stats.expect(|| merge.coming());
+        merge.take(until, &mut self.hand, lines)
     }
 
     /// The packet in hand arrives at `now`.
@@ -335,7 +330,7 @@ impl Server {
     }
 
     /// Sends everything that is due up to and including `now`.
-    #[inline(always)]
+    #[inline(never)]
     fn serve(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, link: usize, wires: &mut Wires) {
         if self.timed {
             self.run_timers(queue, now);
@@ -363,10 +358,11 @@ impl Server {
     }
 
     /// The transmitter is free: asks the queue for a packet and sends it.
-    #[inline]
+    #[inline(always)]
     fn send_next(&mut self, queue: &mut impl Qdisc<Packet>, link: usize, wires: &mut Wires) {
         let now = self.free_at;
-        let mut next = self.dequeue(queue);
+        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
+        let mut next = queue.dequeue(&mut cx, &mut self.books);
         let Books { stats, hash } = &mut self.books;
         if let Some((meta, packet)) = &mut next {
             packet.ecn = meta.ecn;
@@ -386,19 +382,20 @@ impl Managed {
     /// A packet arrives at `now`.
     #[inline]
     pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, link: usize, wires: &mut Wires) {
-        self.work(now, Some(packet), link, wires);
+        self.server.hand = *packet;
+        self.work(now, true, link, wires);
     }
 
     /// Does everything that was due up to and including `now`.
     #[inline]
     pub(crate) fn catch_up(&mut self, now: u64, link: usize, wires: &mut Wires) {
-        self.work(now, None, link, wires);
+        self.work(now, false, link, wires);
     }
 
-    #[inline(never)]
-    fn work(&mut self, until: u64, arrives: Option<&Packet>, link: usize, wires: &mut Wires) {
+    #[inline]
+    fn work(&mut self, until: u64, given: bool, link: usize, wires: &mut Wires) {
         let server = &mut self.server;
-        self.queue.visit(CatchUp { server, link, wires, until, arrives });
+        self.queue.visit(CatchUp { server, link, wires, until, given });
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.

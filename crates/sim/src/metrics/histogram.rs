@@ -4,18 +4,23 @@
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
 const BUCKETS: usize = ((64 - SUB_BITS + 1) as usize) << SUB_BITS;
+/// Values below have a weight each until somebody asks, which takes no search for a bucket.
+const SMALL: usize = 1024;
 
 /// A log-linear histogram of whole numbers with weights. Exact below 32, then in buckets of
 /// relative width 1/32.
 #[derive(Clone, Debug)]
 pub struct Histogram {
+    small: Box<[u64; SMALL]>,
+    /// Of the other values, by bucket.
     weights: Box<[u64; BUCKETS]>,
+    /// The largest of the other values.
     max: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { weights: Box::new([0; BUCKETS]), max: 0 }
+        Self { small: Box::new([0; SMALL]), weights: Box::new([0; BUCKETS]), max: 0 }
     }
 }
 
@@ -41,38 +46,58 @@ impl Histogram {
     /// Adds `weight` observations of `value`.
     #[inline]
     pub fn add(&mut self, value: u64, weight: u64) {
+        if value < SMALL as u64 {
+            self.small[value as usize] += weight;
+            return;
+        }
         self.weights[Self::bucket(value)] += weight;
-        self.max = self.max.max(value);
+        if value > self.max {
+            self.max = value;
+        }
     }
 
     /// The largest value added; 0 if there was none.
     pub fn max(&self) -> u64 {
-        self.max
+        let small = || self.small.iter().rposition(|&weight| weight > 0).unwrap_or(0) as u64;
+        if self.max > 0 { self.max } else { small() }
+    }
+
+    /// Weights by bucket.
+    fn by_bucket(&self) -> [u64; BUCKETS] {
+        let mut weights = *self.weights;
+        for (value, weight) in (0..).zip(self.small.iter()) {
+            weights[Self::bucket(value)] += weight;
+        }
+        weights
     }
 
     /// The smallest value that at least the share `q` (0 … 1) of the weight does not exceed, never
     /// too low and at most 1/32 too high; 0 for an empty histogram.
     pub fn quantile(&self, q: f64) -> u64 {
-        let total: u64 = self.weights.iter().sum();
+        let weights = self.by_bucket();
+        let total: u64 = weights.iter().sum();
         let wanted = (total as f64 * q).ceil().max(1.0) as u64;
         let mut seen = 0;
-        for (bucket, &weight) in self.weights.iter().enumerate() {
+        let max = self.max();
+        for (bucket, weight) in weights.into_iter().enumerate() {
             seen += weight;
             if seen >= wanted && weight > 0 {
-                return Self::upper(bucket).min(self.max);
+                return Self::upper(bucket).min(max);
             }
         }
-        self.max
+        max
     }
 
     /// The buckets in use, as (largest value, weight), ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
-        let used = self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0);
-        used.map(|(bucket, &weight)| (Self::upper(bucket).min(self.max), weight))
+        let max = self.max();
+        let used = self.by_bucket().into_iter().enumerate().filter(|(_, weight)| *weight > 0);
+        used.map(move |(bucket, weight)| (Self::upper(bucket).min(max), weight))
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
+        self.small.fill(0);
         self.weights.fill(0);
         self.max = 0;
     }

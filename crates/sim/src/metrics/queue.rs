@@ -249,8 +249,9 @@ impl QueueStats {
     /// The link sends at `now`.
     #[inline]
     pub fn busy(&mut self, now: u64) {
-        if let Some(since) = self.idle_since.take() {
+        if let Some(since) = self.idle_since {
             self.idle_ns += now - since;
+            self.idle_since = None;
         }
     }
 

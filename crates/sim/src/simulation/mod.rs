@@ -157,7 +157,7 @@ impl Flow {
     }
 
     /// Makes sure that the list wakes this flow, number `i`, no later than its next event.
-    #[inline]
+    #[inline(never)]
     fn list(&mut self, i: usize, network: &mut Network) {
         let next = self.next_event();
         if next < self.listed {
@@ -196,17 +196,19 @@ impl Flow {
                 network.forward(now, packet);
             }
         }
-        self.list(i, network);
+        // Nothing else of it has changed.
+        if sender.deadline() < self.listed {
+            self.list(i, network);
+        }
     }
 
     /// Notes when a finite flow was acknowledged to its end, ns.
     #[inline]
-    fn note_completion(&self, now: u64, group: &Group, completed: &mut u64) {
+    fn note_completion(&self, i: usize, now: u64, group: &Group, completed: &mut [u64]) {
         if let (App::Finite { packets }, End::Tcp { sender, .. }) = (group.app, &self.end)
             && sender.acknowledged() == packets
-            && *completed == NEVER
         {
-            *completed = now;
+            completed[i] = completed[i].min(now);
         }
     }
 }
@@ -493,7 +495,7 @@ impl Simulation {
             Kind::Ack => {
                 sender.on_ack(self.now, packet, options);
                 flow.send(i, self.now, group, &mut self.network, &mut self.hand);
-                flow.note_completion(self.now, group, &mut self.completed[i]);
+                flow.note_completion(i, self.now, group, &mut self.completed);
             }
             _ => self.on_handshake(i, packet.kind),
         }
@@ -541,7 +543,7 @@ impl Simulation {
         let flow = &mut flows[i];
         let group = &groups[usize::from(flow.group)];
         flow.send(i, *now, group, network, hand);
-        flow.note_completion(*now, group, &mut completed[i]);
+        flow.note_completion(i, *now, group, completed);
     }
 
     /// A flow's listed event has come; it may have been put off meanwhile.
