@@ -73,7 +73,7 @@ impl<const NODES: usize, const SPARE: u32> WinnerTree<NODES, SPARE> {
 
     /// The key of `time` and `source`.
     #[inline(always)]
-    pub(crate) fn key(&self, time: u64, source: usize) -> u64 {
+    fn key(&self, time: u64, source: usize) -> u64 {
         time.min(self.never) << self.low_bits | (source as u64) << SPARE
     }
 
@@ -183,6 +183,14 @@ const AHEAD: usize = 8;
 /// Bits that number a lane.
 const LANE_BITS: u32 = 2;
 
+/// In place of a lane's number for what has to wait elsewhere.
+pub(crate) const NO_LANE: u8 = u8::MAX;
+
+/// A source as it is in the keys of a [`Timetable`].
+pub(crate) fn source_in_key(source: usize) -> u64 {
+    (source as u64) << LANE_BITS
+}
+
 impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
     pub(crate) fn new(sources: usize) -> Self {
         const { assert!(LANES <= 1 << LANE_BITS) };
@@ -197,10 +205,16 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
         }
     }
 
-    /// The key of `time` (ns) and `source`.
+    /// The key of `time` (ns) and of a source that is given as [`source_in_key`].
     #[inline(always)]
-    pub(crate) fn key(&self, time: u64, source: u32) -> u64 {
-        self.tree.key(time, source as usize)
+    pub(crate) fn key(&self, time: u64, source_in_key: u64) -> u64 {
+        self.tree.key(time, 0) | source_in_key
+    }
+
+    /// The key of `time` (ns) and `source`.
+    #[inline]
+    pub(crate) fn key_of(&self, time: u64, source: usize) -> u64 {
+        self.tree.key(time, source)
     }
 
     /// The time of a key, ns.
@@ -260,7 +274,7 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
 
     /// Puts in a packet, at the end of the lane that `hint` names if that keeps the order; it is
     /// corrected if another one was better. Returns whether nothing was before it there, or `None` if
-    /// it keeps the order nowhere and has to wait elsewhere.
+    /// it keeps the order nowhere, or the hint is [`NO_LANE`], and it has to wait elsewhere.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -269,7 +283,10 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
         hop: u32,
         hint: &mut u8,
     ) -> Option<bool> {
-        let mut lane = usize::from(*hint) % LANES;
+        let mut lane = usize::from(*hint);
+        if lane >= LANES {
+            return None;
+        }
         if self.tails[lane] > key {
             lane = self.best_lane(key)?;
             *hint = lane as u8;
@@ -287,6 +304,11 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
     #[inline(never)]
     fn best_lane(&self, key: u64) -> Option<usize> {
         (0..LANES).filter(|&lane| self.tails[lane] <= key).max_by_key(|&lane| self.tails[lane])
+    }
+
+    /// Packets that were ever taken from the lanes.
+    pub(crate) fn taken_from_lanes(&self) -> usize {
+        self.lanes.iter().map(Ring::taken).sum()
     }
 
     /// The packet that comes some time after the first of the lanes, behind it in its lane.
@@ -314,7 +336,7 @@ pub(crate) struct EventList {
     /// The flows' first event is beside the links, after all of them.
     pub(crate) links: Timetable<64, 4>,
     flows: WinnerTree<64, 0>,
-    link_count: u32,
+    link_count: usize,
 }
 
 impl EventList {
@@ -323,7 +345,7 @@ impl EventList {
         Self {
             links: Timetable::new(links + 1),
             flows: WinnerTree::new(flows),
-            link_count: links as u32,
+            link_count: links,
         }
     }
 
@@ -334,7 +356,7 @@ impl EventList {
 
     /// Nothing from `end` (ns) on is asked for.
     pub(crate) fn set_end(&mut self, end: u64) {
-        self.links.end = self.links.key(end, 0);
+        self.links.end = self.links.key_of(end, 0);
         self.links.look();
     }
 
@@ -359,14 +381,14 @@ impl EventList {
     /// Sets the next event of a link, in ns; `u64::MAX` for none.
     #[inline]
     pub(crate) fn set_link(&mut self, link: usize, time: u64) {
-        self.links.set_key(self.links.key(time, link as u32));
+        self.links.set_key(self.links.key_of(time, link));
     }
 
     /// Sets the next event of a flow, in ns; `u64::MAX` for none.
     #[inline]
     pub(crate) fn set_flow(&mut self, flow: usize, time: u64) {
         self.flows.set(flow, time);
-        self.links.set_beside(self.links.key(self.flows.time(), self.link_count));
+        self.links.set_beside(self.links.key_of(self.flows.time(), self.link_count));
     }
 
     /// The flow whose event comes first.
@@ -470,7 +492,7 @@ mod tests {
             last[source] = at;
             naive.insert((at, source), seq);
             let packet = Packet { seq, ..Packet::default() };
-            let key = table.key(at, source as u32);
+            let key = table.key_of(at, source);
             if table.push(key, &packet, 7, &mut hints[source]).is_none() {
                 if own[source].is_empty() {
                     table.set_key(key);
@@ -488,7 +510,7 @@ mod tests {
                     past_the_lanes += 1;
                     let next = own[source].take(|flight| packet = flight.packet);
                     let next = next.map(|flight| flight.key);
-                    table.set_key(next.unwrap_or(table.key(u64::MAX, source as u32)));
+                    table.set_key(next.unwrap_or(table.key_of(u64::MAX, source)));
                 }
                 assert_eq!((packet.seq, packet.hop), (naive[&(at, source)], 7));
                 assert_eq!(naive.pop_first().map(|(key, _)| key), Some((at, source)));

@@ -9,7 +9,7 @@
 
 use aqm::{AnyQdisc, Cause, Cx, Instant, Meta, Outlet, Qdisc, Rate, Rng, Visitor};
 
-use crate::engine::Flight;
+use crate::engine::{Flight, NO_LANE, source_in_key};
 use crate::hash::DecisionHash;
 use crate::metrics::queue::{QueueStats, QueueSummary};
 use crate::network::{Merge, Wires};
@@ -17,13 +17,13 @@ use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::ring::Ring;
 
 /// Turns bytes into time on the wire, carrying what is below a nanosecond, so that the long-run
-/// rate is exact.
+/// rate is exact: to less than 2⁻⁶⁴ ns a packet.
 #[derive(Clone, Debug)]
 pub struct Serialiser {
     rate: u64,
-    /// Time owed, in units of 1/rate ns.
+    /// Time owed, in units of 2⁻⁶⁴ ns.
     carry: u64,
-    /// Whole ns and carry of the last length, which is mostly the next one too.
+    /// Whole ns and carry (rounded up) of the last length, which is mostly the next one too.
     last: (u32, u64, u64),
 }
 
@@ -44,9 +44,8 @@ impl Serialiser {
         if self.last.0 != len {
             self.change_length(len);
         }
-        let carry = self.carry + self.last.2;
-        let over = carry >= self.rate;
-        self.carry = if over { carry - self.rate } else { carry };
+        let (carry, over) = self.carry.overflowing_add(self.last.2);
+        self.carry = carry;
         self.last.1 + u64::from(over)
     }
 
@@ -55,7 +54,8 @@ impl Serialiser {
     fn change_length(&mut self, len: u32) {
         let bit_ns = u128::from(len) * 8_000_000_000;
         let rate = u128::from(self.rate);
-        self.last = (len, (bit_ns / rate) as u64, (bit_ns % rate) as u64);
+        let carry = ((bit_ns % rate) << 64).div_ceil(rate);
+        self.last = (len, (bit_ns / rate) as u64, carry as u64);
     }
 }
 
@@ -103,8 +103,8 @@ pub(crate) struct Line {
     /// The merge that it is, if it is one: its place among them.
     pub(crate) merge: Option<usize>,
     pub(crate) exit: Exit,
-    /// Its number at the exit.
-    pub(crate) number: u32,
+    /// What it is in the keys at the exit.
+    pub(crate) source: u64,
     /// Where its last packet went there.
     pub(crate) lane: u8,
     /// Packets between the transmitter and the far end that are in no lane.
@@ -124,12 +124,19 @@ impl Line {
             managed,
             merge: None,
             exit: Exit::Own,
-            number: 0,
-            lane: 0,
+            source: 0,
+            lane: NO_LANE,
             wire: Ring::new(),
             listed: NEVER,
             delivered: DecisionHash::default(),
         }
+    }
+
+    /// Sets where packets are on the way to its far end, and its number there.
+    pub(crate) fn leave_by(&mut self, exit: Exit, number: usize) {
+        self.exit = exit;
+        self.source = source_in_key(number);
+        self.lane = if exit == Exit::Own { NO_LANE } else { 0 };
     }
 
     /// How long a packet of `len` bytes takes on this link if nothing is before it, in transmission
@@ -291,8 +298,11 @@ impl Visitor<Packet> for CatchUp<'_> {
                 None => std::mem::take(&mut given).then_some(until),
             };
             let now = arrival.unwrap_or(until);
-            if server.free_at <= now || server.timed {
-                server.serve(queue, now, link, wires);
+            if server.timed {
+                server.serve_with_timers(queue, now, wires);
+            }
+            while server.free_at <= now {
+                server.send_next(queue, wires);
             }
             if arrival.is_none() {
                 break;
@@ -329,22 +339,18 @@ impl Server {
         }
     }
 
-    /// Sends everything that is due up to and including `now`.
+    /// Sends everything that is due up to and including `now`, and does what the queue's timers have
+    /// to do meanwhile.
     #[inline(never)]
-    fn serve(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, link: usize, wires: &mut Wires) {
-        if self.timed {
-            self.run_timers(queue, now);
-        }
+    fn serve_with_timers(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, wires: &mut Wires) {
+        self.run_timers(queue, now);
         while self.free_at <= now {
-            self.send_next(queue, link, wires);
-            if self.timed {
-                self.run_timers(queue, now);
-            }
+            self.send_next(queue, wires);
+            self.run_timers(queue, now);
         }
     }
 
     /// Does what the queue's timers have to do up to `now` before the transmitter is free.
-    #[inline(never)]
     fn run_timers(&mut self, queue: &mut impl Qdisc<Packet>, now: u64) {
         loop {
             let timer = queue.poll_at().map_or(NEVER, Instant::as_nanos);
@@ -358,8 +364,8 @@ impl Server {
     }
 
     /// The transmitter is free: asks the queue for a packet and sends it.
-    #[inline(always)]
-    fn send_next(&mut self, queue: &mut impl Qdisc<Packet>, link: usize, wires: &mut Wires) {
+    #[inline(never)]
+    fn send_next(&mut self, queue: &mut impl Qdisc<Packet>, wires: &mut Wires) {
         let now = self.free_at;
         let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
         let mut next = queue.dequeue(&mut cx, &mut self.books);
@@ -369,7 +375,7 @@ impl Server {
             stats.busy(now);
             stats.departure(now, meta.arrived.as_nanos(), packet);
             hash.departure(now, packet.flow, packet.seq);
-            self.free_at = wires.send_on(link, now, packet);
+            self.free_at = wires.send_on(now, packet);
         } else {
             stats.idle(now);
             self.free_at = NEVER;

@@ -19,18 +19,18 @@ use crate::link::{Exit, Identity, Line, Link, Managed};
 use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::tcp::alone::Alone;
 
-/// Ends a path in the table of paths.
-pub const END: u32 = GOES_ON - 1;
 // Bits of an entry in the table of paths, beside the link's number:
 /// The link is folded after the one before it.
 const FOLDED: u32 = 1 << 31;
 /// The link merges the one before it with others.
 const MERGES: u32 = 1 << 30;
-/// The link has a managed queue.
-const MANAGED: u32 = 1 << 29;
-/// The next entry has one of the first two bits.
-const GOES_ON: u32 = 1 << 28;
-const BITS: u32 = FOLDED | MERGES | MANAGED | GOES_ON;
+/// The next entry has one of these two bits.
+const GOES_ON: u32 = 1 << 29;
+/// The link has a managed queue, or there is none: the path ends.
+const NOT_PLAIN: u32 = 1 << 28;
+const BITS: u32 = FOLDED | MERGES | GOES_ON | NOT_PLAIN;
+/// Ends a path in the table of paths.
+pub const END: u32 = NOT_PLAIN | (NOT_PLAIN - 1);
 /// No event is due.
 const NEVER: u64 = u64::MAX;
 
@@ -40,7 +40,6 @@ pub struct Network {
     /// The managed queues, by link.
     queues: Vec<Option<Box<Managed>>>,
     wires: Wires,
-    arrivals: u64,
 }
 
 /// Transmitters and wires of all links, and the events at their ends.
@@ -82,7 +81,7 @@ impl Network {
         let events = EventList::new(links.len(), flows);
         let (lines, queues) = links.into_iter().map(|link| (link.line, link.queue)).unzip();
         let wires = Wires { lines, merges: Vec::new(), paths, events };
-        let mut network = Self { queues, wires, arrivals: 0 };
+        let mut network = Self { queues, wires };
         network.set_folding(true);
         network
     }
@@ -95,10 +94,11 @@ impl Network {
         wires.merges.clear();
         for (number, line) in wires.lines.iter_mut().enumerate() {
             line.merge = None;
-            line.number = number as u32;
-            line.exit = if in_order { Exit::Events } else { Exit::Own };
+            line.leave_by(if in_order { Exit::Events } else { Exit::Own }, number);
         }
-        wires.paths.iter_mut().for_each(|entry| *entry &= !BITS);
+        for entry in wires.paths.iter_mut().filter(|entry| **entry != END) {
+            *entry &= !BITS;
+        }
         let managed = |link: usize| self.queues[link].is_some();
         let folds = if on && in_order {
             fold::folds(&wires.paths, managed, self.queues.len())
@@ -114,7 +114,7 @@ impl Network {
                     Fold::After => FOLDED,
                     Fold::Merges(_) => MERGES,
                 };
-                *entry |= goes_on | fold | if managed(link) { MANAGED } else { 0 };
+                *entry |= goes_on | fold | if managed(link) { NOT_PLAIN } else { 0 };
             }
             goes_on = if *entry & (FOLDED | MERGES) != 0 { GOES_ON } else { 0 };
         }
@@ -122,11 +122,10 @@ impl Network {
             let Fold::Merges(feeders) = fold else { continue };
             let merge = wires.merges.len();
             for (number, &feeder) in feeders.iter().enumerate() {
-                let line = &mut wires.lines[feeder as usize];
-                (line.exit, line.number) = (Exit::Merge(merge), number as u32);
+                wires.lines[feeder as usize].leave_by(Exit::Merge(merge), number);
             }
             wires.lines[link].merge = Some(merge);
-            wires.lines[link].exit = Exit::Own;
+            wires.lines[link].leave_by(Exit::Own, link);
             let arrivals = Timetable::new(feeders.len());
             let soonest =
                 feeders.iter().map(|&feeder| wires.lines[feeder as usize].soonest()).min();
@@ -160,39 +159,36 @@ impl Network {
             } else {
                 return (events.time(), Event::Nothing);
             }
-            self.arrivals += 1;
             let links = &self.wires.events.links;
             let now = links.time_of(key);
             let entry = self.wires.paths[packet.hop as usize];
-            if entry == END {
+            if entry & NOT_PLAIN == 0 {
+                self.wires.send::<true>(entry, now, packet);
+            } else if entry == END {
                 let hash = &mut self.wires.lines[links.source_of(key)].delivered;
                 hash.delivery(now, packet.flow, packet.seq);
                 return (now, Event::End);
+            } else {
+                self.enqueue(entry, now, packet);
             }
-            self.enter(entry, now, packet);
         }
     }
 
     /// A packet comes at `now` to the link that its `hop` names.
     #[inline(always)]
     pub fn forward(&mut self, now: u64, packet: &Packet) {
-        self.enter(self.wires.paths[packet.hop as usize], now, packet);
-    }
-
-    /// The same, with the entry in the table of paths.
-    #[inline(always)]
-    fn enter(&mut self, entry: u32, now: u64, packet: &Packet) {
-        let link = (entry & !BITS) as usize;
-        if entry & MANAGED != 0 {
-            self.enqueue(link, now, packet);
-        } else {
-            self.wires.send::<true>(entry, link, now, packet);
+        let entry = self.wires.paths[packet.hop as usize];
+        if entry & NOT_PLAIN == 0 {
+            self.wires.send::<true>(entry, now, packet);
+        } else if entry != END {
+            self.enqueue(entry, now, packet);
         }
     }
 
-    /// A packet comes at `now` to a managed queue.
+    /// A packet comes at `now` to the managed queue of an entry in the table of paths.
     #[inline(never)]
-    fn enqueue(&mut self, link: usize, now: u64, packet: &Packet) {
+    fn enqueue(&mut self, entry: u32, now: u64, packet: &Packet) {
+        let link = (entry & !BITS) as usize;
         if let Some(queue) = &mut self.queues[link] {
             queue.arrive(now, packet, link, &mut self.wires);
             // Otherwise it is woken in time for what it had to do before.
@@ -247,7 +243,7 @@ impl Network {
             while let Some(at) =
                 merge.as_mut().and_then(|m| m.take(now, &mut packet, &mut self.wires.lines))
             {
-                self.wires.send_on(link, at, &packet);
+                self.wires.send_on(at, &packet);
             }
             self.wires.attach(merge);
         }
@@ -327,8 +323,10 @@ impl Network {
     }
 
     /// Packets that came to the far end of a link that is not folded.
-    pub fn arrivals(&self) -> u64 {
-        self.arrivals
+    pub fn arrivals(&self) -> usize {
+        let Wires { lines, events, .. } = &self.wires;
+        let own = lines.iter().filter(|line| !matches!(line.exit, Exit::Merge(_)));
+        events.links.taken_from_lanes() + own.map(|line| line.wire.taken()).sum::<usize>()
     }
 
     /// The managed queue of a link, if it has one.
@@ -376,11 +374,10 @@ impl Wires {
     fn send<const FED: bool>(
         &mut self,
         mut entry: u32,
-        link: usize,
         now: u64,
         packet: &Packet,
     ) -> u64 {
-        let mut line = &mut self.lines[link];
+        let mut line = &mut self.lines[(entry & !BITS) as usize];
         let mut at = line.transmit(now, packet.len);
         let free_at = line.free_at;
         let mut hop = packet.hop + 1;
@@ -393,7 +390,7 @@ impl Wires {
                 && let Some(merge) = &mut self.merges[number]
             {
                 if !merge.is_next(at, &self.events) {
-                    let key = merge.arrivals.key(at, line.number);
+                    let key = merge.arrivals.key(at, line.source);
                     let pushed = merge.arrivals.push(key, packet, hop, &mut line.lane);
                     let first = pushed.unwrap_or_else(|| {
                         let first = line.wait(key, packet, hop);
@@ -416,8 +413,8 @@ impl Wires {
             hop += 1;
         }
         let events = &mut self.events.links;
-        let key = events.key(at, line.number);
-        if line.exit == Exit::Events && events.push(key, packet, hop, &mut line.lane).is_some() {
+        let key = events.key(at, line.source);
+        if events.push(key, packet, hop, &mut line.lane).is_some() {
             return free_at;
         }
         let (first, lazy) = (line.wait(key, packet, hop), line.lazy());
@@ -426,7 +423,7 @@ impl Wires {
         } else if FED && lazy && at < line.listed {
             // A merge that took the packet at once. Whoever else makes a lazy link send lists it
             // afterwards.
-            let link = line.number as usize;
+            let link = events.source_of(line.source);
             self.list(link, at);
         }
         free_at
@@ -435,8 +432,8 @@ impl Wires {
     /// The transmitter of a managed or merging link takes a packet at `now`. Returns when it is free
     /// again.
     #[inline(always)]
-    pub(crate) fn send_on(&mut self, link: usize, now: u64, packet: &Packet) -> u64 {
-        self.send::<false>(self.paths[packet.hop as usize], link, now, packet)
+    pub(crate) fn send_on(&mut self, now: u64, packet: &Packet) -> u64 {
+        self.send::<false>(self.paths[packet.hop as usize], now, packet)
     }
 
     /// The next packet for a link that merges others arrives at `at`.
@@ -517,7 +514,7 @@ impl Merge {
         } else {
             let number = arrivals.source_of(key);
             let (_, next) = lines[feeders[number] as usize].take(key, packet);
-            arrivals.set_key(next.unwrap_or_else(|| arrivals.key(NEVER, number as u32)));
+            arrivals.set_key(next.unwrap_or_else(|| arrivals.key_of(NEVER, number)));
         }
         Some(at)
     }

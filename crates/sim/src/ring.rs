@@ -35,6 +35,11 @@ impl<T: Copy + Default> Ring<T> {
         self.taken == self.put
     }
 
+    /// How many were ever taken out.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+
     /// The oldest.
     #[inline(always)]
     pub(crate) fn front(&self) -> Option<&T> {

@@ -352,7 +352,7 @@ impl Simulation {
 
     /// Events handled so far: packets arriving at the end of a link that is not folded, and timers.
     pub fn events_handled(&self) -> u64 {
-        self.network.arrivals() + self.timers
+        self.network.arrivals() as u64 + self.timers
     }
 
     /// The managed queue of a link, if it has one.
