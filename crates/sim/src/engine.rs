@@ -4,6 +4,7 @@
 use crate::memory::room_for;
 use crate::packet::Packet;
 use crate::ring::Ring;
+use crate::wheel::Wheel;
 
 /// Sets a key in a winner tree over half as many keys as it has entries, and returns the winner:
 /// entry 1. The keys are in the upper half. The size is fixed so that the way to the top is straight
@@ -333,9 +334,14 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
 /// have a short path.
 #[derive(Clone, Debug)]
 pub(crate) struct EventList {
-    /// The flows' first event is beside the links, after all of them.
+    /// What comes first of the flows is beside the links, after all of them.
     pub(crate) links: Timetable<64, 4>,
+    /// Events of flows at their times.
     flows: WinnerTree<64, 0>,
+    /// Whether a flow has one there.
+    timed: Box<[bool]>,
+    /// Events of flows that mostly move on before they come.
+    moving: Wheel,
     link_count: usize,
 }
 
@@ -345,6 +351,8 @@ impl EventList {
         Self {
             links: Timetable::new(links + 1),
             flows: WinnerTree::new(flows),
+            timed: vec![false; flows].into(),
+            moving: Wheel::new(flows),
             link_count: links,
         }
     }
@@ -372,10 +380,31 @@ impl EventList {
         Some(self.links.other).filter(|&key| key < self.links.end)
     }
 
-    /// Whether a key is that of the flows' first event.
+    /// Whether a key is that of what comes first of the flows.
     #[inline(always)]
-    pub(crate) fn is_timer(&self, key: u64) -> bool {
+    pub(crate) fn is_of_flows(&self, key: u64) -> bool {
         key == self.links.beside
+    }
+
+    /// Whether what comes first of the flows is the time to look for events that have moved on.
+    #[inline(always)]
+    pub(crate) fn is_to_look(&self) -> bool {
+        self.moving.begins() <= self.flows.time()
+    }
+
+    /// Begins to look at what may have moved on: the first of the flows to look at.
+    #[inline]
+    pub(crate) fn begin_look(&mut self) -> Option<usize> {
+        let first = self.moving.begin();
+        self.list_flows();
+        first
+    }
+
+    /// A flow is looked at: the next one, and whether this one waits for a time already. If it does
+    /// not its event has to be set anew.
+    #[inline(always)]
+    pub(crate) fn look_at(&mut self, flow: usize) -> (Option<usize>, bool) {
+        (self.moving.take(flow), self.timed[flow])
     }
 
     /// Sets the next event of a link, in ns; `u64::MAX` for none.
@@ -387,8 +416,29 @@ impl EventList {
     /// Sets the next event of a flow, in ns; `u64::MAX` for none.
     #[inline]
     pub(crate) fn set_flow(&mut self, flow: usize, time: u64) {
+        self.timed[flow] = time < u64::MAX;
         self.flows.set(flow, time);
-        self.links.set_beside(self.links.key_of(self.flows.time(), self.link_count));
+        self.list_flows();
+    }
+
+    /// Sets the next event of a flow, in ns, which is likely to move on before it comes. Then it is
+    /// not an event, but looked at ([`EventList::look_at`]) not long before.
+    #[inline]
+    pub(crate) fn set_moving(&mut self, flow: usize, time: u64) {
+        let before = self.moving.begins();
+        if !self.moving.put(flow, time) {
+            self.set_flow(flow, time);
+        } else if self.timed[flow] {
+            self.set_flow(flow, u64::MAX);
+        } else if self.moving.begins() < before {
+            self.list_flows();
+        }
+    }
+
+    #[inline]
+    fn list_flows(&mut self) {
+        let first = self.flows.time().min(self.moving.begins());
+        self.links.set_beside(self.links.key_of(first, self.link_count));
     }
 
     /// The flow whose event comes first.
@@ -411,7 +461,7 @@ mod tests {
     /// The first event and its time.
     fn first(list: &EventList) -> (u64, Event) {
         let key = list.links.other();
-        let event = if list.is_timer(key) {
+        let event = if list.is_of_flows(key) {
             Event::Flow(list.flow())
         } else {
             Event::Link(list.links.source_of(key))
@@ -464,12 +514,25 @@ mod tests {
         let mut naive = vec![u64::MAX; links + flows];
         for _ in 0..5_000 {
             let source = rng.below(links + flows);
-            let time = rng.below(1000) as u64;
+            // Over some slots of the wheel.
+            let time = (rng.below(1000) as u64) << 15;
             naive[source] = time;
             if source < links {
                 list.set_link(source, time);
-            } else {
+            } else if rng.below(2) == 0 {
                 list.set_flow(source - links, time);
+            } else {
+                list.set_moving(source - links, time);
+            }
+            while list.is_of_flows(list.links.other()) && list.is_to_look() {
+                let mut next = list.begin_look();
+                while let Some(flow) = next {
+                    let (after, is_set) = list.look_at(flow);
+                    if !is_set {
+                        list.set_moving(flow, naive[links + flow]);
+                    }
+                    next = after;
+                }
             }
             let best = (0..naive.len()).min_by_key(|&i| (naive[i], i)).unwrap();
             let event = if best < links { Event::Link(best) } else { Event::Flow(best - links) };

@@ -32,6 +32,7 @@ pub mod table;
 pub mod tcp;
 pub mod tfrc;
 pub mod validation;
+mod wheel;
 
 pub use run::{Outcome, Run};
 pub use scenario::{Scenario, ScenarioError};

@@ -71,6 +71,8 @@ pub enum Event {
     End,
     /// The timer of the flow with this number is due.
     Timer(usize),
+    /// Timers that may have moved on are to be looked at, from [`Network::begin_look`] on.
+    Look,
     /// Nothing before the time that was given.
     Nothing,
 }
@@ -149,8 +151,10 @@ impl Network {
             if key < events.links.other() {
                 events.links.take(key, packet);
             } else if let Some(first) = events.first_elsewhere() {
-                if events.is_timer(first) {
-                    return (events.links.time_of(first), Event::Timer(events.flow()));
+                if events.is_of_flows(first) {
+                    let look = events.is_to_look();
+                    let event = if look { Event::Look } else { Event::Timer(events.flow()) };
+                    return (events.links.time_of(first), event);
                 }
                 key = first;
                 if !self.deliver(key, packet) {
@@ -310,6 +314,25 @@ impl Network {
         self.wires.events.set_flow(flow, time);
     }
 
+    /// The same for a timer that is likely to move on before it is due. It is never due: it is to be
+    /// looked at not long before, and then it has to be set again.
+    #[inline]
+    pub fn set_moving_timer(&mut self, flow: usize, time: u64) {
+        self.wires.events.set_moving(flow, time);
+    }
+
+    /// The first flow to look at.
+    #[inline]
+    pub fn begin_look(&mut self) -> Option<usize> {
+        self.wires.events.begin_look()
+    }
+
+    /// A flow is looked at: the next one, and whether this one's timer is set already.
+    #[inline]
+    pub fn look_at(&mut self, flow: usize) -> (Option<usize>, bool) {
+        self.wires.events.look_at(flow)
+    }
+
     /// The flow of a packet that comes soon, if it is known.
     #[inline]
     pub fn coming(&self) -> Option<usize> {
@@ -371,12 +394,7 @@ impl Wires {
     /// folded after it. Only what comes from an end point (`FED`) can come to a link that merges.
     /// `entry` is the link's in the table of paths. Returns when the transmitter is free again.
     #[inline(always)]
-    fn send<const FED: bool>(
-        &mut self,
-        mut entry: u32,
-        now: u64,
-        packet: &Packet,
-    ) -> u64 {
+    fn send<const FED: bool>(&mut self, mut entry: u32, now: u64, packet: &Packet) -> u64 {
         let mut line = &mut self.lines[(entry & !BITS) as usize];
         let mut at = line.transmit(now, packet.len);
         let free_at = line.free_at;

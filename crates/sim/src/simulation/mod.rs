@@ -148,21 +148,40 @@ impl Flow {
     /// The time of its next event, ns.
     #[inline]
     fn next_event(&self) -> u64 {
-        let timer = match &self.end {
-            End::Tcp { sender, .. } => sender.deadline(),
-            End::Tfrc(tfrc) => tfrc.sender.deadline(),
-            End::Cbr(_) | End::Trace(_) => NEVER,
-        };
-        self.app_at.min(self.ack_at).min(timer)
+        self.app_at.min(self.ack_at).min(self.deadline())
+    }
+
+    /// The time of its transport's timer, ns.
+    #[inline(always)]
+    fn deadline(&self) -> u64 {
+        if let End::Tcp { sender, .. } = &self.end {
+            sender.deadline()
+        } else if let End::Tfrc(tfrc) = &self.end {
+            tfrc.sender.deadline()
+        } else {
+            NEVER
+        }
     }
 
     /// Makes sure that the list wakes this flow, number `i`, no later than its next event.
     #[inline(never)]
     fn list(&mut self, i: usize, network: &mut Network) {
-        let next = self.next_event();
-        if next < self.listed {
-            self.listed = next;
-            network.set_timer(i, next);
+        if self.next_event() < self.listed {
+            self.list_anew(i, network);
+        }
+    }
+
+    /// Lists the next event of this flow, number `i`.
+    #[inline(always)]
+    fn list_anew(&mut self, i: usize, network: &mut Network) {
+        let (fixed, timer) = (self.app_at.min(self.ack_at), self.deadline());
+        // A transport's timer moves on with each acknowledgement.
+        if timer < fixed {
+            self.listed = timer;
+            network.set_moving_timer(i, timer);
+        } else {
+            self.listed = fixed;
+            network.set_timer(i, fixed);
         }
     }
 }
@@ -324,13 +343,17 @@ impl Simulation {
         let mut packet = Packet::default();
         loop {
             let (now, event) = self.network.next(&mut packet);
-            self.now = now;
             match event {
                 Event::End => {
+                    self.now = now;
                     fetch_ahead(&self.flows, || self.network.coming());
                     self.on_packet(&packet);
                 }
-                Event::Timer(i) => self.on_flow(i),
+                Event::Timer(i) => {
+                    self.now = now;
+                    self.on_flow(i);
+                }
+                Event::Look => self.look(),
                 Event::Nothing => break,
             }
         }
@@ -547,15 +570,14 @@ impl Simulation {
     }
 
     /// A flow's listed event has come; it may have been put off meanwhile.
+    #[inline(never)]
     fn on_flow(&mut self, i: usize) {
         let now = self.now;
         self.timers += 1;
         let flow = &mut self.flows[i];
-        let next = flow.next_event();
-        if next > now {
+        if flow.next_event() > now {
             // Put off.
-            flow.listed = next;
-            self.network.set_timer(i, next);
+            flow.list_anew(i, &mut self.network);
             fetch_ahead(&self.flows, || Some(self.network.next_timer()));
             return;
         }
@@ -592,9 +614,22 @@ impl Simulation {
             self.send(i);
         }
         let flow = &mut self.flows[i];
-        flow.listed = flow.next_event();
-        self.network.set_timer(i, flow.listed);
+        flow.list_anew(i, &mut self.network);
         fetch_ahead(&self.flows, || Some(self.network.next_timer()));
+    }
+
+    /// Looks at timers that may have moved on.
+    #[inline(never)]
+    fn look(&mut self) {
+        let mut next = self.network.begin_look();
+        while let Some(i) = next {
+            let (after, is_set) = self.network.look_at(i);
+            fetch_ahead(&self.flows, || after);
+            if !is_set {
+                self.flows[i].list_anew(i, &mut self.network);
+            }
+            next = after;
+        }
     }
 
     /// The application of flow `i` starts or takes its next step.
