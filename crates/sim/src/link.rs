@@ -277,39 +277,34 @@ impl Outlet<Packet> for Books {
     }
 }
 
-/// Everything that is due at a managed link up to and including a time.
-struct CatchUp<'a> {
+/// The packet in hand arrives at a managed link.
+struct Arrive<'a> {
     server: &'a mut Server,
-    link: usize,
     wires: &'a mut Wires,
-    until: u64,
-    /// Whether the packet in hand arrives at `until`. What other links have is not given so.
-    given: bool,
+    now: u64,
 }
 
-impl Visitor<Packet> for CatchUp<'_> {
+impl Visitor<Packet> for Arrive<'_> {
     #[inline]
     fn visit(self, queue: &mut impl Qdisc<Packet>) {
-        let Self { server, link, wires, until, mut given } = self;
-        let mut merge = wires.detach(link);
-        loop {
-            let arrival = match &mut merge {
-                Some(merge) => server.take(merge, until, &mut wires.lines),
-                None => std::mem::take(&mut given).then_some(until),
-            };
-            let now = arrival.unwrap_or(until);
-            if server.timed {
-                server.serve_with_timers(queue, now, wires);
-            }
-            while server.free_at <= now {
-                server.send_next(queue, wires);
-            }
-            if arrival.is_none() {
-                break;
-            }
-            server.arrive(queue, now);
-        }
-        wires.attach(merge);
+        let Self { server, wires, now } = self;
+        server.serve(queue, now, wires);
+        server.arrive(queue, now);
+        server.serve(queue, now, wires);
+    }
+}
+
+/// Everything is sent that is due at a managed link up to and including a time.
+struct Serve<'a> {
+    server: &'a mut Server,
+    wires: &'a mut Wires,
+    until: u64,
+}
+
+impl Visitor<Packet> for Serve<'_> {
+    #[inline]
+    fn visit(self, queue: &mut impl Qdisc<Packet>) {
+        self.server.serve(queue, self.until, self.wires);
     }
 }
 
@@ -336,6 +331,17 @@ impl Server {
         self.books.stats.change(now, backlog);
         if self.free_at == NEVER && backlog.packets > 0 {
             self.free_at = now;
+        }
+    }
+
+    /// Sends everything that is due up to and including `now`.
+    #[inline(always)]
+    fn serve(&mut self, queue: &mut impl Qdisc<Packet>, now: u64, wires: &mut Wires) {
+        if self.timed {
+            self.serve_with_timers(queue, now, wires);
+        }
+        while self.free_at <= now {
+            self.send_next(queue, wires);
         }
     }
 
@@ -387,21 +393,22 @@ impl Server {
 impl Managed {
     /// A packet arrives at `now`.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, link: usize, wires: &mut Wires) {
-        self.server.hand = *packet;
-        self.work(now, true, link, wires);
+    pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, wires: &mut Wires) {
+        let Self { server, queue } = self;
+        server.hand = *packet;
+        queue.visit(Arrive { server, wires, now });
     }
 
-    /// Does everything that was due up to and including `now`.
-    #[inline]
-    pub(crate) fn catch_up(&mut self, now: u64, link: usize, wires: &mut Wires) {
-        self.work(now, false, link, wires);
-    }
-
-    #[inline]
-    fn work(&mut self, until: u64, given: bool, link: usize, wires: &mut Wires) {
-        let server = &mut self.server;
-        self.queue.visit(CatchUp { server, link, wires, until, given });
+    /// Does everything that was due up to and including `until`.
+    pub(crate) fn catch_up(&mut self, until: u64, link: usize, wires: &mut Wires) {
+        let Self { server, queue } = self;
+        if let Some(mut merge) = wires.detach(link) {
+            while let Some(now) = server.take(&mut merge, until, &mut wires.lines) {
+                queue.visit(Arrive { server, wires, now });
+            }
+            wires.attach(merge);
+        }
+        queue.visit(Serve { server, wires, until });
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.

@@ -194,7 +194,7 @@ impl Network {
     fn enqueue(&mut self, entry: u32, now: u64, packet: &Packet) {
         let link = (entry & !BITS) as usize;
         if let Some(queue) = &mut self.queues[link] {
-            queue.arrive(now, packet, link, &mut self.wires);
+            queue.arrive(now, packet, &mut self.wires);
             // Otherwise it is woken in time for what it had to do before.
             if self.wires.lines[link].listed == NEVER {
                 self.list(link);
@@ -242,11 +242,9 @@ impl Network {
         if let Some(queue) = &mut self.queues[link] {
             queue.catch_up(now, link, &mut self.wires);
         } else {
-            let mut merge = self.wires.detach(link);
+            let Some(mut merge) = self.wires.detach(link) else { return };
             let mut packet = Packet::default();
-            while let Some(at) =
-                merge.as_mut().and_then(|m| m.take(now, &mut packet, &mut self.wires.lines))
-            {
+            while let Some(at) = merge.take(now, &mut packet, &mut self.wires.lines) {
                 self.wires.send_on(at, &packet);
             }
             self.wires.attach(merge);
@@ -489,10 +487,9 @@ impl Wires {
 
     /// Puts back what was detached.
     #[inline]
-    pub(crate) fn attach(&mut self, merge: Option<Box<Merge>>) {
-        let number = merge.as_ref().and_then(|merge| self.lines[merge.link].merge);
-        if let Some(number) = number {
-            self.merges[number] = merge;
+    pub(crate) fn attach(&mut self, merge: Box<Merge>) {
+        if let Some(number) = self.lines[merge.link].merge {
+            self.merges[number] = Some(merge);
         }
     }
 }

@@ -27,6 +27,12 @@ pub const SHORTEST_PACKET: u16 = 40;
 /// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
 pub const SACK_BLOCKS: usize = 3;
 
+/// ECN echo, a flag of acknowledgements, as in a TCP header.
+pub const ECE: u8 = 0x40;
+
+/// Congestion window reduced, a flag of data packets, as in a TCP header.
+pub const CWR: u8 = 0x80;
+
 /// A packet, on a wire or in a queue. What links look at comes first, so that the rest is copied as
 /// one.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +54,8 @@ pub struct Packet {
     pub sack: [(u16, u16); SACK_BLOCKS],
     /// How many of `sack` are in use.
     pub sack_blocks: u8,
-    /// Acknowledgement: ECN echo (ECE).
-    pub echo: bool,
-    /// Data: congestion window reduced (CWR).
-    pub reduced: bool,
+    /// [`ECE`] and [`CWR`].
+    pub flags: u8,
     /// The number of its connection, where a flow has one after another; they come round.
     pub connection: u8,
 }
@@ -70,14 +74,19 @@ impl Default for Packet {
             kind: Kind::default(),
             ecn: Ecn::default(),
             sack_blocks: 0,
-            echo: false,
-            reduced: false,
+            flags: 0,
             connection: 0,
         }
     }
 }
 
 impl Packet {
+    /// Whether it has a flag.
+    #[inline]
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
     /// Says a time and something else in the room for SACK blocks.
     pub fn say(&mut self, time: u64, other: u32) {
         let word = |shift: u32| (time >> shift) as u16;

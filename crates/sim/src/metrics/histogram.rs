@@ -25,6 +25,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
+    #[inline]
     fn bucket(value: u64) -> usize {
         if value < SUB {
             return value as usize;

@@ -18,7 +18,7 @@ use crate::link::{Identity, Link, Managed};
 use crate::memory::{fetch_ahead, room_for};
 use crate::metrics::transfers::Transfers;
 use crate::network::{Event, Network};
-use crate::packet::{Kind, Packet};
+use crate::packet::{CWR, Kind, Packet};
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::Sender;
@@ -497,7 +497,7 @@ impl Simulation {
                     (ack.flow, ack.hop) = (packet.flow, flow.back);
                     self.network.forward(self.now, ack);
                 }
-                match receiver.on_data(packet.seq, ce, packet.reduced || exact, delayed) {
+                match receiver.on_data(packet.seq, ce, packet.has(CWR) || exact, delayed) {
                     AckWhen::Now => {
                         flow.ack_at = NEVER;
                         let ack = &mut self.hand;

@@ -1,7 +1,7 @@
 //! The receiving half of a TCP connection: what to acknowledge, and when.
 
 use super::bits::Bits;
-use crate::packet::{Kind, Packet, SACK_BLOCKS};
+use crate::packet::{ECE, Kind, Packet, SACK_BLOCKS};
 
 /// The receiver's state.
 #[derive(Clone, Default, Debug)]
@@ -106,7 +106,8 @@ impl Receiver {
     pub fn acknowledge(&mut self, sack: bool, packet: &mut Packet) {
         self.unacknowledged = 0;
         *packet = Packet::default();
-        (packet.kind, packet.seq, packet.echo) = (Kind::Ack, self.next, self.echo);
+        (packet.kind, packet.seq) = (Kind::Ack, self.next);
+        packet.flags = if self.echo { ECE } else { 0 };
         if sack && self.used > 0 {
             self.tell_blocks(packet);
         }
@@ -207,12 +208,12 @@ mod tests {
     fn the_echo_lasts_until_the_sender_answers() {
         let mut r = Receiver::default();
         r.on_data(0, true, false, false);
-        assert!(acknowledgement(&mut r).echo);
+        assert!(acknowledgement(&mut r).has(ECE));
         r.on_data(1, false, false, false);
-        assert!(acknowledgement(&mut r).echo);
+        assert!(acknowledgement(&mut r).has(ECE));
         r.on_data(2, false, true, false);
-        assert!(!acknowledgement(&mut r).echo);
+        assert!(!acknowledgement(&mut r).has(ECE));
         r.on_data(3, true, true, false);
-        assert!(acknowledgement(&mut r).echo, "CWR and CE in one packet is new congestion");
+        assert!(acknowledgement(&mut r).has(ECE), "CWR and CE in one packet is new congestion");
     }
 }

@@ -10,7 +10,7 @@ use super::bits::Bits;
 use super::control::Control;
 use super::rtt::RttEstimator;
 use super::{Options, Variant};
-use crate::packet::{Kind, Packet, SHORTEST_PACKET};
+use crate::packet::{CWR, ECE, Kind, Packet, SHORTEST_PACKET};
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
@@ -330,7 +330,7 @@ impl Sender {
         }
         self.last_sent = now;
         packet.seq = seq;
-        packet.reduced = std::mem::take(&mut self.tell_reduced);
+        packet.flags = if std::mem::take(&mut self.tell_reduced) { CWR } else { 0 };
         packet.ecn = Ecn::ect(o.ecn && (!again || o.ecn_on_retransmit));
     }
 
@@ -339,11 +339,12 @@ impl Sender {
         if p.seq < self.una || p.seq > self.end || self.state < State::Open {
             return;
         }
-        self.control.on_ack(p.seq - self.una, p.echo, p.seq, self.end);
+        let echo = p.has(ECE);
+        self.control.on_ack(p.seq - self.una, echo, p.seq, self.end);
         let news = p.sack_blocks > 0 && self.take_sack(p);
-        let reduced = o.ecn && p.echo && self.on_echo(now, p.seq, o);
+        let reduced = o.ecn && echo && self.on_echo(now, p.seq, o);
         if p.seq > self.una {
-            self.on_progress(now, p.seq, reduced || p.echo, o);
+            self.on_progress(now, p.seq, reduced || echo, o);
         } else if self.outstanding() > 0 && (news || o.variant != Variant::Sack) {
             self.on_duplicate(now, o);
         }

@@ -6,7 +6,7 @@ use super::receiver::Receiver;
 use super::rtt::RtoBounds;
 use super::sender::Sender;
 use super::{Options, Variant};
-use crate::packet::{Kind, Packet};
+use crate::packet::{CWR, ECE, Kind, Packet};
 
 const MS: u64 = 1_000_000;
 const RTT: u64 = 100 * MS;
@@ -55,7 +55,7 @@ impl Path {
     fn send_all(&mut self) -> Vec<(u32, bool, bool)> {
         std::iter::from_fn(|| self.send())
             .filter(|p| p.kind == Kind::Data)
-            .map(|p| (p.seq, p.reduced, p.ecn.capable()))
+            .map(|p| (p.seq, p.has(CWR), p.ecn.capable()))
             .collect()
     }
 
@@ -307,7 +307,7 @@ fn acknowledgements_from_nowhere_are_ignored() {
     let before = p.sender.cwnd();
     let blocks = [(7, 3), (60_000, 65_535), (0, 65_535)];
     for seq in [3, 1000, u32::MAX] {
-        let ack = Packet { seq, sack: blocks, sack_blocks: 3, echo: true, ..Packet::default() };
+        let ack = Packet { seq, sack: blocks, sack_blocks: 3, flags: ECE, ..Packet::default() };
         p.sender.on_ack(RTT, &ack, &p.o);
     }
     assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (before, 0));
@@ -355,10 +355,10 @@ fn exact_echoes_follow_the_marks() {
     r.on_data(0, true, true, true);
     assert!(r.owes_ack() && !r.owes_other_echo(true) && r.owes_other_echo(false));
     r.acknowledge(false, &mut ack);
-    assert!(ack.echo);
+    assert!(ack.has(ECE));
     r.on_data(1, false, true, false);
     r.acknowledge(false, &mut ack);
-    assert!(!ack.echo);
+    assert!(!ack.has(ECE));
 }
 
 /// RFC 9438 §5.1: CUBIC's mean window at a round trip of 100 ms when one packet in 1/p is lost:
