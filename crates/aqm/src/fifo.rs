@@ -122,22 +122,14 @@ impl<A: Policy, L> Advised<'_, A, L> {
         // a processor wait.
         let meta = Meta { arrived: cx.now, ..meta };
         self.counters.arrived.count(meta.len);
+        // What is usual first: a jump by the answer's number is longer.
         let mark = match self.policy.on_arrival(&meta, &self.line.view(), cx) {
             Arrival::Admit => None,
-            Arrival::SignalHead(cause) if !self.line.view().is_empty() => {
-                self.signal_head(cause, cx, out);
-                None
-            }
-            Arrival::Signal(cause) | Arrival::SignalHead(cause) if meta.ecn.capable() => {
-                Some(cause)
-            }
-            Arrival::Signal(cause) | Arrival::SignalHead(cause) | Arrival::Reject(cause) => {
-                return self.counters.drop(&meta, packet, cause, cx.now, out);
-            }
-            Arrival::RejectWith(cause) => {
-                self.drop_victims(cause, cx, out);
-                return self.counters.drop(&meta, packet, cause, cx.now, out);
-            }
+            Arrival::Signal(cause) if meta.ecn.capable() => Some(cause),
+            answer => match self.carry_out(answer, &meta, cx, out) {
+                Ok(mark) => mark,
+                Err(cause) => return self.counters.drop(&meta, packet, cause, cx.now, out),
+            },
         };
         if !self.line.view().fits(meta.len) && !self.make_room(&meta, packet, cx, out) {
             return;
@@ -149,6 +141,35 @@ impl<A: Policy, L> Advised<'_, A, L> {
         };
         let tag = self.policy.admitted(&meta, cx);
         self.line.push(meta, packet, tag);
+    }
+
+    /// The rarer answers to an arrival: why the packet is marked, or dropped.
+    #[inline]
+    fn carry_out<P>(
+        &mut self,
+        answer: Arrival,
+        meta: &Meta,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) -> Result<Option<Cause>, Cause>
+    where
+        L: Line<P, A::Tag>,
+    {
+        match answer {
+            Arrival::Admit => Ok(None),
+            Arrival::SignalHead(cause) if !self.line.view().is_empty() => {
+                self.signal_head(cause, cx, out);
+                Ok(None)
+            }
+            Arrival::SignalHead(cause) if meta.ecn.capable() => Ok(Some(cause)),
+            Arrival::Signal(cause) | Arrival::SignalHead(cause) | Arrival::Reject(cause) => {
+                Err(cause)
+            }
+            Arrival::RejectWith(cause) => {
+                self.drop_victims(cause, cx, out);
+                Err(cause)
+            }
+        }
     }
 
     /// Marks the packet at the head of a line that is not empty, or drops it.

@@ -168,7 +168,8 @@ impl View<'_> {
     pub fn size(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Packets => f64::from(self.backlog.packets),
-            Measure::Bytes => self.backlog.bytes as f64,
+            // A signed number becomes a float in one instruction.
+            Measure::Bytes => self.backlog.bytes as i64 as f64,
         }
     }
 

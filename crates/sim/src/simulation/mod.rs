@@ -347,7 +347,7 @@ impl Simulation {
                 Event::End => {
                     self.now = now;
                     fetch_ahead(&self.flows, || self.network.coming());
-                    self.on_packet(&packet);
+                    self.on_packet(now, &packet);
                 }
                 Event::Timer(i) => {
                     self.now = now;
@@ -472,7 +472,7 @@ impl Simulation {
 
     /// A packet has come to the end of its path.
     #[inline(always)]
-    fn on_packet(&mut self, packet: &Packet) {
+    fn on_packet(&mut self, now: u64, packet: &Packet) {
         let i = packet.flow as usize;
         if packet.connection != 0 && self.is_over(packet) {
             return;
@@ -495,7 +495,7 @@ impl Simulation {
                     let ack = &mut self.hand;
                     receiver.acknowledge(options.sack(), ack);
                     (ack.flow, ack.hop) = (packet.flow, flow.back);
-                    self.network.forward(self.now, ack);
+                    self.network.forward(now, ack);
                 }
                 match receiver.on_data(packet.seq, ce, packet.has(CWR) || exact, delayed) {
                     AckWhen::Now => {
@@ -504,10 +504,10 @@ impl Simulation {
                         receiver.acknowledge(options.sack(), ack);
                         (ack.flow, ack.hop) = (packet.flow, flow.back);
                         ack.connection = packet.connection;
-                        self.network.forward(self.now, ack);
+                        self.network.forward(now, ack);
                     }
                     AckWhen::Later => {
-                        flow.ack_at = self.now + options.delayed_ack;
+                        flow.ack_at = now + options.delayed_ack;
                         flow.list(i, &mut self.network);
                     }
                 }
@@ -516,9 +516,9 @@ impl Simulation {
                 }
             }
             Kind::Ack => {
-                sender.on_ack(self.now, packet, options);
-                flow.send(i, self.now, group, &mut self.network, &mut self.hand);
-                flow.note_completion(i, self.now, group, &mut self.completed);
+                sender.on_ack(now, packet, options);
+                flow.send(i, now, group, &mut self.network, &mut self.hand);
+                flow.note_completion(i, now, group, &mut self.completed);
             }
             _ => self.on_handshake(i, packet.kind),
         }
