@@ -186,48 +186,23 @@ impl Flow {
     }
 }
 
-/// Sending.
-impl Flow {
-    /// Sends all that it, number `i`, may send now, with room for a packet in hand, and lists its
-    /// next event.
-    #[inline(always)]
-    fn send(
-        &mut self,
-        i: usize,
-        now: u64,
-        group: &Group,
-        network: &mut Network,
-        packet: &mut Packet,
-    ) {
-        let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut self.end, &group.transport) else {
-            return;
-        };
-        *packet = Packet::default();
-        (packet.hop, packet.flow, packet.len) = (self.out, i as u32, group.packet);
-        packet.connection = self.connection;
-        if let Some(room) = sender.room(now, o) {
-            for _ in 0..room {
-                sender.next_new(now, o, packet);
-                network.forward(now, packet);
-            }
-        } else {
-            while sender.next(now, o, packet) {
-                network.forward(now, packet);
-            }
+/// Sends all that a connection may send at `now`. `packet` is a data packet of its flow.
+#[inline(always)]
+fn send_all(
+    sender: &mut Sender,
+    o: &Options,
+    now: u64,
+    network: &mut Network,
+    packet: &mut Packet,
+) {
+    if let Some(room) = sender.room(now, o) {
+        for _ in 0..room {
+            sender.next_new(now, o, packet);
+            network.forward(now, packet);
         }
-        // Nothing else of it has changed.
-        if sender.deadline() < self.listed {
-            self.list(i, network);
-        }
-    }
-
-    /// Notes when a finite flow was acknowledged to its end, ns.
-    #[inline]
-    fn note_completion(&self, i: usize, now: u64, group: &Group, completed: &mut [u64]) {
-        if let (App::Finite { packets }, End::Tcp { sender, .. }) = (group.app, &self.end)
-            && sender.acknowledged() == packets
-        {
-            completed[i] = completed[i].min(now);
+    } else {
+        while sender.next(now, o, packet) {
+            network.forward(now, packet);
         }
     }
 }
@@ -490,14 +465,17 @@ impl Simulation {
             Kind::Data => {
                 let ce = packet.ecn == Ecn::Ce;
                 let delayed = options.delayed_ack > 0;
-                let exact = options.exact_echo();
-                if exact && receiver.owes_other_echo(ce) {
-                    let ack = &mut self.hand;
-                    receiver.acknowledge(options.sack(), ack);
-                    (ack.flow, ack.hop) = (packet.flow, flow.back);
-                    self.network.forward(now, ack);
+                let mut answered = packet.has(CWR);
+                if options.exact_echo() {
+                    answered = true;
+                    if receiver.owes_other_echo(ce) {
+                        let ack = &mut self.hand;
+                        receiver.acknowledge(options.sack(), ack);
+                        (ack.flow, ack.hop) = (packet.flow, flow.back);
+                        self.network.forward(now, ack);
+                    }
                 }
-                match receiver.on_data(packet.seq, ce, packet.has(CWR) || exact, delayed) {
+                match receiver.on_data(packet.seq, ce, answered, delayed) {
                     AckWhen::Now => {
                         flow.ack_at = NEVER;
                         let ack = &mut self.hand;
@@ -517,8 +495,19 @@ impl Simulation {
             }
             Kind::Ack => {
                 sender.on_ack(now, packet, options);
-                flow.send(i, now, group, &mut self.network, &mut self.hand);
-                flow.note_completion(i, now, group, &mut self.completed);
+                let data = &mut self.hand;
+                *data = Packet::default();
+                (data.hop, data.flow, data.len) = (flow.out, packet.flow, group.packet);
+                data.connection = flow.connection;
+                send_all(sender, options, now, &mut self.network, data);
+                if matches!(group.app, App::Finite { packets } if sender.acknowledged() == packets)
+                {
+                    self.completed[i] = self.completed[i].min(now);
+                }
+                // Nothing else of the flow has changed.
+                if sender.deadline() < flow.listed {
+                    flow.list(i, &mut self.network);
+                }
             }
             _ => self.on_handshake(i, packet.kind),
         }
@@ -562,11 +551,20 @@ impl Simulation {
     /// Sends all that flow `i` may send now, and lists its next event.
     #[inline(never)]
     fn send(&mut self, i: usize) {
-        let Self { now, network, flows, groups, completed, hand, .. } = self;
+        let Self { now, network, flows, groups, hand, .. } = self;
         let flow = &mut flows[i];
         let group = &groups[usize::from(flow.group)];
-        flow.send(i, *now, group, network, hand);
-        flow.note_completion(i, *now, group, completed);
+        if let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) {
+            *hand = Packet {
+                hop: flow.out,
+                flow: i as u32,
+                len: group.packet,
+                connection: flow.connection,
+                ..Packet::default()
+            };
+            send_all(sender, o, *now, network, hand);
+            flow.list(i, network);
+        }
     }
 
     /// A flow's listed event has come; it may have been put off meanwhile.

@@ -44,8 +44,11 @@ impl Receiver {
         let news = echo != self.echo;
         self.echo = echo;
         if seq != self.next {
-            if seq > self.next && self.beyond.insert(seq) {
-                self.report(seq);
+            if seq > self.next {
+                self.beyond.advance(self.next);
+                if self.beyond.insert(seq) {
+                    self.report(seq);
+                }
             }
             return AckWhen::Now;
         }
@@ -55,9 +58,9 @@ impl Receiver {
             while self.beyond.contains(self.next) {
                 self.next += 1;
             }
+            self.beyond.advance(self.next);
             self.forget_delivered();
         }
-        self.beyond.advance(self.next);
         self.unacknowledged += 1;
         // RFC 5681 §4.2: at least every second segment, and at once when a gap is filled. A change
         // of the echo is told at once, too.

@@ -201,7 +201,7 @@ impl Sender {
     /// [`Sender::next_new`] gives them, and there are no others.
     #[inline]
     pub fn room(&mut self, now: u64, o: &Options) -> Option<u32> {
-        if self.state != State::Open || self.force || self.waiting {
+        if self.state != State::Open || self.force | self.waiting {
             return None;
         }
         Some(self.room_in_window(now, o))
@@ -408,7 +408,9 @@ impl Sender {
         }
         self.una = ack;
         self.next = self.next.max(ack);
-        self.sacked.advance(ack);
+        if self.sacked.ones() > 0 {
+            self.sacked.advance(ack);
+        }
         self.duplicates = 0;
         match self.state {
             State::Recovery if ack >= self.recover || o.variant == Variant::Reno => {
