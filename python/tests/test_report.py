@@ -6,10 +6,15 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import SWEEP
+from matplotlib.figure import Figure
 
 from bluewater.experiment import parse
+from bluewater.plots.draw import Drawable, draw
+from bluewater.plots.files import save
+from bluewater.plots.spec import Scale
 from bluewater.report import to_json, write_report
 from bluewater.reproduce import Outcome, Plan, reproduce
 from bluewater.store import Store
@@ -188,6 +193,19 @@ def test_the_same_numbers_give_the_same_pictures(
     for ending in ("png", "svg", "pdf"):
         name = f"test-two/loss.{ending}"
         assert (tmp_path / name).read_bytes() == (page.parent / name).read_bytes()
+
+
+def test_a_plot_is_laid_out_once_and_drawn_once_a_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = pl.DataFrame({"x": [1, 2], "y": [3.0, 4.0]})
+    panels = [Drawable("panel", points, Scale("y"))]
+    figure = draw("plot", "spread", Scale("x"), panels, 1, "all")
+    drawn: list[object] = []
+    render = Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda *given: drawn.append(render(*given)))
+    save(figure, panels, tmp_path / "plot")
+    assert len(drawn) == len(("png", "svg", "pdf"))
 
 
 def test_drawing_in_parallel_changes_nothing(outcome: Outcome, tmp_path: Path) -> None:

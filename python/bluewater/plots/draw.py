@@ -78,9 +78,12 @@ def draw(
         for axes in every[len(panels) :]:
             axes.remove()
         _legend(figure, every[: len(panels)], len(names))
-        # Laid out once: every format that is written later takes the places as they are.
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+        # Laid out once: every format that is written later takes the places as they are. With an
+        # engine, even one that does nothing, each of them would first be drawn for its layout.
+        engine = figure.get_layout_engine()
+        assert engine is not None
+        engine.execute(figure)
+        figure.set_layout_engine(None)
     return figure
 
 
@@ -119,16 +122,13 @@ def _by_line(points: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return sorted(((str(name[0]), part) for name, part in parts.items()), key=lambda p: order(p[0]))
 
 
+def _over_seeds(points: pl.DataFrame) -> pl.DataFrame:
+    y = pl.col("y")
+    return points.group_by("x", maintain_order=True).agg(mean=y.mean(), low=y.min(), high=y.max())
+
+
 def _spread(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
-    over = (
-        points.group_by("x")
-        .agg(
-            pl.col("y").mean().alias("mean"),
-            pl.col("y").min().alias("low"),
-            pl.col("y").max().alias("high"),
-        )
-        .sort("x")
-    )
+    over = _over_seeds(points).sort("x")
     x = over["x"].to_numpy()
     axes.fill_between(x, over["low"].to_numpy(), over["high"].to_numpy(), color=style.colour,
                       alpha=0.18, linewidth=0)  # fmt: skip
@@ -178,23 +178,25 @@ def _bars(axes: Axes, points: pl.DataFrame, looks: dict[str, Look]) -> None:
     width = 0.8 / len(lines)
     for position, (name, own) in enumerate(lines):
         style = looks.get(name, look(name, position))
-        for place, group in enumerate(groups):
-            values = own.filter(pl.col("x") == group)["y"]
-            if values.is_empty():
-                continue
-            mean = float(values.mean())  # type: ignore[arg-type]
-            low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
-            axes.barh(
-                place + (position - (len(lines) - 1) / 2) * width,
-                mean,
-                height=width * 0.9,
-                # Of equal values the mean may lie beside them by rounding.
-                xerr=[[max(mean - low, 0.0)], [max(high - mean, 0.0)]],
-                color=style.colour,
-                ecolor=RC["text.color"],
-                error_kw={"elinewidth": 0.9},
-                label=name if place == 0 else None,
-            )
+        over = _over_seeds(own)
+        mean = over["mean"].to_numpy()
+        axes.barh(
+            [
+                groups.index(group) + (position - (len(lines) - 1) / 2) * width
+                for group in over["x"]
+            ],
+            mean,
+            height=width * 0.9,
+            # Of equal values the mean may lie beside them by rounding.
+            xerr=[
+                (mean - over["low"].to_numpy()).clip(0),
+                (over["high"].to_numpy() - mean).clip(0),
+            ],
+            color=style.colour,
+            ecolor=RC["text.color"],
+            error_kw={"elinewidth": 0.9},
+            label=name,
+        )
     axes.set_yticks(range(len(groups)), [str(group) for group in groups])
     axes.margins(y=0.4 / len(groups))
     if not axes.yaxis_inverted():  # panels that share it have turned it already

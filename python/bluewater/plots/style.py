@@ -45,6 +45,8 @@ RC: Any = {
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    # Where it would be anyway; else each draw looks for it among the places of all tick labels.
+    "axes.titley": 1.0,
     "axes.labelsize": 9.5,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
