@@ -42,8 +42,7 @@ class Outcome:
     @property
     def decision_hash(self) -> str:
         """16 hexadecimal digits over the decision hashes of all runs, in the order of the sweep."""
-        store = self.tables.store
-        every = "".join(store.read(entry.key).decision_hash for entry in self.tables.entries)
+        every = "".join(result.decision_hash for result in self.tables.results)
         return hashlib.sha256(every.encode()).hexdigest()[:16]
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -100,8 +101,13 @@ def read_result(folder: Path) -> Result:
         scenario=scenario,
         decision_hash=meta["decision_hash"],
         version=meta["version"],
-        load=lambda table: pl.read_parquet(folder / f"{table}.parquet"),
+        # Not a closure: results are sent to the processes that draw.
+        load=partial(_table, folder),
     )
+
+
+def _table(folder: Path, name: str) -> pl.DataFrame:
+    return pl.read_parquet(folder / f"{name}.parquet")
 
 
 def _meta(key: str, result: Result) -> str:

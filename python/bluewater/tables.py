@@ -21,6 +21,7 @@ from bluewater.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from bluewater.result import Result
     from bluewater.store import Store
     from bluewater.sweep import Label
 
@@ -47,17 +48,17 @@ class Tables:
     store: Store
 
     @cached_property
+    def results(self) -> list[Result]:
+        """The result of each entry."""
+        return [self.store.read(entry.key) for entry in self.entries]
+
+    @cached_property
     def runs(self) -> pl.DataFrame:
         """One row a run."""
         return pl.DataFrame(
             [
-                _place(entry)
-                | {
-                    k: v
-                    for k, v in self.store.read(entry.key).summary.items()
-                    if k not in _place(entry)
-                }
-                for entry in self.entries
+                _place(entry) | {k: v for k, v in result.summary.items() if k not in _place(entry)}
+                for entry, result in zip(self.entries, self.results, strict=True)
             ],
             infer_schema_length=None,
         )
@@ -104,11 +105,11 @@ class Tables:
 
     def _every(self, table: str) -> pl.DataFrame:
         frames: list[pl.DataFrame] = [
-            getattr(self.store.read(entry.key), table).select(
+            result.load(table).select(
                 *(pl.lit(value).alias(name) for name, value in _place(entry).items()),
                 pl.exclude(*_place(entry)),
             )
-            for entry in self.entries
+            for entry, result in zip(self.entries, self.results, strict=True)
         ]
         return pl.concat(frames, how="diagonal_relaxed")
 

@@ -6,7 +6,6 @@ import json
 import re
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from itertools import repeat
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,12 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
     if min(jobs, len(outcomes)) > 1:
         # Not forked: the data frames' threads would not survive it.
         with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-            sections = list(pool.map(_section, outcomes, repeat(folder)))
+            # What takes longest first, so that no core waits for another's last one.
+            drawn = {
+                outcome.experiment.id: pool.submit(_section, outcome, folder)
+                for outcome in sorted(outcomes, key=_panels, reverse=True)
+            }
+            sections = [drawn[outcome.experiment.id].result() for outcome in outcomes]
     else:
         sections = [_section(outcome, folder) for outcome in outcomes]
     environment = jinja2.Environment(
@@ -74,6 +78,10 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
     return path
 
 
+def _panels(outcome: Outcome) -> int:
+    return sum(len(plot.panels) for plot in outcome.experiment.plots)
+
+
 def _prose(text: str) -> Markup:
     """Text with `code` in backticks."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
@@ -87,10 +95,10 @@ def _section(outcome: Outcome, folder: Path) -> dict[str, Any]:
     if entries:
         outcome.tables.runs.write_csv(own / "runs.csv")
     (own / "claims.json").write_text(json.dumps(to_json(outcome), indent=2) + "\n", "utf-8")
-    store = outcome.tables.store
+    results = outcome.tables.results
     runs = [
-        {"axes": dict(entry.axes), "seed": entry.seed, "hash": store.read(entry.key).decision_hash}
-        for entry in entries[: MAX_RUNS_LISTED + 1]
+        {"axes": dict(entry.axes), "seed": entry.seed, "hash": result.decision_hash}
+        for entry, result in zip(entries, results, strict=True)
     ]
     return {
         "experiment": experiment,
@@ -107,7 +115,7 @@ def _section(outcome: Outcome, folder: Path) -> dict[str, Any]:
         "decision_hash": outcome.decision_hash,
         "wall_s": outcome.wall_s,
         "reused": outcome.reused,
-        "scenario": store.read(entries[0].key).scenario if entries else "",
+        "scenario": results[0].scenario if entries else "",
         "axes": {
             axis.name: list(dict.fromkeys(entry.axes[axis.name] for entry in entries))
             for axis in experiment.axes
