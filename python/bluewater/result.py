@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import time
 import tomllib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -47,9 +48,13 @@ class Result:
         began = time.perf_counter()
         if formula.is_one(text):
             value = formula.evaluate(tomllib.loads(text), origin)
-            empty = pl.DataFrame()
             return cls(
-                {"value": value}, text, formula.digest(value), _core.version(), lambda _: empty
+                {"value": value},
+                text,
+                formula.digest(value),
+                _core.version(),
+                dict[str, pl.DataFrame]().__getitem__,
+                names=(),
             )
         if trace.is_one(text):
             found = trace.evaluate(text, progress)
@@ -118,7 +123,11 @@ class Result:
         """Writes the scenario and every table (Parquet) into an existing folder."""
         (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
         for name, table in self.tables():
-            table.write_parquet(folder / f"{name}.parquet")
+            path = folder / f"{name}.parquet"
+            if table.is_empty():
+                path.write_bytes(_empty(tuple(table.schema.items())))
+            else:
+                table.write_parquet(path)
 
     def tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Every table with its name; the summary is one of a single row."""
@@ -127,7 +136,15 @@ class Result:
             yield name, getattr(self, name)
 
 
+@cache
+def _empty(schema: tuple[tuple[str, pl.DataType], ...]) -> bytes:
+    """The file of a table without rows: most runs have the same four, and each costs as another."""
+    file = io.BytesIO()
+    pl.DataFrame(schema=schema).write_parquet(file)
+    return file.getvalue()
+
+
 def frame(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
     """A frame from columns; one that is null throughout is a column of numbers."""
     made = pl.DataFrame(dict(columns), strict=False)
-    return made.with_columns(pl.col(pl.Null).cast(pl.Float64))
+    return made.with_columns(pl.col(pl.Null).cast(pl.Float64)) if pl.Null in made.dtypes else made
