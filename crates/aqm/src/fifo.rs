@@ -47,7 +47,7 @@ impl<A: Policy, P: Copy + Default> Discipline<P> for Fifo<A, P> {
 }
 
 impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         self.advised().enqueue(meta, packet, cx, out);
     }
@@ -108,7 +108,7 @@ pub(crate) struct Advised<'a, A, L> {
 }
 
 impl<A: Policy, L> Advised<'_, A, L> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enqueue<P: Copy>(
         &mut self,
         meta: Meta,

@@ -66,7 +66,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
     }
 
     /// A packet arrives at a line. It may leave the buffer too full: see [`Lines::excess`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(
         &mut self,
         line: usize,
@@ -271,7 +271,7 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
         self.chain.head().map(|slot| (&mut self.pool.metas[slot], &self.pool.rest[slot].0))
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
         let pool = &mut *self.pool;
         pool.unused -= 1;
@@ -284,7 +284,7 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
         self.backlog.add(meta.len);
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<(Meta, P, T)> {
         self.chain.head().map(|slot| self.take(slot))
     }
@@ -296,7 +296,7 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
 }
 
 impl<P: Copy + Default, T: Copy + Default> Place<'_, P, T> {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, slot: usize) -> (Meta, P, T) {
         let pool = &mut *self.pool;
         pool.links.remove(self.chain, slot);

@@ -106,6 +106,7 @@ pub struct Fair<S: Scheme, P> {
 
 impl<S: Scheme, P: Copy + Default> Fair<S, P> {
     /// The longest queue gives way until the buffer is no longer too full.
+    #[inline(never)]
     fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         while self.lines.excess() {
             let longest = self.lines.longest();
@@ -142,13 +143,15 @@ impl<S: Scheme, P: Copy + Default> Discipline<P> for Fair<S, P> {
 }
 
 impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         let queue = self.scheme.queue_of(meta.flow);
         self.lines.enqueue(queue, meta, packet, cx, out);
         if self.lines.backlog_of(queue).packets > 0 {
             self.rounds.came(queue);
-            self.make_room(cx, out);
+            if self.lines.excess() {
+                self.make_room(cx, out);
+            }
         } else {
             self.forget_if_empty(queue);
         }

@@ -130,6 +130,7 @@ impl Rounds {
         }
     }
 
+    #[inline]
     fn postpone(&mut self, queue: usize) {
         self.remove(queue);
         self.queues[queue].listed = true;

@@ -85,7 +85,7 @@ impl Policy for Codel {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_departure(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Departure {
         self.sojourn = cx.now.since(pkt.arrived);
         let persistent = self.persistent(q.backlog().bytes, cx.now);
@@ -148,6 +148,7 @@ impl Codel {
 
     /// The first signal. The frequency of the last dropping state, if that was recent, is a good one
     /// to begin with.
+    #[inline(never)]
     fn enter(&mut self, now: Instant) {
         let delta = self.count - self.lastcount;
         let recent = now.since(self.drop_next) < self.config.interval * 16;
@@ -162,11 +163,17 @@ impl Codel {
         self.unscheduled = false;
     }
 
+    #[inline]
     fn schedule(&mut self) {
         if self.unscheduled {
-            self.drop_next = control_law(self.drop_next, self.config.interval, self.count);
-            self.unscheduled = false;
+            self.schedule_next();
         }
+    }
+
+    #[inline(never)]
+    fn schedule_next(&mut self) {
+        self.drop_next = control_law(self.drop_next, self.config.interval, self.count);
+        self.unscheduled = false;
     }
 }
 
