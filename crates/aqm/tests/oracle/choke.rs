@@ -1,3 +1,4 @@
+use super::red::{Red, RedSettings, red, red_settings};
 use super::*;
 
 /// PPP00 §2 with RED as it is modelled beside.

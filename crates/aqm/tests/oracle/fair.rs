@@ -3,6 +3,8 @@ use std::collections::{BTreeMap, VecDeque};
 use aqm::hash::FlowHash;
 
 use super::codel::{Codel, codel};
+use super::drops::DropTail;
+use super::red::{Red, red, red_settings};
 use super::*;
 
 /// A buffer for several queues.

@@ -1,3 +1,5 @@
+use super::drops::DropFront;
+use super::red::{Red, RedSettings, red, red_settings};
 use super::*;
 use std::collections::BTreeMap;
 

@@ -1,3 +1,4 @@
+use super::red::{Red, RedSettings, red, red_settings};
 use super::*;
 use std::collections::BTreeMap;
 
