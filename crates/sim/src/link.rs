@@ -294,20 +294,6 @@ impl Visitor<Packet> for Arrive<'_> {
     }
 }
 
-/// Everything is sent that is due at a managed link up to and including a time.
-struct Serve<'a> {
-    server: &'a mut Server,
-    wires: &'a mut Wires,
-    until: u64,
-}
-
-impl Visitor<Packet> for Serve<'_> {
-    #[inline]
-    fn visit(self, queue: &mut impl Qdisc<Packet>) {
-        self.server.serve(queue, self.until, self.wires);
-    }
-}
-
 impl Server {
     /// Takes the next packet that has arrived by `until` in hand. Returns when it did.
     #[inline(never)]
@@ -408,7 +394,8 @@ impl Managed {
             }
             wires.attach(merge);
         }
-        queue.visit(Serve { server, wires, until });
+        // Rarely much: the choice among the disciplines is made at each call.
+        server.serve(queue, until, wires);
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.
