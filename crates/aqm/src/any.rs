@@ -266,22 +266,22 @@ macro_rules! any_qdisc {
 
 any_qdisc! {
     DropTail = "droptail", Fifo<drop_tail::DropTail>,
-        "Drops the arriving packet when the buffer is full.", "004 §1", [];
+        "Drops the arriving packet when the buffer is full.", "BLUE report §1", [];
     RandomDrop = "random-drop", Fifo<random_drop::RandomDrop>,
-        "Drops a random packet, queued or arriving, when the buffer is full.", "004 §1", [];
+        "Drops a random packet, queued or arriving, when the buffer is full.", "BLUE report §1", [];
     DropFront = "drop-front", Fifo<drop_front::DropFront>,
-        "Drops the packet at the head when the buffer is full.", "004 §1", [];
+        "Drops the packet at the head when the buffer is full.", "BLUE report §1", [];
     Blue = "blue", Fifo<blue::Blue>,
-        "Signals with a probability that losses raise and idle times lower.", "000 Fig. 3",
+        "Signals with a probability that losses raise and idle times lower.", "Feng02 Fig. 3",
         ["p_m": "marking probability"];
     Red = "red", Fifo<red::Red>,
-        "Signals with a probability that grows with the average queue length.", "FJ93; 000 §III.B",
+        "Signals with a probability that grows with the average queue length.", "FJ93; Feng02 §III.B",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"],
         "linux": [mode = "bytes", lengths = "average", min_th = "10%", max_th = "30%", max_p = "0.1",
             w_q = "0.0625", spacing = "uniform-exact"];
     AredFeng = "ared-feng", Fifo<ared_feng::AredFeng>,
-        "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng 1999",
+        "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng99",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
     Ared = "ared", Fifo<ared::Ared>,
@@ -290,7 +290,7 @@ any_qdisc! {
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
     Choke = "choke", Fifo<choke::Choke<red::RedConfig>>,
         "RED that drops an arriving packet with a queued one of its flow that it draws.",
-        "PPP00; 002 §2",
+        "PPP00; HRC §2",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
          "candidates": "queued packets that the next one is compared with"],
@@ -298,13 +298,13 @@ any_qdisc! {
         "linux": [min_th = "15p", max_th = "45p", max_p = "0.1", w_q = "0.0625",
                   spacing = "uniform-exact"];
     MChoke = "m-choke", Fifo<choke::Choke<choke::MChokeConfig>>,
-        "CHOKe that draws several queued packets.", "PPP00 §2; 002 §2",
+        "CHOKe that draws several queued packets.", "PPP00 §2; HRC §2",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
          "candidates": "queued packets that the next one is compared with"],
         "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
     AChoke = "a-choke", Fifo<choke::Choke<choke::AChokeConfig>>,
-        "CHOKe that draws more packets, the longer the average queue.", "PPP00 §2; 002 §2",
+        "CHOKe that draws more packets, the longer the average queue.", "PPP00 §2; HRC §2",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
          "candidates": "queued packets that the next one is compared with"],
@@ -322,13 +322,13 @@ any_qdisc! {
         "linux": [derandomise = "true"];
     Fred = "fred", Fifo<fred::Fred>,
         "RED that counts the packets of each flow in the queue, and is fair to those with few.",
-        "LM97; 002 §2",
+        "LM97; HRC §2",
         ["avg": "average queue length in packets", "avgcq": "average queue of a flow that is present",
          "maxq": "most packets that a flow may have queued", "flows": "flows with packets queued"],
         "cmu": [min_q = "2", ecn = "false"];
     Sfb = "sfb", Fifo<sfb::Sfb>,
         "Accounts for flows in a few bins; a BLUE in each limits flows that ignore signals.",
-        "000 §IV",
+        "Feng02 §IV",
         ["p_mean": "mean marking probability of the bins", "p_max": "largest of them",
          "saturated": "share of bins whose probability is 1",
          "hash_age_s": "time since the hash changed, in seconds"],
@@ -340,30 +340,30 @@ any_qdisc! {
                   hash = "double-buffered", hash_interval = "600s", warm_up = "60s", warm_up_by = "length",
                   penalty_rate = "80kbit", penalty_burst = "19p"];
     Sfred = "sfred", Fifo<sfred::Sfred>,
-        "Accounts for flows in a few bins, with adaptive RED in each.", "000 §IV.A",
+        "Accounts for flows in a few bins, with adaptive RED in each.", "Feng02 §IV.A",
         ["p_mean": "mean signalling probability of the bins", "p_max": "largest of them",
          "saturated": "share of bins with max_p = 1 and an average above max_th",
          "hash_age_s": "time since the hash changed, in seconds"],
         "feng": [bin_size = "13p", penalty_rate = "160kbit"];
     Sred = "sred", Fifo<sred::Sred>,
-        "Signals by the queue and by an estimate of the number of flows.", "OLW99; 000 §V.B",
+        "Signals by the queue and by an estimate of the number of flows.", "OLW99; Feng02 §V.B",
         ["hits": "frequency of hits among the zombies; 1/hits estimates the number of flows",
          "p_zap": "signalling probability of a packet that does not hit"];
     RedPenaltyBox = "red-penalty-box", Fifo<red_penalty_box::RedPenaltyBox>,
         "RED that limits flows which send more than TCP would, found in a log of its signals.",
-        "FF97; 000 §V.A",
+        "FF97; Feng02 §V.A",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
          "boxed": "flows in the box", "friendly": "TCP-friendly rate at the last test in bit/s"];
     Sfq = "sfq", Fair<sfq::Sfq>,
         "Sorts flows into queues by a hash and sends a packet of each in turn.",
-        "McK90; 000 §IV.B",
+        "McK90; Feng02 §IV.B",
         ["queues": "queues with packets", "longest": "bytes in the longest queue"],
         "feng": [queues = "46", queue_limit = "9kB", aqm = "red", mode = "bytes", min_th = "2kB",
                  max_th = "8kB"],
         "linux": [queues = "1024", quantum = "1514", queue_limit = "127p"];
     Drr = "drr", Fair<drr::Drr>,
-        "Gives each flow a queue and sends a quantum of each in turn.", "SV95; 003 §2",
+        "Gives each flow a queue and sends a quantum of each in turn.", "SV95; Mahajan01 §2",
         ["queues": "queues with packets", "longest": "bytes in the longest queue"];
     FqCodel = "fq-codel", Fair<fq_codel::FqCodel>,
         "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
@@ -372,7 +372,7 @@ any_qdisc! {
         "linux": [mtu = "1514"];
     RedPd = "red-pd", RedPdQueue,
         "RED behind a filter that drops from the flows with the most drops, each as it needs.",
-        "003",
+        "Mahajan01",
         ["identified": "flows with drops in enough lists when the last one ended",
          "monitored": "flows with a probability in the filter",
          "unresponsive": "of these, found not to respond",
@@ -384,7 +384,7 @@ any_qdisc! {
         "ns-2": [interval_bounds = "true", unresponsive_always = "true", ns2_rules = "true",
             min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
     Csfq = "csfq", Fifo<csfq::Csfq>,
-        "Drops of each flow what it sends above the fair rate.", "SSZ98; 003 §2",
+        "Drops of each flow what it sends above the fair rate.", "SSZ98; Mahajan01 §2",
         ["fair_rate": "fair rate of a flow in bit/s", "arrival_rate": "arriving traffic in bit/s",
          "accepted_rate": "traffic not dropped by probability in bit/s"];
     Rem = "rem", Fifo<rem::Rem>,
@@ -399,5 +399,5 @@ any_qdisc! {
         ["virtual_rate": "rate of the virtual link in bit/s",
          "virtual_queue": "length of the virtual queue in bytes"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
-        "Signals every packet with one fixed probability: a lossy link.", "003 §5.2", [];
+        "Signals every packet with one fixed probability: a lossy link.", "Mahajan01 §5.2", [];
 }

@@ -278,7 +278,7 @@ pub fn include<C: Params>(mut own: Vec<Param>, defaults: &C) -> Vec<Param> {
 ///     /// Parameters of an example.
 ///     pub struct ExampleConfig {
 ///         /// How long to wait.
-///         wait: Duration = Duration::from_millis(20), in Duration::ZERO..=Duration::from_secs(1), "001 §2";
+///         wait: Duration = Duration::from_millis(20), in Duration::ZERO..=Duration::from_secs(1), "Feng01 §2";
 ///         /// Whether to mark.
 ///         ecn: bool = true, "RFC 3168";
 ///     }
@@ -293,7 +293,7 @@ pub fn include<C: Params>(mut own: Vec<Param>, defaults: &C) -> Vec<Param> {
 ///     /// Parameters of an example that builds on the other.
 ///     pub struct LargerConfig {
 ///         /// How often.
-///         count: u32 = 3, "001 §3";
+///         count: u32 = 3, "Feng01 §3";
 ///         ..example: ExampleConfig = ExampleConfig { ecn: false, ..ExampleConfig::default() };
 ///     }
 /// }

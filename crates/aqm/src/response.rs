@@ -2,13 +2,13 @@
 //! flows against. `p` is the share of packets lost (or marked), in (0, 1], times are in seconds,
 //! rates in packets per second.
 
-/// Throughput of TCP under periodic loss: √(1.5/p)/R (003 eq. 1).
+/// Throughput of TCP under periodic loss: √(1.5/p)/R (Mahajan01 eq. 1).
 pub fn square_root(p: f64, rtt: f64) -> f64 {
     libm::sqrt(1.5 / p) / rtt
 }
 
 /// Throughput of TCP with independent losses and retransmission timeouts of `rto` (Padhye, Firoiu,
-/// Towsley, Kurose 1998; 003 eq. 2, which leaves out that no more than all windows time out).
+/// Towsley, Kurose 1998; Mahajan01 eq. 2, which leaves out that no more than all windows time out).
 pub fn pftk(p: f64, rtt: f64, rto: f64) -> f64 {
     with_timeouts(p, rtt, rto, 1.0)
 }
@@ -26,7 +26,7 @@ fn with_timeouts(p: f64, rtt: f64, rto: f64, most: f64) -> f64 {
 }
 
 /// Length of a congestion epoch of TCP in seconds, the time in which it sends 1/p packets and loses
-/// one: R/√(1.5 p) (003 §4.1, CL).
+/// one: R/√(1.5 p) (Mahajan01 §4.1, CL).
 pub fn congestion_epoch(p: f64, rtt: f64) -> f64 {
     rtt / libm::sqrt(1.5 * p)
 }
@@ -53,14 +53,14 @@ mod tests {
         assert!((tfrc(0.2, 0.1) / pftk(0.2, 0.1, 0.4) - 1.0).abs() < 1e-12, "equal below 30 %");
     }
 
-    /// 003 §4.1: "for low to moderate levels of congestion" both "give similar results".
+    /// Mahajan01 §4.1: "for low to moderate levels of congestion" both "give similar results".
     #[test]
     fn without_timeouts_the_two_agree() {
         assert!((pftk(0.01, 0.04, 0.0) / square_root(0.01, 0.04) - 1.0).abs() < 1e-12);
         assert!(pftk(0.2, 0.04, 0.16) < 0.3 * square_root(0.2, 0.04), "not so at high ones");
     }
 
-    /// By hand for 003 Fig. 7: R = 40 ms, p = 1 %: 0.04/√0.015 = 0.3266 s.
+    /// By hand for Mahajan01 Fig. 7: R = 40 ms, p = 1 %: 0.04/√0.015 = 0.3266 s.
     #[test]
     fn an_epoch_is_a_packet_in_p_at_the_rate_of_eq_1() {
         assert!((congestion_epoch(0.01, 0.04) - 0.3266).abs() < 1e-4);

@@ -88,7 +88,7 @@ mod _core {
     }
 
     /// The chance that a responsive flow shares a bin with one of `nonresponsive` flows on each of
-    /// `levels` levels of `bins` bins (000 eq. 1).
+    /// `levels` levels of `bins` bins (Feng02 eq. 1).
     #[pyfunction]
     fn misclassification(levels: u32, bins: NonZeroU32, nonresponsive: u32) -> f64 {
         aqm::policy::sfb::misclassification(levels, bins.get(), nonresponsive)

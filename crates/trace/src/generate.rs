@@ -14,9 +14,9 @@
 //! start on; it is that of the mean over many traces, and with such tails a single one may be far
 //! from it.
 //!
-//! The defaults are near the skew that 003 §3 measured (Fig. 3: 1 % of the flows carry 80 % of the
-//! bytes, 10 % carry 96 %): of the distribution of sizes alone, 1 % of the flows have 85 % and 10 %
-//! have 95 % of the data.
+//! The defaults are near the skew that Mahajan01 §3 measured (Fig. 3: 1 % of the flows carry 80 %
+//! of the bytes, 10 % carry 96 %): of the distribution of sizes alone, 1 % of the flows have 85 %
+//! and 10 % have 95 % of the data.
 //!
 //! Packets are IPv4 and TCP with their headers alone, as captured with a short snap length. Each
 //! flow has its own source address and port, from 10.0.0.0/8. The same options give the same bytes

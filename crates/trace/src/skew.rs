@@ -1,8 +1,8 @@
-//! How bytes are spread over flows (003 §3).
+//! How bytes are spread over flows (Mahajan01 §3).
 //!
 //! - *Skew* (Figs. 3, 4): flows are sorted by their bytes; the first x % of them carry y % of the
 //!   bytes and z % of the packets. Over the whole capture a flow ends when it is silent for the
-//!   timeout (003: 64 s); within a window it is whatever the 5-tuple sent in it.
+//!   timeout (Mahajan01: 64 s); within a window it is whatever the 5-tuple sent in it.
 //! - *Persistence* (Fig. 5): the flows that carry x % of the bytes of a window carry y % of those
 //!   of the window after it.
 //!
@@ -30,7 +30,7 @@ pub const LEVELS: usize = 20;
 pub struct Options {
     /// Lengths of windows, ns, at least 1.
     pub windows: Vec<u64>,
-    /// Silence after which a flow has ended, ns; 003 §3: 64 s.
+    /// Silence after which a flow has ended, ns; Mahajan01 §3: 64 s.
     pub timeout: u64,
     /// The most flows that are told apart, in all and in a window.
     pub most_flows: usize,

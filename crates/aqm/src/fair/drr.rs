@@ -1,4 +1,4 @@
-//! DRR: deficit round robin with longest-queue drop (Shreedhar, Varghese 1995, "SV95"; 003 §2).
+//! DRR: deficit round robin with longest-queue drop (Shreedhar and Varghese, SV95; Mahajan01 §2).
 //!
 //! Each flow with packets has a queue of its own. The queues take turns, and each sends what it may
 //! within its quantum; what it could not use, since its next packet is longer, it keeps for the next

@@ -1,4 +1,4 @@
-//! Stochastic fair queueing (McKenney 1990, "McK90"; with RED in each queue 000 §IV.B, Table III).
+//! Stochastic fair queueing (McKenney, McK90; with RED in each queue: Feng02 §IV.B).
 //!
 //! A hash sorts flows into a fixed number of queues, which take turns. Flows that meet in a queue
 //! share its turn; so that they do not do so for ever, the hash's secret may change.
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Two ways to divide the buffer: shared, as McKenney has it, where the longest queue has to give
-//! way (`queue_limit = none`); or in parts, as 000 has it, where each queue has its own.
+//! way (`queue_limit = none`); or in parts, as Feng02 has it, where each queue has its own.
 //!
 //! Where the paper is silent:
 //! - The longest queue is the one with the most bytes; of several, the first. It loses the packet
@@ -36,9 +36,9 @@ params! {
     /// Parameters of SFQ. Those of RED count where `aqm` says so.
     pub struct SfqConfig {
         /// Number of queues.
-        queues: u32 = 128, in 1..=65_536, "McK90; 46: 000 §IV.B";
+        queues: u32 = 128, in 1..=65_536, "McK90; 46: Feng02 §IV.B";
         /// Room of each queue; `none`: all share the buffer, and the longest gives way.
-        queue_limit: Option<Size> = None, "000 §IV.B";
+        queue_limit: Option<Size> = None, "Feng02 §IV.B";
         /// Time between two changes of the hash; 0: never.
         perturb: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "McK90";
         /// Bytes that a queue sends in its turn; `none`: one packet.
@@ -46,7 +46,7 @@ params! {
         /// Which packet of the longest queue is dropped when the buffer is full.
         drop: DropEnd = DropEnd::Tail, "McK90";
         /// What decides about the packets of each queue.
-        aqm: Aqm = Aqm::DropTail, "000 §IV.B";
+        aqm: Aqm = Aqm::DropTail, "Feng02 §IV.B";
         ..red: RedConfig = RedConfig::default();
     }
 }

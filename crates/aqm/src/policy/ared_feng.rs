@@ -1,4 +1,4 @@
-//! Self-configuring RED (Feng, Kandlur, Saha, Shin, INFOCOM 1999; "ARED-Feng", reference 9 of 000).
+//! Self-configuring RED (Feng99; "Adaptive RED", reference [9], in Feng02).
 //!
 //! RED ([`red`](super::red)) whose `max_p` learns how many flows share the link. An average below
 //! min_th says that RED is too aggressive, above max_th that it is too timid. Each *crossing* moves
@@ -29,13 +29,13 @@ params! {
     /// Parameters of self-configuring RED: those of RED, and how max_p moves.
     pub struct AredFengConfig {
         /// What max_p is divided by when the average falls below min_th (α).
-        alpha: f64 = 3.0, in 1.0..=1000.0, "Feng 1999";
+        alpha: f64 = 3.0, in 1.0..=1000.0, "Feng99";
         /// What max_p is multiplied by when the average rises above max_th (β).
-        beta: f64 = 2.0, in 1.0..=1000.0, "Feng 1999";
+        beta: f64 = 2.0, in 1.0..=1000.0, "Feng99";
         /// Least max_p.
         max_p_min: f64 = 0.01, in 0.0..=1.0, "value ours: that of FGS01";
         /// Largest max_p.
-        max_p_max: f64 = 1.0, in 0.0..=1.0, "value ours: 000's max_p";
+        max_p_max: f64 = 1.0, in 0.0..=1.0, "value ours: Feng02's max_p";
         /// max_p at the start.
         max_p: f64 = 0.1, in 0.0..=1.0, "value ours";
         ..red: RedConfig = RedConfig::default();

@@ -1,5 +1,6 @@
 //! Bernoulli signals: every arriving packet is signalled with one fixed probability, whatever the
-//! queue does (003 §5.2 checks its formulas against a queue "with a fixed configured loss rate").
+//! queue does (Mahajan01 §5.2 checks its formulas against a queue "with a fixed configured loss
+//! rate").
 //!
 //! Not a way to manage a queue: a lossy link, and the known input to which formulas for the
 //! throughput of TCP apply.
@@ -15,7 +16,7 @@ params! {
     /// Parameters of Bernoulli signals.
     pub struct BernoulliConfig {
         /// Probability that a packet is signalled.
-        p: f64 = 0.01, in 0.0..=1.0, "003 §5.2";
+        p: f64 = 0.01, in 0.0..=1.0, "Mahajan01 §5.2";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = false, "RFC 3168";
     }

@@ -1,4 +1,4 @@
-//! BLUE: congestion control by loss and idleness instead of queue length (000 Fig. 3, §III.A).
+//! BLUE: congestion control by loss and idleness instead of queue length (Feng02 Fig. 3, §III.A).
 //!
 //! One probability `p_m` says how often arriving packets are signalled. It rises when the buffer
 //! overflows, because then senders are told too rarely, and falls when the link runs idle, because
@@ -21,10 +21,10 @@
 //! - In byte mode a packet is signalled with probability `p_m · len / mean_packet`, at most 1, so
 //!   that a byte has the same risk in small and in large packets.
 //! - `freeze_jitter`: the factor is drawn when a freeze begins, none without jitter.
-//! - `freeze = auto`: 004 §3.2.2 asks for the flows' effective round-trip time. `freeze_time` is
-//!   then the part of the path, and what the queue adds to it is measured: the queueing delay of
-//!   departing packets, smoothed, is added when a freeze begins.
-//! - `update`: 004 §5 proposes multiplicative changes and a mix. See [`Update`].
+//! - `freeze = auto`: the BLUE report (§3.2.2) asks for the flows' effective round-trip time.
+//!   `freeze_time` is then the part of the path, and what the queue adds to it is measured: the
+//!   queueing delay of departing packets, smoothed, is added when a freeze begins.
+//! - `update`: the BLUE report (§5) proposes multiplicative changes and a mix. See [`Update`].
 //! - `idle_decay = continuous` is computed when somebody looks, exactly as if a clock had run. The
 //!   decrements of one idle period share the freeze that was in force when it began.
 
@@ -37,42 +37,43 @@ use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
 
 params! {
-    /// Parameters of BLUE. The defaults are the configuration B4 of 000 Table II, which its
+    /// Parameters of BLUE. The defaults are the configuration B4 of Feng02 Table II, which its
     /// figures 6 to 10 use: p_m takes 5 s from 0 to 1, inside the 5 … 30 s that §III.A advises.
     pub struct BlueConfig {
         /// Least time between two changes of p_m; about one round-trip time of the flows.
-        freeze_time: Duration = Duration::from_millis(100), "000 Fig. 3, Table II (B4)";
+        freeze_time: Duration = Duration::from_millis(100), "Feng02 Fig. 3, Table II (B4)";
         /// What p_m rises by when the buffer overflows (δ1).
-        increment: f64 = 0.02, in 0.0..=1.0, "000 Fig. 3, Table II (B4)";
+        increment: f64 = 0.02, in 0.0..=1.0, "Feng02 Fig. 3, Table II (B4)";
         /// What p_m falls by when the link is idle (δ2).
-        decrement: f64 = 0.002, in 0.0..=1.0, "000 Fig. 3, Table II (B4)";
+        decrement: f64 = 0.002, in 0.0..=1.0, "Feng02 Fig. 3, Table II (B4)";
         /// A queue longer than this (L) also counts as an overflow; `none`: only a full buffer does.
-        threshold: Option<Size> = None, "000 Fig. 3";
+        threshold: Option<Size> = None, "Feng02 Fig. 3";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
-        ecn: bool = true, "000 §III.B";
+        ecn: bool = true, "Feng02 §III.B";
         /// Who goes when the buffer is full: the arriving packet or the one at the head.
-        drop: DropAt = DropAt::Tail, "004 App. C (drop_front_)";
+        drop: DropAt = DropAt::Tail, "BLUE report App. C (drop_front_)";
         /// Who is signalled early: the arriving packet or the one at the head, whose sender learns
         /// of it a queueing delay sooner. `head` needs `ecn = true`.
         signal: SignalAt = SignalAt::Arriving, "extension";
         /// Whether L counts packets or bytes; with bytes a packet's probability goes with its length.
-        mode: Mode = Mode::Packets, "004 App. C (queue_in_bytes_)";
+        mode: Mode = Mode::Packets, "BLUE report App. C (queue_in_bytes_)";
         /// One decrement for each idle event, or one more for each freeze_time that the link stays idle.
-        idle_decay: IdleDecay = IdleDecay::Event, "000 Fig. 3; continuous: extension";
+        idle_decay: IdleDecay = IdleDecay::Event, "Feng02 Fig. 3; continuous: extension";
         /// Each freeze is drawn uniformly from (1 ± this) · freeze_time.
-        freeze_jitter: f64 = 0.0, in 0.0..=1.0, "000 §III.A";
+        freeze_jitter: f64 = 0.0, in 0.0..=1.0, "Feng02 §III.A";
         /// How p_m changes: by steps, by factors, or both.
-        update: Update = Update::Additive, "000 Fig. 3; others: 004 §5";
+        update: Update = Update::Additive, "Feng02 Fig. 3; others: BLUE report §5";
         /// What p_m is multiplied by when it rises (multiplicative and mixed).
-        increase_factor: f64 = 1.25, in 1.0..=100.0, "004 §5; value ours";
+        increase_factor: f64 = 1.25, in 1.0..=100.0, "BLUE report §5; value ours";
         /// What p_m is multiplied by when it falls (multiplicative and mixed).
-        decrease_factor: f64 = 0.975, in 0.0..=1.0, "004 §5; value ours";
+        decrease_factor: f64 = 0.975, in 0.0..=1.0, "BLUE report §5; value ours";
         /// `auto` adds the smoothed queueing delay to freeze_time.
-        freeze: Freeze = Freeze::Fixed, "004 §3.2.2";
+        freeze: Freeze = Freeze::Fixed, "BLUE report §3.2.2";
         /// Weight of a departing packet's delay in the smoothed queueing delay.
         delay_weight: f64 = 0.002, in 0.0..=1.0, "value ours: RED's w_q";
-        /// Each early signal also raises p_m, as in the ns-2 class of 004; a departure from the papers.
-        legacy_mark_increment: bool = false, "004 App. C";
+        /// Each early signal also raises p_m, as in the ns-2 class of the BLUE report; a departure
+        /// from the papers.
+        legacy_mark_increment: bool = false, "BLUE report App. C";
     }
 }
 

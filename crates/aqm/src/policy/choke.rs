@@ -1,5 +1,5 @@
 //! CHOKe: choose and keep for responsive flows, choose and kill for unresponsive ones (Pan,
-//! Prabhakar, Psounis 2000, "PPP00"; 002 §2).
+//! Prabhakar, Psounis 2000, "PPP00"; HRC §2).
 //!
 //! A flow that fills the queue is found by drawing from the queue: no state of flows is needed. RED
 //! ([`red`](super::red)) with one question before it, in our words:
@@ -23,7 +23,8 @@
 //! - RED does not hear of packets that go for a match: its count of packets between signals is of
 //!   those that it judged.
 //! - The packet in transmission is no candidate, and an empty queue has none.
-//! - 002 drops every packet above max_th; here RED's `ecn` and `above_max` say whether it is marked.
+//! - HRC drops every packet above max_th; here RED's `ecn` and `above_max` say whether it is
+//!   marked.
 
 use alloc::vec::Vec;
 
@@ -39,7 +40,7 @@ params! {
     /// Parameters of M-CHOKe.
     pub struct MChokeConfig {
         /// Queued packets that an arriving one is compared with.
-        candidates: u32 = 2, in 1..=64, "PPP00 §2; 002 Fig. 13";
+        candidates: u32 = 2, in 1..=64, "PPP00 §2; HRC Fig. 13";
         ..red: RedConfig = RedConfig::default();
     }
 }
@@ -48,7 +49,7 @@ params! {
     /// Parameters of A-CHOKe.
     pub struct AChokeConfig {
         /// Regions between the thresholds; an arriving packet is compared with 2i queued ones in the i-th.
-        regions: u32 = 5, in 1..=32, "PPP00 §2; 002 §3";
+        regions: u32 = 5, in 1..=32, "PPP00 §2; HRC §3";
         ..red: RedConfig = RedConfig::default();
     }
 }

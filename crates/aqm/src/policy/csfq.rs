@@ -1,4 +1,4 @@
-//! CSFQ: core-stateless fair queueing (Stoica, Shenker, Zhang 1998, "SSZ98"; 003 §2), on one router.
+//! CSFQ: core-stateless fair queueing (Stoica, Shenker, Zhang, SSZ98; Mahajan01 §2), on one router.
 //!
 //! Each flow's rate r is measured, and a flow above the fair rate α loses the share of its packets
 //! that brings it down to α. α is what makes the accepted traffic fill the link. In our words:

@@ -1,5 +1,5 @@
 //! Drop-front: when the buffer is full, the packet that has waited longest is dropped, and the
-//! arriving packet is queued (004 §1, "drop front on full").
+//! arriving packet is queued (the BLUE report, §1: "drop front on full").
 //!
 //! The sender of the packet at the head learns of the loss a full queueing delay sooner than that
 //! of the arriving packet would. It cures lock-out (nobody keeps others from getting room) but not

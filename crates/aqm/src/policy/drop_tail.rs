@@ -1,7 +1,7 @@
-//! Drop-tail: when the buffer is full, the arriving packet is dropped (004 §1).
+//! Drop-tail: when the buffer is full, the arriving packet is dropped (the BLUE report, §1).
 //!
 //! The baseline. It has no parameters but the buffer, signals only by loss, and keeps the buffer
-//! full under long-lived TCP (004 §1: lock-out and full queues).
+//! full under long-lived TCP (the BLUE report, §1: lock-out and full queues).
 
 use super::{Env, Policy};
 use crate::param::{ConfigError, params};

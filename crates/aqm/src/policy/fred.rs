@@ -1,4 +1,4 @@
-//! FRED: flow random early drop (Lin and Morris 1997, "LM97"; 002 §2).
+//! FRED: flow random early drop (Lin and Morris 1997, "LM97"; HRC §2).
 //!
 //! RED with a count for each flow that has packets in the queue, and for no other: so the state is
 //! bounded by the buffer. Flows with few packets there are safe, those with many are held down, and
@@ -44,7 +44,7 @@ params! {
     /// Parameters of FRED. All lengths are in packets.
     pub struct FredConfig {
         /// Packets that a flow may have queued without running a risk below max_th: 2 for small buffers, 4 for large ones.
-        min_q: u32 = 2, in 0..=1_000_000, "LM97; 002 §3";
+        min_q: u32 = 2, in 0..=1_000_000, "LM97; HRC §3";
         /// Average below which no packet is dropped at random, and the most that one flow may have queued; `none`: from buffer and rtt.
         min_th: Option<Size> = None, "LM97";
         /// Average from which on every packet is dropped; `none`: twice min_th.
@@ -52,13 +52,13 @@ params! {
         /// The round-trip time whose packets bound min_th.
         rtt: Duration = Duration::from_millis(100), "LM97 (no value given)";
         /// Random drop probability as the average reaches max_th.
-        max_p: f64 = 0.02, in 0.0..=1.0, "LM97; 002 §3";
+        max_p: f64 = 0.02, in 0.0..=1.0, "LM97; HRC §3";
         /// Weight of the present queue length in the average.
-        w_q: f64 = 0.002, in 0.0..=1.0, "LM97; 002 §3";
+        w_q: f64 = 0.002, in 0.0..=1.0, "LM97; HRC §3";
         /// Above max_th, let each flow have two packets queued instead of dropping all that arrive.
-        many_flow: bool = false, "LM97, support for many flows; off: 002 Fig. 6";
+        many_flow: bool = false, "LM97, support for many flows; off: HRC Fig. 6";
         /// Whether random drops are marks on ECN-capable packets.
-        ecn: bool = true, "000 §III.B";
+        ecn: bool = true, "Feng02 §III.B";
     }
 }
 

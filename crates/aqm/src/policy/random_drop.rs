@@ -1,5 +1,5 @@
 //! Random drop: when the buffer is full, one packet of all that are queued and the arriving one is
-//! dropped, each with the same probability (004 §1, "random drop on full").
+//! dropped, each with the same probability (the BLUE report, §1: "random drop on full").
 //!
 //! The victim belongs to a flow with a probability that goes with the flow's share of the buffer,
 //! so that few flows cannot keep others out (lock-out). Queues stay as full as under drop-tail.

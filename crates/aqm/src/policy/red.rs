@@ -1,4 +1,4 @@
-//! RED: random early detection (Floyd and Jacobson 1993, "FJ93"; 000 §III.B with Fig. 7).
+//! RED: random early detection (Floyd and Jacobson 1993, "FJ93"; Feng02 §III.B with Fig. 7).
 //!
 //! A moving average of the queue length decides how often arriving packets are signalled: never
 //! below `min_th`, always from `max_th` on, and in between with a probability that grows linearly.
@@ -29,7 +29,7 @@
 //!   `count` still counts packets: a long packet behind a signal meets both its length and the count,
 //!   and gets more than its share. `lengths` has the readings of ns-2 and Linux.
 //! - `gentle` (Floyd 2000): from max_th to 2·max_th, p_b goes on from max_p to 1.
-//! - From max_th on, ECN-capable packets are marked (000) or dropped (`above_max`).
+//! - From max_th on, ECN-capable packets are marked (Feng02) or dropped (`above_max`).
 
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
@@ -39,16 +39,16 @@ use crate::time::Instant;
 use crate::units::{Measure, Size};
 
 params! {
-    /// Parameters of RED. The defaults are those of 000 §III.B, configuration R2.
+    /// Parameters of RED. The defaults are those of Feng02 §III.B, configuration R2.
     pub struct RedConfig {
         /// Average below which nothing is signalled.
-        min_th: Size = Size::OfBuffer(0.2), "000 §III.B";
+        min_th: Size = Size::OfBuffer(0.2), "Feng02 §III.B";
         /// Average from which on every packet is signalled.
-        max_th: Size = Size::OfBuffer(0.8), "000 §III.B";
+        max_th: Size = Size::OfBuffer(0.8), "Feng02 §III.B";
         /// Signalling probability as the average reaches max_th.
-        max_p: f64 = 1.0, in 0.0..=1.0, "000 §III.B";
+        max_p: f64 = 1.0, in 0.0..=1.0, "Feng02 §III.B";
         /// Weight of the present queue length in the average.
-        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2); FJ93 §6";
+        w_q: f64 = 0.002, in 0.0..=1.0, "Feng02 Table I (R2); FJ93 §6";
         /// Above max_th the probability goes on from max_p to 1 at twice max_th.
         gentle: bool = false, "Floyd 2000, gentle RED";
         /// Whether the average counts packets or bytes.
@@ -56,9 +56,9 @@ params! {
         /// In byte mode: what the length of a packet does.
         lengths: Lengths = Lengths::Chance, "FJ93 §4; ns-2.35 red.cc; Linux";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
-        ecn: bool = true, "000 §III.B";
+        ecn: bool = true, "Feng02 §III.B";
         /// What happens to ECN-capable packets where every packet is signalled.
-        above_max: AboveMax = AboveMax::Mark, "000 §III.B; drop: RFC 3168 §7";
+        above_max: AboveMax = AboveMax::Mark, "Feng02 §III.B; drop: RFC 3168 §7";
         /// How signals are spaced.
         spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
         /// As ns-2: no signal while fewer than two packets wait, nor to the first packet after the
@@ -198,7 +198,8 @@ impl RedCore {
         self.avg.at(now)
     }
 
-    /// Whether the average has reached min_th: congestion, as a filter before a RED sees it (003 §1.2).
+    /// Whether the average has reached min_th: congestion, as a filter before a RED sees it
+    /// (Mahajan01 §1.2).
     pub(super) fn congested(&self, now: Instant) -> bool {
         self.average_at(now) >= self.params.min_th
     }
@@ -376,7 +377,7 @@ impl Average {
     }
 }
 
-/// p_b between the thresholds (FJ93 §4; 000 §III.C).
+/// p_b between the thresholds (FJ93 §4; Feng02 §III.C).
 #[inline]
 pub(super) fn linear(avg: f64, min_th: f64, max_th: f64, max_p: f64) -> f64 {
     max_p * (avg - min_th) / (max_th - min_th)

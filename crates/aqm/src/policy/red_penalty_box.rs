@@ -1,4 +1,4 @@
-//! RED with a penalty box (Floyd and Fall 1997, "FF97"; 000 §V.A).
+//! RED with a penalty box (Floyd and Fall 1997, "FF97"; Feng02 §V.A).
 //!
 //! RED signals a flow by its share of the traffic, so a log of RED's signals tells who sends how
 //! much without a table of all flows. A flow that sends more than TCP would at that rate of signals
@@ -23,8 +23,8 @@
 //! - A packet of the box that is within the rate is RED's like any other, but not logged or counted.
 //!   One that is beyond it has not come as far as RED, and its average does not know it.
 //! - The limit is a packet in the time that it takes at `penalty_rate`, without bursts.
-//! - 000 says that flows stay in the box. `release` lets one out at its first packet after such a
-//!   time in which it sent no more than was TCP-friendly at the last test; to make room in a full
+//! - Feng02 says that flows stay in the box. `release` lets one out at its first packet after such
+//!   a time in which it sent no more than was TCP-friendly at the last test; to make room in a full
 //!   box, also one that is silent. In a full box with no such flow there is no room for another.
 //! - FF97's other tests (unresponsive, high bandwidth) are not made.
 
@@ -45,17 +45,17 @@ params! {
     /// Parameters of RED with a penalty box.
     pub struct RedPenaltyBoxConfig {
         /// Signals in the log; when it is full, flows are tested.
-        log: u32 = 100, in 1..=100_000, "000 §V.A (value ours)";
+        log: u32 = 100, in 1..=100_000, "Feng02 §V.A (value ours)";
         /// Round-trip time of the TCP that flows are compared with (R).
-        rtt: Duration = Duration::from_millis(40), in Duration::from_micros(1)..=Duration::from_secs(3600), "FF97 §3.1 (value of 003 §6)";
+        rtt: Duration = Duration::from_millis(40), in Duration::from_micros(1)..=Duration::from_secs(3600), "FF97 §3.1 (value of Mahajan01 §6)";
         /// Flows that the box has room for.
         boxes: u32 = 100, in 1..=1_000_000, "value ours";
         /// Whether the flows in the box have one limit together, or one each.
-        penalty: Penalty = Penalty::Common, "000 §V.A";
+        penalty: Penalty = Penalty::Common, "Feng02 §V.A";
         /// The limit.
-        penalty_rate: Rate = PENALTY_RATE, "000 §IV.B, for SFB";
+        penalty_rate: Rate = PENALTY_RATE, "Feng02 §IV.B, for SFB";
         /// After how long in which it was TCP-friendly a flow leaves the box; `none`: it stays.
-        release: Option<Duration> = None, "000 §V.A";
+        release: Option<Duration> = None, "Feng02 §V.A";
         ..red: RedConfig = RedConfig::default();
     }
 }

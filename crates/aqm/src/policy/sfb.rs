@@ -1,4 +1,4 @@
-//! Stochastic Fair BLUE (000 §IV, Fig. 14).
+//! Stochastic Fair BLUE (Feng02 §IV, Fig. 14).
 //!
 //! Bins account for flows as [`stochastic_fair`](super::stochastic_fair) says. What a bin learns is
 //! BLUE's: a marking probability that overflow of the bin raises and emptiness lowers, whatever the
@@ -19,8 +19,8 @@
 //! none is, is equation 1: [`misclassification`].
 //!
 //! Where the papers are silent:
-//! - 000 has one Δ and no value for it; 002 has δ1 and δ2: the defaults.
-//! - 000 has no freeze_time; with one (002), *more than* it has to pass between two changes of a
+//! - Feng02 has one Δ and no value for it; HRC has δ1 and δ2: the defaults.
+//! - Feng02 has no freeze_time; with one (HRC), *more than* it has to pass between two changes of a
 //!   bin, and the first acts at once.
 //! - The lengths are those that the packet finds, itself not counted.
 
@@ -29,14 +29,15 @@ use crate::param::{ConfigError, params};
 use crate::time::{Duration, Instant};
 
 params! {
-    /// Parameters of Stochastic Fair BLUE. The defaults are those of 000 §IV.B, with the steps of 002.
+    /// Parameters of Stochastic Fair BLUE. The defaults are those of Feng02 §IV.B, with the steps
+    /// of HRC.
     pub struct SfbConfig {
         /// What a bin's p_m rises by when a packet finds it too full (δ1).
-        increment: f64 = 0.005, in 0.0..=1.0, "000 Fig. 14; value: 002 §3";
+        increment: f64 = 0.005, in 0.0..=1.0, "Feng02 Fig. 14; value: HRC §3";
         /// What a bin's p_m falls by when a packet finds it empty (δ2).
-        decrement: f64 = 0.001, in 0.0..=1.0, "000 Fig. 14; value: 002 §3";
+        decrement: f64 = 0.001, in 0.0..=1.0, "Feng02 Fig. 14; value: HRC §3";
         /// Least time between two changes of a bin's p_m; `0s`: none.
-        freeze_time: Duration = Duration::ZERO, "000 Fig. 14; 1 ms: 002 §3";
+        freeze_time: Duration = Duration::ZERO, "Feng02 Fig. 14; 1 ms: HRC §3";
         ..bins: BinsConfig = BinsConfig::default();
     }
 }
@@ -113,7 +114,7 @@ impl BlueBin {
 }
 
 /// The chance that a responsive flow shares a bin with one of `nonresponsive` flows on each of
-/// `levels` levels of `bins` bins (000 eq. 1), [0, 1].
+/// `levels` levels of `bins` bins (Feng02 eq. 1), [0, 1].
 ///
 /// # Panics
 /// When there is no bin.
@@ -158,8 +159,8 @@ mod tests {
     const EARLY: Fate = Fate::Dropped(Cause::Early);
     const PENALTY: Fate = Fate::Dropped(Cause::Penalty);
 
-    /// 000 §IV.C: 2 × 23 bins and 8 nonresponsive flows: 1 − (22/23)⁸ = 0.29926, squared 0.08955; one
-    /// level of 46: 1 − (45/46)⁸ = 0.16124. The paper says 8.96 % and 16.12 %.
+    /// Feng02 §IV.C: 2 × 23 bins and 8 nonresponsive flows: 1 − (22/23)⁸ = 0.29926, squared
+    /// 0.08955; one level of 46: 1 − (45/46)⁸ = 0.16124. The paper says 8.96 % and 16.12 %.
     #[test]
     fn misclassification_is_equation_1() {
         for (levels, bins, nonresponsive, p) in [
@@ -177,8 +178,8 @@ mod tests {
     }
 
     /// One level and two of half the bins are as good where y = (1 − 1/C)^M, nearly e^(−M/C), obeys
-    /// 1 − y = (1 − y²)², so y² + y = 1: y is 0.618 and M is 0.481·C. "Half the bins" (000 §IV.C) is
-    /// a little later; from there on one level is best.
+    /// 1 − y = (1 − y²)², so y² + y = 1: y is 0.618 and M is 0.481·C. "Half the bins" (Feng02
+    /// §IV.C) is a little later; from there on one level is best.
     #[test]
     fn one_level_is_best_from_nearly_half_as_many_flows_as_bins_on() {
         assert_eq!(best_shape(900, 432), (2, 450));

@@ -1,6 +1,6 @@
-//! Stochastic Fair RED (000 §IV.A): the bins of SFB with Adaptive RED in each instead of BLUE.
+//! Stochastic Fair RED (Feng02 §IV.A): the bins of SFB with Adaptive RED in each instead of BLUE.
 //!
-//! 000 made it to show that what matters is BLUE: a bin's average has to move through RED's
+//! Feng02 made it to show that what matters is BLUE: a bin's average has to move through RED's
 //! thresholds before anything happens, and max_p reaches 1 under ordinary congestion, which looks
 //! like a nonresponsive flow. Bins account for flows as
 //! [`stochastic_fair`](super::stochastic_fair) says. What a bin learns is the average of its own
@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Where the paper is silent (it gives no parameter of SFRED):
-//! - Which Adaptive RED: its reference [9], which is Feng 1999, with the bounds of `ared-feng`.
-//! - The thresholds are 20 % and 80 % of bin_size, as 000 §III.B has them of a buffer.
+//! - Which Adaptive RED: its reference [9], which is Feng99, with the bounds of `ared-feng`.
+//! - The thresholds are 20 % and 80 % of bin_size, as Feng02 §III.B has them of a buffer.
 //! - A bin takes a sample at each of its arrivals and at no other time; it does not age.
 //! - Each packet is judged alone: RED's spacing counts packets of one queue, and the least of
 //!   several spaced probabilities has no spacing.
@@ -35,15 +35,15 @@ params! {
     /// Parameters of Stochastic Fair RED. Thresholds are shares of a bin's size.
     pub struct SfredConfig {
         /// Average of a bin below which its packets are not signalled, as a share of bin_size.
-        min_th: f64 = 0.2, in 0.0..=1.0, "000 §III.B; of a bin: ours";
+        min_th: f64 = 0.2, in 0.0..=1.0, "Feng02 §III.B; of a bin: ours";
         /// Average of a bin from which on they all are, as a share of bin_size.
-        max_th: f64 = 0.8, in 0.0..=2.0, "000 §III.B; of a bin: ours";
+        max_th: f64 = 0.8, in 0.0..=2.0, "Feng02 §III.B; of a bin: ours";
         /// Weight of the present length in a bin's average.
-        w_q: f64 = 0.002, in 0.0..=1.0, "000 Table I (R2)";
+        w_q: f64 = 0.002, in 0.0..=1.0, "Feng02 Table I (R2)";
         /// What a bin's max_p is divided by when its average falls below min_th (α).
-        alpha: f64 = 3.0, in 1.0..=1000.0, "Feng 1999";
+        alpha: f64 = 3.0, in 1.0..=1000.0, "Feng99";
         /// What a bin's max_p is multiplied by when its average rises above max_th (β).
-        beta: f64 = 2.0, in 1.0..=1000.0, "Feng 1999";
+        beta: f64 = 2.0, in 1.0..=1000.0, "Feng99";
         /// max_p at the start.
         max_p: f64 = 0.1, in 0.0..=1.0, "value ours";
         /// Least max_p.

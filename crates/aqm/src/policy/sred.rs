@@ -1,4 +1,4 @@
-//! SRED: stabilized RED (Ott, Lakshman, Wong 1999, "OLW99"; 000 §V.B).
+//! SRED: stabilized RED (Ott, Lakshman, Wong 1999, "OLW99"; Feng02 §V.B).
 //!
 //! How many flows there are can be told without a table of them: keep a list of packets that came
 //! lately, the zombies, compare each arriving packet with one of them drawn at random, and see how
@@ -53,7 +53,7 @@ params! {
         /// Whether the queue is counted in packets or bytes.
         mode: Mode = Mode::Packets, "OLW99 (not given)";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
-        ecn: bool = true, "000 §III.B";
+        ecn: bool = true, "Feng02 §III.B";
     }
 }
 

@@ -20,7 +20,7 @@ struct BlueSettings {
     legacy: bool,
 }
 
-/// 000 Fig. 3.
+/// Feng02 Fig. 3.
 struct Blue {
     c: BlueSettings,
     p: f64,

@@ -159,7 +159,7 @@ impl Model for Red {
     }
 }
 
-/// Feng 1999.
+/// Feng99.
 struct AredFeng {
     red: Red,
     alpha: f64,

@@ -33,7 +33,7 @@ struct Monitored {
     reference: Option<(f64, f64)>,
 }
 
-/// 003 §4–6, before any model of a queue. All drops of all time are kept.
+/// Mahajan01 §4–6, before any model of a queue. All drops of all time are kept.
 struct RedPd<M> {
     c: Settings,
     queue: M,

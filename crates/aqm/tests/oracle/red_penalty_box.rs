@@ -22,7 +22,7 @@ struct Boxed {
     bytes: u64,
 }
 
-/// FF97 and 000 §V.A, beside RED as it is modelled above.
+/// FF97 and Feng02 §V.A, beside RED as it is modelled above.
 struct RedPenaltyBox {
     c: BoxSettings,
     red: Red,

@@ -35,9 +35,9 @@ struct Settings {
 /// How bins learn.
 #[derive(Clone, Debug)]
 enum Rule {
-    /// 000 Fig. 14.
+    /// Feng02 Fig. 14.
     Blue { up: f64, down: f64, freeze: u64 },
-    /// 000 §IV.A with Feng 1999. Thresholds are shares of the bin's size.
+    /// Feng02 §IV.A with Feng99. Thresholds are shares of the bin's size.
     Red { min_th: f64, max_th: f64, w_q: f64, alpha: f64, beta: f64, max_p: f64 },
 }
 
@@ -105,7 +105,7 @@ struct Set {
     bins: Vec<Vec<Bin>>,
 }
 
-/// 000 §IV.
+/// Feng02 §IV.
 struct Sfb {
     c: Settings,
     /// The current set and the next.

@@ -1,6 +1,6 @@
-//! The equations of 003 §4 and §5, in the paper's letters: K hits in M lists, target round-trip time
-//! R in seconds, ambient drop rate p, and a flow that sends γ times the target rate f(R, p).
-//! Equations 1 and 2 are in [`response`].
+//! The equations of Mahajan01 §4 and §5, in the paper's letters: K hits in M lists, target
+//! round-trip time R in seconds, ambient drop rate p, and a flow that sends γ times the target rate
+//! f(R, p). Equations 1 and 2 are in [`response`].
 
 use crate::response;
 
@@ -74,8 +74,8 @@ mod tests {
         close(list_interval(3, 5, 0.04, 0.01), 0.195_96, 1e-5);
     }
 
-    /// 003 Fig. 9, whose lines by hand: γ = 1, p = 10 % sends 6 packets a list, P(1) = 1 − 0.9⁶ =
-    /// 0.4686, and P = 10·P³·Q² + 5·P⁴·Q + P⁵ = 0.4412; at γ = 2 0.7176 and 0.8594.
+    /// Mahajan01 Fig. 9, whose lines by hand: γ = 1, p = 10 % sends 6 packets a list, P(1) = 1 −
+    /// 0.9⁶ = 0.4686, and P = 10·P³·Q² + 5·P⁴·Q + P⁵ = 0.4412; at γ = 2 0.7176 and 0.8594.
     #[test]
     fn identification_by_hand() {
         close(identification(1.0, 0.1, 3, 5), 0.441_2, 1e-4);

@@ -1,9 +1,9 @@
-//! RED-PD: RED with preferential dropping (Mahajan and Floyd 2000, "003"), as a filter before a queue.
+//! RED-PD: RED with preferential dropping (Mahajan01), as a filter before a queue.
 //!
 //! What the queue drops tells who sends most. Time is cut into lists of K/M congestion epochs of a
 //! TCP with round-trip time R; a flow with drops in K of the last M lists sends more than that TCP. It
 //! becomes *monitored*: the filter drops its packets with a probability P of its own. In our words,
-//! with p the drop rate of the queue behind the filter (003 §4, §5):
+//! with p the drop rate of the queue behind the filter (Mahajan01 §4, §5):
 //!
 //! ```text
 //! a packet arrives: its flow is monitored and the queue congested: with probability P drop it
@@ -51,57 +51,57 @@ params! {
     /// Parameters of RED-PD.
     pub struct RedPdConfig {
         /// Round-trip time R of the reference TCP: flows that send more than it are held down.
-        target_rtt: Duration = Duration::from_millis(40), in Duration::from_millis(1)..=Duration::from_secs(60), "003 §4.1, §7.2";
+        target_rtt: Duration = Duration::from_millis(40), in Duration::from_millis(1)..=Duration::from_secs(60), "Mahajan01 §4.1, §7.2";
         /// How flows are identified by their drops in the last m lists.
-        identification: Identification = Identification::MultipleList, "003 §4.3";
+        identification: Identification = Identification::MultipleList, "Mahajan01 §4.3";
         /// Lists (or drops) that identify a flow; also the congestion epochs that m lists last.
-        k: u32 = 3, in 1..=8, "003 §4.2";
+        k: u32 = 3, in 1..=8, "Mahajan01 §4.2";
         /// Lists looked back on.
-        m: u32 = 5, in 1..=8, "003 §4.2";
+        m: u32 = 5, in 1..=8, "Mahajan01 §4.2";
         /// Drops in the last m lists that identify a flow however they are spread; `none`: bursts may evade.
-        burst: Option<u32> = None, in 1..=1_000_000, "003 §6.3";
+        burst: Option<u32> = None, in 1..=1_000_000, "Mahajan01 §6.3";
         /// Weight of the last list in the smoothed drop rate.
-        weight: f64 = 0.5, in 0.0..=1.0, "003 §4.2, Fig. 16";
+        weight: f64 = 0.5, in 0.0..=1.0, "Mahajan01 §4.2, Fig. 16";
         /// Drop rate below which lists get no longer and the target rate no higher.
         least_drop_rate: f64 = 0.0001, in 0.000001..=1.0, "ours";
         /// Keeps lists between 2 and 10 target_rtt, as the authors' program does.
         interval_bounds: bool = false, "ns-2.35 red-pd";
         /// Whether drops are weighed by packets or by bytes.
-        mode: Mode = Mode::Packets, "003 §6.4";
+        mode: Mode = Mode::Packets, "Mahajan01 §6.4";
         /// Factor by which a probability is lowered (β).
-        beta: f64 = 2.0, in 1.01..=1000.0, "003 §5.2";
+        beta: f64 = 2.0, in 1.01..=1000.0, "Mahajan01 §5.2";
         /// Most by which a probability is lowered at once.
-        p_d: f64 = 0.05, in 0.0001..=1.0, "003 §5.2";
+        p_d: f64 = 0.05, in 0.0001..=1.0, "Mahajan01 §5.2";
         /// Probability below which a flow is monitored no longer.
-        p_min: f64 = 0.005, in 0.000001..=1.0, "003 §5.2";
+        p_min: f64 = 0.005, in 0.000001..=1.0, "Mahajan01 §5.2";
         /// Lists between two decrements.
-        l: u32 = 3, in 1..=100, "003 §5.2";
+        l: u32 = 3, in 1..=100, "Mahajan01 §5.2";
         /// Whether flows that do not respond are looked for.
-        unresponsive_test: bool = true, "003 §6.2";
+        unresponsive_test: bool = true, "Mahajan01 §6.2";
         /// Losses in a sample of the test.
-        test_drops: u32 = 16, in 1..=10_000, "ours (003 §6.2: several epochs)";
+        test_drops: u32 = 16, in 1..=10_000, "ours (Mahajan01 §6.2: several epochs)";
         /// Factor by which losses have to grow between two samples to tell something.
-        test_increase: f64 = 3.0, in 1.1..=100.0, "ours (003 §6.2: substantially)";
+        test_increase: f64 = 3.0, in 1.1..=100.0, "ours (Mahajan01 §6.2: substantially)";
         /// Factor on increments for unresponsive flows.
-        unresponsive_increase: f64 = 2.0, in 1.0..=100.0, "ours (003 §6.2: bigger quanta)";
+        unresponsive_increase: f64 = 2.0, in 1.0..=100.0, "ours (Mahajan01 §6.2: bigger quanta)";
         /// beta for unresponsive flows.
-        unresponsive_beta: f64 = 1.5, in 1.01..=1000.0, "003 §5.2";
+        unresponsive_beta: f64 = 1.5, in 1.01..=1000.0, "Mahajan01 §5.2";
         /// p_d for unresponsive flows.
-        unresponsive_p_d: f64 = 0.05, in 0.0001..=1.0, "003 §5.2";
+        unresponsive_p_d: f64 = 0.05, in 0.0001..=1.0, "Mahajan01 §5.2";
         /// p_min for unresponsive flows.
-        unresponsive_p_min: f64 = 0.0025, in 0.000001..=1.0, "003 §5.2";
+        unresponsive_p_min: f64 = 0.0025, in 0.000001..=1.0, "Mahajan01 §5.2";
         /// l for unresponsive flows.
-        unresponsive_l: u32 = 5, in 1..=100, "003 §5.2";
+        unresponsive_l: u32 = 5, in 1..=100, "Mahajan01 §5.2";
         /// Drops packets of unresponsive flows even while the queue is not congested.
         unresponsive_always: bool = false, "ns-2.35 red-pd";
         /// Drop rate above which R is raised, while there is room for monitored flows; `none`: R is target_rtt.
-        wanted_drop_rate: Option<f64> = None, in 0.0001..=1.0, "003 §8.2, ours";
+        wanted_drop_rate: Option<f64> = None, in 0.0001..=1.0, "Mahajan01 §8.2, ours";
         /// The largest R where it is varied.
-        max_rtt: Duration = Duration::from_millis(500), in Duration::from_millis(1)..=Duration::from_secs(60), "003 §8.2, ours";
+        max_rtt: Duration = Duration::from_millis(500), in Duration::from_millis(1)..=Duration::from_secs(60), "Mahajan01 §8.2, ours";
         /// Most flows whose drops are remembered, besides monitored ones.
-        history: u32 = 4096, in 1..=65_536, "003 §8.1";
+        history: u32 = 4096, in 1..=65_536, "Mahajan01 §8.1";
         /// Most flows that are monitored.
-        monitored: u32 = 2048, in 1..=65_536, "003 §8.1";
+        monitored: u32 = 2048, in 1..=65_536, "Mahajan01 §8.1";
     }
 }
 
@@ -612,8 +612,8 @@ mod tests {
         close(desk.p(2), 0.02);
     }
 
-    /// 003 §5.2: from 0.75 thirteen steps of 0.05, then 0.05, 0.025 … below 0.005: 18 rounds of three
-    /// lists. The first comes when the last drop is five lists old.
+    /// Mahajan01 §5.2: from 0.75 thirteen steps of 0.05, then 0.05, 0.025 … below 0.005: 18 rounds
+    /// of three lists. The first comes when the last drop is five lists old.
     #[test]
     fn a_quiet_flow_is_released_as_equation_7_says() {
         let mut desk = Desk::new(&[STEADY, PATIENT]);

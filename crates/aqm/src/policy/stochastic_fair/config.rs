@@ -8,40 +8,40 @@ params! {
     /// Parameters of the bins, of the hash that moves, and of the penalty.
     pub struct BinsConfig {
         /// Levels (L), each with a hash of its own.
-        levels: u32 = 2, in 1..=MAX_LEVELS, "000 §IV.B";
+        levels: u32 = 2, in 1..=MAX_LEVELS, "Feng02 §IV.B";
         /// Bins in a level (N).
-        bins: u32 = 23, in 1..=4096, "000 §IV.B";
+        bins: u32 = 23, in 1..=4096, "Feng02 §IV.B";
         /// A bin that holds more than this is too full; `none`: 1.5/N of the buffer.
-        bin_size: Option<Size> = None, "000 Fig. 14, §IV.B; 002 §3";
+        bin_size: Option<Size> = None, "Feng02 Fig. 14, §IV.B; HRC §3";
         /// A packet whose bin holds more than this is dropped; `none`: bin_size.
-        bin_limit: Option<Size> = None, "000 Fig. 14; apart from bin_size: Linux";
+        bin_limit: Option<Size> = None, "Feng02 Fig. 14; apart from bin_size: Linux";
         /// Whether one bin above bin_limit drops a packet or only all its bins together.
-        overflow: Overflow = Overflow::Any, "000 Fig. 14; all: Linux";
+        overflow: Overflow = Overflow::Any, "Feng02 Fig. 14; all: Linux";
         /// Whether bins count packets or bytes.
-        mode: Mode = Mode::Packets, "000 §IV.B";
+        mode: Mode = Mode::Packets, "Feng02 §IV.B";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
-        ecn: bool = true, "000 Fig. 14";
+        ecn: bool = true, "Feng02 Fig. 14";
         /// Beyond this probability a share of the signals are drops for all packets, which grows from
         /// 0 here to 1 at probability 1.
-        mark_up_to: f64 = 1.0, in 0.0..=1.0, "000 Fig. 14; less: Linux";
+        mark_up_to: f64 = 1.0, in 0.0..=1.0, "Feng02 Fig. 14; less: Linux";
         /// How the hash changes.
-        hash: Hash = Hash::Static, "000 §IV.D";
+        hash: Hash = Hash::Static, "Feng02 §IV.D";
         /// How long a hash is used, if it moves.
-        hash_interval: Duration = Duration::from_secs(2), in Duration::from_millis(1)..=Duration::from_secs(86_400), "000 §IV.D";
+        hash_interval: Duration = Duration::from_secs(2), in Duration::from_millis(1)..=Duration::from_secs(86_400), "Feng02 §IV.D";
         /// How long before its turn the second set of bins learns; `none`: all the time.
-        warm_up: Option<Duration> = None, "000 §IV.D; less: Linux";
+        warm_up: Option<Duration> = None, "Feng02 §IV.D; less: Linux";
         /// What a nonresponsive packet teaches the second set.
-        warm_up_by: WarmUpBy = WarmUpBy::Verdict, "000 §IV.D; length: Linux";
+        warm_up_by: WarmUpBy = WarmUpBy::Verdict, "Feng02 §IV.D; length: Linux";
         /// What limits nonresponsive flows, all together.
-        penalty: Penalty = Penalty::Rate, "000 §IV.B; others: 002 §5";
+        penalty: Penalty = Penalty::Rate, "Feng02 §IV.B; others: HRC §5";
         /// Rate that they may have together (`rate`; `fair-share` until it has an estimate).
-        penalty_rate: Rate = PENALTY_RATE, "000 §IV.B";
+        penalty_rate: Rate = PENALTY_RATE, "Feng02 §IV.B";
         /// What may pass at once after a pause, beyond one packet (`rate`, `fair-share`).
         penalty_burst: Size = Size::Bytes(0), "value ours";
         /// Time after a nonresponsive packet in which no other passes (`boxtime`, `boxtime-random`).
-        boxtime: Duration = Duration::from_millis(50), "002 §3";
+        boxtime: Duration = Duration::from_millis(50), "HRC §3";
         /// Each Boxtime is drawn uniformly from (1 ± this) · boxtime (`boxtime-random`).
-        boxtime_jitter: f64 = 0.5, in 0.0..=1.0, "002 §5; value ours";
+        boxtime_jitter: f64 = 0.5, in 0.0..=1.0, "HRC §5; value ours";
         /// How long flows are counted for an estimate (`fair-share`).
         share_interval: Duration = Duration::from_secs(1), in Duration::from_millis(1)..=Duration::from_secs(3600), "value ours";
     }

@@ -1,4 +1,4 @@
-//! Accounting bins: what Stochastic Fair BLUE and Stochastic Fair RED share (000 §IV).
+//! Accounting bins: what Stochastic Fair BLUE and Stochastic Fair RED share (Feng02 §IV).
 //!
 //! One FIFO, and beside it L levels of N bins. A hash of its own for each level puts a flow into one
 //! bin of each. A bin counts its packets in the queue and learns a probability from that count; what
@@ -12,9 +12,9 @@
 //!     otherwise:                     signal with the least probability of its bins
 //! ```
 //!
-//! Moving hash (000 §IV.D): each `hash_interval` the secret changes and the bins start afresh, so
-//! that no flow shares all its bins with a nonresponsive one for long. Double-buffered, a second set
-//! of bins with the next secret learns beforehand, from nonresponsive packets only.
+//! Moving hash (Feng02 §IV.D): each `hash_interval` the secret changes and the bins start afresh,
+//! so that no flow shares all its bins with a nonresponsive one for long. Double-buffered, a second
+//! set of bins with the next secret learns beforehand, from nonresponsive packets only.
 //!
 //! Where the papers are silent:
 //! - A packet without room changes its bins like any other, but neither tosses a coin nor takes from

@@ -393,7 +393,7 @@ fn shares_of_the_buffer_are_the_default_sizes() {
     let sfb = |settings: &[(&str, &str)], env: &Env| {
         Sfb::new(&config(settings), env, &mut Rng::new(1, 0)).unwrap().bin_limit
     };
-    assert_eq!(sfb(&[], &env(200)), 13, "000 §IV.B: 1.5/23 of 200 packets is 13.04");
+    assert_eq!(sfb(&[], &env(200)), 13, "Feng02 §IV.B: 1.5/23 of 200 packets is 13.04");
     let bytes = Env { limit: crate::units::Limit::bytes(200_000).unwrap(), ..env(1) };
     assert_eq!(sfb(&[], &bytes), 13, "200 kB");
     assert_eq!(sfb(&[("mode", "bytes")], &bytes), 13_043);
