@@ -12,7 +12,6 @@
 //! | [`metrics`], [`hash`] | what is measured |
 //! | [`scenario`] | scenario files: network, queues, traffic, measurement |
 //! | [`run`], [`table`] | from a scenario to its results |
-//! | [`validation`] | closed forms and an independent simulator to compare with |
 
 pub mod app;
 pub mod arrivals;
@@ -31,7 +30,6 @@ pub mod simulation;
 pub mod table;
 pub mod tcp;
 pub mod tfrc;
-pub mod validation;
 mod wheel;
 
 pub use run::{Outcome, Run};

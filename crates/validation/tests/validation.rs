@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use sim::validation::{Case, dctcp_response, linux, ns2, queues, tcp_response};
+use validation::{Case, dctcp_response, linux, ns2, queues, tcp_response};
 
 fn failures(cases: &[Case]) -> Vec<&Case> {
     assert!(!cases.is_empty());

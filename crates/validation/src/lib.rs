@@ -10,7 +10,7 @@ mod rows;
 
 use aqm::response;
 
-use crate::{Outcome, Run, Scenario, ScenarioError};
+use sim::{Outcome, Run, Scenario, ScenarioError};
 
 /// A quantity measured and expected.
 #[derive(Clone, PartialEq, Debug)]

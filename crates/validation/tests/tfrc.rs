@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use aqm::{Rng, response};
-use sim::validation::lossy;
 use sim::{Outcome, Run, Scenario};
+use validation::lossy;
 
 fn run(text: &str) -> Outcome {
     Scenario::from_toml(text, "tfrc")

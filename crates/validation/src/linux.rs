@@ -1,6 +1,6 @@
 //! Against Linux 6.1's own queue disciplines.
 //!
-//! `linux_udp_and_4tcp.csv` holds what a kernel measured under virtual time (median of three runs):
+//! `reference/linux_udp_and_4tcp.csv` holds what a kernel measured under virtual time (median of three runs):
 //! 10 Mb/s, round trip 20 ms, one flow of datagrams with 1000 bytes of payload at 5 Mb/s that is not
 //! ECN-capable, and four TCP connections that are, for 20 s.
 //!
@@ -11,11 +11,11 @@
 //! `linux`). What is not: its `HyStart` looks at trains of acknowledgements, too; and its round trips
 //! are those of a ping, ours 20 ms and the delay that packets meet in the queue.
 
-use super::rows::Row;
-use super::{Allowed, Case};
-use crate::ScenarioError;
+use crate::rows::Row;
+use crate::{Allowed, Case};
+use sim::ScenarioError;
 
-const ROWS: &str = include_str!("linux_udp_and_4tcp.csv");
+const ROWS: &str = include_str!("../reference/linux_udp_and_4tcp.csv");
 
 /// The kernel's queue disciplines that we have, and how they were set up.
 const SETUPS: [(&str, &str, &str, &str); 7] = [
@@ -74,7 +74,7 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
         let Some(row) = Row::all(ROWS).find(|row| row.text("qdisc") == name) else { continue };
         let mut measured = [0.0; 5];
         for seed in 1..=SEEDS {
-            let o = super::run(&scenario(aqm, buffer, params, seed))?;
+            let o = crate::run(&scenario(aqm, buffer, params, seed))?;
             let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
             // The kernel's datagrams that were queued at the end still arrived.
             let of_udp = |name: &str| o.flows.number(name, 0).unwrap_or(f64::NAN);

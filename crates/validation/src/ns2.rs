@@ -1,9 +1,9 @@
 //! Against ns-2.35: RED with ECN, drop-tail and SFQ on the BLUE paper's network.
 //!
-//! `ns2_dumbbell.csv` holds figures measured with ns-2.35, one row a run: 12 nodes, access links of
+//! `reference/ns2_dumbbell.csv` holds figures measured with ns-2.35, one row a run: 12 nodes, access links of
 //! 100 Mb/s and 10 ms, bottleneck 45 Mb/s and 10 ms, packets of 1040 bytes on the wire, SACK, no
 //! delayed acknowledgements. `ns2_cbr_and_tcp.csv` has a datagram flow among the connections.
-//! `ns2_tfrc.csv` is about TFRC, and made by the scripts beside it.
+//! `ns2_tfrc.csv` is about TFRC, and made by the scripts there.
 //!
 //! The scenarios copy what ns-2 does where it differs from our defaults:
 //! - RED signals nothing while at most one packet waits (`ns2_rules`);
@@ -15,13 +15,13 @@
 //! idle time of RED in whole packets of 1000 bytes, rounds slow-start thresholds down to whole
 //! packets, and resumes after recovery with ns-2's own partial-window rule.
 
-use super::rows::Row;
-use super::{Allowed, Case};
-use crate::ScenarioError;
+use crate::rows::Row;
+use crate::{Allowed, Case};
+use sim::ScenarioError;
 
-const ROWS: &str = include_str!("ns2_dumbbell.csv");
-const CBR_ROWS: &str = include_str!("ns2_cbr_and_tcp.csv");
-const TFRC_ROWS: &str = include_str!("ns2_tfrc.csv");
+const ROWS: &str = include_str!("../reference/ns2_dumbbell.csv");
+const CBR_ROWS: &str = include_str!("../reference/ns2_cbr_and_tcp.csv");
+const TFRC_ROWS: &str = include_str!("../reference/ns2_tfrc.csv");
 
 /// One run of ns-2.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ buffer = "{buffer}p"
     /// # Errors
     /// See [`ScenarioError`].
     pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
-        let outcome = super::run(&self.scenario())?;
+        let outcome = crate::run(&self.scenario())?;
         let measured = |name: &str| outcome.summary.number(name, 0).unwrap_or(f64::NAN);
         let case = |quantity, column: &str, name: &str, allowed| Case {
             group: "ns-2.35",
@@ -210,7 +210,7 @@ start = "0s..1s"
     /// # Errors
     /// See [`ScenarioError`].
     pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
-        let outcome = super::run(&self.scenario())?;
+        let outcome = crate::run(&self.scenario())?;
         let mbit = |column: &str, flows: std::ops::RangeFrom<usize>, n: usize| {
             let bits = |flow| outcome.flows.number(column, flow).unwrap_or(f64::NAN) * 8.0;
             flows.take(n).map(bits).sum::<f64>() / self.0.number("T_s") / 1e6
@@ -274,13 +274,13 @@ impl TfrcReference {
 
     fn alone(&self) -> Result<Vec<Case>, ScenarioError> {
         let p = self.0.number("load");
-        let outcome = super::lossy_of(
+        let outcome = crate::lossy_of(
             self.0.text("seed"),
             "320s",
             &format!("p = {p}"),
             "flows = 20\ntransport = \"tfrc\"",
         )?;
-        let sent = super::mean_goodput(&outcome) / 8000.0 / (1.0 - p);
+        let sent = crate::mean_goodput(&outcome) / 8000.0 / (1.0 - p);
         let setting = format!("loss of {} %", p * 100.0);
         Ok(vec![self.case(&setting, "sent, packets/s", "tfrc_pps", sent)])
     }
@@ -304,7 +304,7 @@ impl TfrcReference {
         } else {
             String::new()
         };
-        let outcome = super::run(&format!(
+        let outcome = crate::run(&format!(
             r#"
 seed = {seed}
 duration = "320s"

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use sim::ScenarioError;
-use sim::validation::{Allowed, Case, dctcp_response, linux, ns2, queues, tcp_response};
+use validation::{Allowed, Case, dctcp_response, linux, ns2, queues, tcp_response};
 
 /// The comparisons of the parts named, without a name of all.
 fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
