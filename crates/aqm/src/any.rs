@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::context::{Backlog, Cx, Env, State};
 use crate::fair::{Fair, drr, fq_codel, sfq};
 use crate::fifo::Fifo;
 use crate::filter::Prefilter;
@@ -11,10 +12,10 @@ use crate::filter::red_pd::{RedPd, RedPdConfig};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    Cx, Env, ared, ared_feng, avq, bernoulli, blue, choke, codel, csfq, drop_front, drop_tail,
-    fred, pi, pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
+    ared, ared_feng, avq, bernoulli, blue, choke, codel, csfq, drop_front, drop_tail, fred, pi,
+    pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
 };
-use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
 

@@ -4,10 +4,11 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
+use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::param::ConfigError;
-use crate::policy::{Arrival, Cx, Departure, Env, Exit, Policy, Victim, View};
-use crate::qdisc::{Backlog, Cause, Counters, Discipline, Outlet, Qdisc, State};
+use crate::policy::{Arrival, Departure, Exit, Policy, Victim, View};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::Limit;

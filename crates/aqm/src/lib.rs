@@ -16,6 +16,7 @@
 //! | [`hash`] | the keyed hash of flows, cut into bins |
 //! | [`flow_table`] | state of the flows that are present, in a table of fixed size |
 //! | [`param`] | how an algorithm declares its parameters once: defaults, ranges, docs, sources |
+//! | [`context`] | what algorithms and queues both speak of: events, surroundings, causes |
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
 //! | [`fair`] | many queues that take turns, each advised by a policy |
@@ -33,6 +34,7 @@ pub extern crate alloc;
 extern crate std;
 
 pub mod any;
+pub mod context;
 pub mod fair;
 pub mod fifo;
 pub mod filter;
@@ -48,11 +50,12 @@ pub mod time;
 pub mod units;
 
 pub use any::{AnyQdisc, CATALOG, Entry, Visitor};
+pub use context::{Backlog, Cause, Cx, Env, State, Tally};
 pub use fifo::Fifo;
 pub use hash::FlowHash;
 pub use packet::{Ecn, FlowKey, Meta};
-pub use policy::{Arrival, Cx, Departure, Env, Policy, Victim, View};
-pub use qdisc::{Backlog, Cause, Counters, Discipline, Outlet, Qdisc, State, Tally};
+pub use policy::{Arrival, Departure, Policy, Victim, View};
+pub use qdisc::{Counters, Discipline, Outlet, Qdisc};
 pub use rng::Rng;
 pub use time::{Duration, Instant};
 pub use units::{Limit, Measure, Rate, Size};

@@ -1,60 +1,10 @@
 //! What owns packets, and the accounting that every owner shares.
 
+use crate::context::{Backlog, Cause, Cx, Env, State, Tally};
 use crate::packet::{Ecn, Meta};
 use crate::param::{ConfigError, Params};
-use crate::policy::{Cx, Env};
 use crate::rng::Rng;
 use crate::time::Instant;
-
-/// Why a packet was dropped or marked.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum Cause {
-    /// There was no room.
-    Overflow = 0,
-    /// The algorithm's decision before the buffer was full.
-    Early = 1,
-    /// A rate limit or pre-filter on a flow that ignores congestion.
-    Penalty = 2,
-}
-
-impl Cause {
-    /// How many causes there are.
-    pub const COUNT: usize = 3;
-    /// All causes, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Overflow, Self::Early, Self::Penalty];
-
-    /// The name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Overflow => "overflow",
-            Self::Early => "early",
-            Self::Penalty => "penalty",
-        }
-    }
-}
-
-/// A number of packets and of their bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Tally {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-impl Tally {
-    /// Counts one packet of `len` bytes.
-    pub fn count(&mut self, len: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(len);
-    }
-
-    /// What was counted since `earlier`, a past value of the same tally.
-    pub fn since(self, earlier: Self) -> Self {
-        Self { packets: self.packets - earlier.packets, bytes: self.bytes - earlier.bytes }
-    }
-}
 
 /// Everything that happened to packets at a queue since it was built. After every event
 /// arrivals = departures + drops + queued, in packets and in bytes.
@@ -117,31 +67,6 @@ impl Counters {
     }
 }
 
-/// What is queued now, without the packet in transmission.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Backlog {
-    /// Packets.
-    pub packets: u32,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-impl Backlog {
-    /// A packet of `len` bytes comes.
-    #[inline]
-    pub(crate) fn add(&mut self, len: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(len);
-    }
-
-    /// A packet of `len` bytes goes.
-    #[inline]
-    pub(crate) fn take(&mut self, len: u32) {
-        self.packets -= 1;
-        self.bytes -= u64::from(len);
-    }
-}
-
 /// Where a queue reports what it did to packets. Departures need no report: the caller receives
 /// the packet.
 pub trait Outlet<P> {
@@ -155,26 +80,6 @@ pub trait Outlet<P> {
 impl<P> Outlet<P> for () {
     fn dropped(&mut self, _: &Meta, _: P, _: Cause, _: Instant) {}
     fn marked(&mut self, _: &Meta, _: &P, _: Cause, _: Instant) {}
-}
-
-/// What an algorithm remembers, without the packets and the room for them, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct State {
-    /// For the queue as a whole, whatever comes: averages, bins, tables of fixed size.
-    pub queue: u64,
-    /// For each flow that is told from others, 0 where no flow is.
-    pub per_flow: u64,
-    /// The most flows that are told from others at a time.
-    pub flows: u64,
-    /// For each queued packet.
-    pub per_packet: u64,
-}
-
-impl State {
-    /// Of a `T` with `heap` bytes beyond itself, which tells no flows apart.
-    pub(crate) const fn of<T>(heap: usize) -> Self {
-        Self { queue: (size_of::<T>() + heap) as u64, per_flow: 0, flows: 0, per_packet: 0 }
-    }
 }
 
 /// A queue discipline: owns packets between arrival and departure.

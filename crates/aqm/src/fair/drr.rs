@@ -22,11 +22,12 @@
 
 use super::sfq::DropEnd;
 use super::{Plan, Scheme, Turn};
+use crate::context::Env;
 use crate::flow_table::{FlowTable, Id};
 use crate::packet::FlowKey;
 use crate::param::{ConfigError, params};
+use crate::policy::Policy as _;
 use crate::policy::drop_tail::{DropTail, DropTailConfig};
-use crate::policy::{Env, Policy as _};
 use crate::rng::Rng;
 
 params! {

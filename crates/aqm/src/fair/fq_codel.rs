@@ -21,11 +21,12 @@
 //! of such drops.
 
 use super::{End, Plan, Scheme, Turn};
+use crate::context::Env;
 use crate::hash::FlowHash;
 use crate::packet::FlowKey;
 use crate::param::{ConfigError, params};
+use crate::policy::Policy as _;
 use crate::policy::codel::{Codel, CodelConfig};
-use crate::policy::{Env, Policy as _};
 use crate::rng::Rng;
 
 params! {

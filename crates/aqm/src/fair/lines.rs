@@ -7,11 +7,12 @@ use alloc::vec;
 use super::Plan;
 use super::links::{Chain, Links};
 use super::longest::Longest;
+use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::fifo::{Advised, Line};
 use crate::packet::Meta;
 use crate::param::ConfigError;
-use crate::policy::{Cx, Env, Policy, View};
-use crate::qdisc::{Backlog, Cause, Counters, Outlet, State};
+use crate::policy::{Policy, View};
+use crate::qdisc::{Counters, Outlet};
 use crate::time::Instant;
 use crate::units::{Limit, Measure, Size};
 

@@ -9,10 +9,11 @@
 //! | `links` | lists of slot numbers in one array |
 //! | [`sfq`], [`drr`], [`fq_codel`] | the schemes: how packets are sorted, and what is put together |
 
+use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Params};
-use crate::policy::{Cx, Env, Policy};
-use crate::qdisc::{Backlog, Counters, Discipline, Outlet, Qdisc, State};
+use crate::policy::Policy;
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Limit;

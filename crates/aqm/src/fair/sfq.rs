@@ -23,11 +23,12 @@
 
 use super::lines::{self, End};
 use super::{Plan, Scheme, Turn};
+use crate::context::{Cx, Env};
 use crate::hash::FlowHash;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::red::{Red, RedConfig};
-use crate::policy::{Arrival, Cx, Env, Policy, View};
+use crate::policy::{Arrival, Policy, View};
 use crate::rng::Rng;
 use crate::time::Duration;
 use crate::units::Size;

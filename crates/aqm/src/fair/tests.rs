@@ -5,10 +5,10 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{Fair, Scheme, drr::Drr, fq_codel::FqCodel, sfq::Sfq};
+use crate::context::{Cause, Cx};
 use crate::packet::{Ecn, FlowKey, Meta};
-use crate::policy::Cx;
 use crate::policy::lab::{config, env};
-use crate::qdisc::{Cause, Discipline as _, Outlet, Qdisc as _};
+use crate::qdisc::{Discipline as _, Outlet, Qdisc as _};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Limit;

@@ -9,10 +9,10 @@
 //! [`Prefilter`] makes one queue discipline of a filter and any queue; `AnyQdisc::filtered` puts one
 //! before a queue that was chosen by name.
 
+use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Params};
-use crate::policy::{Cx, Env};
-use crate::qdisc::{Backlog, Cause, Counters, Discipline, Outlet, Qdisc, State};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
 

@@ -6,9 +6,9 @@
 //! throughput of TCP apply.
 
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
-use crate::qdisc::Cause;
 use crate::rng::Rng;
 use crate::time::Instant;
 

@@ -29,9 +29,9 @@
 //!   decrements of one idle period share the freeze that was in force when it began.
 
 use super::{Arrival, Cx, Departure, Env, Policy, Victim, View};
+use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, choice, params};
-use crate::qdisc::Cause;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};

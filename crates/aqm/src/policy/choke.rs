@@ -30,9 +30,9 @@ use alloc::vec::Vec;
 
 use super::red::{RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::context::{Cause, State};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Params, params};
-use crate::qdisc::{Cause, State};
 use crate::rng::Rng;
 use crate::time::Instant;
 

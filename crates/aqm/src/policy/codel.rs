@@ -28,9 +28,9 @@
 //! - Overflow is a tail drop and leaves the state alone.
 
 use super::{Cx, Departure, Env, Policy, View};
+use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
-use crate::qdisc::Cause;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 

@@ -32,10 +32,10 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::{Arrival, Cx, Env, Policy, Victim, View};
+use crate::context::{Cause, State};
 use crate::hash::FlowHash;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, params};
-use crate::qdisc::{Cause, State};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Size;

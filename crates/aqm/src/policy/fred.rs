@@ -32,10 +32,10 @@
 
 use super::red::{Average, Spacing, linear, p_a};
 use super::{Arrival, Cx, Env, Exit, Policy, View};
+use crate::context::{Cause, State};
 use crate::flow_table::{FlowTable, Home, Id};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
-use crate::qdisc::{Cause, State};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};

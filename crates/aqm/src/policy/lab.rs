@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
+use crate::context::{Backlog, Cause};
 use crate::fifo::Fifo;
 use crate::packet::{Ecn, FlowKey, Meta};
 use crate::param::{ConfigError, Params};
 use crate::policy::{Cx, Env, Policy};
-use crate::qdisc::{Backlog, Cause, Discipline as _, Outlet, Qdisc};
+use crate::qdisc::{Discipline as _, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Limit, Rate};

@@ -1,11 +1,12 @@
 //! Algorithms that advise one FIFO: the trait, and one file for each.
 
+use crate::context::{Backlog, Cause, State};
+pub use crate::context::{Cx, Env};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Params};
-use crate::qdisc::{Backlog, Cause, State};
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::units::{Limit, Measure, Rate, Size};
+use crate::units::{Limit, Measure};
 
 pub mod ared;
 pub mod ared_feng;
@@ -30,59 +31,6 @@ pub mod sfb;
 pub mod sfred;
 pub mod sred;
 pub mod stochastic_fair;
-
-/// All that the world may tell an algorithm at an event.
-pub struct Cx<'a> {
-    /// The time of the event; never goes back.
-    pub now: Instant,
-    /// The queue's own stream of random numbers.
-    pub rng: &'a mut Rng,
-}
-
-/// All that the world may tell an algorithm when it is built.
-#[derive(Clone, Copy, Debug)]
-pub struct Env {
-    /// The time of construction.
-    pub now: Instant,
-    /// The room of the buffer.
-    pub limit: Limit,
-    /// The rate of the link that the queue feeds.
-    pub rate: Rate,
-    /// The typical packet in bytes: translates between sizes in packets and in bytes, and tells
-    /// how many packets an idle link could have sent.
-    pub mean_packet: u32,
-}
-
-impl Env {
-    /// The transmission time of a mean packet in nanoseconds.
-    pub fn packet_time(&self) -> f64 {
-        f64::from(self.mean_packet) * 8e9 / self.rate.bits_per_second() as f64
-    }
-
-    /// A mean packet in `measure`.
-    pub fn unit(&self, measure: Measure) -> f64 {
-        match measure {
-            Measure::Packets => 1.0,
-            Measure::Bytes => f64::from(self.mean_packet),
-        }
-    }
-
-    /// A size in `measure`; the error names the parameter `key`.
-    ///
-    /// # Errors
-    /// When the size is given in `bdp`, which a threshold cannot be.
-    pub fn resolve(
-        &self,
-        key: &'static str,
-        size: Size,
-        measure: Measure,
-    ) -> Result<f64, ConfigError> {
-        size.in_measure(measure, self.limit, self.mean_packet).ok_or(ConfigError {
-            key,
-            allowed: "bytes (20kB), packets (20p) or a share of the buffer (20%)",
-        })
-    }
-}
 
 /// What to do with a packet that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -25,9 +25,9 @@
 //! - A timer that comes late updates once and does not catch up.
 
 use super::{Arrival, Cx, Departure, Env, Policy, Victim, View};
+use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, choice, params};
-use crate::qdisc::Cause;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -260,9 +260,9 @@ fn smoothed(average: Duration, sample: Duration, threshold: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Backlog;
     use crate::packet::Ecn;
     use crate::policy::lab::{Fate, Lab, config, env};
-    use crate::qdisc::Backlog;
     use std::vec::Vec;
 
     type Story = Lab<Pie>;

@@ -446,9 +446,9 @@ impl Policy for Red {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::{Backlog, Cause};
     use crate::packet::Ecn;
     use crate::policy::lab::{Fate, Lab, config, env, refused};
-    use crate::qdisc::{Backlog, Cause};
     use std::vec;
     use std::vec::Vec;
 

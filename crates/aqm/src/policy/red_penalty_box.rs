@@ -32,10 +32,10 @@ use alloc::vec::Vec;
 
 use super::red::{RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::context::{Cause, State};
 use crate::flow_table::{FlowTable, Id};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, choice, params};
-use crate::qdisc::{Cause, State};
 use crate::response;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};

@@ -133,8 +133,8 @@ fn probability(price: f64, phi: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Cause;
     use crate::policy::lab::{Fate, Lab};
-    use crate::qdisc::Cause;
 
     #[test]
     fn the_price_by_hand() {

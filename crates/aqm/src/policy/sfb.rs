@@ -150,8 +150,8 @@ pub fn shapes(total: u32) -> impl Iterator<Item = (u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Cause;
     use crate::policy::lab::{Fate, Lab};
-    use crate::qdisc::Cause;
     use std::vec::Vec;
 
     type Story = Lab<Sfb>;

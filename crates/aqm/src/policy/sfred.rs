@@ -128,8 +128,8 @@ impl Account for RedBin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Cause;
     use crate::policy::lab::{Fate, Lab, refused};
-    use crate::qdisc::Cause;
 
     type Story = Lab<Sfred>;
 

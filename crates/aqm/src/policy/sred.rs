@@ -30,9 +30,9 @@
 use alloc::vec::Vec;
 
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::context::State;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Mode, choice, params};
-use crate::qdisc::State;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::Measure;
@@ -161,8 +161,8 @@ fn p_zap(p_sred: f64, hits: f64, hit: bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Cause;
     use crate::policy::lab::{Fate, Lab};
-    use crate::qdisc::Cause;
 
     #[test]
     fn p_sred_by_hand() {

@@ -30,11 +30,10 @@
 //!   fewest drops (§8.1); a full table of monitored flows gives up that of the lowest P, one a list.
 
 use super::Filter;
+use crate::context::{Cx, Env, State};
 use crate::flow_table::FlowTable;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Mode, choice, params};
-use crate::policy::{Cx, Env};
-use crate::qdisc::State;
 use crate::response;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};

@@ -29,9 +29,9 @@
 //!   ones, where z of b bits left at zero say b·ln(b/z) flows; the limit is that share of the link.
 
 use super::{Arrival, Cx, Env, Exit, Policy, View};
+use crate::context::{Cause, State};
 use crate::packet::Meta;
 use crate::param::ConfigError;
-use crate::qdisc::{Cause, State};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::Measure;

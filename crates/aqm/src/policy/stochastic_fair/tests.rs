@@ -6,10 +6,10 @@ use std::vec::Vec;
 
 use super::bins::Bin;
 use super::*;
+use crate::context::Backlog;
 use crate::packet::FlowKey;
 use crate::policy::lab::{Fate, Lab, config, env};
 use crate::policy::sfb::{BlueBin, Sfb};
-use crate::qdisc::Backlog;
 use crate::time::Duration;
 
 type Story = Lab<Sfb>;
