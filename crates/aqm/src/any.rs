@@ -326,7 +326,7 @@ any_qdisc! {
         "LM97; HRC §2",
         ["avg": "average queue length in packets", "avgcq": "average queue of a flow that is present",
          "maxq": "most packets that a flow may have queued", "flows": "flows with packets queued"],
-        "cmu": [min_q = "2", ecn = "false"];
+        "cmu": [min_q = "2", min_th = "50p", max_th = "100p", ecn = "false"];
     Sfb = "sfb", Fifo<sfb::Sfb>,
         "Accounts for flows in a few bins; a BLUE in each limits flows that ignore signals.",
         "Feng02 §IV",
@@ -334,7 +334,8 @@ any_qdisc! {
          "saturated": "share of bins whose probability is 1",
          "hash_age_s": "time since the hash changed, in seconds"],
         "feng": [bin_size = "13p", penalty_rate = "160kbit"],
-        "cmu": [freeze_time = "1ms", hash = "double-buffered", hash_interval = "5s",
+        "feng-boxtime": [bin_size = "13p", penalty = "boxtime", boxtime = "50ms"],
+        "cmu": [bin_limit = "150p", freeze_time = "1ms", hash = "double-buffered", hash_interval = "5s",
                 penalty = "boxtime", boxtime = "50ms"],
         "linux": [levels = "8", bins = "16", bin_size = "19p", bin_limit = "24p", overflow = "all",
                   increment = "0.0005", decrement = "0.00005", mark_up_to = "0.5",

@@ -37,6 +37,11 @@ const TOGETHER: &[(&str, &str)] = &[
         "bins=2 bin_size=1p increment=1 hash=double-buffered hash_interval=5ms warm_up=2ms overflow=all",
     ),
     ("sfb", "bins=2 bin_size=1p increment=0.7 penalty=fair-share share_interval=10ms bin_limit=5p"),
+    (
+        "sfb",
+        "bins=2 bin_size=1p increment=0.7 decrement=0.2 penalty_raises=true nonresponsive_from=0.6 \
+         assignment=distinct hash=moving hash_interval=3ms",
+    ),
     ("sfb", "bins=2 bin_size=1p increment=0.7 penalty=boxtime-random boxtime=2ms mark_up_to=0.3"),
     ("choke", "w_q=1 min_th=0p max_th=8p max_p=0"),
     ("m-choke", "candidates=64 w_q=1 min_th=1p max_th=10p mode=bytes"),
@@ -529,6 +534,19 @@ fn settings_go_before_the_preset_beside_them() {
     );
     let none = canonical("droptail", &[(PRESET, "linux")]);
     assert!(matches!(none, Err(BuildError::Parameter(name, _)) if name == PRESET));
+}
+
+/// The comparison report (HRC §3) gives FRED thresholds of 50 and 100 packets, on links of 0.5 to
+/// 20 Mbit/s; and its SFB lets a Boxtime of 20 ms pass a quarter of the link, more than its bins of
+/// 9 packets would hold: packets that the penalty lets pass are not dropped for a full bin.
+#[test]
+fn the_comparison_reports_presets_are_its_numbers() {
+    let get = |aqm: &str, name: &str| {
+        let all = canonical(aqm, &[(PRESET, "cmu")]).unwrap();
+        all.into_iter().find(|(n, _)| *n == name).unwrap().1
+    };
+    assert_eq!([get("fred", "min_th"), get("fred", "max_th")], ["50p", "100p"]);
+    assert_eq!(get("sfb", "bin_limit"), "150p");
 }
 
 #[test]

@@ -22,6 +22,9 @@
 //! - Feng02 has one Δ and no value for it; HRC has δ1 and δ2: the defaults.
 //! - Feng02 has no freeze_time; with one (HRC), *more than* it has to pass between two changes of a
 //!   bin, and the first acts at once.
+//! - What the penalty drops teaches a bin nothing beyond what its length does. In BLUE a lost packet
+//!   raises p_m (Feng02 Fig. 3): with `penalty_raises` the penalty's drops do so here, and with
+//!   `nonresponsive_from` below 1 one empty bin does not release a flow.
 //! - The lengths are those that the packet finds, itself not counted.
 
 use super::stochastic_fair::{Account, BinsConfig, MAX_LEVELS, StochasticFair};
@@ -38,6 +41,10 @@ params! {
         decrement: f64 = 0.001, in 0.0..=1.0, "Feng02 Fig. 14; value: HRC §3";
         /// Least time between two changes of a bin's p_m; `0s`: none.
         freeze_time: Duration = Duration::ZERO, "Feng02 Fig. 14; 1 ms: HRC §3";
+        /// Whether a packet that the penalty drops raises p_m of its bins, too.
+        penalty_raises: bool = false, "Feng02 Fig. 14; `true`: ours, after Feng02 Fig. 3";
+        /// The least p_min that counts as 1.
+        nonresponsive_from: f64 = 1.0, in 0.5..=1.0, "Feng02 Fig. 14; less: ours";
         ..bins: BinsConfig = BinsConfig::default();
     }
 }
@@ -62,12 +69,13 @@ pub struct BlueRule {
     decrement: f64,
     /// From a change to the first instant at which another is allowed.
     freeze: Duration,
+    penalty_raises: bool,
+    nonresponsive_from: f64,
 }
 
 impl Account for BlueBin {
     type Config = SfbConfig;
     type Rule = BlueRule;
-    const SATURATED: f64 = 1.0;
 
     fn bins(config: &SfbConfig) -> &BinsConfig {
         &config.bins
@@ -80,6 +88,8 @@ impl Account for BlueBin {
             increment: c.increment,
             decrement: c.decrement,
             freeze: c.freeze_time + strictly_more,
+            penalty_raises: c.penalty_raises,
+            nonresponsive_from: c.nonresponsive_from,
         })
     }
 
@@ -90,9 +100,15 @@ impl Account for BlueBin {
     #[inline]
     fn learn(&mut self, rule: &BlueRule, len: u64, now: Instant) {
         if len > rule.bin_size {
-            self.change((self.p_m + rule.increment).min(1.0), rule, now);
+            self.raise(rule, now);
         } else if len == 0 {
             self.change((self.p_m - rule.decrement).max(0.0), rule, now);
+        }
+    }
+
+    fn penalised(&mut self, rule: &BlueRule, now: Instant) {
+        if rule.penalty_raises {
+            self.raise(rule, now);
         }
     }
 
@@ -100,9 +116,18 @@ impl Account for BlueBin {
     fn p(&self, _: &BlueRule) -> f64 {
         self.p_m
     }
+
+    #[inline]
+    fn nonresponsive_from(rule: &BlueRule) -> f64 {
+        rule.nonresponsive_from
+    }
 }
 
 impl BlueBin {
+    fn raise(&mut self, rule: &BlueRule, now: Instant) {
+        self.change((self.p_m + rule.increment).min(1.0), rule, now);
+    }
+
     /// Gives p_m another value, unless it is frozen. Seldom, and kept apart from what each packet does.
     #[inline(never)]
     fn change(&mut self, p_m: f64, rule: &BlueRule, now: Instant) {
@@ -236,6 +261,34 @@ mod tests {
             lab.wait_ms(ms);
             lab.arrive_from(1);
             assert_eq!(lab.signal("p_max"), p);
+        }
+    }
+
+    /// A convicted flow whose packets find their bins empty: each lowers p_m by 0.06 of 1. The
+    /// penalty lets the first pass. Unless the loss of the second raises p_m, the third is at 0.82.
+    #[test]
+    fn a_packet_that_the_penalty_drops_may_raise_p() {
+        for (raises, second, third) in [("true", 1.0, PENALTY), ("false", 0.88, EARLY)] {
+            let settings = [
+                ("bin_size", "1p"),
+                ("increment", "0.5"),
+                ("decrement", "0.06"),
+                ("ecn", "false"),
+                ("penalty", "boxtime"),
+                ("boxtime", "10s"),
+                ("penalty_raises", raises),
+                ("nonresponsive_from", "0.85"),
+            ];
+            let mut lab = Story::new(100, &settings);
+            (0..4).for_each(|_| _ = lab.arrive_from(1));
+            while lab.depart().is_some() {}
+            assert_eq!(lab.signal("p_max"), 1.0);
+            assert_eq!(lab.arrive_from(1), Fate::Queued, "0.94 counts as 1; the penalty's first");
+            lab.depart();
+            assert_eq!(lab.arrive_from(1), PENALTY);
+            assert!((lab.signal("p_max") - second).abs() < 1e-9);
+            let fate = lab.arrive_from(1);
+            assert!(fate == third || (raises == "false" && fate == Fate::Queued), "{fate:?}");
         }
     }
 

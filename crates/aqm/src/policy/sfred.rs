@@ -55,6 +55,9 @@ params! {
 /// The Stochastic Fair RED policy.
 pub type Sfred = StochasticFair<RedBin>;
 
+/// What a bin answers that is saturated: more than any probability.
+const SATURATED: f64 = 2.0;
+
 /// What RED keeps of a bin.
 #[derive(Clone, Debug)]
 pub struct RedBin {
@@ -78,7 +81,6 @@ pub struct RedRule {
 impl Account for RedBin {
     type Config = SfredConfig;
     type Rule = RedRule;
-    const SATURATED: f64 = 2.0;
 
     fn bins(config: &SfredConfig) -> &BinsConfig {
         &config.bins
@@ -118,10 +120,15 @@ impl Account for RedBin {
         } else if self.avg < rule.max_th {
             linear(self.avg, rule.min_th, rule.max_th, self.max_p)
         } else if self.max_p >= 1.0 && self.avg > rule.max_th {
-            Self::SATURATED
+            SATURATED
         } else {
             1.0
         }
+    }
+
+    #[inline]
+    fn nonresponsive_from(_: &RedRule) -> f64 {
+        SATURATED
     }
 }
 

@@ -19,6 +19,7 @@ struct Settings {
     bytes: bool,
     ecn: bool,
     mark_up_to: f64,
+    distinct: bool,
     hash: &'static str,
     interval: u64,
     warm_up: Option<u64>,
@@ -36,7 +37,7 @@ struct Settings {
 #[derive(Clone, Debug)]
 enum Rule {
     /// Feng02 Fig. 14.
-    Blue { up: f64, down: f64, freeze: u64 },
+    Blue { up: f64, down: f64, freeze: u64, penalty_raises: bool, from: f64 },
     /// Feng02 §IV.A with Feng99. Thresholds are shares of the bin's size.
     Red { min_th: f64, max_th: f64, w_q: f64, alpha: f64, beta: f64, max_p: f64 },
 }
@@ -55,18 +56,29 @@ struct Bin {
 }
 
 impl Bin {
+    fn thawed(&self, freeze: u64, now: u64) -> bool {
+        freeze == 0 || self.last.is_none_or(|last| now - last > freeze)
+    }
+
+    fn raise(&mut self, rule: &Rule, now: u64) {
+        let Rule::Blue { up, freeze, from, .. } = *rule else { return };
+        if self.thawed(freeze, now) {
+            self.p = if self.p + up > 1.0 { 1.0 } else { self.p + up };
+            self.last = Some(now);
+            self.saturated = self.p >= from;
+        }
+    }
+
     fn learn(&mut self, rule: &Rule, size: u64, length: u64, now: u64) {
         match *rule {
-            Rule::Blue { up, down, freeze } => {
-                let free = freeze == 0 || self.last.is_none_or(|last| now - last > freeze);
-                if free && length > size {
-                    self.p = if self.p + up > 1.0 { 1.0 } else { self.p + up };
-                    self.last = Some(now);
-                } else if free && length == 0 {
+            Rule::Blue { down, freeze, from, .. } => {
+                if length > size {
+                    self.raise(rule, now);
+                } else if length == 0 && self.thawed(freeze, now) {
                     self.p = if self.p < down { 0.0 } else { self.p - down };
                     self.last = Some(now);
                 }
-                self.saturated = self.p == 1.0;
+                self.saturated = self.p >= from;
             }
             Rule::Red { min_th, max_th, w_q, alpha, beta, .. } => {
                 let (min_th, max_th) = (min_th * size as f64, max_th * size as f64);
@@ -99,6 +111,8 @@ impl Bin {
 /// A set of bins. Its lengths are counted anew from the queue each time.
 struct Set {
     hash: FlowHash,
+    /// The bucket of each flow number, modulo their count, if no two flows are to meet.
+    order: Option<Vec<usize>>,
     /// Packets that arrived from then on are in its bins.
     from: u64,
     /// By level and bin.
@@ -130,11 +144,21 @@ impl Sfb {
         Self { c, sets: Vec::new(), since: 0, full_at: None, share: None }
     }
 
-    fn set(&self, from: u64, rng: &mut Rng) -> Set {
+    fn set(&self, from: u64, stale: Option<Set>, rng: &mut Rng) -> Set {
         let max_p = if let Rule::Red { max_p, .. } = self.c.rule { max_p } else { 0.0 };
         let bin = Bin { p: 0.0, saturated: false, last: None, avg: 0.0, max_p, status: "below" };
         let level = vec![bin; self.c.bins as usize];
-        Set { hash: FlowHash::new(rng), from, bins: vec![level; self.c.levels as usize] }
+        let hash = FlowHash::new(rng);
+        let order = self.c.distinct.then(|| {
+            let buckets = (self.c.bins as usize).pow(self.c.levels);
+            // Shuffled anew from what it was.
+            let mut order = stale.and_then(|set| set.order).unwrap_or((0..buckets).collect());
+            for i in (1..order.len()).rev() {
+                order.swap(i, rng.below(i + 1));
+            }
+            order
+        });
+        Set { hash, order, from, bins: vec![level; self.c.levels as usize] }
     }
 
     /// From when on packets enter the set that takes over at `takeover`.
@@ -143,6 +167,11 @@ impl Sfb {
     }
 
     fn bin(&self, set: &Set, level: usize, flow: u64) -> usize {
+        if let Some(order) = &set.order {
+            // The digits of the bucket's number, the first level's most significant.
+            let (n, bucket) = (self.c.bins as usize, order[flow as usize % order.len()]);
+            return bucket / n.pow(self.c.levels - 1 - level as u32) % n;
+        }
         Cuts::new(self.c.bins).of(set.hash.word(FlowKey(flow))).nth(level).unwrap()
     }
 
@@ -193,10 +222,10 @@ impl Sfb {
 
 impl Model for Sfb {
     fn start(&mut self, rng: &mut Rng) {
-        let first = self.set(0, rng);
+        let first = self.set(0, None, rng);
         self.sets.push(first);
         if self.c.hash == "double-buffered" {
-            let next = self.set(self.entered_from(self.c.interval), rng);
+            let next = self.set(self.entered_from(self.c.interval), None, rng);
             self.sets.push(next);
         }
         if self.c.penalty == "fair-share" {
@@ -226,10 +255,10 @@ impl Model for Sfb {
         for change in (0..changes).rev().take(2).collect::<Vec<_>>().into_iter().rev() {
             // The last change is number `changes - 1`, at `since`.
             let at = self.since - (changes - 1 - change) * self.c.interval;
-            self.sets.remove(0);
+            let stale = self.sets.remove(0);
             let from =
                 if self.sets.is_empty() { at } else { self.entered_from(at + self.c.interval) };
-            let fresh = self.set(from, rng);
+            let fresh = self.set(from, Some(stale), rng);
             self.sets.push(fresh);
         }
         let (p_min, nonresponsive, full) = self.update(0, now, pkt.flow, q);
@@ -268,6 +297,12 @@ impl Model for Sfb {
         }
         if nonresponsive {
             let passes = self.penalty(now, pkt.len, rng);
+            if !passes && matches!(self.c.rule, Rule::Blue { penalty_raises: true, .. }) {
+                for level in 0..self.c.levels as usize {
+                    let at = self.bin(&self.sets[0], level, pkt.flow);
+                    self.sets[0].bins[level][at].raise(&self.c.rule, now);
+                }
+            }
             return if passes { Verdict::Admit } else { Verdict::DropWith(Vec::new()) };
         }
         let coin = rng.uniform();
@@ -297,8 +332,12 @@ prop_compose! {
     fn settings()(
         (levels, bins, size, limit, all) in
             (1..4u32, 1..5u32, 0..4u64, prop::option::of(0..6u64), any::<bool>()),
-        (bytes, ecn, mark_up_to) in
-            (any::<bool>(), prop::bool::weighted(0.8), prop::sample::select(vec![0.0, 0.5, 1.0])),
+        (bytes, ecn, mark_up_to, distinct) in (
+            any::<bool>(),
+            prop::bool::weighted(0.8),
+            prop::sample::select(vec![0.0, 0.5, 1.0]),
+            any::<bool>(),
+        ),
         (hash, ms, warm_up, by_length) in
             (
             pick(&["static", "moving", "double-buffered"]),
@@ -321,7 +360,7 @@ prop_compose! {
         let size = if matches!(rule, Rule::Red { .. }) { size + 1 } else { size };
         Settings {
             levels, bins, size: size * unit, limit: limit.map(|l| l * unit), all, bytes, ecn,
-            mark_up_to, hash, interval: ms * 1_000_000, warm_up: warm_up.map(|ms| ms * 1_000_000),
+            mark_up_to, distinct, hash, interval: ms * 1_000_000, warm_up: warm_up.map(|ms| ms * 1_000_000),
             by_length,
             penalty, rate, burst: burst * 500, boxtime, jitter,
             share_interval: share_ms * 1_000_000, rule,
@@ -331,13 +370,14 @@ prop_compose! {
 
 fn rule() -> impl Strategy<Value = Rule> {
     let freeze = prop::sample::select(vec![0, 0, 1, 1_000_000]);
+    let from = prop::sample::select(vec![0.5, 0.9, 1.0]);
     let w_q = prop::sample::select(vec![0.002, 0.1, 0.5, 0.9, 1.0]);
     prop_oneof![
-        (0.0..=1.0f64, 0.0..0.5f64, freeze).prop_map(|(up, down, freeze)| Rule::Blue {
-            up,
-            down,
-            freeze
-        }),
+        (0.0..=1.0f64, 0.0..0.5f64, freeze, any::<bool>(), from).prop_map(
+            |(up, down, freeze, penalty_raises, from)| {
+                Rule::Blue { up, down, freeze, penalty_raises, from }
+            }
+        ),
         (0.0..0.7f64, 0.05..1.0f64, w_q, 1.0..4.0f64, 1.0..4.0f64, 0.01..=1.0f64).prop_map(
             |(min_th, room, w_q, alpha, beta, max_p)| {
                 Rule::Red { min_th, max_th: min_th + room, w_q, alpha, beta, max_p }
@@ -360,6 +400,7 @@ proptest! {
             ("mode", if c.bytes { "bytes" } else { "packets" }.into()),
             ("ecn", c.ecn.to_string()),
             ("mark_up_to", c.mark_up_to.to_string()),
+            ("assignment", if c.distinct { "distinct" } else { "hash" }.into()),
             ("hash", c.hash.into()),
             ("hash_interval", format!("{}ns", c.interval)),
             ("warm_up", c.warm_up.map_or("none".into(), |ns| format!("{ns}ns"))),
@@ -372,11 +413,13 @@ proptest! {
             ("share_interval", format!("{}ns", c.share_interval)),
         ];
         let name = match c.rule {
-            Rule::Blue { up, down, freeze } => {
+            Rule::Blue { up, down, freeze, penalty_raises, from } => {
                 settings.extend([
                     ("increment", up.to_string()),
                     ("decrement", down.to_string()),
                     ("freeze_time", format!("{freeze}ns")),
+                    ("penalty_raises", penalty_raises.to_string()),
+                    ("nonresponsive_from", from.to_string()),
                 ]);
                 "sfb"
             }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use super::BinsConfig;
+use super::{Assignment, BinsConfig};
 use crate::hash::{Cuts, FlowHash};
 use crate::packet::FlowKey;
 use crate::param::{ConfigError, Params};
@@ -16,9 +16,6 @@ pub trait Account: Clone {
     type Config: Params;
     /// What is the same for all bins.
     type Rule: Clone;
-    /// From which [`p`](Self::p) on signals have no effect on what fills a bin; 1 or more.
-    const SATURATED: f64;
-
     /// The parameters of the bins.
     fn bins(config: &Self::Config) -> &BinsConfig;
 
@@ -34,9 +31,15 @@ pub trait Account: Clone {
     /// A packet arrives and finds `len` in its bin, itself not counted.
     fn learn(&mut self, rule: &Self::Rule, len: u64, now: Instant);
 
-    /// How likely a packet is signalled if it is up to this bin, [0, 1], or
-    /// [`SATURATED`](Self::SATURATED).
+    /// The penalty drops a packet of this bin's.
+    fn penalised(&mut self, _rule: &Self::Rule, _now: Instant) {}
+
+    /// How likely a packet is signalled if it is up to this bin, [0, 1], or more if signals have no
+    /// effect on what fills it.
     fn p(&self, rule: &Self::Rule) -> f64;
+
+    /// From which [`p`](Self::p) on a flow is nonresponsive.
+    fn nonresponsive_from(rule: &Self::Rule) -> f64;
 }
 
 /// A bin: its packets in the queue, in the measure of `mode`, and what it has learnt.
@@ -50,31 +53,56 @@ pub(super) struct Bin<A> {
 #[derive(Clone, Debug)]
 pub(super) struct Set<A> {
     hash: FlowHash,
+    /// In place of the hash, a word for each bucket, in an order by chance.
+    buckets: Option<Box<[u64]>>,
     cuts: Cuts,
     pub(super) bins: Box<[Bin<A>]>,
 }
 
 impl<A: Account> Set<A> {
     /// Bins that know nothing, with a new secret.
-    pub(super) fn new(c: &BinsConfig, rule: &A::Rule, rng: &mut Rng) -> Self {
+    ///
+    /// # Errors
+    /// When there are too many buckets for a table.
+    pub(super) fn new(c: &BinsConfig, rule: &A::Rule, rng: &mut Rng) -> Result<Self, ConfigError> {
         let bins = c.levels as usize * c.bins as usize;
-        Self {
+        let buckets = c.bins.checked_pow(c.levels).filter(|n| *n <= MAX_BUCKETS);
+        let mut set = Self {
             hash: FlowHash::new(rng),
+            buckets: (c.assignment == Assignment::Distinct).then(|| words(buckets)).transpose()?,
             cuts: Cuts::new(c.bins),
             bins: vec![Bin::fresh(rule); bins].into_boxed_slice(),
-        }
+        };
+        set.shuffle(rng);
+        Ok(set)
     }
 
     /// Forgets everything, the secret too.
     pub(super) fn start_afresh(&mut self, rule: &A::Rule, rng: &mut Rng) {
         self.hash = FlowHash::new(rng);
+        self.shuffle(rng);
         self.bins.fill(Bin::fresh(rule));
+    }
+
+    /// Puts the buckets, if they have a table, into another order.
+    fn shuffle(&mut self, rng: &mut Rng) {
+        if let Some(buckets) = &mut self.buckets {
+            (1..buckets.len()).rev().for_each(|i| buckets.swap(i, rng.below(i + 1)));
+        }
     }
 
     /// The hash of a flow, which says which bins are its.
     #[inline]
     pub(super) fn word(&self, flow: FlowKey) -> u64 {
-        self.hash.word(flow)
+        match &self.buckets {
+            None => self.hash.word(flow),
+            Some(words) => words[(flow.0 % words.len() as u64) as usize],
+        }
+    }
+
+    /// What it remembers, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        size_of_val(&*self.bins) + self.buckets.as_ref().map_or(0, |words| size_of_val(&**words))
     }
 
     /// Does something to the bin of `word` in each level.
@@ -102,6 +130,19 @@ impl<A: Account> Set<A> {
         let levels = self.bins.len() / self.cuts.n();
         self.cuts.of(self.word(FlowKey(flow))).take(levels).collect()
     }
+}
+
+/// The most buckets that a table may have.
+const MAX_BUCKETS: u32 = 1 << 16;
+
+/// For each of so many buckets a word from which [`Cuts`] cuts its bins: just above a multiple of
+/// 2⁶⁴ by their number.
+fn words(buckets: Option<u32>) -> Result<Box<[u64]>, ConfigError> {
+    let n = buckets.ok_or(ConfigError {
+        key: "assignment",
+        allowed: "`distinct` with at most 65536 buckets (bins to the power of levels)",
+    })?;
+    Ok((0..n).map(|i| ((u128::from(i) << 64) / u128::from(n)) as u64 + 1).collect())
 }
 
 impl<A: Account> Bin<A> {

@@ -24,6 +24,8 @@ params! {
         /// Beyond this probability a share of the signals are drops for all packets, which grows from
         /// 0 here to 1 at probability 1.
         mark_up_to: f64 = 1.0, in 0.0..=1.0, "Feng02 Fig. 14; less: Linux";
+        /// How flows are assigned to the Nᴸ buckets that L bins of N make.
+        assignment: Assignment = Assignment::Hash, "Feng02 §IV.A; distinct: Feng02 §IV.C, ours";
         /// How the hash changes.
         hash: Hash = Hash::Static, "Feng02 §IV.D";
         /// How long a hash is used, if it moves.
@@ -58,6 +60,17 @@ choice! {
         Any = "any",
         /// All of its bins are.
         All = "all",
+    }
+}
+
+choice! {
+    /// How flows are assigned to the buckets that one bin of each level makes.
+    pub enum Assignment {
+        /// By a keyed hash: two flows meet in a bucket by chance.
+        Hash = "hash",
+        /// By a shuffled table: flows with consecutive numbers, as in a simulation, meet only if
+        /// there are more of them than buckets. Needs no more than 65 536 buckets.
+        Distinct = "distinct",
     }
 }
 

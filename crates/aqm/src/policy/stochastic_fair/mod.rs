@@ -46,7 +46,7 @@ mod share;
 mod tests;
 
 pub use bins::Account;
-pub use config::{BinsConfig, Hash, MAX_LEVELS, Overflow, Penalty, WarmUpBy};
+pub use config::{Assignment, BinsConfig, Hash, MAX_LEVELS, Overflow, Penalty, WarmUpBy};
 
 /// A policy that keeps accounts of bins.
 #[derive(Clone, Debug)]
@@ -108,13 +108,17 @@ impl<A: Account> Policy for StochasticFair<A> {
             None => bin_size,
         };
         let rule = A::rule(config, bin_size)?;
-        let mut set = || Set::new(c, &rule, rng);
+        let current = Set::new(c, &rule, rng)?;
+        let next = match c.hash {
+            Hash::DoubleBuffered => Some(Set::new(c, &rule, rng)?),
+            Hash::Static | Hash::Moving => None,
+        };
         Ok(Self {
             measure,
             bin_size: bin_size as u64,
             bin_limit: bin_limit as u64,
-            current: set(),
-            next: (c.hash == Hash::DoubleBuffered).then(&mut set),
+            current,
+            next,
             epoch: 0,
             since: env.now,
             arriving: (0, None),
@@ -141,7 +145,7 @@ impl<A: Account> Policy for StochasticFair<A> {
             p = if own < p { own } else { p };
             full += u32::from(bin.len > bin_limit);
         });
-        let saturated = p >= A::SATURATED;
+        let saturated = p >= A::nonresponsive_from(rule);
         if self.next.is_some() {
             self.warm_up(pkt, saturated, cx.now);
         }
@@ -159,6 +163,8 @@ impl<A: Account> Policy for StochasticFair<A> {
             if self.limiter.passes(pkt.len, cx) {
                 Arrival::Admit
             } else {
+                let rule = &self.rule;
+                self.current.each(word, |bin| bin.account.penalised(rule, cx.now));
                 Arrival::Reject(Cause::Penalty)
             }
         } else {
@@ -200,9 +206,9 @@ impl<A: Account> Policy for StochasticFair<A> {
     }
 
     fn state(&self) -> State {
-        let sets = 1 + usize::from(self.next.is_some());
-        let bins = size_of_val(&*self.current.bins);
-        State::of::<Self>(sets * bins + self.limiter.memory())
+        let sets = [Some(&self.current), self.next.as_ref()];
+        let bins: usize = sets.into_iter().flatten().map(Set::memory).sum();
+        State::of::<Self>(bins + self.limiter.memory())
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
@@ -211,7 +217,7 @@ impl<A: Account> Policy for StochasticFair<A> {
             let p = bin.account.p(&self.rule);
             sum += p.min(1.0);
             max = max.max(p.min(1.0));
-            saturated += u32::from(p >= A::SATURATED);
+            saturated += u32::from(p >= A::nonresponsive_from(&self.rule));
         }
         let bins = self.current.bins.len() as f64;
         sink("p_mean", sum / bins);

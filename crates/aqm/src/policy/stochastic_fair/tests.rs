@@ -8,7 +8,7 @@ use super::bins::Bin;
 use super::*;
 use crate::context::Backlog;
 use crate::packet::FlowKey;
-use crate::policy::lab::{Fate, Lab, config, env};
+use crate::policy::lab::{Fate, Lab, config, env, refused};
 use crate::policy::sfb::{BlueBin, Sfb};
 use crate::time::Duration;
 
@@ -386,6 +386,26 @@ fn with_the_secret_anybody_can_be_shut_out() {
     convict(&mut lab, attacker);
     lab.arrive_from(attacker);
     assert_eq!(lab.arrive_from(7), PENALTY);
+}
+
+/// Feng02 §IV.C has 529 buckets for 400 flows, and none of them hurt by another.
+#[test]
+fn distinct_flows_have_a_bucket_each() {
+    for (levels, per_level) in [("2", "23"), ("1", "46"), ("4", "16"), ("3", "1"), ("16", "2")] {
+        let settings = [("levels", levels), ("bins", per_level), ("assignment", "distinct")];
+        let mut sfb = Sfb::new(&config(&settings), &env(10), &mut Rng::new(2, 0)).unwrap();
+        let n = per_level.parse::<u64>().unwrap().pow(levels.parse().unwrap());
+        for flows in [0..n, 7..n + 7] {
+            let met: std::collections::BTreeSet<_> = flows.map(|flow| bins(&sfb, flow)).collect();
+            assert_eq!(met.len() as u64, n, "{levels} x {per_level}");
+        }
+        let before: Vec<_> = (0..n).map(|flow| bins(&sfb, flow)).collect();
+        sfb.current.start_afresh(&sfb.rule, &mut Rng::new(3, 0));
+        let after: Vec<_> = (0..n).map(|flow| bins(&sfb, flow)).collect();
+        assert_eq!(before == after, n == 1, "another order");
+    }
+    let many = [("levels", "2"), ("bins", "257"), ("assignment", "distinct")];
+    assert_eq!(refused::<Sfb>(&many).key, "assignment");
 }
 
 #[test]
