@@ -28,7 +28,7 @@ $(VENV)/venv.stamp:
 	@touch $@
 
 $(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt maturin jinja2 markupsafe matplotlib polars rich tomli-w typer
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt maturin jinja2 markupsafe matplotlib msgspec polars rich tomli-w typer
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/packages.stamp

@@ -1,13 +1,24 @@
 """Claims: statements of a paper, what was measured instead, and the verdict.
 
-The rule. A claim's measure gives one number a seed. With three seeds or more:
+A claim is measured in the standard reading of an experiment and in each of its stated readings. The
+measure gives one number a seed. In one reading, with three seeds or more, it is
 
-- *reproduced*: the whole 95 % t-interval of the mean lies within ``holds``;
-- *partly*: else, if the mean lies within ``holds`` or within ``partly``;
-- *not reproduced*: else, or if any seed gives no number.
+- *reproduced* if the whole 95 % t-interval of the mean lies within ``holds``;
+- *partly* else, if the mean lies within ``holds`` or within ``partly``;
+- *not reproduced* else, or if any seed gives no number.
 
 With one or two seeds an interval says nothing, so the mean alone is compared and the verdict is
 *provisional*, unless the value is a formula's.
+
+The verdict of the claim is the first of these that is true:
+
+- *needs full size*: the size says that it is too small for this claim, or leaves out the stated
+  readings of a claim that the standard one does not reproduce;
+- *reproduced*, in the standard reading;
+- *reproduced under a stated reading*, which is named;
+- *contradicted*: the claim comes with a proof that no reading can reproduce it;
+- *partly*, in any reading, the standard one first;
+- *not reproduced*.
 """
 
 from __future__ import annotations
@@ -16,14 +27,15 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from bluewater.errors import InputError
-from bluewater.keys import check_keys
 from bluewater.stats import Estimate, estimate
+from bluewater.tables import STANDARD
+from bluewater.typed import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bluewater.tables import Tables
 
@@ -36,43 +48,39 @@ _BETWEEN = re.compile(rf"between\s+(?P<low>{_NUMBER})\s+and\s+(?P<high>{_NUMBER}
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """What became of a claim, the best first."""
 
     REPRODUCED = "reproduced"
+    STATED = "reproduced under a stated reading"
     PARTLY = "partly"
+    CONTRADICTED = "contradicted"
     NOT_REPRODUCED = "not reproduced"
+    NEEDS_FULL = "needs full size"
 
 
-@dataclass(frozen=True)
 class Bound:
-    """An interval of the real line, as written in an experiment."""
+    """An interval of the real line, as written in an experiment.
 
-    text: str
-    low: float
-    high: float
-    open: bool
+    ``<= 0.01``, ``> 6`` or ``between 0.1 and 0.3`` (ends included).
+    """
 
-    @classmethod
-    def parse(cls, text: str, key: str, file: str) -> Bound:
-        """Reads ``<= 0.01``, ``> 6`` or ``between 0.1 and 0.3`` (ends included)."""
-        if found := _BOUND.fullmatch(text.strip()):
+    def __init__(self, text: str) -> None:
+        self.text = text
+        written = text.strip() if isinstance(text, str) else ""
+        if found := _BOUND.fullmatch(written):
             limit = float(found["limit"])
             downwards = found["relation"].startswith("<")
-            return cls(
-                text,
-                -math.inf if downwards else limit,
-                limit if downwards else math.inf,
-                open="=" not in found["relation"],
+            self.low = -math.inf if downwards else limit
+            self.high = limit if downwards else math.inf
+            self.open = "=" not in found["relation"]
+        elif found := _BETWEEN.fullmatch(written):
+            self.low, self.high, self.open = float(found["low"]), float(found["high"]), False
+        else:
+            raise InputError(
+                "not a bound",
+                value=text,
+                allowed="'<= x', '< x', '>= x', '> x' or 'between x and y', as text",
             )
-        if found := _BETWEEN.fullmatch(text.strip()):
-            return cls(text, float(found["low"]), float(found["high"]), open=False)
-        raise InputError(
-            "not a bound",
-            file=file,
-            key=key,
-            value=text,
-            allowed="'<= x', '< x', '>= x', '> x' or 'between x and y'",
-        )
 
     def holds(self, value: float) -> bool:
         """Whether a number lies within."""
@@ -81,8 +89,19 @@ class Bound:
         return self.low <= value <= self.high
 
 
-@dataclass(frozen=True)
-class Claim:
+class Contradiction(Table, frozen=True):
+    """Why no reading can reproduce a claim.
+
+    Attributes:
+        by: What shows it.
+        why: The proof, in steps that a sceptic can follow.
+    """
+
+    by: Literal["arithmetic", "independent run", "the paper itself"]
+    why: str
+
+
+class Claim(Table, frozen=True):
     """A statement of a paper that a run bears out or does not.
 
     Attributes:
@@ -93,39 +112,42 @@ class Claim:
         unit: The unit of the value.
         holds: Where the value must lie.
         partly: Where it may lie for the claim to hold in part.
+        bound: Where the bound comes from: the paper's words, or an independent run.
+        origin: Who says it: the paper, or we.
         note: What to know about how it is measured.
         plot: The plot that shows it.
+        contradicted: The proof that it cannot be reproduced, if there is one.
     """
 
     id: str
     text: str
     paper: str
     measure: str
-    unit: str
     holds: Bound
-    partly: Bound | None
-    note: str
-    plot: str
+    unit: str = ""
+    partly: Bound | None = None
+    bound: str = ""
+    origin: Literal["paper", "ours"] = "paper"
+    note: str = ""
+    plot: str = ""
+    contradicted: Contradiction | None = None
 
-    @classmethod
-    def parse(cls, table: Mapping[str, Any], file: str) -> Claim:
-        """Reads one ``[[claim]]``."""
-        required = {"id", "text", "paper", "measure", "holds"}
-        optional = {"unit", "partly", "note", "plot"}
-        check_keys(table, required, optional, "claim", file)
-        key = f"claim.{table['id']}"
-        partly = table.get("partly")
-        return cls(
-            id=table["id"],
-            text=table["text"],
-            paper=table["paper"],
-            measure=table["measure"],
-            unit=table.get("unit", ""),
-            holds=Bound.parse(table["holds"], f"{key}.holds", file),
-            partly=None if partly is None else Bound.parse(partly, f"{key}.partly", file),
-            note=table.get("note", ""),
-            plot=table.get("plot", ""),
-        )
+
+@dataclass(frozen=True)
+class Measured:
+    """A claim in one reading.
+
+    Attributes:
+        reading: Its name.
+        estimate: ``None`` if a seed gave no number.
+        verdict: One of *reproduced*, *partly* and *not reproduced*.
+        values: A number a seed.
+    """
+
+    reading: str
+    estimate: Estimate | None
+    verdict: Verdict
+    values: Mapping[int, float | None]
 
 
 @dataclass(frozen=True)
@@ -133,19 +155,82 @@ class Finding:
     """A claim with what was measured.
 
     Attributes:
-        measured: ``None`` if a seed gave no number.
+        readings: The standard reading first, then those that were stated.
+        verdict: That of the claim.
+        under: The stated readings that it is reproduced, or partly met, under, if it is so only
+            there.
         provisional: Too few seeds for an interval to count.
     """
 
     claim: Claim
-    measured: Estimate | None
+    readings: Sequence[Measured]
     verdict: Verdict
+    under: Sequence[str]
     provisional: bool
-    values: Mapping[int, float | None]
+
+    @property
+    def measured(self) -> Estimate | None:
+        """What the standard reading gave."""
+        return self.readings[0].estimate
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a run shows what the file proves to be impossible."""
+        return self.claim.contradicted is not None and any(
+            each.verdict is Verdict.REPRODUCED for each in self.readings
+        )
 
 
-def judge(claim: Claim, tables: Tables, file: str, *, exact: bool = False) -> Finding:
-    """Measures a claim and decides on it; ``exact`` values do not depend on the seed."""
+def judge(
+    claim: Claim,
+    tables: Tables,
+    file: str,
+    *,
+    readings: Sequence[str] = (),
+    exact: bool = False,
+    needs_full: bool = False,
+    unread: bool = False,
+) -> Finding:
+    """Measures a claim and decides on it.
+
+    Args:
+        claim: The claim.
+        tables: The runs of all readings.
+        file: Where the claim is written.
+        readings: The stated readings that the claim is judged under.
+        exact: Whether values do not depend on the seed.
+        needs_full: Whether the size is too small for the claim.
+        unread: Whether the size leaves out stated readings of the claim.
+    """
+    found = [measure(claim, tables.of(reading), file, reading) for reading in (STANDARD, *readings)]
+    verdict, under = settle(claim, found)
+    if needs_full or (unread and verdict is not Verdict.REPRODUCED):
+        verdict, under = Verdict.NEEDS_FULL, []
+    provisional = len(found[0].values) < MIN_SEEDS and not exact
+    return Finding(claim, found, verdict, under, provisional)
+
+
+def settle(claim: Claim, found: Sequence[Measured]) -> tuple[Verdict, list[str]]:
+    """The verdict on a claim by those of its readings, and the readings that it rests on."""
+
+    def stated(verdict: Verdict) -> list[str]:
+        return [each.reading for each in found[1:] if each.verdict is verdict]
+
+    if found[0].verdict is Verdict.REPRODUCED:
+        return Verdict.REPRODUCED, []
+    if under := stated(Verdict.REPRODUCED):
+        return Verdict.STATED, under
+    if claim.contradicted is not None:
+        return Verdict.CONTRADICTED, []
+    if found[0].verdict is Verdict.PARTLY:
+        return Verdict.PARTLY, []
+    if under := stated(Verdict.PARTLY):
+        return Verdict.PARTLY, under
+    return Verdict.NOT_REPRODUCED, []
+
+
+def measure(claim: Claim, tables: Tables, file: str, reading: str) -> Measured:
+    """Measures a claim in one reading, whose runs these are."""
     key = f"claim.{claim.id}.measure"
     found = tables.query(claim.measure, ("seed", "value"), key, file)
     rows = dict(found.select("seed", "value").sort("seed").iter_rows())
@@ -156,13 +241,10 @@ def judge(claim: Claim, tables: Tables, file: str, *, exact: bool = False) -> Fi
     seeds = sorted({entry.seed for entry in tables.entries})
     values = {seed: _number(rows.get(seed)) for seed in seeds}
     numbers = [value for value in values.values() if value is not None]
-    provisional = len(seeds) < MIN_SEEDS and not exact
     if not numbers or len(numbers) != len(seeds):
-        return Finding(claim, None, Verdict.NOT_REPRODUCED, provisional, values)
+        return Measured(reading, None, Verdict.NOT_REPRODUCED, values)
     measured = estimate(numbers)
-    return Finding(
-        claim, measured, decide(measured, claim.holds, claim.partly), provisional, values
-    )
+    return Measured(reading, measured, decide(measured, claim.holds, claim.partly), values)
 
 
 def decide(measured: Estimate, holds: Bound, partly: Bound | None) -> Verdict:

@@ -1,37 +1,39 @@
 """Experiments: a base scenario, a sweep, two sizes, claims and plots, all in one TOML file.
 
 Beside the keys of a scenario the file may hold ``seeds``, ``[sweep]`` (see
-:mod:`bluewater.sweep`), ``[sizes.NAME]``, ``[[claim]]``, ``[[plot]]`` and ``[about]``; a file with
+:mod:`bluewater.sweep`), ``[sizes.NAME]``, ``[[unknown]]`` and ``[[reading]]`` (see
+:mod:`bluewater.readings`), ``[[claim]]``, ``[[plot]]``, ``[[table]]`` and ``[about]``; a file with
 none of them is a scenario, one with only a sweep is a sweep.
 """
 
 from __future__ import annotations
 
+import copy
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater import _core, formula, testbed, trace
+import msgspec
+
+from bluewater import _core, formula, paper, readings, testbed, trace
 from bluewater.claims import Claim
 from bluewater.errors import InputError, unknown
 from bluewater.execute import Task
-from bluewater.keys import check_keys
+from bluewater.paper import Paper, Section
 from bluewater.plots.spec import Plot
+from bluewater.readings import Reading, Unknown
 from bluewater.scenario import parse_table, read_text, to_text
 from bluewater.store import run_key
 from bluewater.sweep import Axis, Cell, assign, expand, parse_axes
-from bluewater.tables import Entry
+from bluewater.tables import STANDARD, Entry
+from bluewater.typed import Table, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-OWN_KEYS = {"about", "seeds", "sweep", "sizes", "claim", "plot", "table"}
-"""The keys of an experiment that a scenario does not have."""
 
-
-@dataclass(frozen=True)
-class About:
+class About(Table, frozen=True):
     """The prose of an experiment.
 
     Attributes:
@@ -50,11 +52,15 @@ class About:
     finding: str = ""
     choices: tuple[str, ...] = ()
 
-    @classmethod
-    def parse(cls, table: Mapping[str, Any], file: str) -> About:
-        """Reads ``[about]``."""
-        check_keys(table, set(), {f.name for f in fields(cls)}, "about", file)
-        return cls(**{**table, "choices": tuple(table.get("choices", ()))})
+
+class SizeTable(Table, frozen=True):
+    """``[sizes.NAME]``, as it is written."""
+
+    seeds: Any = None
+    settings: dict[str, Any] = msgspec.field(name="set", default_factory=dict)
+    axes: dict[str, list[Any]] = msgspec.field(name="sweep", default_factory=dict)
+    readings: bool = True
+    needs_full: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,33 +71,64 @@ class Size:
         seeds: The seeds, all different.
         settings: Dotted keys of the base scenario that this size sets.
         axes: The points kept of an axis, for the axes that are thinned.
+        readings: Whether stated readings are run beside the standard one.
+        needs_full: The claims on which this size says nothing.
     """
 
     name: str
     seeds: tuple[int, ...]
     settings: Mapping[str, Any]
     axes: Mapping[str, Sequence[Any]]
+    readings: bool = True
+    needs_full: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """A table of a report: what a query gives, its columns as they are named there."""
+class Sheet(Table, frozen=True):
+    """A table of a report: what a query gives, its columns as they are named there.
+
+    Attributes:
+        reading: The reading whose runs it shows, or ``all``.
+    """
 
     id: str
     title: str
     caption: str
     sql: str
+    reading: str = STANDARD
 
-    @classmethod
-    def parse(cls, table: Mapping[str, Any], file: str) -> Sheet:
-        """Reads one ``[[table]]``."""
-        check_keys(table, {f.name for f in fields(cls)}, set(), "table", file)
-        return cls(**table)
+
+class _Own(Table, frozen=True):
+    """The keys of an experiment that a scenario does not have."""
+
+    about: About = About()
+    seeds: Any = None
+    sweep: dict[str, Any] = msgspec.field(default_factory=dict)
+    sizes: dict[str, Any] = msgspec.field(default_factory=dict)
+    unknown: tuple[Unknown, ...] = ()
+    reading: tuple[Reading, ...] = ()
+    claim: tuple[Claim, ...] = ()
+    plot: tuple[Plot, ...] = ()
+    table: tuple[Sheet, ...] = ()
+
+
+OWN_KEYS = frozenset(_Own.__struct_fields__)
+"""The keys of an experiment that a scenario does not have."""
+
+
+_NONE = Paper(cite="", title="", source="")
+"""The paper of an experiment that is of none."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment as it is written in its file."""
+    """An experiment as it is written in its file.
+
+    Attributes:
+        paper: The paper that it is of.
+        section: The section of the paper, if that is said.
+        unknowns: What is left open, by the experiment or its section.
+        readings: The stated readings, the experiment's own before its section's.
+    """
 
     id: str
     file: str
@@ -103,6 +140,10 @@ class Experiment:
     claims: tuple[Claim, ...]
     plots: tuple[Plot, ...]
     sheets: tuple[Sheet, ...] = ()
+    paper: Paper = _NONE
+    section: Section | None = None
+    unknowns: tuple[Unknown, ...] = ()
+    readings: tuple[Reading, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -115,11 +156,21 @@ class Experiment:
             raise unknown("size", name, self.sizes, file=self.file, key="sizes")
         return self.sizes[name]
 
-    def cells(self, size: Size) -> list[Cell]:
-        """The cells of the sweep at a size."""
-        base = dict(self.base)
-        for key, value in size.settings.items():
-            assign(base, key, value, self.file)
+    def stated(self, claim: Claim) -> list[str]:
+        """The names of the stated readings that a claim is judged under."""
+        return [each.id for each in self.readings if not each.claims or claim.id in each.claims]
+
+    def cells(self, size: Size, reading: Reading | None = None) -> list[Cell]:
+        """The cells of the sweep at a size, in the standard reading or another."""
+        set_ = reading.set_by(self.unknowns) if reading else []
+        return self.cells_with(size, set_, f"reading.{reading.id}" if reading else "reading")
+
+    def cells_with(self, size: Size, set_: Sequence[Mapping[str, Any]], key: str) -> list[Cell]:
+        """The cells of the sweep at a size with settings of unknowns (``key`` names them)."""
+        plain, conditional = readings.split(set_)
+        base = copy.deepcopy(dict(self.base))
+        for name, value in {**size.settings, **plain}.items():
+            assign(base, name, value, self.file)
         for name in size.axes:
             if name not in {axis.name for axis in self.axes}:
                 raise unknown(
@@ -133,21 +184,49 @@ class Experiment:
             axis.keep(size.axes[axis.name], self.file) if axis.name in size.axes else axis
             for axis in self.axes
         ]
-        return list(expand(base, axes, self.file))
+        return [
+            readings.apply(cell, conditional, self.file, key)
+            for cell in expand(base, axes, self.file)
+        ]
 
     def plan(self, size: Size) -> list[tuple[Task, Entry]]:
-        """Every run of a size, checked, with its name in a store."""
+        """Every run of a size, checked, with its name in a store.
+
+        A section's reading that changes no run here is left out: it is the standard one.
+        """
+        named = STANDARD if self.readings else None
+        planned = standard = self.runs(self.cells(size), size, named)
+        joint = self.section.readings if self.section else ()
+        for reading in self.readings if size.readings else ():
+            runs = self.runs(self.cells(size, reading), size, reading.id)
+            if [task.key for task, _ in runs] != [task.key for task, _ in standard]:
+                planned = planned + runs
+            elif size.name == "full" and reading.id not in {each.id for each in joint}:
+                raise InputError(
+                    "a reading that changes nothing",
+                    file=self.file,
+                    key=f"reading.{reading.id}",
+                    hint="what an axis sets goes before `set`; a condition such as "
+                    "'queue.0.aqm=sfb' puts settings after it",
+                )
+        return planned
+
+    def runs(
+        self, cells: Sequence[Cell], size: Size, reading: str | None
+    ) -> list[tuple[Task, Entry]]:
+        """A run for each cell and seed."""
         version = _core.version()
         planned = []
-        for cell in self.cells(size):
+        marked = f"reading={reading}" if reading not in (None, STANDARD) else ""
+        for cell in cells:
             for seed in size.seeds:
-                label = ", ".join(filter(None, (self.id, cell.label, f"seed={seed}")))
+                label = ", ".join(filter(None, (self.id, marked, cell.label, f"seed={seed}")))
                 # The title says nothing about the run: two experiments may share it.
                 table = {k: v for k, v in cell.scenario.items() if k != "title"} | {"seed": seed}
-                canonical = _check(table, self.file, cell.label)
+                canonical = _check(table, self.file, ", ".join(filter(None, (marked, cell.label))))
                 key = run_key(canonical, version)
                 task = Task(key, canonical, label, alone=testbed.is_one(canonical))
-                planned.append((task, Entry(cell.axes, seed, key)))
+                planned.append((task, Entry(cell.axes, seed, key, reading)))
         return planned
 
 
@@ -174,37 +253,97 @@ def _check(table: Mapping[str, Any], file: str, cell: str) -> str:
         ) from error
 
 
-def parse(text: str, file: str, name: str) -> Experiment:
-    """Reads an experiment, a sweep or a plain scenario."""
+def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experiment:
+    """Reads an experiment, a sweep or a plain scenario.
+
+    Args:
+        text: The TOML.
+        file: What it is called in messages.
+        name: The name of the experiment, ``PAPER/NAME``.
+        folder: That of its paper, if it is of one.
+    """
     table = parse_table(text, file)
     base = {key: value for key, value in table.items() if key not in OWN_KEYS}
-    seeds = table.get("seeds", [table.get("seed", 1)])
+    own = read({key: value for key, value in table.items() if key in OWN_KEYS}, _Own, file)
+    seeds = [table.get("seed", 1)] if own.seeds is None else own.seeds
     default = Size("full", _seeds(seeds, "seeds", file), {}, {})
-    sizes = {
-        size: _parse_size(size, entry, default, file)
-        for size, entry in table.get("sizes", {}).items()
-    }
-    return Experiment(
+    sizes = {size: _size(size, entry, default, file) for size, entry in own.sizes.items()}
+    title = base.get("title", name)
+    if not isinstance(title, str):
+        raise InputError("not a value", file=file, key="title", value=title, allowed="text")
+    of = paper.load(folder) if folder else _NONE
+    short = name.rpartition("/")[2]
+    section = of.section(short)
+    made = Experiment(
         id=name,
         file=file,
-        title=table.get("title", name),
-        about=About.parse(table.get("about", {}), file),
+        title=title,
+        about=own.about,
         base=base,
-        axes=parse_axes(table.get("sweep", {}), file),
+        axes=parse_axes(own.sweep, file),
         sizes={"full": default, **sizes},
-        claims=tuple(Claim.parse(entry, file) for entry in table.get("claim", [])),
-        plots=tuple(Plot.parse(entry, file) for entry in table.get("plot", [])),
-        sheets=tuple(Sheet.parse(entry, file) for entry in table.get("table", [])),
+        claims=own.claim,
+        plots=own.plot,
+        sheets=own.table,
+        paper=of,
+        section=section,
+        unknowns=(*own.unknown, *(section.unknowns if section else ())),
+        readings=(*own.reading, *(_joint(section, short) if section else ())),
     )
+    _check_names(made)
+    return made
 
 
-def _parse_size(name: str, table: Mapping[str, Any], default: Size, file: str) -> Size:
-    check_keys(table, set(), {"seeds", "set", "sweep"}, f"sizes.{name}", file)
+def _joint(section: Section, experiment: str) -> list[Reading]:
+    """The readings of a section, with the claims that they are judged for here."""
+    found = []
+    for reading in section.readings:
+        parts = [claim.partition("/") for claim in reading.claims]
+        own = tuple(claim for name, _, claim in parts if name == experiment)
+        if own or not reading.claims:
+            found.append(msgspec.structs.replace(reading, claims=own))
+    return found
+
+
+def _check_names(made: Experiment) -> None:
+    """Refuses names that come twice, and names of claims and readings that are not there."""
+    readings.check(made.unknowns, made.readings, made.file)
+    claims = [claim.id for claim in made.claims]
+    for claim in claims:
+        if claims.count(claim) > 1:
+            raise InputError("two claims of one name", file=made.file, key="claim", value=claim)
+    named = [(f"reading.{each.id}.claims", each.claims) for each in made.readings]
+    named += [(f"sizes.{each.name}.needs_full", each.needs_full) for each in made.sizes.values()]
+    for key, ids in named:
+        for claim in ids:
+            if claim not in claims:
+                raise unknown("claim", claim, claims, file=made.file, key=key)
+    there = ["all", STANDARD, *(each.id for each in made.readings)]
+    for kind, shown in (("plot", made.plots), ("table", made.sheets)):
+        for each in shown:
+            if each.reading not in there:
+                key = f"{kind}.{each.id}.reading"
+                raise unknown("reading", each.reading, there, file=made.file, key=key)
+    for axis in made.axes:
+        if axis.name in ("reading", "seed"):
+            raise InputError(
+                "a name that the results use themselves",
+                file=made.file,
+                key=f"sweep.{axis.name}",
+                allowed="an axis of another name",
+            )
+
+
+def _size(name: str, entry: Any, default: Size, file: str) -> Size:
+    table = read(entry, SizeTable, file, f"sizes.{name}")
+    given = table.seeds is not None
     return Size(
         name,
-        _seeds(table["seeds"], f"sizes.{name}.seeds", file) if "seeds" in table else default.seeds,
-        table.get("set", {}),
-        table.get("sweep", {}),
+        _seeds(table.seeds, f"sizes.{name}.seeds", file) if given else default.seeds,
+        table.settings,
+        table.axes,
+        table.readings,
+        table.needs_full,
     )
 
 
@@ -239,7 +378,10 @@ def root() -> Path:
 def known() -> dict[str, Path]:
     """Every experiment's file by its name, ``PAPER/NAME``."""
     folder = root()
-    files = sorted(folder.glob("*/*.toml"), key=lambda path: (path.parent.name, _natural(path)))
+    files = sorted(
+        (path for path in folder.glob("*/*.toml") if path.name != paper.FILE),
+        key=lambda path: (path.parent.name, _natural(path)),
+    )
     return {f"{path.parent.name}/{path.stem}": path for path in files}
 
 
@@ -255,10 +397,22 @@ def load(name: str) -> Experiment:
         papers = {known_name.partition("/")[0] for known_name in files}
         raise unknown("experiment", name, {*files, *papers})
     path = files[name]
-    return parse(read_text(path), str(path), name)
+    return parse(read_text(path), str(path), name, path.parent)
 
 
 def select(name: str | None) -> list[Experiment]:
-    """The experiments meant by ``PAPER/NAME``, by ``PAPER``, or all of them."""
+    """The experiments meant by ``PAPER/NAME``, by ``PAPER``, or all of them.
+
+    A paper is named by its folder or as it is cited.
+    """
+    if name is not None:
+        wanted, slash, rest = name.partition("/")
+        name = cited().get(wanted.lower(), wanted) + slash + rest
     names = [known_name for known_name in known() if name in (None, known_name.partition("/")[0])]
     return [load(chosen) for chosen in names] if names else [load(name or "")]
+
+
+def cited() -> dict[str, str]:
+    """The folder of each paper by its short name in small letters."""
+    folders = dict.fromkeys(path.parent for path in known().values())
+    return {paper.load(folder).cite.lower(): folder.name for folder in folders}

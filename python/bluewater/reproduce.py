@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bluewater.claims import Finding, judge
 from bluewater.execute import Failure, Progress, execute
-from bluewater.tables import Tables
+from bluewater.tables import STANDARD, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,15 +107,29 @@ def reproduce(
                 experiment=experiment,
                 size=size,
                 tables=tables,
-                findings=[
-                    judge(claim, tables, experiment.file, exact=experiment.exact)
-                    for claim in experiment.claims
-                ]
-                if entries
-                else [],
+                findings=_findings(experiment, size, tables),
                 failures=[failures[task.key] for task, _ in runs if task.key in failures],
                 wall_s=clock.seconds,
                 reused=sum(task.key in held for task, _ in runs),
             )
         )
     return outcomes
+
+
+def _findings(experiment: Experiment, size: Size, tables: Tables) -> list[Finding]:
+    """Every claim with what was measured; none if the standard reading has no runs."""
+    there = list(tables.parts)
+    if STANDARD not in there:
+        return []
+    return [
+        judge(
+            claim,
+            tables,
+            experiment.file,
+            readings=[each for each in experiment.stated(claim) if each in there],
+            exact=experiment.exact,
+            needs_full=claim.id in size.needs_full,
+            unread=not size.readings and bool(experiment.stated(claim)),
+        )
+        for claim in experiment.claims
+    ]

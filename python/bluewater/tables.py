@@ -1,6 +1,7 @@
 """The tables of an experiment and the SQL that claims and plots are made of.
 
-``runs`` has a row per run: the axes of the sweep, ``seed``, then the summary's columns.
+``runs`` has a row per run: the axes of the sweep, ``reading`` if the experiment has readings,
+``seed``, then the summary's columns. A claim's measure sees the runs of one reading at a time.
 ``queues`` has a row per run and queue, ``flows`` one per run and flow, ``series`` one per run,
 queue and sampling instant, ``groups`` one per group besides; ``transfers`` has one per run, group
 and kind of transfer, ``completions`` one per length of time besides: the axes, ``seed``, then the
@@ -31,13 +32,21 @@ TABLES = (
 )
 
 
+STANDARD = "standard"
+"""The reading that an experiment's file is without any other."""
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A finished run of an experiment: where it lies in the sweep and where it is stored."""
+    """A finished run of an experiment: where it lies in the sweep and where it is stored.
+
+    ``reading`` is that of what the paper leaves open; ``None`` where nothing is read in two ways.
+    """
 
     axes: Mapping[str, Label]
     seed: int
     key: str
+    reading: str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,20 @@ class Tables:
 
     entries: Sequence[Entry]
     store: Store
+
+    def of(self, reading: str) -> Tables:
+        """The tables of the runs of one reading alone."""
+        return self.parts.get(reading) or Tables([], self.store)
+
+    @cached_property
+    def parts(self) -> dict[str, Tables]:
+        """The tables of each reading that there are runs of, the first one first."""
+        own: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            own.setdefault(entry.reading or STANDARD, []).append(entry)
+        if len(own) == 1:
+            return dict.fromkeys(own, self)
+        return {reading: Tables(entries, self.store) for reading, entries in own.items()}
 
     @cached_property
     def results(self) -> list[Result]:
@@ -171,4 +194,5 @@ def _query(
 
 
 def _place(entry: Entry) -> dict[str, Label]:
-    return {**entry.axes, "seed": entry.seed}
+    reading = {} if entry.reading is None else {"reading": entry.reading}
+    return {**entry.axes, **reading, "seed": entry.seed}

@@ -15,6 +15,7 @@ from bluewater.errors import InputError
 from bluewater.stats import estimate, t95
 from bluewater.store import Store
 from bluewater.tables import Entry, Tables
+from bluewater.typed import read
 
 
 class Synthetic(Tables):
@@ -31,7 +32,7 @@ def find(values: Sequence[float | None], **claim: Any) -> Finding:
         "id": "a", "text": "t", "paper": "p", "holds": "<= 1",
         "measure": "SELECT seed, loss AS value FROM runs", **claim,
     }  # fmt: skip
-    return judge(Claim.parse(table, "f"), Synthetic(runs), "f")
+    return judge(read(table, Claim, "f", "claim.a"), Synthetic(runs), "f")
 
 
 @pytest.mark.parametrize(
@@ -59,8 +60,8 @@ def test_verdicts(values: list[float | None], verdict: Verdict, provisional: boo
 def test_verdict_never_improves_as_the_bound_tightens(values: list[float], limit: float) -> None:
     order = [Verdict.REPRODUCED, Verdict.PARTLY, Verdict.NOT_REPRODUCED]
     measured = estimate(values)
-    loose = decide(measured, Bound.parse(f"<= {limit + 1:.6f}", "k", "f"), None)
-    tight = decide(measured, Bound.parse(f"<= {limit:.6f}", "k", "f"), None)
+    loose = decide(measured, Bound(f"<= {limit + 1:.6f}"), None)
+    tight = decide(measured, Bound(f"<= {limit:.6f}"), None)
     assert order.index(tight) >= order.index(loose)
 
 
@@ -75,16 +76,18 @@ def test_verdict_never_improves_as_the_bound_tightens(values: list[float], limit
     ],
 )
 def test_bounds(text: str, inside: list[float], outside: list[float]) -> None:
-    bound = Bound.parse(text, "k", "f")
+    bound = Bound(text)
     assert all(bound.holds(value) for value in inside)
     assert not any(bound.holds(value) for value in outside)
 
 
-@pytest.mark.parametrize("text", ["", "0.1", "= 3", "<= x", "between 1", "<= 1 and >= 0"])
-def test_bad_bounds_are_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "0.1", "= 3", "<= x", "between 1", "<= 1 and >= 0", 5, None])
+def test_bad_bounds_are_refused(text: object) -> None:
     with pytest.raises(InputError, match="not a bound") as raised:
-        Bound.parse(text, "claim.a.holds", "f.toml")
+        find([0.5], holds=text)
     assert raised.value.key == "claim.a.holds"
+    assert raised.value.value == text
+    assert "<= x" in str(raised.value.allowed)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,7 @@ def test_bad_claims_are_refused(claim: dict[str, str], says: str) -> None:
 
 def test_a_missing_key_is_named() -> None:
     with pytest.raises(InputError, match="'holds' is missing"):
-        Claim.parse({"id": "a", "text": "t", "paper": "p", "measure": "m"}, "f")
+        read({"id": "a", "text": "t", "paper": "p", "measure": "m"}, Claim, "f")
 
 
 def test_interval_is_students() -> None:

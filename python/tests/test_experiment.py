@@ -71,6 +71,24 @@ sweep = { buffer = [100], aqm = ["B"] }
     assert len(loaded.cells(loaded.size("full"))) == 4
 
 
+PLOT = (
+    TINY
+    + """
+[[plot]]
+id = 'p'
+title = 'p'
+caption = ''
+kind = 'spread'
+x = { label = '' }
+y = { label = '' }
+columns = 2
+[[plot.panel]]
+title = 'one'
+sql = ''
+"""
+)
+
+
 @pytest.mark.parametrize(
     ("text", "key", "says"),
     [
@@ -79,6 +97,21 @@ sweep = { buffer = [100], aqm = ["B"] }
         ("seeds = []\n" + TINY, "seeds", "not a list of seeds"),
         ("seeds = 3\n" + TINY, "seeds", "not a list of seeds"),
         (TINY + "[sizes.quick]\nseed = 1\n", "sizes.quick.seed", "unknown key 'seed'"),
+        (TINY + "[sizes]\nquick = 3\n", "sizes.quick", "not a value"),
+        (TINY + "[sizes.quick]\nset = 3\n", "sizes.quick.set", "not a value"),
+        (TINY + "[about]\nchoices = 'one'\n", "about.choices", "not a value"),
+        (TINY + "[[about]]\nquestion = ''\n", "about", "not a value"),
+        ("claim = 3\n" + TINY, "claim", "not a value"),
+        ("title = 3\n" + TINY, "title", "not a value"),
+        (TINY + "[[claim]]\nid = 3\n", "claim.0.id", "not a value"),
+        (TINY + "[[table]]\nid = 't'\nsqll = ''\n", "table.t.sqll", "unknown key 'sqll'"),
+        (PLOT.replace("x = { label = '' }", "x = 'max_p'"), "plot.p.x", "not a value"),
+        (PLOT.replace("columns = 2", "columns = 'two'"), "plot.p.columns", "not a value"),
+        (PLOT.replace("columns = 2", "columns = 0"), "plot.p.columns", "not a value"),
+        (PLOT.replace("spread", "pie"), "plot.p.kind", "not a value"),
+        (PLOT.replace("title = 'one'", "title = 1"), "plot.p.panel.0.title", "not a value"),
+        (PLOT.replace("label = ''", "labl = ''"), "plot.p.x.labl", "unknown key 'labl'"),
+        (PLOT.partition("[[plot.panel]]")[0], "plot.p", "'panel' is missing"),
         (TINY + "[about]\nquestoin = ''\n", "about.questoin", "unknown key"),
         (TINY + "[[plot]]\nid = 'p'\n", "plot.p", "missing"),
         (SWEEP + "[sizes.q]\nsweep = { bufer = [1] }\n", "sizes.q.sweep", "unknown axis 'bufer'"),
@@ -91,6 +124,22 @@ def test_what_is_wrong_is_said_with_its_key(text: str, key: str | None, says: st
         loaded.cells(loaded.size("q"))
     assert raised.value.key == key
     assert raised.value.file == "f.toml"
+    assert raised.value.allowed
+
+
+def test_what_is_allowed_is_said() -> None:
+    def allowed(text: str) -> str | None:
+        with pytest.raises(InputError) as raised:
+            parse(text, "f.toml", "x")
+        return raised.value.allowed
+
+    parse(PLOT, "f.toml", "x")
+    assert allowed(PLOT.replace("spread", "pie")) == "'spread' or 'trace' or 'scatter' or 'bars'"
+    assert allowed(PLOT.replace("columns = 2", "columns = 9")) == "a whole number from 1 to 4"
+    assert str(allowed(PLOT.replace("x = { label = '' }", "x = 3"))).startswith(
+        "a table with label"
+    )
+    assert allowed(TINY + "[about]\nchoices = 3\n") == "a list, of text each"
 
 
 def test_a_cell_that_is_no_scenario_is_named() -> None:

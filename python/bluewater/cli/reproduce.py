@@ -37,9 +37,14 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     Verdict.REPRODUCED: "green",
+    Verdict.STATED: "green",
     Verdict.PARTLY: "yellow",
+    Verdict.CONTRADICTED: "magenta",
     Verdict.NOT_REPRODUCED: "red",
+    Verdict.NEEDS_FULL: "dim",
 }
+
+_ORIGINS = {"paper": "claims of the papers", "ours": "claims of ours, counted apart"}
 
 Name = Annotated[
     str | None,
@@ -130,7 +135,7 @@ def _plan(name: str | None, size: str, wanted: tuple[int, ...] | None) -> Plan:
 
 def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool, jobs: int) -> None:
     # Drawing needs matplotlib, which takes a while to load: only when there is something to draw.
-    from bluewater.report import to_json, write_report  # noqa: PLC0415
+    from bluewater.report import tally, to_json, write_report  # noqa: PLC0415
 
     with notes.status("drawing plots and writing the report"):
         path = write_report(outcomes, folder, jobs)
@@ -145,6 +150,9 @@ def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool, jobs: int) ->
                 note(f"failed: {failure.task.label}: {failure.reason}")
         if reasons := {failure.reason for failure in outcome.failures if failure.skipped}:
             note(f"skipped: {outcome.experiment.id}: {', '.join(reasons)}")
+    for origin, verdicts in tally(outcomes).items():
+        told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if count)
+        note(f"{_ORIGINS[origin]}: {told}")
     if any(finding.provisional for outcome in outcomes for finding in outcome.findings):
         note("verdicts marked * are provisional: too few seeds for an interval (--reps 3)")
     note(f"report: {path.resolve()}")
@@ -156,12 +164,13 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     table.add_column("statement", ratio=5, min_width=24)
     table.add_column("paper", ratio=2)
     table.add_column("measured", ratio=2)
-    table.add_column("verdict", no_wrap=True, min_width=14)
+    table.add_column("verdict", min_width=14)
     for outcome in outcomes:
         for finding in outcome.findings:
             estimate = finding.measured
             colour = _COLOURS[finding.verdict]
             star = " *" if finding.provisional else ""
+            under = f" ({', '.join(finding.under)})" if finding.under else ""
             table.add_row(
                 f"{outcome.experiment.id} {finding.claim.id}",
                 escape(finding.claim.text),
@@ -171,6 +180,6 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
                     estimate.half_width if estimate else None,
                     finding.claim.unit,
                 ),
-                f"[{colour}]{finding.verdict}{star}[/{colour}]",
+                f"[{colour}]{finding.verdict}{escape(under)}{star}[/{colour}]",
             )
     return table

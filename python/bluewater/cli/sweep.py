@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,7 @@ from bluewater.cli.options import (
     store,
 )
 from bluewater.execute import execute
-from bluewater.experiment import Size, parse
+from bluewater.experiment import parse
 from bluewater.scenario import read_text
 from bluewater.tables import Tables
 
@@ -57,7 +58,7 @@ def sweep(
     experiment = parse(read_text(file), str(file), file.stem)
     chosen = experiment.size(size)
     wanted = seeds(seed, seeds_, reps) or chosen.seeds
-    plan = experiment.plan(Size(size, wanted, chosen.settings, chosen.axes))
+    plan = experiment.plan(replace(chosen, seeds=wanted))
     tasks = [task for task, _ in plan]
     runs = store(out_)
     held = sum(task.key in runs for task in tasks)
@@ -95,7 +96,8 @@ def _write(tables: Tables, folder: Path) -> None:
 
 def _table(tables: Tables, axes: list[str]) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    places, runs = (*axes, "seed"), tables.runs
+    runs = tables.runs
+    places = [name for name in (*axes, "reading", "seed") if name in runs.columns]
     # Formulas and traces have other quantities.
     shown = [column for column in _SHOWN if column in runs.columns] or [
         name for name in runs.select(cs.numeric()).columns if name not in places

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
+import msgspec
 import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
@@ -65,7 +66,7 @@ def draw(
         every = list(grid.flat)
         for place, (axes, panel) in enumerate(zip(every, panels, strict=False)):
             lowest = place + columns >= len(panels)
-            _panel(axes, panel, kind, x if lowest else replace(x, label=""), looks)
+            _panel(axes, panel, kind, x if lowest else msgspec.structs.replace(x, label=""), looks)
             if lowest:  # also where the row below is not full
                 axes.tick_params(labelbottom=True)
         # Limits last: one that is set on a shared axis stops the others from widening it.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bluewater.plots.draw import Drawable
+from bluewater.tables import Frames
 
 if TYPE_CHECKING:
     from bluewater.plots.spec import Plot
-    from bluewater.tables import Frames, Tables
+    from bluewater.tables import Tables
 
 
 def drawables(plot: Plot, tables: Tables | Frames, file: str) -> list[Drawable]:
@@ -16,10 +17,11 @@ def drawables(plot: Plot, tables: Tables | Frames, file: str) -> list[Drawable]:
 
     Panels that have none, because a size leaves their runs out, are left out too.
     """
+    own = tables if isinstance(tables, Frames) or plot.reading == "all" else tables.of(plot.reading)
     every = [
         Drawable(
             panel.title,
-            tables.query(panel.sql, ("x", "y"), f"plot.{plot.id}.panel.sql", file),
+            own.query(panel.sql, ("x", "y"), f"plot.{plot.id}.panel.sql", file),
             panel.y or plot.y,
         )
         for panel in plot.panels

@@ -32,6 +32,6 @@ def draw_all(found: Trace, folder: Path) -> list[Path]:
     written = []
     for plot in experiment.parse(read_text(_FILE), file, "redpd/fig3-5").plots:
         panels = drawables(plot, tables, file)
-        figure = draw(plot.title, plot.kind, plot.x, panels, plot.columns, plot.share_y)
+        figure = draw(plot.title, plot.kind, plot.x, panels, plot.in_a_row, plot.sharing)
         written += save(figure, panels, folder / plot.id)
     return written

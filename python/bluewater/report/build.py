@@ -18,14 +18,16 @@ from bluewater.plots.draw import draw
 from bluewater.plots.experiment import drawables
 from bluewater.plots.files import inline_svg, save
 from bluewater.report.metrics import METRICS
+from bluewater.tables import STANDARD
 from bluewater.text import measured, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bluewater.claims import Finding
+    from bluewater.claims import Finding, Measured
     from bluewater.experiment import Sheet
+    from bluewater.plots.spec import Plot
     from bluewater.reproduce import Outcome
 
 MAX_RUNS_LISTED = 40
@@ -58,15 +60,10 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
         lstrip_blocks=True,
     )
     environment.filters["prose"] = _prose
-    counts = {
-        verdict: sum(
-            finding.verdict is verdict for outcome in outcomes for finding in outcome.findings
-        )
-        for verdict in Verdict
-    }
     page = environment.get_template("report.html.j2").render(
         sections=sections,
-        counts=counts,
+        counts=tally(outcomes),
+        css=CSS,
         metrics=METRICS,
         version=_core.version(),
         host=host.facts(),
@@ -76,6 +73,33 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+CSS: dict[str, str] = {
+    Verdict.REPRODUCED: "reproduced",
+    Verdict.STATED: "stated",
+    Verdict.PARTLY: "partly",
+    Verdict.CONTRADICTED: "contradicted",
+    Verdict.NOT_REPRODUCED: "not",
+    Verdict.NEEDS_FULL: "needs",
+}
+"""The class of a verdict on the page."""
+
+
+def tally(outcomes: Sequence[Outcome]) -> dict[str, dict[Verdict, int]]:
+    """How many claims have each verdict, by who says them."""
+    findings = [finding for outcome in outcomes for finding in outcome.findings]
+    return {
+        origin: {
+            verdict: sum(
+                finding.verdict is verdict and finding.claim.origin == origin
+                for finding in findings
+            )
+            for verdict in Verdict
+        }
+        for origin in ("paper", "ours")
+        if any(finding.claim.origin == origin for finding in findings)
+    }
 
 
 def _panels(outcome: Outcome) -> int:
@@ -97,7 +121,12 @@ def _section(outcome: Outcome, folder: Path) -> dict[str, Any]:
     (own / "claims.json").write_text(json.dumps(to_json(outcome), indent=2) + "\n", "utf-8")
     results = outcome.tables.results
     runs = [
-        {"axes": dict(entry.axes), "seed": entry.seed, "hash": result.decision_hash}
+        {
+            "axes": dict(entry.axes),
+            "reading": entry.reading,
+            "seed": entry.seed,
+            "hash": result.decision_hash,
+        }
         for entry, result in zip(entries, results, strict=True)
     ]
     return {
@@ -106,10 +135,16 @@ def _section(outcome: Outcome, folder: Path) -> dict[str, Any]:
         "size": outcome.size,
         "findings": [_finding(finding) for finding in outcome.findings],
         "failures": outcome.failures,
-        "plots": [_plot(outcome, index, own) for index in range(len(experiment.plots))]
-        if entries
-        else [],
-        "sheets": [_sheet(outcome, sheet, own) for sheet in experiment.sheets] if entries else [],
+        "plots": [
+            _plot(outcome, plot, own)
+            for plot in experiment.plots
+            if entries and _has(outcome, plot.reading)
+        ],
+        "sheets": [
+            _sheet(outcome, sheet, own)
+            for sheet in experiment.sheets
+            if entries and _has(outcome, sheet.reading)
+        ],
         "runs": runs if len(runs) <= MAX_RUNS_LISTED else [],
         "run_count": len(entries),
         "decision_hash": outcome.decision_hash,
@@ -123,39 +158,55 @@ def _section(outcome: Outcome, folder: Path) -> dict[str, Any]:
     }
 
 
+def _has(outcome: Outcome, reading: str) -> bool:
+    """Whether this size has runs of a reading."""
+    return reading == "all" or reading in outcome.tables.parts
+
+
 def _finding(finding: Finding) -> dict[str, Any]:
-    estimate = finding.measured
     return {
         "claim": finding.claim,
-        "measured": measured(
-            estimate.mean if estimate else None,
-            estimate.half_width if estimate else None,
-            finding.claim.unit,
-        ),
-        "values": finding.values,
+        "readings": [
+            {
+                "reading": each.reading,
+                "measured": _told(each, finding.claim.unit),
+                "verdict": each.verdict,
+                "numbers": each.values,
+            }
+            for each in finding.readings
+        ],
         "verdict": finding.verdict,
+        "under": finding.under,
+        "refuted": finding.refuted,
         "provisional": finding.provisional,
     }
 
 
-def _plot(outcome: Outcome, index: int, folder: Path) -> dict[str, Any]:
-    plot = outcome.experiment.plots[index]
+def _told(found: Measured, unit: str) -> str:
+    estimate = found.estimate
+    return measured(
+        estimate.mean if estimate else None, estimate.half_width if estimate else None, unit
+    )
+
+
+def _plot(outcome: Outcome, plot: Plot, folder: Path) -> dict[str, Any]:
     panels = drawables(plot, outcome.tables, outcome.experiment.file)
-    figure = draw(plot.title, plot.kind, plot.x, panels, plot.columns, plot.share_y)
+    figure = draw(plot.title, plot.kind, plot.x, panels, plot.in_a_row, plot.sharing)
     stem = folder / plot.id
     save(figure, panels, stem)
     return {
         "id": plot.id,
         "title": plot.title,
         "caption": plot.caption,
-        "note": _drawn(plot.kind, outcome.size.seeds),
+        "note": _drawn(plot, outcome.size.seeds),
         "svg": inline_svg(stem.with_name(f"{plot.id}.svg"), plot.title),
         "files": [f"{folder.name}/{plot.id}.{ending}" for ending in ("png", "svg", "pdf", "csv")],
     }
 
 
 def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
-    found = outcome.tables.query(sheet.sql, (), f"table.{sheet.id}.sql", outcome.experiment.file)
+    tables = outcome.tables if sheet.reading == "all" else outcome.tables.of(sheet.reading)
+    found = tables.query(sheet.sql, (), f"table.{sheet.id}.sql", outcome.experiment.file)
     found.write_csv(folder / f"{sheet.id}.csv")
     rows = [[_shown(value) for value in row] for row in found.iter_rows()]
     lines = [found.columns, ["---"] * found.width, *rows]
@@ -175,12 +226,15 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else number(value)
 
 
-def _drawn(kind: str, seeds: Sequence[int]) -> str:
-    if kind in ("trace", "scatter"):
-        return f"Seed {min(seeds)}."
+def _drawn(plot: Plot, seeds: Sequence[int]) -> str:
+    reading = "" if plot.reading in (STANDARD, "all") else f"Reading {plot.reading}. "
+    if plot.kind in ("trace", "scatter"):
+        return f"{reading}Seed {min(seeds)}."
     if len(seeds) == 1:
-        return f"One seed ({seeds[0]})."
-    return f"Mean of {len(seeds)} seeds; bands and whiskers from the least to the greatest."
+        return f"{reading}One seed ({seeds[0]})."
+    return (
+        f"{reading}Mean of {len(seeds)} seeds; bands and whiskers from the least to the greatest."
+    )
 
 
 def to_json(outcome: Outcome) -> dict[str, Any]:
@@ -200,6 +254,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
         "claims": [
             {
                 "id": finding.claim.id,
+                "origin": finding.claim.origin,
                 "text": finding.claim.text,
                 "paper": finding.claim.paper,
                 "measured": finding.measured.mean if finding.measured else None,
@@ -207,8 +262,20 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "unit": finding.claim.unit,
                 "holds": finding.claim.holds.text,
                 "partly": finding.claim.partly.text if finding.claim.partly else None,
+                "bound": finding.claim.bound,
                 "verdict": str(finding.verdict),
+                "under": list(finding.under),
+                "contradicted_by": finding.claim.contradicted and finding.claim.contradicted.by,
                 "provisional": finding.provisional,
+                "readings": [
+                    {
+                        "reading": each.reading,
+                        "measured": each.estimate.mean if each.estimate else None,
+                        "spread": each.estimate.half_width if each.estimate else None,
+                        "verdict": str(each.verdict),
+                    }
+                    for each in finding.readings
+                ],
             }
             for finding in outcome.findings
         ],

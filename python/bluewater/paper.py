@@ -1,0 +1,95 @@
+"""Papers: how each is cited, its sections, and what they leave open for all their experiments.
+
+The file ``paper.toml`` in the folder of a paper's experiments.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bluewater.errors import InputError
+from bluewater.readings import Reading, Unknown, check
+from bluewater.scenario import parse_table, read_text
+from bluewater.typed import Table, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "paper.toml"
+
+
+class Section(Table, frozen=True):
+    """A section of a paper whose experiments are one network, one TCP and one set of steps.
+
+    Attributes:
+        id: Its number or name.
+        title: Its subject.
+        experiments: The names of its experiments' files.
+        unknowns: What it leaves open for all of them (``[[section.unknown]]``).
+        readings: Readings that all of them are judged under (``[[section.reading]]``).
+    """
+
+    id: str
+    title: str
+    experiments: tuple[str, ...]
+    unknowns: tuple[Unknown, ...] = msgspec.field(name="unknown", default=())
+    readings: tuple[Reading, ...] = msgspec.field(name="reading", default=())
+
+
+class Paper(Table, frozen=True):
+    """A paper.
+
+    Attributes:
+        cite: The short name it is cited by.
+        title: Its title.
+        source: Authors, where it appeared, and when.
+        own: Whether it is no paper but questions of ours.
+        sections: ``[[section]]``.
+    """
+
+    cite: str
+    title: str
+    source: str
+    own: bool = False
+    sections: tuple[Section, ...] = msgspec.field(name="section", default=())
+
+    def section(self, experiment: str) -> Section | None:
+        """The section of an experiment, by the name of its file."""
+        return next((each for each in self.sections if experiment in each.experiments), None)
+
+
+def load(folder: Path) -> Paper:
+    """The paper of a folder of experiments; one without a file is known by the folder's name."""
+    path = folder / FILE
+    if not path.exists():
+        return Paper(cite=folder.name, title=folder.name, source="")
+    file = str(path)
+    paper = read(parse_table(read_text(path), file), Paper, file)
+    there = {each.stem for each in folder.glob("*.toml")}
+    placed: set[str] = set()
+    for section in paper.sections:
+        key = f"section.{section.id}.experiments"
+        for name in section.experiments:
+            if name not in there or name in placed:
+                raise InputError(
+                    "an experiment in two sections" if name in placed else "no such experiment",
+                    file=file,
+                    key=key,
+                    value=name,
+                    allowed=", ".join(sorted(there - placed - {path.stem})),
+                )
+            placed.add(name)
+        check(section.unknowns, section.readings, file)
+        for reading in section.readings:
+            for claim in reading.claims:
+                if claim.partition("/")[0] not in section.experiments:
+                    raise InputError(
+                        "not a claim of the section",
+                        file=file,
+                        key=f"section.{section.id}.reading.{reading.id}.claims",
+                        value=claim,
+                        allowed="EXPERIMENT/CLAIM of the section's experiments",
+                    )
+    return paper

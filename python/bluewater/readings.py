@@ -1,0 +1,158 @@
+"""What a paper leaves open, and the readings of it that are tried.
+
+An experiment, or a section of a paper for all of its experiments, declares ``[[unknown]]``: what
+the paper does not say, with plausible values. A ``[[reading]]`` chooses values of them and is
+judged beside the standard reading, which is the experiment's file as it stands.
+
+What a value or a reading sets are dotted keys, as on an axis of a sweep, and stand before what the
+axes set. A key ``NAME=VALUE`` holds settings for the cells where an axis has this value, or a
+dotted key of the scenario does; they stand after what the axes set::
+
+    set = { "network.delay" = "10ms", "queue.0.aqm=sfb" = { "queue.0.params.increment" = 0.1 } }
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bluewater.errors import InputError, unknown
+from bluewater.sweep import Cell, assign
+from bluewater.tables import STANDARD
+from bluewater.typed import Table
+
+if TYPE_CHECKING:
+    from bluewater.sweep import Label
+
+Settings = Mapping[str, Any]
+
+
+class Unknown(Table, frozen=True):
+    """Something that a paper does not say.
+
+    Attributes:
+        name: What it is called.
+        why: Why the values are plausible.
+        values: What each value sets, by its label.
+        standard: The label of the value that the experiment has as it stands.
+    """
+
+    name: str
+    why: str
+    values: dict[str, dict[str, Any]]
+    standard: str
+
+
+class Reading(Table, frozen=True):
+    """One way to read what a paper leaves open.
+
+    Attributes:
+        id: Its name; not ``standard``.
+        title: What it is, in words.
+        why: What justifies it.
+        post_hoc: Whether it was chosen with the results in view.
+        choose: The value of each unknown that is not the standard one.
+        settings: Further settings, after those (``set``).
+        claims: The claims it is judged for, all if none is named. A section names them
+            ``EXPERIMENT/CLAIM``.
+    """
+
+    id: str
+    title: str
+    why: str
+    post_hoc: bool
+    choose: dict[str, str] = msgspec.field(default_factory=dict)
+    settings: dict[str, Any] = msgspec.field(name="set", default_factory=dict)
+    claims: tuple[str, ...] = ()
+
+    def set_by(self, unknowns: Sequence[Unknown]) -> list[Settings]:
+        """What it sets, in order."""
+        values = {each.name: each.values for each in unknowns}
+        return [*(values[name][label] for name, label in self.choose.items()), self.settings]
+
+
+def check(unknowns: Sequence[Unknown], readings: Sequence[Reading], file: str) -> None:
+    """Refuses names that come twice, and values that are not declared."""
+    for what, names in (
+        ("unknown", [each.name for each in unknowns]),
+        ("reading", [STANDARD, *(each.id for each in readings)]),
+    ):
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(
+                    f"the name '{name}' is taken",
+                    file=file,
+                    key=what,
+                    value=name,
+                    allowed="a name that no other has, in the experiment and its section",
+                )
+    values = {each.name: each.values for each in unknowns}
+    for each in unknowns:
+        if each.standard not in each.values:
+            key = f"unknown.{each.name}.standard"
+            raise unknown("value", each.standard, each.values, file=file, key=key)
+    for reading in readings:
+        for name, label in reading.choose.items():
+            key = f"reading.{reading.id}.choose"
+            if name not in values:
+                raise unknown("name of what is open", name, values, file=file, key=key)
+            if label not in values[name]:
+                raise unknown("value", label, values[name], file=file, key=f"{key}.{name}")
+
+
+def split(every: Sequence[Settings]) -> tuple[dict[str, Any], list[tuple[str, Settings]]]:
+    """The settings of every cell, and the others with their conditions."""
+    plain: dict[str, Any] = {}
+    conditional = []
+    for settings in every:
+        for key, value in settings.items():
+            if "=" in key:
+                conditional.append((key, value))
+            else:
+                plain[key] = value
+    return plain, conditional
+
+
+def apply(cell: Cell, conditional: Sequence[tuple[str, Settings]], file: str, key: str) -> Cell:
+    """The cell with the settings whose conditions it meets."""
+    if not conditional:
+        return cell
+    scenario = copy.deepcopy(dict(cell.scenario))
+    for condition, settings in conditional:
+        if not isinstance(settings, dict):
+            raise InputError(
+                "a condition without settings",
+                file=file,
+                key=f"{key}.{condition}",
+                value=settings,
+                allowed="a table of dotted keys",
+            )
+        if _meets(cell, scenario, condition):
+            for name, value in settings.items():
+                assign(scenario, name, value, file)
+    return Cell(cell.axes, scenario)
+
+
+def _meets(cell: Cell, scenario: Mapping[str, Any], condition: str) -> bool:
+    name, _, wanted = (part.strip() for part in condition.partition("="))
+    there = [cell.axes[name]] if name in cell.axes else _looked_up(scenario, name)
+    return any(_text(value) == wanted for value in there)
+
+
+def _looked_up(scenario: Any, key: str) -> Iterator[Any]:
+    node = scenario
+    for step in key.split("."):
+        if isinstance(node, list) and step.isdecimal() and int(step) < len(node):
+            node = node[int(step)]
+        elif isinstance(node, dict) and step in node:
+            node = node[step]
+        else:
+            return
+    yield node
+
+
+def _text(value: Label) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

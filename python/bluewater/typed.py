@@ -1,0 +1,121 @@
+"""Tables of TOML read into declared structs; what does not fit is said with file, key and value."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from bluewater.errors import InputError, unknown
+
+T = TypeVar("T")
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of an experiment; a key that it does not declare is refused."""
+
+
+def read(table: Any, kind: type[T], file: str, key: str = "") -> T:
+    """Makes a ``kind`` of a table; ``key`` is where the table stands in the file."""
+    try:
+        return msgspec.convert(table, kind, dec_hook=_own)
+    except msgspec.ValidationError as error:
+        raise _told(error, table, kind, file, key) from error
+
+
+def _own(kind: type[T], value: Any) -> T:
+    """Types that are no tables make themselves from what is written."""
+    return kind(value)  # type: ignore[call-arg]
+
+
+_PATH = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[([0-9]+|\.\.\.)\]")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`")
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
+
+
+def _told(error: msgspec.ValidationError, table: Any, kind: Any, file: str, key: str) -> InputError:
+    found = _PATH.fullmatch(str(error))
+    assert found is not None
+    node, expected, names = table, kind, [key] if key else []
+    for name, index in _STEP.findall(found["path"] or ""):
+        if index == "...":  # an item of a mapping, which the path does not name
+            break
+        node = node[int(index)] if index else node[name]
+        expected = _below(expected, name)
+        # An item of a list is known by its name where it has one.
+        own = node.get("id", node.get("name")) if index and isinstance(node, dict) else None
+        names.append(own if isinstance(own, str) else index or name)
+    where: dict[str, Any] = {"file": file, "key": ".".join(names) or None}
+    if isinstance(error.__cause__, InputError):
+        cause = error.__cause__
+        return InputError(
+            cause.problem, **where, value=cause.value, allowed=cause.allowed, hint=cause.hint
+        )
+    if found_name := _UNKNOWN.fullmatch(found["problem"]):
+        name = found_name["name"]
+        where["key"] = ".".join([*names, name])
+        return unknown("key", name, _keys(expected), **where)
+    if found_name := _MISSING.fullmatch(found["problem"]):
+        return InputError(
+            f"the key '{found_name['name']}' is missing",
+            **where,
+            allowed=", ".join(sorted(_keys(expected))),
+        )
+    return InputError("not a value", **where, value=node, allowed=_words(expected))
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """The types that a value may have; that it may be left out is not one."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return [each for each in typing.get_args(kind) if each is not types.NoneType]
+    return [kind]
+
+
+def _below(kind: Any, name: str) -> Any:
+    """The type of a key of a table, or of the items of a list."""
+    (kind, *_) = _alternatives(kind)
+    if _is_table(kind):
+        return {each.encode_name: each.type for each in msgspec.structs.fields(kind)}.get(name, Any)
+    arguments = typing.get_args(kind)
+    return arguments[-1 if name else 0] if arguments else Any
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _keys(kind: Any) -> list[str]:
+    (kind, *_) = _alternatives(kind)
+    return [each.encode_name for each in msgspec.structs.fields(kind)] if _is_table(kind) else []
+
+
+_WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def _words(kind: Any) -> str:
+    """What is allowed, in words."""
+    told = []
+    for each in _alternatives(kind):
+        if typing.get_origin(each) is typing.Annotated:
+            inner, meta = typing.get_args(each)
+            limits = [(meta.ge, "from"), (meta.le, "to"), (meta.min_length, "at least")]
+            told.append(
+                " ".join([_words(inner), *(f"{word} {end}" for end, word in limits if end)])
+            )
+            continue
+        origin = typing.get_origin(each) or each
+        if origin is Literal:
+            told += [repr(value) for value in typing.get_args(each)]
+        elif _is_table(each):
+            told.append(f"a table with {', '.join(_keys(each))}")
+        elif origin in (tuple, list):
+            told.append(f"a list, of {_words(_below(each, ''))} each")
+        elif origin is dict:
+            told.append("a table")
+        else:
+            told.append(_WORDS.get(each, "another kind of value"))
+    return " or ".join(told)

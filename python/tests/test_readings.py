@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import TINY
+
+from bluewater import experiment
+from bluewater.claims import Bound, Claim, Measured, Verdict, settle
+from bluewater.errors import InputError
+from bluewater.experiment import Experiment, parse
+from bluewater.report import tally, to_json, write_report
+from bluewater.reproduce import Outcome, Plan, reproduce
+from bluewater.store import Store
+
+CLAIM = """
+[[claim]]
+id = "{id}"
+text = "t"
+paper = "p"
+measure = "{measure}"
+holds = "{holds}"
+{more}
+"""
+
+OPEN = """
+[sweep]
+buffer = { key = "queue.0.buffer", values = [20, 100], unit = "kB" }
+[sweep.aqm]
+R = { "queue.0.aqm" = "red" }
+B = { "queue.0.aqm" = "blue" }
+[[unknown]]
+name = "many"
+why = "The paper gives no number."
+values = { few = {}, many = { "traffic.0.flows" = 40 } }
+standard = "few"
+[[reading]]
+id = "crowd"
+title = "40 flows"
+why = "It says many."
+post_hoc = true
+choose = { many = "many" }
+[[reading]]
+id = "steep"
+title = "BLUE steps by 0.1, RED as it is"
+why = "Steps are not given."
+post_hoc = false
+claims = ["b"]
+[reading.set]
+"queue.0.aqm=blue" = { "queue.0.params.increment" = 0.1 }
+"buffer=20" = { "queue.0.buffer" = "25kB" }
+"""
+
+
+def claim(id_: str, measure: str, holds: str, more: str = "") -> str:
+    return CLAIM.format(id=id_, measure=measure, holds=holds, more=more)
+
+
+FLOWS = "SELECT seed, CAST(AVG(flows) AS DOUBLE) AS value FROM runs GROUP BY seed"
+
+
+def scenarios(loaded: Experiment, reading: str) -> dict[tuple[Any, ...], Any]:
+    (chosen,) = (each for each in loaded.readings if each.id == reading)
+    cells = loaded.cells(loaded.size("full"), chosen)
+    return {tuple(cell.axes.values()): cell.scenario for cell in cells}
+
+
+def test_a_reading_sets_before_the_axes_and_a_condition_after() -> None:
+    loaded = parse(TINY + OPEN + claim("b", FLOWS, "> 0"), "f", "x")
+    crowd, steep = scenarios(loaded, "crowd"), scenarios(loaded, "steep")
+    assert {each["traffic"][0]["flows"] for each in crowd.values()} == {40}
+    assert {each["traffic"][0]["flows"] for each in steep.values()} == {20}
+    assert crowd[20, "R"]["queue"][0]["buffer"] == "20kB"
+    assert steep[20, "R"]["queue"][0] == {"aqm": "red", "buffer": "25kB"}
+    assert steep[100, "B"]["queue"][0] == {
+        "aqm": "blue",
+        "buffer": "100kB",
+        "params": {"increment": 0.1},
+    }
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    claims = (
+        claim("a", FLOWS, "<= 20")
+        + claim("b", FLOWS, "<= 20", 'origin = "ours"')
+        + claim("c", FLOWS, ">= 40", 'bound = "The paper: 40."')
+        + claim(
+            "d",
+            FLOWS,
+            ">= 100",
+            'contradicted = { by = "arithmetic", why = "40 is less than 100." }',
+        )
+        + claim(
+            "e", FLOWS, ">= 40", 'contradicted = { by = "the paper itself", why = "It says 20." }'
+        )
+        + claim("f", FLOWS, ">= 100", 'partly = ">= 30"')
+        + claim("g", FLOWS, ">= 100", 'partly = ">= 10"')
+        + claim("h", FLOWS, ">= 100")
+    )
+    loaded = parse("seeds = [1, 2, 3]\n" + TINY + OPEN + claims, "f", "x")
+    plan = Plan.of([(loaded, loaded.size("full"))])
+    (made,) = reproduce(plan, Store(tmp_path_factory.mktemp("store")), 2)
+    return made
+
+
+def test_each_verdict(outcome: Outcome) -> None:
+    told = {each.claim.id: (str(each.verdict), list(each.under)) for each in outcome.findings}
+    assert told == {
+        "a": ("reproduced", []),
+        "b": ("reproduced", []),
+        "c": ("reproduced under a stated reading", ["crowd"]),
+        "d": ("contradicted", []),
+        "e": ("reproduced under a stated reading", ["crowd"]),
+        "f": ("partly", ["crowd"]),
+        "g": ("partly", []),
+        "h": ("not reproduced", []),
+    }
+    judged = {each.claim.id: [r.reading for r in each.readings] for each in outcome.findings}
+    assert judged["a"] == ["standard", "crowd"]
+    assert judged["b"] == ["standard", "crowd", "steep"]
+    assert [each.claim.id for each in outcome.findings if each.refuted] == ["e"]
+
+
+def test_ours_are_counted_apart(outcome: Outcome) -> None:
+    counts = tally([outcome])
+    assert counts["ours"][Verdict.REPRODUCED] == 1
+    assert sum(counts["ours"].values()) == 1
+    assert counts["paper"][Verdict.REPRODUCED] == 1
+    assert sum(counts["paper"].values()) == 7
+
+
+def test_the_report_tells_readings_bounds_and_proofs(outcome: Outcome, tmp_path: Path) -> None:
+    text = write_report([outcome], tmp_path).read_text("utf-8")
+    for said in (
+        "The paper: 40.",
+        "40 is less than 100.",
+        "this proof is wrong",
+        "It says many.",
+        "Chosen with the results in view.",
+        "Ours, not the paper",
+    ):
+        assert said in text
+    found = {each["id"]: each for each in to_json(outcome)["claims"]}
+    assert found["c"]["under"] == ["crowd"]
+    assert [each["measured"] for each in found["c"]["readings"]] == [20, 40]
+    assert found["b"]["origin"] == "ours"
+
+
+def test_measures_see_one_reading_at_a_time(outcome: Outcome) -> None:
+    assert outcome.tables.runs["reading"].unique().sort().to_list() == [
+        *("crowd", "standard", "steep"),
+    ]
+    assert outcome.tables.of("crowd").runs["reading"].unique().to_list() == ["crowd"]
+
+
+def test_a_size_may_be_too_small(tmp_path: Path) -> None:
+    sizes = """
+[sizes.small]
+needs_full = ["a"]
+[sizes.bare]
+readings = false
+"""
+    claims = claim("a", FLOWS, "<= 20") + claim("b", FLOWS, ">= 40") + claim("c", FLOWS, ">= 1")
+    loaded = parse(TINY + OPEN + claims + sizes, "f", "x")
+
+    def verdicts(size: str) -> list[str]:
+        (made,) = reproduce(Plan.of([(loaded, loaded.size(size))]), Store(tmp_path), 2)
+        return [str(each.verdict) for each in made.findings]
+
+    stated = "reproduced under a stated reading"
+    assert verdicts("full") == ["reproduced", stated, "reproduced"]
+    assert verdicts("small") == ["needs full size", stated, "reproduced"]
+    assert verdicts("bare") == ["reproduced", "needs full size", "reproduced"]
+
+
+@pytest.mark.parametrize("proof", [False, True])
+def test_a_proof_counts_only_if_nothing_reproduces(proof: bool) -> None:
+    contradiction: Any = {"by": "arithmetic", "why": "w"} if proof else None
+    made = Claim(
+        id="a", text="", paper="", measure="", holds=Bound("> 0"), contradicted=contradiction
+    )
+
+    def verdict(*found: Verdict) -> Verdict:
+        return settle(made, [Measured(str(i), None, each, {}) for i, each in enumerate(found)])[0]
+
+    assert verdict(Verdict.REPRODUCED, Verdict.NOT_REPRODUCED) is Verdict.REPRODUCED
+    assert verdict(Verdict.PARTLY, Verdict.REPRODUCED) is Verdict.STATED
+    partly = verdict(Verdict.NOT_REPRODUCED, Verdict.PARTLY)
+    assert partly is (Verdict.CONTRADICTED if proof else Verdict.PARTLY)
+    none = verdict(Verdict.NOT_REPRODUCED)
+    assert none is (Verdict.CONTRADICTED if proof else Verdict.NOT_REPRODUCED)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "says"),
+    [
+        (
+            'choose = { many = "many" }',
+            'choose = { much = "many" }',
+            "reading.crowd.choose",
+            "much",
+        ),
+        (
+            'choose = { many = "many" }',
+            'choose = { many = "all" }',
+            "reading.crowd.choose.many",
+            "'all'",
+        ),
+        ('standard = "few"', 'standard = "none"', "unknown.many.standard", "unknown value"),
+        ('claims = ["b"]', 'claims = ["z"]', "reading.steep.claims", "unknown claim 'z'"),
+        ("post_hoc = true", 'post_hoc = "yes"', "reading.crowd.post_hoc", "not a value"),
+        ("post_hoc = true\n", "", "reading.crowd", "'post_hoc' is missing"),
+        ('id = "crowd"', 'id = "standard"', "reading", "the name 'standard' is taken"),
+        ('id = "crowd"', 'id = "steep"', "reading", "the name 'steep' is taken"),
+        ("[sweep.aqm]", "[sweep.reading]", "sweep.reading", "use themselves"),
+        ('choose = { many = "many" }', "", "reading.crowd", "changes nothing"),
+        (
+            '"queue.0.aqm=blue" = { "queue.0.params.increment" = 0.1 }',
+            '"queue.0.aqm=blue" = 0.1',
+            "reading.steep.queue.0.aqm=blue",
+            "without settings",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_reading_is_said(old: str, new: str, key: str, says: str) -> None:
+    text = TINY + OPEN + claim("b", FLOWS, "> 0")
+    assert old in text
+    with pytest.raises(InputError, match=says) as raised:
+        loaded = parse(text.replace(old, new, 1), "f.toml", "x")
+        loaded.plan(loaded.size("full"))
+    assert raised.value.key == key
+    assert raised.value.file == "f.toml"
+
+
+PAPER = """
+title = "A paper"
+cite = "Me26"
+source = "me"
+[[section]]
+id = "III"
+title = "three"
+experiments = ["one", "two"]
+[[section.unknown]]
+name = "many"
+why = "w"
+values = { few = {}, many = { "traffic.0.flows" = 40 } }
+standard = "few"
+[[section.reading]]
+id = "crowd"
+title = "40 flows"
+why = "w"
+post_hoc = true
+choose = { many = "many" }
+[[section.reading]]
+id = "brief"
+title = "short"
+why = "w"
+post_hoc = true
+set = { duration = "3s" }
+claims = ["one/a"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BLUEWATER_EXPERIMENTS", str(tmp_path))
+    made = tmp_path / "mine"
+    made.mkdir()
+    for name in ("one", "two", "three"):
+        (made / f"{name}.toml").write_text(TINY + claim("a", FLOWS, ">= 40"))
+    (made / "paper.toml").write_text(PAPER)
+    return made
+
+
+def test_a_section_is_read_in_one_way(folder: Path) -> None:
+    assert list(experiment.known()) == ["mine/one", "mine/three", "mine/two"]
+    one, three, two = experiment.select("Me26")
+    assert [each.id for each in one.readings] == ["crowd", "brief"]
+    assert [each.id for each in two.readings] == ["crowd"]
+    assert not three.readings
+    assert one.stated(one.claims[0]) == ["crowd", "brief"]
+    assert one.paper.cite == "Me26"
+    assert one.section is not None
+    assert [entry.reading for _, entry in two.plan(two.size("full"))] == ["standard", "crowd"]
+
+
+def test_a_section_s_reading_that_changes_nothing_here_is_the_standard_one(folder: Path) -> None:
+    path = folder / "two.toml"
+    path.write_text(path.read_text().replace("flows = 20", "flows = 40"))
+    two = experiment.load("mine/two")
+    assert [entry.reading for _, entry in two.plan(two.size("full"))] == ["standard"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ('"two"]', '"four"]', "section.III.experiments"),
+        ('"two"]', '"one"]', "section.III.experiments"),
+        ('"one/a"', '"three/a"', "section.III.reading.brief.claims"),
+        ('cite = "Me26"', "cite = 26", "cite"),
+        ('source = "me"', 'source = "me"\nauthors = "me"', "authors"),
+        ('title = "40 flows"', "title = 40", "section.III.reading.crowd.title"),
+    ],
+)
+def test_what_is_wrong_with_a_paper_is_said(folder: Path, old: str, new: str, key: str) -> None:
+    path = folder / "paper.toml"
+    assert old in PAPER
+    path.write_text(PAPER.replace(old, new))
+    with pytest.raises(InputError) as raised:
+        experiment.load("mine/one")
+    assert raised.value.key == key
+    assert raised.value.file == str(path)
