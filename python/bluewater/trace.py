@@ -1,4 +1,4 @@
-"""Packet captures: how bytes are spread over flows (003 §3), from a file or a generated trace.
+"""Packet captures: how bytes are spread over flows (Mahajan01 §3); files and generated traces.
 
 A run of a generated trace is, like a scenario, a text with all that it follows from::
 

@@ -146,7 +146,7 @@ pub fn references() -> Vec<Reference> {
     Row::all(ROWS).map(Reference).filter(Reference::comparable).collect()
 }
 
-/// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (000 Table III):
+/// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (Feng02 Table III):
 /// RED, drop-tail, and ns-2's stochastic fair queueing.
 #[derive(Clone, Debug)]
 pub struct CbrReference(Row);

@@ -18,7 +18,7 @@ _WITH_BINS = ("sfb", "sfred")
 """Queue disciplines that the advice on bins is for."""
 
 _DRAWN_LEVELS = 9
-"""000 Fig. 17 draws up to nine levels."""
+"""Feng02 Fig. 17 draws up to nine levels."""
 
 
 def add(app: typer.Typer) -> None:
@@ -151,7 +151,7 @@ def _print_advice(
 
 
 def _draw(bins: int, stem: Path, *, quiet: bool) -> None:
-    """000 Fig. 17."""
+    """Feng02 Fig. 17."""
     import polars as pl  # noqa: PLC0415
 
     from bluewater.plots.draw import Drawable, draw  # noqa: PLC0415

@@ -31,7 +31,7 @@ impl FlowTally {
     }
 }
 
-/// Weight of a group's average queue, per arriving packet (002 §3).
+/// Weight of a group's average queue, per arriving packet (HRC §3).
 const WEIGHT: f64 = 0.002;
 
 /// What the flows of one group did at one queue since the start.

@@ -13,24 +13,24 @@ use super::text::Text;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// 000 §III (Fig. 4): 5 + 5 nodes, 100 Mb/s access, 45 Mb/s bottleneck. The delays are not in
-    /// the text: 20 ms on the access links (base round trip 100 ms) lies where its claims put it;
-    /// the experiments spread them over 10 … 30 ms.
+    /// Feng02 §III (Fig. 4): 5 + 5 nodes, 100 Mb/s access, 45 Mb/s bottleneck. The delays are not
+    /// in the text: 20 ms on the access links (base round trip 100 ms) lies where its claims put
+    /// it; the experiments spread them over 10 … 30 ms.
     Feng,
-    /// 000 §IV.B: the same with 10 ms on every link (base round trip 60 ms).
+    /// Feng02 §IV.B: the same with 10 ms on every link (base round trip 60 ms).
     #[serde(rename = "feng-10ms")]
     Feng10ms,
-    /// 002 §3: 1 Mb/s bottleneck. The rest of its Fig. 3 is not in the text: a datagram flow of
+    /// HRC §3: 1 Mb/s bottleneck. The rest of its Fig. 3 is not in the text: a datagram flow of
     /// 40 Mb/s has to get through an access link.
     Cmu,
-    /// 003 §7: 10 Mb/s bottleneck.
+    /// Mahajan01 §7: 10 Mb/s bottleneck.
     Redpd,
-    /// 004 §3.1: 4 + 4 nodes, 25 Mb/s access, 35 Mb/s bottleneck, 10 ms everywhere.
+    /// The BLUE report, §3.1: 4 + 4 nodes, 25 Mb/s access, 35 Mb/s bottleneck, 10 ms everywhere.
     Report,
     /// One node on each side, 10 Mb/s, 20 ms; made to be overridden.
     Dumbbell,
-    /// After 003 §7.5: three bottlenecks of 10 Mb/s and 5 ms, one node at each end, and a pair of
-    /// nodes for cross traffic at each bottleneck.
+    /// After Mahajan01 §7.5: three bottlenecks of 10 Mb/s and 5 ms, one node at each end, and a
+    /// pair of nodes for cross traffic at each bottleneck.
     Chain,
 }
 

@@ -249,7 +249,7 @@ fn what_a_chain_cannot_be_is_said() {
     assert!(e.key == "queue[1].link" && e.hint.contains("B->C"), "{e}");
 }
 
-/// 003 §7.4: ten connections, two each of 20, 40, 60, 80 and 100 ms.
+/// Mahajan01 §7.4: ten connections, two each of 20, 40, 60, 80 and 100 ms.
 #[test]
 fn each_group_may_have_its_own_round_trip() {
     let text = r#"

@@ -1,0 +1,64 @@
+"""Papers are cited by the names that ``docs/sources.md`` defines, wherever a reader looks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXTS = sorted(
+    path
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "fuzz/*.md",
+        "crates/**/*.rs",
+        "python/bluewater/**/*.py",
+        "python/bluewater/**/*.toml",
+    )
+    for path in ROOT.glob(pattern)
+)
+
+# A number that papers had in a folder: `003 §4`, but not the end of 10 003, 1_003, 0.003 or p003.
+NUMBER = re.compile(r"(?<![\w.,])(?<!\d[ \u00a0\u202f])00[0-4](?!\w)(?![.,]\d)")
+# A name as papers have it, with a place in the paper behind it: `FJ93 §4`, `Feng02 Table II`.
+CITED = re.compile(r"\b([A-Z][A-Za-z]+\d\d)(?=[,:]? (?:§|Fig\.|Table [IVX\d]|eq\.|App\.|Appendix))")
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "docs").is_dir(), reason="the documentation is not here"
+)
+
+
+def _found(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
+    return [
+        (match.group(match.lastindex or 0), f"{path.relative_to(ROOT)}: {line.strip()[:120]}")
+        for path in TEXTS
+        for line in path.read_text("utf-8").splitlines()
+        for match in pattern.finditer(line)
+    ]
+
+
+def _defined() -> set[str]:
+    lines = (ROOT / "docs" / "sources.md").read_text("utf-8").splitlines()
+    return {line.split("|")[1].strip() for line in lines if line.startswith("| ")}
+
+
+def test_the_patterns_tell_a_paper_from_a_number() -> None:
+    for paper in ("(003 §3)", '"000 Fig. 3"', "`002`, §2", "004's class", "as in 003."):
+        assert NUMBER.search(paper), paper
+    for number in ("10 000 packets", "50_000.0", "0.003", "1,000", "p003", "000x", "000.5"):
+        assert not NUMBER.search(number), number
+    assert CITED.findall("FJ93 §4; Feng02 Table II, Lin01: Fig. 3") == ["FJ93", "Feng02", "Lin01"]
+
+
+def test_no_paper_goes_by_a_number() -> None:
+    assert TEXTS
+    assert [where for _, where in _found(NUMBER)] == []
+
+
+def test_every_cited_name_is_defined() -> None:
+    defined, cited = _defined(), _found(CITED)
+    assert {"Feng02", "Mahajan01", "FJ93"} <= {name for name, _ in cited} & defined
+    assert [where for name, where in cited if name not in defined] == []
