@@ -5,6 +5,7 @@ SIZE   ?= quick
 OUT    ?= results
 JOBS   ?=
 TIME   ?= 3600
+SINCE  ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
 CARGO  ?= cargo
 
 VENV := .venv
@@ -13,7 +14,8 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test lint fmt bench gate docs validate measure cost soak clean
+.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure \
+	cost soak coverage mutants semver clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -36,11 +38,16 @@ $(VENV)/dev.stamp: $(VENV)/packages.stamp
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/packages.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mkdocs-material
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt codespell mkdocs-material
 	@touch $@
 
 $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
 	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
+	@touch $@
+
+# Compiled without optimisation: that takes half the time, and it has little to do.
+$(VENV)/deny.stamp: $(VENV)/venv.stamp
+	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-deny --version 0.20.2 --locked --quiet --debug --root $(VENV)
 	@touch $@
 
 setup: $(VENV)/core.stamp ## Build everything into .venv; .venv/bin/bluewater is then the command
@@ -55,7 +62,7 @@ gateway: ## Build the gateway as one static program that needs nothing else
 
 # --- checks
 
-test: lint docs $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
+test: lint portable deny docs $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
 	$(CARGO) test --workspace --locked --quiet
 	$(PYTHON) scripts/bench_gate.py
 	$(BIN)/python -m pytest --quiet
@@ -63,10 +70,21 @@ test: lint docs $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that cont
 lint: $(VENV)/core.stamp $(VENV)/dev.stamp ## Check formatting, lints and types
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/python -m mypy.stubtest bluewater._core
+
+portable: ## Check that aqm builds without std, and everything with the oldest Rust promised
+	scripts/portable.sh
+
+deny: $(VENV)/deny.stamp ## Check licences, sources and bans of all dependencies (deny.toml)
+	$(BIN)/cargo-deny --locked --log-level error check bans licenses sources
+
+advisories: $(VENV)/deny.stamp ## Check all dependencies for known vulnerabilities; fetches their list
+	$(BIN)/cargo-deny --locked check advisories
 
 fmt: $(VENV)/dev.stamp ## Format all code
 	$(CARGO) fmt --all
@@ -79,7 +97,8 @@ bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 gate: ## Fail if a packet costs more instructions than benches/baseline.json says
 	$(PYTHON) scripts/bench_gate.py
 
-docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Build the documentation site into site/
+docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Check spelling and links, build the site into site/
+	$(BIN)/codespell
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html; for its search: $(PYTHON) -m http.server -d site"
 
@@ -98,6 +117,17 @@ cost: ## Measure what a packet costs in each discipline and write the table into
 soak: ## Run the gateway at full load both ways for TIME=3600 s; check its memory and accounts
 	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
 	$(PYTHON) scripts/soak.py $(TARGET)/release/bluewater-gateway $(TIME)
+
+# By hand: each takes minutes to hours, and needs the tool that it names.
+
+coverage: ## Show which lines the Rust tests run: target/llvm-cov/html (cargo install cargo-llvm-cov)
+	$(CARGO) llvm-cov --workspace --locked --html
+
+mutants: ## Change aqm, link and transports on purpose, list what no test notices (cargo install cargo-mutants)
+	$(CARGO) mutants --workspace --test-workspace=false --jobs $(or $(JOBS),1) $(MUTANTS)
+
+semver: ## Compare the interface of aqm with that of SINCE=revision (cargo install cargo-semver-checks)
+	$(CARGO) semver-checks --package bluewater-aqm --baseline-rev $(SINCE)
 
 clean: ## Remove what was built; results stay
 	rm -rf $(VENV) $(TARGET) site

@@ -1,4 +1,4 @@
-"""Papers are cited by the names that ``docs/sources.md`` defines, wherever a reader looks."""
+"""Text that people read: papers are cited by names that are defined, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -62,3 +62,11 @@ def test_every_cited_name_is_defined() -> None:
     defined, cited = _defined(), _found(CITED)
     assert {"Feng02", "Mahajan01", "FJ93"} <= {name for name, _ in cited} & defined
     assert [where for name, where in cited if name not in defined] == []
+
+
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), ROOT / "fuzz" / "README.md"], ids=str)
+def test_links_outside_the_site_lead_somewhere(page: Path) -> None:
+    """Those of the site's pages are checked when it is built."""
+    for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+        if "://" not in link:
+            assert (page.parent / link).exists(), link
