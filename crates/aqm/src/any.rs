@@ -290,7 +290,7 @@ any_qdisc! {
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
     Choke = "choke", Fifo<choke::Choke<red::RedConfig>>,
-        "RED that drops an arriving packet with a queued one of its flow that it draws.",
+        "RED that draws a queued packet at each arrival, and drops both if they are of one flow.",
         "PPP00; HRC §2",
         ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
@@ -373,7 +373,7 @@ any_qdisc! {
         ["queues": "queues with packets", "longest": "bytes in the longest queue"],
         "linux": [mtu = "1514"];
     RedPd = "red-pd", RedPdQueue,
-        "RED behind a filter that drops from the flows with the most drops, each as it needs.",
+        "RED behind a filter that drops packets of the flows that RED dropped most often.",
         "Mahajan01",
         ["identified": "flows with drops in enough lists when the last one ended",
          "monitored": "flows with a probability in the filter",

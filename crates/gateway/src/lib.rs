@@ -17,7 +17,8 @@
 //! | [`bridge`] | a link between two interfaces |
 //! | [`control`], [`metrics`] | questions and changes while it runs |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
-//! | [`traffic`], [`datagrams`], [`testbed`], [`bench`] | bulk TCP of the kernel's own, datagrams at a constant rate; measurements with them, and of this machine |
+//! | [`traffic`], [`datagrams`], [`testbed`], [`mod@bench`] | bulk TCP of the kernel's own,
+//! datagrams at a constant rate; measurements with them, and of this machine |
 //! | [`privilege`] | rights given up, the processor asked for |
 //! | [`capture`] | packets and what became of them, as pcapng |
 //! | [`options`], [`config`], [`report`], [`trouble`] | command line, options from a file, results, what is wrong |

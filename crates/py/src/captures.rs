@@ -22,7 +22,7 @@ macro_rules! columns {
         columns
     }};
 }
-/// Packets between two looks at Python's signals.
+/// Packets between two checks for Python's signals, such as Ctrl-C.
 const SLICE: u32 = 1 << 16;
 
 /// Where packets come from.

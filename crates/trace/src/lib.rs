@@ -9,7 +9,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`capture`] | reads pcap and pcapng, packet by packet |
-//! | [`write`] | writes them |
+//! | [`mod@write`] | writes them |
 //! | [`pcapng`] | the blocks of a pcapng file, with interfaces and comments |
 //! | [`flows`] | counts packets and bytes by flow, in bounded memory |
 //! | [`skew`] | how bytes are spread over flows, in all and by window, and how far one window tells the next |

@@ -33,7 +33,8 @@ use crate::rng::Rng;
 params! {
     /// Parameters of DRR.
     pub struct DrrConfig {
-        /// Bytes that are added to a flow's deficit in each turn; at least the longest packet, or turns pass unused.
+        /// Bytes that are added to a flow's deficit in each turn; below the longest packet a flow
+        /// may need several turns to send one.
         quantum: u32 = 1500, in 1..=1_048_576, "SV95 §3";
         /// Which packet of the longest queue is dropped when the buffer is full.
         drop: DropEnd = DropEnd::Tail, "SV95 §3; McK90";

@@ -25,7 +25,7 @@
 //!   `freeze_time` is then the part of the path, and what the queue adds to it is measured: the
 //!   queueing delay of departing packets, smoothed, is added when a freeze begins.
 //! - `update`: the BLUE report (§5) proposes multiplicative changes and a mix. See [`Update`].
-//! - `idle_decay = continuous` is computed when somebody looks, exactly as if a clock had run. The
+//! - `idle_decay = continuous` is computed when p_m is needed, exactly as if a clock had run. The
 //!   decrements of one idle period share the freeze that was in force when it began.
 
 use super::{Arrival, Cx, Departure, Env, Policy, Victim, View};
@@ -50,12 +50,14 @@ params! {
         threshold: Option<Size> = None, "Feng02 Fig. 3";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "Feng02 §III.B";
-        /// Who goes when the buffer is full: the arriving packet or the one at the head.
+        /// Which packet is dropped when the buffer is full: the arriving one or the one at the
+        /// head.
         drop: DropAt = DropAt::Tail, "BLUE report App. C (drop_front_)";
-        /// Who is signalled early: the arriving packet or the one at the head, whose sender learns
-        /// of it a queueing delay sooner. `head` needs `ecn = true`.
+        /// Which packet is signalled early: the arriving one or the one at the head, whose sender
+        /// learns of it a queueing delay sooner. `head` needs `ecn = true`.
         signal: SignalAt = SignalAt::Arriving, "extension";
-        /// Whether L counts packets or bytes; with bytes a packet's probability goes with its length.
+        /// Whether L counts packets or bytes; with bytes a packet's probability is proportional to
+        /// its length.
         mode: Mode = Mode::Packets, "BLUE report App. C (queue_in_bytes_)";
         /// One decrement for each idle event, or one more for each freeze_time that the link stays idle.
         idle_decay: IdleDecay = IdleDecay::Event, "Feng02 Fig. 3; continuous: extension";
@@ -100,7 +102,7 @@ choice! {
 choice! {
     /// What a long idle period does.
     pub enum IdleDecay {
-        /// One decrement when the transmitter asks in vain.
+        /// One decrement each time the transmitter finds the queue empty.
         Event = "event",
         /// A further decrement for each freeze_time that passes idle.
         Continuous = "continuous",

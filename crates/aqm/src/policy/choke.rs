@@ -20,8 +20,8 @@
 //! Where the papers are silent:
 //! - A match is a drop, never a mark: these are flows that ignore signals. Its cause is
 //!   [`Cause::Penalty`], for both packets.
-//! - RED does not hear of packets that go for a match: its count of packets between signals is of
-//!   those that it judged.
+//! - RED is not told of packets that are dropped for a match: its count of packets between signals
+//!   is of those that it judged.
 //! - The packet in transmission is no candidate, and an empty queue has none.
 //! - HRC drops every packet above max_th; here RED's `ecn` and `above_max` say whether it is
 //!   marked.

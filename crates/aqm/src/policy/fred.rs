@@ -49,7 +49,7 @@ params! {
         min_th: Option<Size> = None, "LM97";
         /// Average from which on every packet is dropped; `none`: twice min_th.
         max_th: Option<Size> = None, "LM97";
-        /// The round-trip time whose packets bound min_th.
+        /// Round-trip time: the packets that the link sends in it bound min_th.
         rtt: Duration = Duration::from_millis(100), "LM97 (no value given)";
         /// Random drop probability as the average reaches max_th.
         max_p: f64 = 0.02, in 0.0..=1.0, "LM97; HRC §3";

@@ -48,9 +48,9 @@ params! {
         ecn: bool = true, "RFC 8033 §5.1";
         /// Drop probability from which on ECN-capable packets are dropped like others.
         mark_ecnth: f64 = 0.1, in 0.0..=1.0, "RFC 8033 §5.1";
-        /// Whether a packet's probability goes with its length.
+        /// Whether a packet's probability is proportional to its length.
         mode: Mode = Mode::Packets, "RFC 8033 appendix B";
-        /// How the queueing delay is known.
+        /// How the queueing delay is measured.
         delay: Delay = Delay::Timestamps, "RFC 8033 §4.3, §5.2";
         /// Bytes in a measurement of the departure rate; no shorter queue is measured.
         dq_threshold: u32 = 16_384, in 1..=1_048_576, "RFC 8033 §5.2";
@@ -62,7 +62,7 @@ params! {
 }
 
 choice! {
-    /// How the queueing delay is known.
+    /// How the queueing delay is measured.
     pub enum Delay {
         /// From the packet that left last.
         Timestamps = "timestamps",

@@ -23,7 +23,7 @@
 //!
 //! Other points:
 //! - m is the idle time over the transmission time of a mean packet, not rounded. Idle time runs
-//!   from the transmitter's vain question until a packet is admitted.
+//!   from when the transmitter finds the queue empty until a packet is admitted.
 //! - `avg` includes packets that find the buffer full. Those take part like all others.
 //! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §4 divides by the largest packet), and
 //!   `count` still counts packets: a long packet behind a signal meets both its length and the count,

@@ -52,9 +52,10 @@ params! {
         boxes: u32 = 100, in 1..=1_000_000, "value ours";
         /// Whether the flows in the box have one limit together, or one each.
         penalty: Penalty = Penalty::Common, "Feng02 §V.A";
-        /// The limit.
+        /// The rate to which they are limited.
         penalty_rate: Rate = PENALTY_RATE, "Feng02 §IV.B, for SFB";
-        /// After how long in which it was TCP-friendly a flow leaves the box; `none`: it stays.
+        /// A flow leaves the box after so long a time in which it was TCP-friendly; `none`: it
+        /// stays.
         release: Option<Duration> = None, "Feng02 §V.A";
         ..red: RedConfig = RedConfig::default();
     }

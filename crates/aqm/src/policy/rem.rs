@@ -27,7 +27,7 @@ use crate::units::{Measure, Size};
 params! {
     /// Parameters of REM.
     pub struct RemConfig {
-        /// How fast the price follows (γ), per packet.
+        /// Step of the price (γ), per packet.
         gamma: f64 = 0.001, in 0.0..=1.0, "ALLY01";
         /// Weight of the queue against the rates (α).
         alpha: f64 = 0.1, in 0.0..=10.0, "ALLY01";

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Where the paper is silent (it gives no parameter of SFRED):
-//! - Which Adaptive RED: its reference [9], which is Feng99, with the bounds of `ared-feng`.
+//! - Which Adaptive RED: the one it refers to, Feng99, with the bounds of `ared-feng`.
 //! - The thresholds are 20 % and 80 % of bin_size, as Feng02 §III.B has them of a buffer.
 //! - A bin takes a sample at each of its arrivals and at no other time; it does not age.
 //! - Each packet is judged alone: RED's spacing counts packets of one queue, and the least of

@@ -55,9 +55,10 @@ params! {
         identification: Identification = Identification::MultipleList, "Mahajan01 §4.3";
         /// Lists (or drops) that identify a flow; also the congestion epochs that m lists last.
         k: u32 = 3, in 1..=8, "Mahajan01 §4.2";
-        /// Lists looked back on.
+        /// Number of past lists that count.
         m: u32 = 5, in 1..=8, "Mahajan01 §4.2";
-        /// Drops in the last m lists that identify a flow however they are spread; `none`: bursts may evade.
+        /// Drops in the last m lists that identify a flow however they are spread; `none`: a flow
+        /// whose drops are in fewer than k lists is not identified.
         burst: Option<u32> = None, in 1..=1_000_000, "Mahajan01 §6.3";
         /// Weight of the last list in the smoothed drop rate.
         weight: f64 = 0.5, in 0.0..=1.0, "Mahajan01 §4.2, Fig. 16";
@@ -75,11 +76,11 @@ params! {
         p_min: f64 = 0.005, in 0.000001..=1.0, "Mahajan01 §5.2";
         /// Lists between two decrements.
         l: u32 = 3, in 1..=100, "Mahajan01 §5.2";
-        /// Whether flows that do not respond are looked for.
+        /// Whether monitored flows are tested for whether they respond.
         unresponsive_test: bool = true, "Mahajan01 §6.2";
         /// Losses in a sample of the test.
         test_drops: u32 = 16, in 1..=10_000, "ours (Mahajan01 §6.2: several epochs)";
-        /// Factor by which losses have to grow between two samples to tell something.
+        /// Factor by which losses have to grow between two samples for the test to decide.
         test_increase: f64 = 3.0, in 1.1..=100.0, "ours (Mahajan01 §6.2: substantially)";
         /// Factor on increments for unresponsive flows.
         unresponsive_increase: f64 = 2.0, in 1.0..=100.0, "ours (Mahajan01 §6.2: bigger quanta)";

@@ -32,7 +32,7 @@ params! {
         hash_interval: Duration = Duration::from_secs(2), in Duration::from_millis(1)..=Duration::from_secs(86_400), "Feng02 §IV.D";
         /// How long before its turn the second set of bins learns; `none`: all the time.
         warm_up: Option<Duration> = None, "Feng02 §IV.D; less: Linux";
-        /// What a nonresponsive packet teaches the second set.
+        /// By what a nonresponsive packet changes the second set's bins.
         warm_up_by: WarmUpBy = WarmUpBy::Verdict, "Feng02 §IV.D; length: Linux";
         /// What limits nonresponsive flows, all together.
         penalty: Penalty = Penalty::Rate, "Feng02 §IV.B; others: HRC §5";
