@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bluewater import catalog, schema
-from bluewater.experiment import known, load
+from bluewater.study.experiment import known, load
 
 MARKER = re.compile(r"^<!-- ([a-z]+)(?::([a-z0-9-]+))? -->$", re.MULTILINE)
 ROOT = Path(__file__).parent

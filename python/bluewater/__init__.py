@@ -8,8 +8,8 @@
 from bluewater._core import ScenarioError, catalog, schema
 from bluewater._core import version as _version
 from bluewater.errors import InputError
-from bluewater.result import Result
-from bluewater.scenario import run
+from bluewater.results.result import Result
+from bluewater.study.scenario import run
 
 __version__ = _version()
 

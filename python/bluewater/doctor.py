@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bluewater import _core, bench, experiment, host
+from bluewater import _core, bench
 from bluewater.errors import InputError
-from bluewater.execute import Task, execute
-from bluewater.store import Store, run_key
+from bluewater.results import host
+from bluewater.results.store import Store, run_key
+from bluewater.study import experiment
+from bluewater.study.execute import Task, execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

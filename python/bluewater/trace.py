@@ -1,26 +1,11 @@
-"""Packet captures: how bytes are spread over flows (Mahajan01 §3); files and generated traces.
-
-A run of a generated trace is, like a scenario, a text with all that it follows from::
-
-    [trace]
-    seed = 1
-    duration = "60s"
-    windows = ["1s", "5s", "20s"]
-    timeout = "64s"
-
-with the other options of the generator beside them.
-"""
+"""Packet captures: how bytes are spread over flows (Mahajan01 §3), from a file or generated."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import tomli_w
 
 from bluewater import _core
 from bluewater.errors import InputError
@@ -32,8 +17,6 @@ if TYPE_CHECKING:
 WINDOWS = ("1s", "5s", "20s")
 TIMEOUT = "64s"
 MOST_FLOWS = 1 << 20
-TABLES = ("skew", "persistence")
-"""The tables of a run of a generated trace."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +87,7 @@ def measure(
     try:
         raw = _core.measure_trace(path, list(windows), timeout, most_flows, top, progress)
     except ValueError as error:
-        raise _input_error(error) from error
+        raise input_error(error) from error
     return Trace.parse(raw)
 
 
@@ -130,12 +113,13 @@ def check_options(options: Mapping[str, Any], file: str | None = None) -> None:
     try:
         _core.check_generated([], TIMEOUT, **options)
     except ValueError as error:
-        raise _input_error(error, options, file) from error
+        raise input_error(error, options, file) from error
 
 
-def _input_error(
+def input_error(
     error: ValueError, given: Mapping[str, Any] | None = None, file: str | None = None
 ) -> InputError:
+    """What the core says is wrong with a file or an option."""
     match error.args:
         case (name, int(offset), problem):
             return InputError(f"byte {offset}: {problem}", file=name)
@@ -143,41 +127,3 @@ def _input_error(
             value = (given or {}).get(key)
             return InputError("not a value", file=file, key=key, value=value, allowed=allowed)
     raise error
-
-
-# --- runs of an experiment
-
-
-def check(table: Mapping[str, Any], file: str) -> str:
-    """The canonical text of a run of a generated trace."""
-    given = {"seed": table.get("seed", 1), **table["trace"]}
-    given = {"windows": list(WINDOWS), "timeout": TIMEOUT, **given}
-    options, windows, timeout = _split(given)
-    try:
-        _core.check_generated(windows, timeout, **options)
-    except ValueError as error:
-        raise _input_error(error, given, file) from error
-    return tomli_w.dumps({"trace": dict(sorted(given.items()))})
-
-
-def is_one(text: str) -> bool:
-    """Whether a canonical text is of a generated trace."""
-    return text.startswith("[trace]")
-
-
-def evaluate(text: str, progress: Callable[[float], object] | None = None) -> Trace:
-    """Generates and measures the trace of a canonical text."""
-    options, windows, timeout = _split(tomllib.loads(text)["trace"])
-    return Trace.parse(_core.measure_generated(windows, timeout, progress, **options))
-
-
-def digest(trace: Trace) -> str:
-    """16 hexadecimal digits over all that was measured."""
-    tables = {name: table.to_dict(as_series=False) for name, table in trace.tables()}
-    text = json.dumps([trace.summary, tables])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], str]:
-    options = dict(given)
-    return options, options.pop("windows"), options.pop("timeout")

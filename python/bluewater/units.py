@@ -6,8 +6,8 @@ import re
 
 from bluewater.errors import InputError
 
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-_TIME = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>s|ms|us|ns)\s*")
+_SECONDS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_TIME = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>h|min|s|ms|us|ns)\s*")
 
 
 def seconds(text: str, key: str = "time") -> float:
@@ -15,7 +15,7 @@ def seconds(text: str, key: str = "time") -> float:
     match = _TIME.fullmatch(text)
     if match is None:
         raise InputError(
-            "not a duration", key=key, value=text, allowed="a number with s, ms, us or ns"
+            "not a duration", key=key, value=text, allowed="a number with h, min, s, ms, us or ns"
         )
     return float(match["number"]) * _SECONDS[match["unit"]]
 
@@ -32,6 +32,19 @@ def bits_per_second(text: str, key: str = "rate") -> float:
             "not a rate", key=key, value=text, allowed="a number with bit, kbit, mbit or gbit"
         )
     return float(match["number"]) * _PREFIXES[match["prefix"]]
+
+
+_QUANTITY = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z/]+)\s*")
+
+
+def times(rate: str, factor: float, key: str = "rate") -> str:
+    """A rate in whatever unit, so many times as high; the scenario's reader checks the unit."""
+    match = _QUANTITY.fullmatch(rate)
+    if match is None:
+        raise InputError(
+            "not a rate", key=key, value=rate, allowed="a number with a unit, as in 45mbit"
+        )
+    return f"{factor * float(match['number']):.12g}{match['unit']}"
 
 
 def duration_text(value: float) -> str:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bluewater.claims import Bound, Claim, Finding, Verdict, decide, judge
 from bluewater.errors import InputError
-from bluewater.stats import estimate, t95
-from bluewater.store import Store
-from bluewater.tables import Entry, Tables
-from bluewater.typed import read
+from bluewater.results.stats import estimate, t95
+from bluewater.results.store import Store
+from bluewater.results.tables import Entry, Tables
+from bluewater.study.claims import Bound, Claim, Finding, Verdict, decide, judge
+from bluewater.study.typed import read
 
 
 class Synthetic(Tables):

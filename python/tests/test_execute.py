@@ -14,8 +14,8 @@ from conftest import TINY
 import bluewater
 from bluewater import _core
 from bluewater.errors import Interrupted, StorageError
-from bluewater.execute import Progress, Task, execute
-from bluewater.store import Store, run_key
+from bluewater.results.store import Store, run_key
+from bluewater.study.execute import Progress, Task, execute
 
 
 def task(seed: int, duration: str = "2s") -> Task:
@@ -100,8 +100,8 @@ def test_a_sweep_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
     script = (
         "import sys; sys.path[:0] = [sys.argv[2]]\n"
         "from pathlib import Path; from test_execute import task\n"
-        "from bluewater.store import Store\n"
-        "from bluewater.execute import execute\n"
+        "from bluewater.results.store import Store\n"
+        "from bluewater.study.execute import execute\n"
         "execute([task(seed, '20s') for seed in range(6)], Store(Path(sys.argv[1])), 1)\n"
     )
     process = subprocess.Popen(

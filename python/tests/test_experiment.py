@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from conftest import SWEEP, TINY
 
-from bluewater import catalog, experiment
+from bluewater import catalog
 from bluewater.errors import InputError
-from bluewater.experiment import Size, parse
-from bluewater.reproduce import Plan, reproduce
-from bluewater.store import Store
+from bluewater.results.store import Store
+from bluewater.study import experiment
+from bluewater.study.experiment import Size, parse
+from bluewater.study.reproduce import Plan, reproduce
 
 
 @pytest.mark.parametrize("name", experiment.known())

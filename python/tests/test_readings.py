@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from conftest import TINY
 
-from bluewater import experiment
-from bluewater.claims import Bound, Claim, Measured, Verdict, settle
 from bluewater.errors import InputError
-from bluewater.experiment import Experiment, parse
 from bluewater.report import tally, to_json, write_report
-from bluewater.reproduce import Outcome, Plan, reproduce
-from bluewater.store import Store
+from bluewater.results.store import Store
+from bluewater.study import experiment
+from bluewater.study.claims import Bound, Claim, Measured, Verdict, settle
+from bluewater.study.experiment import Experiment, parse
+from bluewater.study.reproduce import Outcome, Plan, reproduce
 
 CLAIM = """
 [[claim]]

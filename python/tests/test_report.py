@@ -11,13 +11,13 @@ import pytest
 from conftest import SWEEP
 from matplotlib.figure import Figure
 
-from bluewater.experiment import parse
 from bluewater.plots.draw import Drawable, draw
 from bluewater.plots.files import save
-from bluewater.plots.spec import Scale
 from bluewater.report import to_json, write_report
-from bluewater.reproduce import Outcome, Plan, reproduce
-from bluewater.store import Store
+from bluewater.results.store import Store
+from bluewater.study.experiment import parse
+from bluewater.study.plot import Scale
+from bluewater.study.reproduce import Outcome, Plan, reproduce
 
 EXPERIMENT = (
     'title = "Loss <of> two"\nseeds = [1, 2, 3]\n'

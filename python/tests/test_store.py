@@ -11,8 +11,8 @@ from conftest import TINY
 
 import bluewater
 from bluewater.errors import InputError, StorageError
-from bluewater.result import TABLES, Result
-from bluewater.store import Store, read_result, run_key
+from bluewater.results.result import SIMULATED, Result
+from bluewater.results.store import Store, read_result, run_key
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, result: Result) -> None:
     again = store.read("ab12")
     assert again.decision_hash == result.decision_hash
     assert dict(again.summary) == dict(result.summary)
-    for table in TABLES:
+    for table in SIMULATED:
         assert getattr(again, table).equals(getattr(result, table))
     meta = json.loads((store.path("ab12") / "meta.json").read_text())
     assert meta["host"]["cores"] >= 1

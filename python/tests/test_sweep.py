@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bluewater.errors import InputError
-from bluewater.sweep import assign, expand, parse_axes
+from bluewater.study.sweep import assign, expand, parse_axes
 
 BASE: dict[str, Any] = {"queue": [{"aqm": "red", "buffer": "1p"}], "duration": "1s"}
 

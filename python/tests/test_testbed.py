@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bluewater import experiment, programs, testbed
+from bluewater import programs
 from bluewater.errors import InputError
-from bluewater.experiment import parse
-from bluewater.reproduce import Plan, reproduce
-from bluewater.store import Store
+from bluewater.kinds import KINDS, testbed
+from bluewater.results.store import Store
+from bluewater.study import experiment
+from bluewater.study.experiment import parse
+from bluewater.study.reproduce import Plan, reproduce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,8 +84,8 @@ def test_a_run_has_the_simulator_s_tables(program: Callable[[str], Path], tmp_pa
     assert (run["queue"], run["drops"], run["connected"]) == ("A->B", 3, 2)
     # (3 + 1)² / (2 · (3² + 1²))
     assert run["jain"] == pytest.approx(0.8)
-    assert tables.flows["transport"].to_list() == ["newreno", "newreno"]
-    assert tables.series["p_m"].to_list() == [0.5]
+    assert tables.table("flows")["transport"].to_list() == ["newreno", "newreno"]
+    assert tables.table("series")["p_m"].to_list() == [0.5]
     store = Store(tmp_path / "s")
     assert store.read(tables.entries[0].key).decision_hash == "0123"
     words = asked.read_text().split()
@@ -130,7 +132,7 @@ def test_datagrams_go_beside_tcp(
     ]
     assert "--flows=2" in asked.read_text()
     # In the order of the scenario, with the simulator's columns; the window is of 2 s.
-    flows = outcome.tables.flows
+    flows = outcome.tables.table("flows")
     assert flows["flow"].to_list() == [0, 1, 2, 3]
     assert flows["group"].to_list() == ["deaf", "flows", "flows", "hears"]
     assert flows["transport"].to_list() == ["cbr", "newreno", "newreno", "cbr"]
@@ -186,5 +188,5 @@ def test_what_it_cannot_do_is_refused(old: str, new: str, key: str) -> None:
 
 def test_runs_on_the_testbed_are_made_alone() -> None:
     loaded = experiment.load("beyond/testbed")
-    alone = [task.alone for task, _ in loaded.plan(loaded.size("quick"))]
+    alone = [KINDS[task.kind].alone for task, _ in loaded.plan(loaded.size("quick"))]
     assert alone.count(True) == alone.count(False) > 0

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 from conftest import Cli
 
-from bluewater import experiment, trace
+from bluewater import trace
 from bluewater.errors import InputError
-from bluewater.experiment import parse
-from bluewater.reproduce import Plan, reproduce
-from bluewater.store import Store
+from bluewater.results.store import Store
+from bluewater.study import experiment
+from bluewater.study.experiment import parse
+from bluewater.study.reproduce import Plan, reproduce
 
 SHORT = {"duration": "5s", "load": "2mbit"}
 

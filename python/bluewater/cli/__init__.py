@@ -49,7 +49,19 @@ def _all(
     pass
 
 
-for module in (reproduce, compare, run, sweep, plot, info, explain, trace, gateway, bench, doctor):
+for module in (
+    reproduce,
+    compare,
+    run,
+    sweep,
+    plot,
+    info,
+    explain,
+    trace,
+    gateway,
+    bench,
+    doctor,
+):
     module.add(app)
 
 

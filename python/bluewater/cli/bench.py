@@ -9,10 +9,11 @@ import typer
 from rich.table import Table
 
 from bluewater import bench as workload
-from bluewater import host, text
+from bluewater import text
 from bluewater.cli.console import note, notes, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import Json
+from bluewater.results import host
 
 
 def add(app: typer.Typer) -> None:

@@ -11,14 +11,14 @@ from bluewater import text
 from bluewater.cli.console import note, notes, out, print_json, progress
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import CORES, DEFAULT_OUT, Jobs, Json, Out, store
-from bluewater.compare import Setup, axis, scenario
-from bluewater.execute import execute
-from bluewater.experiment import About, Experiment, Size
+from bluewater.study.compare import Setup, axis, scenario
+from bluewater.study.execute import execute
+from bluewater.study.experiment import About, Experiment, Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bluewater.result import Result
+    from bluewater.results.result import Result
 
 
 def add(app: typer.Typer) -> None:

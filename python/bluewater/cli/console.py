@@ -19,7 +19,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from bluewater.execute import Progress, Task
+    from bluewater.study.execute import Progress, Task
 
 _FILE_WIDTH = 140
 """Columns of a table that goes to a file or a pipe."""

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from bluewater.errors import InputError
-from bluewater.experiment import distinct
-from bluewater.store import Store
+from bluewater.results.store import Store
+from bluewater.study.experiment import distinct
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, plots and reports.")]

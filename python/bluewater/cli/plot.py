@@ -9,7 +9,7 @@ import typer
 
 from bluewater.cli.console import out
 from bluewater.cli.group import example
-from bluewater.store import read_result
+from bluewater.results.store import read_result
 
 
 def add(app: typer.Typer) -> None:

@@ -10,7 +10,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from bluewater.claims import Verdict
 from bluewater.cli.console import note, notes, out, print_json, progress
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
@@ -27,9 +26,10 @@ from bluewater.cli.options import (
     store,
 )
 from bluewater.errors import InputError
-from bluewater.experiment import select
-from bluewater.reproduce import Outcome, Plan
-from bluewater.reproduce import reproduce as make
+from bluewater.study.claims import Verdict
+from bluewater.study.experiment import select
+from bluewater.study.reproduce import Outcome, Plan
+from bluewater.study.reproduce import reproduce as make
 from bluewater.text import measured
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ import tomli_w
 import typer
 from rich.table import Table
 
-from bluewater import _core, text
+from bluewater import _core, kinds, text
 from bluewater.cli.console import bar_of_one, note, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import DEFAULT_OUT, Json, Out, store
 from bluewater.errors import InputError, StorageError
-from bluewater.result import Result
-from bluewater.scenario import parse_table, read_text
-from bluewater.store import run_key
-from bluewater.sweep import assign
+from bluewater.results.result import Result
+from bluewater.results.store import run_key
+from bluewater.study.scenario import parse_table, read_text
+from bluewater.study.sweep import assign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def run(
         return
     bar, update = bar_of_one(origin)
     with bar:
-        result = Result.compute(source, origin, update)
+        result = kinds.run(source, origin, update)
     kept = store(out_)
     kept.prepare()
     key = run_key(canonical, result.version)

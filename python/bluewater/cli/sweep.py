@@ -25,10 +25,10 @@ from bluewater.cli.options import (
     seeds,
     store,
 )
-from bluewater.execute import execute
-from bluewater.experiment import parse
-from bluewater.scenario import read_text
-from bluewater.tables import Tables
+from bluewater.results.tables import Tables
+from bluewater.study.execute import execute
+from bluewater.study.experiment import parse
+from bluewater.study.scenario import read_text
 
 _SHOWN = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s", "jain")
 
@@ -88,7 +88,7 @@ def _write(tables: Tables, folder: Path) -> None:
     tables.runs.write_parquet(folder / "runs.parquet")
     tables.runs.write_csv(folder / "runs.csv")
     for name in tables.present:
-        table = getattr(tables, name)
+        table = tables.table(name)
         if not table.is_empty():
             table.write_parquet(folder / f"{name}.parquet")
     note(f"tables in {folder}")

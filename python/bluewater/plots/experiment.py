@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bluewater.plots.draw import Drawable
-from bluewater.tables import Frames
+from bluewater.results.tables import Frames
 
 if TYPE_CHECKING:
-    from bluewater.plots.spec import Plot
-    from bluewater.tables import Tables
+    from bluewater.results.tables import Tables
+    from bluewater.study.plot import Plot
 
 
 def drawables(plot: Plot, tables: Tables | Frames, file: str) -> list[Drawable]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from bluewater.errors import InputError
 from bluewater.plots.draw import Drawable
-from bluewater.plots.spec import Scale
+from bluewater.study.plot import Scale
 from bluewater.units import bits_per_second
 
 if TYPE_CHECKING:

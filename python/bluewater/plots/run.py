@@ -8,13 +8,13 @@ import polars as pl
 
 from bluewater.errors import InputError
 from bluewater.plots.draw import Drawable
-from bluewater.plots.spec import Scale
+from bluewater.study.plot import Scale
 from bluewater.text import milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bluewater.result import Result
+    from bluewater.results.result import Result
 
 TIME = Scale("Time (s)")
 _FIXED = {

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bluewater import experiment
 from bluewater.plots.draw import draw
 from bluewater.plots.experiment import drawables
 from bluewater.plots.files import save
-from bluewater.scenario import read_text
-from bluewater.tables import Frames
+from bluewater.results.tables import Frames
+from bluewater.study import experiment
+from bluewater.study.scenario import read_text
 
 if TYPE_CHECKING:
     from bluewater.trace import Trace
 
-_FILE = Path(experiment.__file__).parent / "experiments" / "redpd" / "fig3-5.toml"
+_FILE = Path(__file__).parents[1] / "experiments" / "redpd" / "fig3-5.toml"
 
 
 def draw_all(found: Trace, folder: Path) -> list[Path]:

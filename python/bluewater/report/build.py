@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import json
-import re
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
-import jinja2
-from markupsafe import Markup, escape
-
-from bluewater import _core, host
-from bluewater.claims import MIN_SEEDS, Verdict
+from bluewater import _core
 from bluewater.plots.draw import draw
 from bluewater.plots.experiment import drawables
 from bluewater.plots.files import inline_svg, save
 from bluewater.report.metrics import METRICS
-from bluewater.tables import STANDARD
+from bluewater.report.page import environment
+from bluewater.results import host
+from bluewater.results.tables import STANDARD
+from bluewater.study.claims import MIN_SEEDS, Verdict
 from bluewater.text import measured, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bluewater.claims import Finding, Measured
-    from bluewater.experiment import Sheet
-    from bluewater.plots.spec import Plot
-    from bluewater.reproduce import Outcome
+    from bluewater.study.claims import Finding, Measured
+    from bluewater.study.experiment import Sheet
+    from bluewater.study.plot import Plot
+    from bluewater.study.reproduce import Outcome
 
 MAX_RUNS_LISTED = 40
 """Above this many runs the report lists none of them; ``runs.csv`` beside it has them all."""
@@ -52,23 +50,19 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
             sections = [drawn[outcome.experiment.id].result() for outcome in outcomes]
     else:
         sections = [_section(outcome, folder) for outcome in outcomes]
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("bluewater.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["prose"] = _prose
-    page = environment.get_template("report.html.j2").render(
-        sections=sections,
-        counts=tally(outcomes),
-        css=CSS,
-        metrics=METRICS,
-        version=_core.version(),
-        host=host.facts(),
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        min_seeds=MIN_SEEDS,
+    page = (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            sections=sections,
+            counts=tally(outcomes),
+            css=CSS,
+            metrics=METRICS,
+            version=_core.version(),
+            host=host.facts(),
+            made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            min_seeds=MIN_SEEDS,
+        )
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
@@ -104,11 +98,6 @@ def tally(outcomes: Sequence[Outcome]) -> dict[str, dict[Verdict, int]]:
 
 def _panels(outcome: Outcome) -> int:
     return sum(len(plot.panels) for plot in outcome.experiment.plots)
-
-
-def _prose(text: str) -> Markup:
-    """Text with `code` in backticks."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _section(outcome: Outcome, folder: Path) -> dict[str, Any]:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import io
 import time
-import tomllib
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater import _core, formula, testbed, trace
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-TABLES = ("queues", "flows", "series", "groups", "transfers", "completions")
+TABLES: Mapping[str, str] = {
+    "queues": "a row per managed queue; the first is the primary one",
+    "flows": "a row per flow",
+    "series": "a row per queue and sampling instant, warm-up included",
+    "groups": "a row per group of flows, queue and sampling instant",
+    "transfers": "a row per group with transfers and kind of them",
+    "completions": "a row per group, kind of transfer and length of time",
+    "skew": "a row per share of flows and length of windows",
+    "persistence": "a row per share of bytes and length of windows",
+}
+"""Every table that a run may have beside its summary, and what it holds."""
+
+SIMULATED = tuple(TABLES)[:6]
+"""The tables of a simulation, and of a run on the testbed; the others are a generated trace's."""
 
 
 @dataclass(frozen=True)
@@ -38,45 +48,20 @@ class Result:
     decision_hash: str
     version: str
     load: Callable[[str], pl.DataFrame]
-    names: Sequence[str] = TABLES
+    names: Sequence[str] = SIMULATED
 
     @classmethod
-    def compute(
-        cls, text: str, origin: str, progress: Callable[[float], object] | None = None
-    ) -> Result:
-        """Runs a scenario in this process; ``wall_s`` joins what the core measured."""
-        began = time.perf_counter()
-        if formula.is_one(text):
-            value = formula.evaluate(tomllib.loads(text), origin)
-            return cls(
-                {"value": value},
-                text,
-                formula.digest(value),
-                _core.version(),
-                dict[str, pl.DataFrame]().__getitem__,
-                names=(),
-            )
-        if trace.is_one(text):
-            found = trace.evaluate(text, progress)
-            return cls(
-                {**found.summary, "wall_s": time.perf_counter() - began},
-                text,
-                trace.digest(found),
-                _core.version(),
-                dict(found.tables()).__getitem__,
-                trace.TABLES,
-            )
-        if testbed.is_one(text):
-            raw: dict[str, Any] = {key: {} for key in TABLES} | testbed.measure(text)
-            raw |= {"scenario": text, "version": _core.version()}
-        else:
-            raw = _core.run(text, origin, progress)
+    def of(cls, raw: Mapping[str, Any], began: float) -> Result:
+        """Makes one of columns as the simulator gives them; a table that is not there is empty.
+
+        ``wall_s``, from ``began`` (of :func:`time.perf_counter`) until now, joins the summary.
+        """
         return cls(
             summary=raw["summary"] | {"wall_s": time.perf_counter() - began},
             scenario=raw["scenario"],
             decision_hash=raw["decision_hash"],
             version=raw["version"],
-            load=lambda table: frame(raw[table]),
+            load=lambda table: frame(raw.get(table, {})),
         )
 
     @cached_property
@@ -133,7 +118,7 @@ class Result:
         """Every table with its name; the summary is one of a single row."""
         yield "summary", pl.DataFrame([dict(self.summary)])
         for name in self.names:
-            yield name, getattr(self, name)
+            yield name, self.load(name)
 
 
 @cache

@@ -7,17 +7,17 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bluewater.claims import Finding, judge
-from bluewater.execute import Failure, Progress, execute
-from bluewater.tables import STANDARD, Tables
+from bluewater.results.tables import STANDARD, Tables
+from bluewater.study.claims import Finding, judge
+from bluewater.study.execute import Failure, Progress, execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bluewater.execute import Task
-    from bluewater.experiment import Experiment, Size
-    from bluewater.store import Store
-    from bluewater.tables import Entry
+    from bluewater.results.store import Store
+    from bluewater.results.tables import Entry
+    from bluewater.study.execute import Task
+    from bluewater.study.experiment import Experiment, Size
 
 
 @dataclass(frozen=True)

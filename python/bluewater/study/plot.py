@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from bluewater.typed import Table
+from bluewater.study.typed import Table
 
 Kind: TypeAlias = Literal["spread", "trace", "scatter", "bars"]
 Sharing: TypeAlias = Literal["all", "row", "none"]

@@ -1,6 +1,6 @@
 """The process that makes runs: reads tasks on stdin, writes results to a store.
 
-Both directions are JSON lines. In: ``{"key", "text", "origin"}``. Out, a number of
+Both directions are JSON lines. In: ``{"key", "kind", "text", "origin"}``. Out, a number of
 ``{"progress": fraction}``, then ``{"done": decision hash}`` or ``{"error": {…}}``. It ends when
 stdin does, after the run in hand; its parent alone decides on Ctrl-C.
 """
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import StorageError
-from bluewater.result import Result
-from bluewater.store import Store
+from bluewater.kinds import KINDS
+from bluewater.results.store import Store
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -48,7 +48,7 @@ def _serve(task: dict[str, str], store: Store, replies: TextIO) -> dict[str, Any
             _reply(replies, {"progress": fraction})
 
     try:
-        result = Result.compute(task["text"], task["origin"], progress)
+        result = KINDS[task["kind"]].run(task["text"], task["origin"], progress)
         store.write(task["key"], result)
     except StorageError as error:
         return {"error": {"kind": "storage", "problem": error.problem, "hint": error.hint}}

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 import tomllib
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from bluewater import programs
+from bluewater import _core, programs
 from bluewater.errors import InputError
+from bluewater.kinds import simulator
+from bluewater.kinds.kind import Kind
+from bluewater.results.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-PLACES = ("simulator", "testbed")
 _MARK = 'place = "testbed"\n'
 _SACK = {"sack": "true", "newreno": "false"}
 """Whether the kernel's Reno uses SACK, by the transport that comes closest."""
@@ -30,13 +33,9 @@ _PACKET = 1500
 """Bytes of a datagram's packet."""
 
 
-def is_one(text: str) -> bool:
-    """Whether a canonical text is one of these."""
-    return text.startswith(_MARK)
-
-
-def check(canonical: str, file: str) -> str:
+def check(table: Mapping[str, Any], file: str) -> str:
     """The canonical text of a run that can be made, from that of the simulator."""
+    canonical = simulator.check(table, file)
     scenario = tomllib.loads(canonical)
     network, queues, traffic = scenario["network"], scenario["queue"], scenario["traffic"]
     tcp = sum(group["transport"] != "cbr" for group in traffic)
@@ -84,8 +83,9 @@ def missing() -> str | None:
     return done.stderr.strip().removeprefix("error: ") if done.returncode else None
 
 
-def measure(text: str) -> dict[str, Any]:
-    """Makes a run: its tables as columns, as the simulator gives them, and its decision hash."""
+def run(text: str, origin: str, progress: Callable[[float], object] | None) -> Result:  # noqa: ARG001
+    """Makes a run: its tables are as the simulator gives them."""
+    began = time.perf_counter()
     scenario = tomllib.loads(text)
     arguments = _arguments(scenario)
     done = subprocess.run(
@@ -96,7 +96,8 @@ def measure(text: str) -> dict[str, Any]:
     )
     if done.returncode:
         raise InputError(done.stderr.strip().removeprefix("error: "))
-    return tables(scenario, json.loads(done.stdout))
+    raw = tables(scenario, json.loads(done.stdout))
+    return Result.of(raw | {"scenario": text, "version": _core.version()}, began)
 
 
 def _arguments(scenario: Mapping[str, Any]) -> list[str]:
@@ -190,3 +191,13 @@ def _met(flow: Mapping[str, Any], queue: Mapping[str, Any]) -> dict[str, Any]:
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
+
+
+KIND = Kind(
+    "testbed",
+    lambda table: table.get("place") == "testbed",
+    check,
+    run,
+    alone=True,
+    missing=lambda: missing(),  # noqa: PLW0108 - tests put another in its place
+)

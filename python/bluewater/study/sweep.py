@@ -16,14 +16,14 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-Label: TypeAlias = "str | float | int | bool"
+    from bluewater.results.tables import Label
 
 
 @dataclass(frozen=True)

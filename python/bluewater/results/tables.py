@@ -1,11 +1,8 @@
 """The tables of an experiment and the SQL that claims and plots are made of.
 
 ``runs`` has a row per run: the axes of the sweep, ``reading`` if the experiment has readings,
-``seed``, then the summary's columns. A claim's measure sees the runs of one reading at a time.
-``queues`` has a row per run and queue, ``flows`` one per run and flow, ``series`` one per run,
-queue and sampling instant, ``groups`` one per group besides; ``transfers`` has one per run, group
-and kind of transfer, ``completions`` one per length of time besides: the axes, ``seed``, then the
-table's own columns. Runs of a generated trace have ``skew`` and ``persistence`` in place of those.
+``seed``, then the summary's columns. A claim's measure sees the runs of one reading at a time. The
+others are :data:`~bluewater.results.result.TABLES`, each with the same columns before its own.
 """
 
 from __future__ import annotations
@@ -13,24 +10,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
 from bluewater.errors import InputError
+from bluewater.results.result import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from bluewater.result import Result
-    from bluewater.store import Store
-    from bluewater.sweep import Label
+    from bluewater.results.result import Result
+    from bluewater.results.store import Store
 
-TABLES = (
-    *("runs", "queues", "flows", "series", "groups"),
-    *("transfers", "completions", "skew", "persistence"),
-)
-
+Label: TypeAlias = "str | float | int | bool"
+"""What a point of an axis is called."""
 
 STANDARD = "standard"
 """The reading that an experiment's file is without any other."""
@@ -86,59 +80,28 @@ class Tables:
             infer_schema_length=None,
         )
 
-    @cached_property
-    def queues(self) -> pl.DataFrame:
-        """One row a run and queue."""
-        return self._every("queues")
+    def table(self, name: str) -> pl.DataFrame:
+        """One of :data:`~bluewater.results.result.TABLES` over all runs."""
+        if name == "runs":
+            return self.runs
+        if name not in self._made:
+            frames: list[pl.DataFrame] = [
+                result.load(name).select(
+                    *(pl.lit(value).alias(key) for key, value in _place(entry).items()),
+                    pl.exclude(*_place(entry)),
+                )
+                for entry, result in zip(self.entries, self.results, strict=True)
+            ]
+            self._made[name] = pl.concat(frames, how="diagonal_relaxed")
+        return self._made[name]
 
     @cached_property
-    def flows(self) -> pl.DataFrame:
-        """One row a run and flow."""
-        return self._every("flows")
-
-    @cached_property
-    def series(self) -> pl.DataFrame:
-        """One row a run, queue and sampling instant."""
-        return self._every("series")
-
-    @cached_property
-    def groups(self) -> pl.DataFrame:
-        """One row a run, queue, sampling instant and group of flows."""
-        return self._every("groups")
-
-    @cached_property
-    def skew(self) -> pl.DataFrame:
-        """One row a run, share of flows and length of windows."""
-        return self._every("skew")
-
-    @cached_property
-    def persistence(self) -> pl.DataFrame:
-        """One row a run, share of bytes and length of windows."""
-        return self._every("persistence")
-
-    @cached_property
-    def transfers(self) -> pl.DataFrame:
-        """One row a run, group and kind of transfer."""
-        return self._every("transfers")
-
-    @cached_property
-    def completions(self) -> pl.DataFrame:
-        """One row a run, group, kind and length of time."""
-        return self._every("completions")
-
-    def _every(self, table: str) -> pl.DataFrame:
-        frames: list[pl.DataFrame] = [
-            result.load(table).select(
-                *(pl.lit(value).alias(name) for name, value in _place(entry).items()),
-                pl.exclude(*_place(entry)),
-            )
-            for entry, result in zip(self.entries, self.results, strict=True)
-        ]
-        return pl.concat(frames, how="diagonal_relaxed")
+    def _made(self) -> dict[str, pl.DataFrame]:
+        return {}
 
     def query(self, sql: str, needed: Sequence[str], key: str, file: str) -> pl.DataFrame:
         """Runs one query; its result must have the ``needed`` columns."""
-        there = {name: partial(getattr, self, name) for name in ("runs", *self.present)}
+        there = {name: partial(self.table, name) for name in ("runs", *self.present)}
         return _query(there, sql, needed, key, file)
 
     @property

@@ -1,9 +1,9 @@
 """Experiments: a base scenario, a sweep, two sizes, claims and plots, all in one TOML file.
 
 Beside the keys of a scenario the file may hold ``seeds``, ``[sweep]`` (see
-:mod:`bluewater.sweep`), ``[sizes.NAME]``, ``[[unknown]]`` and ``[[reading]]`` (see
-:mod:`bluewater.readings`), ``[[claim]]``, ``[[plot]]``, ``[[table]]`` and ``[about]``; a file with
-none of them is a scenario, one with only a sweep is a sweep.
+:mod:`bluewater.study.sweep`), ``[sizes.NAME]``, ``[[unknown]]`` and ``[[reading]]`` (see
+:mod:`bluewater.study.readings`), ``[[claim]]``, ``[[plot]]``, ``[[table]]`` and ``[about]``; a file
+with none of them is a scenario, one with only a sweep is a sweep.
 """
 
 from __future__ import annotations
@@ -16,21 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bluewater import _core, formula, paper, readings, testbed, trace
-from bluewater.claims import Claim
+from bluewater import _core, kinds
 from bluewater.errors import InputError, unknown
-from bluewater.execute import Task
-from bluewater.paper import Paper, Section
-from bluewater.plots.spec import Plot
-from bluewater.readings import Reading, Unknown
-from bluewater.scenario import parse_table, read_text, to_text
-from bluewater.store import run_key
-from bluewater.sweep import Axis, Cell, assign, expand, parse_axes
-from bluewater.tables import STANDARD, Entry
-from bluewater.typed import Table, read
+from bluewater.results.store import run_key
+from bluewater.results.tables import STANDARD, Entry
+from bluewater.study import paper, readings
+from bluewater.study.claims import Claim
+from bluewater.study.execute import Task
+from bluewater.study.paper import Paper, Section
+from bluewater.study.plot import Plot
+from bluewater.study.readings import Reading, Unknown
+from bluewater.study.scenario import parse_table, read_text
+from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
+from bluewater.study.typed import Table, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from bluewater.kinds.kind import Kind
 
 
 class About(Table, frozen=True):
@@ -223,25 +226,18 @@ class Experiment:
                 label = ", ".join(filter(None, (self.id, marked, cell.label, f"seed={seed}")))
                 # The title says nothing about the run: two experiments may share it.
                 table = {k: v for k, v in cell.scenario.items() if k != "title"} | {"seed": seed}
-                canonical = _check(table, self.file, ", ".join(filter(None, (marked, cell.label))))
+                kind = kinds.of(table, self.file)
+                where = ", ".join(filter(None, (marked, cell.label)))
+                canonical = _check(kind, table, self.file, where)
                 key = run_key(canonical, version)
-                task = Task(key, canonical, label, alone=testbed.is_one(canonical))
+                task = Task(key, canonical, label, kind.name)
                 planned.append((task, Entry(cell.axes, seed, key, reading)))
         return planned
 
 
-def _check(table: Mapping[str, Any], file: str, cell: str) -> str:
-    if "formula" in table:
-        return formula.check(table, file)
-    if "trace" in table:
-        return trace.check(table, file)
-    place = table.get("place", "simulator")
-    if place not in testbed.PLACES:
-        raise unknown("place", place, testbed.PLACES, file=file, key="place")
-    text, _ = to_text({key: value for key, value in table.items() if key != "place"})
+def _check(kind: Kind, table: Mapping[str, Any], file: str, cell: str) -> str:
     try:
-        canonical = _core.check(text, file)
-        return testbed.check(canonical, file) if place == "testbed" else canonical
+        return kind.check(table, file)
     except _core.ScenarioError as error:
         # Its line is one of the text made for this cell, which nobody has written.
         raise InputError(
@@ -372,7 +368,9 @@ def distinct(seeds: Sequence[int], key: str, file: str | None = None) -> tuple[i
 
 def root() -> Path:
     """The folder of experiments: ``BLUEWATER_EXPERIMENTS``, else the package's own."""
-    return Path(os.environ.get("BLUEWATER_EXPERIMENTS") or Path(__file__).parent / "experiments")
+    return Path(
+        os.environ.get("BLUEWATER_EXPERIMENTS") or Path(__file__).parents[1] / "experiments"
+    )
 
 
 def known() -> dict[str, Path]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tomli_w
 
+from bluewater import kinds
 from bluewater.errors import InputError
-from bluewater.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from bluewater.results.result import Result
 
 Scenario: TypeAlias = "Path | str | Mapping[str, Any]"
 """A path, the TOML text itself, or the same structure as a mapping."""
@@ -72,4 +74,4 @@ def run(
     text, origin = to_text(scenario)
     if seed is not None:
         text = tomli_w.dumps(parse_table(text, origin) | {"seed": seed})
-    return Result.compute(text, origin, progress)
+    return kinds.run(text, origin, progress)

@@ -1,7 +1,7 @@
 """Making many runs at once, in processes of this machine.
 
 A run is a pure function from scenario to stored result, so an executor needs to know nothing but
-texts and keys: whatever starts :mod:`bluewater.worker` elsewhere can take this one's place.
+texts and keys: whatever starts :mod:`bluewater.study.worker` elsewhere can take this one's place.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bluewater import testbed
 from bluewater.errors import Interrupted, StorageError
+from bluewater.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bluewater.store import Store
+    from bluewater.results.store import Store
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Task:
         key: Its name in the store.
         text: Its canonical scenario.
         label: A name for people.
-        alone: Whether it measures real time, and so runs after all others, with no other.
+        kind: Of which of :data:`bluewater.kinds.KINDS` it is.
     """
 
     key: str
     text: str
     label: str
-    alone: bool = False
+    kind: str = "simulator"
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,13 @@ def execute(
     """
     store.prepare()
     pending = [task for task in {t.key: t for t in tasks}.values() if task.key not in store]
-    alone = [task for task in pending if task.alone]
-    failures: list[Failure] = []
-    if alone and (reason := testbed.missing()):
-        failures = [Failure(task, reason, skipped=True) for task in alone]
-        alone = []
-    together = [task for task in pending if not task.alone]
+    reasons = {name: KINDS[name].missing() for name in {task.kind for task in pending}}
+    failures = [
+        Failure(task, reason, skipped=True) for task in pending if (reason := reasons[task.kind])
+    ]
+    pending = [task for task in pending if not reasons[task.kind]]
+    alone = [task for task in pending if KINDS[task.kind].alone]
+    together = [task for task in pending if not KINDS[task.kind].alone]
     for part, width in ((together, jobs), (alone, 1)):
         failures += _execute(part, tasks, store, width, on_progress)
     return failures
@@ -172,7 +173,7 @@ def _feed(shared: _Shared, store: Store) -> None:
 def _start(shared: _Shared, store: Store, log: Any) -> subprocess.Popen[str]:
     with shared.lock:
         worker = subprocess.Popen(
-            [sys.executable, "-m", "bluewater.worker", str(store.root)],
+            [sys.executable, "-m", "bluewater.study.worker", str(store.root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -195,7 +196,7 @@ def _end(worker: subprocess.Popen[str], shared: _Shared) -> None:
 def _make(task: Task, worker: subprocess.Popen[str], log: Any, shared: _Shared) -> None:
     assert worker.stdin is not None
     assert worker.stdout is not None
-    request = {"key": task.key, "text": task.text, "origin": task.label}
+    request = {"key": task.key, "kind": task.kind, "text": task.text, "origin": task.label}
     try:
         worker.stdin.write(json.dumps(request) + "\n")
         worker.stdin.flush()

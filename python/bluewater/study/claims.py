@@ -30,14 +30,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from bluewater.errors import InputError
-from bluewater.stats import Estimate, estimate
-from bluewater.tables import STANDARD
-from bluewater.typed import Table
+from bluewater.results.stats import Estimate, estimate
+from bluewater.results.tables import STANDARD
+from bluewater.study.typed import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bluewater.tables import Tables
+    from bluewater.results.tables import Tables
 
 MIN_SEEDS = 3
 """With fewer seeds a verdict is provisional."""
@@ -108,7 +108,7 @@ class Claim(Table, frozen=True):
         id: Its name within the experiment.
         text: The statement in words.
         paper: The paper's value or words.
-        measure: SQL over :mod:`bluewater.tables` that gives ``seed`` and ``value``.
+        measure: SQL over :mod:`bluewater.results.tables` that gives ``seed`` and ``value``.
         unit: The unit of the value.
         holds: Where the value must lie.
         partly: Where it may lie for the claim to hold in part.

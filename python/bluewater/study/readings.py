@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bluewater.errors import InputError, unknown
-from bluewater.sweep import Cell, assign
-from bluewater.tables import STANDARD
-from bluewater.typed import Table
+from bluewater.results.tables import STANDARD
+from bluewater.study.sweep import Cell, assign
+from bluewater.study.typed import Table
 
 if TYPE_CHECKING:
-    from bluewater.sweep import Label
+    from bluewater.results.tables import Label
 
 Settings = Mapping[str, Any]
 

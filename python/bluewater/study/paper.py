@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bluewater.errors import InputError
-from bluewater.readings import Reading, Unknown, check
-from bluewater.scenario import parse_table, read_text
-from bluewater.typed import Table, read
+from bluewater.study.readings import Reading, Unknown, check
+from bluewater.study.scenario import parse_table, read_text
+from bluewater.study.typed import Table, read
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bluewater.errors import InputError
-from bluewater.sweep import Axis, Point
-from bluewater.units import duration_text, seconds
+from bluewater.study.sweep import Axis, Point
+from bluewater.units import duration_text, seconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_RATE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)\s*")
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
             "preset": "dumbbell",
             "rate": setup.rate,
             "delay": hop,
-            "access_rate": _times_ten(setup.rate),
+            "access_rate": times(setup.rate, 10, "--rate"),
             "access_delay": hop,
         },
         "queue": [{"aqm": "droptail", "buffer": setup.buffer}],
@@ -66,12 +62,3 @@ def scenario(setup: Setup) -> dict[str, Any]:
 def axis(aqms: Sequence[str]) -> Axis:
     """The axis of queue disciplines."""
     return Axis("aqm", tuple(Point(name, {"queue.0.aqm": name}) for name in aqms))
-
-
-def _times_ten(rate: str) -> str:
-    found = _RATE.fullmatch(rate)
-    if found is None:
-        raise InputError(
-            "not a rate", key="--rate", value=rate, allowed="a number with a unit, as in 45mbit"
-        )
-    return f"{10 * float(found[1]):g}{found[2]}"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater import host
 from bluewater.errors import InputError, StorageError
-from bluewater.result import Result
+from bluewater.results import host
+from bluewater.results.result import Result
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,45 @@
+"""The kinds of runs: what says of a table which it is, checks it, and makes it.
+
+A kind takes the table of a run (a scenario, or what stands in its place), gives its *canonical
+text*, from which alone the run follows, and makes a :class:`~bluewater.results.result.Result` of
+such a text. A new kind is a module with a ``KIND``, and its name here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from bluewater.errors import unknown
+from bluewater.kinds import formula, simulator, testbed, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bluewater.kinds.kind import Kind
+    from bluewater.results.result import Result
+
+KINDS: Mapping[str, Kind] = {
+    each.name: each for each in (formula.KIND, trace.KIND, testbed.KIND, simulator.KIND)
+}
+"""Every kind by its name; the simulator takes what no other does."""
+
+
+def of(table: Mapping[str, Any], file: str) -> Kind:
+    """The kind of a run by its table."""
+    place = table.get("place", "simulator")
+    if place not in ("simulator", "testbed"):
+        raise unknown("place", str(place), ("simulator", "testbed"), file=file, key="place")
+    return next(each for each in KINDS.values() if each.owns(table))
+
+
+def run(text: str, origin: str, progress: Callable[[float], object] | None = None) -> Result:
+    """Makes the run that a text of any kind says, in this process."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        table = {}  # the simulator says what is wrong, and in which line
+    kind = of(table, origin)
+    # The simulator takes the text as it was written: its errors name lines.
+    checked = text if kind is simulator.KIND else kind.check(table, origin)
+    return kind.run(checked, origin, progress)

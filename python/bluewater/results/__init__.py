@@ -1,0 +1,1 @@
+"""Results: what a run gives, where runs are kept, and the tables of many of them."""

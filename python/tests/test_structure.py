@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import bluewater
+from bluewater import _core
+from bluewater.results.result import SIMULATED, TABLES
+
+LAYERS = (
+    {"_core", "errors", "text"},
+    {"programs", "units"},
+    {"results"},
+    {"trace"},
+    {"kinds"},
+    {"study"},
+    {"", "plots"},
+    {"report"},
+    {"bench"},
+    {"doctor"},
+    {"cli"},
+    {"__main__"},
+)
+"""What the package consists of: each layer imports those above it in this list, never below."""
+
+ROOT = Path(bluewater.__file__).parent
+
+
+def imports(path: Path) -> set[str]:
+    """The parts of the package that a file imports, anywhere in it, for types too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "bluewater":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("bluewater."):
+            found.add(str(node.module).split(".")[1])
+    return found
+
+
+def part(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    return "" if first == "__init__" else first
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_one_way(path: Path) -> None:
+    place = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
+    own = part(path)
+    known = imports(path) & (set(place) | {each.stem for each in ROOT.iterdir()})
+    wrong = {each for each in known if each != own and place[each] >= place[own]}
+    assert not wrong
+
+
+def test_the_core_gives_the_tables_that_are_declared() -> None:
+    text = """
+duration = "1s"
+warmup = "100ms"
+network.preset = "dumbbell"
+[[queue]]
+aqm = "red"
+buffer = "100p"
+[[traffic]]
+transport = "sack"
+"""
+    raw = _core.run(text)
+    assert set(raw) - {"summary", "scenario", "decision_hash", "version"} == set(SIMULATED)
+    assert set(SIMULATED) < set(TABLES)
