@@ -12,6 +12,7 @@ from bluewater.cli import (
     compare,
     doctor,
     explain,
+    explore,
     gateway,
     info,
     plot,
@@ -51,6 +52,7 @@ def _all(
 
 for module in (
     reproduce,
+    explore,
     compare,
     run,
     sweep,

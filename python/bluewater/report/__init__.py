@@ -1,5 +1,6 @@
-"""The report: one HTML file that needs nothing else, and the files beside it."""
+"""The pages: each one HTML file that needs nothing else, with files beside it."""
 
 from bluewater.report.build import tally, to_json, write_report
+from bluewater.report.explore import write_exploration
 
-__all__ = ["tally", "to_json", "write_report"]
+__all__ = ["tally", "to_json", "write_exploration", "write_report"]

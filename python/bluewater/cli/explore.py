@@ -1,0 +1,142 @@
+"""``explore``: what a paper's claims depend on of what it leaves open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bluewater.cli.console import note, notes, out, print_json, progress, table
+from bluewater.cli.group import FAILED, example
+from bluewater.cli.options import (
+    CORES,
+    DEFAULT_OUT,
+    Jobs,
+    Json,
+    Out,
+    Reps,
+    Seed,
+    Seeds,
+    seeds,
+    store,
+)
+from bluewater.errors import InputError
+from bluewater.study.execute import execute
+from bluewater.study.experiment import select
+from bluewater.study.explore import Search, groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from bluewater.results.store import Store
+    from bluewater.study.execute import Task
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(explore)
+
+
+@example(
+    "bluewater explore feng/fig19 --size quick --budget 20",
+    "bluewater explore Feng02 --budget 100 --jobs 8",
+)
+def explore(
+    name: Annotated[
+        str, typer.Argument(metavar="PAPER[/FIGURE]", help="A paper, or one of its experiments.")
+    ],
+    size: Annotated[str, typer.Option("--size", help="quick, or full: the paper's size.")] = "full",
+    quick: Annotated[bool, typer.Option("--quick", help="The same as --size quick.")] = False,
+    budget: Annotated[
+        int, typer.Option("--budget", min=1, help="Readings that are tried for each section.")
+    ] = 64,
+    hold_out: Annotated[
+        int,
+        typer.Option(
+            "--hold-out", min=0, help="Every so many-th claim is kept from the search; 0 for none."
+        ),
+    ] = 3,
+    seed: Seed = None,
+    seeds_: Seeds = None,
+    reps: Reps = None,
+    jobs: Jobs = CORES,
+    out_: Out = DEFAULT_OUT,
+    json: Json = False,
+) -> None:
+    """Search what a paper leaves open, and say what its claims depend on.
+
+    The unknowns that its experiments declare are given other plausible values, those of a section
+    for all of its experiments together. Says how many claims are met as the experiments stand, by
+    the best joint reading, and by some reading each; how much each claim depends on each unknown;
+    and what no reading meets. Runs are kept: a search that was stopped goes on.
+    """
+    chosen = select(name)
+    found = groups(chosen)
+    if not found:
+        raise InputError(
+            f"nothing is declared open in {name}",
+            hint="[[unknown]] in an experiment, or [[section.unknown]] in paper.toml, does that",
+        )
+    wanted = seeds(seed, seeds_, reps)
+    runs = store(out_)
+    searches = []
+    for group in found:
+        search = Search(
+            group, "quick" if quick else size, wanted, runs, jobs, budget, hold_out, make=_making
+        )
+        note(
+            f"{group.title}: {len(group.variables)} unknowns, {group.possible} combinations, "
+            f"{len(search.items)} claims"
+        )
+        search.run()
+        searches.append(search)
+    _finish(name, searches, out_ / f"explore-{name.replace('/', '-')}", json)
+    if any(search.failed for search in searches):
+        raise typer.Exit(FAILED)
+
+
+def _making(tasks: Sequence[Task], runs: Store, jobs: int) -> dict[str, str]:
+    held = sum(task.key in runs for task in tasks)
+    with progress(tasks, held, "exploring") as on_progress:
+        failures = execute(tasks, runs, jobs, on_progress)
+    return {failure.task.key: failure.reason for failure in failures}
+
+
+def _finish(name: str, searches: Sequence[Search], folder: Path, json: bool) -> None:
+    # Drawing needs matplotlib, which takes a while to load: only when there is something to draw.
+    from bluewater.report import write_exploration  # noqa: PLC0415
+    from bluewater.report.explore import to_json  # noqa: PLC0415
+
+    with notes.status("drawing and writing the page"):
+        path = write_exploration(name, searches, folder)
+    if json:
+        print_json([to_json(search) for search in searches])
+    else:
+        columns = (
+            "section",
+            "claims",
+            "as it stands",
+            "joint reading",
+            "some reading each",
+            "none",
+        )
+        out.print(table("Claims met", columns, [_row(search) for search in searches]))
+        for search in searches:
+            note(f"{search.group.title}: best joint reading: {search.best.title}")
+    for search in searches:
+        for reason in sorted(set(search.failed.values())):
+            note(f"failed: {search.group.title}: {reason}")
+    note(f"page: {path.resolve()}")
+
+
+def _row(search: Search) -> list[str]:
+    return [
+        search.group.title,
+        str(len(search.items)),
+        str(len(search.met(search.standard))),
+        f"{len(search.met(search.best))} ({len(search.met(search.best, search.unseen))} of "
+        f"{len(search.unseen)} held out)",
+        str(len(search.some)),
+        str(len(search.items) - len(search.some)),
+    ]
