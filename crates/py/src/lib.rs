@@ -36,7 +36,7 @@ mod _core {
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let checked = |e| error::raise(py, e);
-        let scenario = Scenario::from_toml(text, origin).map_err(checked)?;
+        let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
         let slice = scenario.duration.0 / SLICES;
         let mut run = py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
         while py.detach(|| run.advance(slice)) {
@@ -54,7 +54,7 @@ mod _core {
     #[pyo3(signature = (text, origin = "<string>"))]
     fn check(py: Python<'_>, text: &str, origin: &str) -> PyResult<String> {
         let checked = |e| error::raise(py, e);
-        let scenario = Scenario::from_toml(text, origin).map_err(checked)?;
+        let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
         let canonical = scenario.to_toml();
         // Some parameters only show that they do not fit when the queue is built.
         py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;

@@ -7,14 +7,14 @@
 //! |---|---|
 //! | [`packet`], [`link`] | packets; queue, transmitter and wire |
 //! | [`network`] | links joined by paths |
-//! | [`tcp`], [`tfrc`], [`app`], [`arrivals`] | transports and what they carry; the packets of captures |
+//! | [`tcp`], [`tfrc`], [`app`] | transports and what they carry |
 //! | [`simulation`] | the loop, and web sessions |
 //! | [`metrics`], [`hash`] | what is measured |
-//! | [`scenario`] | scenario files: network, queues, traffic, measurement |
+//! | [`capture`] | the captures that a scenario names |
 //! | [`run`], [`table`] | from a scenario to its results |
 
 pub mod app;
-pub mod arrivals;
+pub mod capture;
 mod engine;
 mod fold;
 pub mod hash;
@@ -25,12 +25,11 @@ pub mod network;
 pub mod packet;
 mod ring;
 pub mod run;
-pub mod scenario;
 pub mod simulation;
 pub mod table;
 pub mod tcp;
 pub mod tfrc;
 mod wheel;
 
+pub use ::scenario::{Scenario, ScenarioError};
 pub use run::{Outcome, Run};
-pub use scenario::{Scenario, ScenarioError};

@@ -1,6 +1,7 @@
 //! A packet in the simulator: a small plain record, copied by value.
 
 use aqm::{Ecn, FlowKey, Instant, Meta};
+pub use scenario::arrivals::SHORTEST_PACKET;
 
 /// What a packet is to its end points.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -20,9 +21,6 @@ pub enum Kind {
     /// A request for an object.
     Request,
 }
-
-/// No packet is shorter on the wire, bytes: the length of an acknowledgement or handshake packet.
-pub const SHORTEST_PACKET: u16 = 40;
 
 /// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
 pub const SACK_BLOCKS: usize = 3;

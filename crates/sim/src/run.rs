@@ -2,9 +2,14 @@
 
 use std::collections::HashMap;
 
-use aqm::policy::Env;
 use aqm::units::Size;
-use aqm::{Cause, Duration, Instant, Qdisc, Rng, State};
+use aqm::{Cause, Duration, Env, Instant, Qdisc, Rng, State};
+
+use scenario::error::Complaint;
+use scenario::network::Topology;
+use scenario::{
+    AppName, GapsName, QueueSpec, Scenario, ScenarioError, TrafficSpec, TransportName, UnsentName,
+};
 
 use crate::app::{App, Objects, Periods, Unsent};
 use crate::link::{Identity, Link, Managed};
@@ -12,11 +17,6 @@ use crate::metrics::jain;
 use crate::metrics::queue::{FlowTally, GroupTally, QueueSummary};
 use crate::metrics::transfers::Transfers;
 use crate::network::END;
-use crate::scenario::error::Complaint;
-use crate::scenario::network::Topology;
-use crate::scenario::{
-    AppName, GapsName, QueueSpec, Scenario, ScenarioError, TrafficSpec, TransportName, UnsentName,
-};
 use crate::simulation::{FlowReport, FlowSetup, Gaps, Group, Simulation, Transport};
 use crate::table::{Column, Table};
 use crate::tcp::control::Algorithm;
@@ -298,7 +298,7 @@ impl Run {
         t.push("group", Column::Text((0..n).map(|i| spec(i).name.clone()).collect()));
         t.push(
             "transport",
-            Column::Text((0..n).map(|i| transport_name(spec(i).transport).into()).collect()),
+            Column::Text((0..n).map(|i| spec(i).transport.name().into()).collect()),
         );
         t.push(
             "start_s",
@@ -506,20 +506,6 @@ fn delivered_bits(report: &FlowReport, packet: Option<u64>) -> u64 {
     match packet {
         Some(bits) => u64::from(report.delivered) * bits,
         None => report.delivered_bytes * 8,
-    }
-}
-
-/// The name of a transport in files and results.
-pub fn transport_name(transport: TransportName) -> &'static str {
-    match transport {
-        TransportName::Reno => "reno",
-        TransportName::NewReno => "newreno",
-        TransportName::Sack => "sack",
-        TransportName::Cubic => "cubic",
-        TransportName::Dctcp => "dctcp",
-        TransportName::Cbr => "cbr",
-        TransportName::Tfrc => "tfrc",
-        TransportName::Trace => "trace",
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use sim::table::{Column, Table};
-use sim::{Outcome, Run, Scenario, ScenarioError};
+use sim::{Outcome, Run, ScenarioError, capture};
 use trace::generate::{self, Options, Packets};
 use trace::write::{Format, Writer};
 
@@ -54,12 +54,12 @@ fn scenario(file: &str, more: &str) -> String {
 }
 
 fn run(text: &str) -> Outcome {
-    let scenario = Scenario::from_toml(text, "x.toml").unwrap();
+    let scenario = capture::scenario(text, "x.toml").unwrap();
     Run::new(scenario, text, "x.toml").unwrap().finish()
 }
 
 fn refused(text: &str) -> ScenarioError {
-    Scenario::from_toml(text, "x.toml").unwrap_err()
+    capture::scenario(text, "x.toml").unwrap_err()
 }
 
 fn counts<'a>(table: &'a Table, name: &str) -> &'a [u64] {
@@ -192,9 +192,9 @@ fn order_within_an_instant() {
 fn the_canonical_scenario_knows_the_file() {
     let (path, sent) = generated("digest.pcapng", 0.0);
     let text = scenario(&path, "");
-    let canonical = Scenario::from_toml(&text, "x").unwrap().to_toml();
+    let canonical = capture::scenario(&text, "x").unwrap().to_toml();
     assert!(canonical.contains("digest = \""), "{canonical}");
-    let again = Scenario::from_toml(&canonical, "x").unwrap();
+    let again = capture::scenario(&canonical, "x").unwrap();
     assert_eq!(again.to_toml(), canonical);
     assert_eq!(run(&canonical).decision_hash, run(&text).decision_hash);
     // One packet is 1 ns later.

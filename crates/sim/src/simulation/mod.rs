@@ -10,9 +10,9 @@ mod web;
 use std::sync::Arc;
 
 use aqm::Ecn;
+use scenario::arrivals::Arrivals;
 
 use crate::app::{App, Objects, OnOff, Periods, Step};
-use crate::arrivals::Arrivals;
 use crate::hash::DecisionHash;
 use crate::link::{Identity, Link, Managed};
 use crate::memory::{fetch_ahead, room_for};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use aqm::param::Kind;
 use aqm::{CATALOG, Duration, Qdisc as _};
-use sim::scenario::{TrafficSpec, TransportName};
+use scenario::{TrafficSpec, TransportName};
 use sim::table::Column;
 use sim::{Run, Scenario};
 

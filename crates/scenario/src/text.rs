@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Separates what is allowed from the hint in a deserialization error's message.
-pub(super) const HINT: char = '\u{1f}';
+pub(crate) const HINT: char = '\u{1f}';
 
 /// A quantity that is written as text.
 #[derive(Clone, Copy, PartialEq, Debug)]

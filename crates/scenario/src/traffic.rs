@@ -1,106 +1,17 @@
-//! Scenario files: one run as TOML. Read once into types; what is wrong is said with file, line,
-//! key, value, what is allowed, and a hint.
+//! Groups of flows: how data is carried, and what.
 
-pub(crate) mod error;
-pub mod network;
-pub mod text;
-
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aqm::any::{BuildError, FILTERS, PRESET, Table, canonical, canonical_filter};
-use aqm::param::Param;
-use aqm::policy::Env;
 use aqm::units::Size;
-use aqm::{AnyQdisc, CATALOG, Duration, Limit, Rate, Rng};
+use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrivals::Arrivals;
-
-pub use error::ScenarioError;
-use error::{Complaint, did_you_mean};
-use network::{LONGEST, LinkSpec, Network, Topology};
-use text::{Span, Text};
-
-/// One run: network, queues, traffic, measurement.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Scenario {
-    /// What it is about; free text.
-    #[serde(default)]
-    pub title: String,
-    /// Number of the replication: all randomness follows from it.
-    #[serde(default = "default_seed")]
-    pub seed: u64,
-    /// Simulated time.
-    pub duration: Text<Duration>,
-    /// Measurement begins here and lasts to the end.
-    #[serde(default = "zero")]
-    pub warmup: Text<Duration>,
-    /// A preset network, with overrides; or empty, with links of one's own.
-    #[serde(default)]
-    pub network: Network,
-    /// Links of one's own, in place of a preset.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub link: Vec<LinkSpec>,
-    /// Managed queues. All other links have a drop-tail queue that is large enough not to matter.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub queue: Vec<QueueSpec>,
-    /// Groups of flows.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub traffic: Vec<TrafficSpec>,
-    /// What is sampled.
-    #[serde(default)]
-    pub measure: Measure,
-}
-
-/// A managed queue on one direction of a link.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct QueueSpec {
-    /// The link, as `A->B`; without it the bottleneck of the preset, and if it has several, each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub link: Option<String>,
-    /// The algorithm; `bluewater list` names them.
-    pub aqm: String,
-    /// Room: bytes (`200kB`), packets (`100p`), or bandwidth–delay products (`1.5bdp`).
-    pub buffer: Text<Size>,
-    /// The algorithm's parameters; `bluewater explain AQM` lists them.
-    #[serde(default)]
-    pub params: BTreeMap<String, Parameter>,
-    /// A filter before the queue: `red-pd`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefilter: Option<String>,
-    /// The filter's parameters; `bluewater explain red-pd` lists them, before those of RED.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub prefilter_params: BTreeMap<String, Parameter>,
-}
-
-/// A parameter's value: a text with its unit, a number, or a flag.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Parameter {
-    /// `true`, `false`.
-    Flag(bool),
-    /// A whole number.
-    Integer(i64),
-    /// A real number.
-    Number(f64),
-    /// Text: a quantity with unit, or a word.
-    Text(String),
-}
-
-impl std::fmt::Display for Parameter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Flag(v) => write!(f, "{v}"),
-            Self::Integer(v) => write!(f, "{v}"),
-            Self::Number(v) => write!(f, "{v}"),
-            Self::Text(v) => f.write_str(v),
-        }
-    }
-}
+use crate::arrivals::{Arrivals, Captures};
+use crate::error::Complaint;
+use crate::network::{LONGEST, Topology};
+use crate::text::{Span, Text};
+use crate::{yes, zero};
 
 /// How data is carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -123,6 +34,22 @@ pub enum TransportName {
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
     /// fields.
     Trace,
+}
+
+impl TransportName {
+    /// The name in files and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::NewReno => "newreno",
+            Self::Sack => "sack",
+            Self::Cubic => "cubic",
+            Self::Dctcp => "dctcp",
+            Self::Cbr => "cbr",
+            Self::Tfrc => "tfrc",
+            Self::Trace => "trace",
+        }
+    }
 }
 
 /// What is carried.
@@ -264,7 +191,7 @@ pub struct TrafficSpec {
     pub digest: Option<String>,
     /// The packets of the file, once it was read.
     #[serde(skip)]
-    pub(crate) arrivals: Option<Arc<Arrivals>>,
+    pub arrivals: Option<Arc<Arrivals>>,
     /// `pareto`, `exponential`: what becomes of data not sent when an on period ends.
     #[serde(default = "withdraw")]
     pub unsent: UnsentName,
@@ -315,21 +242,6 @@ pub struct TrafficSpec {
     pub restart_after_idle: bool,
 }
 
-/// What is sampled over time.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Measure {
-    /// Time between samples of the managed queues; without it there is no series.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Text<Duration>>,
-    /// Whether each group of flows is sampled, too: its queue, what arrived, drops, goodput.
-    #[serde(default)]
-    pub groups: bool,
-}
-
-fn default_seed() -> u64 {
-    1
-}
 fn default_group() -> String {
     "flows".into()
 }
@@ -339,9 +251,6 @@ fn one() -> u32 {
 fn two() -> u32 {
     2
 }
-fn yes() -> bool {
-    true
-}
 fn infinite() -> AppName {
     AppName::Infinite
 }
@@ -350,9 +259,6 @@ fn constant() -> GapsName {
 }
 fn withdraw() -> UnsentName {
     UnsentName::Withdraw
-}
-fn zero() -> Text<Duration> {
-    Text(Duration::ZERO)
 }
 fn second() -> Text<Duration> {
     Text(Duration::from_secs(1))
@@ -382,144 +288,20 @@ const SHORTEST_RTO: Duration = Duration::from_millis(1);
 const MAX_FLOWS: u64 = 4_000_000;
 /// Bytes or packets that a web object may have in the mean.
 const MOST_OBJECT: u64 = 1_000_000_000;
-/// Samples of a series that fit in memory.
-const MAX_SAMPLES: u64 = 10_000_000;
-
-impl Scenario {
-    /// Reads a scenario. `file` names the text in errors.
-    ///
-    /// # Errors
-    /// See [`ScenarioError`].
-    pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self =
-            toml::from_str(text).map_err(|e| ScenarioError::from_toml(&e, text, file))?;
-        scenario.check().map_err(|c| ScenarioError::from_complaint(c, text, file))
-    }
-
-    /// The scenario with every default written out, as TOML.
-    pub fn to_toml(&self) -> String {
-        // Strings, numbers, and tables with string keys: nothing that TOML could refuse.
-        toml::to_string(self).unwrap_or_default()
-    }
-
-    /// The JSON Schema of scenario files, for editors.
-    pub fn json_schema() -> String {
-        let mut schema = schemars::schema_for!(Self).to_value();
-        let aqms: Vec<_> = CATALOG.iter().map(|e| e.name).collect();
-        let filters: Vec<_> = FILTERS.iter().map(|(name, _)| *name).collect();
-        let filter_parameters: serde_json::Map<_, _> =
-            FILTERS.iter().flat_map(|(_, table)| described(&table())).collect();
-        let queue = &mut schema["$defs"]["QueueSpec"];
-        queue["properties"]["aqm"]["enum"] = serde_json::json!(aqms);
-        queue["properties"]["prefilter"]["enum"] = serde_json::json!(filters);
-        queue["properties"]["prefilter_params"]["properties"] = filter_parameters.into();
-        queue["allOf"] = CATALOG
-            .iter()
-            .map(|entry| {
-                let mut parameters = described(&(entry.parameters)());
-                if !entry.presets.is_empty() {
-                    let names: Vec<_> = entry.presets.iter().map(|(name, _)| *name).collect();
-                    let about = "A named set of parameters; those beside it go before it.";
-                    let preset = serde_json::json!({"description": about, "enum": names});
-                    parameters.insert(PRESET.into(), preset);
-                }
-                serde_json::json!({
-                    "if": {"properties": {"aqm": {"const": entry.name}}},
-                    "then": {"properties": {"params": {
-                        "properties": parameters, "additionalProperties": false
-                    }}}
-                })
-            })
-            .collect();
-        serde_json::to_string_pretty(&schema).unwrap_or_default()
-    }
-
-    /// The network's nodes and links.
-    pub(crate) fn topology(&self) -> Result<Topology, Complaint> {
-        Topology::new(&self.network, &self.link)
-    }
-
-    /// Checks what the types alone cannot, and fills in what follows from the rest.
-    fn check(mut self) -> Result<Self, Complaint> {
-        if self.duration.0 == Duration::ZERO {
-            return Err(Complaint::new("duration", "more than 0s"));
-        }
-        if self.warmup.0 >= self.duration.0 {
-            let allowed = format!("less than the duration of {}", self.duration.0);
-            return Err(Complaint::new("warmup", allowed));
-        }
-        if let Some(Text(interval)) = self.measure.interval {
-            let least = self.duration.0.as_nanos().div_ceil(MAX_SAMPLES);
-            if interval.as_nanos() < least.max(1) {
-                let allowed = format!("at least {}", Duration::from_nanos(least.max(1)));
-                return Err(Complaint::new("measure.interval", allowed));
-            }
-        } else if self.measure.groups {
-            return Err(Complaint::new(
-                "measure.interval",
-                "needed by groups: time between samples",
-            ));
-        }
-        let topology = self.topology()?;
-        self.queue = expand_queues(self.queue, &topology)?;
-        let (groups, flows) = expand_traffic(self.traffic, &topology, self.duration.0)?;
-        self.traffic = groups;
-        if self.traffic.len() > usize::from(u16::MAX) {
-            return Err(Complaint::new("traffic", "at most 65535 groups"));
-        }
-        if self.queue.is_empty() {
-            return Err(Complaint::new("queue", "at least one managed queue").hint(
-                "add [[queue]] with aqm = \"droptail\" and a buffer to look at a plain link",
-            ));
-        }
-        let sources = topology.links.len() as u64 + flows;
-        let horizon = u64::MAX >> (64 - sources.max(2).leading_zeros());
-        if self.duration.0.as_nanos() >= horizon {
-            let allowed = format!("less than {} for so many flows", Duration::from_nanos(horizon));
-            return Err(Complaint::new("duration", allowed));
-        }
-        Ok(self)
-    }
-}
-
-/// The queues, checked, each with its link: one that names none is meant for every bottleneck.
-fn expand_queues(specs: Vec<QueueSpec>, topology: &Topology) -> Result<Vec<QueueSpec>, Complaint> {
-    let mut seen: Vec<usize> = Vec::new();
-    let mut queues = Vec::new();
-    for (i, mut queue) in specs.into_iter().enumerate() {
-        let key = |field: &str| format!("queue[{i}].{field}");
-        queue.check(i)?;
-        let first = topology.find_link(queue.link.as_deref(), &key("link"))?;
-        let hops = if queue.link.is_some() { 1 } else { topology.bottlenecks };
-        for link in (first..).step_by(2).take(hops) {
-            if seen.contains(&link) {
-                let allowed = "one queue on each direction of a link";
-                return Err(Complaint::new(key("link"), allowed)
-                    .hint(format!("{} has a queue already", topology.link_name(link))));
-            }
-            seen.push(link);
-            queue.link = Some(topology.link_name(link));
-            queue
-                .limit(topology, link)
-                .map_err(|allowed| Complaint::new(key("buffer"), allowed))?;
-            queues.push(queue.clone());
-        }
-    }
-    Ok(queues)
-}
 
 /// The groups, checked, and how many flows they have: a group with `*` in the names of its nodes
 /// becomes one at each bottleneck.
-fn expand_traffic(
+pub(crate) fn expand_traffic(
     specs: Vec<TrafficSpec>,
     topology: &Topology,
     end: Duration,
+    captures: &mut Captures<'_>,
 ) -> Result<(Vec<TrafficSpec>, u64), Complaint> {
     let mut groups = Vec::new();
     let mut flows = 0;
     for (i, mut spec) in specs.into_iter().enumerate() {
         if spec.transport == TransportName::Trace {
-            spec.read(i, end)?;
+            spec.read(i, end, captures)?;
         }
         let mut names = spec.from.iter().chain(&spec.to).flatten();
         let everywhere = topology.bottlenecks > 0 && names.any(|name| name.contains('*'));
@@ -541,164 +323,9 @@ fn expand_traffic(
     Ok((groups, flows))
 }
 
-/// Parameters, as a schema describes them.
-fn described(table: &[Param]) -> serde_json::Map<String, serde_json::Value> {
-    let describe = |p: &Param| {
-        let about = format!(
-            "{} Allowed: {}. Default: {}. Source: {}.",
-            p.doc, p.allowed, p.default, p.source
-        );
-        (p.name.to_string(), serde_json::json!({ "description": about }))
-    };
-    table.iter().map(describe).collect()
-}
-
-/// Parameters as an algorithm takes them.
-fn texts(params: &BTreeMap<String, Parameter>) -> Vec<(&str, String)> {
-    params.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect()
-}
-
-fn pairs<'a>(texts: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {
-    texts.iter().map(|(name, text)| (*name, text.as_str())).collect()
-}
-
-impl QueueSpec {
-    /// Checks the algorithm and its parameters, and those of a filter, and writes out their defaults.
-    fn check(&mut self, i: usize) -> Result<(), Complaint> {
-        let own = |all: Vec<(&str, String)>| {
-            all.into_iter().map(|(name, text)| (name.to_string(), typed(text))).collect()
-        };
-        self.params = canonical(&self.aqm, &pairs(&texts(&self.params)))
-            .map(own)
-            .map_err(|e| self.complaint(i, e))?;
-        if let Some(filter) = &self.prefilter {
-            self.prefilter_params =
-                canonical_filter(filter, &pairs(&texts(&self.prefilter_params)))
-                    .map(own)
-                    .map_err(|e| self.filter_complaint(i, e))?;
-        } else if !self.prefilter_params.is_empty() {
-            return Err(Complaint::new(
-                format!("queue[{i}].prefilter"),
-                "needed by its parameters",
-            ));
-        }
-        Ok(())
-    }
-
-    /// The queue, empty.
-    pub(crate) fn build<P: Copy + Default>(
-        &self,
-        i: usize,
-        env: &Env,
-        rng: &mut Rng,
-    ) -> Result<AnyQdisc<P>, Complaint> {
-        let queue = AnyQdisc::build(&self.aqm, &pairs(&texts(&self.params)), env, rng)
-            .map_err(|e| self.complaint(i, e))?;
-        let Some(filter) = &self.prefilter else { return Ok(queue) };
-        queue
-            .filtered(filter, &pairs(&texts(&self.prefilter_params)), env, rng)
-            .map_err(|e| self.filter_complaint(i, e))
-    }
-
-    /// How many parameters are not at their defaults, with those of a filter.
-    pub(crate) fn parameters_set(&self) -> u64 {
-        let count = |defaults: Vec<(&str, String)>, params: &BTreeMap<String, Parameter>| {
-            let set = |(name, default): &&(&str, String)| {
-                params.get(*name).is_some_and(|value| value.to_string() != *default)
-            };
-            defaults.iter().filter(set).count() as u64
-        };
-        let filter = self.prefilter.as_deref().map(|name| canonical_filter(name, &[]));
-        count(canonical(&self.aqm, &[]).unwrap_or_default(), &self.params)
-            + count(filter.and_then(Result::ok).unwrap_or_default(), &self.prefilter_params)
-    }
-
-    /// An error of the algorithm, as a complaint about the key that caused it.
-    fn complaint(&self, i: usize, error: BuildError) -> Complaint {
-        let all: Vec<_> = CATALOG.iter().map(|e| (e.name, e.parameters)).collect();
-        complaint(&format!("queue[{i}]."), ["aqm", "params"], &self.aqm, &all, error)
-    }
-
-    /// An error of the filter, in the same way.
-    fn filter_complaint(&self, i: usize, error: BuildError) -> Complaint {
-        let name = self.prefilter.as_deref().unwrap_or_default();
-        let keys = ["prefilter", "prefilter_params"];
-        complaint(&format!("queue[{i}]."), keys, name, FILTERS, error)
-    }
-
-    /// The buffer in packets or bytes.
-    pub(crate) fn limit(&self, topology: &Topology, link: usize) -> Result<Limit, String> {
-        let bytes = match self.buffer.0 {
-            Size::Packets(n) => {
-                return Limit::packets(n).ok_or_else(|| format!("1p … {}p", Limit::MAX_PACKETS));
-            }
-            Size::Bytes(n) => n,
-            Size::Bdp(multiple) => {
-                let rtt = topology.base_rtt().ok_or("bdp needs a preset network: give bytes")?;
-                let rate = topology.links[link].rate.bits_per_second() as f64;
-                (multiple * rate / 8.0 * rtt.as_secs_f64()) as u64
-            }
-            Size::OfBuffer(_) => {
-                return Err("bytes (200kB), packets (100p) or 1.5bdp".into());
-            }
-        };
-        Limit::bytes(bytes).ok_or_else(|| {
-            format!(
-                "{}B (one packet) … {}B",
-                Limit::MIN_PACKET,
-                Limit::MIN_PACKET * u64::from(Limit::MAX_PACKETS)
-            )
-        })
-    }
-}
-
-/// An error of the algorithm `name`, one of `all`, that is chosen by the first of the `keys` behind
-/// `queue` and has its parameters in the second.
-fn complaint(
-    queue: &str,
-    [choice, params]: [&str; 2],
-    name: &str,
-    all: &[(&'static str, Table)],
-    error: BuildError,
-) -> Complaint {
-    let parameter = |name: &str| format!("{queue}{params}.{name}");
-    match error {
-        BuildError::UnknownAqm => {
-            let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
-            Complaint::new(format!("{queue}{choice}"), names.join(", "))
-                .hint(did_you_mean(name, names))
-        }
-        BuildError::UnknownParameter(unknown) => {
-            let table = all.iter().find(|(n, _)| *n == name).map_or(vec![], |(_, table)| table());
-            let names: Vec<_> = table.iter().map(|p| p.name).collect();
-            let allowed = if names.is_empty() {
-                format!("{name} has no parameters")
-            } else {
-                format!("{name} has {}", names.join(", "))
-            };
-            Complaint::new(parameter(&unknown), allowed).hint(did_you_mean(&unknown, names))
-        }
-        BuildError::Parameter(name, e) => Complaint::new(parameter(&name), e.allowed).hint(e.hint),
-        BuildError::Config(e) => Complaint::new(parameter(e.key), e.allowed),
-    }
-}
-
-/// Canonical text back to the kind of value that it looks like, so that numbers stay numbers.
-fn typed(text: String) -> Parameter {
-    if let Ok(flag) = text.parse() {
-        Parameter::Flag(flag)
-    } else if let Ok(n) = text.parse() {
-        Parameter::Integer(n)
-    } else if let Ok(x) = text.parse() {
-        Parameter::Number(x)
-    } else {
-        Parameter::Text(text)
-    }
-}
-
 impl TrafficSpec {
     /// Data packets on the wire in bytes, if allowed.
-    pub(crate) fn packet_bytes(&self) -> Option<u16> {
+    pub fn packet_bytes(&self) -> Option<u16> {
         match self.packet.0 {
             Size::Bytes(n @ 40..=65_535) => Some(n as u16),
             _ => None,
@@ -716,7 +343,7 @@ impl TrafficSpec {
     }
 
     /// The receiver's window in packets, if allowed.
-    pub(crate) fn window_packets(&self) -> Option<u32> {
+    pub fn window_packets(&self) -> Option<u32> {
         let packets = match self.window.0 {
             Size::Packets(n) => n,
             Size::Bytes(n) => n / u64::from(self.packet_bytes()?),
@@ -725,8 +352,13 @@ impl TrafficSpec {
         u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
     }
 
-    /// Reads the capture of a trace and fills in what follows from it.
-    fn read(&mut self, i: usize, end: Duration) -> Result<(), Complaint> {
+    /// Takes the capture of a trace and fills in what follows from it.
+    fn read(
+        &mut self,
+        i: usize,
+        end: Duration,
+        captures: &mut Captures<'_>,
+    ) -> Result<(), Complaint> {
         let key = |field: &str| format!("traffic[{i}].{field}");
         let Some(file) = &self.file else {
             return Err(Complaint::new(key("file"), "needed by trace: a capture, pcap or pcapng"));
@@ -736,8 +368,8 @@ impl TrafficSpec {
             return Err(Complaint::new(key("start"), "an instant, and no steps, for a trace"));
         }
         let until = self.stop.map_or(end, |stop| stop.0.min(end)).saturating_sub(from);
-        let arrivals = Arrivals::read(file, until.as_nanos())
-            .map_err(|problem| Complaint::new(key("file"), problem))?;
+        let arrivals =
+            captures(file, until).map_err(|problem| Complaint::new(key("file"), problem))?;
         if arrivals.packets.is_empty() {
             return Err(Complaint::new(key("file"), "a capture with packets before the end"));
         }
@@ -864,6 +496,3 @@ impl TrafficSpec {
         topology.check_routes(self.from.as_deref(), self.to.as_deref(), &key("to"))
     }
 }
-
-#[cfg(test)]
-mod tests;

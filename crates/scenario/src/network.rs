@@ -6,8 +6,8 @@ use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::error::{Complaint, did_you_mean};
-use super::text::Text;
+use crate::error::{Complaint, did_you_mean};
+use crate::text::Text;
 
 /// Networks of the papers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -94,7 +94,7 @@ pub struct LinkSpec {
     /// Propagation delay.
     pub delay: Text<Duration>,
     /// Whether there is the same link back.
-    #[serde(default = "super::yes")]
+    #[serde(default = "crate::yes")]
     pub duplex: bool,
 }
 
@@ -138,21 +138,25 @@ impl Preset {
 
 /// One direction of a connection between two nodes.
 #[derive(Clone, Debug)]
-pub(crate) struct Edge {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    pub(crate) rate: Rate,
-    pub(crate) delay: Duration,
+pub struct Edge {
+    /// The node that sends.
+    pub from: usize,
+    /// The node that receives.
+    pub to: usize,
+    /// Rate.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
 }
 
 /// Nodes, links, and which of them are the sides and the bottlenecks of a preset.
 #[derive(Clone, Debug)]
-pub(crate) struct Topology {
+pub struct Topology {
     nodes: Vec<String>,
     /// Those of a preset's bottlenecks come first, each there and back.
-    pub(crate) links: Vec<Edge>,
+    pub links: Vec<Edge>,
     /// How many bottlenecks a preset has.
-    pub(crate) bottlenecks: usize,
+    pub bottlenecks: usize,
     left: Vec<usize>,
     right: Vec<usize>,
     /// The links out of each node and into each node, in the order of the links.
@@ -171,7 +175,11 @@ const MAX_NODES: u32 = 10_000;
 const MAX_BOTTLENECKS: u32 = 25;
 
 impl Topology {
-    pub(crate) fn new(network: &Network, links: &[LinkSpec]) -> Result<Self, Complaint> {
+    /// The network of a preset or of links of one's own.
+    ///
+    /// # Errors
+    /// What it cannot be.
+    pub fn new(network: &Network, links: &[LinkSpec]) -> Result<Self, Complaint> {
         match (network.preset, links.is_empty()) {
             (Some(preset), true) => Self::preset(preset, network),
             (None, false) if *network == Network::default() => Self::graph(links),
@@ -281,13 +289,17 @@ impl Topology {
         Ok(Self::of(nodes, links, 0, (Vec::new(), Vec::new())))
     }
 
-    pub(crate) fn link_name(&self, i: usize) -> String {
+    /// A link's name, as `A->B`.
+    pub fn link_name(&self, i: usize) -> String {
         let link = &self.links[i];
         format!("{}->{}", self.nodes[link.from], self.nodes[link.to])
     }
 
     /// The link of a name; without one the first bottleneck, which is the first link.
-    pub(crate) fn find_link(&self, name: Option<&str>, key: &str) -> Result<usize, Complaint> {
+    ///
+    /// # Errors
+    /// About `key`: there is no such link.
+    pub fn find_link(&self, name: Option<&str>, key: &str) -> Result<usize, Complaint> {
         let Some(name) = name else {
             return if self.bottlenecks == 0 {
                 Err(Complaint::new(key, "needed: a link such as A->B"))
@@ -303,7 +315,10 @@ impl Topology {
     }
 
     /// The nodes of the given names; without them the preset's left or right side.
-    pub(crate) fn ends(
+    ///
+    /// # Errors
+    /// About `key`: a name of no node, or none at all.
+    pub fn ends(
         &self,
         names: Option<&[String]>,
         left: bool,
@@ -380,7 +395,7 @@ impl Topology {
     }
 
     /// The links of a route with the fewest hops; among equals the one whose links come first.
-    pub(crate) fn route(&self, from: usize, to: usize) -> Option<Vec<u32>> {
+    pub fn route(&self, from: usize, to: usize) -> Option<Vec<u32>> {
         let mut by: Vec<Option<usize>> = vec![None; self.nodes.len()];
         let mut queue = VecDeque::from([from]);
         while let Some(node) = queue.pop_front()
@@ -406,7 +421,7 @@ impl Topology {
     }
 
     /// Mean propagation time there and back between the sides of a preset.
-    pub(crate) fn base_rtt(&self) -> Option<Duration> {
+    pub fn base_rtt(&self) -> Option<Duration> {
         // A path is a link of the left side, the bottlenecks, and a link of the right side, and the
         // links back have the same delays: the mean over pairs is the sum of the sides' means.
         let sum = |side: &[usize]| -> u128 {

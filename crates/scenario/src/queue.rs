@@ -1,0 +1,238 @@
+//! Managed queues: the algorithm by name, its parameters, its room.
+
+use std::collections::BTreeMap;
+
+use aqm::any::{BuildError, FILTERS, Table, canonical, canonical_filter};
+use aqm::units::Size;
+use aqm::{AnyQdisc, CATALOG, Env, Limit, Rng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Complaint, did_you_mean};
+use crate::network::Topology;
+use crate::text::Text;
+
+/// A managed queue on one direction of a link.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSpec {
+    /// The link, as `A->B`; without it the bottleneck of the preset, and if it has several, each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// The algorithm; `bluewater list` names them.
+    pub aqm: String,
+    /// Room: bytes (`200kB`), packets (`100p`), or bandwidth–delay products (`1.5bdp`).
+    pub buffer: Text<Size>,
+    /// The algorithm's parameters; `bluewater explain AQM` lists them.
+    #[serde(default)]
+    pub params: BTreeMap<String, Parameter>,
+    /// A filter before the queue: `red-pd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefilter: Option<String>,
+    /// The filter's parameters; `bluewater explain red-pd` lists them, before those of RED.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prefilter_params: BTreeMap<String, Parameter>,
+}
+
+/// A parameter's value: a text with its unit, a number, or a flag.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Parameter {
+    /// `true`, `false`.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A real number.
+    Number(f64),
+    /// Text: a quantity with unit, or a word.
+    Text(String),
+}
+
+impl std::fmt::Display for Parameter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(v) => write!(f, "{v}"),
+            Self::Integer(v) => write!(f, "{v}"),
+            Self::Number(v) => write!(f, "{v}"),
+            Self::Text(v) => f.write_str(v),
+        }
+    }
+}
+
+/// The queues, checked, each with its link: one that names none is meant for every bottleneck.
+pub(crate) fn expand_queues(
+    specs: Vec<QueueSpec>,
+    topology: &Topology,
+) -> Result<Vec<QueueSpec>, Complaint> {
+    let mut seen: Vec<usize> = Vec::new();
+    let mut queues = Vec::new();
+    for (i, mut queue) in specs.into_iter().enumerate() {
+        let key = |field: &str| format!("queue[{i}].{field}");
+        queue.check(i)?;
+        let first = topology.find_link(queue.link.as_deref(), &key("link"))?;
+        let hops = if queue.link.is_some() { 1 } else { topology.bottlenecks };
+        for link in (first..).step_by(2).take(hops) {
+            if seen.contains(&link) {
+                let allowed = "one queue on each direction of a link";
+                return Err(Complaint::new(key("link"), allowed)
+                    .hint(format!("{} has a queue already", topology.link_name(link))));
+            }
+            seen.push(link);
+            queue.link = Some(topology.link_name(link));
+            queue
+                .limit(topology, link)
+                .map_err(|allowed| Complaint::new(key("buffer"), allowed))?;
+            queues.push(queue.clone());
+        }
+    }
+    Ok(queues)
+}
+
+/// Parameters as an algorithm takes them.
+fn texts(params: &BTreeMap<String, Parameter>) -> Vec<(&str, String)> {
+    params.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect()
+}
+
+fn pairs<'a>(texts: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {
+    texts.iter().map(|(name, text)| (*name, text.as_str())).collect()
+}
+
+impl QueueSpec {
+    /// Checks the algorithm and its parameters, and those of a filter, and writes out their defaults.
+    fn check(&mut self, i: usize) -> Result<(), Complaint> {
+        let own = |all: Vec<(&str, String)>| {
+            all.into_iter().map(|(name, text)| (name.to_string(), typed(text))).collect()
+        };
+        self.params = canonical(&self.aqm, &pairs(&texts(&self.params)))
+            .map(own)
+            .map_err(|e| self.complaint(i, e))?;
+        if let Some(filter) = &self.prefilter {
+            self.prefilter_params =
+                canonical_filter(filter, &pairs(&texts(&self.prefilter_params)))
+                    .map(own)
+                    .map_err(|e| self.filter_complaint(i, e))?;
+        } else if !self.prefilter_params.is_empty() {
+            return Err(Complaint::new(
+                format!("queue[{i}].prefilter"),
+                "needed by its parameters",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The queue, empty; `i` is its number in the file.
+    ///
+    /// # Errors
+    /// Parameters that do not fit together or with the buffer.
+    pub fn build<P: Copy + Default>(
+        &self,
+        i: usize,
+        env: &Env,
+        rng: &mut Rng,
+    ) -> Result<AnyQdisc<P>, Complaint> {
+        let queue = AnyQdisc::build(&self.aqm, &pairs(&texts(&self.params)), env, rng)
+            .map_err(|e| self.complaint(i, e))?;
+        let Some(filter) = &self.prefilter else { return Ok(queue) };
+        queue
+            .filtered(filter, &pairs(&texts(&self.prefilter_params)), env, rng)
+            .map_err(|e| self.filter_complaint(i, e))
+    }
+
+    /// How many parameters are not at their defaults, with those of a filter.
+    pub fn parameters_set(&self) -> u64 {
+        let count = |defaults: Vec<(&str, String)>, params: &BTreeMap<String, Parameter>| {
+            let set = |(name, default): &&(&str, String)| {
+                params.get(*name).is_some_and(|value| value.to_string() != *default)
+            };
+            defaults.iter().filter(set).count() as u64
+        };
+        let filter = self.prefilter.as_deref().map(|name| canonical_filter(name, &[]));
+        count(canonical(&self.aqm, &[]).unwrap_or_default(), &self.params)
+            + count(filter.and_then(Result::ok).unwrap_or_default(), &self.prefilter_params)
+    }
+
+    /// An error of the algorithm, as a complaint about the key that caused it.
+    fn complaint(&self, i: usize, error: BuildError) -> Complaint {
+        let all: Vec<_> = CATALOG.iter().map(|e| (e.name, e.parameters)).collect();
+        complaint(&format!("queue[{i}]."), ["aqm", "params"], &self.aqm, &all, error)
+    }
+
+    /// An error of the filter, in the same way.
+    fn filter_complaint(&self, i: usize, error: BuildError) -> Complaint {
+        let name = self.prefilter.as_deref().unwrap_or_default();
+        let keys = ["prefilter", "prefilter_params"];
+        complaint(&format!("queue[{i}]."), keys, name, FILTERS, error)
+    }
+
+    /// The buffer of the queue on `link`, in packets or bytes.
+    ///
+    /// # Errors
+    /// What is allowed, in words.
+    pub fn limit(&self, topology: &Topology, link: usize) -> Result<Limit, String> {
+        let bytes = match self.buffer.0 {
+            Size::Packets(n) => {
+                return Limit::packets(n).ok_or_else(|| format!("1p … {}p", Limit::MAX_PACKETS));
+            }
+            Size::Bytes(n) => n,
+            Size::Bdp(multiple) => {
+                let rtt = topology.base_rtt().ok_or("bdp needs a preset network: give bytes")?;
+                let rate = topology.links[link].rate.bits_per_second() as f64;
+                (multiple * rate / 8.0 * rtt.as_secs_f64()) as u64
+            }
+            Size::OfBuffer(_) => {
+                return Err("bytes (200kB), packets (100p) or 1.5bdp".into());
+            }
+        };
+        Limit::bytes(bytes).ok_or_else(|| {
+            format!(
+                "{}B (one packet) … {}B",
+                Limit::MIN_PACKET,
+                Limit::MIN_PACKET * u64::from(Limit::MAX_PACKETS)
+            )
+        })
+    }
+}
+
+/// An error of the algorithm `name`, one of `all`, that is chosen by the first of the `keys` behind
+/// `queue` and has its parameters in the second.
+fn complaint(
+    queue: &str,
+    [choice, params]: [&str; 2],
+    name: &str,
+    all: &[(&'static str, Table)],
+    error: BuildError,
+) -> Complaint {
+    let parameter = |name: &str| format!("{queue}{params}.{name}");
+    match error {
+        BuildError::UnknownAqm => {
+            let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+            Complaint::new(format!("{queue}{choice}"), names.join(", "))
+                .hint(did_you_mean(name, names))
+        }
+        BuildError::UnknownParameter(unknown) => {
+            let table = all.iter().find(|(n, _)| *n == name).map_or(vec![], |(_, table)| table());
+            let names: Vec<_> = table.iter().map(|p| p.name).collect();
+            let allowed = if names.is_empty() {
+                format!("{name} has no parameters")
+            } else {
+                format!("{name} has {}", names.join(", "))
+            };
+            Complaint::new(parameter(&unknown), allowed).hint(did_you_mean(&unknown, names))
+        }
+        BuildError::Parameter(name, e) => Complaint::new(parameter(&name), e.allowed).hint(e.hint),
+        BuildError::Config(e) => Complaint::new(parameter(e.key), e.allowed),
+    }
+}
+
+/// Canonical text back to the kind of value that it looks like, so that numbers stay numbers.
+fn typed(text: String) -> Parameter {
+    if let Ok(flag) = text.parse() {
+        Parameter::Flag(flag)
+    } else if let Ok(n) = text.parse() {
+        Parameter::Integer(n)
+    } else if let Ok(x) = text.parse() {
+        Parameter::Number(x)
+    } else {
+        Parameter::Text(text)
+    }
+}
