@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,16 @@ def test_every_cited_name_is_defined() -> None:
     defined, cited = _defined(), _found(CITED)
     assert {"Feng02", "Mahajan01", "FJ93"} <= {name for name, _ in cited} & defined
     assert [where for name, where in cited if name not in defined] == []
+
+
+def test_papers_of_experiments_are_defined() -> None:
+    papers = [
+        tomllib.loads(path.read_text("utf-8"))
+        for path in ROOT.glob("python/bluewater/experiments/*/paper.toml")
+    ]
+    cited = {paper["cite"] for paper in papers if not paper.get("own", False)}
+    assert len(cited) >= 4
+    assert cited <= _defined()
 
 
 @pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), ROOT / "fuzz" / "README.md"], ids=str)
