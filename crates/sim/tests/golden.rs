@@ -12,20 +12,20 @@ use sim::{Outcome, Run, Scenario};
 
 /// Scenario and decision hash.
 const GOLDEN: [(&str, &str); 15] = [
-    ("red-ecn", "a591366c32b7129d"),
-    ("blue-reno", "98bccfb4c37d005f"),
+    ("red-ecn", "5770dcce3f676904"),
+    ("blue-reno", "fd786fcf5a02ddc2"),
     ("droptail-mixed-packets", "8b973da8853da260"),
     ("on-off", "a8a252da20b05e40"),
     ("cbr", "1156c023f5d8682e"),
-    ("two-way", "ccccdfa02a3fefff"),
+    ("two-way", "71521f567789a5d2"),
     ("delayed-ack", "e989897ccf21514e"),
-    ("two-bottlenecks", "cfbd690698f9c52a"),
+    ("two-bottlenecks", "a932698f84d157b9"),
     ("blue-on-off", "5736933a512fb80d"),
     ("both-ways", "0dddbd0bf6223b99"),
     ("overload", "d5f0fafa9fe1caab"),
     ("red-pd", "87031cf45d420ad9"),
     ("tfrc", "b99810be11ad7c5e"),
-    ("web", "3a3da82b1e56fddc"),
+    ("web", "1919a59e0310d3c0"),
     ("chain", "7f2c40d4bff21617"),
 ];
 

@@ -37,6 +37,7 @@ enum State {
 /// The sender's state, in packets and ns.
 #[derive(Clone, Debug)]
 pub struct Sender {
+    /// Below one packet after an ECN echo that makes the sender wait for its timer (RFC 3168 §6.1.2).
     cwnd: f64,
     ssthresh: f64,
     control: Control,
@@ -65,10 +66,9 @@ pub struct Sender {
     state: State,
     /// The oldest packet has to be sent again, whatever the window.
     force: bool,
-    /// The next packet carries CWR.
+    /// The next packet carries CWR. RFC 3168 §6.1.2 and §6.1.5 want it on the first new packet, ns-2
+    /// and this on the first of any kind: until then the receiver would echo what is answered already.
     tell_reduced: bool,
-    /// Waits for the timer after an ECN echo with a window of one packet (RFC 3168 §6.1.2).
-    waiting: bool,
     /// The last acknowledgement carried an echo that found the window at one packet.
     echoed_at_one: bool,
     /// Packets sent again.
@@ -102,7 +102,6 @@ impl Default for Sender {
             state: State::Closed,
             force: false,
             tell_reduced: false,
-            waiting: false,
             echoed_at_one: false,
             retransmits: 0,
             timeouts: 0,
@@ -197,11 +196,11 @@ impl Sender {
         window.min(o.window)
     }
 
-    /// How many new packets may be sent at `now`, if nothing is being repaired or waited for: then
+    /// How many new packets may be sent at `now`, if nothing is being repaired: then
     /// [`Sender::next_new`] gives them, and there are no others.
     #[inline]
     pub fn room(&mut self, now: u64, o: &Options) -> Option<u32> {
-        if self.state != State::Open || self.force | self.waiting {
+        if self.state != State::Open || self.force {
             return None;
         }
         Some(self.room_in_window(now, o))
@@ -236,12 +235,11 @@ impl Sender {
         seq.is_some()
     }
 
-    /// The number of the next packet while something is being repaired or waited for.
+    /// The number of the next packet while something is being repaired.
     #[inline(never)]
     fn next_otherwise(&mut self, now: u64, o: &Options) -> Option<u32> {
         match self.state {
             State::Closed | State::SynSent => None,
-            _ if self.waiting => None,
             _ if self.force => {
                 self.force = false;
                 self.resent = self.resent.max(self.una + 1);
@@ -342,11 +340,17 @@ impl Sender {
         let echo = p.has(ECE);
         self.control.on_ack(p.seq - self.una, echo, p.seq, self.end);
         let news = p.sack_blocks > 0 && self.take_sack(p);
-        let reduced = o.ecn && echo && self.on_echo(now, p.seq, o);
+        if o.ecn && echo {
+            self.on_echo(p.seq, o);
+        }
         if p.seq > self.una {
-            self.on_progress(now, p.seq, reduced || echo, o);
-        } else if self.outstanding() > 0 && (news || o.variant != Variant::Sack) {
-            self.on_duplicate(now, o);
+            self.on_progress(now, p.seq, echo, o);
+        } else if self.outstanding() > 0 {
+            if news || o.variant != Variant::Sack {
+                self.on_duplicate(now, o);
+            }
+        } else if self.cwnd < 1.0 && self.deadline == NEVER {
+            self.deadline = now + self.rtt.rto(&o.rto); // It waits, though nothing is on its way.
         }
     }
 
@@ -363,30 +367,26 @@ impl Sender {
         news
     }
 
-    /// An ECN echo; true if the window was reduced. RFC 3168 §6.1.2: at most once a window.
-    fn on_echo(&mut self, now: u64, ack: u32, o: &Options) -> bool {
+    /// An ECN echo. RFC 3168 §6.1.2: at most one reduction a window.
+    fn on_echo(&mut self, ack: u32, o: &Options) {
         if ack <= self.reduced_at || self.state == State::Recovery {
-            return false;
+            return;
         }
         let at_one = self.cwnd <= 1.0;
-        let below_one = self.cwnd < 2.0;
         let left = o.whole(self.control.after_echo(o.whole(self.cwnd)));
         self.ssthresh = left.max(LEAST_SSTHRESH);
-        self.cwnd = left.max(1.0);
         self.reduced_at = self.end;
         self.tell_reduced = true;
         self.ecn_reductions += 1;
-        if below_one && o.ecn_timeout {
-            // Half the window is less than a packet: the timer slows the sender instead, and twice
-            // as much if the packet that it sent last met congestion as well (as ns-2).
-            if at_one && self.echoed_at_one {
-                self.rtt.back_off();
-            }
-            self.waiting = true;
-            self.deadline = now + self.rtt.rto(&o.rto);
+        self.cwnd = left;
+        if left < 1.0 && !o.ecn_timeout {
+            self.cwnd = 1.0;
+        } else if left < 1.0 && at_one && self.echoed_at_one {
+            // Less than a packet is left: the timer slows the sender, and twice as much if the
+            // packet that it sent last met congestion as well (as ns-2).
+            self.rtt.back_off();
         }
         self.echoed_at_one = at_one;
-        true
     }
 
     fn on_progress(&mut self, now: u64, ack: u32, echo: bool, o: &Options) {
@@ -428,10 +428,8 @@ impl Sender {
                 }
             }
         }
-        if !self.waiting {
-            self.deadline =
-                if self.outstanding() == 0 { NEVER } else { now + self.rtt.rto(&o.rto) };
-        }
+        let waits = self.outstanding() > 0 || self.cwnd < 1.0;
+        self.deadline = if waits { now + self.rtt.rto(&o.rto) } else { NEVER };
     }
 
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
@@ -516,10 +514,10 @@ impl Sender {
             self.deadline = now + self.rtt.rto(&o.rto);
             return;
         }
-        if self.waiting {
-            self.waiting = false;
+        if self.outstanding() == 0 {
+            // The wait after an echo is over.
             self.cwnd = 1.0;
-            self.deadline = if self.outstanding() > 0 { now + self.rtt.rto(&o.rto) } else { NEVER };
+            self.deadline = NEVER;
             return;
         }
         // RFC 5681 §3.1, RFC 6298 §5.4–5.6: back to the oldest packet, one at a time.
@@ -530,6 +528,7 @@ impl Sender {
         self.control.on_timeout();
         self.rtt.back_off();
         self.cwnd = 1.0;
+        self.tell_reduced = o.ecn;
         self.next = self.una;
         self.recover = self.end;
         // An echo from now on tells of the retransmissions: it counts.

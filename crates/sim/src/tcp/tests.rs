@@ -85,6 +85,13 @@ impl Path {
         next
     }
 
+    /// Whether the receiver's acknowledgements carry an echo.
+    fn echoes(&mut self) -> bool {
+        let mut ack = Packet::default();
+        self.receiver.acknowledge(false, &mut ack);
+        ack.has(ECE)
+    }
+
     /// Lets the timer run out.
     fn time_out(&mut self) -> Vec<(u32, bool, bool)> {
         self.now = self.sender.deadline();
@@ -263,6 +270,99 @@ fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
     assert_eq!(p.sender.timeouts, 0, "waiting is no timeout");
     let next = p.deliver(&sent, &[], &[]);
     assert!(!next.is_empty(), "an unmarked packet ends it");
+}
+
+/// The packet that carries CWR is lost with all behind it. What is sent after the timeout carries CWR
+/// (RFC 3168 §6.1.2: a reduction for any reason is told), so that the receiver stops to echo a mark
+/// that was answered long ago.
+#[test]
+fn a_timeout_tells_that_the_window_was_reduced() {
+    for control in [Algorithm::Reno, Algorithm::Cubic] {
+        let mut p = Path::new(Options { control, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let marked = sent[0].0;
+        sent = p.deliver(&sent, &[], &[marked]);
+        assert!(sent[0].1 && p.sender.ecn_reductions == 1, "CWR is on its way");
+        assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty(), "and is lost");
+        let again = p.time_out();
+        assert_eq!(again, [(sent[0].0, true, false)], "{control:?}");
+        sent = p.deliver(&again, &[], &[]);
+        assert!(!p.echoes(), "{control:?}: the receiver has heard of it");
+        for _ in 0..8 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        assert_eq!((p.sender.ecn_reductions, p.sender.timeouts), (1, 1), "one mark, one answer");
+    }
+}
+
+/// Its retransmission by fast retransmit tells it again, as does the one after it.
+#[test]
+fn a_fast_retransmit_of_the_packet_with_cwr_carries_cwr() {
+    for variant in [Variant::Reno, Variant::NewReno, Variant::Sack] {
+        let mut p = Path::new(options(variant));
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let marked = sent[0].0;
+        sent = p.deliver(&sent, &[], &[marked]);
+        let told = sent[0].0;
+        assert!(sent[0].1);
+        sent = p.deliver(&sent, &[told], &[]);
+        assert!(sent.iter().any(|&(n, reduced, _)| n == told && reduced), "{variant:?}: {sent:?}");
+        p.deliver(&sent, &[], &[]);
+        assert!(!p.echoes(), "{variant:?}");
+        assert_eq!((p.sender.ecn_reductions, p.sender.timeouts), (1, 0), "{variant:?}");
+    }
+}
+
+/// A connection without ECN says nothing of it.
+#[test]
+fn without_ecn_there_is_no_cwr() {
+    for variant in [Variant::Reno, Variant::NewReno, Variant::Sack] {
+        let mut p = Path::new(Options { ecn: false, ..options(variant) });
+        let mut all = p.send_all();
+        let mut sent = all.clone();
+        for round in 0..40 {
+            let lost = if round % 5 == 4 { numbers(&sent) } else { vec![] };
+            let lost = if round % 10 == 4 { lost[..1].to_vec() } else { lost };
+            sent = p.deliver(&sent, &lost, &[]);
+            if sent.is_empty() {
+                sent = p.time_out();
+            }
+            all.extend(&sent);
+        }
+        assert!(p.sender.timeouts > 0 && p.sender.retransmits > p.sender.timeouts);
+        assert!(all.iter().all(|s| !s.1), "{variant:?}");
+    }
+}
+
+/// The timer that a sender waits for knows the round trip that the echoing acknowledgement measured:
+/// 100 ms, with a deviation of 50, are 300 ms, not the 1 s before there was any.
+#[test]
+fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
+    let o = Options { ecn_timeout: true, initial_window: 1.0, ..options(Variant::Sack) };
+    let mut p = Path::new(o);
+    let sent = p.send_all();
+    assert!(p.deliver(&sent, &[], &[0]).is_empty(), "it waits");
+    assert_eq!(p.sender.deadline() - p.now, 300 * MS);
+}
+
+/// With packets under way, the timer that a sender waits for after an echo is their retransmission
+/// timer as well: what was lost is sent again when it expires, not a timeout later.
+#[test]
+fn the_wait_after_an_echo_ends_with_what_was_lost() {
+    let o = Options { ecn_timeout: true, initial_window: 3.0, ..options(Variant::Sack) };
+    let mut p = Path::new(o);
+    let sent = p.send_all();
+    // 0 is marked: 1.5 are left of 3. Of the two others one is marked, too, one is lost.
+    let next = p.deliver(&sent, &[2], &[0]);
+    assert!(next.is_empty() && p.sender.cwnd() == 1.5, "{}", p.sender.cwnd());
+    let again = p.time_out();
+    assert_eq!(again, [(2, true, false)], "sent again, with CWR");
 }
 
 #[test]
