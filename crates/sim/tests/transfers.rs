@@ -179,3 +179,42 @@ fn lost_requests_are_repeated() {
         assert!((quick - expected).abs() < 0.05, "{quick} within half a second; median {median}");
     }
 }
+
+/// Acknowledgements of one connection after another, which a fair queue on their way keeps apart and
+/// so may turn round: none is taken for one of the connection after it, also where it goes ahead of
+/// another because echoes are exact. The simulator itself asserts it.
+#[test]
+fn a_late_acknowledgement_is_of_its_own_connection() {
+    let outcome = run(r#"
+        duration = "20s"
+        [network]
+        preset = "dumbbell"
+        rate = "500kbit"
+        [[queue]]
+        aqm = "bernoulli"
+        buffer = "10000p"
+        params = { p = 0.3, ecn = true }
+        [[queue]]
+        link = "B->A"
+        aqm = "drr"
+        buffer = "10000p"
+        [[traffic]]
+        flows = 40
+        transport = "dctcp"
+        ecn = true
+        app = "web"
+        packet = "40B"
+        size = "3p"
+        objects = 4
+        off = "1ms"
+        delayed_ack = "40ms"
+        [[traffic]]
+        flows = 10
+        transport = "cbr"
+        from = ["B"]
+        to = ["A"]
+        rate = "40kbit"
+        packet = "40B"
+    "#);
+    assert!(number(&outcome, "completed", 0) > 1000.0);
+}

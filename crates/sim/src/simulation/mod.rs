@@ -207,6 +207,21 @@ fn send_all(
     }
 }
 
+/// Sends the acknowledgement of what `receiver` has: of a flow, along its way back, of a connection.
+#[inline(always)]
+fn answer(
+    receiver: &mut Receiver,
+    o: &Options,
+    now: u64,
+    network: &mut Network,
+    ack: &mut Packet,
+    (flow, back, connection): (u32, u32, u8),
+) {
+    receiver.acknowledge(o.sack(), ack);
+    (ack.flow, ack.hop, ack.connection) = (flow, back, connection);
+    network.forward(now, ack);
+}
+
 const _: () = assert!(size_of::<Flow>() <= 256, "an active connection takes at most 256 bytes");
 
 /// What a flow has done so far.
@@ -465,24 +480,18 @@ impl Simulation {
             Kind::Data => {
                 let ce = packet.ecn == Ecn::Ce;
                 let delayed = options.delayed_ack > 0;
+                let to = (packet.flow, flow.back, flow.connection);
                 let mut answered = packet.has(CWR);
                 if options.exact_echo() {
                     answered = true;
                     if receiver.owes_other_echo(ce) {
-                        let ack = &mut self.hand;
-                        receiver.acknowledge(options.sack(), ack);
-                        (ack.flow, ack.hop) = (packet.flow, flow.back);
-                        self.network.forward(now, ack);
+                        answer(receiver, options, now, &mut self.network, &mut self.hand, to);
                     }
                 }
                 match receiver.on_data(packet.seq, ce, answered, delayed) {
                     AckWhen::Now => {
                         flow.ack_at = NEVER;
-                        let ack = &mut self.hand;
-                        receiver.acknowledge(options.sack(), ack);
-                        (ack.flow, ack.hop) = (packet.flow, flow.back);
-                        ack.connection = packet.connection;
-                        self.network.forward(now, ack);
+                        answer(receiver, options, now, &mut self.network, &mut self.hand, to);
                     }
                     AckWhen::Later => {
                         flow.ack_at = now + options.delayed_ack;
@@ -494,6 +503,7 @@ impl Simulation {
                 }
             }
             Kind::Ack => {
+                debug_assert!(packet.seq <= receiver.delivered(), "of another connection");
                 sender.on_ack(now, packet, options);
                 let data = &mut self.hand;
                 *data = Packet::default();
@@ -594,10 +604,8 @@ impl Simulation {
                 (&mut flow.end, &group.transport)
                 && receiver.owes_ack()
             {
-                let ack = &mut self.hand;
-                receiver.acknowledge(o.sack(), ack);
-                (ack.flow, ack.hop, ack.connection) = (i as u32, flow.back, flow.connection);
-                self.network.forward(now, ack);
+                let to = (i as u32, flow.back, flow.connection);
+                answer(receiver, o, now, &mut self.network, &mut self.hand, to);
             }
             if flow.connection != 0 {
                 self.repeat(i);
