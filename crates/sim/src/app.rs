@@ -110,7 +110,7 @@ pub enum Step {
     Offer(u32),
     /// Withdraws what was not sent.
     Withdraw,
-    /// Nothing.
+    /// It is no on/off application.
     Nothing,
 }
 
@@ -120,17 +120,34 @@ impl OnOff {
         Self { rng, on: false, ends: 0, gives: u64::MAX }
     }
 
-    /// The time of the next event, ns.
-    pub fn next_event(&self) -> u64 {
-        self.ends.min(self.gives)
+    /// When the present period ends, ns.
+    pub fn ends(&self) -> u64 {
+        self.ends
+    }
+
+    /// When the next packet is given, if the period does not end before, ns.
+    pub fn gives(&self) -> u64 {
+        self.gives
+    }
+
+    /// The packets that were given up to `now` and not taken yet: a sender that has others to send
+    /// needs no event for each.
+    pub fn given(&mut self, now: u64, gap: u64) -> u32 {
+        let now = now.min(self.ends.saturating_sub(1));
+        if self.gives > now {
+            return 0;
+        }
+        let packets = (now - self.gives) / gap + 1;
+        self.gives += packets * gap;
+        u32::try_from(packets).unwrap_or(u32::MAX)
     }
 
     /// Does what is due at `now`; the first call begins an on period.
     pub fn step(&mut self, now: u64, app: &App) -> Step {
         let &App::OnOff { periods, on, off, gap, unsent } = app else { return Step::Nothing };
+        let given = self.given(now, gap);
         if self.ends > now {
-            self.gives = now + gap;
-            return Step::Offer(1);
+            return Step::Offer(given);
         }
         self.on = !self.on;
         let mean = if self.on { on } else { off };
@@ -144,7 +161,7 @@ impl OnOff {
                 Step::Offer(1)
             }
             (false, 0, _) | (false, _, Unsent::Withdraw) => Step::Withdraw,
-            (false, _, Unsent::Backlog) => Step::Nothing,
+            (false, _, Unsent::Backlog) => Step::Offer(given),
         }
     }
 }
@@ -188,8 +205,8 @@ mod tests {
         for i in 0..10 {
             let step = state.step(now, &app);
             assert_eq!(step, if i % 2 == 0 { Step::Offer(u32::MAX) } else { Step::Withdraw });
-            assert!(state.next_event() > now);
-            now = state.next_event();
+            assert!(state.ends() > now);
+            now = state.ends();
         }
     }
 
@@ -206,7 +223,7 @@ mod tests {
         let mut state = OnOff::new(Rng::new(1, 1));
         for _ in 0..100 {
             state.step(u64::MAX / 2, &app);
-            assert!(state.next_event() > u64::MAX / 2);
+            assert!(state.ends() > u64::MAX / 2);
             state.ends = 0;
         }
     }
@@ -220,8 +237,9 @@ mod tests {
         assert_eq!(App::Infinite.next_on(4), 4);
     }
 
+    /// Asked at each packet, at the period's end only, or now and then: the packets are the same.
     #[test]
-    fn a_rate_gives_a_packet_a_gap() {
+    fn a_rate_gives_a_packet_a_gap_whenever_it_is_asked() {
         let app = App::OnOff {
             periods: Periods::Exponential,
             on: 1_000_000,
@@ -229,15 +247,23 @@ mod tests {
             gap: 10,
             unsent: Unsent::Backlog,
         };
-        let mut state = OnOff::new(Rng::new(1, 1));
-        let mut offered = 0;
-        let mut now = 0;
-        while now < 100 {
-            if let Step::Offer(n) = state.step(now, &app) {
-                offered += n;
+        let offered = |every: u64| {
+            let mut state = OnOff::new(Rng::new(1, 1));
+            let (mut packets, mut now) = (0, 0);
+            loop {
+                if let Step::Offer(n) = state.step(now, &app) {
+                    packets += n;
+                }
+                if state.gives() == u64::MAX {
+                    return (packets, now);
+                }
+                now = state.ends().min(state.gives().saturating_add(every));
             }
-            now = state.next_event();
+        };
+        let (packets, ends) = offered(0);
+        assert_eq!(u64::from(packets), ends.div_ceil(10), "0, 10, … before the end");
+        for every in [1, 7, 10, 1234, u64::MAX / 2] {
+            assert_eq!(offered(every), (packets, ends));
         }
-        assert_eq!(offered, 10);
     }
 }

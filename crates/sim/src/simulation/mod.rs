@@ -514,9 +514,14 @@ impl Simulation {
                 {
                     self.completed[i] = self.completed[i].min(now);
                 }
+                let asks =
+                    sender.has_nothing_left() && matches!(group.app, App::OnOff { gap: 1.., .. });
                 // Nothing else of the flow has changed.
                 if sender.deadline() < flow.listed {
                     flow.list(i, &mut self.network);
+                }
+                if asks {
+                    self.send(i);
                 }
             }
             _ => self.on_handshake(i, packet.kind),
@@ -561,7 +566,7 @@ impl Simulation {
     /// Sends all that flow `i` may send now, and lists its next event.
     #[inline(never)]
     fn send(&mut self, i: usize) {
-        let Self { now, network, flows, groups, hand, .. } = self;
+        let Self { now, network, flows, groups, on_off, hand, .. } = self;
         let flow = &mut flows[i];
         let group = &groups[usize::from(flow.group)];
         if let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) {
@@ -573,6 +578,17 @@ impl Simulation {
                 ..Packet::default()
             };
             send_all(sender, o, *now, network, hand);
+            // A source with a rate gives one packet after another; as long as there are others to
+            // send they are counted, not waited for.
+            if let (Some(state), &App::OnOff { gap: gap @ 1.., .. }) = (&mut on_off[i], &group.app)
+                && sender.has_nothing_left()
+            {
+                sender.offer(state.given(*now, gap));
+                send_all(sender, o, *now, network, hand);
+                if sender.has_nothing_left() {
+                    flow.app_at = flow.app_at.min(state.gives());
+                }
+            }
             flow.list(i, network);
         }
     }
@@ -650,6 +666,7 @@ impl Simulation {
         let first = !std::mem::replace(&mut flow.started, true);
         if now >= group.stop {
             flow.app_at = NEVER;
+            self.on_off[i] = None;
             match &mut flow.end {
                 End::Tcp { sender, .. } => sender.withdraw(),
                 End::Tfrc(tfrc) => tfrc.sender.stop(),
@@ -672,7 +689,7 @@ impl Simulation {
                             Step::Withdraw => sender.withdraw(),
                             Step::Nothing => {}
                         }
-                        flow.app_at = state.next_event().min(group.stop);
+                        flow.app_at = state.ends().min(group.stop);
                     }
                     (App::OnOff { .. }, None) | (App::Periodic { .. } | App::Web(_), _) => {}
                 }

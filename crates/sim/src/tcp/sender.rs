@@ -163,6 +163,12 @@ impl Sender {
         self.available = self.end;
     }
 
+    /// Whether everything that the application has given was sent.
+    #[inline]
+    pub fn has_nothing_left(&self) -> bool {
+        self.next >= self.available
+    }
+
     /// How many packets are acknowledged, all from the first on.
     pub fn acknowledged(&self) -> u32 {
         self.una
