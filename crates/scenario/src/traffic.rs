@@ -201,6 +201,10 @@ pub struct TrafficSpec {
     /// TCP: an ECN echo with a window of one packet makes the sender wait for its timer.
     #[serde(default)]
     pub ecn_timeout: bool,
+    /// TCP: the least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With
+    /// `ecn_timeout` only 1: the wait takes its place.
+    #[serde(default = "one")]
+    pub min_window: u32,
     /// TCP: retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
     #[serde(default)]
     pub ecn_on_retransmit: bool,
@@ -231,6 +235,10 @@ pub struct TrafficSpec {
     /// TCP: granularity of the retransmission timer (RFC 6298's G).
     #[serde(default = "granularity")]
     pub rto_granularity: Text<Duration>,
+    /// TCP: after four doublings of the timeout the next round trip measured begins the average anew
+    /// (RFC 6298 §5 allows it, ns-2 does it).
+    #[serde(default)]
+    pub forget_rtt: bool,
     /// TCP: limited transmit (RFC 3042).
     #[serde(default = "yes")]
     pub limited_transmit: bool,
@@ -399,6 +407,9 @@ impl TrafficSpec {
         }
         if !(1..=1000).contains(&self.initial_window) {
             return complain("initial_window", "1 … 1000 packets");
+        }
+        if !(1..=if self.ecn_timeout { 1 } else { 1000 }).contains(&self.min_window) {
+            return complain("min_window", "1 … 1000 packets; with ecn_timeout 1");
         }
         if !(0.0..=1.0).contains(&self.jitter) {
             return complain("jitter", "0 … 1");

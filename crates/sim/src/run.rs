@@ -603,6 +603,8 @@ fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
             ecn: spec.ecn,
             ecn_on_retransmit: spec.ecn_on_retransmit,
             ecn_timeout: spec.ecn_timeout,
+            least_window: f64::from(spec.min_window),
+            forget_rtt: spec.forget_rtt,
         }),
     };
     let periods = |periods| App::OnOff {

@@ -36,6 +36,8 @@ pub struct Options {
     pub window: u32,
     /// Bounds of the retransmission timeout.
     pub rto: RtoBounds,
+    /// After four doublings of the timeout the round-trip time is measured anew (RFC 6298 §5).
+    pub forget_rtt: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
     /// A reduction leaves whole packets, as in Linux.
@@ -52,6 +54,8 @@ pub struct Options {
     pub ecn_on_retransmit: bool,
     /// An echo with a window of one packet makes the sender wait for its timer.
     pub ecn_timeout: bool,
+    /// The least window that an echo leaves, in packets; with 2 and more there is no wait.
+    pub least_window: f64,
 }
 
 impl Options {

@@ -7,6 +7,8 @@ pub struct RttEstimator {
     rttvar: u64,
     /// How often the timeout has been doubled.
     backoff: u8,
+    /// The next sample begins the average anew.
+    stale: bool,
 }
 
 /// Bounds of the retransmission timeout, in ns.
@@ -23,11 +25,13 @@ pub struct RtoBounds {
 }
 
 const MOST_DOUBLINGS: u8 = 16;
+/// So many doublings say that the average may be bogus (RFC 6298 §5; as many as in ns-2).
+const STALE_AFTER: u8 = 4;
 
 impl RttEstimator {
     /// Takes a sample of a packet that was sent once (Karn).
     pub fn sample(&mut self, rtt: u64) {
-        if self.srtt == 0 {
+        if self.srtt == 0 || std::mem::take(&mut self.stale) {
             self.srtt = rtt.max(1);
             self.rttvar = rtt / 2;
         } else {
@@ -43,9 +47,10 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// Doubles the timeout.
-    pub fn back_off(&mut self) {
+    /// Doubles the timeout; with `forget`, four times in a row end the average.
+    pub fn back_off(&mut self, forget: bool) {
         self.backoff = (self.backoff + 1).min(MOST_DOUBLINGS);
+        self.stale |= forget && self.backoff >= STALE_AFTER;
     }
 
     /// The timeout in ns.
@@ -93,13 +98,26 @@ mod tests {
     fn backoff_doubles_up_to_the_bound_and_its_end_is_told() {
         let mut e = RttEstimator::default();
         e.sample(100 * MS);
-        e.back_off();
+        e.back_off(false);
         assert_eq!(e.rto(&BOUNDS), 600 * MS);
-        (0..40).for_each(|_| e.back_off());
+        (0..40).for_each(|_| e.back_off(false));
         assert_eq!(e.rto(&BOUNDS), 60_000 * MS);
         e.sample(100 * MS);
         e.end_backoff();
         assert!(e.rto(&BOUNDS) < 300 * MS);
+    }
+
+    /// The timeout stays what it was until there is a sample; that one begins anew if it is to.
+    #[test]
+    fn four_doublings_may_end_the_average() {
+        for (doublings, forget, srtt) in [(4, true, 900), (3, true, 200), (4, false, 200)] {
+            let mut e = RttEstimator::default();
+            e.sample(100 * MS);
+            (0..doublings).for_each(|_| e.back_off(forget));
+            assert_eq!(e.rto(&BOUNDS), (300 * MS) << doublings);
+            e.sample(900 * MS);
+            assert_eq!(e.srtt(), srtt * MS, "{doublings} {forget}");
+        }
     }
 
     #[test]

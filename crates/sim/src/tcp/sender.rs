@@ -384,13 +384,11 @@ impl Sender {
         self.reduced_at = self.end;
         self.tell_reduced = true;
         self.ecn_reductions += 1;
-        self.cwnd = left;
-        if left < 1.0 && !o.ecn_timeout {
-            self.cwnd = 1.0;
-        } else if left < 1.0 && at_one && self.echoed_at_one {
+        self.cwnd = if o.ecn_timeout { left } else { left.max(o.least_window) };
+        if self.cwnd < 1.0 && at_one && self.echoed_at_one {
             // Less than a packet is left: the timer slows the sender, and twice as much if the
             // packet that it sent last met congestion as well (as ns-2).
-            self.rtt.back_off();
+            self.back_off(o);
         }
         self.echoed_at_one = at_one;
     }
@@ -510,11 +508,15 @@ impl Sender {
         self.ssthresh = o.whole(self.control.after_loss(flight)).max(LEAST_SSTHRESH);
     }
 
+    fn back_off(&mut self, o: &Options) {
+        self.rtt.back_off(o.forget_rtt);
+    }
+
     /// The time given by [`Sender::deadline`] has come.
     pub fn on_timer(&mut self, now: u64, o: &Options) {
         self.timed_at = NEVER;
         if self.state == State::SynSent {
-            self.rtt.back_off();
+            self.back_off(o);
             self.timeouts += 1;
             self.force = true;
             self.deadline = now + self.rtt.rto(&o.rto);
@@ -532,7 +534,7 @@ impl Sender {
             self.lower_threshold(o);
         }
         self.control.on_timeout();
-        self.rtt.back_off();
+        self.back_off(o);
         self.cwnd = 1.0;
         self.tell_reduced = o.ecn;
         self.next = self.una;

@@ -26,6 +26,8 @@ fn options(variant: Variant) -> Options {
         ecn: true,
         ecn_on_retransmit: false,
         ecn_timeout: false,
+        least_window: 1.0,
+        forget_rtt: false,
     }
 }
 
@@ -246,6 +248,18 @@ fn without_ecn_timeouts_a_marked_sender_sends_one_packet_a_round_trip() {
     }
     assert_eq!((sent.len(), p.sender.cwnd()), (1, 1.0));
     assert_eq!(p.sender.timeouts, 0);
+}
+
+/// With a least window of two, as Linux has it, it stays at two.
+#[test]
+fn an_echo_leaves_the_least_window() {
+    let mut p = Path::new(Options { least_window: 2.0, ..options(Variant::Sack) });
+    let mut sent = p.send_all();
+    for _ in 0..10 {
+        let all = numbers(&sent);
+        sent = p.deliver(&sent, &[], &all);
+    }
+    assert_eq!((sent.len(), p.sender.cwnd()), (2, 2.0));
 }
 
 /// With ECN timeouts it waits for its timer before each packet, twice as long each time

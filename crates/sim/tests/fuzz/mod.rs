@@ -246,8 +246,9 @@ fn traffic(
         }
         _ => {}
     }
+    let (wait, least) = d.number(&[("false", 1), ("true", 1), ("false", 2), ("false", 1000)]);
     line(format!(
-        "ecn_timeout = {}\necn_on_retransmit = {}\nhandshake = {}\nlimited_transmit = {}\n\
+        "ecn_timeout = {wait}\nmin_window = {least}\nforget_rtt = {}\necn_on_retransmit = {}\nhandshake = {}\nlimited_transmit = {}\n\
          restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
          min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
         d.flag(),
