@@ -88,7 +88,11 @@ impl<A: Policy> Lab<A> {
 
     /// Lets time pass.
     pub(crate) fn wait_ms(&mut self, ms: u64) {
-        self.now += Duration::from_millis(ms);
+        self.wait(Duration::from_millis(ms));
+    }
+
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.now += time;
     }
 
     /// A packet arrives.

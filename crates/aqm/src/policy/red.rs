@@ -22,8 +22,9 @@
 //! `spacing = uniform-exact` is §7.
 //!
 //! Other points:
-//! - m is the idle time over the transmission time of a mean packet, not rounded. Idle time runs
-//!   from when the transmitter finds the queue empty until a packet is admitted.
+//! - m is the idle time over the transmission time of a mean packet, not rounded; with `ns2_rules` it
+//!   is rounded down, and the arriving packet is a sample of its own behind it. Idle time runs from
+//!   when the transmitter finds the queue empty until a packet is admitted.
 //! - `avg` includes packets that find the buffer full. Those take part like all others.
 //! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §4 divides by the largest packet), and
 //!   `count` still counts packets: a long packet behind a signal meets both its length and the count,
@@ -62,7 +63,7 @@ params! {
         /// How signals are spaced.
         spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
         /// As ns-2: no signal while fewer than two packets wait, nor to the first packet after the
-        /// average has crossed min_th.
+        /// average has crossed min_th; after idleness whole packets count, and the arriving one.
         ns2_rules: bool = false, "ns-2.35 red.cc";
     }
 }
@@ -183,7 +184,10 @@ pub(super) struct RedCore {
 impl RedCore {
     /// An empty queue on an idle link.
     pub(super) fn new(params: RedParams, max_p: f64, now: Instant) -> Self {
-        let avg = Average::new(params.w_q, params.packet_time, now);
+        let avg = Average {
+            whole: params.ns2_rules,
+            ..Average::new(params.w_q, params.packet_time, now)
+        };
         Self { params, max_p, avg, count: -1.0, crossing: true }
     }
 
@@ -323,6 +327,8 @@ pub(super) struct Average {
     w_q: f64,
     /// Transmission time of a mean packet in nanoseconds.
     packet_time: f64,
+    /// Idle time counts in whole packets, and the packet that ends it is a sample.
+    whole: bool,
     /// Up to when idle time has been aged in, while the link is idle.
     idle_since: Option<Instant>,
 }
@@ -330,15 +336,17 @@ pub(super) struct Average {
 impl Average {
     /// Of an empty queue on an idle link. `packet_time` is in nanoseconds.
     pub(super) fn new(w_q: f64, packet_time: f64, now: Instant) -> Self {
-        Self { value: 0.0, w_q, packet_time, idle_since: Some(now) }
+        Self { value: 0.0, w_q, packet_time, whole: false, idle_since: Some(now) }
     }
 
     /// Takes in a queue's length, or on an idle link the idle time; the new value.
     #[inline]
     pub(super) fn sample(&mut self, length: f64, now: Instant) -> f64 {
-        if self.idle_since.is_some() {
+        let idle = self.idle_since.is_some();
+        if idle {
             self.age(now);
-        } else {
+        }
+        if !idle || self.whole {
             self.value = (1.0 - self.w_q) * self.value + self.w_q * length;
         }
         self.value
@@ -358,7 +366,7 @@ impl Average {
         match self.idle_since {
             Some(since) => {
                 let m = now.since(since).as_nanos() as f64 / self.packet_time;
-                aged(self.value, self.w_q, m)
+                aged(self.value, self.w_q, if self.whole { libm::floor(m) } else { m })
             }
             None => self.value,
         }
@@ -449,6 +457,7 @@ mod tests {
     use crate::context::{Backlog, Cause};
     use crate::packet::Ecn;
     use crate::policy::lab::{Fate, Lab, config, env, refused};
+    use crate::time::Duration;
     use std::vec;
     use std::vec::Vec;
 
@@ -637,6 +646,23 @@ mod tests {
         assert!(close(lab.signal("avg"), 1.25 / 8.0), "the arrival is no sample of its own (FJ93)");
         lab.wait_ms(50);
         assert!(close(lab.signal("avg"), 1.25 / 8.0), "a packet waits: the link is busy");
+    }
+
+    /// The same with ns-2's rules, at an average of 1.25 after 2.9 ms of idleness: two packets could
+    /// have gone, and the arriving one finds nothing: 1.25/2³.
+    #[test]
+    fn idle_time_counts_whole_packets_and_the_arriving_one_in_ns2() {
+        let settings =
+            [("ns2_rules", "true"), ("w_q", "0.5"), ("min_th", "50p"), ("max_th", "60p")];
+        let mut lab = Story::new(100, &settings);
+        (0..3).for_each(|_| _ = lab.arrive());
+        (0..3).for_each(|_| _ = lab.depart());
+        lab.wait_ms(5);
+        lab.depart();
+        lab.wait(Duration::from_micros(2900));
+        assert!(close(lab.signal("avg"), 1.25 / 4.0), "{}", lab.signal("avg"));
+        lab.arrive();
+        assert!(close(lab.signal("avg"), 1.25 / 8.0), "{}", lab.signal("avg"));
     }
 
     /// Every packet is dropped: the link stays idle, and the average ages on to let one in.

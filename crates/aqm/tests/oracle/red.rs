@@ -38,6 +38,7 @@ impl Red {
         match self.idle_since {
             Some(q_time) => {
                 let m = (now - q_time) as f64 / PACKET_NS;
+                let m = if self.c.ns2 { m.floor() } else { m };
                 (1.0 - self.c.w_q).powf(m) * self.avg
             }
             None => self.avg,
@@ -45,10 +46,12 @@ impl Red {
     }
 
     pub(super) fn update_average(&mut self, now: u64, q: &[Packet]) {
-        if self.idle_since.is_some() {
+        let idle = self.idle_since.is_some();
+        if idle {
             self.avg = self.aged(now);
             self.idle_since = Some(now);
-        } else {
+        }
+        if !idle || self.c.ns2 {
             let length = if self.c.bytes {
                 q.iter().map(|p| f64::from(p.len)).sum()
             } else {
