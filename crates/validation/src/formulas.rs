@@ -17,6 +17,18 @@ pub fn dctcp_window(p: f64) -> f64 {
     (a + (a * a + 2.0 * a).sqrt()) / p
 }
 
+/// Sign test, both tails: how probable it is that of so many figures above and below their references
+/// the fewer are so few, or fewer, if each falls to either side by the toss of a coin.
+pub fn sign_test(above: u32, below: u32) -> f64 {
+    let n = above + below;
+    let (mut ways, mut tail) = (1.0, 0.0);
+    for k in 0..=above.min(below) {
+        tail += ways;
+        ways *= f64::from(n - k) / f64::from(k + 1);
+    }
+    (2.0 * tail * 0.5f64.powi(n.cast_signed())).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,5 +38,9 @@ mod tests {
         assert!((md1_waiting(0.8) - 1.6).abs() < 1e-12);
         // p = 0.1: x = 0.9 + √2.61 = 2.5155, and 2.5155²/2 = 0.9·3.5155.
         assert!((dctcp_window(0.1) - 25.155).abs() < 0.001);
+        // 1 + 10 + 45 of 2¹⁰ on either side.
+        assert!((sign_test(2, 8) - 0.109_375).abs() < 1e-12);
+        assert!((sign_test(8, 2) - 0.109_375).abs() < 1e-12);
+        assert_eq!(sign_test(5, 5), 1.0);
     }
 }

@@ -59,6 +59,7 @@ ecn = true
 handshake = true
 initial_window = 10
 whole_packets = true
+min_window = 2
 delayed_ack = "0s"
 "#
     )
@@ -76,7 +77,8 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
         for seed in 1..=SEEDS {
             let o = crate::run(&scenario(aqm, buffer, params, seed))?;
             let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
-            // The kernel's datagrams that were queued at the end still arrived.
+            // The kernel's figure is what was offered less its loss, in all rows: datagrams that
+            // were queued when the sending ended still arrived.
             let of_udp = |name: &str| o.flows.number(name, 0).unwrap_or(f64::NAN);
             let tcp = o.flows.real("goodput_bps")[1..].iter().flatten().sum::<f64>();
             let each = [
