@@ -5,7 +5,9 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import polars as pl
 import pytest
 from conftest import SWEEP
@@ -16,6 +18,7 @@ from bluewater.plots.files import save
 from bluewater.report import to_json, write_report
 from bluewater.results.store import Store
 from bluewater.study.experiment import parse
+from bluewater.study.paper import Paper
 from bluewater.study.plot import Scale
 from bluewater.study.reproduce import Outcome, Plan, reproduce
 
@@ -163,6 +166,54 @@ def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:
     assert "var(--ink)" in text
     for entry in outcome.tables.entries:
         assert outcome.tables.store.read(entry.key).decision_hash in text
+
+
+def test_what_is_open_is_listed_and_linked(page: Path) -> None:
+    text = page.read_text()
+    listed = text.partition('<section id="open">')[2].partition("</section>")[0]
+    assert "The moon is of cheese." in listed
+    assert "Nobody loses all." not in listed
+    assert 'href="#test-two-claim-b"' in listed
+    assert 'id="test-two-claim-b"' in text
+    # Each choice of the filter hides what it does not name.
+    for choice in ("filter-verdict-v-not", "filter-paper-p-test"):
+        assert f'id="{choice}"' in listed
+        assert f".filter:has(#{choice}:checked) tbody tr:not(" in listed
+
+
+def test_the_head_says_how_much_is_provisional(outcome: Outcome, tmp_path: Path) -> None:
+    findings = [replace(finding, provisional=True) for finding in outcome.findings]
+    text = write_report([replace(outcome, findings=findings)], tmp_path).read_text()
+    head = text.partition("<header")[2].partition("</header>")[0]
+    assert "Size full" in head
+    assert "3 seeds a claim, 12 runs" in head
+    assert "2 of 2 verdicts are provisional" in head
+
+
+def test_papers_come_before_our_own_and_ours_are_counted_apart(
+    outcome: Outcome, tmp_path: Path
+) -> None:
+    def of(folder: str, *, own: bool, ours: bool) -> Outcome:
+        paper = Paper(cite=folder.upper(), title="", source="", own=own)
+        origin: Literal["paper", "ours"] = "ours" if ours else "paper"
+        findings = [
+            replace(each, claim=msgspec.structs.replace(each.claim, origin=origin))
+            for each in outcome.findings
+        ]
+        experiment = replace(outcome.experiment, id=f"{folder}/x", paper=paper)
+        return replace(outcome, experiment=experiment, findings=findings)
+
+    made = [of("mine", own=True, ours=True), of("theirs", own=False, ours=False)]
+    text = write_report(made, tmp_path).read_text()
+    assert text.index('id="paper-theirs"') < text.index('id="paper-mine"')
+    rows = text.partition('class="matrix"')[2].partition("</table>")[0].split("<tr")[2:]
+    numbers = {
+        re.sub("<.*?>", "", row.partition("</td>")[0].partition(">")[2]): re.findall(
+            r'<td class="n">(.*?)</td>', row
+        )
+        for row in rows
+    }
+    assert numbers == {each: ["1", "·", "·", "·", "1", "·", "2"] for each in ("THEIRS", "MINE")}
 
 
 def test_every_picture_has_its_files(page: Path) -> None:

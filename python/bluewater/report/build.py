@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from multiprocessing import get_context
@@ -20,7 +21,7 @@ from bluewater.study.claims import MIN_SEEDS, Verdict
 from bluewater.text import measured, number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from bluewater.study.claims import Finding, Measured
@@ -50,13 +51,21 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
             sections = [drawn[outcome.experiment.id].result() for outcome in outcomes]
     else:
         sections = [_section(outcome, folder) for outcome in outcomes]
+    papers = _papers(sections)
+    open_ = _open([section for paper in papers for section in paper["sections"]])
     page = (
         environment()
         .get_template("report.html.j2")
         .render(
-            sections=sections,
-            counts=tally(outcomes),
+            papers=papers,
+            summary=_summary(outcomes),
+            verdicts=list(Verdict),
+            matrix=_matrix(papers),
+            open=open_,
+            filters=_filters(open_),
+            by=BY,
             css=CSS,
+            marks=MARKS,
             metrics=METRICS,
             version=_core.version(),
             host=host.facts(),
@@ -80,6 +89,17 @@ CSS: dict[str, str] = {
 """The class of a verdict on the page."""
 
 
+MARKS = {
+    "reproduced": "●",
+    "stated": "◉",
+    "partly": "◐",
+    "contradicted": "×",
+    "not": "○",
+    "needs": "…",
+}
+"""A verdict in one sign."""
+
+
 def tally(outcomes: Sequence[Outcome]) -> dict[str, dict[Verdict, int]]:
     """How many claims have each verdict, by who says them."""
     findings = [finding for outcome in outcomes for finding in outcome.findings]
@@ -94,6 +114,151 @@ def tally(outcomes: Sequence[Outcome]) -> dict[str, dict[Verdict, int]]:
         for origin in ("paper", "ours")
         if any(finding.claim.origin == origin for finding in findings)
     }
+
+
+def _papers(sections: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The experiments by paper: most claims first, our own papers last, in each what is ours."""
+    found: dict[str, dict[str, Any]] = {}
+    for section in sections:
+        experiment = section["experiment"]
+        folder = experiment.id.partition("/")[0]
+        paper = found.setdefault(
+            folder,
+            {
+                "anchor": f"paper-{folder}",
+                "cite": experiment.paper.cite or folder,
+                "title": experiment.paper.title if experiment.paper.source else "",
+                "source": experiment.paper.source,
+                "own": experiment.paper.own,
+                "sections": [],
+            },
+        )
+        paper["sections"].append(section)
+    for paper in found.values():
+        paper["sections"].sort(key=lambda each: not _from_paper(each))
+        paper["claims"] = sum(_from_paper(each) for each in paper["sections"])
+    return sorted(found.values(), key=lambda each: (each["own"], -each["claims"]))
+
+
+def _from_paper(section: Mapping[str, Any]) -> int:
+    return sum(each["claim"].origin == "paper" for each in section["findings"])
+
+
+def _summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    findings = [finding for outcome in outcomes for finding in outcome.findings]
+    # A formula has the same value whatever the seed.
+    counts = {len(outcome.size.seeds) for outcome in outcomes if not outcome.experiment.exact}
+    ends = sorted({min(counts, default=1), max(counts, default=1)})
+    return {
+        "sizes": sorted({outcome.size.name for outcome in outcomes}),
+        "seeds": " to ".join(map(str, ends)),
+        "runs": sum(len(outcome.tables.entries) for outcome in outcomes),
+        "claims": len(findings),
+        "provisional": sum(finding.provisional for finding in findings),
+        "failures": sum(len(outcome.failures) for outcome in outcomes),
+    }
+
+
+def _matrix(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How many claims of each paper have each verdict; ours apart."""
+    rows = []
+    for origin, all_ in (("paper", "all papers"), ("ours", "all of ours")):
+        made = []
+        for paper in papers:
+            counts = [
+                sum(
+                    each["verdict"] is verdict and each["claim"].origin == origin
+                    for section in paper["sections"]
+                    for each in section["findings"]
+                )
+                for verdict in Verdict
+            ]
+            if any(counts):
+                beside = "" if origin == "paper" or paper["own"] else "ours, beside "
+                name = f"{beside}{paper['cite']}"
+                anchor = paper["anchor"]
+                made.append({"name": name, "anchor": anchor, "counts": counts, "total": False})
+        if len(made) > 1:
+            sums = [sum(column) for column in zip(*(row["counts"] for row in made), strict=True)]
+            made.append({"name": all_, "anchor": "", "counts": sums, "total": True})
+        rows += made
+    return rows
+
+
+def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The claims that the standard reading does not reproduce, each with its cause in a line."""
+    rows = []
+    for section in sections:
+        experiment = section["experiment"]
+        folder, _, name = experiment.id.rpartition("/")
+        for finding in section["findings"]:
+            if finding["verdict"] is not Verdict.REPRODUCED:
+                css = CSS[finding["verdict"]]
+                rows.append(
+                    {
+                        "finding": finding,
+                        "anchor": f"{section['anchor']}-claim-{finding['claim'].id}",
+                        "cite": experiment.paper.cite or folder,
+                        "name": f"{name} ({finding['claim'].id})",
+                        "paper": folder,
+                        "css": css,
+                        "classes": f"v-{css} p-{folder}",
+                        "why": _why(finding),
+                    }
+                )
+    return rows
+
+
+def _why(finding: Mapping[str, Any]) -> str:
+    """The cause of a verdict in a line."""
+    claim, under, verdict = finding["claim"], ", ".join(finding["under"]), finding["verdict"]
+    told = "Not known."
+    if verdict is Verdict.STATED:
+        told = f"Reproduced under {under}."
+    elif verdict is Verdict.CONTRADICTED:
+        told = f"Contradicted by {BY[claim.contradicted.by]}: {claim.contradicted.why}"
+    elif verdict is Verdict.NEEDS_FULL:
+        told = "This size is too small to say."
+    elif claim.cause:
+        told = str(claim.cause)
+    elif under:
+        told = f"In part under {under}."
+    elif verdict is Verdict.PARTLY and claim.holds.holds(finding["readings"][0]["mean"]):
+        told = "The mean lies within the bound, its interval does not: much depends on the seed."
+    return told
+
+
+BY = {
+    "arithmetic": "arithmetic",
+    "independent run": "an independent run",
+    "the paper itself": "the paper itself",
+}
+"""What shows that a claim cannot hold, in a sentence."""
+
+
+def _filters(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """What the list may be narrowed to: a verdict, a paper."""
+    verdicts = [verdict for verdict in Verdict if any(row["css"] == CSS[verdict] for row in rows)]
+    papers = dict.fromkeys((row["paper"], row["cite"]) for row in rows)
+    by_verdict = [
+        (f"v-{CSS[each]}", str(each), sum(row["css"] == CSS[each] for row in rows))
+        for each in verdicts
+    ]
+    by_paper = [
+        (f"p-{folder}", cite, sum(row["paper"] == folder for row in rows))
+        for folder, cite in papers
+    ]
+    return [
+        (
+            group,
+            [
+                {"id": f"filter-{group}-{css}", "css": css, "name": name, "count": count}
+                for css, name, count in [("", "all", len(rows)), *each]
+            ],
+        )
+        for group, each in (("verdict", by_verdict), ("paper", by_paper))
+        if rows
+    ]
 
 
 def _panels(outcome: Outcome) -> int:
@@ -159,6 +324,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
             {
                 "reading": each.reading,
                 "measured": _told(each, finding.claim.unit),
+                "mean": each.estimate.mean if each.estimate else math.nan,
                 "verdict": each.verdict,
                 "numbers": each.values,
             }

@@ -116,6 +116,7 @@ class Claim(Table, frozen=True):
         origin: Who says it: the paper, or we.
         note: What to know about how it is measured.
         plot: The plot that shows it.
+        cause: Why it is not reproduced, in a line, where that is known.
         contradicted: The proof that it cannot be reproduced, if there is one.
     """
 
@@ -130,6 +131,7 @@ class Claim(Table, frozen=True):
     origin: Literal["paper", "ours"] = "paper"
     note: str = ""
     plot: str = ""
+    cause: str = ""
     contradicted: Contradiction | None = None
 
 
