@@ -9,7 +9,14 @@ use std::path::{Path, PathBuf};
 
 fn main() -> io::Result<()> {
     let mut hasher = DefaultHasher::new();
-    for source in ["../aqm/src", "../scenario/src", "../sim/src", "../trace/src", "../wire/src"] {
+    for source in [
+        "../aqm/src",
+        "../link/src",
+        "../scenario/src",
+        "../sim/src",
+        "../trace/src",
+        "../wire/src",
+    ] {
         println!("cargo:rerun-if-changed={source}");
         let mut files = Vec::new();
         collect(Path::new(source), &mut files)?;

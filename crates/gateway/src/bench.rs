@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 
 use aqm::{Duration, Limit, Rate};
+use link::Histogram;
 use nix::sys::prctl::set_timerslack;
 use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, sendmmsg};
 use serde_json::{Value, json};
-use sim::metrics::histogram::Histogram;
 
 use crate::bridge::{self, Plane};
 use crate::clock::Clock;

@@ -24,10 +24,9 @@ use std::io::{self, BufRead, Write};
 
 use aqm::any::BuildError;
 use aqm::{Ecn, FlowKey, Instant, Limit, Meta, Size};
+use link::QueueSummary;
 use serde_json::{Value, json};
-use sim::link::Link;
-use sim::metrics::queue::QueueSummary;
-use sim::network::{END, Event, Network};
+use sim::network::{END, Event, Link, Network};
 use sim::packet::Packet;
 
 use crate::forward::Tap;

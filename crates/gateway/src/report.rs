@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use aqm::any::canonical;
 use aqm::{Cause, Counters, Measure};
+use link::QueueSummary;
 use serde_json::{Map, Value, json};
-use sim::metrics::queue::QueueSummary;
 
 use crate::flows::Tally;
 use crate::forward::DIRECTIONS;

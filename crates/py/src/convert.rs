@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sim::Outcome;
-use sim::table::{Column, Table};
+use sim::results::table::{Column, Table};
 
 /// Everything that a run gives.
 pub(crate) fn outcome<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {

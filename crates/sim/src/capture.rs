@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::fs::File;
 
 use aqm::Duration;
+use link::DecisionHash;
 use scenario::arrivals::{Arrival, Arrivals, SHORTEST_PACKET};
 use scenario::{Scenario, ScenarioError};
 use trace::Capture;
-
-use crate::hash::DecisionHash;
 
 /// The most packets that are held; 16 bytes each.
 pub const MAX_ARRIVALS: usize = 1 << 28;

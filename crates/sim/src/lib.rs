@@ -5,31 +5,24 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`packet`], [`link`] | packets; queue, transmitter and wire |
-//! | [`network`] | links joined by paths |
+//! | [`packet`] | packets |
+//! | `event` | what happens next |
+//! | [`network`] | links and managed queues joined by paths |
 //! | [`tcp`], [`tfrc`], [`app`] | transports and what they carry |
 //! | [`simulation`] | the loop, and web sessions |
-//! | [`metrics`], [`hash`] | what is measured |
 //! | [`capture`] | the captures that a scenario names |
-//! | [`run`], [`table`] | from a scenario to its results |
+//! | [`run`], [`results`] | from a scenario to its results |
 
 pub mod app;
 pub mod capture;
-mod engine;
-mod fold;
-pub mod hash;
-pub mod link;
-mod memory;
-pub mod metrics;
+mod event;
 pub mod network;
 pub mod packet;
-mod ring;
+pub mod results;
 pub mod run;
 pub mod simulation;
-pub mod table;
 pub mod tcp;
 pub mod tfrc;
-mod wheel;
 
 pub use ::scenario::{Scenario, ScenarioError};
 pub use run::{Outcome, Run};

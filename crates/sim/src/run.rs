@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use aqm::units::Size;
 use aqm::{Cause, Duration, Env, Instant, Qdisc, Rng, State};
 
+use link::columns::{Value, columns};
+use link::stats::{FlowTally, GroupTally, QueueSummary};
 use scenario::error::Complaint;
 use scenario::network::Topology;
 use scenario::{
@@ -12,13 +14,11 @@ use scenario::{
 };
 
 use crate::app::{App, Objects, Periods, Unsent};
-use crate::link::{Identity, Link, Managed};
-use crate::metrics::jain;
-use crate::metrics::queue::{FlowTally, GroupTally, QueueSummary};
-use crate::metrics::transfers::Transfers;
-use crate::network::END;
+use crate::network::{END, Identity, Link, Managed};
+use crate::results::jain;
+use crate::results::table::{Column, Table};
+use crate::results::transfers::Transfers;
 use crate::simulation::{FlowReport, FlowSetup, Gaps, Group, Simulation, Transport};
-use crate::table::{Column, Table};
 use crate::tcp::control::Algorithm;
 use crate::tcp::rtt::RtoBounds;
 use crate::tcp::{Options, Variant};
@@ -416,46 +416,14 @@ impl Run {
         let index = jain(goodput.iter().flatten().copied());
         let mut t = Table::default();
         let text = |f: &dyn Fn(&Named) -> String| Column::Text(self.queues.iter().map(f).collect());
-        let count =
-            |f: &dyn Fn(&QueueSummary) -> u64| Column::Count(summaries.iter().map(f).collect());
-        let real = |f: &dyn Fn(&QueueSummary) -> f64| {
-            Column::Real(summaries.iter().map(|s| Some(f(s))).collect())
-        };
         t.push("queue", text(&|m| m.name.clone()));
         t.push("aqm", text(&|m| m.aqm.clone()));
-        t.push("arrivals", count(&|s| s.counts.arrived.packets));
-        t.push("departures", count(&|s| s.counts.departed.packets));
-        t.push("drops", count(&|s| s.counts.all_dropped().packets));
-        for cause in Cause::ALL {
-            t.push(
-                &format!("drops_{}", cause.name()),
-                count(&|s| s.counts.dropped[cause as usize].packets),
-            );
+        let rows: Vec<_> = summaries.iter().map(columns).collect();
+        for (i, (name, value)) in rows.first().into_iter().flatten().enumerate() {
+            let values = rows.iter().map(|row| row[i].1);
+            t.push(name, Column::of(values, matches!(value, Value::Count(_))));
         }
-        t.push("marks", count(&|s| s.counts.all_marked().packets));
-        t.push("arrivals_bytes", count(&|s| s.counts.arrived.bytes));
-        t.push("departures_bytes", count(&|s| s.counts.departed.bytes));
-        t.push("drops_bytes", count(&|s| s.counts.all_dropped().bytes));
-        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        t.push("loss", real(&|s| share(s.counts.all_dropped().packets, s.counts.arrived.packets)));
-        t.push(
-            "mark_rate",
-            real(&|s| share(s.counts.all_marked().packets, s.counts.arrived.packets)),
-        );
-        t.push("throughput_bps", real(&|s| s.counts.departed.bytes as f64 * 8.0 / s.window_s));
-        t.push("utilisation", real(&|s| 1.0 - s.idle_fraction));
-        t.push("idle_fraction", real(&|s| s.idle_fraction));
-        t.push("idle_periods", count(&|s| s.idle_periods));
-        t.push("queue_mean_packets", real(&|s| s.mean_packets));
-        t.push("queue_mean_bytes", real(&|s| s.mean_bytes));
-        for (k, q) in ["p50", "p95", "p99", "max"].into_iter().enumerate() {
-            t.push(&format!("queue_{q}_packets"), count(&|s| s.packets[k]));
-        }
-        t.push("delay_mean_s", real(&|s| s.delay_mean_s));
-        for (k, q) in ["p50", "p95", "p99", "max"].into_iter().enumerate() {
-            t.push(&format!("delay_{q}_s"), real(&|s| s.delay_s[k]));
-        }
-        t.push("jain", real(&|_| index));
+        t.push("jain", Column::Real(vec![Some(index); rows.len()]));
         let states: Vec<State> = self
             .queues
             .iter()

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use sim::table::{Column, Table};
+use sim::results::table::{Column, Table};
 use sim::{Outcome, Run, ScenarioError, capture};
 use trace::generate::{self, Options, Packets};
 use trace::write::{Format, Writer};

@@ -1,7 +1,7 @@
 //! Changes while a link runs: another rate, delay, buffer or queue discipline.
 
 use aqm::{AnyQdisc, Instant, Qdisc, Rng};
-use sim::link::Serialiser;
+use link::transmitter::Serialiser;
 
 use super::spec::too_large;
 use super::{Link, MOST_PASSING, Spec, SpecError, sum};

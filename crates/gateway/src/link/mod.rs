@@ -1,5 +1,5 @@
 //! An emulated link: a queue that an algorithm manages, a transmitter of exact rate and a wire of
-//! constant delay, as in the simulator (`sim::link`), but for packets with bytes.
+//! constant delay, as in the simulator (`sim::network`), but for packets with bytes.
 //!
 //! Time is handed in and virtual: what was due at an instant is done *as of* that instant, however
 //! late the caller comes, so lateness of the machine moves arrivals and deliveries but never the
@@ -19,11 +19,8 @@ use aqm::{
     AnyQdisc, Backlog, Cause, Counters, Cx, Duration, Ecn, Instant, Limit, Meta, Outlet, Tally,
 };
 use aqm::{Qdisc, Rng};
-use sim::hash::DecisionHash;
-use sim::link::Serialiser;
-use sim::metrics::histogram::Histogram;
-use sim::metrics::queue::{QueueStats, QueueSummary};
-use sim::packet::Packet;
+use link::transmitter::Serialiser;
+use link::{DecisionHash, Histogram, QueueStats, QueueSummary};
 
 use crate::arena::{Arena, Handle};
 use crate::capture::{Capture, Fate};
@@ -265,8 +262,7 @@ impl Link {
                     self.stats.busy(now);
                 }
                 self.busy = true;
-                let packet = Packet { len: meta.len as u16, ..Packet::default() };
-                self.stats.departure(now, meta.arrived.as_nanos(), &packet);
+                self.stats.departure(now, meta.arrived.as_nanos(), 0, meta.len);
                 self.decided.departure(now, meta.flow.0 as u32, handle.seq);
                 self.free_at = self.free_at.max(now) + self.serialiser.transmission(meta.len);
                 // After a change to a shorter delay nothing overtakes.

@@ -1,6 +1,6 @@
 //! How precisely packets were handed over.
 
-use sim::metrics::histogram::Histogram;
+use link::Histogram;
 
 /// When packets were really handed over.
 #[derive(Clone, Default, Debug)]

@@ -10,23 +10,19 @@ mod web;
 use std::sync::Arc;
 
 use aqm::Ecn;
+use link::memory::{fetch_ahead, room_for};
+use link::{DecisionHash, NEVER};
 use scenario::arrivals::Arrivals;
 
 use crate::app::{App, Objects, OnOff, Periods, Step};
-use crate::hash::DecisionHash;
-use crate::link::{Identity, Link, Managed};
-use crate::memory::{fetch_ahead, room_for};
-use crate::metrics::transfers::Transfers;
-use crate::network::{Event, Network};
+use crate::network::{Event, Identity, Link, Managed, Network};
 use crate::packet::{CWR, Kind, Packet};
+use crate::results::transfers::Transfers;
 use crate::tcp::Options;
 use crate::tcp::receiver::{AckWhen, Receiver};
 use crate::tcp::sender::Sender;
 use crate::tfrc::Tfrc;
 use web::{Web, webs};
-
-/// No event is due.
-const NEVER: u64 = u64::MAX;
 
 /// How the gaps of a datagram source are spread.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -13,8 +13,8 @@ use aqm::Rng;
 
 use super::{End, FlowSetup, Group, NEVER, Simulation, Transport};
 use crate::app::{App, Objects, Periods};
-use crate::metrics::transfers::Transfers;
 use crate::packet::{Kind, Packet};
+use crate::results::transfers::Transfers;
 
 /// Where the client of a slot is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use aqm::param::Kind;
 use aqm::{CATALOG, Duration, Qdisc as _};
 use scenario::{TrafficSpec, TransportName};
-use sim::table::Column;
+use sim::results::table::Column;
 use sim::{Run, Scenario};
 
 /// Decisions read from bytes. Where there are no more it decides for 0, the plainest choice.

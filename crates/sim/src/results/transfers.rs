@@ -1,6 +1,6 @@
 //! Transfers of a group: how many there were, how long they took, and how much longer than alone.
 
-use super::histogram::Histogram;
+use link::Histogram;
 
 /// Transfers that began in a window of time.
 #[derive(Clone, Default, Debug)]

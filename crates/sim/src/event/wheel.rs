@@ -29,7 +29,7 @@ pub(crate) struct Wheel {
 impl Wheel {
     /// Empty, at time 0.
     pub(crate) fn new(flows: usize) -> Self {
-        let mut next = crate::memory::room_for(flows);
+        let mut next = link::memory::room_for(flows);
         next.resize(flows, NOT_HERE);
         Self {
             first: Box::new([NONE; SLOTS]),

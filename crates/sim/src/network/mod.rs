@@ -1,7 +1,7 @@
 //! Links joined to a network: packets go from link to link along their paths.
 //!
 //! In general a link's event is a packet's arrival at its far end. Where it changes nothing that
-//! can be seen, links are folded ([`crate::fold`]) and have no events of their own:
+//! can be seen, links are folded (`fold.rs`) and have no events of their own:
 //!
 //! - a link *after* another takes its packets when the other sends them: when they leave it is
 //!   known already;
@@ -12,27 +12,23 @@
 //! Managed and merging links are *lazy*: they have to be woken before anything that they have not
 //! done yet shows elsewhere, and that is never sooner than their propagation delay.
 
-use crate::engine::{EventList, Timetable};
-use crate::fold::{self, Fold};
-use crate::hash::DecisionHash;
-use crate::link::{Exit, Identity, Line, Link, Managed};
+mod fold;
+mod line;
+mod managed;
+mod path;
+mod wires;
+
+use link::{DecisionHash, NEVER};
+
+use crate::event::{EventList, Timetable};
 use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::tcp::alone::Alone;
-
-// Bits of an entry in the table of paths, beside the link's number:
-/// The link is folded after the one before it.
-const FOLDED: u32 = 1 << 31;
-/// The link merges the one before it with others.
-const MERGES: u32 = 1 << 30;
-/// The next entry has one of these two bits.
-const GOES_ON: u32 = 1 << 29;
-/// The link has a managed queue, or there is none: the path ends.
-const NOT_PLAIN: u32 = 1 << 28;
-const BITS: u32 = FOLDED | MERGES | GOES_ON | NOT_PLAIN;
-/// Ends a path in the table of paths.
-pub const END: u32 = NOT_PLAIN | (NOT_PLAIN - 1);
-/// No event is due.
-const NEVER: u64 = u64::MAX;
+use fold::Fold;
+use line::{Line, Transit};
+pub use managed::{Identity, Link, Managed};
+pub use path::END;
+use path::{BITS, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
+use wires::{Merge, Wires};
 
 /// Links and paths.
 #[derive(Clone)]
@@ -40,28 +36,6 @@ pub struct Network {
     /// The managed queues, by link.
     queues: Vec<Option<Box<Managed>>>,
     wires: Wires,
-}
-
-/// Transmitters and wires of all links, and the events at their ends.
-#[derive(Clone)]
-pub(crate) struct Wires {
-    pub(crate) lines: Vec<Line>,
-    /// Those that merge others; one that is at work is not there.
-    merges: Vec<Option<Box<Merge>>>,
-    /// Paths as runs of link numbers, each ended by [`END`].
-    paths: Vec<u32>,
-    events: EventList,
-}
-
-/// A link that is entered only after others, whose packets it takes in the order of their arrival.
-#[derive(Clone, Debug)]
-pub(crate) struct Merge {
-    link: usize,
-    /// How much later what comes to the feeders is at this link at the earliest, ns; of no use where
-    /// the link is managed.
-    lookahead: Option<u64>,
-    feeders: Vec<u32>,
-    arrivals: Timetable<16, 2>,
 }
 
 /// What happens next in a network.
@@ -96,7 +70,7 @@ impl Network {
         wires.merges.clear();
         for (number, line) in wires.lines.iter_mut().enumerate() {
             line.merge = None;
-            line.leave_by(if in_order { Exit::Events } else { Exit::Own }, number);
+            line.leave_by(if in_order { Transit::Events } else { Transit::Own }, number);
         }
         for entry in wires.paths.iter_mut().filter(|entry| **entry != END) {
             *entry &= !BITS;
@@ -124,10 +98,10 @@ impl Network {
             let Fold::Merges(feeders) = fold else { continue };
             let merge = wires.merges.len();
             for (number, &feeder) in feeders.iter().enumerate() {
-                wires.lines[feeder as usize].leave_by(Exit::Merge(merge), number);
+                wires.lines[feeder as usize].leave_by(Transit::Merge(merge), number);
             }
             wires.lines[link].merge = Some(merge);
-            wires.lines[link].leave_by(Exit::Own, link);
+            wires.lines[link].leave_by(Transit::Own, link);
             let arrivals = Timetable::new(feeders.len());
             let soonest =
                 feeders.iter().map(|&feeder| wires.lines[feeder as usize].soonest()).min();
@@ -257,7 +231,7 @@ impl Network {
     fn next_unsent(&self, link: usize) -> u64 {
         let departure = self.queues[link].as_ref().map_or(NEVER, |queue| queue.next_departure());
         let sends = departure.min(self.wires.next_merged(link));
-        sends.saturating_add(self.wires.lines[link].delay)
+        sends.saturating_add(self.wires.lines[link].transmitter.delay())
     }
 
     /// Makes sure that the list wakes a lazy link no later than its next event.
@@ -296,13 +270,16 @@ impl Network {
             links.map(|entry| &lines[(entry & !BITS) as usize])
         };
         let time = |path: u32, len: u16| -> u64 {
-            links(path).map(|line| line.alone(len)).map(|(sent, wire)| sent + wire).sum()
+            links(path)
+                .map(|line| line.transmitter.alone(len.into()))
+                .map(|(sent, wire)| sent + wire)
+                .sum()
         };
         Alone {
             out: time(out, len),
             small_out: time(out, SHORTEST_PACKET),
             back: time(back, SHORTEST_PACKET),
-            gap: links(out).map(|line| line.alone(len).0).max().unwrap_or(0),
+            gap: links(out).map(|line| line.transmitter.alone(len.into()).0).max().unwrap_or(0),
         }
     }
 
@@ -346,7 +323,7 @@ impl Network {
     /// Packets that came to the far end of a link that is not folded.
     pub fn arrivals(&self) -> usize {
         let Wires { lines, events, .. } = &self.wires;
-        let own = lines.iter().filter(|line| !matches!(line.exit, Exit::Merge(_)));
+        let own = lines.iter().filter(|line| !matches!(line.exit, Transit::Merge(_)));
         events.links.taken_from_lanes() + own.map(|line| line.wire.taken()).sum::<usize>()
     }
 
@@ -384,153 +361,5 @@ impl Network {
             hash.combine(line.delivered);
         }
         hash
-    }
-}
-
-impl Wires {
-    /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
-    /// folded after it. Only what comes from an end point (`FED`) can come to a link that merges.
-    /// `entry` is the link's in the table of paths. Returns when the transmitter is free again.
-    #[inline(always)]
-    fn send<const FED: bool>(&mut self, mut entry: u32, now: u64, packet: &Packet) -> u64 {
-        let mut line = &mut self.lines[(entry & !BITS) as usize];
-        let mut at = line.transmit(now, packet.len);
-        let free_at = line.free_at;
-        let mut hop = packet.hop + 1;
-        while entry & GOES_ON != 0 {
-            entry = self.paths[hop as usize];
-            debug_assert!(FED || entry & FOLDED != 0, "a merge of what comes from a queue");
-            if !FED || entry & FOLDED != 0 {
-                line = &mut self.lines[(entry & !BITS) as usize];
-            } else if let Exit::Merge(number) = line.exit
-                && let Some(merge) = &mut self.merges[number]
-            {
-                if !merge.is_next(at, &self.events) {
-                    let key = merge.arrivals.key(at, line.source);
-                    let pushed = merge.arrivals.push(key, packet, hop, &mut line.lane);
-                    let first = pushed.unwrap_or_else(|| {
-                        let first = line.wait(key, packet, hop);
-                        if first {
-                            merge.arrivals.set_key(key);
-                        }
-                        first
-                    });
-                    if first {
-                        let link = merge.link;
-                        self.wake(link, at);
-                    }
-                    return free_at;
-                }
-                line = &mut self.lines[merge.link];
-            } else {
-                break;
-            }
-            at = line.transmit(at, packet.len);
-            hop += 1;
-        }
-        let events = &mut self.events.links;
-        let key = events.key(at, line.source);
-        if events.push(key, packet, hop, &mut line.lane).is_some() {
-            return free_at;
-        }
-        let (first, lazy) = (line.wait(key, packet, hop), line.lazy());
-        if first && !lazy {
-            events.set_key(key);
-        } else if FED && lazy && at < line.listed {
-            // A merge that took the packet at once. Whoever else makes a lazy link send lists it
-            // afterwards.
-            let link = events.source_of(line.source);
-            self.list(link, at);
-        }
-        free_at
-    }
-
-    /// The transmitter of a managed or merging link takes a packet at `now`. Returns when it is free
-    /// again.
-    #[inline(always)]
-    pub(crate) fn send_on(&mut self, now: u64, packet: &Packet) -> u64 {
-        self.send::<false>(self.paths[packet.hop as usize], now, packet)
-    }
-
-    /// The next packet for a link that merges others arrives at `at`.
-    #[inline(never)]
-    fn wake(&mut self, link: usize, at: u64) {
-        let wake = at.saturating_add(self.lines[link].delay);
-        if wake < self.lines[link].listed {
-            self.list(link, wake);
-        }
-    }
-
-    /// Sets the event of a link.
-    #[inline]
-    fn list(&mut self, link: usize, at: u64) {
-        self.lines[link].listed = at;
-        self.events.set_link(link, at);
-    }
-
-    /// When the next packet of the links that `link` merges arrives, ns.
-    fn next_merged(&self, link: usize) -> u64 {
-        match self.lines[link].merge {
-            Some(merge) => self.merges[merge].as_ref().map_or(NEVER, |merge| {
-                let arrivals = &merge.arrivals;
-                arrivals.time_of(arrivals.first())
-            }),
-            None => NEVER,
-        }
-    }
-
-    /// The links that `link` merges, if it does, to work with them.
-    #[inline]
-    pub(crate) fn detach(&mut self, link: usize) -> Option<Box<Merge>> {
-        self.lines[link].merge.and_then(|merge| self.merges[merge].take())
-    }
-
-    /// Puts back what was detached.
-    #[inline]
-    pub(crate) fn attach(&mut self, merge: Box<Merge>) {
-        if let Some(number) = self.lines[merge.link].merge {
-            self.merges[number] = Some(merge);
-        }
-    }
-}
-
-impl Merge {
-    /// Whether a packet that arrives at `at` is the next for sure, and the link can take it now: none
-    /// is waiting, and of what has not happened yet, nothing can arrive as soon.
-    #[inline(always)]
-    fn is_next(&self, at: u64, events: &EventList) -> bool {
-        self.lookahead.is_some_and(|soonest| at < events.time() + soonest)
-            && self.arrivals.is_empty()
-    }
-
-    /// The flow of a packet that arrives soon, if it is known.
-    #[inline]
-    pub(crate) fn coming(&self) -> Option<usize> {
-        self.arrivals.ahead().map(|packet| packet.flow as usize)
-    }
-
-    /// Takes the next packet, if it has arrived by `until`. Returns when it did.
-    #[inline(always)]
-    pub(crate) fn take(
-        &mut self,
-        until: u64,
-        packet: &mut Packet,
-        lines: &mut [Line],
-    ) -> Option<u64> {
-        let Self { feeders, arrivals, .. } = self;
-        let (first, other) = (arrivals.first_in_lanes(), arrivals.other());
-        let key = first.min(other);
-        let at = arrivals.time_of(key);
-        if at > until {
-            return None;
-        }
-        if first < other {
-            arrivals.take(first, packet);
-        } else {
-            let number = arrivals.source_of(key);
-            let (_, next) = lines[feeders[number] as usize].take(key, packet);
-            arrivals.set_key(next.unwrap_or_else(|| arrivals.key_of(NEVER, number)));
-        }
-        Some(at)
     }
 }

@@ -9,7 +9,7 @@ const MANY_FLOWS: usize = 8192;
 /// Begins to fetch what is kept of a flow, which `coming` names, from memory; where there are few of
 /// `flows` nobody is asked.
 #[inline(always)]
-pub(crate) fn fetch_ahead<T>(flows: &[T], coming: impl FnOnce() -> Option<usize>) {
+pub fn fetch_ahead<T>(flows: &[T], coming: impl FnOnce() -> Option<usize>) {
     if flows.len() >= MANY_FLOWS
         && let Some(flow) = coming().and_then(|flow| flows.get(flow))
     {
@@ -36,7 +36,7 @@ fn prefetch<T>(item: &T) {
 
 /// An empty vector with room for `n` items, on large pages where it is large and the system has them:
 /// what is looked at in no order needs an entry of the processor's table of pages each time.
-pub(crate) fn room_for<T>(n: usize) -> Vec<T> {
+pub fn room_for<T>(n: usize) -> Vec<T> {
     let room: Vec<T> = Vec::with_capacity(n);
     #[cfg(target_os = "linux")]
     {

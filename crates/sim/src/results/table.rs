@@ -1,5 +1,7 @@
 //! Results as columns.
 
+use link::columns::Value;
+
 /// A column of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Column {
@@ -12,6 +14,20 @@ pub enum Column {
 }
 
 impl Column {
+    /// Of values that are all whole numbers, or all real.
+    pub(crate) fn of(values: impl Iterator<Item = Value>, whole: bool) -> Self {
+        let real = |value| match value {
+            Value::Count(n) => n as f64,
+            Value::Real(x) => x,
+        };
+        let count = |value| if let Value::Count(n) = value { n } else { 0 };
+        if whole {
+            Self::Count(values.map(count).collect())
+        } else {
+            Self::Real(values.map(|value| Some(real(value))).collect())
+        }
+    }
+
     /// The column's first row alone; empty if there is none.
     pub fn first(&self) -> Self {
         match self {

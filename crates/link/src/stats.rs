@@ -1,9 +1,9 @@
 //! What is measured at a queue, beside the counters that the queue keeps itself.
 
-use super::histogram::Histogram;
-use crate::memory::{fetch_ahead, room_for};
-use crate::packet::Packet;
 use aqm::{Backlog, Cause, Counters, Tally};
+
+use crate::histogram::Histogram;
+use crate::memory::{fetch_ahead, room_for};
 
 /// What one flow did at one queue since the start, in packets and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -62,8 +62,8 @@ struct Groups {
 }
 
 impl Groups {
-    fn group(&mut self, packet: &Packet) -> Option<&mut GroupTally> {
-        let group = *self.of.get(packet.flow as usize)?;
+    fn group(&mut self, flow: u32) -> Option<&mut GroupTally> {
+        let group = *self.of.get(flow as usize)?;
         self.tallies.get_mut(usize::from(group))
     }
 }
@@ -147,7 +147,7 @@ impl QueueStats {
     }
 
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
-    pub(crate) fn count_groups(&mut self, of: Vec<u16>) {
+    pub fn count_groups(&mut self, of: Vec<u16>) {
         let count = of.iter().max().map_or(0, |&last| usize::from(last) + 1);
         let tallies = vec![GroupTally::default(); count];
         self.groups = Some(Box::new(Groups { of, tallies }));
@@ -177,63 +177,63 @@ impl QueueStats {
         self.backlog
     }
 
-    /// A packet that came at `arrived` leaves the queue at `now` for the transmitter.
+    /// A packet of `len` bytes that came at `arrived` leaves the queue at `now` (ns) for the transmitter.
     #[inline]
-    pub fn departure(&mut self, now: u64, arrived: u64, packet: &Packet) {
+    pub fn departure(&mut self, now: u64, arrived: u64, flow: u32, len: u32) {
         let delay = now - arrived;
         self.delays.add(delay, 1);
         self.delay_sum += u128::from(delay);
-        if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
-            flow.departed += 1;
-            flow.departed_bytes += u64::from(packet.len);
+        if let Some(row) = self.flows.get_mut(flow as usize) {
+            row.departed += 1;
+            row.departed_bytes += u64::from(len);
         }
         if let Some(groups) = &mut self.groups
-            && let Some(group) = groups.group(packet)
+            && let Some(group) = groups.group(flow)
         {
-            group.departed.count(u32::from(packet.len));
+            group.departed.count(len);
         }
     }
 
     /// A packet of the flow that `coming` names arrives soon: begins to fetch its row from memory.
     #[inline]
-    pub(crate) fn expect(&self, coming: impl FnOnce() -> Option<usize>) {
+    pub fn expect(&self, coming: impl FnOnce() -> Option<usize>) {
         fetch_ahead(&self.flows, coming);
     }
 
-    /// A packet arrives.
+    /// A packet of `len` bytes arrives.
     #[inline]
-    pub fn arrival(&mut self, packet: &Packet) {
-        if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
-            flow.arrived += 1;
-            flow.arrived_bytes += u64::from(packet.len);
+    pub fn arrival(&mut self, flow: u32, len: u32) {
+        if let Some(row) = self.flows.get_mut(flow as usize) {
+            row.arrived += 1;
+            row.arrived_bytes += u64::from(len);
         }
         if let Some(groups) = &mut self.groups {
             for group in &mut groups.tallies {
                 group.average += WEIGHT * (group.queued().packets as f64 - group.average);
             }
-            if let Some(group) = groups.group(packet) {
-                group.arrived.count(u32::from(packet.len));
+            if let Some(group) = groups.group(flow) {
+                group.arrived.count(len);
             }
         }
     }
 
-    /// A packet is dropped, on arrival or later.
-    pub fn drop(&mut self, packet: &Packet, cause: Cause) {
-        if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
-            flow.dropped[cause as usize] += 1;
-            flow.dropped_bytes += u64::from(packet.len);
+    /// A packet of `len` bytes is dropped, on arrival or later.
+    pub fn drop(&mut self, flow: u32, len: u32, cause: Cause) {
+        if let Some(row) = self.flows.get_mut(flow as usize) {
+            row.dropped[cause as usize] += 1;
+            row.dropped_bytes += u64::from(len);
         }
         if let Some(groups) = &mut self.groups
-            && let Some(group) = groups.group(packet)
+            && let Some(group) = groups.group(flow)
         {
-            group.dropped.count(u32::from(packet.len));
+            group.dropped.count(len);
         }
     }
 
     /// A packet is marked.
-    pub fn mark(&mut self, packet: &Packet) {
-        if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
-            flow.marked += 1;
+    pub fn mark(&mut self, flow: u32) {
+        if let Some(row) = self.flows.get_mut(flow as usize) {
+            row.marked += 1;
         }
     }
 
@@ -337,18 +337,17 @@ mod tests {
     /// 0.002·1·0.998 + 0.002·2.
     #[test]
     fn a_group_is_averaged_at_every_arrival() {
-        let packet = |flow| Packet { flow, len: 1000, ..Packet::default() };
         let mut stats = QueueStats::new(2);
         stats.count_groups(vec![1, 0]);
         for flow in [0, 0, 1] {
-            stats.arrival(&packet(flow));
+            stats.arrival(flow, 1000);
         }
         let average = |stats: &QueueStats| stats.groups().iter().map(|g| g.average).collect();
         let averages: Vec<f64> = average(&stats);
         assert!((averages[1] - 0.005_996).abs() < 1e-12, "{averages:?}");
         assert_eq!(averages[0], 0.0);
-        stats.departure(0, 0, &packet(0));
-        stats.drop(&packet(0), Cause::Early);
+        stats.departure(0, 0, 0, 1000);
+        stats.drop(0, 1000, Cause::Early);
         assert_eq!(stats.groups()[1].queued(), Tally::default());
         assert_eq!(stats.groups()[0].queued(), Tally { packets: 1, bytes: 1000 });
     }

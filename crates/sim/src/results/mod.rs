@@ -1,7 +1,6 @@
-//! What is measured: counters, fixed histograms, sampled series.
+//! Results: tables, transfers, fairness.
 
-pub mod histogram;
-pub mod queue;
+pub mod table;
 pub mod transfers;
 
 /// Jain's fairness index of allocations: (Σx)² / (n·Σx²), 1/n … 1; 1 for no or only zero shares.

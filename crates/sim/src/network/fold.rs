@@ -1,6 +1,6 @@
 //! Which links need no events of their own.
 
-use crate::network::END;
+use super::path::END;
 
 /// How a link is folded.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,51 @@
+//! The columns of results about a queue, the same in the simulator and in the gateway.
+
+use aqm::Cause;
+
+use crate::stats::QueueSummary;
+
+/// A value in a column.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value {
+    /// A whole number.
+    Count(u64),
+    /// A real number.
+    Real(f64),
+}
+
+/// What was measured at a queue: the name of each column, with its unit at the end, and its value.
+pub fn columns(s: &QueueSummary) -> Vec<(String, Value)> {
+    use Value::{Count, Real};
+    let (arrived, departed) = (s.counts.arrived, s.counts.departed);
+    let (dropped, marked) = (s.counts.all_dropped(), s.counts.all_marked());
+    let share = |part: u64| Real(part as f64 / arrived.packets.max(1) as f64);
+    let mut all: Vec<(String, Value)> = Vec::new();
+    let mut add = |name: &str, value| all.push((name.into(), value));
+    add("arrivals", Count(arrived.packets));
+    add("departures", Count(departed.packets));
+    add("drops", Count(dropped.packets));
+    for cause in Cause::ALL {
+        add(&format!("drops_{}", cause.name()), Count(s.counts.dropped[cause as usize].packets));
+    }
+    add("marks", Count(marked.packets));
+    add("arrivals_bytes", Count(arrived.bytes));
+    add("departures_bytes", Count(departed.bytes));
+    add("drops_bytes", Count(dropped.bytes));
+    add("loss", share(dropped.packets));
+    add("mark_rate", share(marked.packets));
+    add("throughput_bps", Real(departed.bytes as f64 * 8.0 / s.window_s));
+    add("utilisation", Real(1.0 - s.idle_fraction));
+    add("idle_fraction", Real(s.idle_fraction));
+    add("idle_periods", Count(s.idle_periods));
+    add("queue_mean_packets", Real(s.mean_packets));
+    add("queue_mean_bytes", Real(s.mean_bytes));
+    let quantiles = ["p50", "p95", "p99", "max"];
+    for (q, packets) in quantiles.iter().zip(s.packets) {
+        add(&format!("queue_{q}_packets"), Count(packets));
+    }
+    add("delay_mean_s", Real(s.delay_mean_s));
+    for (q, delay) in quantiles.iter().zip(s.delay_s) {
+        add(&format!("delay_{q}_s"), Real(delay));
+    }
+    all
+}

@@ -1,0 +1,321 @@
+//! What serves a queue: a transmitter that asks it for packets, and whoever writes down what happens.
+//!
+//! Departures and timers need no event of their own: they are caught up when anybody looks (an
+//! arrival, a sample, a late caller), each at its exact time and in order, so a queue sees the same
+//! calls as if each were an event. At equal times departures come before timers, and both before
+//! arrivals.
+
+use aqm::{Cause, Counters, Cx, Instant, Meta, Outlet, Qdisc, Rng};
+
+use crate::NEVER;
+use crate::hash::DecisionHash;
+use crate::stats::{QueueStats, QueueSummary};
+
+/// What is written down of a packet beside what its queue knows of it.
+pub trait Item: Copy {
+    /// The number of its flow.
+    fn flow(&self, meta: &Meta) -> u32;
+    /// Its own number.
+    fn seq(&self) -> u32;
+}
+
+/// Where packets go that the transmitter takes.
+pub trait Exit<P> {
+    /// The transmitter takes a packet at `now` (ns), with what its queue made of it. Returns when it
+    /// is free again.
+    fn send(&mut self, now: u64, meta: &Meta, packet: &mut P) -> u64;
+}
+
+/// What serves a queue. `L` is told of drops and marks, beside the books that are kept here.
+#[derive(Clone)]
+pub struct Server<L = ()> {
+    rng: Rng,
+    /// When the transmitter is free, ns; [`NEVER`] while it has nothing to send.
+    free_at: u64,
+    /// Whether the queue has timers at all.
+    timed: bool,
+    books: Books<L>,
+}
+
+/// What is written down of a queue.
+#[derive(Clone)]
+struct Books<L> {
+    stats: QueueStats,
+    /// Over all its decisions.
+    hash: DecisionHash,
+    log: L,
+}
+
+impl<P: Item, L: Outlet<P>> Outlet<P> for Books<L> {
+    #[inline(never)]
+    fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
+        let flow = packet.flow(meta);
+        self.hash.drop(now.as_nanos(), flow, packet.seq(), cause);
+        self.stats.drop(flow, meta.len, cause);
+        self.log.dropped(meta, packet, cause, now);
+    }
+
+    #[inline(never)]
+    fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
+        let flow = packet.flow(meta);
+        self.hash.mark(now.as_nanos(), flow, cause);
+        self.stats.mark(flow);
+        self.log.marked(meta, packet, cause, now);
+    }
+}
+
+impl<L> Server<L> {
+    /// Serves an empty queue from time 0 on, which draws from `rng` and has timers if it is `timed`.
+    /// A row of counts is kept for each of `flows` flows; `log` is told of drops and marks.
+    pub fn new(rng: Rng, timed: bool, flows: usize, log: L) -> Self {
+        let books = Books { stats: QueueStats::new(flows), hash: DecisionHash::default(), log };
+        Self { rng, free_at: NEVER, timed, books }
+    }
+
+    /// A packet arrives.
+    #[inline(always)]
+    pub fn arrive<P: Item>(&mut self, queue: &mut impl Qdisc<P>, meta: Meta, packet: P)
+    where
+        L: Outlet<P>,
+    {
+        self.books.stats.arrival(packet.flow(&meta), meta.len);
+        let mut cx = Cx { now: meta.arrived, rng: &mut self.rng };
+        let now = meta.arrived.as_nanos();
+        queue.enqueue(meta, packet, &mut cx, &mut self.books);
+        let backlog = queue.backlog();
+        self.books.stats.change(now, backlog);
+        if self.free_at == NEVER && backlog.packets > 0 {
+            self.free_at = now;
+        }
+    }
+
+    /// Does everything that is due up to and including `now` (ns).
+    #[inline(always)]
+    pub fn serve<P: Item>(&mut self, queue: &mut impl Qdisc<P>, now: u64, exit: &mut impl Exit<P>)
+    where
+        L: Outlet<P>,
+    {
+        if self.timed {
+            self.serve_with_timers(queue, now, exit);
+        }
+        while self.free_at <= now {
+            self.send_next(queue, exit);
+        }
+    }
+
+    /// The same for a queue that has timers.
+    #[inline(never)]
+    fn serve_with_timers<P: Item>(
+        &mut self,
+        queue: &mut impl Qdisc<P>,
+        now: u64,
+        exit: &mut impl Exit<P>,
+    ) where
+        L: Outlet<P>,
+    {
+        while self.due(queue) <= now {
+            self.step(queue, exit);
+        }
+    }
+
+    /// When something is due, ns: a departure, or one of the queue's timers.
+    #[inline]
+    pub fn due<P: Item>(&self, queue: &impl Qdisc<P>) -> u64 {
+        self.free_at.min(queue.poll_at().map_or(NEVER, Instant::as_nanos))
+    }
+
+    /// Does what is due first.
+    #[inline]
+    pub fn step<P: Item>(&mut self, queue: &mut impl Qdisc<P>, exit: &mut impl Exit<P>)
+    where
+        L: Outlet<P>,
+    {
+        let timer = queue.poll_at().map_or(NEVER, Instant::as_nanos);
+        if self.free_at <= timer {
+            self.send_next(queue, exit);
+        } else {
+            let mut cx = Cx { now: Instant::from_nanos(timer), rng: &mut self.rng };
+            queue.on_timer(&mut cx, &mut self.books);
+            self.books.stats.change(timer, queue.backlog());
+        }
+    }
+
+    /// The transmitter is free: asks the queue for a packet and sends it.
+    #[inline(never)]
+    fn send_next<P: Item>(&mut self, queue: &mut impl Qdisc<P>, exit: &mut impl Exit<P>)
+    where
+        L: Outlet<P>,
+    {
+        let now = self.free_at;
+        let mut cx = Cx { now: Instant::from_nanos(now), rng: &mut self.rng };
+        let mut next = queue.dequeue(&mut cx, &mut self.books);
+        let Books { stats, hash, .. } = &mut self.books;
+        if let Some((meta, packet)) = &mut next {
+            let flow = packet.flow(meta);
+            stats.busy(now);
+            stats.departure(now, meta.arrived.as_nanos(), flow, meta.len);
+            hash.departure(now, flow, packet.seq());
+            self.free_at = exit.send(now, meta, packet);
+        } else {
+            stats.idle(now);
+            self.free_at = NEVER;
+        }
+        stats.change(now, queue.backlog());
+    }
+
+    /// When the transmitter is free, ns; [`NEVER`] while it has nothing to send.
+    #[inline]
+    pub fn free_at(&self) -> u64 {
+        self.free_at
+    }
+
+    /// When the next packet is sent if none arrives meanwhile, ns.
+    #[inline]
+    pub fn next_departure(&self) -> u64 {
+        if self.books.stats.backlog().packets > 0 { self.free_at } else { NEVER }
+    }
+
+    /// The hash over all decisions of the queue.
+    pub fn decision_hash(&self) -> DecisionHash {
+        self.books.hash
+    }
+
+    /// The statistics, up to the last change.
+    #[inline]
+    pub fn stats(&self) -> &QueueStats {
+        &self.books.stats
+    }
+
+    /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
+    pub fn count_groups(&mut self, of: Vec<u16>) {
+        self.books.stats.count_groups(of);
+    }
+
+    /// Whoever is told of drops and marks.
+    #[inline]
+    pub fn log(&self) -> &L {
+        &self.books.log
+    }
+
+    /// The same, to work with.
+    #[inline]
+    pub fn log_mut(&mut self) -> &mut L {
+        &mut self.books.log
+    }
+
+    /// Begins a new window of measurement at `now` (ns), with what the queue counted until then.
+    pub fn restart_measurement(&mut self, now: u64, counters: &Counters) {
+        self.books.stats.restart(now, counters);
+    }
+
+    /// The summary of the window that ends at `now` (ns), up to which everything was done.
+    pub fn summary(&self, now: u64, counters: &Counters) -> QueueSummary {
+        self.books.stats.summary(now, counters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqm::{AnyQdisc, Duration, Ecn, Env, FlowKey, Limit, Rate};
+
+    use super::*;
+    use crate::transmitter::Transmitter;
+
+    const MS: u64 = 1_000_000;
+
+    #[derive(Clone, Copy, Default, Debug)]
+    struct Numbered(u32);
+
+    impl Item for Numbered {
+        fn flow(&self, meta: &Meta) -> u32 {
+            meta.flow.0 as u32
+        }
+        fn seq(&self) -> u32 {
+            self.0
+        }
+    }
+
+    /// A wire that notes when each packet comes out.
+    struct Wire(Transmitter, Vec<(u64, u32)>);
+
+    impl Exit<Numbered> for Wire {
+        fn send(&mut self, now: u64, meta: &Meta, packet: &mut Numbered) -> u64 {
+            self.1.push((self.0.send(now, meta.len), packet.0));
+            self.0.free_at()
+        }
+    }
+
+    /// What it was told of.
+    #[derive(Default)]
+    struct Log(Vec<u32>);
+
+    impl Outlet<Numbered> for Log {
+        fn dropped(&mut self, _: &Meta, packet: Numbered, _: Cause, _: Instant) {
+            self.0.push(packet.0);
+        }
+        fn marked(&mut self, _: &Meta, _: &Numbered, _: Cause, _: Instant) {}
+    }
+
+    fn link(aqm: &str, packets: u64) -> (AnyQdisc<Numbered>, Server<Log>, Wire) {
+        let rate = Rate::from_mbit(8);
+        let mut rng = Rng::new(1, 0);
+        let limit = Limit::packets(packets).unwrap();
+        let env = Env { now: Instant::ZERO, limit, rate, mean_packet: 1000 };
+        let queue: AnyQdisc<Numbered> = AnyQdisc::build(aqm, &[], &env, &mut rng).unwrap();
+        let server = Server::new(rng, queue.poll_at().is_some(), 1, Log::default());
+        (queue, server, Wire(Transmitter::new(rate, Duration::from_millis(5)), Vec::new()))
+    }
+
+    fn meta(now: u64) -> Meta {
+        let arrived = Instant::from_nanos(now);
+        Meta { arrived, flow: FlowKey(0), len: 1000, ecn: Ecn::NotEct }
+    }
+
+    #[test]
+    fn a_burst_leaves_one_transmission_apart_and_is_written_down() {
+        let (mut queue, mut server, mut wire) = link("droptail", 2);
+        for seq in 0..4 {
+            server.serve(&mut queue, 0, &mut wire);
+            server.arrive(&mut queue, meta(0), Numbered(seq));
+            server.serve(&mut queue, 0, &mut wire);
+        }
+        server.serve(&mut queue, 10 * MS, &mut wire);
+        assert_eq!(wire.1, [(6 * MS, 0), (7 * MS, 1), (8 * MS, 2)]);
+        assert_eq!(server.log().0, [3], "one in transmission, two queued");
+        assert_eq!(server.free_at(), NEVER);
+        let s = server.summary(10 * MS, queue.counters());
+        assert_eq!((s.counts.departed.packets, s.counts.all_dropped().packets), (3, 1));
+        // 2 packets for 1 ms and 1 for 1 ms, of 10 ms.
+        assert!((s.mean_packets - 0.3).abs() < 1e-12, "{}", s.mean_packets);
+        assert!((s.idle_fraction - 0.7).abs() < 1e-12);
+        assert_eq!(server.stats().flow(0).all_dropped(), 1);
+    }
+
+    /// Whoever looks at each instant at which something is due and whoever looks late decide alike,
+    /// with timers and without.
+    #[test]
+    fn when_anybody_looks_does_not_matter() {
+        for aqm in ["droptail", "pie", "codel", "blue", "red-pd"] {
+            let run = |late: bool| {
+                let (mut queue, mut server, mut wire) = link(aqm, 20);
+                for seq in 0..4000u32 {
+                    // Ten bursts above the rate, with silence between them.
+                    let now = u64::from(seq / 400) * 900 * MS + u64::from(seq % 400) * 8 * MS / 10;
+                    if late {
+                        server.serve(&mut queue, now, &mut wire);
+                    } else {
+                        while server.due(&queue) <= now {
+                            server.step(&mut queue, &mut wire);
+                        }
+                    }
+                    server.arrive(&mut queue, meta(now), Numbered(seq));
+                }
+                server.serve(&mut queue, 10_000 * MS, &mut wire);
+                (server.decision_hash(), wire.1, server.log().0.len())
+            };
+            let (late, prompt) = (run(true), run(false));
+            assert!(late.2 > 0 || aqm == "red-pd", "{aqm} dropped nothing");
+            assert_eq!(late, prompt, "{aqm}");
+        }
+    }
+}

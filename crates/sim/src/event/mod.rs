@@ -1,0 +1,11 @@
+//! What happens next: packets in lanes, timers in a tree and a wheel.
+
+mod lanes;
+mod list;
+mod ring;
+mod tree;
+mod wheel;
+
+pub(crate) use lanes::{Flight, NO_LANE, Timetable, source_in_key};
+pub(crate) use list::EventList;
+pub(crate) use ring::Ring;

@@ -1,0 +1,301 @@
+//! Links, and queues that an algorithm manages.
+//!
+//! A managed queue needs no event for its departures ([`link::server`]). How packets go from link to
+//! link: [`crate::network`].
+
+use aqm::{AnyQdisc, Duration, Meta, Qdisc, Rate, Rng, Visitor};
+use link::{DecisionHash, Exit, Item, QueueStats, QueueSummary, Server};
+
+use super::line::Line;
+use super::wires::{Merge, Wires};
+use crate::packet::Packet;
+
+impl Item for Packet {
+    #[inline(always)]
+    fn flow(&self, _: &Meta) -> u32 {
+        self.flow
+    }
+
+    #[inline(always)]
+    fn seq(&self) -> u32 {
+        self.seq
+    }
+}
+
+impl Exit<Packet> for Wires {
+    #[inline(always)]
+    fn send(&mut self, now: u64, meta: &Meta, packet: &mut Packet) -> u64 {
+        packet.ecn = meta.ecn;
+        self.send_on(now, packet)
+    }
+}
+
+/// What queues take for the identity of a flow's packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The first of the flows that share it.
+    pub flow: u32,
+    /// It changes so often, ns; 0 for never.
+    pub rekey: u64,
+}
+
+impl Identity {
+    /// The identity at `now`, without that of the connection; changes are counted modulo 2²⁴.
+    fn at(self, now: u64) -> u64 {
+        let changes = now.checked_div(self.rekey).unwrap_or(0) & 0xff_ffff;
+        u64::from(self.flow) | changes << 32
+    }
+}
+
+/// One direction of a connection between two nodes.
+#[derive(Clone)]
+pub struct Link {
+    pub(crate) line: Line,
+    /// Without one, packets wait for the transmitter in the order of their arrival.
+    pub(crate) queue: Option<Box<Managed>>,
+}
+
+impl Link {
+    /// An idle link at time 0 with a plain queue.
+    pub fn plain(rate: Rate, delay: Duration) -> Self {
+        Self { line: Line::new(rate, delay, false), queue: None }
+    }
+
+    /// An idle link at time 0 with a managed queue. `flows` rows of per-flow counts are kept.
+    pub fn managed(
+        rate: Rate,
+        delay: Duration,
+        queue: AnyQdisc<Packet>,
+        rng: Rng,
+        flows: usize,
+    ) -> Self {
+        let server = Server::new(rng, queue.poll_at().is_some(), flows, ());
+        let service = Service { server, identities: None, hand: Packet::default() };
+        let managed = Managed { queue, service };
+        Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)) }
+    }
+
+    /// The managed queue, if this link has one.
+    pub fn as_managed(&self) -> Option<&Managed> {
+        self.queue.as_deref()
+    }
+}
+
+/// A queue that an algorithm manages, and what is measured at it.
+#[derive(Clone)]
+pub struct Managed {
+    queue: AnyQdisc<Packet>,
+    service: Service,
+}
+
+/// What serves a managed queue.
+#[derive(Clone)]
+struct Service {
+    server: Server,
+    /// Of each flow, where a flow's number is not its identity.
+    identities: Option<Box<[Identity]>>,
+    /// The packet that arrives, in one place.
+    hand: Packet,
+}
+
+/// The packet in hand arrives at a managed link.
+struct Arrive<'a> {
+    service: &'a mut Service,
+    wires: &'a mut Wires,
+    now: u64,
+}
+
+impl Visitor<Packet> for Arrive<'_> {
+    #[inline]
+    fn visit(self, queue: &mut impl Qdisc<Packet>) {
+        let Self { service, wires, now } = self;
+        service.server.serve(queue, now, wires);
+        service.arrive(queue, now);
+        service.server.serve(queue, now, wires);
+    }
+}
+
+impl Service {
+    /// Takes the next packet that has arrived by `until` in hand. Returns when it did.
+    #[inline(never)]
+    fn take(&mut self, merge: &mut Merge, until: u64, lines: &mut [Line]) -> Option<u64> {
+        self.server.stats().expect(|| merge.coming());
+        merge.take(until, &mut self.hand, lines)
+    }
+
+    /// The packet in hand arrives at `now`.
+    #[inline(always)]
+    fn arrive(&mut self, queue: &mut impl Qdisc<Packet>, now: u64) {
+        let packet = &self.hand;
+        let mut meta = packet.meta(now);
+        if let Some(identities) = &self.identities {
+            meta.flow = packet.identity(identities[packet.flow as usize].at(now));
+        }
+        self.server.arrive(queue, meta, *packet);
+    }
+}
+
+impl Managed {
+    /// A packet arrives at `now`.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, wires: &mut Wires) {
+        let Self { service, queue } = self;
+        service.hand = *packet;
+        queue.visit(Arrive { service, wires, now });
+    }
+
+    /// Does everything that was due up to and including `until`.
+    pub(crate) fn catch_up(&mut self, until: u64, link: usize, wires: &mut Wires) {
+        let Self { service, queue } = self;
+        if let Some(mut merge) = wires.detach(link) {
+            while let Some(now) = service.take(&mut merge, until, &mut wires.lines) {
+                queue.visit(Arrive { service, wires, now });
+            }
+            wires.attach(merge);
+        }
+        // Rarely much: the choice among the disciplines is made at each call.
+        service.server.serve(queue, until, wires);
+    }
+
+    /// When the next packet is sent if none arrives meanwhile, ns.
+    #[inline]
+    pub(crate) fn next_departure(&self) -> u64 {
+        self.service.server.next_departure()
+    }
+
+    /// Begins a new window of measurement at `now`.
+    pub(crate) fn restart_measurement(&mut self, now: u64) {
+        self.service.server.restart_measurement(now, self.queue.counters());
+    }
+
+    /// The hash over its decisions.
+    pub(crate) fn decision_hash(&self) -> DecisionHash {
+        self.service.server.decision_hash()
+    }
+
+    /// The queue, to look at.
+    pub fn queue(&self) -> &AnyQdisc<Packet> {
+        &self.queue
+    }
+
+    /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
+    pub(crate) fn count_groups(&mut self, of: Vec<u16>) {
+        self.service.server.count_groups(of);
+    }
+
+    /// Sets what the queue takes for each flow's identity. Only before the first packet.
+    pub(crate) fn identify(&mut self, identities: &[Identity]) {
+        self.service.identities = Some(identities.into());
+    }
+
+    /// The statistics, up to the last change.
+    pub fn stats(&self) -> &QueueStats {
+        self.service.server.stats()
+    }
+
+    /// How long the link has been idle since time 0, in ns.
+    pub fn idle(&self, now: u64) -> u64 {
+        self.stats().idle_until(now)
+    }
+
+    /// The summary of the window that ends at `now`, which must be caught up to.
+    pub fn summary(&self, now: u64) -> QueueSummary {
+        self.service.server.summary(now, self.queue.counters())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{END, Event, Network};
+    use aqm::{Env, Instant, Limit};
+
+    /// Later than anything happens.
+    const LATE: u64 = u64::MAX >> 8;
+
+    /// A network of one link.
+    fn network(link: Link) -> Network {
+        Network::new(vec![link], vec![0, END], 0)
+    }
+
+    fn link(rate: Rate, delay: Duration, packets: u64) -> Network {
+        let mut rng = Rng::new(1, 0);
+        let limit = Limit::packets(packets).unwrap();
+        let env = Env { now: Instant::ZERO, limit, rate, mean_packet: 1000 };
+        let queue = AnyQdisc::build("droptail", &[], &env, &mut rng).unwrap();
+        network(Link::managed(rate, delay, queue, rng, 1))
+    }
+
+    fn packet(len: u16) -> Packet {
+        Packet { len, ..Packet::default() }
+    }
+
+    /// The time of the next arrival at the far end, which is taken out.
+    fn next_delivery(net: &mut Network, until: u64) -> Option<u64> {
+        net.set_end(until);
+        let (at, event) = net.next(&mut packet(40));
+        (event == Event::End).then_some(at)
+    }
+
+    #[test]
+    fn a_burst_leaves_one_transmission_apart() {
+        let mut l = link(Rate::from_mbit(8), Duration::from_millis(5), 10);
+        (0..3).for_each(|_| l.forward(0, &packet(1000)));
+        for expected in [6_000_000, 7_000_000, 8_000_000] {
+            assert_eq!(next_delivery(&mut l, LATE), Some(expected));
+        }
+        assert_eq!(next_delivery(&mut l, LATE), None);
+        let s = l.queue(0).unwrap().summary(10_000_000);
+        assert_eq!(s.counts.departed.packets, 3);
+        // Queue: 2 packets for 1 ms, 1 for 1 ms, of 10 ms.
+        assert!((s.mean_packets - 0.3).abs() < 1e-12, "{}", s.mean_packets);
+        assert!((s.idle_fraction - 0.7).abs() < 1e-12);
+        assert!((s.delay_mean_s - 0.001).abs() < 1e-12);
+    }
+
+    /// A plain link and a managed drop-tail link with room deliver at the same times.
+    #[test]
+    fn a_plain_link_is_a_drop_tail_link_without_bound() {
+        let rate = Rate::new(7_000_003).unwrap();
+        let delay = Duration::from_micros(10);
+        let mut links = [network(Link::plain(rate, delay)), link(rate, delay, 10_000)];
+        let mut rng = Rng::new(8, 0);
+        let arrivals: Vec<(u64, u16)> = (0..3000)
+            .scan(0, |now, _| {
+                *now += rng.below(2_000_000) as u64;
+                Some((*now, 40 + rng.below(1460) as u16))
+            })
+            .collect();
+        let delivered = links.each_mut().map(|l| {
+            let mut times = Vec::new();
+            for &(now, len) in &arrivals {
+                while let Some(at) = next_delivery(l, now + 1) {
+                    times.push(at);
+                }
+                l.forward(now, &packet(len));
+            }
+            while let Some(at) = next_delivery(l, LATE) {
+                times.push(at);
+            }
+            times
+        });
+        assert_eq!(delivered[0].len(), 3000);
+        assert_eq!(delivered[0], delivered[1]);
+    }
+
+    #[test]
+    fn an_identity_changes_when_its_time_is_over() {
+        let fixed = Identity { flow: 7, rekey: 0 };
+        assert_eq!([0, u64::MAX].map(|now| fixed.at(now)), [7; 2]);
+        let moving = Identity { flow: 7, rekey: 100 };
+        assert_eq!([99, 100, 199].map(|now| moving.at(now) >> 32), [0, 1, 1]);
+        assert_ne!(moving.at(100), Identity { flow: 8, rekey: 100 }.at(100));
+    }
+
+    #[test]
+    fn a_packet_that_arrives_as_another_departs_finds_room() {
+        let mut l = link(Rate::from_mbit(8), Duration::ZERO, 1);
+        [0, 0, 1_000_000].into_iter().for_each(|now| l.forward(now, &packet(1000)));
+        assert_eq!(l.queue(0).unwrap().queue().counters().all_dropped().packets, 0);
+    }
+}
