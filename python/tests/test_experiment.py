@@ -204,3 +204,70 @@ def test_a_formula_says_what_it_cannot_take(old: str, new: str) -> None:
     with pytest.raises(InputError) as error:
         loaded.plan(loaded.size("full"))
     assert error.value.key == "formula"
+
+
+VIEWS = """
+seeds = [1, 2]
+[view]
+doubled = "SELECT buffer, aqm, seed, 2 * loss AS loss FROM runs"
+worst = "SELECT seed, MAX(loss) AS loss FROM doubled GROUP BY seed"
+[[claim]]
+id = "a"
+text = "t"
+paper = "p"
+measure = "SELECT seed, loss AS value FROM worst"
+holds = ">= 0"
+[[claim]]
+id = "b"
+text = "t"
+paper = "p"
+measure = "SELECT seed, MAX(2 * loss) AS value FROM runs GROUP BY seed"
+holds = ">= 0"
+[[claim]]
+id = "c"
+text = "t"
+paper = "p"
+measure = "SELECT seed, MIN(tcp_flows + udp_flows) AS value FROM sides GROUP BY seed"
+holds = ">= 0"
+[[claim]]
+id = "d"
+text = "t"
+paper = "p"
+measure = '''
+SELECT runs.seed AS seed, MAX(ABS(tcp_drops + COALESCE(udp_drops, 0) - drops)) AS value
+FROM sides JOIN runs
+ON runs.seed = sides.seed AND runs.buffer = sides.buffer AND runs.aqm = sides.aqm
+GROUP BY runs.seed
+'''
+holds = ">= 0"
+"""
+
+
+def test_claims_share_views(tmp_path: Path) -> None:
+    loaded = parse(VIEWS.replace("[view]", SWEEP + "[view]"), "f.toml", "x")
+    (outcome,) = reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path), 2)
+    a, b, c, d = (finding.readings[0].values for finding in outcome.findings)
+    assert a == b
+    assert set(c.values()) == {20}
+    assert set(d.values()) == {0}  # every flow is on one side
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "says"),
+    [
+        ("doubled =", "runs =", "view.runs", "cannot be called so"),
+        ("doubled =", "sides =", "view.sides", "cannot be called so"),
+        ("doubled =", '"a b" =', "view.a b", "cannot be called so"),
+        ("2 * loss AS loss FROM runs", "2 * lost AS loss FROM runs", "view.doubled", "query fails"),
+        # A view may use those before it, and so never itself.
+        ("2 * loss AS loss FROM runs", "loss FROM worst", "view.doubled", "query fails"),
+        ("2 * loss AS loss FROM runs", "loss FROM doubled", "view.doubled", "query fails"),
+    ],
+)
+def test_a_bad_view_is_named(tmp_path: Path, old: str, new: str, key: str, says: str) -> None:
+    assert old in VIEWS
+    text = VIEWS.replace("[1, 2]", "[1]").replace(old, new, 1)
+    with pytest.raises(InputError, match=says) as raised:
+        loaded = parse(text.replace("[view]", SWEEP + "[view]"), "f.toml", "x")
+        reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path), 1)
+    assert raised.value.key == key

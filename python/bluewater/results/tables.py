@@ -2,13 +2,14 @@
 
 ``runs`` has a row per run: the axes of the sweep, ``reading`` if the experiment has readings,
 ``seed``, then the summary's columns. A claim's measure sees the runs of one reading at a time. The
-others are :data:`~bluewater.results.result.TABLES`, each with the same columns before its own.
+others are :data:`~bluewater.results.result.TABLES`, each with the same columns before its own, and
+the view ``sides``: a row a run with the sums over its TCP flows and over its datagram flows.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,6 +31,10 @@ STANDARD = "standard"
 """The reading that an experiment's file is without any other."""
 
 
+RESERVED = ("runs", "sides", *TABLES)
+"""The names that a view cannot have."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A finished run of an experiment: where it lies in the sweep and where it is stored.
@@ -45,14 +50,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables, each read from the store when it is first asked for."""
+    """The tables, each read from the store when it is first asked for.
+
+    Attributes:
+        views: Queries by name, which other queries use as tables; a view may use those before it.
+    """
 
     entries: Sequence[Entry]
     store: Store
+    views: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, reading: str) -> Tables:
         """The tables of the runs of one reading alone."""
-        return self.parts.get(reading) or Tables([], self.store)
+        return self.parts.get(reading) or Tables([], self.store, self.views)
 
     @cached_property
     def parts(self) -> dict[str, Tables]:
@@ -62,7 +72,9 @@ class Tables:
             own.setdefault(entry.reading or STANDARD, []).append(entry)
         if len(own) == 1:
             return dict.fromkeys(own, self)
-        return {reading: Tables(entries, self.store) for reading, entries in own.items()}
+        return {
+            reading: Tables(entries, self.store, self.views) for reading, entries in own.items()
+        }
 
     @cached_property
     def results(self) -> list[Result]:
@@ -102,7 +114,32 @@ class Tables:
     def query(self, sql: str, needed: Sequence[str], key: str, file: str) -> pl.DataFrame:
         """Runs one query; its result must have the ``needed`` columns."""
         there = {name: partial(self.table, name) for name in ("runs", *self.present)}
+        if "flows" in there:
+            there["sides"] = partial(self._view, "sides", self._sides, there, file)
+        for name, text in self.views.items():
+            there[name] = partial(self._view, name, text, dict(there), file)
         return _query(there, sql, needed, key, file)
+
+    def _view(
+        self, name: str, sql: str, there: Mapping[str, Callable[[], pl.DataFrame]], file: str
+    ) -> pl.DataFrame:
+        """What a view gives, which is found once."""
+        if name not in self._made:
+            self._made[name] = _query(there, sql, (), f"view.{name}", file)
+        return self._made[name]
+
+    @property
+    def _sides(self) -> str:
+        """The view that every experiment has: a row a run, TCP and datagrams beside each other."""
+        place = ", ".join(f'"{name}"' for name in _place(self.entries[0]))
+        sums = ", ".join(
+            f"SUM(CASE WHEN transport {of} 'cbr' THEN {column} END) AS {side}_{column}"
+            for side, of in (("tcp", "<>"), ("udp", "="))
+            for column in ("throughput_bps", "arrivals", "drops", "marks")
+        )
+        counts = """COUNT(CASE WHEN transport <> 'cbr' THEN 1 END) AS tcp_flows,
+            COUNT(CASE WHEN transport = 'cbr' THEN 1 END) AS udp_flows"""
+        return f"SELECT {place}, {counts}, {sums} FROM flows GROUP BY {place}"
 
     @property
     def present(self) -> list[str]:
@@ -130,10 +167,11 @@ def _query(
     key: str,
     file: str,
 ) -> pl.DataFrame:
+    # What a query says FROM or JOIN of; the columns of a table may have the name of another.
+    used = {name for name in tables if re.search(rf"(?i)\b(FROM|JOIN)\s+{name}\b", sql)}
     context = pl.SQLContext()
-    for name, table in tables.items():
-        if re.search(rf"\b{name}\b", sql):
-            context.register(name, table())
+    for name in used:
+        context.register(name, tables[name]())
     try:
         found = context.execute(sql, eager=True)
     except pl.exceptions.PolarsError as error:

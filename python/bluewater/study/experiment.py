@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import msgspec
 from bluewater import _core, kinds
 from bluewater.errors import InputError, unknown
 from bluewater.results.store import run_key
-from bluewater.results.tables import STANDARD, Entry
+from bluewater.results.tables import RESERVED, STANDARD, Entry
 from bluewater.study import paper, readings
 from bluewater.study.claims import Claim
 from bluewater.study.execute import Task
@@ -109,6 +109,7 @@ class _Own(Table, frozen=True):
     sizes: dict[str, Any] = msgspec.field(default_factory=dict)
     unknown: tuple[Unknown, ...] = ()
     reading: tuple[Reading, ...] = ()
+    view: dict[str, str] = msgspec.field(default_factory=dict)
     claim: tuple[Claim, ...] = ()
     plot: tuple[Plot, ...] = ()
     table: tuple[Sheet, ...] = ()
@@ -131,6 +132,7 @@ class Experiment:
         section: The section of the paper, if that is said.
         unknowns: What is left open, by the experiment or its section.
         readings: The stated readings, the experiment's own before its section's.
+        views: Queries that claims, plots and tables use as tables, by name.
     """
 
     id: str
@@ -147,6 +149,7 @@ class Experiment:
     section: Section | None = None
     unknowns: tuple[Unknown, ...] = ()
     readings: tuple[Reading, ...] = ()
+    views: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exact(self) -> bool:
@@ -285,6 +288,7 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
         section=section,
         unknowns=(*own.unknown, *(section.unknowns if section else ())),
         readings=(*own.reading, *(_joint(section, short) if section else ())),
+        views=own.view,
     )
     _check_names(made)
     return made
@@ -320,6 +324,14 @@ def _check_names(made: Experiment) -> None:
             if each.reading not in there:
                 key = f"{kind}.{each.id}.reading"
                 raise unknown("reading", each.reading, there, file=made.file, key=key)
+    for name in made.views:
+        if name in RESERVED or not name.isidentifier():
+            raise InputError(
+                "a view cannot be called so",
+                file=made.file,
+                key=f"view.{name}",
+                allowed=f"a word of letters, digits and _ that is none of {', '.join(RESERVED)}",
+            )
     for axis in made.axes:
         if axis.name in ("reading", "seed"):
             raise InputError(

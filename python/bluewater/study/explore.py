@@ -316,7 +316,7 @@ class Search:
         key = (experiment.id, tuple(entry.key for entry in entries))
         if key not in self._known:
             there = [entry for entry in entries if entry.key not in self.failed]
-            tables = Tables(there, self.store)
+            tables = Tables(there, self.store, experiment.views)
             short = experiment.id.rpartition("/")[2]
             self._known[key] = {
                 f"{short}/{claim.id}": measure(claim, tables, experiment.file, "")

@@ -101,7 +101,7 @@ def reproduce(
     outcomes = []
     for (experiment, size, runs), clock in zip(plan.parts, clocks, strict=True):
         entries = [entry for _, entry in runs if entry.key not in failures]
-        tables = Tables(entries, store)
+        tables = Tables(entries, store, experiment.views)
         outcomes.append(
             Outcome(
                 experiment=experiment,
