@@ -217,6 +217,10 @@ pub struct TrafficSpec {
     /// TCP: delay of acknowledgements; `0s` acknowledges each packet.
     #[serde(default = "zero")]
     pub delayed_ack: Text<Duration>,
+    /// TCP: what may be sent waits for a time that is uniform up to this, and is then sent together, in
+    /// order (ns-2's `overhead_`).
+    #[serde(default = "zero")]
+    pub send_jitter: Text<Duration>,
     /// TCP: initial window in packets, 1 … 1000.
     #[serde(default = "two")]
     pub initial_window: u32,
@@ -422,6 +426,7 @@ impl TrafficSpec {
             ("max_rto", self.max_rto, SHORTEST_RTO),
             ("rto_granularity", self.rto_granularity, Duration::ZERO),
             ("delayed_ack", self.delayed_ack, Duration::ZERO),
+            ("send_jitter", self.send_jitter, Duration::ZERO),
         ] {
             if !(least..=LONGEST).contains(&time.0) {
                 return complain(field, &format!("{least} … {LONGEST}"));

@@ -33,6 +33,8 @@ enum Stream {
     Setup = 2,
     /// The application of a flow.
     App = 3,
+    /// The time that a flow waits before it sends.
+    Jitter = 4,
 }
 
 fn stream(seed: u64, user: Stream, number: usize) -> Rng {
@@ -148,6 +150,7 @@ impl Run {
                         back: paths.of(b, a)?,
                         start: start.as_nanos(),
                         rng: stream(scenario.seed, Stream::App, number),
+                        jitter: stream(scenario.seed, Stream::Jitter, setups.len()),
                     });
                 }
             }
@@ -607,7 +610,13 @@ fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
             off: spec.off.map_or(1, |d| d.0.as_nanos()),
         },
     };
-    Group { transport, app, packet, stop: stop(spec, end) }
+    Group {
+        transport,
+        app,
+        packet,
+        stop: stop(spec, end),
+        send_jitter: spec.send_jitter.0.as_nanos(),
+    }
 }
 
 /// When a group's sending ends, ns.

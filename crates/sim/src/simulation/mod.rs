@@ -75,6 +75,8 @@ pub struct Group {
     pub packet: u16,
     /// When sending ends, ns.
     pub stop: u64,
+    /// TCP waits before it sends: at most so long, uniform, ns (ns-2's `overhead_`).
+    pub send_jitter: u64,
 }
 
 /// How a flow is set up.
@@ -90,6 +92,8 @@ pub struct FlowSetup {
     pub start: u64,
     /// Its stream of random numbers.
     pub rng: aqm::Rng,
+    /// Another one, for the time that it waits before it sends.
+    pub jitter: aqm::Rng,
 }
 
 /// Constant bit rate, exact over time.
@@ -132,6 +136,8 @@ struct Flow {
     app_at: u64,
     /// When a delayed acknowledgement is due, ns.
     ack_at: u64,
+    /// When what may be sent is sent, where that takes time, ns.
+    send_at: u64,
     out: u32,
     back: u32,
     group: u16,
@@ -144,7 +150,13 @@ impl Flow {
     /// The time of its next event, ns.
     #[inline]
     fn next_event(&self) -> u64 {
-        self.app_at.min(self.ack_at).min(self.deadline())
+        self.fixed().min(self.deadline())
+    }
+
+    /// The time of its next event that does not move on, ns.
+    #[inline(always)]
+    fn fixed(&self) -> u64 {
+        self.app_at.min(self.ack_at).min(self.send_at)
     }
 
     /// The time of its transport's timer, ns.
@@ -170,7 +182,7 @@ impl Flow {
     /// Lists the next event of this flow, number `i`.
     #[inline(always)]
     fn list_anew(&mut self, i: usize, network: &mut Network) {
-        let (fixed, timer) = (self.app_at.min(self.ack_at), self.deadline());
+        let (fixed, timer) = (self.fixed(), self.deadline());
         // A transport's timer moves on with each acknowledgement.
         if timer < fixed {
             self.listed = timer;
@@ -246,6 +258,8 @@ pub struct Simulation {
     groups: Vec<Group>,
     flows: Vec<Flow>,
     on_off: Vec<Option<Box<OnOff>>>,
+    /// Who draws the time before a flow sends, where there is such a time.
+    jitter: Vec<aqm::Rng>,
     /// When a finite flow was acknowledged to its end, ns.
     completed: Vec<u64>,
     /// By group.
@@ -269,6 +283,8 @@ impl Simulation {
         let webs = webs(&groups, &setups);
         let mut flows = room_for(setups.len());
         let mut on_off = Vec::with_capacity(setups.len());
+        let is_jittered = groups.iter().any(|group| group.send_jitter > 0);
+        let jitter = setups.iter().filter(|_| is_jittered).map(|s| s.jitter.clone()).collect();
         for (i, setup) in setups.into_iter().enumerate() {
             let group = &groups[usize::from(setup.group)];
             // A web session is woken by its first flow.
@@ -301,6 +317,7 @@ impl Simulation {
                 listed: start,
                 app_at: start,
                 ack_at: NEVER,
+                send_at: NEVER,
                 out: setup.out,
                 back: setup.back,
                 group: setup.group,
@@ -315,6 +332,7 @@ impl Simulation {
             groups,
             flows,
             on_off,
+            jitter,
             completed,
             webs,
             timers: 0,
@@ -505,13 +523,16 @@ impl Simulation {
                 *data = Packet::default();
                 (data.hop, data.flow, data.len) = (flow.out, packet.flow, group.packet);
                 data.connection = flow.connection;
-                send_all(sender, options, now, &mut self.network, data);
+                if group.send_jitter == 0 {
+                    send_all(sender, options, now, &mut self.network, data);
+                }
                 if matches!(group.app, App::Finite { packets } if sender.acknowledged() == packets)
                 {
                     self.completed[i] = self.completed[i].min(now);
                 }
-                let asks =
-                    sender.has_nothing_left() && matches!(group.app, App::OnOff { gap: 1.., .. });
+                let asks = group.send_jitter > 0
+                    || (sender.has_nothing_left()
+                        && matches!(group.app, App::OnOff { gap: 1.., .. }));
                 // Nothing else of the flow has changed.
                 if sender.deadline() < flow.listed {
                     flow.list(i, &mut self.network);
@@ -559,34 +580,45 @@ impl Simulation {
         }
     }
 
-    /// Sends all that flow `i` may send now, and lists its next event.
+    /// Sends all that flow `i` may send now, or later if that takes time, and lists its next event.
     #[inline(never)]
     fn send(&mut self, i: usize) {
-        let Self { now, network, flows, groups, on_off, hand, .. } = self;
-        let flow = &mut flows[i];
+        let Self { now, network, flows, groups, on_off, jitter, hand, .. } = self;
+        let (now, flow) = (*now, &mut flows[i]);
         let group = &groups[usize::from(flow.group)];
-        if let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) {
-            *hand = Packet {
-                hop: flow.out,
-                flow: i as u32,
-                len: group.packet,
-                connection: flow.connection,
-                ..Packet::default()
-            };
-            send_all(sender, o, *now, network, hand);
-            // A source with a rate gives one packet after another; as long as there are others to
-            // send they are counted, not waited for.
-            if let (Some(state), &App::OnOff { gap: gap @ 1.., .. }) = (&mut on_off[i], &group.app)
-                && sender.has_nothing_left()
-            {
-                sender.offer(state.given(*now, gap));
-                send_all(sender, o, *now, network, hand);
-                if sender.has_nothing_left() {
-                    flow.app_at = flow.app_at.min(state.gives());
-                }
-            }
-            flow.list(i, network);
+        let (End::Tcp { sender, .. }, Transport::Tcp(o)) = (&mut flow.end, &group.transport) else {
+            return;
+        };
+        *hand = Packet {
+            hop: flow.out,
+            flow: i as u32,
+            len: group.packet,
+            connection: flow.connection,
+            ..Packet::default()
+        };
+        let at_once = group.send_jitter == 0 || flow.send_at <= now;
+        if at_once {
+            flow.send_at = NEVER;
+            send_all(sender, o, now, network, hand);
         }
+        // A source with a rate gives one packet after another; as long as there are others to send
+        // they are counted, not waited for.
+        if let (Some(state), &App::OnOff { gap: gap @ 1.., .. }) = (&mut on_off[i], &group.app)
+            && sender.has_nothing_left()
+        {
+            sender.offer(state.given(now, gap));
+            if at_once {
+                send_all(sender, o, now, network, hand);
+            }
+            if sender.has_nothing_left() {
+                flow.app_at = flow.app_at.min(state.gives());
+            }
+        }
+        if !at_once && flow.send_at == NEVER && sender.room(now, o) != Some(0) {
+            let wait = group.send_jitter as f64 * jitter[i].uniform();
+            flow.send_at = now.saturating_add(wait as u64);
+        }
+        flow.list(i, network);
     }
 
     /// A flow's listed event has come; it may have been put off meanwhile.
@@ -629,6 +661,9 @@ impl Simulation {
             && sender.deadline() <= now
         {
             sender.on_timer(now, o);
+            self.send(i);
+        }
+        if self.flows[i].send_at <= now {
             self.send(i);
         }
         let flow = &mut self.flows[i];

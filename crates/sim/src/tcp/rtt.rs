@@ -5,10 +5,28 @@
 pub struct RttEstimator {
     srtt: u64,
     rttvar: u64,
+}
+
+/// How the timeout was backed off; aside of the [`RttEstimator`], so that the sender stays small.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Backoff {
     /// How often the timeout has been doubled.
-    backoff: u8,
+    doublings: u8,
     /// The next sample begins the average anew.
     stale: bool,
+}
+
+impl Backoff {
+    /// Ends it: a packet that was sent once got through.
+    pub fn end(&mut self) {
+        self.doublings = 0;
+    }
+
+    /// Doubles the timeout; with `forget`, four times in a row end the average.
+    pub fn double(&mut self, forget: bool) {
+        self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+        self.stale |= forget && self.doublings >= STALE_AFTER;
+    }
 }
 
 /// Bounds of the retransmission timeout, in ns.
@@ -30,8 +48,8 @@ const STALE_AFTER: u8 = 4;
 
 impl RttEstimator {
     /// Takes a sample of a packet that was sent once (Karn).
-    pub fn sample(&mut self, rtt: u64) {
-        if self.srtt == 0 || std::mem::take(&mut self.stale) {
+    pub fn sample(&mut self, rtt: u64, backoff: &mut Backoff) {
+        if std::mem::take(&mut backoff.stale) || self.srtt == 0 {
             self.srtt = rtt.max(1);
             self.rttvar = rtt / 2;
         } else {
@@ -42,31 +60,20 @@ impl RttEstimator {
         }
     }
 
-    /// Ends the backoff: a packet that was sent once got through.
-    pub fn end_backoff(&mut self) {
-        self.backoff = 0;
-    }
-
-    /// Doubles the timeout; with `forget`, four times in a row end the average.
-    pub fn back_off(&mut self, forget: bool) {
-        self.backoff = (self.backoff + 1).min(MOST_DOUBLINGS);
-        self.stale |= forget && self.backoff >= STALE_AFTER;
-    }
-
     /// The timeout in ns.
-    pub fn rto(&self, bounds: &RtoBounds) -> u64 {
+    pub fn rto(&self, backoff: Backoff, bounds: &RtoBounds) -> u64 {
         let base = if self.srtt == 0 {
             bounds.initial
         } else {
             (self.srtt + (4 * self.rttvar).max(bounds.granularity)).max(bounds.min)
         };
-        (base << self.backoff).min(bounds.max)
+        (base << backoff.doublings).min(bounds.max)
     }
 
     /// Whether the timeout is less than `time`, ns; mostly known without working it out.
     #[inline]
-    pub fn is_over(&self, time: u64, bounds: &RtoBounds) -> bool {
-        time > bounds.min.min(bounds.initial).min(bounds.max) && time > self.rto(bounds)
+    pub fn is_over(&self, time: u64, backoff: Backoff, bounds: &RtoBounds) -> bool {
+        time > bounds.min.min(bounds.initial).min(bounds.max) && time > self.rto(backoff, bounds)
     }
 
     /// The smoothed round-trip time in ns; 0 before the first sample.
@@ -86,45 +93,45 @@ mod tests {
     /// RFC 6298 §2.2–2.3 by hand: 100 ms, then 140 ms.
     #[test]
     fn two_samples_by_hand() {
-        let mut e = RttEstimator::default();
-        assert_eq!(e.rto(&BOUNDS), 1000 * MS);
-        e.sample(100 * MS); // srtt 100, rttvar 50
-        assert_eq!(e.rto(&BOUNDS), 300 * MS);
-        e.sample(140 * MS); // rttvar 0.75·50 + 0.25·40 = 47.5; srtt 0.875·100 + 0.125·140 = 105
-        assert_eq!(e.rto(&BOUNDS), 295 * MS);
+        let (mut e, mut b) = (RttEstimator::default(), Backoff::default());
+        assert_eq!(e.rto(b, &BOUNDS), 1000 * MS);
+        e.sample(100 * MS, &mut b); // srtt 100, rttvar 50
+        assert_eq!(e.rto(b, &BOUNDS), 300 * MS);
+        e.sample(140 * MS, &mut b); // rttvar 0.75·50 + 0.25·40 = 47.5; srtt 0.875·100 + 0.125·140 = 105
+        assert_eq!(e.rto(b, &BOUNDS), 295 * MS);
     }
 
     #[test]
     fn backoff_doubles_up_to_the_bound_and_its_end_is_told() {
-        let mut e = RttEstimator::default();
-        e.sample(100 * MS);
-        e.back_off(false);
-        assert_eq!(e.rto(&BOUNDS), 600 * MS);
-        (0..40).for_each(|_| e.back_off(false));
-        assert_eq!(e.rto(&BOUNDS), 60_000 * MS);
-        e.sample(100 * MS);
-        e.end_backoff();
-        assert!(e.rto(&BOUNDS) < 300 * MS);
+        let (mut e, mut b) = (RttEstimator::default(), Backoff::default());
+        e.sample(100 * MS, &mut b);
+        b.double(false);
+        assert_eq!(e.rto(b, &BOUNDS), 600 * MS);
+        (0..40).for_each(|_| b.double(false));
+        assert_eq!(e.rto(b, &BOUNDS), 60_000 * MS);
+        e.sample(100 * MS, &mut b);
+        b.end();
+        assert!(e.rto(b, &BOUNDS) < 300 * MS);
     }
 
     /// The timeout stays what it was until there is a sample; that one begins anew if it is to.
     #[test]
     fn four_doublings_may_end_the_average() {
         for (doublings, forget, srtt) in [(4, true, 900), (3, true, 200), (4, false, 200)] {
-            let mut e = RttEstimator::default();
-            e.sample(100 * MS);
-            (0..doublings).for_each(|_| e.back_off(forget));
-            assert_eq!(e.rto(&BOUNDS), (300 * MS) << doublings);
-            e.sample(900 * MS);
+            let (mut e, mut b) = (RttEstimator::default(), Backoff::default());
+            e.sample(100 * MS, &mut b);
+            (0..doublings).for_each(|_| b.double(forget));
+            assert_eq!(e.rto(b, &BOUNDS), (300 * MS) << doublings);
+            e.sample(900 * MS, &mut b);
             assert_eq!(e.srtt(), srtt * MS, "{doublings} {forget}");
         }
     }
 
     #[test]
     fn the_minimum_holds() {
-        let mut e = RttEstimator::default();
-        (0..100).for_each(|_| e.sample(10 * MS));
-        assert_eq!(e.rto(&RtoBounds { min: 200 * MS, ..BOUNDS }), 200 * MS);
-        assert_eq!(e.rto(&BOUNDS), e.srtt() + MS);
+        let (mut e, mut b) = (RttEstimator::default(), Backoff::default());
+        (0..100).for_each(|_| e.sample(10 * MS, &mut b));
+        assert_eq!(e.rto(b, &RtoBounds { min: 200 * MS, ..BOUNDS }), 200 * MS);
+        assert_eq!(e.rto(b, &BOUNDS), e.srtt() + MS);
     }
 }

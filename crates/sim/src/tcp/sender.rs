@@ -8,7 +8,7 @@ use aqm::Ecn;
 
 use super::bits::Bits;
 use super::control::Control;
-use super::rtt::RttEstimator;
+use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant};
 use crate::packet::{CWR, ECE, Kind, Packet, SHORTEST_PACKET};
 
@@ -42,6 +42,7 @@ pub struct Sender {
     ssthresh: f64,
     control: Control,
     rtt: RttEstimator,
+    backoff: Backoff,
     /// When the retransmission timer expires.
     deadline: u64,
     /// When the packet `timed_seq` was sent, whose round trip is being measured; [`NEVER`]: none.
@@ -86,6 +87,7 @@ impl Default for Sender {
             ssthresh: f64::INFINITY,
             control: Control::default(),
             rtt: RttEstimator::default(),
+            backoff: Backoff::default(),
             deadline: NEVER,
             timed_at: NEVER,
             last_sent: 0,
@@ -120,7 +122,7 @@ impl Sender {
             self.state = State::SynSent;
             self.force = true;
             self.timed_at = now;
-            self.deadline = now + self.rtt.rto(&o.rto);
+            self.deadline = now + self.timeout(o);
         } else {
             self.state = State::Open;
         }
@@ -143,8 +145,8 @@ impl Sender {
     pub fn on_syn_ack(&mut self, now: u64) {
         if self.state == State::SynSent {
             if self.timed_at != NEVER {
-                self.rtt.sample(now - self.timed_at);
-                self.rtt.end_backoff();
+                self.rtt.sample(now - self.timed_at, &mut self.backoff);
+                self.backoff.end();
             }
             self.timed_at = NEVER;
             self.deadline = NEVER;
@@ -267,7 +269,7 @@ impl Sender {
         if self.outstanding() == 0
             && given > 0
             && o.restart_after_idle
-            && self.rtt.is_over(now - self.last_sent, &o.rto)
+            && self.rtt.is_over(now - self.last_sent, self.backoff, &o.rto)
         {
             self.cwnd = self.cwnd.min(o.initial_window); // RFC 5681 §4.1
         }
@@ -330,7 +332,7 @@ impl Sender {
             }
         }
         if self.deadline == NEVER {
-            self.deadline = now + self.rtt.rto(&o.rto);
+            self.deadline = now + self.timeout(o);
         }
         self.last_sent = now;
         packet.seq = seq;
@@ -356,7 +358,7 @@ impl Sender {
                 self.on_duplicate(now, o);
             }
         } else if self.cwnd < 1.0 && self.deadline == NEVER {
-            self.deadline = now + self.rtt.rto(&o.rto); // It waits, though nothing is on its way.
+            self.deadline = now + self.timeout(o); // It waits, though nothing is on its way.
         }
     }
 
@@ -397,14 +399,14 @@ impl Sender {
         let acked = ack - self.una;
         let window_was_used = f64::from(self.next - self.una) + 1.0 > self.cwnd;
         if self.timed_at != NEVER && self.timed_seq < ack {
-            self.rtt.sample(now - self.timed_at);
+            self.rtt.sample(now - self.timed_at, &mut self.backoff);
             if self.cwnd < self.ssthresh && self.control.on_slow_start_round(now - self.timed_at) {
                 self.ssthresh = self.cwnd;
             }
             self.timed_at = NEVER;
             // The backoff of ECN waits at one packet goes on as long as the echoes do.
             if !(o.ecn_timeout && echo && self.echoed_at_one) {
-                self.rtt.end_backoff();
+                self.backoff.end();
             }
         }
         if !echo {
@@ -433,7 +435,7 @@ impl Sender {
             }
         }
         let waits = self.outstanding() > 0 || self.cwnd < 1.0;
-        self.deadline = if waits { now + self.rtt.rto(&o.rto) } else { NEVER };
+        self.deadline = if waits { now + self.timeout(o) } else { NEVER };
     }
 
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
@@ -499,7 +501,7 @@ impl Sender {
         self.force = true;
         // The retransmission gets a whole timeout, as in ns-2 and Linux: RFC 6298 §5 alone would
         // let the timer of the lost packet run out meanwhile.
-        self.deadline = now + self.rtt.rto(&o.rto);
+        self.deadline = now + self.timeout(o);
     }
 
     /// To a share of what is in the network (RFC 5681 eq. 4: half).
@@ -508,8 +510,13 @@ impl Sender {
         self.ssthresh = o.whole(self.control.after_loss(flight)).max(LEAST_SSTHRESH);
     }
 
+    /// The retransmission timeout, ns.
+    fn timeout(&self, o: &Options) -> u64 {
+        self.rtt.rto(self.backoff, &o.rto)
+    }
+
     fn back_off(&mut self, o: &Options) {
-        self.rtt.back_off(o.forget_rtt);
+        self.backoff.double(o.forget_rtt);
     }
 
     /// The time given by [`Sender::deadline`] has come.
@@ -519,7 +526,7 @@ impl Sender {
             self.back_off(o);
             self.timeouts += 1;
             self.force = true;
-            self.deadline = now + self.rtt.rto(&o.rto);
+            self.deadline = now + self.timeout(o);
             return;
         }
         if self.outstanding() == 0 {
@@ -545,6 +552,6 @@ impl Sender {
         self.duplicates = 0;
         self.force = false;
         self.state = State::Loss;
-        self.deadline = now + self.rtt.rto(&o.rto);
+        self.deadline = now + self.timeout(o);
     }
 }

@@ -249,7 +249,7 @@ fn traffic(
     let (wait, least) = d.number(&[("false", 1), ("true", 1), ("false", 2), ("false", 1000)]);
     line(format!(
         "ecn_timeout = {wait}\nmin_window = {least}\nforget_rtt = {}\necn_on_retransmit = {}\nhandshake = {}\nlimited_transmit = {}\n\
-         restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
+         restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\nsend_jitter = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
          min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
         d.flag(),
         d.flag(),
@@ -258,6 +258,7 @@ fn traffic(
         d.flag(),
         d.flag(),
         d.pick(&["0s", "1ns", "40ms", "1h"]),
+        d.pick(&["0s", "0s", "1ns", "300us", "1h"]),
         d.pick(&["2", "1", "10", "1000"]),
         d.pick(&["65535p", "1p", "2p", "100kB"]),
         d.pick(&["200ms", "0s", "1ns", "1ms", "1s"]),
