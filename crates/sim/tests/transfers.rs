@@ -189,7 +189,7 @@ fn a_late_acknowledgement_is_of_its_own_connection() {
         duration = "20s"
         [network]
         preset = "dumbbell"
-        rate = "500kbit"
+        rate = "1mbit"
         [[queue]]
         aqm = "bernoulli"
         buffer = "10000p"
@@ -204,7 +204,7 @@ fn a_late_acknowledgement_is_of_its_own_connection() {
         ecn = true
         app = "web"
         packet = "40B"
-        size = "3p"
+        size = "8p"
         objects = 4
         off = "1ms"
         delayed_ack = "40ms"
