@@ -15,7 +15,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
 .PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure \
-	cost soak coverage mutants semver clean
+	cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -117,6 +117,11 @@ cost: ## Measure what a packet costs in each discipline and write the table into
 soak: ## Run the gateway at full load both ways for TIME=3600 s; check its memory and accounts
 	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
 	$(PYTHON) scripts/soak.py $(TARGET)/release/bluewater-gateway $(TIME)
+
+chaos: TIME := 600
+chaos: ## Do everything to a gateway that can go wrong, for TIME=600 s; check its accounts all the way
+	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
+	$(PYTHON) scripts/chaos.py $(TARGET)/release/bluewater-gateway $(TIME)
 
 # By hand: each takes minutes to hours, and needs the tool that it names.
 

@@ -2,19 +2,21 @@
 //! from one to the other as they are, but for the mark.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
 use nix::libc;
 use signal_hook::consts::SIGINT;
 
 use crate::link::Spec;
-use crate::netlink::{Interface, Netlink};
+use crate::netlink::Netlink;
 use crate::port::{Port, Ports};
 use crate::privilege;
 use crate::session::{Doors, Finished, Forwarding, Session};
 use crate::shell::{terminated, waker, watch};
 use crate::sys;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, say};
+use crate::wiring::{self, Claim, Named};
 use crate::xdp::Xdp;
 
 /// Bytes of an Ethernet header with VLAN tags.
@@ -30,22 +32,27 @@ pub fn bridge(
     names: [&str; 2],
     plane: Plane,
 ) -> Result<Finished, Trouble> {
-    let ports = open(names, plane)?;
-    for Trouble { what, hint } in &ports.warnings {
-        eprintln!("warning: {what}\nhint: {hint}");
+    let both = [look(names[0])?, look(names[1])?];
+    let mut warnings = wiring::check(&both)?;
+    let [lan, wan] = &both;
+    let _claims = [Claim::new(lan, &mut warnings)?, Claim::new(wan, &mut warnings)?];
+    let mut ports = open(names, plane)?;
+    warnings.append(&mut ports.warnings);
+    for Trouble { what, hint } in &warnings {
+        say(format!("warning: {what}\nhint: {hint}"));
     }
     let why = ports.fallback.iter().map(|why| format!(", not xdp: {why}")).collect::<String>();
-    eprintln!("plane: {}{why}", ports.ends[0].plane());
+    say(format!("plane: {}{why}", ports.ends[0].plane()));
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
     watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     let mut session = Session::new(specs, how, ports)?;
     let doors = Doors::open(how, specs)?;
     privilege::drop_all()?;
-    session.serve(doors, &wake)?;
-    session.run(&waker, || true)?;
+    session.serve(doors, None, &wake)?;
+    session.run(&waker, || told.load(Ordering::Relaxed))?;
     let lost = session.overrun();
-    session.finish(lost)
+    Ok(session.finish(lost))
 }
 
 /// How frames come and go.
@@ -59,17 +66,8 @@ pub enum Plane {
     Packet,
 }
 
-/// An interface that was asked for.
-struct Named<'a> {
-    name: &'a str,
-    about: Interface,
-}
-
 /// Ports of the interfaces `names`. What AF_XDP would spoil is said, where it is insisted upon.
 pub(crate) fn open(names: [&str; 2], plane: Plane) -> Result<Ports, Trouble> {
-    if names[0] == names[1] {
-        return Err(Trouble::new("--lan and --wan are the same interface", "name two"));
-    }
     let both = [look(names[0])?, look(names[1])?];
     let [mtu, other] = both.each_ref().map(|one| one.about.mtu);
     if mtu != other {

@@ -4,8 +4,6 @@
 //! The packets of both ways are in one file, each way as an interface of its own. A sampled packet
 //! is there once: when it is dropped, or when it comes out of the wire.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +13,7 @@ use trace::pcapng;
 use crate::forward::DIRECTIONS;
 use crate::frame::Layer;
 use crate::trouble::Trouble;
+use crate::writer::{Gaps, Lost, Writer};
 
 /// What became of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,10 +39,13 @@ pub struct Capture {
 
 #[derive(Debug)]
 struct Sink {
-    out: BufWriter<File>,
-    /// The first error; nothing is written after it.
-    error: Option<io::Error>,
+    out: Writer,
+    /// A packet's block.
+    block: Vec<u8>,
 }
+
+/// Bytes of blocks that may wait to be written.
+const ROOM: usize = 16 << 20;
 
 impl Capture {
     /// Begins a file with one packet of `every`, for both ways between ports of `layer`.
@@ -51,10 +53,12 @@ impl Capture {
     /// # Errors
     /// When it cannot be written.
     pub fn create(path: &Path, every: u32, layer: Layer, epoch: u64) -> Result<[Self; 2], Trouble> {
-        let failed = |e: io::Error| Trouble::system(path.display(), e);
-        let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-        pcapng::head(&mut out, link_type(layer), &DIRECTIONS).map_err(failed)?;
-        let file = Arc::new(Mutex::new(Sink { out, error: None }));
+        let mut out = Writer::create(path, ROOM, Gaps::Allowed)?;
+        let mut block = Vec::with_capacity(1 << 17);
+        pcapng::head(&mut block, link_type(layer), &DIRECTIONS)
+            .map_err(|e| Trouble::system(path.display(), e))?;
+        out.record(&block);
+        let file = Arc::new(Mutex::new(Sink { out, block }));
         Ok([0, 1].map(|interface| Self { file: Arc::clone(&file), interface, every, epoch }))
     }
 
@@ -67,22 +71,30 @@ impl Capture {
     }
 
     fn write(&self, now: u64, frame: &[u8], fate: Fate) {
+        // Both ways are of one thread: nobody ever waits here.
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.error.is_none() {
-            let at = (self.interface, self.epoch.saturating_add(now));
-            let len = frame.len() as u32;
-            file.error = pcapng::packet(&mut file.out, at, len, frame, comment(fate)).err();
+        let Sink { out, block } = &mut *file;
+        block.clear();
+        let at = (self.interface, self.epoch.saturating_add(now));
+        if pcapng::packet(&mut *block, at, frame.len() as u32, frame, comment(fate)).is_ok() {
+            out.record(block);
         }
     }
 
-    /// Ends the file.
-    ///
-    /// # Errors
-    /// When this or anything before could not be written.
-    pub fn end(self) -> io::Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.error.take().map_or(Ok(()), Err)?;
-        file.out.flush()
+    /// Begins to write to the file.
+    pub(crate) fn start(&self) {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).out.start();
+    }
+
+    /// What is lost, for those who ask.
+    pub(crate) fn lost(&self) -> Lost {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).out.lost()
+    }
+
+    /// Ends the file, as the last of its ways. The packets that are not in it, and the first reason.
+    pub(crate) fn end(self) -> (u64, Option<String>) {
+        let Some(file) = Arc::into_inner(self.file) else { return (0, None) };
+        file.into_inner().unwrap_or_else(PoisonError::into_inner).out.end()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Questions and changes while a gateway runs, over a socket in the file system: only its user can
-//! open it, and nothing on a network leads to it.
+//! open it, and nothing on a network leads to it. Each side asks the kernel who the other one is, and
+//! has nothing to do with other users; but root may ask everybody.
 //!
 //! A connection carries one request and its answer, each a line of JSON:
 //!
@@ -7,27 +8,33 @@
 //! {"show": {}}
 //! {"set": {"way": "up", "rate": "20mbit", "delay": "5ms", "buffer": "50kB", "aqm": "sfb",
 //!          "params": {"increment": "0.01"}}}
+//! {"join": {"end": "near"}}
 //! {"answer": …} or {"error": "what is wrong", "hint": "what to do"}
 //! ```
+//!
+//! With the answer to `join` come three open files: the gateway's process, and the user and the network
+//! namespace of that end. So nobody has to find them by a process number, which may be another's by
+//! then.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::Duration;
-use std::{env, thread};
 
 use aqm::units::TextError;
-use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
-use nix::unistd::{Pid, geteuid};
+use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg};
+use nix::unistd::{Uid, geteuid};
 use serde_json::{Map, Value, json};
 
 use crate::forward::DIRECTIONS;
 use crate::options::{Change, text};
+use crate::place::{self, Entry, Folder};
+use crate::shell::{End, Rooms};
+use crate::sys;
 use crate::trouble::Trouble;
 
 /// What can be asked.
@@ -37,6 +44,8 @@ pub enum Request {
     Show,
     /// Other links from now on.
     Set(Change),
+    /// The way into an end of the link.
+    Join(End),
 }
 
 /// A request, and where the answer goes.
@@ -57,18 +66,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Control {
     listener: UnixListener,
-    file: Socket,
-}
-
-/// The name of a socket in the file system, which goes when this does.
-#[derive(Debug)]
-pub(crate) struct Socket(PathBuf);
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        // Without the right to do so it is left behind, and the next of its name replaces it.
-        _ = fs::remove_file(&self.0);
-    }
+    entry: Entry,
+    /// Whose it is.
+    owner: Uid,
 }
 
 impl Control {
@@ -77,44 +77,50 @@ impl Control {
     /// # Errors
     /// When there is another of that name, or nowhere to put it.
     pub fn bind(name: &str) -> Result<Self, Trouble> {
-        let failed = |e: io::Error| Trouble::system("opening the control socket", e);
-        let folder = folders().into_iter().find(|f| own(f).is_ok());
-        let folder = folder.ok_or_else(|| {
-            Trouble::new(
-                "no folder for the control socket",
-                "set XDG_RUNTIME_DIR to one of your own",
-            )
-        })?;
-        let path = folder.join(format!("{name}.sock"));
-        if UnixStream::connect(&path).is_ok() {
-            return Err(Trouble::new(
-                format!("a gateway called {name} is running"),
-                "choose another --name; a shell can be joined: bluewater-gateway join NAME",
-            ));
+        let mut why = Trouble::new("no folder for the control socket", "");
+        for path in place::candidates() {
+            match Folder::open(&path, true) {
+                Ok(None) => {}
+                Err(trouble) => why = trouble,
+                Ok(Some(folder)) => {
+                    let listening = folder
+                        .listen(&file(name))
+                        .map_err(|e| Trouble::system("opening the control socket", e))?;
+                    let (listener, entry) = listening.ok_or_else(|| {
+                        Trouble::new(
+                            format!("a gateway called {name} is running"),
+                            "choose another --name; a shell can be joined: bluewater-gateway join \
+                             NAME",
+                        )
+                    })?;
+                    return Ok(Self { listener, entry, owner: geteuid() });
+                }
+            }
         }
-        _ = fs::remove_file(&path);
-        // Until its permissions are set, those of the folder keep others out.
-        let listener = UnixListener::bind(&path).map_err(failed)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
-        Ok(Self { listener, file: Socket(path) })
+        Err(why)
     }
 
-    /// Listens in a thread of its own.
+    /// Listens in a thread of its own; who joins is shown into the `rooms`.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(crate) fn serve(self, mut asking: Asking) -> Result<Socket, Trouble> {
-        let Self { listener, file } = self;
+    pub(crate) fn serve(self, mut asking: Asking, rooms: Option<Rooms>) -> Result<Entry, Trouble> {
+        let Self { listener, entry, owner } = self;
         let listen = move || {
             for stream in listener.incoming().flatten() {
                 // One at a time, and whoever is too slow is cut off.
-                _ = attend(&stream, |request| asking.ask(request));
+                _ = attend(&stream, owner, rooms.as_ref(), |request| asking.ask(request));
             }
         };
         let thread = thread::Builder::new().name("control".into()).spawn(listen);
         thread.map_err(|e| Trouble::system("starting a thread", e))?;
-        Ok(file)
+        Ok(entry)
     }
+}
+
+/// The name of the socket of the gateway `name`.
+fn file(name: &str) -> String {
+    format!("{name}.sock")
 }
 
 /// The way to the thread that forwards.
@@ -151,18 +157,58 @@ impl Asking {
 /// One request of a connection.
 fn attend(
     stream: &UnixStream,
+    owner: Uid,
+    rooms: Option<&Rooms>,
     answer: impl FnOnce(Request) -> Result<Value, Trouble>,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
-    let answer = parse(&line).and_then(answer);
+    let mut shown = Vec::new();
+    let answer = match welcome(stream, owner) {
+        Err(trouble) => Err(trouble),
+        Ok(()) => {
+            BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
+            match parse(&line) {
+                Ok(Request::Join(end)) => rooms
+                    .map(|rooms| {
+                        shown.extend(rooms.way(end));
+                        json!({})
+                    })
+                    .ok_or_else(|| {
+                        Trouble::new("it has no ends to join", "start it with `shell --name`")
+                    }),
+                Ok(request) => answer(request),
+                Err(trouble) => Err(trouble),
+            }
+        }
+    };
     let line = match answer {
         Ok(answer) => json!({"answer": answer}),
         Err(Trouble { what, hint }) => json!({"error": what, "hint": hint}),
     };
-    (&*stream).write_all(format!("{line}\n").as_bytes())
+    let mut line = format!("{line}\n").into_bytes();
+    if !shown.is_empty() {
+        let files = [ControlMessage::ScmRights(&shown)];
+        let bytes = [IoSlice::new(&line)];
+        let sent = sendmsg::<()>(stream.as_raw_fd(), &bytes, &files, MsgFlags::empty(), None)?;
+        line.drain(..sent);
+    }
+    (&*stream).write_all(&line)
+}
+
+/// Whether whoever asks may: the user whose gateway it is, and root.
+fn welcome(stream: &UnixStream, owner: Uid) -> Result<(), Trouble> {
+    let peer = getsockopt(stream, PeerCredentials).map(|peer| Uid::from_raw(peer.uid()));
+    let peer = peer.map_err(|e| Trouble::system("asking who asks", e))?;
+    if may_ask(peer, owner) {
+        return Ok(());
+    }
+    Err(Trouble::new(format!("this gateway is user {owner}'s, not user {peer}'s"), ""))
+}
+
+fn may_ask(peer: Uid, owner: Uid) -> bool {
+    peer == owner || peer.is_root()
 }
 
 /// Asks the gateway `name`.
@@ -170,42 +216,73 @@ fn attend(
 /// # Errors
 /// When there is none, or it refuses.
 pub fn ask(name: &str, request: &Request) -> Result<Value, Trouble> {
+    question(name, request, |_| ())
+}
+
+/// The way into an `end` of the shell `name`: its process, and the user and the network namespace.
+///
+/// # Errors
+/// When there is none, or it refuses.
+pub(crate) fn join(name: &str, end: End) -> Result<[OwnedFd; 3], Trouble> {
+    let mut files = Vec::new();
+    question(name, &Request::Join(end), |received| files = received)?;
+    files.try_into().map_err(|_| Trouble::new(format!("{name} did not answer as expected"), ""))
+}
+
+/// Asks, and hands over the open files that come with the answer.
+fn question(
+    name: &str,
+    request: &Request,
+    files: impl FnOnce(Vec<OwnedFd>),
+) -> Result<Value, Trouble> {
     let mut stream = reach(name)?;
     let failed = |e: io::Error| Trouble::system(format!("asking {name}"), e);
     stream.set_read_timeout(Some(2 * PATIENCE)).map_err(failed)?;
     stream.write_all(format!("{}\n", spell(request)).as_bytes()).map_err(failed)?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).map_err(failed)?;
-    let mut reply: Value = serde_json::from_str(&line).map_err(|e| failed(e.into()))?;
+    let (mut line, received) = sys::receive(&stream).map_err(failed)?;
+    files(received);
+    if !line.ends_with(b"\n") {
+        BufReader::new(stream).read_until(b'\n', &mut line).map_err(failed)?;
+    }
+    let mut reply: Value = serde_json::from_slice(&line).map_err(|e| failed(e.into()))?;
     match reply["error"].as_str() {
         None => Ok(reply["answer"].take()),
         Some(what) => Err(Trouble::new(what, reply["hint"].as_str().unwrap_or_default())),
     }
 }
 
-/// The process of the gateway `name`.
-///
-/// # Errors
-/// When there is none.
-pub(crate) fn process(name: &str) -> Result<Pid, Trouble> {
-    let peer = getsockopt(&reach(name)?, PeerCredentials);
-    peer.map(|peer| Pid::from_raw(peer.pid()))
-        .map_err(|e| Trouble::system(format!("asking {name}"), e))
+/// A connection to the gateway `name`, which is this user's.
+fn reach(name: &str) -> Result<UnixStream, Trouble> {
+    let mut why = None;
+    for path in place::candidates() {
+        match Folder::open(&path, false) {
+            Ok(None) => {}
+            Err(trouble) => why = why.or(Some(trouble)),
+            Ok(Some(folder)) => {
+                if let Ok(stream) = folder.connect(&file(name)) {
+                    return ours(name, stream);
+                }
+            }
+        }
+    }
+    let names = running();
+    let hint = match why {
+        Some(Trouble { what, hint }) => format!("{what}: {hint}"),
+        None if names.is_empty() => "none of yours is running".into(),
+        None => format!("there are {}", names.join(", ")),
+    };
+    Err(Trouble::new(format!("no gateway called {name} is running"), hint))
 }
 
-/// A connection to the gateway `name`.
-fn reach(name: &str) -> Result<UnixStream, Trouble> {
-    let file = format!("{name}.sock");
-    let connected = folders().iter().find_map(|f| UnixStream::connect(f.join(&file)).ok());
-    connected.ok_or_else(|| {
-        let names = running();
-        let hint = if names.is_empty() {
-            "none of yours is running".into()
-        } else {
-            format!("there are {}", names.join(", "))
-        };
-        Trouble::new(format!("no gateway called {name} is running"), hint)
-    })
+/// Whoever answers for another user may want anything.
+fn ours(name: &str, stream: UnixStream) -> Result<UnixStream, Trouble> {
+    let peer = getsockopt(&stream, PeerCredentials);
+    let peer = peer.map_err(|e| Trouble::system(format!("asking who {name} is"), e))?;
+    if peer.uid() == geteuid().as_raw() {
+        return Ok(stream);
+    }
+    let (theirs, me) = (peer.uid(), geteuid());
+    Err(Trouble::new(format!("{name} is user {theirs}'s, and you are user {me}"), ""))
 }
 
 /// A name that can be that of a file.
@@ -223,38 +300,25 @@ pub fn name(text: &str) -> Result<String, String> {
 
 const MAX_NAME: usize = 32;
 
-/// Where sockets are looked for, the best place first.
-fn folders() -> Vec<PathBuf> {
-    let user = geteuid();
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(|f| PathBuf::from(f).join("bluewater"));
-    let system = user.is_root().then(|| PathBuf::from("/run/bluewater"));
-    let temporary = env::temp_dir().join(format!("bluewater-{user}"));
-    runtime.into_iter().chain(system).chain([temporary]).collect()
-}
-
-/// Makes a folder that nobody else can look into, or checks that it is one.
-fn own(folder: &PathBuf) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-        other => return other,
-    }
-    let found = fs::symlink_metadata(folder)?;
-    let mine = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
-    if mine { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
-}
-
 /// The names of this user's gateways that run.
 fn running() -> Vec<String> {
-    let files = folders().into_iter().filter_map(|f| fs::read_dir(f).ok()).flatten().flatten();
-    files
-        .filter(|file| UnixStream::connect(file.path()).is_ok())
-        .filter_map(|file| file.path().file_stem().map(|name| name.to_string_lossy().into()))
-        .collect()
+    let folders = place::candidates().into_iter().filter_map(|f| Folder::open(&f, false).ok()?);
+    let names = |folder: Folder| {
+        let mut files = folder.names();
+        files.retain(|file| folder.connect(file).is_ok());
+        files
+    };
+    let files = folders.flat_map(names);
+    files.filter_map(|file| file.strip_suffix(".sock").map(Into::into)).collect()
 }
 
 /// A request as JSON.
 fn spell(request: &Request) -> Value {
-    let Request::Set(change) = request else { return json!({"show": {}}) };
+    let change = match request {
+        Request::Show => return json!({"show": {}}),
+        Request::Join(end) => return json!({"join": {"end": end.name()}}),
+        Request::Set(change) => change,
+    };
     let mut set = Map::new();
     let texts = [
         ("way", change.way.clone()),
@@ -272,18 +336,25 @@ fn spell(request: &Request) -> Value {
 }
 
 /// A request from JSON.
-fn parse(line: &str) -> Result<Request, Trouble> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse(line: &str) -> Result<Request, Trouble> {
     let wrong = |what: &str| Trouble::new(format!("not a request: {what}"), "");
     let line: Value = serde_json::from_str(line).map_err(|e| wrong(&e.to_string()))?;
     let line = line.as_object().ok_or_else(|| wrong("no object"))?;
     let Some((verb, body)) = line.iter().next().filter(|_| line.len() == 1) else {
-        return Err(wrong("one of show, set is wanted"));
+        return Err(wrong("one of show, set, join is wanted"));
     };
     let body = body.as_object().ok_or_else(|| wrong("no object"))?;
     match verb.as_str() {
         "show" if body.is_empty() => Ok(Request::Show),
         "set" => body.iter().try_fold(Change::default(), set).map(Request::Set),
-        _ => Err(wrong("one of show, set is wanted")),
+        "join" if body.len() == 1 => {
+            let end = body.get("end").and_then(Value::as_str).and_then(End::named);
+            end.map(Request::Join).ok_or_else(|| wrong("end: near or far"))
+        }
+        _ => Err(wrong("one of show, set, join is wanted")),
     }
 }
 
@@ -334,7 +405,13 @@ mod tests {
             aqm: Some("sfb".into()),
             params: vec![("increment".into(), "0.01".into())],
         };
-        for request in [Request::Show, Request::Set(change), Request::Set(Change::default())] {
+        for request in [
+            Request::Show,
+            Request::Set(change),
+            Request::Set(Change::default()),
+            Request::Join(End::Near),
+            Request::Join(End::Far),
+        ] {
             let line = spell(&request).to_string();
             assert_eq!(format!("{:?}", parse(&line).unwrap()), format!("{request:?}"));
         }
@@ -348,6 +425,8 @@ mod tests {
             ("{}", "show, set"),
             (r#"{"show": {}, "set": {}}"#, "show, set"),
             (r#"{"stop": {}}"#, "show, set"),
+            (r#"{"join": {"end": "middle"}}"#, "near or far"),
+            (r#"{"join": {"ends": "near"}}"#, "near or far"),
             (r#"{"set": {"rte": "1mbit"}}"#, "rte"),
             (r#"{"set": {"rate": "1mbps"}}"#, "rate: allowed"),
             (r#"{"set": {"rate": 5}}"#, "rate: allowed"),
@@ -359,6 +438,16 @@ mod tests {
             assert!(why.contains(words), "{line}: {why}");
         }
         assert!(parse(&"[".repeat(LONGEST as usize)).is_err(), "deep nesting ends");
+    }
+
+    #[test]
+    fn only_the_owner_and_root_may_ask() {
+        let [root, one, other] = [0, 1000, 1001].map(Uid::from_raw);
+        assert!(may_ask(one, one) && may_ask(root, one));
+        assert!(!may_ask(other, one) && !may_ask(one, root));
+        // A socket of this process's own.
+        let (one, _other) = UnixStream::pair().unwrap();
+        assert!(ours("x", one).is_ok());
     }
 
     #[test]

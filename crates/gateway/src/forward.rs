@@ -112,6 +112,11 @@ impl<T: Tap> Forwarder<T> {
         &self.tap
     }
 
+    /// The same, to be changed.
+    pub fn tap_mut(&mut self) -> &mut T {
+        &mut self.tap
+    }
+
     /// The same, at the end.
     pub fn into_tap(self) -> T {
         self.tap

@@ -14,12 +14,13 @@
 //! | [`port`], `xdp`, [`forward`] | where frames come from and go to; by AF_XDP; the loop |
 //! | [`session`] | from the first packet to the last: log, recording, summaries |
 //! | [`namespace`], [`shell`] | a command behind a link |
-//! | [`bridge`] | a link between two interfaces |
-//! | [`control`], [`metrics`] | questions and changes while it runs |
+//! | [`bridge`], `wiring` | a link between two interfaces, and no way beside it |
+//! | [`control`], [`place`], [`metrics`] | questions and changes while it runs |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
 //! | [`traffic`], [`datagrams`], [`testbed`], [`mod@bench`] | bulk TCP of the kernel's own,
 //! datagrams at a constant rate; measurements with them, and of this machine |
-//! | [`privilege`] | rights given up, the processor asked for |
+//! | [`privilege`], `confine` | rights given up, the processor asked for; system calls given up |
+//! | `writer` | what is written while packets go, by a thread of its own |
 //! | [`capture`] | packets and what became of them, as pcapng |
 //! | [`options`], [`config`], [`report`], [`trouble`] | command line, options from a file, results, what is wrong |
 //! | [`clock`] | the one place that reads a clock |
@@ -30,6 +31,7 @@ pub mod bridge;
 pub mod capture;
 pub mod clock;
 pub mod config;
+mod confine;
 pub mod control;
 pub mod datagrams;
 mod flows;
@@ -40,6 +42,7 @@ pub mod metrics;
 pub mod namespace;
 mod netlink;
 pub mod options;
+pub mod place;
 pub mod port;
 pub mod privilege;
 pub mod record;
@@ -52,4 +55,6 @@ pub mod testbed;
 pub mod traffic;
 pub mod trouble;
 pub mod vnet;
+mod wiring;
+mod writer;
 mod xdp;

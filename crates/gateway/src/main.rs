@@ -1,7 +1,8 @@
 //! `bluewater-gateway`: real packets through any queue discipline.
 
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,14 +18,15 @@ use gateway::datagrams::Blast;
 use gateway::forward::DIRECTIONS;
 use gateway::namespace::enter_user_namespace;
 use gateway::options::{Change, LinkOptions, text};
+use gateway::place::SWEEP;
 use gateway::privilege::RealTime;
-use gateway::record::{Entry, Recording, Replay};
+use gateway::record::{self, MOST_UPDATES, Recording};
 use gateway::session::Forwarding;
 use gateway::shell::{self, BOUND, End, run_bound};
 use gateway::testbed::{self, Plan};
 use gateway::traffic::Received;
-use gateway::trouble::Trouble;
-use gateway::{bench, config, control, report, traffic};
+use gateway::trouble::{Trouble, said, say};
+use gateway::{bench, config, control, place, report, traffic};
 
 /// Real packets through any queue discipline.
 #[derive(Parser, Debug)]
@@ -82,10 +84,16 @@ enum Task {
     },
     #[command(name = BOUND, hide = true)]
     Bound {
-        parent: i32,
+        #[arg(long)]
+        confined: bool,
+        /// Where in `/proc` its parent is.
+        #[arg(long)]
+        parent: String,
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
+    #[command(name = SWEEP, hide = true)]
+    Sweep { file: String, number: u64 },
 }
 
 #[derive(Subcommand, Debug)]
@@ -268,13 +276,17 @@ const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
     let args = config::expand(std::env::args_os().collect(), &Cli::command(), "run");
-    match args.and_then(|args| run(Cli::parse_from(args).command)) {
-        Ok(code) => code,
-        Err(trouble) => {
-            eprintln!("{trouble}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
+    let code = args.and_then(|args| run(Cli::parse_from(args).command)).unwrap_or_else(|trouble| {
+        say(trouble.to_string());
+        ExitCode::from(BAD_INPUT)
+    });
+    said();
+    code
+}
+
+/// Prints a result; whoever wanted it may be gone.
+fn print(line: impl Display) {
+    _ = writeln!(io::stdout(), "{line}");
 }
 
 fn run(task: Task) -> Result<ExitCode, Trouble> {
@@ -286,7 +298,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             let (code, finished) =
                 shell::shell(&specs, &how, ends, &options.command, &options.far)?;
             if !options.run.quiet {
-                eprint!("{}", report::table(&finished));
+                say(report::table(&finished));
             }
             Ok(ExitCode::from(code as u8))
         }
@@ -299,7 +311,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             let how = options.run.forwarding()?;
             let finished = bridge(&specs, &how, [&options.lan, &options.wan], options.plane)?;
             if !options.run.quiet {
-                eprint!("{}", report::table(&finished));
+                say(report::table(&finished));
             }
             Ok(if finished.conserved { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
         }
@@ -308,18 +320,18 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
                 Ctl::Show => Request::Show,
                 Ctl::Set(change) => Request::Set(change),
             };
-            println!("{}", control::ask(&name, &request)?);
+            print(control::ask(&name, &request)?);
             Ok(ExitCode::SUCCESS)
         }
         Task::Testbed(options) => {
             let specs = options.link.specs()?;
             let plan = options.plan()?;
             enter_user_namespace()?;
-            println!("{}", testbed::run(&specs, &plan)?);
+            print(testbed::run(&specs, &plan)?);
             Ok(ExitCode::SUCCESS)
         }
         Task::Bench { time } => {
-            bench::bench(time, |row| println!("{row}"))?;
+            bench::bench(time, |row| print(row))?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Replay { recording } => replay(&recording),
@@ -347,10 +359,16 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
                 .map_err(|e| Trouble::system("receiving", e))?;
             Ok(ExitCode::SUCCESS)
         }
-        Task::Bound { parent, command } => {
-            let (code, trouble) = run_bound(parent, &command);
-            eprintln!("{trouble}");
+        Task::Bound { confined, parent, command } => {
+            let (code, trouble) = run_bound(&parent, confined, &command);
+            if let Some(trouble) = trouble {
+                say(trouble.to_string());
+            }
             Ok(ExitCode::from(code as u8))
+        }
+        Task::Sweep { file, number } => {
+            place::sweep(&file, number);
+            Ok(ExitCode::SUCCESS)
         }
     }
 }
@@ -364,37 +382,26 @@ fn replay(path: &Path) -> Result<ExitCode, Trouble> {
     let broken = |e: io::Error| Trouble::system(path.display(), e);
     let mut recording =
         File::open(path).map(BufReader::new).and_then(Recording::new).map_err(broken)?;
-    let new =
-        |i: usize| Replay::new(&recording.specs[i]).map_err(|e| Trouble::new(format!("{e:?}"), ""));
-    let mut replays = [new(0)?, new(1)?];
-    let mut last = 0;
-    let recorded = loop {
-        match recording.next_entry().map_err(broken)? {
-            Some(Entry::Arrival(direction, meta)) => {
-                last = meta.arrived.as_nanos();
-                replays[direction].arrive(meta);
-            }
-            Some(Entry::End(at, hashes)) => {
-                last = at;
-                break Some(hashes);
-            }
-            None => break None,
-        }
-    };
+    let replayed = record::replay(&mut recording, MOST_UPDATES).map_err(broken)?;
+    if replayed.recorded.is_none() {
+        let (arrivals, seconds) = (replayed.arrivals, replayed.last as f64 / 1e9);
+        say(format!("the recording breaks off after {arrivals} arrivals, at {seconds:.6} s"));
+    }
     let mut same = true;
-    for (i, replay) in replays.into_iter().enumerate() {
-        let (hash, summary) = replay.end(last);
+    for (i, (hash, summary)) in replayed.queues.into_iter().enumerate() {
         let name = DIRECTIONS[i];
         if let Some(summary) = summary {
             let mut line = report::queue(name, &recording.specs[i].aqm, &summary);
             line["decision_hash"] = hash.clone().into();
-            println!("{line}");
+            print(line);
         }
-        match recorded.as_ref().map(|hashes| &hashes[i]) {
-            None => eprintln!("{name}: the recording breaks off, there is nothing to compare with"),
-            Some(recorded) if *recorded == hash => eprintln!("{name}: the same decisions ({hash})"),
+        match replayed.recorded.as_ref().map(|hashes| &hashes[i]) {
+            None => say(format!("{name}: there is no decision hash to compare with")),
+            Some(recorded) if *recorded == hash => {
+                say(format!("{name}: the same decisions ({hash})"));
+            }
             Some(recorded) => {
-                eprintln!("{name}: other decisions: recorded {recorded}, replayed {hash}");
+                say(format!("{name}: other decisions: recorded {recorded}, replayed {hash}"));
                 same = false;
             }
         }

@@ -2,13 +2,14 @@
 //! address only.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::thread;
-use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -21,8 +22,12 @@ use crate::trouble::Trouble;
 
 /// The longest request, bytes.
 const LONGEST: usize = 4096;
-/// How long a client may take for its part.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a client may take in all, ns.
+const PATIENCE: u64 = 2_000_000_000;
+/// The most clients at a time. The one that is there longest makes room for a new one.
+const MOST: usize = 128;
+/// The forwarding thread is asked no more often, however many want to know, ns.
+const FRESH: u64 = 100_000_000;
 
 /// A port that waits for requests.
 #[derive(Debug)]
@@ -50,44 +55,159 @@ impl Metrics {
     /// # Errors
     /// When it cannot be started.
     pub(crate) fn serve(self, mut asking: Asking) -> Result<(), Trouble> {
+        let failed = |e: io::Error| Trouble::system("starting a thread", e);
+        self.0.set_nonblocking(true).map_err(failed)?;
         let listen = move || {
-            for stream in self.0.incoming().flatten() {
-                // One at a time, and whoever is too slow is cut off.
-                _ = attend(stream, &mut asking);
+            let mut page = Page { at: 0, answer: None };
+            let clock = Clock::new();
+            let mut visitors = Vec::new();
+            loop {
+                wait(&self.0, &visitors);
+                let now = clock.now();
+                while let Ok((stream, _)) = self.0.accept() {
+                    if visitors.len() == MOST {
+                        visitors.remove(0);
+                    }
+                    if stream.set_nonblocking(true).is_ok() {
+                        visitors.push(Visitor::new(stream, now));
+                    }
+                }
+                visitors.retain_mut(|visitor| {
+                    now - visitor.since < PATIENCE
+                        && visitor.go_on(|| page.fresh(now, &mut asking)).unwrap_or(false)
+                });
             }
         };
         let thread = thread::Builder::new().name("metrics".into()).spawn(listen);
-        thread.map(drop).map_err(|e| Trouble::system("starting a thread", e))
+        thread.map(drop).map_err(failed)
     }
 }
 
-fn attend(mut stream: TcpStream, asking: &mut Asking) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let (mut request, clock) = (Vec::new(), Clock::new());
-    let mut part = [0; 512];
-    while !request.windows(4).any(|w| w == b"\r\n\r\n") {
-        let length = stream.read(&mut part)?;
-        request.extend_from_slice(&part[..length]);
-        let slow = Duration::from_nanos(clock.now()) > PATIENCE;
-        if length == 0 || request.len() > LONGEST || slow {
-            return Ok(());
+/// Waits until somebody comes or goes on, or may have had enough time.
+fn wait(listener: &TcpListener, visitors: &[Visitor]) {
+    let mut fds = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+    fds.extend(visitors.iter().map(|visitor| {
+        let writes = !visitor.answer.is_empty();
+        let flags = if writes { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+        PollFd::new(visitor.stream.as_fd(), flags)
+    }));
+    let time = if visitors.is_empty() { PollTimeout::NONE } else { PollTimeout::from(500u16) };
+    _ = poll(&mut fds, time);
+}
+
+/// What is answered, for a while.
+struct Page {
+    at: u64,
+    answer: Option<Result<String, Trouble>>,
+}
+
+impl Page {
+    fn fresh(&mut self, now: u64, asking: &mut Asking) -> &Result<String, Trouble> {
+        if now - self.at >= FRESH {
+            self.answer = None;
+        }
+        self.answer.get_or_insert_with(|| {
+            self.at = now;
+            asking.ask(Request::Show).map(text)
+        })
+    }
+}
+
+/// A connection.
+struct Visitor {
+    stream: TcpStream,
+    since: u64,
+    request: Vec<u8>,
+    /// What is still to be sent.
+    answer: Vec<u8>,
+    /// All was sent; it may read that before the connection goes.
+    answered: bool,
+}
+
+impl Visitor {
+    fn new(stream: TcpStream, since: u64) -> Self {
+        Self { stream, since, request: Vec::new(), answer: Vec::new(), answered: false }
+    }
+
+    /// Does what can be done now. Whether it is to stay.
+    fn go_on<'a>(
+        &mut self,
+        page: impl FnOnce() -> &'a Result<String, Trouble>,
+    ) -> io::Result<bool> {
+        let mut part = [0; 512];
+        while self.answer.is_empty() {
+            match self.stream.read(&mut part) {
+                Ok(0) => return Ok(false),
+                Ok(_) if self.answered => {}
+                Ok(length) => self.request.extend_from_slice(&part[..length]),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(e) => return Err(e),
+            }
+            if self.answered {
+                continue;
+            }
+            if let Some(asked) = read(&self.request) {
+                self.answer = reply(asked, page);
+                break;
+            }
+            if self.request.len() > LONGEST {
+                return Ok(false);
+            }
+        }
+        while !self.answer.is_empty() {
+            match self.stream.write(&self.answer) {
+                Ok(length) => self.answer.drain(..length),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(e) => return Err(e),
+            };
+        }
+        self.answered = true;
+        self.stream.shutdown(Shutdown::Write)?;
+        Ok(true)
+    }
+}
+
+/// What a request wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// The metrics.
+    Metrics,
+    /// Something else, or something else than reading them.
+    Other,
+    /// This is no HTTP.
+    Nonsense,
+}
+
+/// Reads a request, once all of it is there.
+pub fn read(request: &[u8]) -> Option<Wanted> {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(request) {
+        Ok(httparse::Status::Partial) => None,
+        Err(_) => Some(Wanted::Nonsense),
+        Ok(httparse::Status::Complete(_)) => {
+            let path = parsed.path.and_then(|path| path.split('?').next());
+            let metrics = parsed.method == Some("GET") && path == Some("/metrics");
+            Some(if metrics { Wanted::Metrics } else { Wanted::Other })
         }
     }
-    let (status, kind, body) = if !request.starts_with(b"GET /metrics ") {
-        ("404 Not Found", "text/plain", "there is GET /metrics\n".into())
-    } else {
-        match asking.ask(Request::Show) {
-            Ok(state) => ("200 OK", OPEN_METRICS, text(state)),
+}
+
+fn reply<'a>(wanted: Wanted, page: impl FnOnce() -> &'a Result<String, Trouble>) -> Vec<u8> {
+    let (status, kind, body) = match wanted {
+        Wanted::Nonsense => ("400 Bad Request", "text/plain", "this is no HTTP\n".into()),
+        Wanted::Other => ("404 Not Found", "text/plain", "there is GET /metrics\n".into()),
+        Wanted::Metrics => match page() {
+            Ok(text) => ("200 OK", OPEN_METRICS, text.clone()),
             Err(trouble) => ("503 Service Unavailable", "text/plain", format!("{trouble}\n")),
-        }
+        },
     };
     let length = body.len();
-    write!(
-        stream,
+    format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n{body}"
     )
+    .into_bytes()
 }
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -132,8 +252,16 @@ struct State(Value);
 impl Collector for State {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for &(name, help, kind, key, label) in METRICS {
+            let queues = self.0["queues"].as_array().into_iter().flatten();
+            let none = |queue: &Value| match &queue[key] {
+                Value::Object(members) => members.is_empty(),
+                value => value.is_null(),
+            };
+            if queues.clone().all(none) {
+                continue;
+            }
             let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            for queue in self.0["queues"].as_array().into_iter().flatten() {
+            for queue in queues {
                 let way = queue["queue"].as_str().unwrap_or_default();
                 let mut one = |labels: &[(&str, &str)], value: &Value| {
                     let number = value.as_f64().unwrap_or(f64::from(value == true));
@@ -156,6 +284,45 @@ impl Collector for State {
                 }
             }
         }
+        self.times(&mut encoder)?;
+        self.lost(&mut encoder)
+    }
+}
+
+impl State {
+    /// The histogram of the time in the queue.
+    fn times(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Time in the queue of packets that were sent";
+        let kind = MetricType::Histogram;
+        let mut family = encoder.encode_descriptor("sojourn_seconds", help, None, kind)?;
+        for queue in self.0["queues"].as_array().into_iter().flatten() {
+            let way = queue["queue"].as_str().unwrap_or_default();
+            let times = &queue["sojourn"];
+            let bucket =
+                |pair: &Value| Some((pair[0].as_f64().unwrap_or(f64::INFINITY), pair[1].as_u64()?));
+            let buckets: Vec<_> =
+                times["buckets"].as_array().into_iter().flatten().filter_map(bucket).collect();
+            let count = buckets.iter().map(|(_, count)| count).sum();
+            let sum = times["sum_s"].as_f64().unwrap_or_default();
+            let labels = [("queue", way)];
+            let mut metric = family.encode_family(&labels)?;
+            metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+
+    /// What could not be written.
+    fn lost(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Records of a file that could not be written";
+        let kind = MetricType::Counter;
+        if self.0["lost_records"].as_object().is_none_or(|all| all.is_empty()) {
+            return Ok(());
+        }
+        let mut family = encoder.encode_descriptor("lost_records", help, None, kind)?;
+        for (file, count) in self.0["lost_records"].as_object().into_iter().flatten() {
+            let count = ConstCounter::new(count.as_u64().unwrap_or_default());
+            count.encode(family.encode_family(&[("file", file.as_str())])?)?;
+        }
         Ok(())
     }
 }
@@ -170,8 +337,9 @@ mod tests {
         let queue = json!({
             "queue": "up", "backlog_packets": 3, "delay_s": 0.0025, "arrivals": 1_000_000_000_000u64,
             "drops": {"overflow": 2, "early": 5}, "signals": {"p_m": 0.25}, "conserved": true,
+            "sojourn": {"sum_s": 0.75, "buckets": [[0.001, 5], [0.1, 2], [null, 1]]},
         });
-        let text = text(json!({"queues": [queue]}));
+        let text = text(json!({"queues": [queue], "lost_records": {"log": 3}}));
         for line in [
             "# TYPE bluewater_backlog_packets gauge",
             "bluewater_backlog_packets{queue=\"up\"} 3.0",
@@ -180,9 +348,48 @@ mod tests {
             "bluewater_drops_total{queue=\"up\",cause=\"early\"} 5",
             "bluewater_signal{queue=\"up\",name=\"p_m\"} 0.25",
             "bluewater_conserved{queue=\"up\"} 1.0",
+            "bluewater_sojourn_seconds_sum{queue=\"up\"} 0.75",
+            "bluewater_sojourn_seconds_count{queue=\"up\"} 8",
+            "bluewater_sojourn_seconds_bucket{le=\"0.1\",queue=\"up\"} 7",
+            "bluewater_sojourn_seconds_bucket{le=\"+Inf\",queue=\"up\"} 8",
+            "bluewater_lost_records_total{file=\"log\"} 3",
             "# EOF",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+    }
+
+    /// The text is read by a parser that is not ours.
+    #[test]
+    fn a_parser_of_open_metrics_takes_it() {
+        let queue = |way: &str| {
+            json!({
+                "queue": way, "backlog_packets": 3, "delay_s": 0.0025, "arrivals": 10,
+                "drops": {"overflow": 2}, "signals": {"p_m": 0.25}, "conserved": true,
+                "sojourn": {"sum_s": 0.75, "buckets": [[0.001, 5], [0.1, 2], [null, 1]]},
+            })
+        };
+        let state = json!({"queues": [queue("up"), queue("down")], "lost_records": {"log": 3}});
+        let text = text(state);
+        let parsed = openmetrics_parser::openmetrics::parse_openmetrics(&text).unwrap();
+        let times = &parsed.families["bluewater_sojourn_seconds"];
+        assert_eq!(times.iter_samples().count(), 2);
+        assert!(parsed.families.contains_key("bluewater_lost_records"));
+    }
+
+    #[test]
+    fn a_request_is_read_once_it_is_there() {
+        for (request, wanted) in [
+            ("GET /metrics HTTP/1.1\r\n\r\n", Some(Wanted::Metrics)),
+            ("GET /metrics?x=1&y HTTP/1.1\r\nHost: x\r\n\r\n", Some(Wanted::Metrics)),
+            ("GET /metrics HTTP/1.1\r\nHost: x\r\n", None),
+            ("GET /metric", None),
+            ("GET /metricsx HTTP/1.1\r\n\r\n", Some(Wanted::Other)),
+            ("POST /metrics HTTP/1.1\r\n\r\n", Some(Wanted::Other)),
+            ("\0\0", Some(Wanted::Nonsense)),
+            ("GET /metrics HTTP/1.1 what\r\n\r\n", Some(Wanted::Nonsense)),
+        ] {
+            assert_eq!(read(request.as_bytes()), wanted, "{request}");
         }
     }
 }

@@ -26,6 +26,10 @@ pub(crate) struct Interface {
     pub(crate) up: bool,
     /// What it is, if it is no hardware: veth, bridge, vlan.
     pub(crate) kind: Option<String>,
+    /// The number of the bridge or bond that it is a port of.
+    pub(crate) master: Option<u32>,
+    /// The number of the interface in this namespace that is its other end, or that it lies upon.
+    pub(crate) beside: Option<u32>,
     /// Its Ethernet address; empty if it has none.
     pub(crate) address: Vec<u8>,
     /// Packets that the kernel could not hand to the reader of the device in time.
@@ -63,13 +67,19 @@ impl Netlink {
             mtu: 0,
             up: link.header.flags.contains(LinkFlags::Up),
             kind: None,
+            master: None,
+            beside: None,
             address: Vec::new(),
             dropped: 0,
             received: 0,
         };
+        let elsewhere = |a: &LinkAttribute| matches!(a, LinkAttribute::LinkNetNsId(_));
+        let elsewhere = link.attributes.iter().any(elsewhere);
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => found.mtu = mtu,
+                LinkAttribute::Controller(index) => found.master = Some(index),
+                LinkAttribute::Link(index) => found.beside = Some(index).filter(|_| !elsewhere),
                 LinkAttribute::Address(address) => found.address = address,
                 LinkAttribute::LinkInfo(infos) => {
                     found.kind = infos.into_iter().find_map(|info| match info {

@@ -13,6 +13,9 @@ use crate::link::{Link, Spec, SpecError};
 use crate::port::Ports;
 use crate::trouble::Trouble;
 
+/// What `--mean-packet` may be, bytes.
+pub(crate) const MEAN_PACKETS: std::ops::RangeInclusive<u32> = 40..=65_535;
+
 /// The emulated links. `up` leads away from the command or the LAN, `down` back to it.
 #[derive(Args, Clone, Debug)]
 pub struct LinkOptions {
@@ -50,7 +53,7 @@ pub struct LinkOptions {
     #[arg(long = "down-param", value_name = "NAME=VALUE", value_parser = pair, requires = "down_aqm")]
     pub down_params: Vec<(String, String)>,
     /// Typical packet in bytes, for disciplines that count in packets but were given bytes.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(40..=65535))]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(i64::from(*MEAN_PACKETS.start())..=i64::from(*MEAN_PACKETS.end())))]
     pub mean_packet: u32,
     /// Seed of the disciplines' random numbers; a random one if not given.
     #[arg(long)]

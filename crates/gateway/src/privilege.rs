@@ -52,6 +52,8 @@ const NOBODY: u32 = 65534;
 /// When that fails: then nothing should be forwarded.
 pub fn drop_all() -> Result<(), Trouble> {
     let failed = |e: &dyn std::fmt::Display| Trouble::system("dropping privileges", e);
+    // As another user there is no right to do that any more.
+    empty_bounding_set().map_err(|e| failed(&e))?;
     if geteuid().is_root() && is_initial_namespace() {
         let number = |name| env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(NOBODY);
         setgroups(&[]).map_err(|e| failed(&e))?;
@@ -61,8 +63,9 @@ pub fn drop_all() -> Result<(), Trouble> {
     keep(&[]).map_err(|e| failed(&e))
 }
 
-/// Root of a user namespace is an ordinary user outside, and has nobody else to become.
-fn is_initial_namespace() -> bool {
+/// Whether the numbers of users are those of the machine. Root of a user namespace is an ordinary user
+/// outside, and has nobody else to become.
+pub(crate) fn is_initial_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -73,10 +76,41 @@ fn is_initial_namespace() -> bool {
 /// Those of the system.
 pub fn keep(some: &[Capability]) -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
+    empty_bounding_set()?;
     let held = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
     let kept = some.iter().copied().filter(|c| held.contains(c)).collect();
     caps::clear(None, CapSet::Inheritable)
         .and_then(|()| caps::set(None, CapSet::Effective, &kept))
         .and_then(|()| caps::set(None, CapSet::Permitted, &kept))
+        .map_err(io::Error::other)
+}
+
+/// What the calling thread starts cannot get any capability again. Without the right to do that (a
+/// program that was given capabilities by its file) `no_new_privs` has to do.
+fn empty_bounding_set() -> io::Result<()> {
+    let held = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP);
+    if held.map_err(io::Error::other)? {
+        caps::clear(None, CapSet::Bounding).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// The next program that the calling thread starts has `some`, too, whoever runs it.
+pub(crate) fn hand_down(some: Capability) -> io::Result<()> {
+    caps::raise(None, CapSet::Inheritable, some)
+        .and_then(|()| caps::raise(None, CapSet::Ambient, some))
+        .map_err(io::Error::other)
+}
+
+/// Takes back what was handed down to this program: it has what its user has.
+pub(crate) fn take_back() -> io::Result<()> {
+    let taken =
+        caps::clear(None, CapSet::Ambient).and_then(|()| caps::clear(None, CapSet::Inheritable));
+    taken.map_err(io::Error::other)?;
+    if geteuid().is_root() {
+        return Ok(());
+    }
+    caps::clear(None, CapSet::Effective)
+        .and_then(|()| caps::clear(None, CapSet::Permitted))
         .map_err(io::Error::other)
 }

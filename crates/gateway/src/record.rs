@@ -23,26 +23,26 @@
 use std::io::{self, BufRead, Write};
 
 use aqm::any::BuildError;
-use aqm::{Ecn, FlowKey, Instant, Limit, Meta, Size};
+use aqm::{Cx, Ecn, FlowKey, Instant, Limit, Meta, Qdisc as _, Size};
 use link::QueueSummary;
 use serde_json::{Value, json};
 use sim::network::{END, Event, Link, Network};
 use sim::packet::Packet;
 
 use crate::forward::Tap;
-use crate::link::Spec;
+use crate::link::{Spec, SpecError};
+use crate::options::{MEAN_PACKETS, explain};
 use crate::report::setting;
+use crate::trouble::Trouble;
 
 const MAGIC: &[u8; 8] = b"bwarr\0\0\x01";
 
-/// Writes a recording.
+/// Writes a recording, each part of it with one `write`.
 #[derive(Debug)]
 pub struct Recorder<W: Write> {
     out: W,
     /// Time of the last arrival, ns.
     last: u64,
-    /// The first error; nothing is written after it.
-    error: Option<io::Error>,
 }
 
 impl<W: Write> Recorder<W> {
@@ -51,41 +51,50 @@ impl<W: Write> Recorder<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn new(mut out: W, specs: &[Spec; 2]) -> io::Result<Self> {
-        out.write_all(MAGIC)?;
         let queues = [setting("up", &specs[0]), setting("down", &specs[1])];
-        write_json(&mut out, &json!({"queues": queues}))?;
-        Ok(Self { out, last: 0, error: None })
+        let mut head = MAGIC.to_vec();
+        write_json(&mut head, &json!({"queues": queues}))?;
+        out.write_all(&head)?;
+        Ok(Self { out, last: 0 })
     }
 
-    /// Ends the recording at `now` (ns) with the decision hashes.
+    /// What it is written to.
+    pub(crate) fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// Ends the recording at `now` (ns) with the decision hashes, and gives back what it was written
+    /// to.
     ///
     /// # Errors
-    /// When this or anything before could not be written.
-    pub fn end(mut self, now: u64, hashes: [String; 2]) -> io::Result<()> {
-        if let Some(e) = self.error {
-            return Err(e);
-        }
-        write_varint(&mut self.out, now - self.last)?;
-        write_varint(&mut self.out, 0)?;
-        write_json(&mut self.out, &json!({"decision_hash": hashes}))?;
-        self.out.flush()
+    /// When this cannot be written.
+    pub fn end(mut self, now: u64, hashes: [String; 2]) -> io::Result<W> {
+        let mut end = Vec::new();
+        write_varint(&mut end, now - self.last)?;
+        write_varint(&mut end, 0)?;
+        write_json(&mut end, &json!({"decision_hash": hashes}))?;
+        self.out.write_all(&end)?;
+        Ok(self.out)
     }
 
     fn write(&mut self, direction: usize, meta: &Meta) -> io::Result<()> {
         let now = meta.arrived.as_nanos();
-        write_varint(&mut self.out, now - self.last)?;
-        self.last = now;
         let head = u64::from(meta.len) << 3 | (direction as u64) << 2 | meta.ecn as u64;
-        write_varint(&mut self.out, head)?;
-        self.out.write_all(&(meta.flow.0 as u32).to_le_bytes())
+        let mut entry = [0; 2 * LONGEST_VARINT + 4];
+        let mut rest = &mut entry[..];
+        write_varint(&mut rest, now - self.last)?;
+        write_varint(&mut rest, head)?;
+        rest.write_all(&(meta.flow.0 as u32).to_le_bytes())?;
+        let unused = rest.len();
+        self.last = now;
+        self.out.write_all(&entry[..entry.len() - unused])
     }
 }
 
 impl<W: Write> Tap for Recorder<W> {
     fn arrived(&mut self, direction: usize, meta: &Meta) {
-        if self.error.is_none() {
-            self.error = self.write(direction, meta).err();
-        }
+        // Whoever writes counts what is lost.
+        _ = self.write(direction, meta);
     }
 }
 
@@ -105,6 +114,8 @@ pub struct Recording<R: BufRead> {
     /// The links.
     pub specs: [Spec; 2],
     now: u64,
+    /// Whether its end was read.
+    ended: bool,
 }
 
 /// What comes next in a recording.
@@ -114,6 +125,8 @@ pub enum Entry {
     Arrival(usize, Meta),
     /// The end at a time (ns), and the decision hashes.
     End(u64, [String; 2]),
+    /// It breaks off here: whoever recorded was killed, or the disk was full.
+    Cut,
 }
 
 impl<R: BufRead> Recording<R> {
@@ -133,27 +146,41 @@ impl<R: BufRead> Recording<R> {
         let head = read_json(&mut input)?;
         let link =
             |i: usize| spec(&head["queues"][i]).ok_or_else(|| broken("no links in its head"));
-        Ok(Self { specs: [link(0)?, link(1)?], input, now: 0 })
+        Ok(Self { specs: [link(0)?, link(1)?], input, now: 0, ended: false })
     }
 
-    /// The next entry; nothing where a recording breaks off between two.
+    /// The next entry; nothing after the last one.
     ///
     /// # Errors
     /// When it cannot be read or is damaged.
     pub fn next_entry(&mut self) -> io::Result<Option<Entry>> {
-        if self.input.fill_buf()?.is_empty() {
-            return Ok(None);
+        if self.ended {
+            return match self.input.fill_buf()? {
+                [] => Ok(None),
+                _ => Err(broken("something stands behind its end")),
+            };
         }
+        let entry = match self.read_entry() {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Entry::Cut),
+            entry => entry,
+        };
+        self.ended = matches!(entry, Ok(Entry::Cut | Entry::End(..)));
+        entry.map(Some)
+    }
+
+    fn read_entry(&mut self) -> io::Result<Entry> {
         let passed = read_varint(&mut self.input)?;
-        self.now = self.now.checked_add(passed).ok_or_else(|| broken("time runs over"))?;
+        let now = self.now.checked_add(passed).filter(|&now| now <= LONGEST_TIME);
+        let now = now.ok_or_else(|| broken("time runs over"))?;
         let head = read_varint(&mut self.input)?;
         if head == 0 {
             let hashes = read_json(&mut self.input)?;
             let hash = |i: usize| hashes["decision_hash"][i].as_str().unwrap_or_default().into();
-            return Ok(Some(Entry::End(self.now, [hash(0), hash(1)])));
+            return Ok(Entry::End(now, [hash(0), hash(1)]));
         }
         let mut flow = [0; 4];
         self.input.read_exact(&mut flow)?;
+        self.now = now;
         let len =
             u16::try_from(head >> 3).map_err(|_| broken("a packet of more than 65535 bytes"))?;
         let meta = Meta {
@@ -162,25 +189,93 @@ impl<R: BufRead> Recording<R> {
             len: len.into(),
             ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(head & 3) as usize],
         };
-        Ok(Some(Entry::Arrival((head >> 2 & 1) as usize, meta)))
+        Ok(Entry::Arrival((head >> 2 & 1) as usize, meta))
     }
+}
+
+/// The longest recording: 30 years, ns.
+const LONGEST_TIME: u64 = 30 * 365 * 86_400 * 1_000_000_000;
+
+/// How a replay ended.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// Of each direction: the hash over its decisions, and what was measured.
+    pub queues: [(String, Option<QueueSummary>); 2],
+    /// The hashes that were recorded; nothing if the recording breaks off.
+    pub recorded: Option<[String; 2]>,
+    /// Arrivals in it.
+    pub arrivals: u64,
+    /// The last instant in it, ns.
+    pub last: u64,
+}
+
+/// Runs a recording through the simulator, as far as it goes.
+///
+/// # Errors
+/// When it is damaged, no link can be as it says, or its queues would be updated more than `most`
+/// times, usually [`MOST_UPDATES`], and [`PER_ARRIVAL`] times an arrival.
+pub fn replay<R: BufRead>(recording: &mut Recording<R>, most: u64) -> io::Result<Replayed> {
+    let new = |spec: &Spec| Replay::new(spec).map_err(|e| broken(&e.what));
+    let mut replays = [new(&recording.specs[0])?, new(&recording.specs[1])?];
+    let (mut arrivals, mut last) = (0, 0);
+    let recorded = loop {
+        match recording.next_entry()? {
+            Some(Entry::Arrival(direction, meta)) => {
+                last = meta.arrived.as_nanos();
+                arrivals += 1;
+                replays[direction].check(last, most, arrivals)?;
+                replays[direction].arrive(meta);
+            }
+            Some(Entry::End(at, hashes)) => {
+                last = at;
+                break Some(hashes);
+            }
+            Some(Entry::Cut) | None => break None,
+        }
+    };
+    replays.iter().try_for_each(|replay| replay.check(last, most, arrivals))?;
+    Ok(Replayed { queues: replays.map(|replay| replay.end(last)), recorded, arrivals, last })
 }
 
 /// One direction of a recording in the simulator.
 pub struct Replay {
     network: Network,
     seq: u32,
+    /// Time between the updates of an idle queue, ns.
+    period: u64,
 }
+
+/// The most updates of a queue in a replay, beside [`PER_ARRIVAL`]: a timer of 15 ms for a year. More
+/// would be a file of few bytes that takes for ever.
+pub const MOST_UPDATES: u64 = 2_100_000_000;
+/// Updates for each arrival.
+pub const PER_ARRIVAL: u64 = 1000;
 
 impl Replay {
     /// The simulator's link for `spec`.
     ///
     /// # Errors
-    /// When there is no such queue.
-    pub fn new(spec: &Spec) -> Result<Self, BuildError> {
-        let (queue, rng) = spec.queue(Instant::ZERO, 0)?;
+    /// When there is no such link.
+    pub fn new(spec: &Spec) -> Result<Self, Trouble> {
+        spec.possible().map_err(|e| explain(&spec.aqm, e))?;
+        let failed = |e| explain(&spec.aqm, SpecError::Queue(e));
+        let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(failed)?;
+        let period = period(spec).map_err(failed)?;
         let link = Link::managed(spec.rate, spec.delay, queue, rng, 0);
-        Ok(Self { network: Network::new(vec![link], vec![0, END], 0), seq: 0 })
+        Ok(Self { network: Network::new(vec![link], vec![0, END], 0), seq: 0, period })
+    }
+
+    /// Whether it is worth going on to `now` (ns) after so many `arrivals`.
+    fn check(&self, now: u64, most: u64, arrivals: u64) -> io::Result<()> {
+        let allowed = most.saturating_add(arrivals.saturating_mul(PER_ARRIVAL));
+        if now / self.period <= allowed {
+            return Ok(());
+        }
+        let (seconds, updates) = (now as f64 / 1e9, now / self.period);
+        Err(broken(&format!(
+            "time jumps to {seconds:.0} s, which takes {updates} updates of its queue: allowed are \
+             {allowed}"
+        )))
     }
 
     /// A packet arrives at `meta.arrived`.
@@ -213,6 +308,15 @@ impl Replay {
     }
 }
 
+/// Time between the updates of such a queue while it is idle, ns.
+fn period(spec: &Spec) -> Result<u64, BuildError> {
+    let (mut queue, mut rng) = spec.queue::<()>(Instant::ZERO, 0)?;
+    let Some(first) = queue.poll_at() else { return Ok(u64::MAX) };
+    queue.on_timer(&mut Cx { now: first, rng: &mut rng }, &mut ());
+    let next = queue.poll_at().map_or(u64::MAX, Instant::as_nanos);
+    Ok(next.saturating_sub(first.as_nanos()).max(1))
+}
+
 /// A link's settings from what [`setting`] made of them.
 fn spec(value: &Value) -> Option<Spec> {
     let text = |key: &str| value[key].as_str();
@@ -229,7 +333,9 @@ fn spec(value: &Value) -> Option<Spec> {
         params: params
             .map(|(k, v)| Some((k.clone(), v.as_str()?.into())))
             .collect::<Option<_>>()?,
-        mean_packet: value["mean_packet"].as_u64()?.try_into().ok()?,
+        mean_packet: u32::try_from(value["mean_packet"].as_u64()?)
+            .ok()
+            .filter(|length| MEAN_PACKETS.contains(length))?,
         seed: value["seed"].as_u64()?,
     })
 }
@@ -238,8 +344,11 @@ fn broken(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
+/// Bytes of the longest number.
+const LONGEST_VARINT: usize = 10;
+
 fn write_varint(out: &mut impl Write, mut value: u64) -> io::Result<()> {
-    let mut bytes = [0; 10];
+    let mut bytes = [0; LONGEST_VARINT];
     let mut count = 0;
     loop {
         let more = value >> 7 != 0;
@@ -352,6 +461,7 @@ mod tests {
                 match recording.next_entry().unwrap().unwrap() {
                     Entry::Arrival(direction, meta) => replays[direction].arrive(meta),
                     Entry::End(at, recorded) => break (at, recorded),
+                    Entry::Cut => panic!("it is whole"),
                 }
             };
             assert_eq!(ended, (now, hashes.clone()));
@@ -399,7 +509,76 @@ mod tests {
         for end in 0..file.len() {
             assert!(Recording::new(&file[..end]).is_err(), "cut off at {end}");
         }
-        assert_eq!(Recording::new(&file[..]).unwrap().next_entry().unwrap(), None);
+        let mut recording = Recording::new(&file[..]).unwrap();
+        assert_eq!(recording.next_entry().unwrap(), Some(Entry::Cut));
+        assert_eq!(recording.next_entry().unwrap(), None);
+    }
+
+    /// A recording of three arrivals, with an end.
+    fn short(specs: &[Spec; 2], times: [u64; 3]) -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut recorder = Recorder::new(&mut file, specs).unwrap();
+        for time in times {
+            let arrived = Instant::from_nanos(time);
+            let meta = Meta { arrived, flow: FlowKey(7), len: 1000, ecn: Ecn::Ect0 };
+            recorder.arrived(0, &meta);
+        }
+        recorder.end(times[2] + 5, ["a".into(), "b".into()]).unwrap();
+        file
+    }
+
+    /// Cut off anywhere behind its head, it replays up to there.
+    #[test]
+    fn a_recording_that_breaks_off_replays_as_far_as_it_goes() {
+        let file = short(&specs("red"), [1_000_000, 2_000_000, 300_000_000]);
+        let mut head = Vec::new();
+        Recorder::new(&mut head, &specs("red")).unwrap();
+        let mut seen = Vec::new();
+        for end in head.len()..=file.len() {
+            let replayed = replay(&mut Recording::new(&file[..end]).unwrap(), 1).unwrap();
+            assert_eq!(replayed.recorded.is_some(), end == file.len());
+            seen.push((replayed.arrivals, replayed.last));
+        }
+        assert!(seen.is_sorted());
+        seen.dedup();
+        let whole = (3, 300_000_005);
+        assert_eq!(
+            seen,
+            [(0, 0), (1, 1_000_000), (2, 2_000_000), (3, 300_000_000), whole],
+            "each arrival as soon as it is there"
+        );
+        let mut more = file.clone();
+        more.push(0);
+        let mut recording = Recording::new(&more[..]).unwrap();
+        (0..4).for_each(|_| _ = recording.next_entry().unwrap());
+        assert!(recording.next_entry().is_err(), "behind its end");
+    }
+
+    /// A few bytes that would take for ever, or all memory, are refused at once.
+    #[test]
+    fn a_crafted_recording_is_refused() {
+        let refused = |file: &[u8]| {
+            let recording = Recording::new(file);
+            recording
+                .and_then(|mut r| replay(&mut r, MOST_UPDATES).map(drop))
+                .unwrap_err()
+                .to_string()
+        };
+        let mut quick = specs("pie");
+        quick[0].params = vec![("t_update".into(), "1ms".into())];
+        let jump = short(&quick, [1, 2, 10_000_000_000_000_000]);
+        assert!(refused(&jump).contains("time jumps to 10000000 s"), "{}", refused(&jump));
+        let late = short(&specs("droptail"), [1, 2, u64::MAX / 2]);
+        assert!(refused(&late).contains("time runs over"));
+        // A year of nothing is no reason.
+        let year = short(&specs("droptail"), [1, 2, 31_536_000_000_000_000]);
+        replay(&mut Recording::new(&year[..]).unwrap(), MOST_UPDATES).unwrap();
+        let mut large = specs("droptail");
+        large[1].limit = Limit::packets(2 * Spec::MAX_PACKETS).unwrap();
+        assert!(refused(&short(&large, [1, 2, 3])).contains("beyond reach"));
+        let mut empty = specs("droptail");
+        empty[0].mean_packet = 0;
+        assert!(refused(&short(&empty, [1, 2, 3])).contains("no links"));
     }
 
     proptest! {
@@ -418,7 +597,7 @@ mod tests {
             Recorder::new(&mut file, &specs("droptail")).unwrap();
             file.extend(bytes);
             let mut recording = Recording::new(&file[..]).unwrap();
-            while let Ok(Some(_)) = recording.next_entry() {}
+            _ = replay(&mut recording, 1000);
         }
     }
 }

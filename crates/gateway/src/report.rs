@@ -13,7 +13,7 @@ use crate::flows::Tally;
 use crate::forward::DIRECTIONS;
 use crate::link::{Link, Spec};
 use crate::port::Ports;
-use crate::session::Finished;
+use crate::session::{Finished, Unwritten};
 
 /// The version of the log's format.
 const FORMAT: u32 = 1;
@@ -62,12 +62,33 @@ pub fn state(direction: usize, link: &mut Link, now: u64, (lost, refused): (u64,
         "conserved": link.check(),
         "signals": signals,
         "flows": flows,
+        "sojourn": sojourn(link),
     });
     if let (Value::Object(all), Value::Object(counts)) = (&mut all, counts) {
         all.extend(counts);
     }
     all
 }
+
+/// How long packets that were sent had been in the queue: the sum, and how many up to each bound and
+/// beyond the bound before, the last without one. The bounds are those of the histogram's own buckets,
+/// so that the counts are exact.
+fn sojourn(link: &Link) -> Value {
+    let (times, sum) = link.sojourn();
+    let mut buckets: Vec<(Option<u64>, u64)> =
+        BOUNDS.map(|power| (Some((1 << power) - 1), 0)).chain([(None, 0)]).collect();
+    for (most, count) in times.buckets() {
+        let place = buckets.iter_mut().find(|(bound, _)| bound.is_none_or(|bound| most <= bound));
+        place.into_iter().for_each(|bucket| bucket.1 += count);
+    }
+    let seconds =
+        |(bound, count): (Option<u64>, u64)| json!([bound.map(|ns| ns as f64 / 1e9), count]);
+    let buckets: Vec<_> = buckets.into_iter().map(seconds).collect();
+    json!({"sum_s": sum as f64 / 1e9, "buckets": buckets})
+}
+
+/// Powers of two of ns: from 16 µs to 17 s.
+const BOUNDS: std::ops::RangeInclusive<u32> = 14..=34;
 
 /// How many flows are told of.
 const TOP: usize = 10;
@@ -181,6 +202,9 @@ pub fn table(finished: &Finished) -> String {
     let mut text = String::new();
     if !finished.conserved {
         text += "error: packets are not accounted for: a fault of this program, please report it\n";
+    }
+    for Unwritten { file, records, why } in &finished.unwritten {
+        _ = writeln!(text, "{file}: {records} records are lost: {why}");
     }
     for (spec, s) in finished.specs.iter().zip(&finished.summaries) {
         let number = |key: &str| s[key].as_f64().unwrap_or_default();

@@ -1,27 +1,30 @@
 //! From the first packet to the last: forwarding, the log, the recording, the summaries.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 
 use aqm::Counters;
 use nix::sys::prctl::set_timerslack;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::capture::Capture;
 use crate::clock::Clock;
-use crate::control::{self, Asked, Control, Request, Socket};
+use crate::confine::confine;
+use crate::control::{self, Asked, Control, Request};
 use crate::forward::{DIRECTIONS, Forwarder, Pause};
 use crate::link::{Link, Pace, Spec};
 use crate::metrics::Metrics;
 use crate::options::{Change, explain, links};
+use crate::place::Entry;
 use crate::port::{Port, Ports};
 use crate::privilege::RealTime;
 use crate::record::Recorder;
-use crate::trouble::Trouble;
+use crate::shell::Rooms;
+use crate::trouble::{self, Trouble, say};
+use crate::writer::{Gaps, Lost, Writer};
 use crate::{report, selftest};
 
 /// How to forward.
@@ -79,15 +82,18 @@ impl Doors {
     /// When a name or a port is taken.
     pub fn open(how: &Forwarding, specs: &[Spec; 2]) -> Result<Self, Trouble> {
         if let Some(warning) = selftest::warning(specs) {
-            eprintln!("{warning}");
+            say(warning);
         }
         let metrics = how.metrics.map(Metrics::bind).transpose()?;
         if let Some(metrics) = &metrics {
-            eprintln!("metrics: {}", metrics.url());
+            say(format!("metrics: {}", metrics.url()));
         }
         Ok(Self { control: Control::bind(&how.name())?, metrics })
     }
 }
+
+/// Time between looks at whether the interfaces are there, ns.
+const LOOK: u64 = 500_000_000;
 
 /// What the links were like at the end, and what happened.
 #[derive(Clone, Debug)]
@@ -98,20 +104,37 @@ pub struct Finished {
     pub summaries: [Value; 2],
     /// Whether every packet is accounted for.
     pub conserved: bool,
+    /// What could not be written.
+    pub unwritten: Vec<Unwritten>,
+}
+
+/// What is missing in a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unwritten {
+    /// What the file is: `log`, `recording`, `capture`.
+    pub file: &'static str,
+    /// Records that are not in it.
+    pub records: u64,
+    /// The first reason.
+    pub why: String,
 }
 
 /// Two ports and the links between them, from now on.
 pub struct Session {
-    forwarder: Forwarder<Option<Recorder<BufWriter<File>>>>,
-    log: Option<BufWriter<File>>,
+    forwarder: Forwarder<Option<Recorder<Writer>>>,
+    log: Option<Writer>,
+    /// What is lost of each file that is written.
+    lost: Vec<(&'static str, Lost)>,
     /// Counters at the last line of the log.
     before: [Counters; 2],
     interval: u64,
     realtime: bool,
     /// When the next line is due, ns.
     next: u64,
+    /// When to see whether the interfaces are still there, ns.
+    look: u64,
     /// What is asked for while it runs.
-    inbox: Option<(Receiver<Asked>, Socket)>,
+    inbox: Option<(Receiver<Asked>, Entry)>,
     capture: Option<Capture>,
 }
 
@@ -130,10 +153,20 @@ impl Session {
             links[0].capture(up);
             links[1].capture(down);
         }
-        let recorder = how.record.as_deref().map(create).transpose()?;
-        let recorder =
-            recorder.map(|file| Recorder::new(file, specs)).transpose().map_err(unwritten)?;
-        let log = how.log.as_deref().map(create).transpose()?;
+        let file = |path: &Option<PathBuf>, room, gaps| {
+            path.as_deref().map(|path| Writer::create(path, room, gaps)).transpose()
+        };
+        // A replay without one of the arrivals would decide otherwise.
+        let recording = file(&how.record, RECORDING_ROOM, Gaps::End)?;
+        let log = file(&how.log, LOG_ROOM, Gaps::Allowed)?;
+        let lost = [
+            ("log", log.as_ref().map(Writer::lost)),
+            ("recording", recording.as_ref().map(Writer::lost)),
+            ("capture", capture.as_ref().map(Capture::lost)),
+        ];
+        let lost = lost.into_iter().filter_map(|(name, lost)| Some((name, lost?))).collect();
+        let recorder = recording.map(|file| Recorder::new(file, specs)).transpose();
+        let recorder = recorder.map_err(|e| Trouble::system("recording", e))?;
         let realtime = how.realtime.apply()?;
         // The default of 50 µs would delay every departure.
         set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
@@ -141,21 +174,23 @@ impl Session {
         let mut new = Self {
             forwarder: Forwarder::new(links, ports.ends, clock, how.spin, recorder),
             log,
+            lost,
             before: [Counters::default(); 2],
             interval: how.interval,
             realtime,
             next: how.interval,
+            look: LOOK,
             inbox: None,
             capture,
         };
-        new.line(&head)?;
+        new.line(&head);
         Ok(new)
     }
 
     /// Forwards until `ended`, which is asked whenever `waker` was written to.
     ///
     /// # Errors
-    /// When an interface is gone or the log cannot be written.
+    /// When an interface is gone.
     pub fn run(
         &mut self,
         waker: &UnixStream,
@@ -172,17 +207,29 @@ impl Session {
         }
     }
 
-    /// From now on answers what comes to the `doors`; threads listen there, which write to `wake`.
+    /// From now on answers what comes to the `doors`, and shows those who join into the `rooms`;
+    /// threads listen there, which write to `wake`. All threads of the process are there then, and
+    /// none of them may do more than they need.
     ///
     /// # Errors
     /// When they cannot be started.
-    pub fn serve(&mut self, doors: Doors, wake: &UnixStream) -> Result<(), Trouble> {
+    pub(crate) fn serve(
+        &mut self,
+        doors: Doors,
+        rooms: Option<Rooms>,
+        wake: &UnixStream,
+    ) -> Result<(), Trouble> {
         let (asking, inbox) = control::line(wake)?;
         if let Some(metrics) = doors.metrics {
             metrics.serve(asking.again()?)?;
         }
-        self.inbox = Some((inbox, doors.control.serve(asking)?));
-        Ok(())
+        let commands = rooms.is_some();
+        self.inbox = Some((inbox, doors.control.serve(asking, rooms)?));
+        self.log.iter_mut().for_each(Writer::start);
+        self.forwarder.tap_mut().iter_mut().for_each(|recorder| recorder.out().start());
+        self.capture.iter().for_each(Capture::start);
+        trouble::speak();
+        confine(commands)
     }
 
     /// Does what was asked for.
@@ -191,6 +238,8 @@ impl Session {
             let answer = match &asked.request {
                 Request::Show => Ok(self.state()),
                 Request::Set(change) => self.change(change).map(|()| self.state()),
+                // Whoever listens has what is wanted.
+                Request::Join(_) => Err(Trouble::new("this is not for the link", "")),
             };
             // Whoever asked may be gone.
             _ = asked.answer.send(answer);
@@ -207,7 +256,12 @@ impl Session {
         let queues: Vec<Value> = (0..2)
             .map(|i| report::state(i, &mut self.forwarder.links[i], now, (overrun[i], refused[i])))
             .collect();
-        json!({"time_s": now as f64 / 1e9, "queues": queues})
+        json!({"time_s": now as f64 / 1e9, "queues": queues, "lost_records": self.lost()})
+    }
+
+    /// Records that are lost of each file so far.
+    fn lost(&self) -> Map<String, Value> {
+        self.lost.iter().map(|(name, lost)| ((*name).into(), lost.records().into())).collect()
     }
 
     /// Changes both links or neither.
@@ -233,25 +287,29 @@ impl Session {
             next.into_iter().for_each(|next| link.change(next));
         }
         let queues = report::settings(links.each_ref().map(Link::spec));
-        self.line(&json!({"time_s": now as f64 / 1e9, "change": queues}))
+        self.line(&json!({"time_s": now as f64 / 1e9, "change": queues}));
+        Ok(())
     }
 
     /// Forwards until `until` (ns), or until `waker` can be read, and writes the log.
     ///
     /// # Errors
-    /// When an interface is gone or the log cannot be written.
+    /// When an interface is gone.
     pub fn forward(&mut self, until: u64, waker: &UnixStream) -> Result<Pause, Trouble> {
         loop {
             let pause = self
                 .forwarder
-                .run(until.min(self.next), waker.as_fd())
+                .run(until.min(self.next).min(self.look), waker.as_fd())
                 .map_err(|e| Trouble::system("forwarding", e))?;
             let now = self.forwarder.now();
-            if now >= self.next {
+            if now >= self.look {
                 if !self.forwarder.ports().iter().all(Port::exists) {
                     return Err(Trouble::new("an interface is gone", "ip -br link"));
                 }
-                self.samples()?;
+                self.look = now + LOOK;
+            }
+            if now >= self.next {
+                self.samples();
                 self.next = self.next.saturating_add(self.interval);
             }
             if pause == Pause::Woken || now >= until {
@@ -285,26 +343,27 @@ impl Session {
         self.summaries_at(now, lost)
     }
 
-    /// Ends log and recording. Returns the summaries.
-    ///
-    /// # Errors
-    /// When they cannot be written.
-    pub fn finish(mut self, lost: [u64; 2]) -> Result<Finished, Trouble> {
-        self.samples()?;
+    /// Ends log, recording and capture. Returns the summaries, and what could not be written.
+    pub fn finish(mut self, lost: [u64; 2]) -> Finished {
+        self.samples();
         let now = self.now();
         self.forwarder.deliver(now);
         let summaries = self.summaries_at(now, lost);
-        self.line(&json!({"summary": summaries}))?;
+        self.line(&json!({"summary": summaries, "lost_records": self.lost()}));
         let conserved = self.conserved();
         let specs = self.forwarder.links.each_ref().map(|link| link.spec().clone());
         let hashes = self.forwarder.links.each_ref().map(|link| link.decision_hash().to_string());
-        if let Some(recorder) = self.forwarder.into_tap() {
-            recorder.end(now, hashes).map_err(unwritten)?;
-        }
-        if let Some(capture) = self.capture {
-            capture.end().map_err(|e| Trouble::system("writing packets", e))?;
-        }
-        Ok(Finished { specs, summaries, conserved })
+        let recording = self.forwarder.into_tap().and_then(|tap| tap.end(now, hashes).ok());
+        let ends = [
+            ("log", self.log.map(Writer::end)),
+            ("recording", recording.map(Writer::end)),
+            ("capture", self.capture.map(Capture::end)),
+        ];
+        let unwritten = ends.into_iter().filter_map(|(file, end)| {
+            let (records, why) = end?;
+            Some(Unwritten { file, records, why: why? })
+        });
+        Finished { specs, summaries, conserved, unwritten: unwritten.collect() }
     }
 
     fn summaries_at(&self, now: u64, lost: [u64; 2]) -> [Value; 2] {
@@ -338,28 +397,19 @@ impl Session {
         self.forwarder.links.iter().all(Link::check)
     }
 
-    fn samples(&mut self) -> Result<(), Trouble> {
+    fn samples(&mut self) {
         if self.log.is_some() {
-            for line in self.sample() {
-                self.line(&line)?;
-            }
+            self.sample().iter().for_each(|line| self.line(line));
         }
-        Ok(())
     }
 
-    fn line(&mut self, line: &Value) -> Result<(), Trouble> {
-        let Some(log) = &mut self.log else { return Ok(()) };
-        writeln!(log, "{line}")
-            .and_then(|()| log.flush())
-            .map_err(|e| Trouble::system("writing the log", e))
+    fn line(&mut self, line: &Value) {
+        if let Some(log) = &mut self.log {
+            log.record(format!("{line}\n").as_bytes());
+        }
     }
 }
 
-fn unwritten(error: io::Error) -> Trouble {
-    Trouble::system("recording", error)
-}
-
-/// A file to write to.
-fn create(path: &Path) -> Result<BufWriter<File>, Trouble> {
-    File::create(path).map(BufWriter::new).map_err(|e| Trouble::system(path.display(), e))
-}
+/// Bytes that may wait to be written.
+const LOG_ROOM: usize = 256 << 10;
+const RECORDING_ROOM: usize = 16 << 20;

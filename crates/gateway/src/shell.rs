@@ -9,26 +9,29 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use caps::Capability;
 use clap::ValueEnum;
 use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, getppid};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, geteuid, getpid, gettid};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::control;
 use crate::link::Spec;
@@ -62,12 +65,35 @@ pub enum End {
 }
 
 impl End {
-    /// The name of the thread that holds its namespace.
-    const fn name(self) -> &'static str {
+    /// What it is called.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Near => "near",
             Self::Far => "far",
         }
+    }
+
+    /// The end that is called so.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [Self::Near, Self::Far].into_iter().find(|end| end.name() == name)
+    }
+}
+
+/// The way into both ends, for those who join.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    /// This process, to be waited for.
+    process: OwnedFd,
+    user: File,
+    /// The network namespaces, near and far.
+    nets: [OwnedFd; 2],
+}
+
+impl Rooms {
+    /// What [`control::join`] gets, which stays open here.
+    pub(crate) fn way(&self, end: End) -> [RawFd; 3] {
+        let net = &self.nets[usize::from(end == End::Far)];
+        [self.process.as_raw_fd(), self.user.as_raw_fd(), net.as_raw_fd()]
     }
 }
 
@@ -107,6 +133,15 @@ impl Ends {
             .map_err(|e| Trouble::system("dropping privileges", e))
     }
 
+    /// The way into them.
+    fn rooms(&self) -> io::Result<Rooms> {
+        Ok(Rooms {
+            process: sys::process(getpid())?,
+            user: File::open("/proc/self/ns/user")?,
+            nets: [self.near.run(Namespace::here)?, self.far.run(Namespace::here)?],
+        })
+    }
+
     /// Packets that the kernel dropped at each end before they could be read.
     pub fn lost(&self) -> [u64; 2] {
         [self.near.dropped(DEVICE), self.far.dropped(DEVICE)]
@@ -132,42 +167,136 @@ pub fn shell(
     let (ends, ports) = Ends::new(mtu, ecn)?;
     let mut session = Session::new(specs, how, ports)?;
     let doors = Doors::open(how, specs)?;
-    let servers = far.iter().map(|line| Server::start(&ends.far, line));
+    let rooms = ends.rooms().map_err(|e| Trouble::system("opening the namespaces", e))?;
+    let line = |line: &String| bound(&["sh", "-c", line].map(String::from), &how.name(), false);
+    let servers = far.iter().map(|l| Bounded::start(&ends.far, line(l)).map(Server));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
-    let child = start(&ends.near, command, &how.name())?;
+    let child = Bounded::start(&ends.near, bound(command, &how.name(), false))?;
     ends.unprivileged()?;
-    session.serve(doors, &wake)?;
-    let mut running = Running::new(child, terminated, wake);
+    let again = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
+    let mut running = Running::new(child, terminated, again);
+    session.serve(doors, Some(rooms), &wake)?;
+    drop(wake);
     let ended = session.run(&waker, || running.ended());
     drop(servers);
     ended?;
-    let finished = session.finish(ends.lost())?;
+    let finished = session.finish(ends.lost());
     Ok((running.code(), finished))
 }
 
 /// The command line's own name for [`run_bound`], which users need not know.
 pub const BOUND: &str = "bound-exec";
 
-/// Becomes `command`, which will be killed if the parent `parent` dies first. Returns only when it
-/// cannot: the exit code is 127 if there is no such command, 126 if it may not be run.
-pub fn run_bound(parent: i32, command: &[String]) -> (i32, Trouble) {
-    _ = set_pdeathsig(Signal::SIGKILL);
-    if getppid() != Pid::from_raw(parent) {
-        return (1, Trouble::new("the gateway is gone", ""));
+/// Runs `command` as the first process of a process namespace, and is all that such a process has to
+/// be: it takes in what others leave behind, and hands on SIGTERM. When the command has ended,
+/// everything that it has started is told to, and goes with this process a moment later; it goes with
+/// the thread `parent` (a place in `/proc`) that has started it, too. Without rights over the
+/// namespaces if it is `confined`. Returns the command's exit code, as a shell would; 127 if there is
+/// no such command, 126 if it may not be run; and why it is not run.
+pub fn run_bound(parent: &str, confined: bool, command: &[String]) -> (i32, Option<Trouble>) {
+    let failed = |e: &dyn std::fmt::Display| (1, Some(Trouble::system("starting the command", e)));
+    if let Err(e) = set_pdeathsig(Signal::SIGKILL) {
+        return failed(&e);
     }
+    // From here on it is noticed if the parent goes; before, it is gone from the outer /proc.
+    if !Path::new(parent).exists() {
+        return (1, Some(Trouble::new("the gateway is gone", "")));
+    }
+    // Where the kernel does not allow another one, /proc shows the processes of the outer namespace.
+    _ = own_proc();
+    let dropped = if confined { privilege::keep(&[]) } else { privilege::take_back() };
+    if let Err(e) = dropped {
+        return failed(&e);
+    }
+    let terminated = Arc::new(AtomicBool::new(false));
+    let woken = waker().and_then(|(waker, wake)| {
+        let watched = watch(SIGTERM, &terminated, &wake)
+            .and_then(|()| signal_hook::low_level::pipe::register(SIGCHLD, wake).map(drop));
+        watched.map(|()| waker).map_err(|e| Trouble::system("watching signals", e))
+    });
+    let waker = match woken {
+        Ok(waker) => waker,
+        Err(trouble) => return (1, Some(trouble)),
+    };
     let (name, arguments) = command.split_first().map_or(("", command), |(n, a)| (n.as_str(), a));
-    let error = Command::new(name).args(arguments).exec();
-    let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-    (code, Trouble::system(name, error))
+    let child = match Command::new(name).args(arguments).spawn() {
+        Ok(child) => Pid::from_raw(child.id() as i32),
+        Err(e) => {
+            let code = if e.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            return (code, Some(Trouble::system(name, e)));
+        }
+    };
+    let code = loop {
+        if let Some(code) = reap(child) {
+            break code;
+        }
+        if terminated.swap(false, Ordering::Relaxed) {
+            _ = kill(child, Signal::SIGTERM);
+        }
+        _ = (&waker).read(&mut [0; 64]);
+    };
+    end_all(&waker);
+    (code, None)
 }
 
-/// The command line of a process that does not outlive the thread that starts it.
-fn bound(parent: u32, command: &[String]) -> Command {
-    let mut bound = Command::new("/proc/self/exe");
-    bound.arg(BOUND).arg(parent.to_string()).arg("--").args(command);
-    bound.env("BLUEWATER_NEAR", NEAR[0].to_string()).env("BLUEWATER_FAR", FAR[0].to_string());
-    bound
+/// A mount namespace of its own with the `/proc` of this process namespace.
+fn own_proc() -> nix::Result<()> {
+    const NOTHING: Option<&str> = None;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)
 }
+
+/// Takes in all processes that have ended; the exit code if `child` is one of them.
+fn reap(child: Pid) -> Option<i32> {
+    let mut code = None;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, status)) if pid == child => code = Some(status),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == child => {
+                code = Some(128 + signal as i32);
+            }
+            Ok(WaitStatus::StillAlive) | Err(_) => return code,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Tells all other processes of this namespace to end, and waits a while until they have.
+fn end_all(waker: &UnixStream) {
+    // Elsewhere these would be all processes of the user.
+    if getpid() != Pid::from_raw(1) || kill(Pid::from_raw(-1), Signal::SIGTERM).is_err() {
+        return;
+    }
+    _ = waker.set_read_timeout(Some(LAST_WORDS / 10));
+    for _ in 0..10 {
+        if waitpid(None, Some(WaitPidFlag::WNOHANG)) == Err(Errno::ECHILD) {
+            return;
+        }
+        _ = (&*waker).read(&mut [0; 64]);
+        _ = reap(getpid());
+    }
+}
+
+/// What the command has left behind may take so long to end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The command line of a process that does not outlive the thread that asks for it; see
+/// [`run_bound`].
+fn bound(command: &[String], name: &str, confined: bool) -> Start {
+    let (command, name) = (command.to_vec(), name.to_string());
+    Box::new(move || {
+        let mut bound = Command::new("/proc/self/exe");
+        bound.arg(BOUND).arg(format!("--parent=/proc/{}/task/{}", getpid(), gettid()));
+        bound.args(confined.then_some("--confined")).arg("--").args(command);
+        bound.env("BLUEWATER_NAME", name);
+        bound.env("BLUEWATER_NEAR", NEAR[0].to_string()).env("BLUEWATER_FAR", FAR[0].to_string());
+        bound
+    })
+}
+
+type Start = Box<dyn FnOnce() -> Command + Send>;
 
 /// Runs `command` at an end of the link of the shell `name`, which another process runs. When that
 /// ends, so does the command. Returns its exit code, as a shell would.
@@ -175,19 +304,14 @@ fn bound(parent: u32, command: &[String]) -> Command {
 /// # Errors
 /// When there is no such shell, or it is another user's.
 pub fn join(name: &str, end: End, command: &[String]) -> Result<i32, Trouble> {
-    let pid = control::process(name)?;
+    let [shell, user, net] = control::join(name, end)?;
     let refused = |e: io::Error| Trouble::system(format!("joining {name}"), e);
-    let shell = sys::process(pid).map_err(refused)?;
-    let thread = thread_of(pid, end).map_err(refused)?.ok_or_else(|| {
-        Trouble::new(format!("{name} has no ends to join"), "start it with `shell --name`")
-    })?;
-    enter(&thread).and_then(|()| privilege::keep(&[])).map_err(refused)?;
+    enter(user, net).map_err(refused)?;
+    let child = Bounded::begin(bound(command, name, true))?;
+    privilege::keep(&[]).map_err(refused)?;
     let (waker, wake) = waker()?;
     let terminated = terminated(&wake)?;
     leave_the_terminal_to_the_command()?;
-    let mut command = bound(std::process::id(), command);
-    let child = command.env("BLUEWATER_NAME", name).spawn();
-    let child = child.map_err(|e| Trouble::system("starting the command", e))?;
     end_with(shell, Arc::clone(&terminated), wake.try_clone().map_err(refused)?);
     let mut running = Running::new(child, terminated, wake);
     while !running.ended() {
@@ -213,68 +337,68 @@ fn end_with(shell: OwnedFd, terminated: Arc<AtomicBool>, mut wake: UnixStream) {
 /// What a joined command may take to end when its shell has.
 const TO_CLEAN_UP: Duration = Duration::from_secs(2);
 
-/// The thread of the process `pid` that holds the namespace of an end.
-fn thread_of(pid: Pid, end: End) -> io::Result<Option<PathBuf>> {
-    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let thread = thread?.path();
-        // It may have ended meanwhile.
-        if fs::read_to_string(thread.join("comm")).is_ok_and(|c| c.trim_end() == end.name()) {
-            return Ok(Some(thread));
+/// Enters namespaces. Without root the right to do so comes from the user namespace, which belongs to
+/// the same user. Root needs no such right, and in another's user namespace that one would have all
+/// rights over it.
+fn enter(user: OwnedFd, net: OwnedFd) -> io::Result<()> {
+    let theirs = File::from(user.try_clone()?).metadata()?.ino();
+    if theirs != fs::metadata("/proc/self/ns/user")?.ino() {
+        if geteuid().is_root() && privilege::is_initial_namespace() {
+            let why = "root does not enter another user namespace";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
-    }
-    Ok(None)
-}
-
-/// Enters the namespaces of a thread. Without root the right to do so comes from its user namespace,
-/// which belongs to the same user.
-fn enter(thread: &Path) -> io::Result<()> {
-    let (user, net) = (thread.join("ns/user"), File::open(thread.join("ns/net"))?);
-    if fs::read_link(&user)? != fs::read_link("/proc/self/ns/user")? {
-        setns(File::open(user)?, CloneFlags::CLONE_NEWUSER)?;
+        setns(user, CloneFlags::CLONE_NEWUSER)?;
     }
     Ok(setns(net, CloneFlags::CLONE_NEWNET)?)
 }
 
-fn start(namespace: &Namespace, command: &[String], name: &str) -> Result<Child, Trouble> {
-    let mut command = bound(std::process::id(), command);
-    command.env("BLUEWATER_NAME", name);
-    namespace.run(move || command.spawn()).map_err(|e| Trouble::system("starting the command", e))
-}
-
-/// A line for `sh` at the far end, in a process namespace of its own, so that whatever it starts
-/// ends with it.
-struct Server {
+/// A command in a process namespace of its own: whatever it starts ends with it.
+struct Bounded {
+    /// Its first process, see [`run_bound`].
     pid: Pid,
-    thread: Option<thread::JoinHandle<()>>,
+    status: Receiver<io::Result<ExitStatus>>,
 }
 
-impl Server {
-    fn start(namespace: &Namespace, line: &str) -> Result<Self, Trouble> {
-        // In a process namespace the parent outside has the number 0.
-        let mut command = bound(0, &["sh", "-c", line].map(String::from));
-        let (sender, receiver) = channel();
-        // The thread is in the same network namespace, and stays as long as the process.
-        let thread = namespace.run(move || {
-            thread::spawn(move || {
-                let child = unshare(CloneFlags::CLONE_NEWPID)
-                    .map_err(io::Error::from)
-                    .and_then(|()| command.spawn());
-                _ = privilege::keep(&[]);
-                _ = sender.send(child.as_ref().map(Child::id).map_err(ToString::to_string));
-                _ = child.and_then(|mut child| child.wait());
-            })
+impl Bounded {
+    /// Starts it in a network namespace.
+    fn start(namespace: &Namespace, command: Start) -> Result<Self, Trouble> {
+        namespace.run(move || Self::begin(command))
+    }
+
+    /// Starts it where the calling thread is. A thread stays as long as it does.
+    fn begin(command: Start) -> Result<Self, Trouble> {
+        let (started, start) = channel();
+        let (ended, status) = channel();
+        thread::spawn(move || {
+            let mut command = command();
+            let child = unshare(CloneFlags::CLONE_NEWPID)
+                .map_err(io::Error::from)
+                .and_then(|()| privilege::hand_down(Capability::CAP_SYS_ADMIN))
+                .and_then(|()| command.spawn());
+            let kept = privilege::keep(&[]);
+            let pid = child.as_ref().map(|child| Pid::from_raw(child.id() as i32));
+            _ = started.send(pid.map_err(ToString::to_string));
+            if let Ok(mut child) = child {
+                if kept.is_err() {
+                    _ = child.kill();
+                }
+                _ = ended.send(child.wait());
+            }
         });
-        let failed = |e: &dyn std::fmt::Display| Trouble::system("starting at the far end", e);
-        let pid = receiver.recv().map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
-        Ok(Self { pid: Pid::from_raw(pid as i32), thread: Some(thread) })
+        let failed = |e: &dyn std::fmt::Display| Trouble::system("starting the command", e);
+        let pid = start.recv().map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
+        Ok(Self { pid, status })
     }
 }
 
+/// A line for `sh` at the far end.
+struct Server(Bounded);
+
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take().filter(|t| !t.is_finished()) {
-            _ = kill(self.pid, Signal::SIGKILL);
-            _ = thread.join();
+        if self.0.status.try_recv().is_err() {
+            _ = kill(self.0.pid, Signal::SIGKILL);
+            _ = self.0.status.recv_timeout(TO_CLEAN_UP);
         }
     }
 }
@@ -282,7 +406,9 @@ impl Drop for Server {
 /// A command that runs.
 struct Running {
     pid: Pid,
-    status: thread::JoinHandle<io::Result<ExitStatus>>,
+    status: Receiver<io::Result<ExitStatus>>,
+    /// Once it has ended.
+    ended: Option<io::Result<ExitStatus>>,
     /// Whether it is to end.
     terminated: Arc<AtomicBool>,
     /// Whether it was told before.
@@ -291,33 +417,34 @@ struct Running {
 
 impl Running {
     /// `wake` is written to until it is heard once `child` has ended.
-    fn new(mut child: Child, terminated: Arc<AtomicBool>, mut wake: UnixStream) -> Self {
-        let pid = Pid::from_raw(child.id() as i32);
-        let status = thread::spawn(move || {
-            let status = child.wait();
-            thread::spawn(move || {
-                while wake.write(&[1]).is_ok() {
-                    thread::sleep(Duration::from_millis(1));
-                }
-            });
-            status
+    fn new(child: Bounded, terminated: Arc<AtomicBool>, mut wake: UnixStream) -> Self {
+        let (tell, status) = channel();
+        thread::spawn(move || {
+            let gone = |_| Err(io::ErrorKind::BrokenPipe.into());
+            _ = tell.send(child.status.recv().unwrap_or_else(gone));
+            while wake.write(&[1]).is_ok() {
+                thread::sleep(Duration::from_millis(1));
+            }
         });
-        Self { pid, status, terminated, told: false }
+        Self { pid: child.pid, status, ended: None, terminated, told: false }
     }
 
     /// Ends the command if `terminated` says so. Whether it has ended.
     fn ended(&mut self) -> bool {
-        if self.terminated.swap(false, Ordering::Relaxed) {
+        if self.ended.is_none() {
+            self.ended = self.status.try_recv().ok();
+        }
+        if self.terminated.swap(false, Ordering::Relaxed) && self.ended.is_none() {
             // Told once, it may clean up. Told twice, it goes at once.
             _ = kill(self.pid, if self.told { Signal::SIGKILL } else { Signal::SIGTERM });
             self.told = true;
         }
-        self.status.is_finished()
+        self.ended.is_some()
     }
 
     /// Its exit code, as a shell reports it.
     fn code(self) -> i32 {
-        let status = self.status.join().ok().and_then(Result::ok);
+        let status = self.ended.and_then(Result::ok);
         status.map_or(1, |s| s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or_default()))
     }
 }

@@ -4,10 +4,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, setsockopt, socket, sockopt};
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, socket,
+    sockopt,
+};
 use nix::unistd::Pid;
 
 mod request {
@@ -243,6 +247,25 @@ pub(crate) fn process(pid: Pid) -> io::Result<OwnedFd> {
     }
 }
 
+/// The next bytes of a connection, and at most three open files that come with them.
+pub(crate) fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut bytes = vec![0; 4096];
+    let mut space = nix::cmsg_space!([RawFd; 3]);
+    let mut parts = [io::IoSliceMut::new(&mut bytes)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    let mut files = Vec::new();
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(received) = part {
+            // SAFETY: the kernel made these descriptors for the message; nobody else owns them.
+            files.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+        }
+    }
+    let length = message.bytes;
+    bytes.truncate(length);
+    Ok((bytes, files))
+}
+
 /// The TOS byte of what is sent from an IPv4 socket.
 pub(crate) fn send_tos(socket: &impl AsFd, tos: u8) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, &libc::c_int::from(tos))
@@ -254,7 +277,41 @@ pub(crate) fn receive_tos(socket: &impl AsFd) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &on)
 }
 
-fn bind<T>(socket: &OwnedFd, address: &T) -> io::Result<()> {
+/// A structure of numbers alone: the kernel may read and write it as bytes, any bytes are one, and
+/// nothing in it is a place in memory.
+///
+/// # Safety
+/// That has to be so.
+pub(crate) unsafe trait Plain: Sized {}
+
+// SAFETY: a number, or by their declarations structures of numbers without addresses.
+unsafe impl Plain for libc::c_int {}
+unsafe impl Plain for u32 {}
+unsafe impl Plain for libc::packet_mreq {}
+unsafe impl Plain for libc::tpacket_stats {}
+unsafe impl Plain for libc::sockaddr_ll {}
+unsafe impl Plain for libc::sockaddr_xdp {}
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+unsafe impl Plain for libc::xdp_statistics {}
+
+/// Makes `memory` that of the frames of a socket for AF_XDP.
+///
+/// # Safety
+/// It has to be a mapping of anonymous memory, of which nothing is borrowed while the rings say
+/// that the kernel has it. The kernel holds the pages itself, as long as it needs them.
+pub(crate) unsafe fn xdp_register(socket: &OwnedFd, memory: &libc::xdp_umem_reg) -> io::Result<()> {
+    // SAFETY: the call reads one structure of that size, which lives until it returns; what it says
+    // about memory is the caller's word.
+    let result = unsafe {
+        let size = size_of::<libc::xdp_umem_reg>() as libc::socklen_t;
+        let value = std::ptr::from_ref(memory).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, libc::XDP_UMEM_REG, value, size)
+    };
+    Errno::result(result)?;
+    Ok(())
+}
+
+fn bind<T: Plain>(socket: &OwnedFd, address: &T) -> io::Result<()> {
     // SAFETY: the call reads `size` bytes of an address of that size, which lives until it returns.
     let result = unsafe {
         let size = size_of::<T>() as libc::socklen_t;
@@ -264,8 +321,8 @@ fn bind<T>(socket: &OwnedFd, address: &T) -> io::Result<()> {
     Ok(())
 }
 
-/// An option's value, which is a structure of plain numbers; `value` is one of them.
-fn option<T>(
+/// An option's value; `value` is one of them.
+fn option<T: Plain>(
     socket: &impl AsFd,
     level: libc::c_int,
     option: libc::c_int,
@@ -281,8 +338,8 @@ fn option<T>(
     Ok(value)
 }
 
-/// Sets an option to `value`, a number or a structure of numbers.
-pub(crate) fn set_option<T>(
+/// Sets an option to `value`.
+fn set_option<T: Plain>(
     socket: &impl AsFd,
     level: libc::c_int,
     option: libc::c_int,

@@ -1,6 +1,12 @@
-//! What is wrong before the first packet, and the command that mends it.
+//! What is wrong before the first packet, and the command that mends it; and what else people are
+//! told.
 
 use std::fmt;
+use std::io::{self, Write as _};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
 
 /// Why nothing was started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,3 +37,59 @@ impl fmt::Display for Trouble {
 }
 
 impl std::error::Error for Trouble {}
+
+/// Tells people a line or more, on stderr, once [`speak`] has begun. Nobody waits until it is out, and
+/// if stderr takes no more, it is not told.
+pub fn say(text: impl Into<String>) {
+    _ = VOICE.get_or_init(Voice::new).words.try_send(Words::Text(text.into()));
+}
+
+/// Begins to tell, in a thread with the rights of the one that calls this.
+pub(crate) fn speak() {
+    let mut listener = VOICE.get_or_init(Voice::new).listener.lock();
+    let words = listener.as_mut().ok().and_then(|listener| listener.take());
+    let Some(words) = words else { return };
+    let tell = move || {
+        for words in words {
+            match words {
+                Words::Text(text) => _ = writeln!(io::stderr(), "{}", text.trim_end()),
+                Words::End(told) => _ = told.send(()),
+            }
+        }
+    };
+    _ = thread::Builder::new().name("voice".into()).spawn(tell);
+}
+
+/// Waits a while until all that was said is out.
+pub fn said() {
+    speak();
+    let (tell, told) = channel();
+    if VOICE.get_or_init(Voice::new).words.try_send(Words::End(tell)).is_ok() {
+        _ = told.recv_timeout(PATIENCE);
+    }
+}
+
+/// How long stderr may take to take the last words.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How much may wait to be told.
+const ROOM: usize = 64;
+
+enum Words {
+    Text(String),
+    End(Sender<()>),
+}
+
+struct Voice {
+    words: SyncSender<Words>,
+    /// Until it has begun.
+    listener: Mutex<Option<Receiver<Words>>>,
+}
+
+impl Voice {
+    fn new() -> Self {
+        let (words, listener) = sync_channel(ROOM);
+        Self { words, listener: Mutex::new(Some(listener)) }
+    }
+}
+
+static VOICE: OnceLock<Voice> = OnceLock::new();

@@ -1,6 +1,7 @@
 //! Real packets of the kernel's own TCP through the binary, in network namespaces.
 //!
-//! Where namespaces or TUN devices are not allowed these tests are skipped, and say so.
+//! Where namespaces or TUN devices are not allowed these tests are skipped, and say so; in continuous
+//! integration (`CI`) they fail.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,6 +12,9 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use serde_json::Value;
+
+#[path = "operator/mod.rs"]
+mod operator;
 
 const GATEWAY: &str = env!("CARGO_BIN_EXE_bluewater-gateway");
 
@@ -31,9 +35,15 @@ fn allowed() -> bool {
     let missing = ["no user namespace", "no network namespace", "no TUN device"];
     let refused = missing.iter().any(|m| why.contains(m));
     if refused {
-        _ = writeln!(std::io::stderr(), "SKIPPED a test with real packets: {why}");
+        skipped(&why);
     }
     !refused
+}
+
+/// Says past the test's capture that something is not tried; where everything is to be, that fails.
+fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "real packets cannot be tried here: {why}");
+    _ = writeln!(std::io::stderr(), "SKIPPED a test with real packets: {why}");
 }
 
 /// A file that nobody else uses.
@@ -86,10 +96,15 @@ fn an_idle_link_sleeps() {
     if !allowed() {
         return;
     }
-    let script = "sleep 2; cut -d' ' -f14,15 /proc/$PPID/stat";
-    let output = gateway("shell --rate 10mbit --aqm pie --quiet", &["sh", "-c", script]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let ticks: u32 = text.split_whitespace().map(|n| n.parse::<u32>().unwrap()).sum();
+    let mut shell = Command::new(GATEWAY)
+        .args("shell --rate 10mbit --aqm pie --quiet -- sleep 3".split(' '))
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_secs(2));
+    let text = fs::read_to_string(format!("/proc/{}/stat", shell.id())).unwrap();
+    let fields = text.rsplit(')').next().unwrap().split_whitespace();
+    let ticks: u32 = fields.skip(11).take(2).map(|n| n.parse::<u32>().unwrap()).sum();
+    assert!(shell.wait().unwrap().success());
     assert!(ticks < 20, "{ticks} ticks");
 }
 
@@ -180,7 +195,7 @@ fn interfaces_allowed() -> bool {
     let tools = ["unshare", "nsenter", "ip", "bash"];
     let found = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     if !tools.into_iter().all(found) {
-        _ = writeln!(std::io::stderr(), "SKIPPED a test with real packets: it needs {tools:?}");
+        skipped(&format!("it needs {tools:?}"));
         return false;
     }
     allowed()
@@ -320,7 +335,14 @@ fn rights_over_interfaces_are_given_up() {
         let output = while_running(plane, &format!("--plane {plane}"), what);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8_lossy(&output.stdout);
-        for (key, value) in [("CapPrm", 0), ("CapEff", 0), ("CapInh", 0), ("NoNewPrivs", 1)] {
+        for (key, value) in [
+            ("CapPrm", 0),
+            ("CapEff", 0),
+            ("CapInh", 0),
+            ("CapBnd", 0),
+            ("NoNewPrivs", 1),
+            ("Seccomp", 2),
+        ] {
             let mut values =
                 text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(":\t"));
             let all = values.all(|v| u64::from_str_radix(v, 16) == Ok(value));
@@ -469,17 +491,18 @@ fn what_is_wrong_is_said_before_anything_starts() {
     }
 }
 
-/// Whether a process is there and not a zombie.
-fn alive(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|s| !s.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
-}
-
 /// Whether a process has `words` in its command line.
 fn running(words: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|p| fs::read(p.path().join("cmdline")).ok());
     lines.any(|line| String::from_utf8_lossy(&line).replace('\0', " ").contains(words))
+}
+
+/// Whether a process has exactly this command line.
+fn exactly(line: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = processes.filter_map(|p| fs::read(p.path().join("cmdline")).ok());
+    lines.any(|found| String::from_utf8_lossy(&found).replace('\0', " ").trim_end() == line)
 }
 
 /// Whether `condition` comes true within some seconds.
@@ -490,29 +513,25 @@ fn soon(condition: impl Fn() -> bool) -> bool {
     })
 }
 
-/// Starts a gateway whose command tells its number and then waits, and sends it `signal`. Neither
-/// the command nor what it has started at the far end outlives it. Returns its exit code.
+/// Starts a gateway whose command waits, and sends it `signal`. Neither the command, nor what that has
+/// left in the background, nor what was started at the far end outlives it. Returns its exit code.
 fn interrupted(signal: &str, script: &str) -> Option<i32> {
-    let pid_file = scratch("pid");
-    let script = format!(
-        "{script} echo $$ > {}.new; mv {0}.new {0}; while :; do sleep 0.1; done",
-        pid_file.display()
-    );
-    let sleep = format!("sleep 1234{}{}", std::process::id(), signal.len());
+    let number = format!("1234{}{}", std::process::id(), signal.len());
+    let [near, background, far] = [1, 2, 3].map(|n| format!("sleep {number}{n}"));
+    let script = format!("{script} (setsid {background} &); {near} & while :; do sleep 0.1; done");
     let mut gateway = Command::new(GATEWAY)
-        .args(["shell", "--rate", "1mbit", "--quiet", "--far", &format!("{sleep}; true")])
+        .args(["shell", "--rate", "1mbit", "--quiet", "--far", &format!("{far}; true")])
         .args(["--", "sh", "-c", &script])
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    assert!(soon(|| pid_file.exists() && running(&sleep)));
-    let pid = fs::read_to_string(&pid_file).unwrap().trim().to_string();
-    _ = fs::remove_file(&pid_file);
-    assert!(alive(&pid));
+    let all = [near, background, far];
+    let there = |sleep: &String| exactly(sleep);
+    assert!(soon(|| all.iter().all(there)));
     Command::new("kill").args([signal, &gateway.id().to_string()]).status().unwrap();
     let code = gateway.wait().unwrap().code();
-    assert!(soon(|| !alive(&pid)), "the command outlives a gateway that got {signal}");
-    assert!(soon(|| !running(&sleep)), "the far end outlives a gateway that got {signal}");
+    assert!(soon(|| !all.iter().any(there)), "something outlives a gateway that got {signal}");
+    assert!(soon(|| !running(&number)), "something outlives a gateway that got {signal}");
     code
 }
 
@@ -526,6 +545,26 @@ fn nothing_is_left_when_the_gateway_is_killed() {
     assert_eq!(interrupted("-TERM", "trap 'exit 5' TERM;"), Some(5));
 }
 
+/// When the command ends, what it has left in the background is told to end, too, and then ended.
+#[test]
+fn nothing_is_left_when_the_command_ends() {
+    if !allowed() {
+        return;
+    }
+    let file = scratch("told");
+    let sleep = format!("sleep 98{}", std::process::id());
+    let script = format!(
+        "(trap 'echo told > {}; exit' TERM; while :; do sleep 0.1; done) &
+         (trap '' TERM; exec setsid {sleep}) & sleep 0.3; exit 3",
+        file.display()
+    );
+    let output = gateway("shell --rate 1mbit --quiet", &["sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(!running(&sleep));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "told\n");
+    _ = fs::remove_file(&file);
+}
+
 /// Once the command runs, no thread of the gateway has rights left but that to end it.
 #[test]
 fn rights_are_given_up() {
@@ -533,19 +572,26 @@ fn rights_are_given_up() {
         return;
     }
     const KILL: u64 = 1 << 5;
-    let script = "sleep 0.5; cat /proc/$PPID/task/*/status";
-    let output = gateway("shell --rate 10mbit --quiet --far true", &["sh", "-c", script]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut shell = Command::new(GATEWAY)
+        .args("shell --rate 10mbit --quiet --far true -- sleep 2".split(' '))
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_secs(1));
+    let tasks = fs::read_dir(format!("/proc/{}/task", shell.id())).unwrap().flatten();
+    let text: String =
+        tasks.map(|t| fs::read_to_string(t.path().join("status")).unwrap()).collect();
+    assert!(shell.wait().unwrap().success());
     let of = |key: &str| -> Vec<u64> {
         let lines = text.lines().filter_map(|l| l.strip_prefix(key));
         lines.map(|n| u64::from_str_radix(n.trim(), 16).unwrap()).collect()
     };
-    for key in ["CapPrm:", "CapEff:", "CapInh:"] {
+    for key in ["CapPrm:", "CapEff:", "CapInh:", "CapBnd:", "CapAmb:"] {
         let all = of(key);
         assert!(all.len() >= 3, "threads of main, near and far: {text}");
         assert!(all.iter().all(|held| held & !KILL == 0), "{key} {all:x?}");
     }
     assert!(of("NoNewPrivs:").iter().all(|&on| on == 1), "{text}");
+    assert!(of("Seccomp:").iter().all(|&filtered| filtered == 2), "{text}");
 }
 
 #[test]

@@ -298,6 +298,11 @@ impl QueueStats {
         }
     }
 
+    /// How long packets that departed in the window had been in the queue, ns, and the sum of that.
+    pub fn delays(&self) -> (&Histogram, u128) {
+        (&self.delays, self.delay_sum)
+    }
+
     /// The window's summary up to `now`.
     pub fn summary(&self, now: u64, counters: &Counters) -> QueueSummary {
         let mut this = self.clone();

@@ -374,6 +374,11 @@ impl Link {
         self.stats.summary(now, &self.counters())
     }
 
+    /// How long packets that were sent had been in the queue, ns, and the sum of that.
+    pub fn sojourn(&self) -> (&Histogram, u128) {
+        self.stats.delays()
+    }
+
     /// How long after its time a packet was delivered, ns: the lateness of this machine.
     pub fn lateness(&self) -> &Histogram {
         &self.lateness

@@ -41,6 +41,14 @@ impl Spec {
     /// The most packets on the way through one link.
     pub const MAX_PACKETS: u64 = 1 << 22;
 
+    /// Whether such a link can be emulated.
+    ///
+    /// # Errors
+    /// What is beyond reach.
+    pub(crate) fn possible(&self) -> Result<(), SpecError> {
+        self.slots(self.delay.as_nanos(), 0).map(drop)
+    }
+
     /// The queue at rest at `now`, and its stream of random numbers.
     pub(crate) fn queue<P: Copy + Default>(
         &self,

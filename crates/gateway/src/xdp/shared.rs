@@ -58,7 +58,9 @@ impl Memory {
             flags: 0,
             tx_metadata_len: 0,
         };
-        sys::set_option(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)
+        // SAFETY: this is an anonymous mapping, of which `frame` lends only what the kernel does not
+        // have, by the rings' rules.
+        unsafe { sys::xdp_register(socket, &memory) }
     }
 
     /// `length` bytes from `at` on, if they are inside. For frames that the kernel does not use now.

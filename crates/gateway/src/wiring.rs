@@ -1,0 +1,131 @@
+//! Whether two interfaces can have a link between them and nothing beside it: wiring by which frames
+//! would go past the gateway, or round in circles, is refused; what may be meant is said.
+
+use std::io;
+use std::net::Ipv6Addr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::if_indextoname;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::unistd::geteuid;
+
+use crate::netlink::Interface;
+use crate::trouble::Trouble;
+
+/// An interface that was asked for.
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) about: Interface,
+}
+
+/// Looks for ways beside the link between two interfaces. What is odd but can work is returned.
+pub(crate) fn check(both: &[Named<'_>; 2]) -> Result<Vec<Trouble>, Trouble> {
+    let [lan, wan] = both;
+    if lan.about.index == wan.about.index {
+        return Err(Trouble::new("--lan and --wan are the same interface", "name two"));
+    }
+    for (one, other) in [(lan, wan), (wan, lan)] {
+        if one.about.beside == Some(other.about.index) {
+            let joined = match one.about.kind.as_deref() {
+                Some("veth") => "are the two ends of one cable".into(),
+                kind => {
+                    format!("are one cable: the first is a {} of the other", kind.unwrap_or("part"))
+                }
+            };
+            return Err(Trouble::new(
+                format!(
+                    "{} and {} {joined}: frames would go round in circles",
+                    one.name, other.name
+                ),
+                "name two interfaces with different networks behind them",
+            ));
+        }
+    }
+    both.iter().try_for_each(alone)?;
+    let addressed = both.iter().filter_map(|Named { name, .. }| {
+        let address = address(name)?;
+        Some(Trouble::new(
+            format!(
+                "{name} has the address {address}: this machine answers there and may route \
+                 beside the link"
+            ),
+            format!("ip addr flush dev {name}"),
+        ))
+    });
+    Ok(addressed.collect())
+}
+
+/// A port of a bridge has another way for its frames.
+fn alone(Named { name, about }: &Named<'_>) -> Result<(), Trouble> {
+    let Some(master) = about.master else { return Ok(()) };
+    let master = if_indextoname(master)
+        .map_or_else(|_| "another interface".into(), |name| name.to_string_lossy().into_owned());
+    Err(Trouble::new(
+        format!("{name} is a port of {master}: frames would go past the gateway"),
+        format!("ip link set {name} nomaster"),
+    ))
+}
+
+/// An address of an interface that others can reach it by; each has one of IPv6's link-local ones.
+fn address(name: &str) -> Option<String> {
+    let all = getifaddrs().ok()?.filter(|a| a.interface_name == name);
+    let mut reachable = all.filter_map(|one| {
+        let address = one.address?;
+        if let Some(v4) = address.as_sockaddr_in() {
+            return Some(v4.ip().to_string());
+        }
+        let v6: Ipv6Addr = address.as_sockaddr_in6()?.ip();
+        (!v6.is_unicast_link_local()).then(|| v6.to_string())
+    });
+    reachable.next()
+}
+
+/// An interface that no other gateway forwards at as long as this is there: a name among the abstract
+/// sockets of the network namespace, which goes with the process however it ends.
+#[derive(Debug)]
+pub(crate) struct Claim(#[expect(dead_code, reason = "held, not used")] UnixListener);
+
+impl Claim {
+    /// Claims an interface.
+    ///
+    /// # Errors
+    /// When a gateway of this user's or of root's is there. Others may take the name, too, so that
+    /// one of theirs is only warned of.
+    pub(crate) fn new(
+        Named { name, about }: &Named<'_>,
+        warnings: &mut Vec<Trouble>,
+    ) -> Result<Option<Self>, Trouble> {
+        let failed = |e: io::Error| Trouble::system(name, e);
+        let address = format!("bluewater-gateway/{}", about.index);
+        let address = SocketAddr::from_abstract_name(address).map_err(failed)?;
+        match UnixListener::bind_addr(&address) {
+            Ok(listener) => return Ok(Some(Self(listener))),
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
+            Err(e) => return Err(failed(e)),
+        }
+        let holder = UnixStream::connect_addr(&address)
+            .and_then(|stream| Ok(getsockopt(&stream, PeerCredentials)?));
+        let (who, ours) = match holder {
+            Ok(peer) => (
+                format!("process {} of user {}", peer.pid(), peer.uid()),
+                peer.uid() == 0 || peer.uid() == geteuid().as_raw(),
+            ),
+            // Nobody takes connections: it is full of those of other users, or just ends.
+            Err(_) => ("a process".into(), false),
+        };
+        let taken = Trouble::new(
+            format!(
+                "another gateway ({who}) forwards at {name}: each would forward the other's frames"
+            ),
+            "end that one, or name another interface",
+        );
+        if ours {
+            return Err(taken);
+        }
+        warnings.push(taken);
+        Ok(None)
+    }
+}

@@ -1,0 +1,379 @@
+//! What is written while packets go. The thread that forwards puts records into a ring of bounded
+//! memory, which takes no lock and no system call but to wake a sleeper; a thread of their own writes
+//! them. Where a disk is full, a pipe is closed or its reader stalls, records are lost and counted;
+//! the packets go on.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::trouble::Trouble;
+
+/// What a file is good for once a record of it is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gaps {
+    /// Each record stands for itself: later ones are written again.
+    Allowed,
+    /// Later records mean nothing without it: the file ends there.
+    End,
+}
+
+/// The near end of a file that another thread writes; each `write` is a record.
+#[derive(Debug)]
+pub struct Writer {
+    ring: Producer<u8>,
+    gaps: Gaps,
+    /// Records that were handed over here.
+    offered: Arc<AtomicU64>,
+    /// Of these, not taken by the ring.
+    overflowed: Arc<AtomicU64>,
+    shared: Arc<Shared>,
+    rest: Rest,
+}
+
+/// The far end.
+#[derive(Debug)]
+enum Rest {
+    /// Not begun: records wait.
+    Waiting(File, Consumer<u8>),
+    /// Its thread, and where it tells that all is done.
+    Running(Thread, Receiver<()>),
+    /// There can be no thread.
+    Nobody,
+}
+
+/// What both threads know.
+#[derive(Debug, Default)]
+struct Shared {
+    written: AtomicU64,
+    /// Records that could not be written.
+    failed: AtomicU64,
+    ending: AtomicBool,
+    /// No time is left: what is not written now is lost.
+    hurry: AtomicBool,
+    /// The first thing that went wrong.
+    error: OnceLock<String>,
+}
+
+/// How many records of a file are lost so far.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    overflowed: Arc<AtomicU64>,
+    shared: Arc<Shared>,
+}
+
+impl Lost {
+    /// Records.
+    pub fn records(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed) + self.shared.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// The longest nap of the thread that writes when it has nothing to do: so much is lost by SIGKILL.
+const NAP: Duration = Duration::from_millis(20);
+/// How long the last records may take, once everything has ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes that are written at a time.
+const BATCH: usize = 64 << 10;
+/// Bytes before each record that say how long it is.
+const HEAD: usize = 4;
+
+impl Writer {
+    /// A new file at `path`, with memory for `room` bytes that wait.
+    ///
+    /// # Errors
+    /// When it cannot be opened; a FIFO that nobody reads would wait for a reader.
+    pub fn create(path: &Path, room: usize, gaps: Gaps) -> Result<Self, Trouble> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path);
+        let file = file.map_err(|e| match e.raw_os_error() {
+            Some(libc::ENXIO) => Trouble::new(
+                format!("{}: nobody reads from it", path.display()),
+                "start the reader of a FIFO first",
+            ),
+            _ => Trouble::system(path.display(), e),
+        })?;
+        Ok(Self::new(file, room, gaps))
+    }
+
+    fn new(file: File, room: usize, gaps: Gaps) -> Self {
+        let (ring, rest) = RingBuffer::new(room);
+        Self {
+            ring,
+            gaps,
+            offered: Arc::default(),
+            overflowed: Arc::default(),
+            shared: Arc::default(),
+            rest: Rest::Waiting(file, rest),
+        }
+    }
+
+    /// Begins to write. The thread has the rights of the one that calls this.
+    pub fn start(&mut self) {
+        let (file, rest) = match std::mem::replace(&mut self.rest, Rest::Nobody) {
+            Rest::Waiting(file, rest) => (file, rest),
+            begun => {
+                self.rest = begun;
+                return;
+            }
+        };
+        let (gaps, shared) = (self.gaps, Arc::clone(&self.shared));
+        let (tell, done) = channel();
+        let thread = thread::Builder::new().name("writer".into()).spawn(move || {
+            Pen { file, rest, gaps, shared: &shared, batch: Vec::new(), ends: Vec::new() }.run();
+            _ = tell.send(());
+        });
+        match thread {
+            Ok(thread) => self.rest = Rest::Running(thread.thread().clone(), done),
+            Err(e) => _ = self.shared.error.set(e.to_string()),
+        }
+    }
+
+    /// Hands over a record; whether there was room for it.
+    pub fn record(&mut self, record: &[u8]) -> bool {
+        self.offered.fetch_add(1, Ordering::Relaxed);
+        let over = self.gaps == Gaps::End && self.overflowed.load(Ordering::Relaxed) > 0;
+        if over || self.ring.slots() < HEAD + record.len() {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        _ = self.ring.push_entire_slice(&(record.len() as u32).to_le_bytes());
+        _ = self.ring.push_entire_slice(record);
+        if let Rest::Running(thread, _) = &self.rest
+            && self.ring.cached_slots() < self.ring.buffer().capacity() / 2
+        {
+            thread.unpark();
+        }
+        true
+    }
+
+    /// What is lost, for those who ask while it goes on.
+    pub fn lost(&self) -> Lost {
+        Lost { overflowed: Arc::clone(&self.overflowed), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Waits a while until all is written. The records that are not, and the first reason.
+    pub fn end(mut self) -> (u64, Option<String>) {
+        self.shared.ending.store(true, Ordering::Release);
+        self.start();
+        if let Rest::Running(thread, done) = &self.rest {
+            thread.unpark();
+            if done.recv_timeout(PATIENCE).is_err() {
+                self.shared.hurry.store(true, Ordering::Release);
+                _ = done.recv_timeout(PATIENCE / 10);
+            }
+        }
+        let lost =
+            self.offered.load(Ordering::Relaxed) - self.shared.written.load(Ordering::Acquire);
+        let slow = || "it was not written as fast as it came".to_string();
+        let why = (lost > 0).then(|| self.shared.error.get().cloned().unwrap_or_else(slow));
+        (lost, why)
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        self.record(record);
+        Ok(record.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the thread that writes works with.
+struct Pen<'a> {
+    file: File,
+    rest: Consumer<u8>,
+    gaps: Gaps,
+    shared: &'a Shared,
+    /// Whole records.
+    batch: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+}
+
+impl Pen<'_> {
+    fn run(&mut self) {
+        loop {
+            let ending = self.shared.ending.load(Ordering::Acquire);
+            self.fill();
+            if !self.ends.is_empty() {
+                self.write();
+            } else if ending {
+                return;
+            } else {
+                thread::park_timeout(NAP);
+            }
+        }
+    }
+
+    /// Takes records until there are enough.
+    fn fill(&mut self) {
+        self.batch.clear();
+        self.ends.clear();
+        while self.batch.len() < BATCH {
+            let mut head = [0; HEAD];
+            if self.rest.pop_entire_slice(&mut head).is_err() {
+                return;
+            }
+            let (from, length) = (self.batch.len(), u32::from_le_bytes(head) as usize);
+            self.batch.resize(from + length, 0);
+            // The other side may still be putting it there.
+            while self.rest.pop_entire_slice(&mut self.batch[from..]).is_err() {
+                thread::yield_now();
+            }
+            self.ends.push(self.batch.len());
+        }
+    }
+
+    /// Writes what was taken, or as many whole records of it as can be.
+    fn write(&mut self) {
+        let over = self.gaps == Gaps::End && self.shared.failed.load(Ordering::Relaxed) > 0;
+        let mut written = 0;
+        let mut error = None;
+        while !over && error.is_none() && written < self.batch.len() {
+            match (&self.file).write(&self.batch[written..]) {
+                Ok(0) => error = Some(ErrorKind::WriteZero.into()),
+                Ok(n) => written += n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    if self.shared.hurry.load(Ordering::Acquire) {
+                        error = Some(e);
+                    } else {
+                        let mut fds = [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)];
+                        _ = poll(&mut fds, PollTimeout::from(NAP_MS));
+                    }
+                }
+                Err(e) => error = Some(e),
+            }
+        }
+        let whole = self.ends.partition_point(|&end| end <= written);
+        self.shared.written.fetch_add(whole as u64, Ordering::Release);
+        self.shared.failed.fetch_add((self.ends.len() - whole) as u64, Ordering::Relaxed);
+        if let Some(error) = error {
+            _ = self.shared.error.set(error.to_string());
+            let kept = if whole == 0 { 0 } else { self.ends[whole - 1] };
+            self.take_back((written - kept) as u64);
+            // A disk that is full stays so for a while; records may pile up meanwhile.
+            if !self.shared.ending.load(Ordering::Relaxed) {
+                thread::sleep(NAP);
+            }
+        }
+    }
+
+    /// Removes the part of a record from the end of the file, if it is one that has an end.
+    fn take_back(&mut self, part: u64) {
+        use std::io::{Seek as _, SeekFrom};
+        if part > 0
+            && let Ok(at) = self.file.stream_position()
+        {
+            let end = at.saturating_sub(part);
+            _ = self.file.set_len(end);
+            _ = self.file.seek(SeekFrom::Start(end));
+        }
+    }
+}
+
+/// [`NAP`] in ms.
+const NAP_MS: u16 = NAP.as_millis() as u16;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn numbered(number: u32) -> Vec<u8> {
+        format!("{number}\n").into_bytes()
+    }
+
+    #[test]
+    fn everything_is_written_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("all");
+        let mut writer = Writer::create(&path, 1 << 20, Gaps::Allowed).unwrap();
+        writer.start();
+        (0..50_000).for_each(|n| assert!(writer.record(&numbered(n))));
+        assert_eq!(writer.end(), (0, None));
+        let all: Vec<u8> = (0..50_000).flat_map(numbered).collect();
+        assert!(fs::read(&path).unwrap() == all);
+    }
+
+    /// `/dev/full` takes nothing, as a full disk.
+    #[test]
+    fn what_a_full_disk_does_not_take_is_counted() {
+        let mut writer = Writer::create(Path::new("/dev/full"), 1000, Gaps::Allowed).unwrap();
+        writer.start();
+        (0..10_000).for_each(|n| _ = writer.record(&numbered(n)));
+        let (lost, why) = writer.end();
+        assert_eq!(lost, 10_000);
+        assert!(why.unwrap().contains("No space left"));
+    }
+
+    /// A reader that stalls holds nobody up: what it has read are whole records in order, and the
+    /// others are counted. With gaps allowed it goes on once it reads again.
+    #[test]
+    fn a_reader_that_stalls_costs_records() {
+        for gaps in [Gaps::Allowed, Gaps::End] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let file = File::from(std::os::fd::OwnedFd::from(ours));
+            let mut writer = Writer::new(file, 1000, gaps);
+            writer.start();
+            (0..200_000).for_each(|n| _ = writer.record(&numbered(n)));
+            let lost = writer.lost().records();
+            assert!(lost > 100_000, "{lost}");
+            let reader = thread::spawn(move || {
+                let mut text = String::new();
+                theirs.read_to_string(&mut text).unwrap();
+                text
+            });
+            thread::sleep(Duration::from_millis(200));
+            let accepted = writer.record(b"again\n");
+            let (all_lost, why) = writer.end();
+            let text = reader.join().unwrap();
+            let mut numbers: Vec<&str> = text.lines().collect();
+            assert_eq!(numbers.len() as u64, 200_001 - all_lost, "{why:?}");
+            assert_eq!(accepted, gaps == Gaps::Allowed);
+            assert_eq!(numbers.last() == Some(&"again"), accepted);
+            numbers.retain(|n| *n != "again");
+            let numbers: Vec<u32> = numbers.iter().map(|n| n.parse().unwrap()).collect();
+            assert!(numbers.is_sorted());
+            if gaps == Gaps::End {
+                assert!(numbers.iter().copied().eq(0..numbers.len() as u32), "no gap");
+            }
+        }
+    }
+
+    /// As a reader that is killed: the pipe is closed, and nobody gets a signal.
+    #[test]
+    fn a_closed_pipe_costs_records() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut writer =
+            Writer::new(File::from(std::os::fd::OwnedFd::from(ours)), 1000, Gaps::Allowed);
+        drop(theirs);
+        (0..100).for_each(|n| _ = writer.record(&numbered(n)));
+        let (lost, why) = writer.end();
+        assert_eq!(lost, 100);
+        assert!(why.unwrap().contains("roken pipe"));
+    }
+}

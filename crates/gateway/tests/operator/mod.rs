@@ -1,0 +1,290 @@
+//! What an operator and an attacker do to a gateway between two interfaces: it answers, it refuses,
+//! and its packets go on.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::os::unix::net::UnixListener;
+
+use super::*;
+
+/// Runs `script` (bash) beside a gateway between `lan` and `wan`, whose other ends are `x` and `y`,
+/// once it answers. `$g` is the program, `$run` the gateway's process, `$name` what it is called. Its
+/// exit code is the script's unless that goes well.
+fn operated(options: &str, script: &str) -> Output {
+    let name = scratch("operated");
+    let name = name.file_name().unwrap().to_str().unwrap().replace('.', "-");
+    let script = format!(
+        "g={GATEWAY} name=$1
+         ip link set lo up
+         ip link add lan type veth peer name x; ip link add wan type veth peer name y
+         for i in lan wan x y; do ip link set $i up; done
+         $g run --rate 1mbit --lan lan --wan wan --name $name {options} & run=$!
+         while kill -0 $run 2>&-; do $g ctl $name show >&- 2>&- && break; sleep 0.05; done
+         end() {{ kill -INT $run; wait $run; }}
+         {script}"
+    );
+    // Root of the machine has rights to give up.
+    let rights = if is_root() { "-n" } else { "-rn" };
+    Command::new("unshare").args([rights, "bash", "-c", &script, "bash", &name]).output().unwrap()
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+#[track_caller]
+fn well(output: &Output) -> (String, String) {
+    let [text, errors] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(output.status.success(), "{:?}\n{text}\n{errors}", output.status);
+    (text, errors)
+}
+
+/// A question, a change, a scrape: none is taken for the end, which a signal is.
+#[test]
+fn questions_do_not_end_a_gateway() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "
+        scrape() {
+            exec 3<>/dev/tcp/127.0.0.1/9100
+            printf 'GET /metrics HTTP/1.1\\r\\n\\r\\n' >&3
+            grep -q '^# EOF' <&3
+        }
+        for i in 1 2 3; do
+            $g ctl $name show >&- || exit 11
+            scrape || exit 12
+            $g ctl $name set --rate ${i}mbit >&- || exit 13
+        done
+        sleep 0.2; kill -0 $run || exit 14
+        kill -TERM $run; wait $run";
+    let (_, errors) = well(&operated("--metrics 9100", script));
+    assert!(errors.contains("up   3mbit"), "a summary at the end: {errors}");
+}
+
+/// Neither a full disk, nor a closed pipe, nor a reader that stalls: the link goes on, and what is
+/// lost is said in the answer to `show` and at the end.
+#[test]
+fn what_cannot_be_written_costs_records_only() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let fifo = scratch("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // Open at both ends, so that it is never read and never without a reader.
+    let stalled = fs::File::options().read(true).write(true).open(&fifo).unwrap();
+    let options = format!("--buffer 30kB --record /dev/full --pcapng {}", fifo.display());
+    let (lines, [up, _]) = between_interfaces("bridge.sh", "packet", &options);
+    drop(stalled);
+    _ = fs::remove_file(&fifo);
+    assert!(up["departures"].as_u64().unwrap() > 1000, "{up}");
+    assert_eq!((&up["conserved"], &up["lost_before"]), (&true.into(), &0.into()), "{up}");
+    assert!(lines.len() >= 9, "a line a second: {}", lines.len());
+
+    // A closed pipe for standard output and standard error, and a log that nobody takes.
+    let script = "sleep 1.2; $g ctl $name show; end";
+    let (text, errors) = well(&operated("--log /dev/full --interval 100ms", script));
+    let shown: Value = serde_json::from_str(&text).unwrap();
+    assert!(shown["lost_records"]["log"].as_u64().unwrap() > 5, "{shown}");
+    assert!(errors.contains("log: ") && errors.contains("No space left"), "{errors}");
+    // Redirected by what `operated` puts behind the options.
+    let closed = "--log /dev/stdout --interval 1ms > >(exec sleep 0) 2>&1";
+    let (_, errors) = well(&operated(closed, "sleep 0.5; kill -0 $run || exit 11; end"));
+    assert_eq!(errors, "", "there is nobody to tell");
+}
+
+/// Killed as it goes, its recording and its log are there to a fraction of a second, and replay.
+#[test]
+fn a_recording_survives_a_kill_and_a_full_disk() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let (log, file) = (scratch("log"), scratch("run.arr"));
+    let options = format!("--rate 8mbit --buffer 30kB --aqm red --record {}", file.display());
+    let mut arguments = vec!["killed.sh", GATEWAY, log.to_str().unwrap()];
+    arguments.extend(options.split_whitespace());
+    well(&in_namespace("packet", &arguments));
+    let (text, errors) = well(&gateway(&format!("replay {}", file.display()), &[]));
+    assert!(errors.contains("the recording breaks off after"), "{errors}");
+    let up: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    // 1 s of sending at 8 Mb/s on a busy machine.
+    assert!(up["arrivals"].as_u64().unwrap() > 150, "{up}");
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count() % 2, 1, "whole lines");
+
+    let disk = scratch("disk");
+    fs::create_dir(&disk).unwrap();
+    let options = format!("--rate 80mbit --record {0}/run.arr --interval 10ms", disk.display());
+    let mut arguments = vec!["-rnm", "sh", "full.sh", GATEWAY, log.to_str().unwrap()];
+    arguments.extend(options.split_whitespace());
+    let mut unshare = Command::new("unshare");
+    unshare.args(arguments).env("DISK", &disk);
+    unshare.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
+    let (_, errors) = well(&unshare.output().unwrap());
+    assert!(errors.contains("recording: ") && errors.contains("No space left"), "{errors}");
+    let (_, [up, _]) = read(&log);
+    let all = up["arrivals"].as_u64().unwrap();
+    let copy = PathBuf::from(format!("{}.copy", disk.display()));
+    let (_, errors) = well(&gateway(&format!("replay {}", copy.display()), &[]));
+    let words = "the recording breaks off after ";
+    let cut: u64 = errors.split(words).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    // About nine bytes each, in 64 kB.
+    assert!((4_000..12_000).contains(&cut) && cut < 2 * all, "{errors}");
+    _ = [fs::remove_dir(&disk), fs::remove_file(&copy), fs::remove_file(&file)];
+}
+
+/// Wiring by which frames would go past the link, or in circles.
+#[test]
+fn bad_wiring_is_refused_or_said() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let again = "$g run --rate 1mbit --quiet --lan wan --wan y; code=$?; end; exit $code";
+    let output = operated("--quiet", again);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    // Of the second one the cable is seen before the first gateway.
+    assert!(errors.contains("two ends of one cable"), "{errors}");
+    let again = "ip link add other type veth peer name z; ip link set other up; ip link set z up
+        $g run --rate 1mbit --quiet --lan other --wan lan; code=$?; end; exit $code";
+    let output = operated("--quiet", again);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("another gateway (process"), "{errors}");
+
+    let begin = "ip link add lan type veth peer name x; ip link add wan type veth peer name y
+        for i in lan wan x y; do ip link set $i up; done";
+    for (wiring, names, words) in [
+        (
+            "ip link add br0 type bridge && ip link set lan master br0",
+            "lan wan",
+            "is a port of br0",
+        ),
+        ("ip link property add dev lan altname other", "lan other", "are the same interface"),
+        ("ip addr add 10.1.2.3/24 dev wan", "lan wan", "wan has the address 10.1.2.3"),
+        ("ip addr add fd77::1/64 dev lan nodad", "lan wan", "lan has the address fd77::1"),
+    ] {
+        let (lan, wan) = names.split_once(' ').unwrap();
+        let script = format!(
+            "{begin}
+             {wiring} || exit 77
+             timeout -s INT 1 {GATEWAY} run --rate 1mbit --lan {lan} --wan {wan} --quiet"
+        );
+        let output = in_namespace("packet", &["-c", &script]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(77) {
+            _ = writeln!(std::io::stderr(), "SKIPPED: {wiring}: {errors}");
+            continue;
+        }
+        assert!(errors.contains(words), "{wiring}: {errors}");
+        let refused = !words.contains("address");
+        assert_eq!(output.status.code() == Some(2), refused, "{wiring}: {errors}");
+    }
+}
+
+/// However seldom it writes its log.
+#[test]
+fn a_removed_interface_is_noticed_at_once() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "ip link del wan; began=$(date +%s%N); wait $run; code=$?
+        echo $(( ($(date +%s%N) - began) / 1000000 )); test $code = 2";
+    let (text, errors) = well(&operated("--interval 60s", script));
+    let ms: u64 = text.trim().parse().unwrap();
+    assert!(ms < 3000, "{ms} ms on a machine that may be busy");
+    assert!(errors.contains("an interface is gone"), "{errors}");
+}
+
+/// A socket in a folder that others can write to may be anybody's: nothing is asked there, least of all
+/// which namespaces to enter.
+#[test]
+fn a_folder_that_others_can_write_to_is_not_trusted() {
+    let runtime = scratch("runtime");
+    let folder = runtime.join("bluewater");
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&runtime, PermissionsExt::from_mode(0o700)).unwrap();
+    let evil = UnixListener::bind(folder.join("evil.sock")).unwrap();
+    evil.set_nonblocking(true).unwrap();
+    let ask = |arguments: &[&str]| {
+        let mut gateway = Command::new(GATEWAY);
+        let output = gateway.args(arguments).env("XDG_RUNTIME_DIR", &runtime).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let questions = [&["ctl", "evil", "show"][..], &["join", "evil", "--", "true"]];
+    for mode in [0o777, 0o710] {
+        fs::set_permissions(&folder, PermissionsExt::from_mode(mode)).unwrap();
+        for question in questions {
+            let errors = ask(question);
+            assert!(errors.contains("lets others in") && errors.contains("0700"), "{errors}");
+        }
+    }
+    let other = runtime.join("other");
+    fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
+    fs::rename(&folder, &other).unwrap();
+    std::os::unix::fs::symlink(&other, &folder).unwrap();
+    let errors = ask(questions[0]);
+    assert!(errors.contains("a link or no folder"), "{errors}");
+    assert!(evil.accept().is_err(), "somebody asked");
+    fs::remove_dir_all(&runtime).unwrap();
+}
+
+/// Whatever rights it has given up and however it ends, the socket's name goes.
+#[test]
+fn sockets_are_removed() {
+    if !interfaces_allowed() {
+        return;
+    }
+    for signal in ["INT", "KILL"] {
+        let script = format!(
+            "export XDG_RUNTIME_DIR=$(mktemp -d)
+             $g run --rate 1mbit --lan other --wan another --name two & two=$!
+             for i in $(seq 100); do $g ctl two show >&- 2>&- && break; sleep 0.05; done
+             ls $XDG_RUNTIME_DIR/bluewater; kill -{signal} $two; wait $two
+             for i in $(seq 100); do
+                 test -z \"$(ls $XDG_RUNTIME_DIR/bluewater)\" && break; sleep 0.05
+             done
+             ls $XDG_RUNTIME_DIR/bluewater; rm -r $XDG_RUNTIME_DIR; end"
+        );
+        let script = format!(
+            "ip link add other type veth peer name o; ip link add another type veth peer name p
+             for i in other another o p; do ip link set $i up; done; {script}"
+        );
+        let (text, _) = well(&operated("--quiet", &script));
+        assert_eq!(text, "two.sock\n", "SIG{signal}: there while it runs, and not behind it");
+    }
+}
+
+/// Others' connections do not keep a scrape waiting, and what is scraped is what a parser reads.
+#[test]
+fn idle_and_slow_connections_do_not_hold_up_a_scrape() {
+    if !allowed() {
+        return;
+    }
+    let mut shell = Command::new(GATEWAY)
+        .args("shell --quiet --metrics 0 --rate 8mbit -- cat".split(' '))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let url = BufReader::new(shell.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+    let address = url.strip_prefix("metrics: http://").unwrap().split('/').next().unwrap();
+    let idle: Vec<_> = (0..500).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut slow = TcpStream::connect(address).unwrap();
+    slow.write_all(b"GET /met").unwrap();
+    let clock = gateway::clock::Clock::new();
+    let answer = http(&url, "GET /metrics?name=x HTTP/1.1\r\nHost: x\r\n\r\n");
+    let ms = clock.now() / 1_000_000;
+    assert!(ms < 1500, "{ms} ms");
+    slow.write_all(b"rics HTTP/1.1\r\n\r\n").unwrap();
+    let mut late = String::new();
+    slow.read_to_string(&mut late).unwrap();
+    assert!(late.ends_with("# EOF\n"), "{late}");
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    let parsed = openmetrics_parser::openmetrics::parse_openmetrics(text).unwrap();
+    let times = &parsed.families["bluewater_sojourn_seconds"];
+    assert_eq!(times.iter_samples().count(), 2, "up and down");
+    drop((idle, shell.stdin.take()));
+    assert!(shell.wait().unwrap().success());
+}

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Chaos: a gateway between two hosts to which everything happens; does it go on, do its accounts hold?
+
+Rounds of half a minute with TCP both ways and, all the time, something at random: interfaces go down
+and come back, the gateway is stopped and goes on, clients connect and say nothing or scrape as fast as
+they can, links change, the disk is full and empty again, whoever reads what it writes stalls or is
+killed as by the kernel out of memory. After each of these the gateway has to answer, with every packet
+accounted for. A round ends by SIGTERM (exit code 0 and a summary) or SIGKILL; either way its control
+socket goes, and its recording replays as far as it goes. Needs user namespaces or root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROUND = 30  # s
+PORT = 9100
+AQMS = ("droptail", "blue", "red", "pie", "codel", "fq_codel", "sfb")
+DISK = 256  # kB: what is written fills it within a round
+INSIDE = "BLUEWATER_CHAOS_INSIDE"
+
+
+def run(*words: str, check: bool = True) -> str:
+    """What a command prints."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if check and done.returncode:
+        raise AssertionError(f"{' '.join(words)}: exit code {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+class Host:
+    """A network namespace with one interface, whose other end is here."""
+
+    def __init__(self, interface: str, number: int) -> None:
+        here = os.readlink("/proc/self/ns/net")
+        self.process = subprocess.Popen(["unshare", "-n", "sleep", "infinity"])
+        while os.readlink(f"/proc/{self.process.pid}/ns/net") == here:
+            time.sleep(0.01)
+        self.address = f"10.9.0.{number}"
+        pid = str(self.process.pid)
+        run(*f"ip link add {interface} type veth peer name eth0 netns {pid}".split())
+        run("ip", "link", "set", interface, "up")
+        self.enter = ["nsenter", "-t", pid, "-n"]
+        setup = (
+            "echo 1 > /proc/sys/net/ipv4/tcp_ecn; ip link set lo up; "
+            f"ip addr add {self.address}/24 dev eth0; ip link set eth0 up"
+        )
+        run(*self.enter, "sh", "-c", setup)
+
+
+class Round:
+    """A gateway from its start to its end, and what happens to it."""
+
+    def __init__(self, gateway: str, hosts: list[Host], folder: Path, dice: random.Random) -> None:
+        self.gateway, self.hosts, self.folder, self.dice = gateway, hosts, folder, dice
+        self.recorded = dice.random() < 0.5
+        self.arrivals = [0, 0]
+        self.clients: list[socket.socket] = []
+        self.reader: subprocess.Popen[bytes] | None = None
+        fifo = folder / "capture"
+        fifo.unlink(missing_ok=True)
+        os.mkfifo(fifo)
+        self.read()
+        options = ["--rate", "20mbit", "--delay", "2ms", "--buffer", "50kB", "--interval", "20ms"]
+        options += ["--aqm", dice.choice(AQMS), "--log", str(folder / "disk/log")]
+        options += ["--pcapng", str(fifo), "--metrics", str(PORT), "--name", "chaos"]
+        if self.recorded:
+            options += ["--record", str(folder / "disk/run.arr")]
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [gateway, "run", "--lan", "lan", "--wan", "wan", *options], stderr=self.errors
+        )
+        self.traffic: list[subprocess.Popen[bytes]] = []
+        for one, other in [(0, 1), (1, 0)]:
+            sink = [*hosts[other].enter, gateway, "sink"]
+            bulk = f"while :; do {gateway} bulk {hosts[other].address} --flows 4 --time 5s; done"
+            for command in [sink, [*hosts[one].enter, "sh", "-c", bulk]]:
+                quiet = subprocess.DEVNULL
+                self.traffic.append(
+                    subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True)
+                )
+        for _ in range(400):
+            if subprocess.run([gateway, "ctl", "chaos", "show"], capture_output=True).returncode == 0:
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        self.errors.seek(0)
+        raise AssertionError(f"it does not start: {self.errors.read()}")
+
+    def read(self) -> None:
+        """Somebody reads the packets that it writes."""
+        command = "exec cat > /dev/null" if self.dice.random() < 0.5 else "exec dd bs=1k of=/dev/null"
+        opened = f"exec 3<>{self.folder / 'capture'}; {command} <&3 2>/dev/null"
+        self.reader = subprocess.Popen(["sh", "-c", opened])
+        time.sleep(0.1)
+
+    def check(self) -> None:
+        """It answers, every packet is accounted for, and counts only grow."""
+        assert self.process.poll() is None, "it has ended"
+        state = json.loads(run(self.gateway, "ctl", "chaos", "show"))
+        for i, queue in enumerate(state["queues"]):
+            assert queue["conserved"], queue
+            assert queue["arrivals"] >= self.arrivals[i], queue
+            self.arrivals[i] = queue["arrivals"]
+        with socket.create_connection(("127.0.0.1", PORT), timeout=5) as client:
+            client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            text = b"".join(iter(lambda: client.recv(65536), b""))
+        assert text.endswith(b"# EOF\n"), text[-200:]
+
+    # --- what happens
+
+    def interface_down_and_up(self) -> None:
+        interface = self.dice.choice(["lan", "wan"])
+        run("ip", "link", "set", interface, "down")
+        time.sleep(self.dice.uniform(0.05, 1))
+        run("ip", "link", "set", interface, "up")
+
+    def stopped_for_a_while(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(self.dice.uniform(0.05, 0.8))
+        self.process.send_signal(signal.SIGCONT)
+
+    def idle_and_slow_clients(self) -> None:
+        for _ in range(200):
+            client = socket.create_connection(("127.0.0.1", PORT), timeout=5)
+            client.setblocking(False)
+            with contextlib.suppress(OSError):
+                client.send(b"GET /met"[: self.dice.randrange(9)])
+            self.clients.append(client)
+        del self.clients[:-400]
+
+    def flood_of_scrapes(self) -> None:
+        for _ in range(100):
+            with socket.create_connection(("127.0.0.1", PORT), timeout=5) as client:
+                client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+
+    def change_of_links(self) -> None:
+        words = [
+            ["--rate", self.dice.choice(["1mbit", "10mbit", "50mbit"])],
+            ["--delay", self.dice.choice(["0s", "1ms", "30ms"])],
+            ["--buffer", self.dice.choice(["2p", "20kB", "200kB"])],
+            ["--aqm", self.dice.choice(AQMS)],
+        ]
+        command = [self.gateway, "ctl", "chaos", "set", *self.dice.choice(words)]
+        refused = subprocess.run(command, capture_output=True, text=True)
+        allowed = self.recorded or "changes at a time" in refused.stderr
+        assert refused.returncode == 0 or allowed, refused.stderr
+
+    def full_disk(self) -> None:
+        with contextlib.suppress(OSError), (self.folder / "disk/other").open("wb") as other:
+            other.write(bytes(DISK * 1024))
+        time.sleep(self.dice.uniform(0.1, 1))
+        (self.folder / "disk/other").unlink(missing_ok=True)
+
+    def reader_stalls(self) -> None:
+        assert self.reader
+        self.reader.send_signal(signal.SIGSTOP)
+        time.sleep(self.dice.uniform(0.1, 2))
+        self.reader.send_signal(signal.SIGCONT)
+
+    def reader_is_killed(self) -> None:
+        assert self.reader
+        self.reader.kill()
+        self.reader.wait()
+        time.sleep(self.dice.uniform(0, 0.5))
+        self.read()
+
+    # --- the end
+
+    def end(self) -> str:
+        """Ends it, and says how."""
+        gently = self.dice.random() < 0.7
+        self.process.send_signal(signal.SIGTERM if gently else signal.SIGKILL)
+        code = self.process.wait(timeout=20)
+        self.errors.seek(0)
+        text = self.errors.read()
+        assert code == (0 if gently else -signal.SIGKILL), f"exit code {code}: {text}"
+        assert not gently or "up " in text, text
+        for process in self.traffic:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        assert self.reader
+        self.reader.kill()
+        self.reader.wait()
+        sockets = Path(os.environ["XDG_RUNTIME_DIR"]) / "bluewater"
+        for _ in range(100):
+            if not list(sockets.iterdir()):
+                break
+            time.sleep(0.05)
+        assert not list(sockets.iterdir()), "its socket is still there"
+        if self.recorded:
+            run(self.gateway, "replay", str(self.folder / "disk/run.arr"))
+        for left in (self.folder / "disk").iterdir():
+            left.unlink()
+        return "SIGTERM" if gently else "SIGKILL"
+
+
+def inside(gateway: str, seconds: int, seed: int) -> int:
+    """All rounds, in namespaces of their own."""
+    dice = random.Random(seed)
+    happened: collections.Counter[str] = collections.Counter()
+    packets = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["XDG_RUNTIME_DIR"] = name
+        (folder / "disk").mkdir()
+        run(*f"mount -t tmpfs -o size={DISK}k disk {folder}/disk".split())
+        run("ip", "link", "set", "lo", "up")
+        hosts = [Host("lan", 1), Host("wan", 2)]
+        try:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                one = Round(gateway, hosts, folder, dice)
+                events: list[Callable[[], None]] = [
+                    one.interface_down_and_up, one.stopped_for_a_while, one.idle_and_slow_clients,
+                    one.flood_of_scrapes, one.change_of_links, one.full_disk, one.reader_stalls,
+                    one.reader_is_killed,
+                ]  # fmt: skip
+                over = min(end, time.monotonic() + ROUND)
+                while time.monotonic() < over:
+                    event = dice.choice(events)
+                    try:
+                        event()
+                        one.check()
+                    except Exception:
+                        print(f"after {event.__name__}, of", dict(happened), file=sys.stderr)
+                        raise
+                    happened[event.__name__] += 1
+                    time.sleep(dice.uniform(0, 0.5))
+                packets += sum(one.arrivals)
+                happened[one.end()] += 1
+        finally:
+            for host in hosts:
+                host.process.kill()
+            run("umount", str(folder / "disk"), check=False)
+    for what, times in sorted(happened.items()):
+        print(f"{times:5} {what.replace('_', ' ')}")
+    print(f"{packets} packets, every one accounted for after each of these")
+    return 0
+
+
+def main() -> int:
+    """Goes into namespaces and begins; an assertion that fails is the end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("gateway", help="the program")
+    parser.add_argument("seconds", type=int, nargs="?", default=600, help="default: 600")
+    parser.add_argument("--seed", type=int, default=1, help="of what happens when; default: 1")
+    options = parser.parse_args()
+    if INSIDE in os.environ:
+        return inside(options.gateway, options.seconds, options.seed)
+    os.environ[INSIDE] = "1"
+    arguments = [str(Path(options.gateway).resolve()), *sys.argv[2:]]
+    command = ["unshare", "-rnm", sys.executable, __file__, *arguments]
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
