@@ -383,8 +383,10 @@ any_qdisc! {
          "list_interval": "length of the next list, in seconds",
          "avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
          "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"],
-        "ns-2": [interval_bounds = "true", unresponsive_always = "true", ns2_rules = "true",
-            min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
+        "authors": [interval_bounds = "true", filter_spacing = "uniform-exact",
+            increment_rate = "least", increment_cap = "probability", last_list = "true",
+            least_pause = "400ms", unresponsive_rule = "pairs", unresponsive_always = "true",
+            ns2_rules = "true", min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
     Csfq = "csfq", Fifo<csfq::Csfq>,
         "Drops of each flow what it sends above the fair rate.", "SSZ98; Mahajan01 §2",
         ["fair_rate": "fair rate of a flow in bit/s", "arrival_rate": "arriving traffic in bit/s",

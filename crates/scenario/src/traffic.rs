@@ -211,6 +211,10 @@ pub struct TrafficSpec {
     /// `tfrc`: old losses count less in a long time without one (RFC 5348 §5.5).
     #[serde(default = "yes")]
     pub discounting: bool,
+    /// `tfrc`: the timeout in the equation; without it four round trips (RFC 5348 §3.1). ns-2.35 takes
+    /// that of a TCP with ticks of 100 ms: 300 ms at round trips up to 150 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equation_timeout: Option<Text<Duration>>,
     /// TCP: connections begin with a SYN, which is not ECN-capable.
     #[serde(default)]
     pub handshake: bool,

@@ -552,9 +552,11 @@ fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
             let rates = [(0, rate.0.bits_per_second())].into_iter().chain(rates).collect();
             Transport::Cbr { rates, gaps, ecn: spec.ecn }
         }
-        (TransportName::Tfrc, _) => {
-            Transport::Tfrc(tfrc::Options { ecn: spec.ecn, discounting: spec.discounting })
-        }
+        (TransportName::Tfrc, _) => Transport::Tfrc(tfrc::Options {
+            ecn: spec.ecn,
+            discounting: spec.discounting,
+            timeout: spec.equation_timeout.as_ref().map(|t| t.0.as_nanos()),
+        }),
         _ => Transport::Tcp(Options {
             variant,
             control,

@@ -21,12 +21,27 @@ struct Settings {
     factor: f64,
     always: bool,
     wanted: Option<f64>,
+    spaced: bool,
+    least_rate: bool,
+    authors_cap: bool,
+    last_list: bool,
+    /// In milliseconds.
+    pause: u64,
+    pairs: bool,
 }
 
 struct Monitored {
     p: f64,
     changed: usize,
+    /// When that list ended.
+    changed_at: u64,
+    /// Packets since the last drop of the filter.
+    passed: u64,
     unresponsive: bool,
+    /// Packets and losses in the present list.
+    list: (u64, u64),
+    /// Rate and loss of the lists before raises.
+    pairs: Vec<(f64, f64)>,
     /// What the present sample has: first list, time of beginning, packets, losses.
     sample: (usize, u64, u64, u64),
     /// Rate and loss that samples are compared with.
@@ -39,8 +54,11 @@ struct RedPd<M> {
     queue: M,
     rtt: f64,
     p: f64,
+    /// Drop rate of the last list that packets came in.
+    last: f64,
     /// Flow and weight of each drop, for each list since the beginning; the last is the present one.
     lists: Vec<Vec<(u64, u64)>>,
+    began: u64,
     ends: u64,
     arrived: u64,
     identified: usize,
@@ -55,7 +73,9 @@ impl<M> RedPd<M> {
             queue,
             rtt,
             p: 0.0,
+            last: 0.0,
             lists: vec![Vec::new()],
+            began: 0,
             ends: 0,
             arrived: 0,
             identified: 0,
@@ -94,8 +114,11 @@ impl<M> RedPd<M> {
     fn judge(&mut self, flow: u64, now: u64) {
         let list = self.lists.len() - 1;
         let f = self.monitored.get_mut(&flow).unwrap();
+        f.sample.2 += f.list.0;
+        f.sample.3 += f.list.1;
         let (first, since, packets, losses) = f.sample;
-        if !self.c.test || list + 1 - first < self.c.m || losses < self.c.test_drops {
+        if !self.c.test || self.c.pairs || list + 1 - first < self.c.m || losses < self.c.test_drops
+        {
             return;
         }
         let rate = packets as f64 / ((now - since) as f64 / 1e9);
@@ -122,6 +145,7 @@ impl<M> RedPd<M> {
         if self.arrived > 0 {
             let rate = (self.lists[list].len() as f64 / self.arrived as f64).min(1.0);
             self.p += self.c.weight * (rate - self.p);
+            self.last = rate;
         }
         self.arrived = 0;
         let mut flows: Vec<u64> = self.recent().iter().flatten().map(|d| d.0).collect();
@@ -131,43 +155,68 @@ impl<M> RedPd<M> {
         self.identified = flows.len();
         let sum: u64 = flows.iter().map(|&flow| self.drops(flow)).sum();
         let average = sum as f64 / flows.len() as f64;
+        let pause = self.c.pause * 1_000_000;
         let rising: Vec<u64> = flows
             .into_iter()
-            .filter(|f| self.monitored.get(f).is_none_or(|f| list - f.changed >= self.c.m - 1))
+            .filter(|flow| {
+                let hit = self.lists[list].iter().any(|d| d.0 == *flow);
+                let Some(f) = self.monitored.get(flow) else { return hit || !self.c.last_list };
+                let lately = f.list.1 > 0 || !self.c.last_list;
+                lately && list - f.changed >= self.c.m - 1 && now - f.changed_at >= pause
+            })
             .collect();
         let known: Vec<u64> = self.monitored.keys().copied().collect();
         for &flow in &known {
             self.judge(flow, now);
+            if rising.contains(&flow) {
+                self.judge_pairs(flow, now);
+            }
+            self.monitored.get_mut(&flow).unwrap().list = (0, 0);
         }
+        let rate = if self.c.least_rate && self.last < self.p { self.last } else { self.p };
         for &flow in &rising {
             let drops = self.drops(flow);
             let (p, unresponsive) =
                 self.monitored.get(&flow).map_or((0.0, false), |f| (f.p, f.unresponsive));
-            let mut more = drops as f64 / average * self.p;
-            if more > p + self.p {
-                more = p + self.p;
-            }
+            let new = p == 0.0;
+            let delta = drops as f64 / average * rate;
+            let mut more = match (self.c.authors_cap, new) {
+                (false, false) if delta > p + self.p => p,
+                (false, true) if delta > self.p => self.p,
+                (true, false) if delta > p => p,
+                (true, true) => [delta, 2.0 * rate, 0.5].into_iter().fold(1.0, f64::min),
+                _ => delta,
+            };
             if unresponsive {
                 more *= self.c.factor;
             }
             let fresh = Monitored {
                 p: 0.0,
                 changed: 0,
+                changed_at: 0,
+                passed: 0,
                 unresponsive: false,
+                list: (0, 0),
+                pairs: Vec::new(),
                 sample: (list + 1, now, 0, 0),
                 reference: None,
             };
             let f = self.monitored.entry(flow).or_insert(fresh);
-            f.p = if p + more > 1.0 { 1.0 } else { p + more };
-            f.changed = list;
+            f.p = match p + more {
+                sum if sum <= 1.0 => sum,
+                _ if !self.c.authors_cap => 1.0,
+                _ if unresponsive => 1.0 - (1.0 - p) / (1.0 + self.c.factor),
+                _ => 1.0 - (1.0 - p) / 2.0,
+            };
+            (f.changed, f.changed_at) = (list, now);
         }
         for flow in known {
             let quiet = self.drops(flow) == 0;
             let f = self.monitored.get_mut(&flow).unwrap();
             let (beta, p_min, l) = if f.unresponsive { (1.5, 0.0025, 5) } else { (2.0, 0.005, 3) };
-            if quiet && list - f.changed >= l {
+            if quiet && list - f.changed >= l && now - f.changed_at >= pause {
                 f.p = if f.p - f.p / beta > 0.05 { f.p - 0.05 } else { f.p / beta };
-                f.changed = list;
+                (f.changed, f.changed_at) = (list, now);
                 if f.p < p_min {
                     self.monitored.remove(&flow);
                 }
@@ -183,6 +232,35 @@ impl<M> RedPd<M> {
             }
         }
         self.lists.push(Vec::new());
+        self.began = now;
+    }
+
+    /// The authors' test, before a raise.
+    fn judge_pairs(&mut self, flow: u64, now: u64) {
+        let f = self.monitored.get_mut(&flow).unwrap();
+        if !self.c.test || !self.c.pairs {
+            return;
+        }
+        let (mut strikes, mut answers) = (0, 0);
+        let five = &f.pairs[f.pairs.len().saturating_sub(5)..];
+        for (i, a) in five.iter().enumerate() {
+            for b in &five[..i] {
+                let (less, more) = if a.1 < b.1 { (a, b) } else { (b, a) };
+                if less.1 == more.1 || less.1 <= more.1 / 10.0 {
+                    continue;
+                }
+                match more.0 > less.0 * (less.1 / more.1).sqrt() {
+                    true => strikes += 1,
+                    false => answers += 1,
+                }
+            }
+        }
+        f.unresponsive |= strikes >= if answers == 0 { 3 } else { 4 * answers };
+        let (packets, losses) = f.list;
+        if packets > 0 {
+            let took = (now - self.began) as f64 / 1e9;
+            f.pairs.push((packets as f64 / took, losses as f64 / packets as f64));
+        }
     }
 }
 
@@ -194,12 +272,20 @@ impl<M: Model + Congested> Model for RedPd<M> {
     }
     fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], f: bool, rng: &mut Rng) -> Verdict {
         if let Some(flow) = self.monitored.get_mut(&pkt.flow) {
-            flow.sample.2 += 1;
+            flow.list.0 += 1;
             let active = self.c.always && flow.unresponsive || self.queue.congested(now, q);
-            if active && rng.uniform() < flow.p {
-                flow.sample.3 += 1;
+            let left = 1.0 - flow.passed as f64 * flow.p;
+            let chance = match self.c.spaced {
+                true if left > 0.0 => flow.p / left,
+                true => 1.0,
+                false => flow.p,
+            };
+            if active && rng.uniform() < chance {
+                flow.list.1 += 1;
+                flow.passed = 0;
                 return Verdict::Penalise;
             }
+            flow.passed += 1;
         }
         self.arrived += 1;
         self.queue.arrive(now, pkt, q, f, rng)
@@ -208,7 +294,7 @@ impl<M: Model + Congested> Model for RedPd<M> {
         let weight = if self.c.bytes { u64::from(pkt.len) } else { 1 };
         self.lists.last_mut().unwrap().push((pkt.flow, weight));
         if let Some(flow) = self.monitored.get_mut(&pkt.flow) {
-            flow.sample.3 += 1;
+            flow.list.1 += 1;
         }
     }
     fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {
@@ -266,11 +352,14 @@ prop_compose! {
             (0.0..=1.0f64, pick_f(&[0.01, 0.3]), prop::bool::weighted(0.2), any::<bool>()),
         (test, test_drops, test_increase, factor, always) in
             (any::<bool>(), 1..4u64, 1.2..3.0f64, 1.0..3.0f64, any::<bool>()),
+        (spaced, least_rate, authors_cap, last_list, pairs) in any::<(bool, bool, bool, bool, bool)>(),
+        pause in prop::sample::select(vec![0u64, 5, 400]),
         wanted in prop::option::of(0.01..0.5f64),
     ) -> Settings {
         Settings {
             rtt, single, k, m: k + more, burst, weight, least, bounds, bytes, test, test_drops,
-            test_increase, factor, always, wanted,
+            test_increase, factor, always, wanted, spaced, least_rate, authors_cap, last_list,
+            pause, pairs,
         }
     }
 }
@@ -283,6 +372,7 @@ fn pick_f(values: &[f64]) -> impl Strategy<Value = f64> + use<> {
 fn red_pd_settings(c: &Settings) -> Vec<(&'static str, String)> {
     let identification = if c.single { "single-list" } else { "multiple-list" };
     let none = || "none".to_string();
+    let choose = |other: bool, names: [&str; 2]| names[usize::from(other)].to_string();
     vec![
         ("target_rtt", format!("{}ms", c.rtt)),
         ("identification", identification.into()),
@@ -292,6 +382,12 @@ fn red_pd_settings(c: &Settings) -> Vec<(&'static str, String)> {
         ("weight", c.weight.to_string()),
         ("least_drop_rate", c.least.to_string()),
         ("interval_bounds", c.bounds.to_string()),
+        ("filter_spacing", choose(c.spaced, ["geometric", "uniform-exact"])),
+        ("increment_rate", choose(c.least_rate, ["smoothed", "least"])),
+        ("increment_cap", choose(c.authors_cap, ["losses", "probability"])),
+        ("last_list", c.last_list.to_string()),
+        ("least_pause", format!("{}ms", c.pause)),
+        ("unresponsive_rule", choose(c.pairs, ["growth", "pairs"])),
         ("unresponsive_test", c.test.to_string()),
         ("test_drops", c.test_drops.to_string()),
         ("test_increase", c.test_increase.to_string()),

@@ -26,7 +26,7 @@ impl Simulation {
             }
         } else if now < group.stop {
             let (p, rate) = (f32::from_bits(packet.seq), f32::from_bits(other));
-            tfrc.sender.on_feedback(now, Feedback { echo: time, p, rate }, group.packet);
+            tfrc.sender.on_feedback(now, Feedback { echo: time, p, rate }, group.packet, o);
             flow.app_at = tfrc.sender.due(now);
         }
         self.flows[i].list(i, &mut self.network);
@@ -57,10 +57,11 @@ impl Simulation {
     /// What a flow's timers have come to.
     pub(super) fn on_tfrc_timers(&mut self, i: usize) {
         let flow = &mut self.flows[i];
-        if let End::Tfrc(tfrc) = &mut flow.end
+        let group = &self.groups[usize::from(flow.group)];
+        if let (End::Tfrc(tfrc), Transport::Tfrc(o)) = (&mut flow.end, &group.transport)
             && tfrc.sender.deadline() <= self.now
         {
-            tfrc.sender.on_timer(self.now);
+            tfrc.sender.on_timer(self.now, o);
             flow.app_at = tfrc.sender.due(self.now);
         }
         if flow.ack_at <= self.now {

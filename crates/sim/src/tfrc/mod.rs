@@ -32,6 +32,8 @@ pub struct Options {
     pub ecn: bool,
     /// Whether old intervals count less in a long one without loss (§5.5).
     pub discounting: bool,
+    /// The timeout in the sender's equation, ns, in place of 4 R (§3.1).
+    pub timeout: Option<u64>,
 }
 
 /// Both ends of a flow.

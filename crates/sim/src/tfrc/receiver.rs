@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const O: Options = Options { ecn: false, discounting: true };
+    const O: Options = Options { ecn: false, discounting: true, timeout: None };
 
     fn data(seq: u32, rtt: u64) -> Data {
         Data { seq, sent: u64::from(seq) * 10 * MS, rtt, marked: false }

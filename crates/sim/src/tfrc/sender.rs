@@ -3,7 +3,7 @@
 use aqm::response;
 
 use super::receiver::Feedback;
-use super::{FIRST_WAIT, LONGEST_GAP, RTT_WEIGHT, nanoseconds, seconds};
+use super::{FIRST_WAIT, LONGEST_GAP, Options, RTT_WEIGHT, nanoseconds, seconds};
 
 /// No timer is running.
 const NEVER: u64 = u64::MAX;
@@ -99,7 +99,7 @@ impl Sender {
     }
 
     /// Feedback arrives; packets have `len` bytes (§4.3).
-    pub fn on_feedback(&mut self, now: u64, told: Feedback, len: u16) {
+    pub fn on_feedback(&mut self, now: u64, told: Feedback, len: u16, o: &Options) {
         let sample = seconds(now.saturating_sub(told.echo).max(1));
         let first = self.rtt == 0.0;
         let smoothed =
@@ -120,7 +120,7 @@ impl Sender {
             self.remember(now, f64::from(told.rate));
             let limit = 2.0 * self.most_told();
             if self.p > 0.0 {
-                self.rate = response::tfrc(self.p, self.rtt).min(limit).max(LEAST_RATE);
+                self.rate = self.equation(o).min(limit).max(LEAST_RATE);
             } else if self.doubled.is_none_or(|at| seconds(now - at) >= self.rtt) {
                 self.rate = (2.0 * self.rate).min(limit).max(initial);
                 self.doubled = Some(now);
@@ -142,13 +142,18 @@ impl Sender {
         self.told.iter().flatten().map(|(rate, _)| *rate).fold(0.0, f64::max)
     }
 
+    /// What the equation gives, packets per second.
+    fn equation(&self, o: &Options) -> f64 {
+        response::tfrc_with(self.p, self.rtt, o.timeout.map_or(4.0 * self.rtt, seconds))
+    }
+
     /// The nofeedback timer expires (§4.4), and the sender was not idle.
-    pub fn on_timer(&mut self, now: u64) {
+    pub fn on_timer(&mut self, now: u64, o: &Options) {
         self.timeouts += 1;
         if self.p == 0.0 {
             self.rate = (self.rate / 2.0).max(LEAST_RATE);
         } else {
-            let equation = response::tfrc(self.p, self.rtt);
+            let equation = self.equation(o);
             let told = self.most_told();
             // What limited the rate, the receive rate or the equation, is halved.
             let limit = if equation > 2.0 * told { told } else { equation / 2.0 };
@@ -176,6 +181,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const O: Options = Options { ecn: false, discounting: true, timeout: None };
 
     fn told(echo: u64, p: f32, rate: f32) -> Feedback {
         Feedback { echo, p, rate }
@@ -185,7 +191,7 @@ mod tests {
     fn it_begins_with_a_packet_a_second_and_then_the_initial_window() {
         let mut s = Sender::default();
         assert_eq!((s.send(0), s.due(0), s.deadline()), (1, 1000 * MS, 2000 * MS));
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
         // 4 packets of 1000 bytes in 100 ms.
         assert!((s.rate() - 40.0).abs() < 1e-9);
         assert_eq!(s.due(100 * MS), 100 * MS, "25 ms after the first are over");
@@ -199,7 +205,7 @@ mod tests {
     fn without_loss_it_doubles_once_a_round_trip_up_to_twice_what_arrives() {
         let mut s = Sender::default();
         s.send(0);
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
         for (at, received, expected) in [
             (150, 10.0, 40.0),
             // No limit until two round trips after the first feedback.
@@ -209,7 +215,7 @@ mod tests {
             // The greatest of two round trips counts.
             (501, 70.0, 180.0),
         ] {
-            s.on_feedback(at * MS, told((at - 100) * MS, 0.0, received), 1000);
+            s.on_feedback(at * MS, told((at - 100) * MS, 0.0, received), 1000, &O);
             assert!((s.rate() - expected).abs() < 1e-6, "{} at {at} ms", s.rate());
         }
     }
@@ -219,21 +225,34 @@ mod tests {
     fn with_loss_it_takes_the_equation() {
         let mut s = Sender::default();
         s.send(0);
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
-        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
+        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000, &O);
         assert!((s.rate() - 112.33).abs() < 0.01, "{}", s.rate());
-        s.on_feedback(400 * MS, told(300 * MS, 0.01, 30.0), 1000);
-        s.on_feedback(700 * MS, told(600 * MS, 0.01, 30.0), 1000);
+        s.on_feedback(400 * MS, told(300 * MS, 0.01, 30.0), 1000, &O);
+        s.on_feedback(700 * MS, told(600 * MS, 0.01, 30.0), 1000, &O);
         assert!((s.rate() - 60.0).abs() < 1e-3, "twice what arrives: {}", s.rate());
+    }
+
+    /// The same with a timeout of 0.3 s: 1/(0.1·0.0816497 + 0.3·0.183712·0.01·1.0032) = 114.71.
+    #[test]
+    fn the_equation_may_have_another_timeout() {
+        let o = Options { timeout: Some(300 * MS), ..O };
+        let mut s = Sender::default();
+        s.send(0);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &o);
+        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000, &o);
+        assert!((s.rate() - 114.71).abs() < 0.01, "{}", s.rate());
+        s.on_timer(s.deadline(), &o);
+        assert!((s.rate() - 57.36).abs() < 0.01, "{}", s.rate());
     }
 
     #[test]
     fn the_round_trip_is_smoothed_and_a_longer_one_slows_packets_down() {
         let mut s = Sender::default();
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
         s.send(100 * MS);
         assert_eq!(s.due(0), 125 * MS, "40 packets/s");
-        s.on_feedback(300 * MS, told(100 * MS, 0.01, 1000.0), 1000);
+        s.on_feedback(300 * MS, told(100 * MS, 0.01, 1000.0), 1000, &O);
         assert!((s.srtt() as f64 / 110e6 - 1.0).abs() < 1e-6, "0.9·100 + 0.1·200: {}", s.srtt());
         // 0.9·√0.1 + 0.1·√0.2 over √0.2: 0.736.
         s.send(300 * MS);
@@ -245,18 +264,18 @@ mod tests {
     fn silence_halves_the_rate() {
         let mut s = Sender::default();
         s.send(0);
-        s.on_timer(2000 * MS);
+        s.on_timer(2000 * MS, &O);
         assert!((s.rate() - 0.5).abs() < 1e-12 && s.deadline() == 6000 * MS);
-        (0..20).for_each(|_| s.on_timer(10_000 * MS));
+        (0..20).for_each(|_| s.on_timer(10_000 * MS, &O));
         assert!((s.rate() - LEAST_RATE).abs() < 1e-12);
 
         let mut s = Sender::default();
         s.send(0);
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000);
-        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000);
+        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
+        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000, &O);
         // 112.33 by the equation; then half of that, and then half of what the set still allows.
         for expected in [56.17, 28.08, 14.04] {
-            s.on_timer(s.deadline());
+            s.on_timer(s.deadline(), &O);
             assert!((s.rate() - expected).abs() < 0.05, "{} for {expected}", s.rate());
         }
         assert_eq!(s.timeouts, 3);

@@ -201,6 +201,9 @@ fn traffic(
     }
     if transport == "tfrc" {
         line(format!("discounting = {}", d.flag()));
+        if d.flag() {
+            line(format!("equation_timeout = \"{}ms\"", d.number(&[0, 1, 300])));
+        }
         return;
     }
     if transport == "cbr" {

@@ -1,0 +1,212 @@
+//! Whether a monitored flow responds to its losses (Mahajan01 §6.2).
+//!
+//! The paper compares arrival rates at different loss rates by equation 1, and gives no numbers.
+//! - [`UnresponsiveRule::Growth`], ours: samples of at least M lists and `test_drops` losses, each
+//!   compared with the first since monitoring began or since the flow proved responsive.
+//! - [`UnresponsiveRule::Pairs`], the authors' program for ns-2: the last list before each raise is a
+//!   sample; of the last five all pairs are compared whose losses differ, by less than a factor of ten.
+//!   A rate above what equation 1 asks for is a strike, any other an answer: unresponsive is who has
+//!   three strikes at least, and four for each answer. (There the list before the flow was monitored
+//!   is a sample, too; here its packets are not counted before.)
+
+use super::RedPdConfig;
+use crate::param::choice;
+use crate::time::Instant;
+
+choice! {
+    /// How a flow is found not to respond.
+    pub enum UnresponsiveRule {
+        /// Its losses have grown by `test_increase`, and its rate has not fallen half-way.
+        Growth = "growth",
+        /// Of its last five samples pairs speak against it, four to one.
+        Pairs = "pairs",
+    }
+}
+
+/// Samples that pairs are made of.
+const SAMPLES: usize = 5;
+
+/// What a monitored flow did in a while.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+struct Sample {
+    /// Packets per second, before the filter.
+    rate: f64,
+    /// Share lost to filter and queue.
+    loss: f64,
+}
+
+/// Packets of a flow.
+#[derive(Clone, Copy, Default, Debug)]
+struct Count {
+    arrived: u64,
+    lost: u32,
+}
+
+impl Count {
+    /// These packets as a sample that began at `since`.
+    fn sample(self, since: Instant, now: Instant) -> Sample {
+        let arrived = self.arrived as f64;
+        Sample {
+            rate: arrived / now.since(since).as_secs_f64(),
+            loss: f64::from(self.lost) / arrived.max(1.0),
+        }
+    }
+}
+
+/// What is remembered of a monitored flow to judge it.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Record {
+    /// Of the present list.
+    list: Count,
+    /// Of the growing sample, its lists and its beginning.
+    growing: Count,
+    lists: u32,
+    since: Instant,
+    /// Samples, the oldest first; the rule of growth has one, which the others are compared with.
+    samples: [Sample; SAMPLES],
+    taken: usize,
+    /// What was found.
+    pub(super) unresponsive: bool,
+}
+
+impl Record {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { since: now, ..Self::default() }
+    }
+
+    #[inline]
+    pub(super) fn arrived(&mut self) {
+        self.list.arrived += 1;
+    }
+
+    /// In the filter or behind it.
+    #[inline]
+    pub(super) fn lost(&mut self) {
+        self.list.lost += 1;
+    }
+
+    /// Whether the present list has a loss.
+    pub(super) fn lost_in_list(&self) -> bool {
+        self.list.lost > 0
+    }
+
+    /// A list that began at `began` ends; `rises`: the flow's probability goes up now.
+    pub(super) fn end_list(&mut self, c: &RedPdConfig, began: Instant, now: Instant, rises: bool) {
+        let list = core::mem::take(&mut self.list);
+        if !c.unresponsive_test {
+            return;
+        }
+        match c.unresponsive_rule {
+            UnresponsiveRule::Growth => {
+                self.growing.arrived += list.arrived;
+                self.growing.lost += list.lost;
+                self.lists += 1;
+                if self.lists >= c.m && self.growing.lost >= c.test_drops {
+                    self.compare(self.growing.sample(self.since, now), c.test_increase);
+                    (self.growing, self.lists, self.since) = (Count::default(), 0, now);
+                }
+            }
+            UnresponsiveRule::Pairs => {
+                if rises {
+                    self.unresponsive |= unresponsive(&self.samples[..self.taken]);
+                    if list.arrived > 0 {
+                        self.take(list.sample(began, now));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rule of growth for a sample that is complete.
+    fn compare(&mut self, sample: Sample, increase: f64) {
+        let reference = self.samples[0];
+        let grown = sample.loss / reference.loss;
+        if grown >= increase && reference.loss > 0.0 {
+            if responded(grown, reference.rate, sample.rate) {
+                self.samples[0] = sample;
+            } else {
+                self.unresponsive = true;
+            }
+        } else if reference.loss == 0.0 || grown * increase <= 1.0 {
+            self.samples[0] = sample;
+        }
+    }
+
+    /// Takes a sample in place of the oldest of five.
+    fn take(&mut self, sample: Sample) {
+        if self.taken == SAMPLES {
+            self.samples.copy_within(1.., 0);
+            self.taken -= 1;
+        }
+        self.samples[self.taken] = sample;
+        self.taken += 1;
+    }
+}
+
+/// Whether a flow responded whose losses have grown by the factor `loss` and whose rate went from
+/// `before` to `after`. Equation 1 asks for a factor of loss^(−½); half of that, in logarithms, is
+/// taken for an answer. Who has sent nothing has responded.
+fn responded(loss: f64, before: f64, after: f64) -> bool {
+    after <= before / libm::sqrt(libm::sqrt(loss))
+}
+
+/// The rule of pairs.
+fn unresponsive(samples: &[Sample]) -> bool {
+    let (mut strikes, mut answers) = (0, 0);
+    for less in samples {
+        for more in samples {
+            if less.loss < more.loss && less.loss > more.loss / 10.0 {
+                // Equation 1 asks for a factor of √(less/more).
+                let kept = more.rate > less.rate * libm::sqrt(less.loss / more.loss);
+                *(if kept { &mut strikes } else { &mut answers }) += 1;
+            }
+        }
+    }
+    strikes >= 3.max(4 * answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Losses of a hundredth grow to 8 %: equation 1 asks for 1/√8 = 0.35 of the rate, 8^(−¼) = 0.59
+    /// is where an answer begins.
+    #[test]
+    fn a_response_by_hand() {
+        let rate = |after| responded(8.0, 1.0, after);
+        assert!(rate(0.35) && rate(0.59) && !rate(0.6));
+        assert!(responded(1.0, 1.0, 1.0) && responded(8.0, 0.0, 0.0));
+    }
+
+    /// Losses of 1, 2 and 4 % make three pairs, in which equation 1 asks for 0.71, 0.71 and 0.5 of
+    /// the rate. Four samples make six: one answer needs four strikes, two need eight.
+    #[test]
+    fn pairs_by_hand() {
+        let judge = |samples: &[(f64, f64)]| {
+            let samples: Vec<Sample> =
+                samples.iter().map(|&(loss, rate)| Sample { rate, loss }).collect();
+            unresponsive(&samples)
+        };
+        assert!(judge(&[(0.01, 100.0), (0.02, 100.0), (0.04, 100.0)]));
+        assert!(judge(&[(0.04, 51.0), (0.02, 71.5), (0.01, 100.0)]), "in any order");
+        assert!(!judge(&[(0.01, 100.0), (0.02, 70.0), (0.04, 100.0)]), "two strikes, one answer");
+        assert!(!judge(&[(0.01, 100.0), (0.02, 100.0)]), "one pair");
+        assert!(!judge(&[(0.01, 100.0), (0.02, 100.0), (0.2, 100.0)]), "0.01 to 0.2 is no pair");
+        let one_answer = [(0.01, 100.0), (0.02, 70.0), (0.04, 100.0), (0.08, 100.0)];
+        assert!(judge(&one_answer), "five strikes");
+        let two = [(0.01, 100.0), (0.02, 70.0), (0.04, 49.0), (0.08, 100.0)];
+        assert!(!judge(&two), "three answers, three strikes");
+        assert!(!judge(&[]));
+    }
+
+    #[test]
+    fn five_samples_are_kept() {
+        let mut record = Record::new(Instant::ZERO);
+        for n in 1..=7 {
+            record.take(Sample { rate: f64::from(n), loss: 0.0 });
+        }
+        assert_eq!(record.samples.map(|s| s.rate), [3.0, 4.0, 5.0, 6.0, 7.0]);
+    }
+}
