@@ -6,6 +6,7 @@
 pub mod formulas;
 pub mod linux;
 pub mod ns2;
+pub mod red_pd;
 mod rows;
 
 use aqm::response;

@@ -3,7 +3,7 @@
 use std::thread;
 
 use validation::formulas::sign_test;
-use validation::{Case, dctcp_response, linux, ns2, queues, tcp_response};
+use validation::{Case, dctcp_response, linux, ns2, queues, red_pd, tcp_response};
 
 fn failures(cases: &[Case]) -> Vec<&Case> {
     assert!(!cases.is_empty());
@@ -79,6 +79,14 @@ fn a_datagram_flow_among_connections_fares_as_in_ns2() {
 fn tfrc_fares_as_in_ns2() {
     let references = ns2::TfrcReference::all();
     assert!(references.len() > 20, "{} rows", references.len());
+    let cases: Vec<Case> = references.iter().flat_map(|r| r.compare().unwrap()).collect();
+    assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
+}
+
+#[test]
+fn red_pd_fares_as_its_authors_program() {
+    let references = red_pd::Reference::all();
+    assert_eq!(references.len(), 10);
     let cases: Vec<Case> = references.iter().flat_map(|r| r.compare().unwrap()).collect();
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }

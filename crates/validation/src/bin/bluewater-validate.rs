@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use sim::ScenarioError;
-use validation::{Allowed, Case, dctcp_response, linux, ns2, queues, tcp_response};
+use validation::{Allowed, Case, dctcp_response, linux, ns2, queues, red_pd, tcp_response};
 
 /// The comparisons of the parts named, without a name of all.
 fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
@@ -23,6 +23,9 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
             cases.extend(reference.compare()?);
         }
         for reference in ns2::TfrcReference::all() {
+            cases.extend(reference.compare()?);
+        }
+        for reference in red_pd::Reference::all() {
             cases.extend(reference.compare()?);
         }
     }

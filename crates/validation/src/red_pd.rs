@@ -1,0 +1,119 @@
+//! RED-PD against the program of its authors, in ns-2.35 (Mahajan01 Figs. 14 and 15).
+//!
+//! `reference/ns2_redpd.csv` was made by the scripts beside it: the filter of ns-2 and the authors'
+//! program in Tcl that moves its probabilities, on our networks. Here it is `preset = "authors"`. ns-2
+//! starts flows elsewhere in the same 10 s, and its program is the one that starts after 10.1 s.
+
+use crate::rows::Row;
+use crate::{Allowed, Case};
+use sim::ScenarioError;
+
+const ROWS: &str = include_str!("../reference/ns2_redpd.csv");
+
+/// Constant rates in Mb/s of Fig. 14, and round-trip times in ms and constant rates of Fig. 15.
+const FIG_14: [&str; 11] = ["0.1", "0.5", "1", "1.5", "2", "2.5", "3", "3.5", "4", "4.5", "5"];
+const FIG_15: [(&str, &str); 3] = [("30", "5"), ("50", "3"), ("70", "1")];
+
+/// One run of ns-2.
+#[derive(Clone, Debug)]
+pub struct Reference(Row);
+
+impl Reference {
+    /// The runs.
+    pub fn all() -> Vec<Self> {
+        Row::all(ROWS).map(Self).collect()
+    }
+
+    fn fig_14(&self) -> bool {
+        self.0.text("figure") == "14"
+    }
+
+    fn setting(&self) -> String {
+        let r = &self.0;
+        let test = if r.text("test") == "1" { ", test" } else { "" };
+        format!("Fig. {}, {}{test}, seed {}", r.text("figure"), r.text("queue"), r.text("seed"))
+    }
+
+    /// What a flow got in ns-2, Mb/s.
+    fn mbps(&self) -> Vec<f64> {
+        self.0.text("mbps").split(' ').map(|x| x.parse().unwrap_or(f64::NAN)).collect()
+    }
+
+    fn scenario(&self) -> String {
+        let queue = if self.0.text("queue") == "RED" {
+            "aqm = \"red\"\nparams = { min_th = \"20%\", max_th = \"66%\", max_p = 0.1, gentle = true, ns2_rules = true }".into()
+        } else {
+            let test = self.0.text("test") == "1";
+            format!(
+                "aqm = \"red-pd\"\nparams = {{ preset = \"authors\", unresponsive_test = {test} }}"
+            )
+        };
+        let cbr = |rate: &str, from: usize, to: usize| {
+            format!(
+                "[[traffic]]\ntransport = \"cbr\"\nrate = \"{rate}mbit\"\nfrom = [\"n{from}\"]\nto = [\"n{to}\"]\nstart = \"0s..10s\"\n"
+            )
+        };
+        let (network, traffic): (_, String) = if self.fig_14() {
+            ("", FIG_14.iter().map(|rate| cbr(rate, 0, 3)).collect())
+        } else {
+            let tcp = (0..3).map(|i| {
+                format!("[[traffic]]\nflows = 3\ntransport = \"sack\"\nfrom = [\"n{i}\"]\nto = [\"n{}\"]\nwindow = \"50p\"\nstart = \"0s..10s\"\ninitial_rto = \"3s\"\nrto_granularity = \"10ms\"\n", i + 3)
+            });
+            let udp = FIG_15.iter().enumerate().map(|(i, (_, rate))| cbr(rate, i, i + 3));
+            let network = "delay = \"10ms\"\naccess_delay = [\"2.5ms\", \"7.5ms\", \"12.5ms\"]";
+            (network, tcp.chain(udp).collect())
+        };
+        format!(
+            "seed = {}\nduration = \"390s\"\nwarmup = \"190s\"\n[network]\npreset = \"redpd\"\n{network}\n[[queue]]\nbuffer = \"50p\"\n{queue}\n{traffic}",
+            self.0.text("seed")
+        )
+    }
+
+    /// The run compared.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
+        let outcome = crate::run(&self.scenario())?;
+        let got = |flow| outcome.flows.number("throughput_bps", flow).unwrap_or(f64::NAN) / 1e6;
+        let expected = self.mbps();
+        let case = |quantity, who: &str, expected: f64, measured: f64, allowed| Case {
+            group: "ns-2.35, RED-PD",
+            setting: format!("{}{who}", self.setting()),
+            quantity,
+            expected,
+            measured,
+            allowed,
+        };
+        let mean = |flows: std::ops::Range<usize>, of: &dyn Fn(usize) -> f64| {
+            let n = flows.len() as f64;
+            flows.map(of).sum::<f64>() / n
+        };
+        let flows = |who: &str, flows: std::ops::Range<usize>, share| {
+            let ns2 = mean(flows.clone(), &|i| expected[i]);
+            case("a flow, Mb/s", who, ns2, mean(flows, &got), Allowed::Share(share))
+        };
+        let summary = |name| outcome.summary.number(name, 0).unwrap_or(f64::NAN);
+        let filtered = summary("drops_penalty");
+        let ambient = (summary("drops") - filtered) / (summary("arrivals") - filtered);
+        let mut cases = vec![case(
+            "drop rate of the queue",
+            "",
+            self.0.number("ambient"),
+            ambient,
+            Allowed::Share(if self.0.text("test") == "1" { 0.25 } else { 0.15 }),
+        )];
+        if self.fig_14() {
+            for (i, rate) in FIG_14.iter().enumerate().take(3) {
+                cases.push(flows(&format!(", {rate} Mb/s"), i..i + 1, 0.1));
+            }
+            cases.push(flows(", 1.5 to 5 Mb/s", 3..11, 0.05));
+        } else {
+            for (i, (rtt, rate)) in FIG_15.iter().enumerate() {
+                cases.push(flows(&format!(", TCP {rtt} ms"), 3 * i..3 * i + 3, 0.15));
+                cases.push(flows(&format!(", {rate} Mb/s"), 9 + i..10 + i, 0.2));
+            }
+        }
+        Ok(cases)
+    }
+}
