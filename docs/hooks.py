@@ -101,9 +101,11 @@ def _page(name: str) -> str:
 def _experiments(_: str) -> str:
     rows = []
     for experiment in map(load, known()):
-        claims = str(len(experiment.claims))
-        rows.append([_code(experiment.id), experiment.title, experiment.about.paper, claims])
-    return table(["name", "title", "paper", "claims"], rows)
+        ours = sum(claim.origin == "ours" for claim in experiment.claims)
+        claims = [str(count) if count else "" for count in (len(experiment.claims) - ours, ours)]
+        source = " ".join(filter(None, (experiment.paper.cite, experiment.about.figure)))
+        rows.append([_code(experiment.id), experiment.title, source, *claims])
+    return table(["name", "title", "source", "its claims", "ours"], rows)
 
 
 def _validation(_: str) -> str:

@@ -202,6 +202,7 @@ def test_command(cli: Cli) -> None:
     (told,) = json.loads(done.stdout)
     assert (told["standard"]["met"], told["joint"]["met"], told["some"]) == (1, 2, 4)
     assert told["never"] == ["one/never"]
+    assert [(each["name"], each["met"]) for each in told["stated"]] == [("small", 1)]
     assert told["possible"] == told["tried"] == 12
     page = (cli.out / "explore-Me26" / "explore.html").read_text("utf-8")
     for said in ("Me26 §1: Misclassification", "one/never", "<svg", "levels = 3"):

@@ -119,6 +119,11 @@ def to_json(search: Search) -> dict[str, Any]:
         "joint": _score(search, search.best),
         "joint_of_all": _score(search, search.ranked(search.items)[0]),
         "some": len(search.some),
+        "stated": [
+            {"name": name} | _score(search, point)
+            for name, point in search.stated.items()
+            if point in search.rows
+        ],
         "cover": [{"reading": point.title, "met_so_far": count} for point, count in search.cover],
         "never": [item.id for item in search.items if item.id not in search.some],
         "by_claim": [

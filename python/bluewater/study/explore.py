@@ -162,6 +162,7 @@ class Search:
         seed: Of the Latin hypercube; the runs have their own.
         make: Makes runs into the store; gives those that failed, by their key, and why.
         rows: What was measured at each point.
+        stated: The stated readings, by name.
         designed: The points that were not chosen by what others gave.
         failed: Runs that could not be made, by their key, and why.
     """
@@ -176,6 +177,7 @@ class Search:
     seed: int = 1
     make: Callable[[Sequence[Task], Store, int], Mapping[str, str]] = _make
     rows: dict[Point, Row] = field(default_factory=dict)
+    stated: dict[str, Point] = field(default_factory=dict)
     designed: list[Point] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     _known: dict[tuple[str, tuple[str, ...]], Row] = field(default_factory=dict)
@@ -187,7 +189,8 @@ class Search:
 
     def run(self) -> None:
         """Searches until the budget is used up or there is nothing more to try."""
-        self._try([Point(), *self._stated()])
+        self.stated = self._stated()
+        self._try([Point(), *self.stated.values()])
         self._try(
             Point(((each.name, label),)) for each in self.group.variables for label in each.others
         )
@@ -207,8 +210,8 @@ class Search:
 
     # --- points
 
-    def _stated(self) -> list[Point]:
-        points = []
+    def _stated(self) -> dict[str, Point]:
+        points = {}
         for experiment in self.group.experiments:
             shared = (
                 {each.name for each in experiment.section.unknowns} if experiment.section else ()
@@ -224,8 +227,8 @@ class Search:
                     for name, label in reading.choose.items()
                     if label != standard[name]
                 }
-                points.append(
-                    Point(tuple(sorted(choices.items())), reading.id if reading.settings else None)
+                points[reading.id] = Point(
+                    tuple(sorted(choices.items())), reading.id if reading.settings else None
                 )
         return points
 
