@@ -9,6 +9,7 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
   ``any``, for each; ``traffic:step`` those of its ``step``;
 - ``cli``: every command with its arguments and options;
 - ``experiments``: the papers' experiments;
+- ``tables``: the tables of a run, linked to their columns;
 - ``validation``: the table that ``make validate`` wrote;
 - ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked;
 - ``cost``: the table that ``make cost`` wrote.
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bluewater import catalog, schema
+from bluewater.results.result import TABLES
 from bluewater.study.experiment import known, load
 
 MARKER = re.compile(r"^<!-- ([a-z]+)(?::([a-z0-9-]+))? -->$", re.MULTILINE)
@@ -106,6 +108,15 @@ def _experiments(_: str) -> str:
         source = " ".join(filter(None, (experiment.paper.cite, experiment.about.figure)))
         rows.append([_code(experiment.id), experiment.title, source, *claims])
     return table(["name", "title", "source", "its claims", "ours"], rows)
+
+
+def _tables(_: str) -> str:
+    pages = dict.fromkeys(("skew", "persistence"), "traces.md")
+    rows = [
+        [f"[`{name}`]({pages.get(name, 'metrics.md')}#{name})", what]
+        for name, what in TABLES.items()
+    ]
+    return table(["table", "what it has"], rows)
 
 
 def _validation(_: str) -> str:
@@ -278,6 +289,7 @@ _TABLES = {
     "parameters": _parameters,
     "catalog": _catalog,
     "experiments": _experiments,
+    "tables": _tables,
     "validation": _validation,
     "cost": _cost,
     "measured": _measured,
