@@ -342,14 +342,21 @@ impl Average {
     /// Takes in a queue's length, or on an idle link the idle time; the new value.
     #[inline]
     pub(super) fn sample(&mut self, length: f64, now: Instant) -> f64 {
-        let idle = self.idle_since.is_some();
-        if idle {
-            self.age(now);
-        }
-        if !idle || self.whole {
+        if self.idle_since.is_some() {
+            self.wake(length, now);
+        } else {
             self.value = (1.0 - self.w_q) * self.value + self.w_q * length;
         }
         self.value
+    }
+
+    /// Takes in the idle time, and a queue's length behind it where that counts.
+    #[inline(never)]
+    fn wake(&mut self, length: f64, now: Instant) {
+        self.age(now);
+        if self.whole {
+            self.value = (1.0 - self.w_q) * self.value + self.w_q * length;
+        }
     }
 
     /// Takes in the idle time, if the link is idle.
