@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Chaos: a gateway between two hosts to which everything happens; does it go on, do its accounts hold?
+"""Chaos: everything happens to a gateway between two hosts; does it go on, do its accounts hold?
 
-Rounds of half a minute with TCP both ways and, all the time, something at random: interfaces go down
-and come back, the gateway is stopped and goes on, clients connect and say nothing or scrape as fast as
-they can, links change, the disk is full and empty again, whoever reads what it writes stalls or is
-killed as by the kernel out of memory. After each of these the gateway has to answer, with every packet
-accounted for. A round ends by SIGTERM (exit code 0 and a summary) or SIGKILL; either way its control
-socket goes, and its recording replays as far as it goes. Needs user namespaces or root.
+Rounds of half a minute with TCP both ways and, all the time, something at random: interfaces go
+down and come back, the gateway is stopped and goes on, clients connect and say nothing or scrape as
+fast as they can, links change, the disk is full and empty again, whoever reads what it writes
+stalls or is killed as by the kernel out of memory. After each of these the gateway has to answer,
+with every packet accounted for. A round ends by SIGTERM (exit code 0 and a summary) or SIGKILL;
+either way its control socket goes, and its recording replays as far as it goes. Needs user
+namespaces or root.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROUND = 30  # s
 PORT = 9100
-AQMS = ("droptail", "blue", "red", "pie", "codel", "fq_codel", "sfb")
+AQMS = ("droptail", "blue", "red", "pie", "codel", "fq-codel", "sfb")
 DISK = 256  # kB: what is written fills it within a round
 INSIDE = "BLUEWATER_CHAOS_INSIDE"
 
@@ -45,9 +49,9 @@ class Host:
     """A network namespace with one interface, whose other end is here."""
 
     def __init__(self, interface: str, number: int) -> None:
-        here = os.readlink("/proc/self/ns/net")
+        here = Path("/proc/self/ns/net").readlink()
         self.process = subprocess.Popen(["unshare", "-n", "sleep", "infinity"])
-        while os.readlink(f"/proc/{self.process.pid}/ns/net") == here:
+        while Path(f"/proc/{self.process.pid}/ns/net").readlink() == here:
             time.sleep(0.01)
         self.address = f"10.9.0.{number}"
         pid = str(self.process.pid)
@@ -79,10 +83,10 @@ class Round:
         options += ["--pcapng", str(fifo), "--metrics", str(PORT), "--name", "chaos"]
         if self.recorded:
             options += ["--record", str(folder / "disk/run.arr")]
-        self.errors = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(
-            [gateway, "run", "--lan", "lan", "--wan", "wan", *options], stderr=self.errors
-        )
+        self.errors = folder / "errors"
+        with self.errors.open("w") as errors:
+            command = [gateway, "run", "--lan", "lan", "--wan", "wan", *options]
+            self.process = subprocess.Popen(command, stderr=errors)
         self.traffic: list[subprocess.Popen[bytes]] = []
         for one, other in [(0, 1), (1, 0)]:
             sink = [*hosts[other].enter, gateway, "sink"]
@@ -93,17 +97,21 @@ class Round:
                     subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True)
                 )
         for _ in range(400):
-            if subprocess.run([gateway, "ctl", "chaos", "show"], capture_output=True).returncode == 0:
+            if self.ask("show").returncode == 0:
                 return
             if self.process.poll() is not None:
                 break
             time.sleep(0.05)
-        self.errors.seek(0)
-        raise AssertionError(f"it does not start: {self.errors.read()}")
+        raise AssertionError(f"it does not start: {self.errors.read_text()}")
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """What comes of a question at its control socket."""
+        command = [self.gateway, "ctl", "chaos", *words]
+        return subprocess.run(command, check=False, capture_output=True, text=True)
 
     def read(self) -> None:
         """Somebody reads the packets that it writes."""
-        command = "exec cat > /dev/null" if self.dice.random() < 0.5 else "exec dd bs=1k of=/dev/null"
+        command = self.dice.choice(["exec cat > /dev/null", "exec dd bs=1k of=/dev/null"])
         opened = f"exec 3<>{self.folder / 'capture'}; {command} <&3 2>/dev/null"
         self.reader = subprocess.Popen(["sh", "-c", opened])
         time.sleep(0.1)
@@ -124,17 +132,20 @@ class Round:
     # --- what happens
 
     def interface_down_and_up(self) -> None:
+        """One of them goes down, and comes back."""
         interface = self.dice.choice(["lan", "wan"])
         run("ip", "link", "set", interface, "down")
         time.sleep(self.dice.uniform(0.05, 1))
         run("ip", "link", "set", interface, "up")
 
     def stopped_for_a_while(self) -> None:
+        """The gateway is kept from running."""
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(self.dice.uniform(0.05, 0.8))
         self.process.send_signal(signal.SIGCONT)
 
     def idle_and_slow_clients(self) -> None:
+        """Clients that say nothing or little, and stay."""
         for _ in range(200):
             client = socket.create_connection(("127.0.0.1", PORT), timeout=5)
             client.setblocking(False)
@@ -144,35 +155,39 @@ class Round:
         del self.clients[:-400]
 
     def flood_of_scrapes(self) -> None:
+        """Clients that ask and do not listen."""
         for _ in range(100):
             with socket.create_connection(("127.0.0.1", PORT), timeout=5) as client:
                 client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
 
     def change_of_links(self) -> None:
+        """Another rate, delay, buffer or discipline."""
         words = [
             ["--rate", self.dice.choice(["1mbit", "10mbit", "50mbit"])],
             ["--delay", self.dice.choice(["0s", "1ms", "30ms"])],
             ["--buffer", self.dice.choice(["2p", "20kB", "200kB"])],
             ["--aqm", self.dice.choice(AQMS)],
         ]
-        command = [self.gateway, "ctl", "chaos", "set", *self.dice.choice(words)]
-        refused = subprocess.run(command, capture_output=True, text=True)
+        refused = self.ask("set", *self.dice.choice(words))
         allowed = self.recorded or "changes at a time" in refused.stderr
         assert refused.returncode == 0 or allowed, refused.stderr
 
     def full_disk(self) -> None:
+        """Nothing more can be written for a while."""
         with contextlib.suppress(OSError), (self.folder / "disk/other").open("wb") as other:
             other.write(bytes(DISK * 1024))
         time.sleep(self.dice.uniform(0.1, 1))
         (self.folder / "disk/other").unlink(missing_ok=True)
 
     def reader_stalls(self) -> None:
+        """Whoever reads its packets does not."""
         assert self.reader
         self.reader.send_signal(signal.SIGSTOP)
         time.sleep(self.dice.uniform(0.1, 2))
         self.reader.send_signal(signal.SIGCONT)
 
     def reader_is_killed(self) -> None:
+        """Whoever reads its packets is killed, and another comes."""
         assert self.reader
         self.reader.kill()
         self.reader.wait()
@@ -186,8 +201,7 @@ class Round:
         gently = self.dice.random() < 0.7
         self.process.send_signal(signal.SIGTERM if gently else signal.SIGKILL)
         code = self.process.wait(timeout=20)
-        self.errors.seek(0)
-        text = self.errors.read()
+        text = self.errors.read_text()
         assert code == (0 if gently else -signal.SIGKILL), f"exit code {code}: {text}"
         assert not gently or "up " in text, text
         for process in self.traffic:
@@ -266,7 +280,7 @@ def main() -> int:
     os.environ[INSIDE] = "1"
     arguments = [str(Path(options.gateway).resolve()), *sys.argv[2:]]
     command = ["unshare", "-rnm", sys.executable, __file__, *arguments]
-    os.execvp(command[0], command)
+    return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

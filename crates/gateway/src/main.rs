@@ -331,7 +331,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::SUCCESS)
         }
         Task::Bench { time } => {
-            bench::bench(time, |row| print(row))?;
+            bench::bench(time, print)?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Replay { recording } => replay(&recording),

@@ -359,24 +359,6 @@ mod tests {
         }
     }
 
-    /// The text is read by a parser that is not ours.
-    #[test]
-    fn a_parser_of_open_metrics_takes_it() {
-        let queue = |way: &str| {
-            json!({
-                "queue": way, "backlog_packets": 3, "delay_s": 0.0025, "arrivals": 10,
-                "drops": {"overflow": 2}, "signals": {"p_m": 0.25}, "conserved": true,
-                "sojourn": {"sum_s": 0.75, "buckets": [[0.001, 5], [0.1, 2], [null, 1]]},
-            })
-        };
-        let state = json!({"queues": [queue("up"), queue("down")], "lost_records": {"log": 3}});
-        let text = text(state);
-        let parsed = openmetrics_parser::openmetrics::parse_openmetrics(&text).unwrap();
-        let times = &parsed.families["bluewater_sojourn_seconds"];
-        assert_eq!(times.iter_samples().count(), 2);
-        assert!(parsed.families.contains_key("bluewater_lost_records"));
-    }
-
     #[test]
     fn a_request_is_read_once_it_is_there() {
         for (request, wanted) in [

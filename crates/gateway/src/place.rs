@@ -52,10 +52,11 @@ impl Folder {
         if !found.is_dir() || !keeps_names(&found) {
             return Err(foreign(above, "others may rename what is in it"));
         }
-        if make && let Err(e) = mkdirat(&parent, name, Mode::S_IRWXU) {
-            if e != Errno::EEXIST {
-                return Err(system(e.into()));
-            }
+        if make
+            && let Err(e) = mkdirat(&parent, name, Mode::S_IRWXU)
+            && e != Errno::EEXIST
+        {
+            return Err(system(e.into()));
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let file = match openat(&parent, name, flags, Mode::empty()) {

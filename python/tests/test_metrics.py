@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from bluewater import programs
+
+
+def test_the_gateway_s_metrics_are_open_metrics() -> None:
+    """What is scraped is read by the format's reference parser, which checks all of it."""
+    gateway = programs.find("bluewater-gateway")
+    command = [gateway, "shell", "--quiet", "--metrics", "0", "--rate", "8mbit", "--", "cat"]
+    with subprocess.Popen(command, stdin=-1, stderr=-1, text=True) as shell:
+        assert shell.stdin
+        assert shell.stderr
+        first = shell.stderr.readline()
+        if not first.startswith("metrics: "):
+            assert "CI" not in os.environ, first
+            pytest.skip(first)
+        with urlopen(first.removeprefix("metrics: ").strip(), timeout=10) as answer:
+            text = answer.read().decode()
+            kind = answer.headers["Content-Type"]
+        shell.stdin.close()
+    assert shell.returncode == 0
+    assert kind.startswith("application/openmetrics-text; version=1.0.0")
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    times = families["bluewater_sojourn_seconds"]
+    assert times.type == "histogram"
+    assert {sample.labels["queue"] for sample in times.samples} == {"up", "down"}
+    assert families["bluewater_drops"].type == "counter"
