@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
-
-from bluewater.errors import InputError
 
 
 @cache
@@ -16,20 +12,48 @@ def find(name: str) -> str:
     """The path of a program such as ``bluewater-bench``.
 
     It is what ``BLUEWATER_BENCH`` names, else the source tree's, else the one in ``PATH``. In a
-    source tree it is built first, which costs nothing if nothing has changed.
+    source tree it is built if it is not there or older than what it was made of.
+
+    Raises:
+        InputError: There is none.
     """
     variable = name.upper().replace("-", "_")
     if chosen := os.environ.get(variable):
         return chosen
     tree = Path(__file__).parents[2]
-    if (tree / "Cargo.toml").exists() and shutil.which("cargo"):
-        build = ["cargo", "build", "--release", "--quiet", "--bin", name]
-        if subprocess.run(build, cwd=tree, check=False).returncode == 0:
-            target = tree / os.environ.get("CARGO_TARGET_DIR", "target")
-            return str(target / "release" / name)
+    if (tree / "Cargo.toml").exists():
+        target = tree / os.environ.get("CARGO_TARGET_DIR", "target")
+        program = target / "release" / name
+        if _is_current(program) or _build(tree, name):
+            return str(program)
+    import shutil  # noqa: PLC0415
+
     if installed := shutil.which(name):
         return installed
+    from bluewater.errors import InputError  # noqa: PLC0415
+
     raise InputError(
         f"the program {name} is not there",
         hint=f"run this in the source tree with Rust installed, or set {variable} to its path",
     )
+
+
+def _is_current(program: Path) -> bool:
+    """Whether a program is there and not older than any of its sources, which cargo lists."""
+    try:
+        made = program.stat().st_mtime
+        listed = program.with_name(f"{program.name}.d").read_text()
+        sources = listed.partition(": ")[2].replace("\\ ", "\0").split()
+        return all(Path(path.replace("\0", " ")).stat().st_mtime <= made for path in sources)
+    except OSError:
+        return False
+
+
+def _build(tree: Path, name: str) -> bool:
+    import shutil  # noqa: PLC0415
+    import subprocess  # noqa: PLC0415
+
+    if not shutil.which("cargo"):
+        return False
+    build = ["cargo", "build", "--release", "--quiet", "--bin", name]
+    return subprocess.run(build, cwd=tree, check=False).returncode == 0

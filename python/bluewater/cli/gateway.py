@@ -1,4 +1,8 @@
-"""Real packets: ``gateway``, ``shell``, ``testbed`` and ``replay`` hand over to the gateway."""
+"""Real packets: ``gateway``, ``shell``, ``testbed`` and ``replay`` hand over to the gateway.
+
+As commands they are here for the list of all commands; a command line goes there directly
+(:mod:`bluewater.handover`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from bluewater import programs
+from bluewater import handover
 from bluewater.cli.group import example
 
 # All options are the program's own, also --help.
@@ -22,17 +26,15 @@ _Arguments = Annotated[
 ]
 
 
+def _become(command: str, arguments: list[str] | None) -> None:
+    handover.become(handover.task([command, *(arguments or [])]) or [])
+
+
 def add(app: typer.Typer) -> None:
     """Adds the commands."""
     for command in (gateway, shell, experiment, replay):
         name = "testbed" if command is experiment else None
         app.command(name, context_settings=_HAND_OVER)(command)
-
-
-def _become(task: str, arguments: list[str] | None) -> None:
-    program = programs.find("bluewater-gateway")
-    sys.stdout.flush()
-    os.execv(program, [program, task, *(arguments or [])])
 
 
 @example(
@@ -48,15 +50,13 @@ def gateway(arguments: _Arguments = None) -> None:
     machine is.
     """
     match arguments:
-        case ["ctl" | "bench" | "join" as task, *rest]:
-            _become(task, rest)
         case ["view", name]:
             # Drawing takes a while to load.
             from bluewater.cli.view import view  # noqa: PLC0415
 
             view(name)
         case _:
-            _become("run", arguments)
+            _become("gateway", arguments)
 
 
 @example("bluewater shell --rate 10mbit --delay 20ms --buffer 50kB --aqm sfb -- COMMAND")

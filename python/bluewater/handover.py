@@ -1,0 +1,69 @@
+"""Command lines that are the gateway's own: this process becomes ``bluewater-gateway``.
+
+They are handed over word by word, ``--`` included, which a parser in between would take out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from bluewater import programs
+
+# Subcommands of ``bluewater gateway``; without one it is ``run``.
+_SUBCOMMANDS = ("bench", "ctl", "join")
+_HELP = """\
+Usage: bluewater gateway --lan IF --wan IF --rate RATE [OPTIONS]
+       bluewater gateway COMMAND ...
+
+Commands:
+  ctl    Ask or change a gateway or a shell that runs: ctl NAME show, ctl NAME set --rate 20mbit
+  view   Show a gateway or a shell that runs in the terminal: view NAME
+  join   Run another command at an end of a shell's link: join NAME -- COMMAND
+  bench  Measure how precise and how fast this machine is
+
+Without a command:
+
+"""
+
+
+def task(arguments: list[str]) -> list[str] | None:
+    """What the program is called with for a command line; None if that is not the program's own."""
+    match arguments:
+        case ["shell" | "replay", *_]:
+            return arguments
+        case ["testbed", *rest] if not rest or rest[0].startswith("-"):
+            return arguments
+        case ["gateway", "view", *_]:
+            return None
+        case ["gateway", name, *rest] if name in _SUBCOMMANDS:
+            return [name, *rest]
+        case ["gateway", *rest]:
+            return ["run", *rest]
+    return None
+
+
+def become(arguments: list[str]) -> None:
+    """Becomes the program.
+
+    Raises:
+        InputError: There is none.
+    """
+    program = programs.find("bluewater-gateway")
+    if arguments in (["run"], ["run", "-h"], ["run", "--help"]):
+        print(_HELP, end="")
+        arguments = ["run", "--help"]
+    sys.stdout.flush()
+    os.execv(program, [program, *arguments])
+
+
+def try_to(arguments: list[str]) -> None:
+    """Becomes the program if the command line is its own; comes back if not, or without it."""
+    if (mine := task(arguments)) is not None:
+        from bluewater.errors import InputError  # noqa: PLC0415
+
+        try:
+            become(mine)
+        except (InputError, OSError):
+            # The whole command line says it as it says all errors.
+            return
