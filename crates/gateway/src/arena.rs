@@ -3,7 +3,7 @@
 //! The memory is reserved when the arena is made; the system provides it as slots are first used,
 //! and the slot that was given back last is taken first, so that a short queue stays in the cache.
 
-use aqm::Cause;
+use aqm::{Backlog, Cause};
 
 /// A packet in an [`Arena`], and its number in the order of arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -18,6 +18,8 @@ struct Kept {
     length: u32,
     /// Why it was marked here, if it was.
     marked: Option<Cause>,
+    /// What was queued when it arrived, if that was noted.
+    found: Backlog,
 }
 
 /// Memory for a fixed number of packets.
@@ -86,7 +88,7 @@ impl Arena {
                 self.fresh - 1
             })
         })?;
-        self.kept[slot as usize] = Kept { length: packet.len() as u32, marked: None };
+        self.kept[slot as usize] = Kept { length: packet.len() as u32, ..Kept::default() };
         self.packet_mut(slot).copy_from_slice(packet);
         Some(slot)
     }
@@ -95,6 +97,16 @@ impl Arena {
     pub(crate) fn packet_mut(&mut self, slot: u32) -> &mut [u8] {
         let at = slot as usize * self.slot_size;
         &mut self.bytes[at..at + self.kept[slot as usize].length as usize]
+    }
+
+    /// Notes what was queued when the packet in `slot` arrived.
+    pub(crate) fn find(&mut self, slot: u32, queued: Backlog) {
+        self.kept[slot as usize].found = queued;
+    }
+
+    /// What was queued when the packet in `slot` arrived, if that was noted.
+    pub(crate) fn found(&self, slot: u32) -> Backlog {
+        self.kept[slot as usize].found
     }
 
     /// Notes why the packet in `slot` was marked.

@@ -137,14 +137,24 @@ fn xdp(
             format!(
                 "{name} is a {kind}: what comes there may never have been on a wire, and with \
                  AF_XDP the kernel does not say which checksums it left unfilled. Those of TCP \
-                 and UDP are found, others (in tunnels, of SCTP) are not"
+                 and UDP are found, others (in tunnels, of SCTP) are not; nor does it say which \
+                 VLAN tags are kept beside the frame"
             ),
-            "`ethtool -K NAME tx off` at all senders on this machine, and --plane xdp",
+            "`ethtool -K NAME tx off txvlan off` at all senders on this machine, and --plane xdp",
         );
         if !insists {
             return Err(unsaid);
         }
         warn(unsaid);
+    } else if sys::takes_tags(name) {
+        let untold = Trouble::new(
+            format!("{name} takes VLAN tags out of frames, and with AF_XDP nobody says which"),
+            format!("ethtool -K {name} rxvlan off"),
+        );
+        if !insists {
+            return Err(untold);
+        }
+        warn(untold);
     }
     let rings = Xdp::open(about.index, name, longest, insists)?;
     if !rings.native() && sys::merges(name) {

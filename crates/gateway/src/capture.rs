@@ -1,14 +1,15 @@
 //! A sample of the packets with what became of each, as pcapng: Wireshark and its like show the
 //! cause of a drop or a mark as the packet's comment.
 //!
-//! The packets of both ways are in one file, each way as an interface of its own. A sampled packet
+//! The packets of both ways are in one file, those up outbound and those down inbound. A sampled packet
 //! is there once: when it is dropped, or when it comes out of the wire.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aqm::Cause;
-use trace::pcapng;
+use aqm::{Backlog, Cause};
+use trace::pcapng::{self, Way};
 
 use crate::forward::DIRECTIONS;
 use crate::frame::Layer;
@@ -26,11 +27,22 @@ pub enum Fate {
     Dropped(Cause),
 }
 
+/// A packet's time at the link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stay {
+    /// When it arrived and when it was dropped or came out, ns.
+    pub(crate) from: u64,
+    pub(crate) until: u64,
+    /// What was queued when it arrived.
+    pub(crate) found: Backlog,
+}
+
 /// Writes the packets of one way.
 #[derive(Clone, Debug)]
 pub struct Capture {
     file: Arc<Mutex<Sink>>,
-    interface: u32,
+    /// An index of [`DIRECTIONS`].
+    direction: usize,
     /// One packet of so many.
     every: u32,
     /// Time 0, ns since 1970.
@@ -40,8 +52,9 @@ pub struct Capture {
 #[derive(Debug)]
 struct Sink {
     out: Writer,
-    /// A packet's block.
+    /// A packet's block, and its comment.
     block: Vec<u8>,
+    comment: String,
 }
 
 /// Bytes of blocks that may wait to be written.
@@ -55,28 +68,32 @@ impl Capture {
     pub fn create(path: &Path, every: u32, layer: Layer, epoch: u64) -> Result<[Self; 2], Trouble> {
         let mut out = Writer::create(path, ROOM, Gaps::Allowed)?;
         let mut block = Vec::with_capacity(1 << 17);
-        pcapng::head(&mut block, link_type(layer), &DIRECTIONS)
+        pcapng::head(&mut block, link_type(layer), "link")
             .map_err(|e| Trouble::system(path.display(), e))?;
         out.record(&block);
-        let file = Arc::new(Mutex::new(Sink { out, block }));
-        Ok([0, 1].map(|interface| Self { file: Arc::clone(&file), interface, every, epoch }))
+        let comment = String::with_capacity(128);
+        let file = Arc::new(Mutex::new(Sink { out, block, comment }));
+        Ok([0, 1].map(|direction| Self { file: Arc::clone(&file), direction, every, epoch }))
     }
 
-    /// Packet number `seq` and what became of it at `now` (ns).
+    /// Packet number `seq` and what became of it.
     #[inline]
-    pub(crate) fn packet(&self, seq: u32, now: u64, frame: &[u8], fate: Fate) {
+    pub(crate) fn packet(&self, seq: u32, stay: Stay, frame: &[u8], fate: Fate) {
         if seq.is_multiple_of(self.every) {
-            self.write(now, frame, fate);
+            self.write(stay, frame, fate);
         }
     }
 
-    fn write(&self, now: u64, frame: &[u8], fate: Fate) {
+    fn write(&self, stay: Stay, frame: &[u8], fate: Fate) {
         // Both ways are of one thread: nobody ever waits here.
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let Sink { out, block } = &mut *file;
+        let Sink { out, block, comment } = &mut *file;
         block.clear();
-        let at = (self.interface, self.epoch.saturating_add(now));
-        if pcapng::packet(&mut *block, at, frame.len() as u32, frame, comment(fate)).is_ok() {
+        let at = self.epoch.saturating_add(stay.until);
+        let way = [Way::Out, Way::In][self.direction];
+        describe(comment, DIRECTIONS[self.direction], stay, fate);
+        let len = frame.len() as u32;
+        if pcapng::packet(&mut *block, at, len, frame, (way, comment)).is_ok() {
             out.record(block);
         }
     }
@@ -106,11 +123,20 @@ fn link_type(layer: Layer) -> u16 {
     }
 }
 
-/// The parts of a packet's comment.
-fn comment(fate: Fate) -> [&'static str; 2] {
-    match fate {
-        Fate::Delivered => ["", ""],
-        Fate::Marked(cause) => ["marked: ", cause.name()],
-        Fate::Dropped(cause) => ["dropped: ", cause.name()],
-    }
+/// Writes a packet's comment: "dropped: overflow, up; found 34 packets (50000 B); here for 41.234 ms".
+fn describe(comment: &mut String, way: &str, stay: Stay, fate: Fate) {
+    comment.clear();
+    let (what, cause) = match fate {
+        Fate::Delivered => ("delivered", None),
+        Fate::Marked(cause) => ("marked: ", Some(cause)),
+        Fate::Dropped(cause) => ("dropped: ", Some(cause)),
+    };
+    let Backlog { packets, bytes } = stay.found;
+    let ms = stay.until.saturating_sub(stay.from) as f64 / 1e6;
+    let cause = cause.map_or("", Cause::name);
+    // A string takes everything.
+    _ = write!(
+        comment,
+        "{what}{cause}, {way}; found {packets} packets ({bytes} B); here for {ms:.3} ms"
+    );
 }

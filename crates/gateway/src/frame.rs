@@ -3,7 +3,9 @@
 use std::hash::{BuildHasher, RandomState};
 
 use aqm::FlowKey;
-pub use wire::{Flow, Headers, Layer, MAX_EXTENSIONS, MAX_TAGS, Network, network, parse, set_ce};
+pub use wire::{
+    Flow, Headers, Layer, MAX_EXTENSIONS, MAX_TAGS, Network, network, parse, set_ce, stations,
+};
 
 /// Makes flow keys: SipHash with a key drawn from the operating system when it is made, so that
 /// nobody can aim at collisions. 32 bits of it, as a flow's number in the simulator has: among

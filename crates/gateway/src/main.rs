@@ -48,7 +48,7 @@ enum Task {
         #[arg(long, value_enum, default_value_t = End::Near)]
         end: End,
         /// The command. It is ended with the shell.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        #[arg(trailing_var_arg = true, required = true)]
         command: Vec<String>,
     },
     /// Put an emulated link between two Ethernet interfaces, until Ctrl-C.
@@ -122,7 +122,7 @@ struct Shell {
     #[arg(long = "far", value_name = "LINE")]
     far: Vec<String>,
     /// The command.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    #[arg(trailing_var_arg = true, required = true)]
     command: Vec<String>,
 }
 

@@ -238,7 +238,6 @@ const METRICS: &[Metric] = &[
     ("departures_bytes", "Bytes that were sent", MetricType::Counter, "departures_bytes", ""),
     ("drops", "Packets dropped, by cause", MetricType::Counter, "drops", "cause"),
     ("marks", "Packets marked CE, by cause", MetricType::Counter, "marks", "cause"),
-    ("passed", "ARP packets that went by the queue", MetricType::Counter, "passed", ""),
     ("refused", "Packets that were not carried", MetricType::Counter, "refused", ""),
     ("lost_before", "Packets lost before they were read", MetricType::Counter, "lost_before", ""),
     ("lateness_p99_seconds", "Lateness of departures", MetricType::Gauge, "lateness_p99_s", ""),

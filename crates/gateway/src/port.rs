@@ -3,7 +3,8 @@
 //! **TUN, AF_PACKET**: one file descriptor, one frame each read and write. Each has a virtio header
 //! before it, in which the kernel says what it left undone: checksums are filled in and
 //! super-packets are cut ([`crate::vnet`]) before anybody sees them, so offloads need not be switched
-//! off. What is written needs nothing done.
+//! off. What is written needs nothing done. From a packet socket the outermost VLAN tag comes beside
+//! the frame, and is put back into it.
 //!
 //! **AF_XDP**: [`crate::xdp`]. There is no such header. Checksums that were left to be filled in are
 //! known by what stands in their place; super-packets are lost.
@@ -54,6 +55,8 @@ enum Device {
 #[derive(Debug)]
 struct Frames {
     file: File,
+    /// Whether VLAN tags come beside the frames.
+    tagged: bool,
     buffer: Box<[u8]>,
     /// Super-packets that could not be cut.
     uncut: u64,
@@ -74,7 +77,7 @@ impl Port {
             .custom_flags(libc::O_NONBLOCK)
             .open("/dev/net/tun")?;
         sys::tun(&file, name)?;
-        Ok(Self::new(file, Layer::Ip))
+        Ok(Self::new(file, Layer::Ip, false))
     }
 
     /// Everything that comes in at the Ethernet interface with the number `index`; what is written
@@ -84,7 +87,7 @@ impl Port {
     /// Those of the system.
     pub fn interface(index: u32) -> io::Result<Self> {
         let file = sys::packet_socket(index)?;
-        Ok(Self { index: Some(index), ..Self::new(file, Layer::Ethernet) })
+        Ok(Self { index: Some(index), ..Self::new(file, Layer::Ethernet, true) })
     }
 
     /// Two ports that are connected to each other.
@@ -95,14 +98,14 @@ impl Port {
         let (one, other) = UnixDatagram::pair()?;
         let port = |socket: UnixDatagram| -> io::Result<Self> {
             socket.set_nonblocking(true)?;
-            Ok(Self::new(File::from(OwnedFd::from(socket)), layer))
+            Ok(Self::new(File::from(OwnedFd::from(socket)), layer, false))
         };
         Ok((port(one)?, port(other)?))
     }
 
-    fn new(file: File, layer: Layer) -> Self {
+    fn new(file: File, layer: Layer, tagged: bool) -> Self {
         let buffer = vec![0; LONGEST].into_boxed_slice();
-        let frames = Frames { file, buffer, uncut: 0, overrun: 0 };
+        let frames = Frames { file, tagged, buffer, uncut: 0, overrun: 0 };
         Self { device: Device::File(frames), layer, index: None }
     }
 
@@ -193,10 +196,15 @@ impl Port {
 impl Frames {
     fn receive(&mut self, layer: Layer, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
-            match (&self.file).read(&mut self.buffer) {
-                Ok(length) => {
-                    let cut = vnet::cut(&mut self.buffer[..length], layer, &mut each);
+            match self.read() {
+                Ok(bytes) => {
+                    let cut = vnet::cut(bytes, layer, &mut each);
                     self.uncut += u64::from(!cut);
+                    return Ok(true);
+                }
+                // A super-packet that the header before it cannot describe: it is gone.
+                Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                    self.uncut += 1;
                     return Ok(true);
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -205,6 +213,22 @@ impl Frames {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
+        }
+    }
+
+    /// The next frame with the header before it.
+    fn read(&mut self) -> io::Result<&mut [u8]> {
+        let Self { file, buffer, tagged, .. } = self;
+        let (room, into) = (vnet::TAG, &mut buffer[vnet::TAG..]);
+        let (length, tag) =
+            if *tagged { sys::read_tagged(file, into)? } else { ((&*file).read(into)?, None) };
+        match tag.filter(|_| length >= vnet::HEADER + 12) {
+            Some(tag) => {
+                let bytes = &mut buffer[..room + length];
+                vnet::put_tag(bytes, tag);
+                Ok(bytes)
+            }
+            None => Ok(&mut buffer[room..room + length]),
         }
     }
 

@@ -55,7 +55,6 @@ pub fn state(direction: usize, link: &mut Link, now: u64, (lost, refused): (u64,
         "departures_bytes": counters.departed.bytes,
         "drops": by_cause(&counters.dropped),
         "marks": by_cause(&counters.marked),
-        "passed": beside.passed,
         "refused": beside.refused + refused,
         "lost_before": lost,
         "lateness_p99_s": link.lateness().quantile(0.99) as f64 / 1e9,
@@ -150,7 +149,6 @@ pub fn summary(name: &str, link: &Link, now: u64, (lost, refused): (u64, u64)) -
     all["lateness_p50_s"] = late(0.5).into();
     all["lateness_p99_s"] = late(0.99).into();
     all["lateness_max_s"] = (link.lateness().max() as f64 / 1e9).into();
-    all["passed"] = link.beside().passed.into();
     all["refused"] = (link.beside().refused + refused).into();
     all["lost_before"] = lost.into();
     all["conserved"] = link.check().into();
@@ -229,7 +227,12 @@ pub fn table(finished: &Finished) -> String {
         );
         for (key, what) in [
             ("lost_before", "lost before the gateway could read them: this machine is too slow"),
-            ("refused", "not carried: longer than the MTU, or the interface took no more"),
+            (
+                "refused",
+                "not carried: longer than the MTU, the interface took no more, or super-packets \
+                 that cannot be cut (at their sender: ethtool -K NAME tso off gso off; of what came \
+                 over a wire: gro off)",
+            ),
         ] {
             if count(key) > 0 {
                 _ = writeln!(text, "     {} packets {what}", count(key));

@@ -6,6 +6,8 @@
 //!                    <=======  link down <=======
 //! ```
 
+use std::env;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,7 +19,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -33,6 +35,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, geteuid, getpid, gettid};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use crate::clock::Clock;
 use crate::control;
 use crate::link::Spec;
 use crate::namespace::{Namespace, enter_user_namespace};
@@ -40,7 +43,7 @@ use crate::port::Ports;
 use crate::privilege;
 use crate::session::{Doors, Finished, Forwarding, Session};
 use crate::sys;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, say};
 
 /// Addresses of the near end.
 pub const NEAR: [IpAddr; 2] = [
@@ -168,8 +171,7 @@ pub fn shell(
     let mut session = Session::new(specs, how, ports)?;
     let doors = Doors::open(how, specs)?;
     let rooms = ends.rooms().map_err(|e| Trouble::system("opening the namespaces", e))?;
-    let line = |line: &String| bound(&["sh", "-c", line].map(String::from), &how.name(), false);
-    let servers = far.iter().map(|l| Bounded::start(&ends.far, line(l)).map(Server));
+    let servers = far.iter().map(|line| Server::start(&ends.far, line, &how.name()));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let child = Bounded::start(&ends.near, bound(command, &how.name(), false))?;
     ends.unprivileged()?;
@@ -292,8 +294,19 @@ fn bound(command: &[String], name: &str, confined: bool) -> Start {
         bound.args(confined.then_some("--confined")).arg("--").args(command);
         bound.env("BLUEWATER_NAME", name);
         bound.env("BLUEWATER_NEAR", NEAR[0].to_string()).env("BLUEWATER_FAR", FAR[0].to_string());
+        // So that it finds this program by its name.
+        if let Some(path) = path_with_ours() {
+            bound.env("PATH", path);
+        }
         bound
     })
+}
+
+/// `PATH`, and behind all else the folder of this program.
+fn path_with_ours() -> Option<OsString> {
+    let own = env::current_exe().ok()?;
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::join_paths(env::split_paths(&path).chain([own.parent()?.to_path_buf()])).ok()
 }
 
 type Start = Box<dyn FnOnce() -> Command + Send>;
@@ -392,15 +405,56 @@ impl Bounded {
 }
 
 /// A line for `sh` at the far end.
-struct Server(Bounded);
+struct Server {
+    process: Bounded,
+    ended: bool,
+}
+
+impl Server {
+    /// Starts it and waits until something listens that did not before, or it has ended, or nothing of
+    /// that happens for a while.
+    fn start(namespace: &Namespace, line: &str, name: &str) -> Result<Self, Trouble> {
+        let before = listening(namespace);
+        let command = bound(&["sh", "-c", line].map(String::from), name, false);
+        let mut new = Self { process: Bounded::start(namespace, command)?, ended: false };
+        let clock = Clock::new();
+        while !new.has_ended() && listening(namespace) <= before {
+            if clock.now() > TO_LISTEN {
+                say(format!("note: nothing listens at the far end yet: {line}"));
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(new)
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.ended |= !matches!(self.process.status.try_recv(), Err(TryRecvError::Empty));
+        self.ended
+    }
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.0.status.try_recv().is_err() {
-            _ = kill(self.0.pid, Signal::SIGKILL);
-            _ = self.0.status.recv_timeout(TO_CLEAN_UP);
+        if !self.has_ended() {
+            _ = kill(self.process.pid, Signal::SIGKILL);
+            _ = self.process.status.recv_timeout(TO_CLEAN_UP);
         }
     }
+}
+
+/// How long a server may take until it listens, ns.
+const TO_LISTEN: u64 = 2_000_000_000;
+
+/// How many sockets there are in a namespace that wait for others: of TCP in state LISTEN (10), of UDP
+/// without a peer (7).
+fn listening(namespace: &Namespace) -> usize {
+    let count = |(table, state): (&str, &str)| {
+        let rows = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+        rows.lines().skip(1).filter(|row| row.split_whitespace().nth(3) == Some(state)).count()
+    };
+    let tables = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
+    namespace.run(move || tables.into_iter().map(count).sum())
 }
 
 /// A command that runs.

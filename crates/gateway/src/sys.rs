@@ -77,6 +77,11 @@ pub(crate) fn merges(name: &str) -> bool {
     ask_driver(name, [0x2b, 0]).is_ok_and(|value| value[1] != 0)
 }
 
+/// Whether an interface takes VLAN tags out of the frames that come in.
+pub(crate) fn takes_tags(name: &str) -> bool {
+    ask_driver(name, [0x25, 0]).is_ok_and(|flags| flags[1] & 1 << 8 != 0)
+}
+
 /// Gives a driver a question (linux/ethtool.h): a command and room for its answer.
 fn ask_driver<const N: usize>(name: &str, mut question: [u32; N]) -> io::Result<[u32; N]> {
     let flags = SockFlag::SOCK_CLOEXEC;
@@ -105,9 +110,56 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<File> {
     let on: libc::c_int = 1;
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &on)?;
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &on)?;
     make_promiscuous(&socket, index)?;
     bind(&socket, &at_interface(index, libc::ETH_P_ALL))?;
     Ok(socket.into())
+}
+
+/// Reads from a packet socket. How many bytes, and the VLAN tag that the kernel has taken out of the
+/// frame.
+pub(crate) fn read_tagged(
+    socket: &File,
+    buffer: &mut [u8],
+) -> io::Result<(usize, Option<[u8; 4]>)> {
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // Words, as the heads of control messages are aligned.
+    let mut control = [0u64; 8];
+    // SAFETY: all of these structures are plain numbers and pointers, for which 0 is a value. The
+    // call writes at most as much as `message` says to `buffer` and `control`, which live until it
+    // returns; the messages in `control` are walked by libc's own rules and within its bounds, and
+    // what is read is as long as the message says and of plain numbers.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let length = Errno::result(libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0))?;
+        let mut at = libc::CMSG_FIRSTHDR(&raw const message);
+        while let Some(head) = at.as_ref() {
+            let is_data = head.cmsg_level == libc::SOL_PACKET
+                && head.cmsg_type == libc::PACKET_AUXDATA
+                && head.cmsg_len >= libc::CMSG_LEN(AUXDATA) as _;
+            if is_data {
+                let data: libc::tpacket_auxdata =
+                    libc::CMSG_DATA(at).cast::<libc::tpacket_auxdata>().read_unaligned();
+                return Ok((length as usize, tag(&data)));
+            }
+            at = libc::CMSG_NXTHDR(&raw const message, at);
+        }
+        Ok((length as usize, None))
+    }
+}
+
+const AUXDATA: libc::c_uint = size_of::<libc::tpacket_auxdata>() as libc::c_uint;
+
+/// The tag as it stands in a frame: its type and what it says.
+fn tag(data: &libc::tpacket_auxdata) -> Option<[u8; 4]> {
+    let has = |flag| data.tp_status & flag != 0;
+    let kind = if has(libc::TP_STATUS_VLAN_TPID_VALID) { data.tp_vlan_tpid } else { 0x8100 };
+    let ([a, b], [c, d]) = (kind.to_be_bytes(), data.tp_vlan_tci.to_be_bytes());
+    has(libc::TP_STATUS_VLAN_VALID).then_some([a, b, c, d])
 }
 
 /// A socket that sends frames from the interface `index`, past its queue, and receives nothing.

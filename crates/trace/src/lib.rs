@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`capture`] | reads pcap and pcapng, packet by packet |
 //! | [`mod@write`] | writes them |
-//! | [`pcapng`] | the blocks of a pcapng file, with interfaces and comments |
+//! | [`pcapng`] | the blocks of a pcapng file, with ways and comments |
 //! | [`flows`] | counts packets and bytes by flow, in bounded memory |
 //! | [`skew`] | how bytes are spread over flows, in all and by window, and how far one window tells the next |
 //! | [`generate`] | packets of flows with heavy-tailed sizes and rates |

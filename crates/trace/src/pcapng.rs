@@ -1,4 +1,4 @@
-//! The blocks of pcapng, to be written: one section of interfaces with times in nanoseconds,
+//! The blocks of pcapng, to be written: one section with times in nanoseconds,
 //! little-endian on every machine.
 
 use std::io::{self, Write};
@@ -6,47 +6,67 @@ use std::io::{self, Write};
 /// The most bytes of a packet that are kept.
 pub(crate) const SNAPLEN: u32 = 65_535;
 
-/// Writes what comes first: the section, and interfaces of `link_type` by their names, which may be
-/// empty.
+/// Which way a packet went, as its flags say it (`epb_flags`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Not known: no flags.
+    Unknown,
+    /// Inbound.
+    In,
+    /// Outbound.
+    Out,
+}
+
+/// Writes what comes first: the section, and its only interface by its name, which may be empty.
+///
+/// One interface, not one each way: of several libpcap (1.10) compares the numbers of their link types
+/// as they stand in the file with the first one's as it calls it itself, which for raw IP is another
+/// (101 and 12), and so refuses the second.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn head(out: &mut impl Write, link_type: u16, interfaces: &[&str]) -> io::Result<()> {
+pub fn head(out: &mut impl Write, link_type: u16, name: &str) -> io::Result<()> {
     let byte_order = 0x1a2b_3c4d_u32.to_le_bytes();
     let unknown_length = u64::MAX.to_le_bytes();
     block(out, 0x0a0d_0d0a, &[&byte_order, &[1, 0, 0, 0], &unknown_length], &[])?;
-    for name in interfaces {
-        let options: [&[u8]; 5] = [
-            &option(2, name.len()), // if_name
-            name.as_bytes(),
-            padding(name.len()),
-            &[9, 0, 1, 0, 9, 0, 0, 0], // if_tsresol: ns
-            &END,
-        ];
-        let options = if name.is_empty() { &options[3..] } else { &options };
-        block(out, 1, &[&link_type.to_le_bytes(), &[0; 2], &SNAPLEN.to_le_bytes()], options)?;
-    }
-    Ok(())
+    let options: [&[u8]; 5] = [
+        &option(2, name.len()), // if_name
+        name.as_bytes(),
+        padding(name.len()),
+        &[9, 0, 1, 0, 9, 0, 0, 0], // if_tsresol: ns
+        &END,
+    ];
+    let options = if name.is_empty() { &options[3..] } else { &options };
+    block(out, 1, &[&link_type.to_le_bytes(), &[0; 2], &SNAPLEN.to_le_bytes()], options)
 }
 
-/// Writes a packet of `len` bytes, of which `kept` are (at most 65 535), at an interface by its
-/// number, at `time` in ns since 1970. The parts of the comment are put together; without them there
-/// is none.
+/// Writes a packet of `len` bytes, of which `kept` are (at most 65 535), at `time` in ns since 1970,
+/// with the way that it went and a comment, if that is not empty.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn packet(
     out: &mut impl Write,
-    (interface, time): (u32, u64),
+    time: u64,
     len: u32,
     kept: &[u8],
-    comment: [&str; 2],
+    (way, comment): (Way, &str),
 ) -> io::Result<()> {
-    let length = comment[0].len() + comment[1].len();
-    let options: [&[u8]; 5] =
-        [&option(1, length), comment[0].as_bytes(), comment[1].as_bytes(), padding(length), &END];
-    let options: &[_] = if length == 0 { &[] } else { &options };
-    let words = [interface, (time >> 32) as u32, time as u32, kept.len() as u32, len];
+    let length = comment.len();
+    let options: [&[u8]; 5] = [
+        &[2, 0, 4, 0, way as u8, 0, 0, 0], // epb_flags
+        &option(1, length),
+        comment.as_bytes(),
+        padding(length),
+        &END,
+    ];
+    let options = match (way, length) {
+        (Way::Unknown, 0) => &[],
+        (Way::Unknown, _) => &options[1..],
+        (_, 0) => &[options[0], &END][..],
+        _ => &options,
+    };
+    let words = [0, (time >> 32) as u32, time as u32, kept.len() as u32, len];
     let [interface, high, low, kept_len, len] = words.map(u32::to_le_bytes);
     let body: [&[u8]; 7] = [&interface, &high, &low, &kept_len, &len, kept, padding(kept.len())];
     block(out, 6, &body, options)
@@ -84,29 +104,30 @@ mod tests {
     use pcap_parser::traits::PcapReaderIterator as _;
     use pcap_parser::{Block, OptionCode, PcapBlockOwned, PcapError, PcapNGReader};
 
-    /// What a reader that is not ours finds: the names of interfaces; and interface, time, length,
-    /// bytes and comment of each packet.
+    /// What a reader that is not ours finds: the names of interfaces; and time, length, bytes, flags
+    /// and comment of each packet.
     #[expect(clippy::type_complexity, reason = "a row of what is compared")]
-    fn read(file: &[u8]) -> (Vec<String>, Vec<(u32, u64, u32, Vec<u8>, String)>) {
+    fn read(file: &[u8]) -> (Vec<String>, Vec<(u64, u32, Vec<u8>, u32, String)>) {
         let mut reader = PcapNGReader::new(65536, file).unwrap();
         let (mut names, mut found) = (Vec::new(), Vec::new());
-        let text = |options: &[pcap_parser::PcapNGOption<'_>], code| {
+        let value = |options: &[pcap_parser::PcapNGOption<'_>], code| {
             let option = options.iter().find(|o| o.code == code);
-            let value = option.map(|o| &o.value[..usize::from(o.len)]);
-            String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+            option.map(|o| o.value[..usize::from(o.len)].to_vec()).unwrap_or_default()
         };
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         loop {
             match reader.next() {
                 Ok((used, block)) => {
                     match &block {
                         PcapBlockOwned::NG(Block::InterfaceDescription(i)) => {
-                            names.push(text(&i.options, OptionCode(2)));
+                            names.push(text(value(&i.options, OptionCode(2))));
                         }
                         PcapBlockOwned::NG(Block::EnhancedPacket(p)) => {
                             let time = u64::from(p.ts_high) << 32 | u64::from(p.ts_low);
-                            let comment = text(&p.options, OptionCode::Comment);
-                            let data = p.packet_data().to_vec();
-                            found.push((p.if_id, time, p.origlen, data, comment));
+                            let comment = text(value(&p.options, OptionCode::Comment));
+                            let flags = value(&p.options, OptionCode(2));
+                            let flags = flags.try_into().map_or(0, u32::from_le_bytes);
+                            found.push((time, p.origlen, p.packet_data().to_vec(), flags, comment));
                         }
                         _ => {}
                     }
@@ -121,20 +142,30 @@ mod tests {
 
     #[test]
     fn another_reader_finds_what_was_written() {
-        let mut file = Vec::new();
-        head(&mut file, 1, &["up", "down", ""]).unwrap();
-        let cases = [
-            (0, 5, 3, vec![1, 2, 3], ["dropped: ", "overflow"]),
-            (1, 1 << 40, 1500, vec![4; 60], ["marked: ", "early"]),
-            (1, u64::MAX, 0, vec![], ["x", ""]),
-            (2, 7, 1501, vec![9; 1501], ["", ""]),
-        ];
-        for (interface, time, len, frame, comment) in &cases {
-            packet(&mut file, (*interface, *time), *len, frame, *comment).unwrap();
+        for name in ["link", ""] {
+            let mut file = Vec::new();
+            head(&mut file, 1, name).unwrap();
+            let cases = [
+                (5, 3, vec![1, 2, 3], Way::Out, "dropped: overflow"),
+                (1 << 40, 1500, vec![4; 60], Way::In, "marked: early"),
+                (u64::MAX, 0, vec![], Way::Unknown, "x"),
+                (7, 1501, vec![9; 1501], Way::Unknown, ""),
+                (8, 4, vec![9; 4], Way::In, ""),
+            ];
+            for (time, len, frame, way, comment) in &cases {
+                packet(&mut file, *time, *len, frame, (*way, comment)).unwrap();
+            }
+            let (names, found) = read(&file);
+            assert_eq!(names, [name]);
+            // Bits 0 and 1: 1 is inbound, 2 outbound.
+            let number = |way| {
+                [(Way::Unknown, 0), (Way::In, 1), (Way::Out, 2)]
+                    .into_iter()
+                    .find_map(|(w, n)| (w == way).then_some(n))
+                    .unwrap()
+            };
+            let expected = cases.map(|(t, l, frame, way, c)| (t, l, frame, number(way), c.into()));
+            assert_eq!(found, expected);
         }
-        let (names, found) = read(&file);
-        assert_eq!(names, ["up", "down", ""]);
-        let expected = cases.map(|(i, t, len, frame, words)| (i, t, len, frame, words.concat()));
-        assert_eq!(found, expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::pcapng::{self, SNAPLEN};
+use crate::pcapng::{self, SNAPLEN, Way};
 
 /// A format of captures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ impl<W: Write> Writer<W> {
                     out.write_all(&u32::to_le_bytes(word))?;
                 }
             }
-            Format::Pcapng => pcapng::head(&mut out, RAW_IP, &[""])?,
+            Format::Pcapng => pcapng::head(&mut out, RAW_IP, "")?,
         }
         Ok(Self { out, format })
     }
@@ -58,7 +58,7 @@ impl<W: Write> Writer<W> {
                 self.out.write_all(&len.to_le_bytes())?;
                 self.out.write_all(head)
             }
-            Format::Pcapng => pcapng::packet(&mut self.out, (0, time), len, head, ["", ""]),
+            Format::Pcapng => pcapng::packet(&mut self.out, time, len, head, (Way::Unknown, "")),
         }
     }
 

@@ -14,8 +14,16 @@
 //! IPv6 extension headers and AH are passed over to the transport behind them, up to
 //! [`MAX_EXTENSIONS`]; the protocol of an IPv6 fragment is 44, since only its first fragment tells the
 //! transport for sure (RFC 8200 §4.5). What is neither IPv4 nor IPv6, or not sound, is one flow
-//! that cannot be marked. Tunnels are judged by their outer header, which is the one that routers
-//! mark (RFC 6040).
+//! that cannot be marked; on Ethernet [`stations`] tells more of it.
+//!
+//! Tunnels are judged by their outer header, which is the one that routers mark (RFC 6040). Where IP
+//! is carried by something else than IP, its header is looked for behind that:
+//!
+//! | before the IP header | flow | mark |
+//! |---|---|---|
+//! | VLAN tags (802.1Q, 802.1ad), up to [`MAX_TAGS`] | that of IP | in the IP header |
+//! | PPPoE session (RFC 2516) | that of IP | in the IP header: PPP has no field for it, and a node below IP may reach up to it (RFC 9599 §3.2) |
+//! | MPLS, up to [`MAX_LABELS`] | that of IP | none: below labels a mark belongs into the label's TC field, in a code that each network chooses for itself (RFC 5129) |
 
 #![no_std]
 
@@ -29,12 +37,14 @@ use aqm::Ecn;
 pub enum Layer {
     /// An IPv4 or IPv6 header, as from a TUN device.
     Ip,
-    /// An Ethernet header, with up to [`MAX_TAGS`] VLAN tags.
+    /// An Ethernet header, and what may come between it and IP.
     Ethernet,
 }
 
 /// The most VLAN tags that are passed over.
 pub const MAX_TAGS: usize = 4;
+/// The most MPLS labels that are passed over.
+pub const MAX_LABELS: usize = 8;
 /// The most IPv6 extension headers that are passed over.
 pub const MAX_EXTENSIONS: usize = 8;
 
@@ -56,21 +66,35 @@ pub struct Flow {
 pub struct Headers {
     /// Whose it is.
     pub flow: Flow,
-    /// Its ECN field; [`Ecn::NotEct`] for what has none.
+    /// Its ECN field; [`Ecn::NotEct`] for what has none, or where it must not be changed.
     pub ecn: Ecn,
-    /// Whether it is ARP, without which a link is dead: no queue should judge it.
-    pub arp: bool,
 }
 
 /// Reads the headers of `frame`.
 pub fn parse(frame: &[u8], layer: Layer) -> Headers {
-    match network(frame, layer) {
-        Some(Network::V4(at)) => ipv4(&frame[at..]),
-        Some(Network::V6(at)) => ipv6(&frame[at..]),
-        Some(Network::Arp) => Some(Headers { arp: true, ..Headers::default() }),
-        None => None,
-    }
-    .unwrap_or_default()
+    let Some(Place { network, markable }) = place(frame, layer) else { return Headers::default() };
+    let headers = match network {
+        Network::V4(at) => ipv4(&frame[at..]),
+        Network::V6(at) => ipv6(&frame[at..]),
+    };
+    let headers = headers.unwrap_or_default();
+    Headers { ecn: if markable { headers.ecn } else { Ecn::NotEct }, ..headers }
+}
+
+/// Who an Ethernet frame without IP is from and to: a flow by stations and the type behind any VLAN
+/// tags (0x0806 is ARP), which stands for the first port. Ethernet addresses are written as IPv6 ones
+/// (fe80::/64 and modified EUI-64, RFC 4291 appendix A).
+pub fn stations(frame: &[u8]) -> Flow {
+    let address = |at: usize| {
+        let mut address = [0; 16];
+        if let Some(&[a, b, c, d, e, f]) = frame.get(at..at + 6) {
+            address[..2].copy_from_slice(&[0xfe, 0x80]);
+            address[8..].copy_from_slice(&[a ^ 2, b, c, 0xff, 0xfe, d, e, f]);
+        }
+        address
+    };
+    let kind = ethertype(frame).map_or(0, |(kind, _)| kind);
+    Flow { source: address(6), destination: address(0), protocol: 0, ports: [kind, 0] }
 }
 
 /// Writes "congestion experienced" into the IP header of an ECN-capable packet, and mends the
@@ -96,7 +120,7 @@ pub fn set_ce(frame: &mut [u8], layer: Layer) -> bool {
             frame[at + 1] |= (Ecn::Ce as u8) << 4;
             true
         }
-        _ => false,
+        None => false,
     }
 }
 
@@ -114,32 +138,60 @@ pub enum Network {
     V4(usize),
     /// IPv6, at this offset.
     V6(usize),
-    /// ARP.
-    Arp,
 }
 
 /// Finds the network header of `frame`, of which at least the first byte is there.
 pub fn network(frame: &[u8], layer: Layer) -> Option<Network> {
-    let at = match layer {
-        Layer::Ip => 0,
-        Layer::Ethernet => {
-            let tagged = |kind| matches!(kind, 0x8100 | 0x88a8 | 0x9100);
-            let mut at = 12;
-            while tagged(u16_at(frame, at)?) && at < 12 + 4 * MAX_TAGS {
-                at += 4;
-            }
-            match u16_at(frame, at)? {
-                0x0800 | 0x86dd => at + 2,
-                0x0806 => return Some(Network::Arp),
-                _ => return None,
-            }
-        }
+    place(frame, layer).map(|place| place.network)
+}
+
+/// The network header, and whether its ECN field may be changed here.
+struct Place {
+    network: Network,
+    markable: bool,
+}
+
+fn place(frame: &[u8], layer: Layer) -> Option<Place> {
+    let (at, markable) = match layer {
+        Layer::Ip => (0, true),
+        Layer::Ethernet => match ethertype(frame)? {
+            (0x0800 | 0x86dd, at) => (at, true),
+            (0x8864, at) => (ppp(frame, at)?, true),
+            (0x8847 | 0x8848, at) => (below_labels(frame, at)?, false),
+            _ => return None,
+        },
     };
-    match frame.get(at)? >> 4 {
-        4 => Some(Network::V4(at)),
-        6 => Some(Network::V6(at)),
-        _ => None,
+    let network = match frame.get(at)? >> 4 {
+        4 => Network::V4(at),
+        6 => Network::V6(at),
+        _ => return None,
+    };
+    Some(Place { network, markable })
+}
+
+/// The type of an Ethernet frame behind its VLAN tags, and where what it tells of begins.
+fn ethertype(frame: &[u8]) -> Option<(u16, usize)> {
+    let tagged = |kind| matches!(kind, 0x8100 | 0x88a8 | 0x9100);
+    let mut at = 12;
+    while tagged(u16_at(frame, at)?) && at < 12 + 4 * MAX_TAGS {
+        at += 4;
     }
+    Some((u16_at(frame, at)?, at + 2))
+}
+
+/// The IP header in a PPPoE session's frame (RFC 2516 §4): version and type 1, code 0, session,
+/// length, PPP protocol.
+fn ppp(frame: &[u8], at: usize) -> Option<usize> {
+    let is_data = u16_at(frame, at)? == 0x1100;
+    let is_ip = matches!(u16_at(frame, at + 6)?, 0x0021 | 0x0057);
+    (is_data && is_ip).then_some(at + 8)
+}
+
+/// What the last of a stack of labels (RFC 3032 §2.1) is before. That it is IP its first bits have
+/// to tell (RFC 4928 §3).
+fn below_labels(frame: &[u8], at: usize) -> Option<usize> {
+    let last = (0..MAX_LABELS).map(|i| at + 4 * i);
+    last.into_iter().find(|at| frame.get(at + 2).is_some_and(|b| b & 1 == 1)).map(|at| at + 4)
 }
 
 fn ipv4(packet: &[u8]) -> Option<Headers> {
@@ -152,10 +204,10 @@ fn ipv4(packet: &[u8]) -> Option<Headers> {
     let protocol = packet[9];
     let payload = &packet[header..total.min(packet.len())];
     let (protocol, ports) =
-        if fragment { (protocol, [0; 2]) } else { transport(protocol, payload) };
+        if fragment { (protocol, [0; 2]) } else { transport(protocol, payload, false) };
     let flow =
         Flow { source: mapped(packet, 12), destination: mapped(packet, 16), protocol, ports };
-    Some(Headers { flow, ecn: ecn(packet[1]), arp: false })
+    Some(Headers { flow, ecn: ecn(packet[1]) })
 }
 
 fn ipv6(packet: &[u8]) -> Option<Headers> {
@@ -165,28 +217,28 @@ fn ipv6(packet: &[u8]) -> Option<Headers> {
         0 => rest,
         length => &rest[..length.min(rest.len())],
     };
-    let (protocol, ports) = transport(header[6], payload);
+    let (protocol, ports) = transport(header[6], payload, true);
     let flow = Flow {
         source: header[8..24].try_into().ok()?,
         destination: header[24..40].try_into().ok()?,
         protocol,
         ports,
     };
-    Some(Headers { flow, ecn: ecn(header[1] >> 4), arp: false })
+    Some(Headers { flow, ecn: ecn(header[1] >> 4) })
 }
 
-/// The transport protocol behind any extension headers, and its ports.
-fn transport(mut protocol: u8, mut payload: &[u8]) -> (u8, [u16; 2]) {
+/// The transport protocol behind any extension headers, and its ports. Of these IPv4 has AH alone.
+fn transport(mut protocol: u8, mut payload: &[u8], v6: bool) -> (u8, [u16; 2]) {
     for _ in 0..MAX_EXTENSIONS {
         let (Some(&next), Some(&length)) = (payload.first(), payload.get(1)) else { break };
         let length = match protocol {
-            FRAGMENT => match u16_at(payload, 2) {
+            FRAGMENT if v6 => match u16_at(payload, 2) {
                 // An atomic fragment is whole (RFC 6946).
                 Some(offset) if offset & 0xfff9 == 0 => 8,
                 _ => return (FRAGMENT, [0; 2]),
             },
             AUTHENTICATION => (usize::from(length) + 2) * 4,
-            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HIP | SHIM6 => {
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HIP | SHIM6 if v6 => {
                 (usize::from(length) + 1) * 8
             }
             _ => break,
@@ -336,6 +388,7 @@ mod tests {
             ("ESP", v4(50, 0, 0, &[], &PORTS), 50, [5001, 443]),
             ("AH before TCP", v4(51, 0, 0, &[], &ah), 6, [5001, 443]),
             ("GRE", v4(47, 0, 0, &[], &PORTS), 47, [0, 0]),
+            ("no extension header of IPv4", v4(60, 0, 0, &[], &chain[8..]), 60, [0, 0]),
             ("cut off in the ports", v4(6, 0, 0, &[], &PORTS[..3]), 6, [0, 0]),
             ("TCP over IPv6", v6(6, 0, &PORTS), 6, [5001, 443]),
             ("two extension headers", v6(0, 0, &chain), 6, [5001, 443]),
@@ -402,12 +455,82 @@ mod tests {
             assert!(!set_ce(&mut copy, Layer::Ip));
             assert_eq!(copy, bad);
         }
-        let lldp = ethernet(&[0x88cc], &[0x45; 40]);
-        assert_eq!(parse(&lldp, Layer::Ethernet), Headers::default());
+        for kind in [0x88cc, 0x0806, 0x8863] {
+            let other = ethernet(&[kind], &[0x45; 40]);
+            assert_eq!(parse(&other, Layer::Ethernet), Headers::default(), "{kind:#x}");
+        }
         let tags = ethernet(&[0x8100, 0x8100, 0x8100, 0x8100, 0x8100, 0x0800], &good);
         assert_eq!(parse(&tags, Layer::Ethernet), Headers::default());
-        let arp = ethernet(&[0x0806], &[0; 28]);
-        assert!(parse(&arp, Layer::Ethernet).arp);
+    }
+
+    /// PPPoE: a session's data. MPLS: two labels, the last with the bit that says so.
+    fn carried(kind: u16, packet: &[u8]) -> Vec<u8> {
+        let before: &[u8] = match (kind, packet[0] >> 4) {
+            (0x8864, 4) => &[0x11, 0, 0, 7, 0, 42, 0, 0x21],
+            (0x8864, _) => &[0x11, 0, 0, 7, 0, 62, 0, 0x57],
+            _ => &[0, 0x06, 0x40, 64, 0, 0x06, 0x51, 64],
+        };
+        ethernet(&[0x8100, kind], &[before, packet].concat())
+    }
+
+    #[test]
+    fn ip_is_found_behind_pppoe_and_mpls_and_marked_where_it_may_be() {
+        for packet in [v4(6, 2, 0, &[], &PORTS), v6(6, 2, &PORTS)] {
+            let plain = parse(&packet, Layer::Ip);
+            for (kind, markable) in [(0x8864, true), (0x8847, false), (0x8848, false)] {
+                let mut frame = carried(kind, &packet);
+                let read = parse(&frame, Layer::Ethernet);
+                assert_eq!(read.flow, plain.flow, "{kind:#x}");
+                assert_eq!(read.ecn, if markable { plain.ecn } else { Ecn::NotEct });
+                let before = frame.clone();
+                assert_eq!(set_ce(&mut frame, Layer::Ethernet), markable);
+                assert_eq!(frame != before, markable);
+                assert_eq!(frame[..26], before[..26], "what is before IP stays");
+            }
+        }
+        // Of PPPoE: not a session's data, another version, LCP.
+        for (at, byte) in [(19, 9), (18, 0x21), (24, 0xc0)] {
+            let mut frame = carried(0x8864, &v4(6, 2, 0, &[], &PORTS));
+            frame[at] = byte;
+            assert_eq!(parse(&frame, Layer::Ethernet), Headers::default(), "byte {at}");
+        }
+        // Of MPLS: labels without end, a control word.
+        let labels = [&[0, 0x06, 0x40, 64].repeat(MAX_LABELS)[..], &[0, 0x06, 0x51, 64]].concat();
+        for below in [[&labels[..], &v4(6, 2, 0, &[], &PORTS)].concat(), vec![0, 0x06, 0x51, 64, 0]]
+        {
+            let frame = ethernet(&[0x8847], &below);
+            assert_eq!(parse(&frame, Layer::Ethernet), Headers::default());
+        }
+    }
+
+    #[test]
+    fn frames_without_ip_are_told_apart_by_stations_and_type() {
+        let arp = stations(&ethernet(&[0x0806], &[0; 28]));
+        assert_eq!(arp.ports, [0x0806, 0]);
+        // 02:00:00:00:00:02, and fe80::ff:fe00:2 of it.
+        let expected = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 2];
+        assert_eq!(arp.source, expected);
+        assert_ne!(arp.source, arp.destination);
+        assert_eq!(stations(&ethernet(&[0x8100, 0x0806], &[0; 28])), arp);
+        assert_ne!(stations(&ethernet(&[0x88cc], &[0; 28])), arp);
+        assert_eq!(stations(&[1, 2, 3]), Flow::default());
+    }
+
+    /// VXLAN: the outer header alone tells the flow and takes the mark (RFC 6040).
+    #[test]
+    fn a_tunnel_is_marked_in_its_outer_header_alone() {
+        let inner = ethernet(&[0x0800], &v4(6, 2, 0, &[], &PORTS));
+        let vxlan = [&[0x13, 0x89, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 1, 0][..], &inner];
+        for before in [v4(17, 2, 0, &[], &vxlan.concat()), v6(17, 2, &vxlan.concat())] {
+            let headers = if before[0] >> 4 == 4 { 20 } else { 40 };
+            assert_eq!(parse(&before, Layer::Ip).flow.ports, [5001, 4789]);
+            let mut after = before.clone();
+            assert!(set_ce(&mut after, Layer::Ip));
+            assert_eq!(parse(&after, Layer::Ip).ecn, Ecn::Ce);
+            assert_eq!(after[headers..], before[headers..], "what is inside stays");
+        }
+        // An outer header that cannot be marked is not, whatever is inside.
+        assert!(!set_ce(&mut v4(17, 0, 0, &[], &vxlan.concat()), Layer::Ip));
     }
 
     #[test]

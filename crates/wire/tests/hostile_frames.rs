@@ -9,7 +9,7 @@ proptest! {
     fn any_bytes_are_read_without_harm(
         mut frame in prop::collection::vec(any::<u8>(), 0..200),
         start in prop::sample::select(vec![0x45u8, 0x46, 0x4f, 0x60, 0x6f, 0x00]),
-        kind in prop::sample::select(vec![0x0800u16, 0x86dd, 0x8100, 0x0806]),
+        kind in prop::sample::select(vec![0x0800u16, 0x86dd, 0x8100, 0x0806, 0x8864, 0x8847]),
         next in prop::sample::select(vec![0u8, 6, 43, 44, 51, 60]),
         ethernet in any::<bool>(),
     ) {

@@ -4,7 +4,7 @@ use aqm::{AnyQdisc, Instant, Qdisc, Rng};
 use link::transmitter::Serialiser;
 
 use super::spec::too_large;
-use super::{Link, MOST_PASSING, Spec, SpecError, sum};
+use super::{Link, Spec, SpecError, sum};
 use crate::arena::{Arena, Handle};
 
 /// What a [`Link`] is to become, and all that has to be made for it.
@@ -37,7 +37,7 @@ impl Link {
             }
             spec.queue(Instant::from_nanos(now), self.changes + 1).map_err(SpecError::Queue)
         });
-        let on_wire = (spec.on_wire(delay) + MOST_PASSING) as usize;
+        let on_wire = spec.on_wire(delay) as usize;
         Ok(Next { spec: spec.clone(), queue: queue.transpose()?, slots, on_wire })
     }
 

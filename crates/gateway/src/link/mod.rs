@@ -23,9 +23,9 @@ use link::transmitter::Serialiser;
 use link::{DecisionHash, Histogram, QueueStats, QueueSummary};
 
 use crate::arena::{Arena, Handle};
-use crate::capture::{Capture, Fate};
+use crate::capture::{Capture, Fate, Stay};
 use crate::flows::{self, Flows};
-use crate::frame::{Hasher, Layer, parse, set_ce};
+use crate::frame::{Flow, Hasher, Layer, parse, set_ce, stations};
 
 pub use change::Next;
 pub use pace::Pace;
@@ -39,8 +39,6 @@ struct InFlight {
     at: u64,
     meta: Meta,
     handle: Handle,
-    /// Whether it went by the queue.
-    passed: bool,
 }
 
 /// One direction between two interfaces. Time 0 is when it was made.
@@ -81,11 +79,7 @@ pub struct Link {
 /// What came in and was not judged by the queue, in packets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Beside {
-    /// ARP, which has the wire's delay and nothing else.
-    pub passed: u64,
-    /// Of these, not yet delivered.
-    pub passing: u64,
-    /// Longer than a slot of memory, or ARP in unheard-of numbers: lost.
+    /// Longer than a slot of memory: lost.
     pub refused: u64,
     /// Delivered by the queue's wire.
     pub delivered: u64,
@@ -104,8 +98,9 @@ impl Outlet<Handle> for Report<'_> {
         self.hash.drop(now.as_nanos(), meta.flow.0 as u32, packet.seq, cause);
         self.flows.dropped(meta.flow);
         if let Some(capture) = self.capture {
+            let stay = stay(meta, now.as_nanos(), self.arena.found(packet.slot));
             let frame = self.arena.packet_mut(packet.slot);
-            capture.packet(packet.seq, now.as_nanos(), frame, Fate::Dropped(cause));
+            capture.packet(packet.seq, stay, frame, Fate::Dropped(cause));
         }
         self.arena.release(packet.slot);
     }
@@ -115,6 +110,11 @@ impl Outlet<Handle> for Report<'_> {
         self.flows.marked(meta.flow);
         self.arena.mark(packet.slot, cause);
     }
+}
+
+/// A packet's time here until `until` (ns).
+fn stay(meta: &Meta, until: u64, found: Backlog) -> Stay {
+    Stay { from: meta.arrived.as_nanos(), until, found }
 }
 
 macro_rules! report {
@@ -159,7 +159,7 @@ impl Link {
             free_at: 0,
             busy: false,
             delay,
-            wire: VecDeque::with_capacity((spec.on_wire(delay) + MOST_PASSING) as usize),
+            wire: VecDeque::with_capacity(spec.on_wire(delay) as usize),
             seq: 0,
             stats: QueueStats::new(0),
             flows: Flows::new(),
@@ -185,16 +185,15 @@ impl Link {
     /// A frame comes in at `now` (ns), up to which everything has been delivered. Returns what the
     /// queue was told of it, if it was asked.
     pub fn arrive(&mut self, now: u64, frame: &[u8]) -> Option<Meta> {
-        let headers = parse(frame, self.layer);
-        if headers.arp && self.count.passing == MOST_PASSING {
-            self.count.refused += 1;
-            return None;
+        let mut headers = parse(frame, self.layer);
+        if headers.flow == Flow::default() && self.layer == Layer::Ethernet {
+            headers.flow = stations(frame);
         }
         let Some(slot) = self.arena.store(frame) else {
             self.count.refused += 1;
             return None;
         };
-        let mut meta = Meta {
+        let meta = Meta {
             // Nothing is counted as shorter, so that as many as fit by bytes fit in memory.
             len: (frame.len() as u32).max(Limit::MIN_PACKET as u32),
             ecn: headers.ecn,
@@ -202,15 +201,10 @@ impl Link {
             arrived: Instant::from_nanos(now),
         };
         let handle = Handle { slot, seq: self.seq };
-        if headers.arp {
-            self.count.passed += 1;
-            self.count.passing += 1;
-            let at = self.wire.back().map_or(0, |last| last.at).max(now + self.delay);
-            meta.ecn = Ecn::NotEct;
-            self.wire.push_back(InFlight { at, meta, handle, passed: true });
-            return None;
-        }
         self.seq = self.seq.wrapping_add(1);
+        if self.capture.is_some() {
+            self.arena.find(slot, self.backlog());
+        }
         self.flows.arrived(now, meta.flow, &headers.flow, meta.len);
         let (cx, report) = context!(self, now);
         self.queue.enqueue(meta, handle, cx, report);
@@ -267,7 +261,7 @@ impl Link {
                 self.free_at = self.free_at.max(now) + self.serialiser.transmission(meta.len);
                 // After a change to a shorter delay nothing overtakes.
                 let at = self.wire.back().map_or(0, |last| last.at).max(self.free_at + self.delay);
-                self.wire.push_back(InFlight { at, meta, handle, passed: false });
+                self.wire.push_back(InFlight { at, meta, handle });
             }
             None if self.busy => {
                 self.busy = false;
@@ -315,23 +309,18 @@ impl Link {
 
     /// The frame of a packet that comes out of the wire, with its mark.
     fn come_out(&mut self, flight: &InFlight, now: u64) -> &[u8] {
-        if flight.passed {
-            self.count.passing -= 1;
-        } else {
-            self.count.delivered += 1;
-            self.delivered.delivery(flight.at, flight.meta.flow.0 as u32, flight.handle.seq);
-            self.lateness.add(now - flight.at, 1);
-            self.pace.delivered(flight.at, now, flight.meta.len);
-        }
+        self.count.delivered += 1;
+        self.delivered.delivery(flight.at, flight.meta.flow.0 as u32, flight.handle.seq);
+        self.lateness.add(now - flight.at, 1);
+        self.pace.delivered(flight.at, now, flight.meta.len);
         let fate = self.arena.marked(flight.handle.slot).map_or(Fate::Delivered, Fate::Marked);
+        let found = self.arena.found(flight.handle.slot);
         let frame = self.arena.packet_mut(flight.handle.slot);
         if flight.meta.ecn == Ecn::Ce {
             set_ce(frame, self.layer);
         }
-        if let Some(capture) = &self.capture
-            && !flight.passed
-        {
-            capture.packet(flight.handle.seq, flight.at, frame, fate);
+        if let Some(capture) = &self.capture {
+            capture.packet(flight.handle.seq, stay(&flight.meta, flight.at, found), frame, fate);
         }
         frame
     }
@@ -415,16 +404,13 @@ impl Link {
     pub fn check(&self) -> bool {
         let (c, backlog) = (self.counters(), self.backlog());
         let dropped = c.all_dropped();
-        let on_wire = self.wire.len() as u64 - self.count.passing;
+        let on_wire = self.wire.len() as u64;
         c.arrived.packets == c.departed.packets + dropped.packets + u64::from(backlog.packets)
             && c.arrived.bytes == c.departed.bytes + dropped.bytes + backlog.bytes
             && c.departed.packets == self.count.delivered + on_wire
             && self.arena.used() == backlog.packets as usize + self.wire.len()
     }
 }
-
-/// The most ARP packets under way.
-const MOST_PASSING: u64 = 64;
 
 /// What happened at two queues together.
 fn sum(one: &Counters, other: &Counters) -> Counters {

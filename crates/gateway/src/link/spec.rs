@@ -3,8 +3,6 @@
 use aqm::any::BuildError;
 use aqm::{AnyQdisc, Duration, Env, Instant, Limit, Rate, Rng};
 
-use super::MOST_PASSING;
-
 /// What a link is to be like.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spec {
@@ -77,7 +75,7 @@ impl Spec {
         if self.delay > Self::MAX_DELAY {
             return beyond(format!("a delay of at most {}", Self::MAX_DELAY));
         }
-        let own = u64::from(self.limit.max_packets()) + 1 + self.on_wire(delay) + MOST_PASSING;
+        let own = u64::from(self.limit.max_packets()) + 1 + self.on_wire(delay);
         let slots = own.saturating_add(others);
         if slots > Self::MAX_PACKETS {
             return beyond(format!(

@@ -117,20 +117,29 @@ fn marks_are_written_into_the_headers_of_what_is_capable() {
     assert!(l.check());
 }
 
+/// ARP, LLDP and whatever else comes take their turn and their time, in flows by stations and type.
 #[test]
-fn arp_goes_by_the_queue_in_numbers_that_are_bounded() {
-    let mut s = spec(Rate::from_mbit(8), Duration::from_millis(1), "bernoulli");
-    s.params = vec![("p".into(), "1".into())];
+fn every_frame_is_judged_and_takes_its_time() {
+    let s = spec(Rate::from_mbit(8), Duration::ZERO, "droptail");
     let mut l = Link::new(&s, Layer::Ethernet, 1514).unwrap();
-    let mut arp = vec![0; 42];
-    arp[12..14].copy_from_slice(&[8, 6]);
-    (0..100).for_each(|_| _ = l.arrive(0, &arp));
-    assert_eq!((l.beside().passed, l.beside().refused), (64, 36));
-    let mut n = 0;
-    l.deliver(999_999, |_| n += 1);
-    assert_eq!(n, 0);
-    l.deliver(1_000_000, |_| n += 1);
-    assert_eq!((n, l.beside().passing), (64, 0));
+    let mut flows = Vec::new();
+    for kind in [0x0806_u16, 0x88cc, 0x8863, 0x1234] {
+        let mut frame = vec![0; 1000];
+        frame[12..14].copy_from_slice(&kind.to_be_bytes());
+        flows.push(l.arrive(0, &frame).unwrap().flow);
+        frame[11] = 1; // another sender
+        flows.push(l.arrive(0, &frame).unwrap().flow);
+    }
+    for at in 1..=8 {
+        let mut n = 0;
+        l.deliver(1_000_000 * at - 1, |_| n += 1);
+        assert_eq!(n, 0, "each takes a millisecond");
+        l.deliver(1_000_000 * at, |_| n += 1);
+        assert_eq!(n, 1);
+    }
+    flows.sort_unstable_by_key(|flow| flow.0);
+    flows.dedup();
+    assert_eq!(flows.len(), 8);
     assert!(l.check());
 }
 
