@@ -208,6 +208,8 @@ def test_command(cli: Cli) -> None:
     for said in ("Me26 §1: Misclassification", "one/never", "<svg", "levels = 3"):
         assert said in page
     assert 'src="' not in page
+    # White letters on a dark cell are not the page's background.
+    assert "fefefe" in page
     assert json.loads((cli.out / "explore-Me26" / "explore.json").read_text())[0]["some"] == 4
 
 

@@ -35,7 +35,7 @@ def draw_sensitivity(
     """
     grid = np.array([[np.nan if each is None else each for each in row] for row in shares])
     with mpl.rc_context(RC):
-        width, height = 3.4 + 0.75 * len(unknowns), 1.6 + 0.24 * len(claims)
+        width, height = 3.4 + 0.75 * len(unknowns), 2.0 + 0.26 * len(claims)
         figure = Figure(figsize=(max(width, 5.0), height), layout="constrained")
         figure.suptitle("What each claim depends on", x=0.01, ha="left", fontweight="bold")
         axes = figure.subplots()
@@ -46,10 +46,11 @@ def draw_sensitivity(
         axes.set_xticks(np.arange(len(unknowns)) + 0.5, unknowns, rotation=35, ha="right")
         for row, column in zip(*np.nonzero(grid >= 0.05), strict=True):
             share = grid[row, column]
-            colour = "white" if share > 0.5 else "black"
+            # Pure white is taken for the page's own background where the picture is put into it.
+            colour = "#fefefe" if share > 0.5 else "#101010"
             axes.text(column + 0.5, row + 0.5, f"{share:.2f}", ha="center", va="center",
                       fontsize=7, color=colour)  # fmt: skip
-        figure.colorbar(image, ax=axes, label="Share of the variance explained alone")
+        figure.colorbar(image, ax=axes, label="Variance explained", shrink=0.9)
     points = pl.DataFrame(
         [
             {"x": unknown, "y": share, "line": claim}
