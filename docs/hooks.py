@@ -157,25 +157,10 @@ def _scenario(_: str) -> str:
     return "\n".join(parts)
 
 
-# At the head of a sentence of a key's description, before a colon, stands whom it is for.
-_FOR = re.compile(r"(?:^|[.(] ?)((?:(?:, )?`[a-z]+`)+|TCP)(?: with [^:]*)?: ")
-
-
 def _traffic(name: str) -> str:
     kinds = json.loads(schema())["$defs"]
-    if name == "step":
-        return _keys(kinds["StepSpec"], kinds)
-    section = kinds["TrafficSpec"]
-
-    def wanted(entry: dict[str, Any]) -> bool:
-        found = _FOR.findall(" ".join(entry.get("description", "").split()))
-        whom = {word for each in found for word in re.findall(r"\w+", each.lower())}
-        return name in whom if whom else name == "any"
-
-    wants = {key: entry for key, entry in section["properties"].items() if wanted(entry)}
-    if not wants:
-        raise ValueError(f"no key of [[traffic]] is for {name}")
-    return _keys(section | {"properties": wants}, kinds)
+    # Each transport and application has its keys under its own name.
+    return _keys(kinds[{"any": "TrafficSpec", "step": "StepSpec"}.get(name, name)], kinds)
 
 
 def _keys(section: dict[str, Any], kinds: dict[str, Any]) -> str:

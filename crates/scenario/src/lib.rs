@@ -7,11 +7,12 @@ pub mod network;
 mod queue;
 mod schema;
 pub mod text;
-mod traffic;
+pub mod traffic;
 
 use aqm::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toml::de::{DeTable, Deserializer};
 
 use arrivals::Captures;
 use error::Complaint;
@@ -20,8 +21,8 @@ use network::{LinkSpec, Network, Topology};
 use queue::expand_queues;
 pub use queue::{Parameter, QueueSpec};
 use text::Text;
-use traffic::expand_traffic;
-pub use traffic::{AppName, GapsName, StepSpec, TrafficSpec, TransportName, UnsentName};
+pub use traffic::TrafficSpec;
+use traffic::{Unread, expand_traffic, later, read_groups};
 
 /// One run: network, queues, traffic, measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +49,7 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueueSpec>,
     /// Groups of flows.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "later", skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<TrafficSpec>,
     /// What is sampled.
     #[serde(default)]
@@ -71,6 +72,9 @@ pub struct Measure {
 const MAX_SAMPLES: u64 = 10_000_000;
 
 fn default_seed() -> u64 {
+    1
+}
+fn one() -> u32 {
     1
 }
 fn yes() -> bool {
@@ -99,8 +103,15 @@ impl Scenario {
         file: &str,
         captures: &mut Captures<'_>,
     ) -> Result<Self, ScenarioError> {
-        let scenario: Self =
-            toml::from_str(text).map_err(|e| ScenarioError::from_toml(&e, text, file))?;
+        let toml = |e| ScenarioError::from_toml(&e, text, file);
+        let root = DeTable::parse(text).map_err(toml)?;
+        let traffic = read_groups(root.get_ref());
+        // What is wrong before the groups is said first.
+        let mut scenario = Self::deserialize(Deserializer::from(root)).map_err(toml)?;
+        scenario.traffic = traffic.map_err(|unread| match unread {
+            Unread::Toml(e) => toml(e),
+            Unread::Key(complaint) => ScenarioError::from_complaint(complaint, text, file),
+        })?;
         scenario.check(captures).map_err(|c| ScenarioError::from_complaint(c, text, file))
     }
 

@@ -65,11 +65,16 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
         ("flows = 4", "flows = -4", "traffic[0].flows", "u32"),
         ("flows = 4", "flows = 4\nto = [\"n0\"]", "traffic[0].to", "no route"),
         ("flows = 4", "flows = 4\nto = [\"n77\"]", "traffic[0].to", "n7"),
-        ("flows = 4", "flows = 4\napp = \"pareto\"", "traffic[0].on", "mean"),
+        ("flows = 4", "flows = 4\napp = \"pareto\"", "traffic[0].on", "needed by pareto"),
         ("flows = 4", "flows = 4\napp = \"periodic\"", "traffic[0].app", "cbr only"),
         ("\"sack\"", "\"tfrc\"\napp = \"finite\"", "traffic[0].app", "infinite"),
         ("\"sack\"", "\"sack\"\napp = \"web\"", "traffic[0].size", "needed by web"),
-        ("flows = 4", "flows = 4\napp = \"web\"\nsize = \"9kB\"", "traffic[0].off", "think"),
+        (
+            "flows = 4",
+            "flows = 4\napp = \"web\"\nsize = \"9kB\"",
+            "traffic[0].off",
+            "needed by web",
+        ),
         ("flows = 4", "flows = 4\nrekey = \"0s\"", "traffic[0].rekey", "more than"),
         ("flows = 4", "flows = 4\nstart = \"2s..1s\"", "traffic[0].start", "ends before"),
         ("flows = 4", "flows = 4\nmax_rto = \"0s\"\nmin_rto = \"0s\"", "traffic[0].max_rto", "1ms"),
@@ -89,6 +94,62 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
 /// GOOD with a filter before its queue.
 const FILTERED: &str =
     "w_q = 0.02 }\nprefilter = \"red-pd\"\nprefilter_params = { target_rtt = \"20ms\" }";
+
+/// A key that would have no effect is an error that says whose it is.
+#[test]
+fn idle_keys_are_refused() {
+    let shared = "on = \"1s\"\noff = \"1s\"";
+    for (transport, more, key, part) in [
+        ("sack", "shape = 1.5", "shape", "for pareto, web only"),
+        ("sack", "jitter = 0.5", "jitter", "for cbr only"),
+        ("sack", "objects = 3", "objects", "for web only"),
+        ("sack", "rate = \"1mbit\"", "rate", "for cbr, pareto, exponential only"),
+        ("sack", "rates = []", "rates", "for cbr only"),
+        ("sack", "discounting = false", "discounting", "for tfrc only"),
+        ("sack", "file = \"x.pcap\"", "file", "for trace only"),
+        ("cbr", "rate = \"1mbit\"\nhandshake = true", "handshake", "for TCP only"),
+        ("cbr", "rate = \"1mbit\"\njitter = 0.5", "jitter", "uniform"),
+        ("tfrc", "window = \"9p\"", "window", "for TCP only"),
+        ("sack", &format!("app = \"exponential\"\n{shared}\nshape = 1.5"), "shape", "pareto"),
+        ("cbr", &format!("rate = \"1mbit\"\n{shared}"), "on", "for pareto, exponential, periodic"),
+    ] {
+        let e = with("\"sack\"", &format!("\"{transport}\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.allowed.contains(part), "{part} in: {e}");
+        assert!(e.line.is_some_and(|line| line > 12), "{e}");
+    }
+    let e = with("\"sack\"", "\"sack\"\nobjects = 3");
+    assert!(e.hint.contains("app = \"infinite\""), "{e}");
+}
+
+/// Every key has one place, and the schema says which.
+#[test]
+fn the_schema_says_whose_each_key_of_traffic_is() {
+    let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
+    let keys = |name: &str| -> Vec<&String> {
+        let of = schema["$defs"][name]["properties"].as_object();
+        of.unwrap_or_else(|| panic!("{name}")).keys().collect()
+    };
+    let common = keys("TrafficSpec");
+    for (name, key) in [
+        ("tcp", "min_rto"),
+        ("cbr", "gaps"),
+        ("tfrc", "discounting"),
+        ("trace", "digest"),
+        ("finite", "size"),
+        ("pareto", "shape"),
+        ("exponential", "unsent"),
+        ("periodic", "off"),
+        ("web", "objects"),
+    ] {
+        assert!(keys(name).iter().any(|own| *own == key), "{key} of {name}");
+        assert!(keys(name).iter().all(|own| !common.contains(own)), "{name}");
+    }
+    // All that go together, TCP or cbr and an application, have no key twice.
+    for (transport, app) in [("tcp", "web"), ("tcp", "pareto"), ("cbr", "periodic")] {
+        assert!(keys(transport).iter().all(|key| !keys(app).contains(key)), "{transport}, {app}");
+    }
+}
 
 #[test]
 fn a_queue_may_have_a_filter_before_it() {
@@ -200,7 +261,8 @@ fn a_chain_has_a_queue_and_cross_traffic_at_each_bottleneck() {
     assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario);
     let links: Vec<&str> = scenario.queue.iter().flat_map(|q| q.link.as_deref()).collect();
     assert_eq!(links, ["A->B", "B->C"]);
-    let from: Vec<_> = scenario.traffic.iter().flat_map(|t| t.from.iter().flatten()).collect();
+    let from: Vec<_> =
+        scenario.traffic.iter().flat_map(|t| t.group.from.iter().flatten()).collect();
     assert_eq!(from, ["s1.1", "s2.1"]);
     let topology = scenario.topology().unwrap();
     let node = |name: &str| topology.ends(Some(&[name.into()]), true, "").unwrap()[0];
@@ -287,11 +349,9 @@ fn rates_of_given_times_are_checked() {
     let scenario = Scenario::from_toml(text, "x").unwrap();
     let echo = scenario.to_toml();
     assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario);
-    for (old, new, part) in [
-        ("\"2s\", \"800kbit\"", "\"1s\", \"1mbit\"", "ascending"),
-        ("\"cbr\"", "\"sack\"", "cbr only"),
-        ("\"2s\"", "2", "unit"),
-    ] {
+    for (old, new, part) in
+        [("\"2s\", \"800kbit\"", "\"1s\", \"1mbit\"", "ascending"), ("\"2s\"", "2", "unit")]
+    {
         let e = fails(&text.replace(old, new));
         assert!(e.to_string().contains(part) && e.key.contains("rates"), "{part} in: {e}");
     }

@@ -11,7 +11,7 @@
 //! | [`tcp`], [`tfrc`], [`app`] | transports and what they carry |
 //! | [`simulation`] | the loop, and web sessions |
 //! | [`capture`] | the captures that a scenario names |
-//! | [`run`], [`results`] | from a scenario to its results |
+//! | `setup`, [`run`], [`results`] | from a scenario to its results |
 
 pub mod app;
 pub mod capture;
@@ -20,6 +20,7 @@ pub mod network;
 pub mod packet;
 pub mod results;
 pub mod run;
+mod setup;
 pub mod simulation;
 pub mod tcp;
 pub mod tfrc;

@@ -2,52 +2,20 @@
 
 use std::collections::HashMap;
 
-use aqm::units::Size;
-use aqm::{Cause, Duration, Env, Instant, Qdisc, Rng, State};
-
+use aqm::{Cause, Duration, Qdisc as _, State};
 use link::columns::{Value, columns};
-use link::stats::{FlowTally, GroupTally, QueueSummary};
+use link::stats::{FlowTally, QueueSummary};
 use scenario::error::Complaint;
-use scenario::network::Topology;
-use scenario::{
-    AppName, GapsName, QueueSpec, Scenario, ScenarioError, TrafficSpec, TransportName, UnsentName,
-};
+use scenario::traffic::{App, Finite, Transport};
+use scenario::{QueueSpec, Scenario, ScenarioError};
 
-use crate::app::{App, Objects, Periods, Unsent};
-use crate::network::{END, Identity, Link, Managed};
+use crate::network::Managed;
 use crate::results::jain;
+use crate::results::series::{GroupSeries, Named, Series, delivered_bits, packet_bits};
 use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
-use crate::simulation::{FlowReport, FlowSetup, Gaps, Group, Simulation, Transport};
-use crate::tcp::control::Algorithm;
-use crate::tcp::rtt::RtoBounds;
-use crate::tcp::{Options, Variant};
-use crate::tfrc;
-
-/// Who draws from which numbered stream of the scenario's seed.
-#[derive(Clone, Copy)]
-enum Stream {
-    /// The queue of a link.
-    Queue = 1,
-    /// End points and start of a flow.
-    Setup = 2,
-    /// The application of a flow.
-    App = 3,
-    /// The time that a flow waits before it sends.
-    Jitter = 4,
-}
-
-fn stream(seed: u64, user: Stream, number: usize) -> Rng {
-    Rng::new(seed, (user as u64) << 56 | number as u64)
-}
-
-/// A managed queue in a run.
-struct Named {
-    link: usize,
-    name: String,
-    aqm: String,
-    parameters_set: u64,
-}
+use crate::setup::{Paths, Stream, build_link, finite_packets, group, identities, stop, stream};
+use crate::simulation::{FlowReport, FlowSetup, Simulation};
 
 /// A scenario being run.
 pub struct Run {
@@ -102,9 +70,13 @@ impl Run {
     fn build(scenario: Scenario) -> Result<Self, Complaint> {
         let topology = scenario.topology()?;
         let flows =
-            scenario.traffic.iter().map(|t| t.flows as usize * usize::from(t.slots())).sum();
-        let mean_packet =
-            scenario.traffic.first().and_then(TrafficSpec::packet_bytes).unwrap_or(1000).into();
+            scenario.traffic.iter().map(|t| t.group.flows as usize * usize::from(t.slots())).sum();
+        let mean_packet = scenario
+            .traffic
+            .first()
+            .and_then(|spec| spec.group.packet_bytes())
+            .unwrap_or(1000)
+            .into();
         let mut specs: HashMap<usize, (usize, &QueueSpec)> = HashMap::new();
         let mut queues = Vec::new();
         for (i, spec) in scenario.queue.iter().enumerate() {
@@ -129,18 +101,22 @@ impl Run {
         let mut setups = Vec::new();
         for (g, spec) in scenario.traffic.iter().enumerate() {
             groups.push(group(spec, end, setups.len() as u32));
-            let from = topology.ends(spec.from.as_deref(), true, "traffic.from")?;
-            let to = topology.ends(spec.to.as_deref(), false, "traffic.to")?;
-            for k in 0..spec.flows {
+            let from = topology.ends(spec.group.from.as_deref(), true, "traffic.from")?;
+            let to = topology.ends(spec.group.to.as_deref(), false, "traffic.to")?;
+            for k in 0..spec.group.flows {
                 let number = setups.len();
                 let mut rng = stream(scenario.seed, Stream::Setup, number);
                 let (a, b) = (from[rng.below(from.len())], to[rng.below(to.len())]);
-                let (first, last) = (spec.start.0.from, spec.start.0.to);
+                let (first, last) = (spec.group.start.0.from, spec.group.start.0.to);
                 let step = spec
+                    .group
                     .step
                     .as_ref()
                     .map_or(Duration::ZERO, |s| s.every.0 * u64::from(k / s.flows));
-                let traced = spec.arrivals.as_ref().and_then(|all| all.starts.get(k as usize));
+                let traced = match &spec.transport {
+                    Transport::Trace(trace) => trace.arrivals.starts.get(k as usize),
+                    _ => None,
+                };
                 let start = step + first + (last - first).mul_f64(rng.uniform());
                 let start = start + Duration::from_nanos(traced.copied().unwrap_or(0));
                 for _ in 0..spec.slots() {
@@ -298,10 +274,10 @@ impl Run {
         };
         let mut t = Table::default();
         t.push("flow", Column::Count((0..n as u64).collect()));
-        t.push("group", Column::Text((0..n).map(|i| spec(i).name.clone()).collect()));
+        t.push("group", Column::Text((0..n).map(|i| spec(i).group.name.clone()).collect()));
         t.push(
             "transport",
-            Column::Text((0..n).map(|i| spec(i).transport.name().into()).collect()),
+            Column::Text((0..n).map(|i| spec(i).group.transport.name().into()).collect()),
         );
         t.push(
             "start_s",
@@ -350,19 +326,20 @@ impl Run {
         let mut all = Vec::new();
         for (g, spec) in self.scenario.traffic.iter().enumerate() {
             if let Some([requests, pages]) = self.simulation.web(g) {
-                all.push((spec.name.as_str(), "request", requests.clone()));
-                all.push((spec.name.as_str(), "page", pages.clone()));
-            } else if spec.app == AppName::Finite {
-                all.push((spec.name.as_str(), "flow", self.finite(g)));
+                all.push((spec.group.name.as_str(), "request", requests.clone()));
+                all.push((spec.group.name.as_str(), "page", pages.clone()));
+            } else if let App::Finite(finite) = &spec.app {
+                all.push((spec.group.name.as_str(), "flow", self.finite(g, finite)));
             }
         }
         all
     }
 
     /// The transfers of a group of finite flows.
-    fn finite(&self, group: usize) -> Transfers {
+    fn finite(&self, group: usize, finite: &Finite) -> Transfers {
         let spec = &self.scenario.traffic[group];
-        let (packets, stop) = (finite_packets(spec), stop(spec, self.end));
+        let packets = finite_packets(finite, spec.group.packet_bytes().unwrap_or(1000));
+        let stop = stop(spec, self.end);
         let mut transfers = Transfers::default();
         for (i, &start) in self.starts.iter().enumerate() {
             if usize::from(self.groups[i]) == group && (self.warmup..stop).contains(&start) {
@@ -441,369 +418,5 @@ impl Run {
         let set = self.queues.iter().map(|m| m.parameters_set).collect();
         t.push("parameters_set", Column::Count(set));
         t
-    }
-}
-
-/// What queues take for the identity of each flow, if that is not its number: the k-th flows of all
-/// groups of one `identity` share that of the first.
-fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
-    if traffic.iter().all(|spec| spec.identity.is_none() && spec.rekey.is_none()) {
-        return None;
-    }
-    let mut known: HashMap<(&str, u32), u32> = HashMap::new();
-    let mut identities = Vec::new();
-    for spec in traffic {
-        let rekey = spec.rekey.map_or(0, |every| every.0.as_nanos());
-        for k in 0..spec.flows * u32::from(spec.slots()) {
-            let number = identities.len() as u32;
-            let flow = match &spec.identity {
-                Some(name) => *known.entry((name, k)).or_insert(number),
-                None => number,
-            };
-            identities.push(Identity { flow, rekey });
-        }
-    }
-    Some(identities)
-}
-
-/// Bits of a data packet on the wire, where all have the same.
-fn packet_bits(spec: &TrafficSpec) -> Option<u64> {
-    let same = spec.transport != TransportName::Trace;
-    spec.packet_bytes().filter(|_| same).map(|bytes| u64::from(bytes) * 8)
-}
-
-/// Bits that were delivered, in packets of so many or of different lengths.
-fn delivered_bits(report: &FlowReport, packet: Option<u64>) -> u64 {
-    match packet {
-        Some(bits) => u64::from(report.delivered) * bits,
-        None => report.delivered_bytes * 8,
-    }
-}
-
-fn build_link(
-    topology: &Topology,
-    link: usize,
-    spec: Option<(usize, &QueueSpec)>,
-    seed: u64,
-    mean_packet: u32,
-    flows: usize,
-) -> Result<Link, Complaint> {
-    let edge = &topology.links[link];
-    let Some((i, spec)) = spec else { return Ok(Link::plain(edge.rate, edge.delay)) };
-    let limit = spec
-        .limit(topology, link)
-        .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
-    let env = Env { now: Instant::ZERO, limit, rate: edge.rate, mean_packet };
-    let mut rng = stream(seed, Stream::Queue, link);
-    let queue = spec.build(i, &env, &mut rng)?;
-    Ok(Link::managed(edge.rate, edge.delay, queue, rng, flows))
-}
-
-/// The table of paths, each pair of nodes once.
-struct Paths<'a> {
-    topology: &'a Topology,
-    table: Vec<u32>,
-    known: HashMap<(usize, usize), u32>,
-}
-
-impl Paths<'_> {
-    fn of(&mut self, from: usize, to: usize) -> Result<u32, Complaint> {
-        if let Some(&at) = self.known.get(&(from, to)) {
-            return Ok(at);
-        }
-        let route = self
-            .topology
-            .route(from, to)
-            .ok_or_else(|| Complaint::new("traffic", "nodes with a route between them"))?;
-        let at = self.table.len() as u32;
-        self.table.extend(route);
-        self.table.push(END);
-        self.known.insert((from, to), at);
-        Ok(at)
-    }
-}
-
-fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
-    let packet = spec.packet_bytes().unwrap_or(1000);
-    let variant = match spec.transport {
-        TransportName::Reno => Variant::Reno,
-        TransportName::NewReno => Variant::NewReno,
-        _ => Variant::Sack,
-    };
-    let control = match spec.transport {
-        TransportName::Cubic => Algorithm::Cubic,
-        TransportName::Dctcp => Algorithm::Dctcp,
-        _ => Algorithm::Reno,
-    };
-    let transport = match (spec.transport, spec.rate) {
-        (TransportName::Trace, _) => Transport::Trace {
-            arrivals: spec.arrivals.clone().unwrap_or_default(),
-            start: spec.start.0.from.as_nanos(),
-            first,
-            ecn: spec.ecn,
-        },
-        (TransportName::Cbr, Some(rate)) => {
-            let gaps = match spec.gaps {
-                GapsName::Constant => Gaps::Constant,
-                GapsName::Uniform => Gaps::Uniform(spec.jitter),
-                GapsName::Poisson => Gaps::Exponential,
-            };
-            let rates = spec.rates.iter().map(|(at, r)| (at.0.as_nanos(), r.0.bits_per_second()));
-            let rates = [(0, rate.0.bits_per_second())].into_iter().chain(rates).collect();
-            Transport::Cbr { rates, gaps, ecn: spec.ecn }
-        }
-        (TransportName::Tfrc, _) => Transport::Tfrc(tfrc::Options {
-            ecn: spec.ecn,
-            discounting: spec.discounting,
-            timeout: spec.equation_timeout.as_ref().map(|t| t.0.as_nanos()),
-        }),
-        _ => Transport::Tcp(Options {
-            variant,
-            control,
-            initial_window: f64::from(spec.initial_window),
-            window: spec.window_packets().unwrap_or(u32::from(u16::MAX)),
-            rto: RtoBounds {
-                initial: spec.initial_rto.0.as_nanos(),
-                min: spec.min_rto.0.as_nanos(),
-                max: spec.max_rto.0.as_nanos(),
-                granularity: spec.rto_granularity.0.as_nanos(),
-            },
-            limited_transmit: spec.limited_transmit,
-            whole_packets: spec.whole_packets,
-            restart_after_idle: spec.restart_after_idle,
-            delayed_ack: spec.delayed_ack.0.as_nanos(),
-            handshake: spec.handshake && spec.app != AppName::Web,
-            ecn: spec.ecn,
-            ecn_on_retransmit: spec.ecn_on_retransmit,
-            ecn_timeout: spec.ecn_timeout,
-            least_window: f64::from(spec.min_window),
-            forget_rtt: spec.forget_rtt,
-        }),
-    };
-    let periods = |periods| App::OnOff {
-        periods,
-        on: spec.on.map_or(1, |d| d.0.as_nanos()),
-        off: spec.off.map_or(1, |d| d.0.as_nanos()),
-        gap: spec.rate.map_or(0, |r| r.0.transmission(u64::from(packet)).as_nanos()),
-        unsent: match spec.unsent {
-            UnsentName::Withdraw => Unsent::Withdraw,
-            UnsentName::Backlog => Unsent::Backlog,
-        },
-    };
-    let app = match spec.app {
-        AppName::Infinite => App::Infinite,
-        AppName::Finite => App::Finite { packets: finite_packets(spec) },
-        AppName::Web => App::Web(Objects {
-            number: spec.objects.unwrap_or(1),
-            connections: spec.slots(),
-            packets: match spec.size.map(|s| s.0) {
-                Some(Size::Packets(n)) => n * 1000,
-                Some(Size::Bytes(n)) => n * 1000 / u64::from(packet),
-                _ => 1000,
-            },
-            shape: spec.shape,
-            think: spec.off.map_or(1, |d| d.0.as_nanos()),
-            handshake: spec.handshake,
-        }),
-        AppName::Pareto => periods(Periods::Pareto(spec.shape.unwrap_or(1.5))),
-        AppName::Exponential => periods(Periods::Exponential),
-        AppName::Periodic => App::Periodic {
-            on: spec.on.map_or(1, |d| d.0.as_nanos()),
-            off: spec.off.map_or(1, |d| d.0.as_nanos()),
-        },
-    };
-    Group {
-        transport,
-        app,
-        packet,
-        stop: stop(spec, end),
-        send_jitter: spec.send_jitter.0.as_nanos(),
-    }
-}
-
-/// When a group's sending ends, ns.
-fn stop(spec: &TrafficSpec, end: u64) -> u64 {
-    spec.stop.map_or(end, |s| s.0.as_nanos())
-}
-
-/// Packets of each of a group's finite flows.
-fn finite_packets(spec: &TrafficSpec) -> u32 {
-    let packet = u64::from(spec.packet_bytes().unwrap_or(1000));
-    match spec.size.map(|s| s.0) {
-        Some(Size::Packets(n)) => n as u32,
-        Some(Size::Bytes(n)) => u32::try_from(n.div_ceil(packet)).unwrap_or(u32::MAX),
-        _ => 1,
-    }
-}
-
-/// The sampled series of all managed queues.
-struct Series {
-    table: Table,
-    signals: Vec<&'static str>,
-    last: Vec<Last>,
-}
-
-/// A queue's totals at its last sample.
-#[derive(Clone, Copy, Default)]
-struct Last {
-    arrived: u64,
-    departed: u64,
-    dropped: u64,
-    marked: u64,
-    idle: u64,
-}
-
-impl Series {
-    fn new(queues: &[Named], links: &[Link]) -> Self {
-        let mut signals: Vec<&'static str> = Vec::new();
-        for m in queues {
-            let Some(managed) = links[m.link].as_managed() else { continue };
-            managed.queue().observe(Instant::ZERO, &mut |name, _| {
-                if !signals.contains(&name) {
-                    signals.push(name);
-                }
-            });
-        }
-        let mut table = Table::default();
-        table.push("time_s", Column::Real(Vec::new()));
-        table.push("queue", Column::Text(Vec::new()));
-        for name in ["backlog_packets", "backlog_bytes", "arrivals", "departures", "drops", "marks"]
-        {
-            table.push(name, Column::Count(Vec::new()));
-        }
-        table.push("idle_s", Column::Real(Vec::new()));
-        for name in &signals {
-            table.push(name, Column::Real(Vec::new()));
-        }
-        Self { table, signals, last: vec![Last::default(); queues.len()] }
-    }
-
-    fn sample(&mut self, now: u64, queues: &[Named], simulation: &Simulation) {
-        for (m, last) in queues.iter().zip(&mut self.last) {
-            let Some(link) = simulation.queue(m.link) else { continue };
-            let (backlog, counters) = (link.queue().backlog(), link.queue().counters());
-            let next = Last {
-                arrived: counters.arrived.packets,
-                departed: counters.departed.packets,
-                dropped: counters.all_dropped().packets,
-                marked: counters.all_marked().packets,
-                idle: link.idle(now),
-            };
-            let mut signals = vec![None; self.signals.len()];
-            link.queue().observe(Instant::from_nanos(now), &mut |name, value| {
-                if let Some(i) = self.signals.iter().position(|s| *s == name) {
-                    signals[i] = Some(value);
-                }
-            });
-            let mut row = self.table.row();
-            row.real(Some(now as f64 / 1e9));
-            row.text(&m.name);
-            row.count(u64::from(backlog.packets));
-            row.count(backlog.bytes);
-            row.count(next.arrived - last.arrived);
-            row.count(next.departed - last.departed);
-            row.count(next.dropped - last.dropped);
-            row.count(next.marked - last.marked);
-            row.real(Some((next.idle - last.idle) as f64 / 1e9));
-            signals.into_iter().for_each(|s| row.real(s));
-            *last = next;
-        }
-    }
-}
-
-/// The sampled series of all groups at all managed queues.
-struct GroupSeries {
-    table: Table,
-    /// Name of each group and bits of its packets.
-    groups: Vec<(String, Option<u64>)>,
-    /// Totals at the last sample, by queue and group.
-    last: Vec<Vec<GroupTally>>,
-    /// Bits delivered until the last sample, by group.
-    delivered: Vec<u64>,
-    /// When that was, ns.
-    at: u64,
-}
-
-impl GroupSeries {
-    fn new(traffic: &[TrafficSpec], queues: usize) -> Self {
-        let mut table = Table::default();
-        table.push("time_s", Column::Real(Vec::new()));
-        table.push("queue", Column::Text(Vec::new()));
-        table.push("group", Column::Text(Vec::new()));
-        table.push("backlog_packets", Column::Count(Vec::new()));
-        table.push("backlog_bytes", Column::Count(Vec::new()));
-        table.push("average_packets", Column::Real(Vec::new()));
-        for name in ["arrivals", "departures", "drops", "drops_bytes"] {
-            table.push(name, Column::Count(Vec::new()));
-        }
-        table.push("throughput_bps", Column::Real(Vec::new()));
-        table.push("goodput_bps", Column::Real(Vec::new()));
-        Self {
-            table,
-            groups: traffic.iter().map(|spec| (spec.name.clone(), packet_bits(spec))).collect(),
-            last: vec![vec![GroupTally::default(); traffic.len()]; queues],
-            delivered: vec![0; traffic.len()],
-            at: 0,
-        }
-    }
-
-    /// `of` gives the group of each flow.
-    fn sample(&mut self, now: u64, queues: &[Named], of: &[u16], simulation: &Simulation) {
-        let seconds = (now - std::mem::replace(&mut self.at, now)) as f64 / 1e9;
-        let mut delivered = vec![0; self.groups.len()];
-        for (i, &group) in of.iter().enumerate() {
-            let group = usize::from(group);
-            delivered[group] += delivered_bits(&simulation.flow(i), self.groups[group].1);
-        }
-        for (m, last) in queues.iter().zip(&mut self.last) {
-            let Some(link) = simulation.queue(m.link) else { continue };
-            for (g, (tally, last)) in link.stats().groups().iter().zip(last).enumerate() {
-                let (name, _) = &self.groups[g];
-                let queued = tally.queued();
-                let (departed, dropped) =
-                    (tally.departed.since(last.departed), tally.dropped.since(last.dropped));
-                let mut row = self.table.row();
-                row.real(Some(now as f64 / 1e9));
-                row.text(&m.name);
-                row.text(name);
-                row.count(queued.packets);
-                row.count(queued.bytes);
-                row.real(Some(tally.average));
-                row.count(tally.arrived.since(last.arrived).packets);
-                row.count(departed.packets);
-                row.count(dropped.packets);
-                row.count(dropped.bytes);
-                row.real(Some(departed.bytes as f64 * 8.0 / seconds));
-                row.real(Some((delivered[g] - self.delivered[g]) as f64 / seconds));
-                *last = *tally;
-            }
-        }
-        self.delivered = delivered;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_of_one_identity_are_the_same_flows_to_queues() {
-        let text = r#"
-            duration = "1s"
-            network = { preset = "dumbbell" }
-            queue = [{ aqm = "droptail", buffer = "10p" }]
-            traffic = [
-                { transport = "sack" },
-                { transport = "sack", flows = 2, identity = "x" },
-                { transport = "sack", flows = 3, identity = "x", rekey = "5ms" },
-            ]
-        "#;
-        let traffic = Scenario::from_toml(text, "x").map(|scenario| scenario.traffic).unwrap();
-        let identities = identities(&traffic).unwrap();
-        let flows: Vec<u32> = identities.iter().map(|identity| identity.flow).collect();
-        assert_eq!(flows, [0, 1, 2, 1, 2, 5]);
-        let rekeys: Vec<u64> = identities.iter().map(|identity| identity.rekey).collect();
-        assert_eq!(rekeys, [0, 0, 0, 5_000_000, 5_000_000, 5_000_000]);
-        assert_eq!(super::identities(&traffic[..1]), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Results: tables, transfers, fairness.
 
+pub(crate) mod series;
 pub mod table;
 pub mod transfers;
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use aqm::param::Kind;
 use aqm::{CATALOG, Duration, Qdisc as _};
-use scenario::{TrafficSpec, TransportName};
+use scenario::traffic::{TrafficSpec, Transport};
 use sim::results::table::Column;
 use sim::{Run, Scenario};
 
@@ -212,7 +212,11 @@ fn traffic(
             line(format!("app = \"periodic\"\non = \"{on}ns\"\noff = \"{off}ns\""));
         }
         let gaps = d.pick(&["constant", "uniform", "poisson"]);
-        line(format!("rate = \"{}bit\"\ngaps = \"{gaps}\"\njitter = {}", rate(d), d.below(2)));
+        let (first, jitter) = (rate(d), d.below(2));
+        line(format!("rate = \"{first}bit\"\ngaps = \"{gaps}\""));
+        if gaps == "uniform" {
+            line(format!("jitter = {jitter}"));
+        }
         if d.flag() {
             line(format!("rates = [[\"{}ns\", \"{}bit\"]]", ns / 2, rate(d)));
         }
@@ -236,13 +240,15 @@ fn traffic(
         on_off @ 2..4 => {
             let app = if on_off == 2 { "pareto" } else { "exponential" };
             let mean = |d: &mut Draw<'_>| (ns / d.number(&[10, 1, 1000])).max(1);
+            let (on, off) = (mean(d), mean(d));
+            let shape = d.pick(&["1.5", "1.0001", "100.0"]);
+            let unsent = d.pick(&["withdraw", "backlog"]);
             line(format!(
-                "app = \"{app}\"\non = \"{}ns\"\noff = \"{}ns\"\nshape = {}\nunsent = \"{}\"",
-                mean(d),
-                mean(d),
-                d.pick(&["1.5", "1.0001", "100.0"]),
-                d.pick(&["withdraw", "backlog"])
+                "app = \"{app}\"\non = \"{on}ns\"\noff = \"{off}ns\"\nunsent = \"{unsent}\""
             ));
+            if app == "pareto" {
+                line(format!("shape = {shape}"));
+            }
             if d.flag() {
                 line(format!("rate = \"{}bit\"", rate(d)));
             }
@@ -443,9 +449,9 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
 /// Arrivals = departures + drops + queued, at each queue and for each flow; marks only of packets
 /// that are ECN-capable.
 fn accounts_balance(run: &Run, scenario: &Scenario) {
-    let flows = |group: &TrafficSpec| group.flows as usize * usize::from(group.slots());
+    let flows = |group: &TrafficSpec| group.group.flows as usize * usize::from(group.slots());
     let ecn: Vec<bool> =
-        scenario.traffic.iter().flat_map(|group| vec![group.ecn; flows(group)]).collect();
+        scenario.traffic.iter().flat_map(|group| vec![group.group.ecn; flows(group)]).collect();
     for queue in run.simulation().queues() {
         let (counters, backlog) = (queue.queue().counters(), queue.queue().backlog());
         let (dropped, marked) = (counters.all_dropped(), counters.all_marked());
@@ -478,14 +484,15 @@ fn delivered_is_possible(run: &Run, scenario: &Scenario, rate: u64) {
     let mut bits = [0.0, 0.0];
     let mut flow = 0;
     for group in &scenario.traffic {
-        let packet = match group.packet.0 {
+        let packet = match group.group.packet.0 {
             aqm::units::Size::Bytes(n) => n as f64,
             _ => 0.0,
         };
-        for _ in 0..group.flows * u32::from(group.slots()) {
+        for _ in 0..group.group.flows * u32::from(group.slots()) {
             let report = run.simulation().flow(flow);
-            bits[usize::from(group.name == "back")] += f64::from(report.delivered) * packet * 8.0;
-            assert!(group.transport != TransportName::Cbr || report.retransmits == 0);
+            bits[usize::from(group.group.name == "back")] +=
+                f64::from(report.delivered) * packet * 8.0;
+            assert!(!matches!(group.transport, Transport::Cbr(_)) || report.retransmits == 0);
             flow += 1;
         }
     }

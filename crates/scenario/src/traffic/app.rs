@@ -1,0 +1,214 @@
+//! What is carried: each application with its keys, their defaults, ranges and documentation.
+
+use aqm::units::Size;
+use aqm::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Group;
+use crate::error::Complaint;
+use crate::network::LONGEST;
+use crate::text::Text;
+
+/// What is carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AppName {
+    /// More than can ever be sent.
+    Infinite,
+    /// `size` bytes a flow.
+    Finite,
+    /// On and off periods of Pareto length.
+    Pareto,
+    /// On and off periods of exponential length.
+    Exponential,
+    /// `cbr` only: on and off periods of one fixed length.
+    Periodic,
+    /// Web sessions, each a flow of the group: again and again a page of `objects` objects, each asked
+    /// for and sent over a connection of its own, `connections` at a time; then time to think. Requests
+    /// have 40 bytes and go against the data.
+    Web,
+}
+
+impl AppName {
+    /// The name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Infinite => "infinite",
+            Self::Finite => "finite",
+            Self::Pareto => "pareto",
+            Self::Exponential => "exponential",
+            Self::Periodic => "periodic",
+            Self::Web => "web",
+        }
+    }
+}
+
+/// The keys of an application.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum App {
+    /// More than can ever be sent.
+    Infinite {},
+    /// A transfer a flow.
+    Finite(Finite),
+    /// On and off periods of Pareto length.
+    Pareto(Pareto),
+    /// On and off periods of exponential length.
+    Exponential(Exponential),
+    /// On and off periods of one fixed length.
+    Periodic(Periodic),
+    /// Web sessions.
+    Web(Web),
+}
+
+/// Keys of `finite`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "finite")]
+pub struct Finite {
+    /// Bytes or packets of each flow.
+    pub size: Text<Size>,
+}
+
+/// Keys of `pareto`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "pareto")]
+pub struct Pareto {
+    /// Mean on period.
+    pub on: Text<Duration>,
+    /// Mean off period.
+    pub off: Text<Duration>,
+    /// Shape of the periods' lengths, above 1, at most 100.
+    pub shape: f64,
+    /// The rate while on; without it as fast as TCP can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Text<Rate>>,
+    /// What becomes of data not sent when an on period ends.
+    #[serde(default)]
+    pub unsent: UnsentName,
+}
+
+/// Keys of `exponential`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "exponential")]
+pub struct Exponential {
+    /// Mean on period.
+    pub on: Text<Duration>,
+    /// Mean off period.
+    pub off: Text<Duration>,
+    /// The rate while on; without it as fast as TCP can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Text<Rate>>,
+    /// What becomes of data not sent when an on period ends.
+    #[serde(default)]
+    pub unsent: UnsentName,
+}
+
+/// What becomes of data that was not sent when an on period ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UnsentName {
+    /// It is withdrawn: while off, nothing is offered.
+    #[default]
+    Withdraw,
+    /// It fills an unbounded send buffer.
+    Backlog,
+}
+
+/// Keys of `periodic`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "periodic")]
+pub struct Periodic {
+    /// Length of an on period; the first begins at `start`.
+    pub on: Text<Duration>,
+    /// Length of an off period.
+    pub off: Text<Duration>,
+}
+
+/// Keys of `web`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "web")]
+pub struct Web {
+    /// The mean of an object.
+    pub size: Text<Size>,
+    /// Mean time to think, exponential.
+    pub off: Text<Duration>,
+    /// Shape of the objects' sizes, above 1, at most 100; without it all are of one size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<f64>,
+    /// Objects of a page, 1 … 1000.
+    #[serde(default = "crate::one")]
+    pub objects: u32,
+    /// The most connections of a session at a time, 1 … 1000.
+    #[serde(default = "four_connections")]
+    pub connections: u16,
+}
+
+fn four_connections() -> u16 {
+    4
+}
+
+/// Bytes or packets that a web object may have in the mean.
+const MOST_OBJECT: u64 = 1_000_000_000;
+
+impl App {
+    /// Checks what the types alone cannot.
+    pub(super) fn check(&self, at: &Group) -> Result<(), Complaint> {
+        match self {
+            Self::Infinite {} => Ok(()),
+            Self::Finite(finite) => match finite.size.0 {
+                Size::Bytes(1..) | Size::Packets(1..=0x7fff_ffff) => Ok(()),
+                _ => at.refuse("size", "1B and more, or 1p and more"),
+            },
+            Self::Pareto(Pareto { on, off, shape, .. }) => {
+                check_means(*on, *off, at)?;
+                check_shape(*shape, at)
+            }
+            Self::Exponential(Exponential { on, off, .. }) => check_means(*on, *off, at),
+            Self::Periodic(Periodic { on, off }) => {
+                for (key, value) in [("on", on), ("off", off)] {
+                    if !(Duration::from_nanos(1)..=LONGEST).contains(&value.0) {
+                        return at.refuse(key, &format!("1ns … {LONGEST}"));
+                    }
+                }
+                Ok(())
+            }
+            Self::Web(web) => web.check(at),
+        }
+    }
+}
+
+impl Web {
+    fn check(&self, at: &Group) -> Result<(), Complaint> {
+        if !matches!(self.size.0, Size::Bytes(1..=MOST_OBJECT) | Size::Packets(1..=MOST_OBJECT)) {
+            return at.refuse("size", "the mean of an object, 1B … 1GB");
+        }
+        if self.off.0 == Duration::ZERO {
+            return at.refuse("off", "a mean time to think above 0s");
+        }
+        self.shape.map_or(Ok(()), |shape| check_shape(shape, at))?;
+        for (key, value) in [("objects", self.objects), ("connections", self.connections.into())] {
+            if !(1..=1000).contains(&value) {
+                return at.refuse(key, "1 … 1000");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_means(on: Text<Duration>, off: Text<Duration>, at: &Group) -> Result<(), Complaint> {
+    for (key, value) in [("on", on), ("off", off)] {
+        if value.0 == Duration::ZERO {
+            return at.refuse(key, "a mean above 0s");
+        }
+    }
+    Ok(())
+}
+
+fn check_shape(shape: f64, at: &Group) -> Result<(), Complaint> {
+    if shape > 1.0 && shape <= 100.0 {
+        Ok(())
+    } else {
+        at.refuse("shape", "above 1 (else there is no mean), at most 100")
+    }
+}

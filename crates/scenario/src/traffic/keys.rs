@@ -1,0 +1,222 @@
+//! Whose key is whose: a table of a file is cut into the keys of all groups, of its transport and of
+//! its application, and the JSON Schema says the same.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error};
+
+use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
+use super::transport::{Cbr, Tcp, Tfrc, Trace, Transport, TransportName};
+use super::{Group, GroupSpec, TrafficSpec};
+use crate::error::{Complaint, did_you_mean};
+
+/// Why a group could not be read.
+pub(crate) enum Unread {
+    /// What the parser says, with its place.
+    Toml(Error),
+    /// About a key.
+    Key(Complaint),
+}
+
+impl From<Error> for Unread {
+    fn from(error: Error) -> Self {
+        Self::Toml(error)
+    }
+}
+
+impl From<Complaint> for Unread {
+    fn from(complaint: Complaint) -> Self {
+        Self::Key(complaint)
+    }
+}
+
+/// Who has keys of its own.
+struct Owner {
+    /// The transport or application; `TCP` for its variants.
+    name: &'static str,
+    /// In the file: `transport` or `app`.
+    choice: &'static str,
+    /// The words that choose it.
+    words: &'static [&'static str],
+    schema: fn(&mut SchemaGenerator) -> Schema,
+    keys: Vec<String>,
+    required: Vec<String>,
+}
+
+const TCP: [&str; 5] = ["reno", "newreno", "sack", "cubic", "dctcp"];
+
+static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
+    vec![
+        owner::<Tcp>("TCP", "transport", &TCP),
+        owner::<Cbr>("cbr", "transport", &["cbr"]),
+        owner::<Tfrc>("tfrc", "transport", &["tfrc"]),
+        owner::<Trace>("trace", "transport", &["trace"]),
+        owner::<Finite>("finite", "app", &["finite"]),
+        owner::<Pareto>("pareto", "app", &["pareto"]),
+        owner::<Exponential>("exponential", "app", &["exponential"]),
+        owner::<Periodic>("periodic", "app", &["periodic"]),
+        owner::<Web>("web", "app", &["web"]),
+    ]
+});
+
+/// The keys of all groups.
+static COMMON: LazyLock<Vec<String>> = LazyLock::new(|| keys_of::<GroupSpec>().0);
+
+fn owner<T: JsonSchema>(
+    name: &'static str,
+    choice: &'static str,
+    words: &'static [&'static str],
+) -> Owner {
+    let (keys, required) = keys_of::<T>();
+    Owner {
+        name,
+        choice,
+        words,
+        schema: |generator| generator.subschema_for::<T>(),
+        keys,
+        required,
+    }
+}
+
+/// The keys of a table, and which of them have to be there.
+fn keys_of<T: JsonSchema>() -> (Vec<String>, Vec<String>) {
+    let schema = T::json_schema(&mut SchemaGenerator::default()).to_value();
+    let keys = schema["properties"].as_object().map(|all| all.keys().cloned().collect());
+    let required = schema["required"]
+        .as_array()
+        .map(|all| all.iter().filter_map(Value::as_str).map(String::from).collect());
+    (keys.unwrap_or_default(), required.unwrap_or_default())
+}
+
+type Table<'a> = Spanned<DeTable<'a>>;
+
+/// The groups of a parsed file.
+pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread> {
+    let Some(traffic) = root.get("traffic") else { return Ok(Vec::new()) };
+    let refused = || Complaint::new("traffic", "tables: [[traffic]]");
+    let groups = traffic.get_ref().as_array().ok_or_else(refused)?;
+    let read = |(i, group): (usize, &Spanned<DeValue<'_>>)| {
+        let table = group.get_ref().as_table().ok_or_else(refused)?;
+        read_group(&Group(i), Spanned::new(group.span(), table.clone()))
+    };
+    groups.iter().enumerate().map(read).collect()
+}
+
+/// Cuts a table into the keys of all groups and those of its transport and its application.
+fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
+    let group: GroupSpec = part(&mut rest, &COMMON)?;
+    let (transport, app) = (group.transport.name(), group.app.name());
+    Transport::carries(group.transport, group.app)
+        .map_err(|allowed| Complaint::new(at.key("app"), allowed))?;
+    let of = |choice: &str, word: &str| {
+        OWNERS.iter().find(|owner| owner.choice == choice && owner.words.contains(&word))
+    };
+    let owners = [of("transport", transport), of("app", app)];
+    let mine: Vec<&Owner> = owners.into_iter().flatten().collect();
+    let owned = |key: &str| mine.iter().any(|owner| owner.keys.iter().any(|own| own == key));
+    let idle_keys = rest.get_ref().keys().filter(|key| !owned(key.get_ref()));
+    if let Some(key) = idle_keys.min_by_key(|key| key.span().start) {
+        return Err(idle(at, key.get_ref(), &mine, [transport, app]).into());
+    }
+    for owner in &mine {
+        let missing = owner.required.iter().find(|key| !rest.get_ref().contains_key(key.as_str()));
+        if let Some(key) = missing {
+            return Err(Complaint::new(at.key(key), format!("needed by {}", owner.name)).into());
+        }
+    }
+    // No transport and application that go together share a key.
+    let mut own = |owner: Option<&'static Owner>| {
+        let keys: &[String] = owner.map_or(&[], |owner| &owner.keys);
+        cut(&mut rest, keys)
+    };
+    let (of_transport, of_app) = (own(owners[0]), own(owners[1]));
+    let transport = match group.transport {
+        TransportName::Cbr => Transport::Cbr(read(of_transport)?),
+        TransportName::Tfrc => Transport::Tfrc(read(of_transport)?),
+        TransportName::Trace => Transport::Trace(read(of_transport)?),
+        _ => Transport::Tcp(read(of_transport)?),
+    };
+    let app = match group.app {
+        AppName::Infinite => App::Infinite {},
+        AppName::Finite => App::Finite(read(of_app)?),
+        AppName::Pareto => App::Pareto(read(of_app)?),
+        AppName::Exponential => App::Exponential(read(of_app)?),
+        AppName::Periodic => App::Periodic(read(of_app)?),
+        AppName::Web => App::Web(read(of_app)?),
+    };
+    Ok(TrafficSpec { group, transport, app })
+}
+
+/// A key that nobody here has.
+fn idle(at: &Group, key: &str, mine: &[&Owner], chosen: [&str; 2]) -> Complaint {
+    let whose: Vec<&Owner> =
+        OWNERS.iter().filter(|owner| owner.keys.iter().any(|own| own == key)).collect();
+    if whose.is_empty() {
+        let all = COMMON.iter().chain(mine.iter().flat_map(|owner| &owner.keys));
+        let all: Vec<&str> = all.map(String::as_str).collect();
+        let hint = did_you_mean(key, all.iter().copied());
+        return Complaint::new(at.key(key), all.join(", ")).hint(hint);
+    }
+    let names: Vec<&str> = whose.iter().map(|owner| owner.name).collect();
+    let [transport, app] = chosen;
+    Complaint::new(at.key(key), format!("for {} only", names.join(", "))).hint(format!(
+        "with transport = \"{transport}\" and app = \"{app}\" it would have no effect: leave it out"
+    ))
+}
+
+/// Takes the keys named out of a table.
+fn cut<'a>(table: &mut Table<'a>, keys: &[String]) -> Table<'a> {
+    let span = table.span();
+    let mut own = DeTable::new();
+    for key in keys {
+        if let Some((key, value)) = table.get_mut().remove_entry(key.as_str()) {
+            own.insert(key, value);
+        }
+    }
+    Spanned::new(span, own)
+}
+
+fn read<T: DeserializeOwned>(table: Table<'_>) -> Result<T, Error> {
+    T::deserialize(toml::Deserializer::from(table))
+}
+
+fn part<T: DeserializeOwned>(table: &mut Table<'_>, keys: &[String]) -> Result<T, Error> {
+    read(cut(table, keys))
+}
+
+/// Leaves the groups to [`read_groups`], which has their place in the file.
+pub(crate) fn later<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<TrafficSpec>, D::Error> {
+    IgnoredAny::deserialize(from).map(|_| Vec::new())
+}
+
+impl JsonSchema for TrafficSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "TrafficSpec".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let common = GroupSpec::json_schema(generator).to_value();
+        let choices: Vec<Value> = OWNERS
+            .iter()
+            .map(|owner| {
+                let (choice, words) = (owner.choice, owner.words);
+                let chosen = json!({"properties": {choice: {"enum": words}}, "required": [choice]});
+                json!({"if": chosen, "then": (owner.schema)(generator)})
+            })
+            .collect();
+        json_schema!({
+            "type": "object",
+            "description": "A group of flows that are alike.",
+            "properties": common["properties"],
+            "required": common["required"],
+            "allOf": choices,
+            "unevaluatedProperties": false,
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! Groups of flows: what all have; and how data is carried, and what, each with keys of its own.
+//!
+//! A file says all of it in one table. Which keys may stand there follows from `transport` and `app`:
+//! one that would have no effect is an error.
+
+mod app;
+mod keys;
+mod transport;
+
+use aqm::Duration;
+use aqm::units::Size;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
+pub(crate) use keys::{Unread, later, read_groups};
+pub use transport::{Cbr, GapsName, Tcp, Tfrc, Trace, Transport, TransportName};
+
+use crate::arrivals::Captures;
+use crate::error::Complaint;
+use crate::network::Topology;
+use crate::one;
+use crate::text::{Span, Text};
+
+/// Flows that join in steps.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepSpec {
+    /// Flows in each step.
+    pub flows: u32,
+    /// Time between steps.
+    pub every: Text<Duration>,
+}
+
+/// A group of flows that are alike.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TrafficSpec {
+    /// What all groups have.
+    #[serde(flatten)]
+    pub group: GroupSpec,
+    /// How its data is carried.
+    #[serde(flatten)]
+    pub transport: Transport,
+    /// What is carried.
+    #[serde(flatten)]
+    pub app: App,
+}
+
+/// What all groups have.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct GroupSpec {
+    /// The group's name in results.
+    #[serde(default = "default_group")]
+    pub name: String,
+    /// How many flows; of a `trace`, those in its file.
+    #[serde(default = "one")]
+    pub flows: u32,
+    /// Addresses and ports under a name: groups that give the same one are the same flows to
+    /// queues, the first of each group with the first of the others and so on. Without it each
+    /// flow has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// Its flows change their ports so often: to queues they are new flows then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rekey: Option<Text<Duration>>,
+    /// How data is carried.
+    pub transport: TransportName,
+    /// What is carried.
+    #[serde(default = "infinite")]
+    pub app: AppName,
+    /// Nodes to send from; each flow draws one. Without it the preset's left side. With `*` for the
+    /// number of a bottleneck here and in `to`, as in `s*.0`, there is such a group at each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Vec<String>>,
+    /// Nodes to send to; each flow draws one. Without it the preset's right side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Vec<String>>,
+    /// When a flow starts: an instant, or a range from which each flow draws. A `trace`: when its
+    /// first packet comes.
+    #[serde(default = "at_once")]
+    pub start: Text<Span>,
+    /// When it stops; without it at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Text<Duration>>,
+    /// Flows join in steps; `start` counts from the flow's step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepSpec>,
+    /// Data packets on the wire, 40 … 65535 bytes; of a `trace`, their mean.
+    #[serde(default = "kilobyte")]
+    pub packet: Text<Size>,
+    /// Whether data packets are ECN-capable; of a `trace`, also those that are not in its file.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+fn default_group() -> String {
+    "flows".into()
+}
+fn infinite() -> AppName {
+    AppName::Infinite
+}
+fn at_once() -> Text<Span> {
+    Text(Span { from: Duration::ZERO, to: Duration::ZERO })
+}
+fn kilobyte() -> Text<Size> {
+    Text(Size::Bytes(1000))
+}
+
+/// More flows than one run may have.
+const MAX_FLOWS: u64 = 4_000_000;
+
+/// Where a group stands in the file, for errors.
+pub(crate) struct Group(usize);
+
+impl Group {
+    fn key(&self, field: &str) -> String {
+        format!("traffic[{}].{field}", self.0)
+    }
+
+    fn refuse<T>(&self, field: &str, allowed: &str) -> Result<T, Complaint> {
+        Err(Complaint::new(self.key(field), allowed))
+    }
+}
+
+/// The groups, checked, and how many flows they have: a group with `*` in the names of its nodes
+/// becomes one at each bottleneck.
+pub(crate) fn expand_traffic(
+    specs: Vec<TrafficSpec>,
+    topology: &Topology,
+    end: Duration,
+    captures: &mut Captures<'_>,
+) -> Result<(Vec<TrafficSpec>, u64), Complaint> {
+    let mut groups = Vec::new();
+    let mut flows = 0;
+    for (i, mut spec) in specs.into_iter().enumerate() {
+        let at = Group(i);
+        if let Transport::Trace(trace) = &mut spec.transport {
+            trace.read(&mut spec.group, end, &at, captures)?;
+        }
+        let mut names = spec.group.from.iter().chain(&spec.group.to).flatten();
+        let everywhere = topology.bottlenecks > 0 && names.any(|name| name.contains('*'));
+        for hop in 1..=if everywhere { topology.bottlenecks } else { 1 } {
+            let mut group = spec.clone();
+            if everywhere {
+                let names = group.group.from.iter_mut().chain(&mut group.group.to).flatten();
+                names.for_each(|name| *name = name.replace('*', &hop.to_string()));
+            }
+            group.check(&at, topology)?;
+            flows += u64::from(group.group.flows) * u64::from(group.slots());
+            if flows > MAX_FLOWS {
+                let allowed = format!("at most {MAX_FLOWS} flows in all");
+                return at.refuse("flows", &allowed);
+            }
+            groups.push(group);
+        }
+    }
+    Ok((groups, flows))
+}
+
+impl GroupSpec {
+    /// Data packets on the wire in bytes, if allowed.
+    pub fn packet_bytes(&self) -> Option<u16> {
+        match self.packet.0 {
+            Size::Bytes(n @ 40..=65_535) => Some(n as u16),
+            _ => None,
+        }
+    }
+}
+
+impl TrafficSpec {
+    /// Flows of the simulation that each flow of the group takes: connections at a time.
+    pub fn slots(&self) -> u16 {
+        match &self.app {
+            App::Web(web) => web.connections.min(web.objects.min(u32::from(u16::MAX)) as u16),
+            _ => 1,
+        }
+    }
+
+    fn check(&self, at: &Group, topology: &Topology) -> Result<(), Complaint> {
+        let group = &self.group;
+        if group.flows == 0 {
+            return at.refuse("flows", "at least 1");
+        }
+        if group.packet_bytes().is_none() {
+            return at.refuse("packet", "40B … 65535B");
+        }
+        if group.step.as_ref().is_some_and(|s| s.flows == 0) {
+            return at.refuse("step.flows", "at least 1");
+        }
+        if group.rekey == Some(Text(Duration::ZERO)) {
+            return at.refuse("rekey", "more than 0s");
+        }
+        self.transport.check(group, at)?;
+        self.app.check(at)?;
+        topology.ends(group.from.as_deref(), true, &at.key("from"))?;
+        topology.ends(group.to.as_deref(), false, &at.key("to"))?;
+        topology.check_routes(group.from.as_deref(), group.to.as_deref(), &at.key("to"))
+    }
+}

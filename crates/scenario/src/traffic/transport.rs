@@ -1,0 +1,322 @@
+//! How data is carried: each transport with its keys, their defaults, ranges and documentation.
+
+use std::sync::Arc;
+
+use aqm::units::Size;
+use aqm::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::app::AppName;
+use super::{Group, GroupSpec};
+use crate::arrivals::{Arrivals, Captures};
+use crate::error::Complaint;
+use crate::network::LONGEST;
+use crate::text::{Span, Text};
+use crate::{one, yes, zero};
+
+/// How data is carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TransportName {
+    /// TCP with fast recovery of one loss a window (RFC 5681).
+    Reno,
+    /// TCP with partial acknowledgements (RFC 6582).
+    NewReno,
+    /// TCP with selective acknowledgements (RFC 6675).
+    Sack,
+    /// TCP with selective acknowledgements and CUBIC congestion control (RFC 9438).
+    Cubic,
+    /// TCP with selective acknowledgements and DCTCP congestion control (RFC 8257).
+    Dctcp,
+    /// Datagrams at a constant rate that react to nothing.
+    Cbr,
+    /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
+    Tfrc,
+    /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
+    /// fields.
+    Trace,
+}
+
+impl TransportName {
+    /// The name in files and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::NewReno => "newreno",
+            Self::Sack => "sack",
+            Self::Cubic => "cubic",
+            Self::Dctcp => "dctcp",
+            Self::Cbr => "cbr",
+            Self::Tfrc => "tfrc",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// The keys of a transport.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Transport {
+    /// TCP, of any variant.
+    Tcp(Tcp),
+    /// Datagrams at a constant rate.
+    Cbr(Cbr),
+    /// TCP-friendly rate control.
+    Tfrc(Tfrc),
+    /// The packets of a capture.
+    Trace(Trace),
+}
+
+/// Keys of TCP in all its variants.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "tcp")]
+pub struct Tcp {
+    /// An ECN echo with a window of one packet makes the sender wait for its timer.
+    #[serde(default)]
+    pub ecn_timeout: bool,
+    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With
+    /// `ecn_timeout` only 1: the wait takes its place.
+    #[serde(default = "one")]
+    pub min_window: u32,
+    /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
+    #[serde(default)]
+    pub ecn_on_retransmit: bool,
+    /// Connections begin with a SYN, which is not ECN-capable.
+    #[serde(default)]
+    pub handshake: bool,
+    /// Delay of acknowledgements; `0s` acknowledges each packet.
+    #[serde(default = "zero")]
+    pub delayed_ack: Text<Duration>,
+    /// What may be sent waits for a time that is uniform up to this, and is then sent together, in
+    /// order (ns-2's `overhead_`).
+    #[serde(default = "zero")]
+    pub send_jitter: Text<Duration>,
+    /// Initial window in packets, 1 … 1000.
+    #[serde(default = "two")]
+    pub initial_window: u32,
+    /// The receiver's window, in packets or bytes, 1 … 65 535 packets.
+    #[serde(default = "wide")]
+    pub window: Text<Size>,
+    /// Least retransmission timeout.
+    #[serde(default = "min_rto")]
+    pub min_rto: Text<Duration>,
+    /// Retransmission timeout before the first measurement.
+    #[serde(default = "second")]
+    pub initial_rto: Text<Duration>,
+    /// Largest retransmission timeout.
+    #[serde(default = "minute")]
+    pub max_rto: Text<Duration>,
+    /// Granularity of the retransmission timer (RFC 6298's G).
+    #[serde(default = "granularity")]
+    pub rto_granularity: Text<Duration>,
+    /// After four doublings of the timeout the next round trip measured begins the average anew
+    /// (RFC 6298 §5 allows it, ns-2 does it).
+    #[serde(default)]
+    pub forget_rtt: bool,
+    /// Limited transmit (RFC 3042).
+    #[serde(default = "yes")]
+    pub limited_transmit: bool,
+    /// A reduction of the window leaves whole packets, as in Linux.
+    #[serde(default)]
+    pub whole_packets: bool,
+    /// Start again from the initial window after an idle timeout (RFC 5681 §4.1).
+    #[serde(default = "yes")]
+    pub restart_after_idle: bool,
+}
+
+/// Keys of `cbr`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "cbr")]
+pub struct Cbr {
+    /// The rate; of `periodic` while it is on.
+    pub rate: Text<Rate>,
+    /// Other rates from given times of the run on, as `[["50s", "4mbit"], ["250s", "1mbit"]]`; the gap
+    /// that has begun is not cut short.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<(Text<Duration>, Text<Rate>)>,
+    /// How the gaps between packets are spread about their mean.
+    #[serde(default = "constant")]
+    pub gaps: GapsName,
+    /// With `gaps = "uniform"`: half the width, as a share of the mean, 0 … 1.
+    #[serde(default)]
+    pub jitter: f64,
+}
+
+/// How the gaps of a datagram source are spread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GapsName {
+    /// All the same.
+    Constant,
+    /// Uniform about the mean, as wide as `jitter` says.
+    Uniform,
+    /// Exponential: a Poisson process.
+    Poisson,
+}
+
+/// Keys of `tfrc`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "tfrc")]
+pub struct Tfrc {
+    /// Old losses count less in a long time without one (RFC 5348 §5.5).
+    #[serde(default = "yes")]
+    pub discounting: bool,
+    /// The timeout in the equation; without it four round trips (RFC 5348 §3.1). ns-2.35 takes that of
+    /// a TCP with ticks of 100 ms: 300 ms at round trips up to 150 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equation_timeout: Option<Text<Duration>>,
+}
+
+/// Keys of `trace`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "trace")]
+pub struct Trace {
+    /// The capture (pcap or pcapng), as seen from the working directory. Packets that would come after
+    /// the end are not read.
+    pub file: String,
+    /// Sixteen hexadecimal digits over the packets; filled in. If given, the file has to have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The packets of the file, once it was read.
+    #[serde(skip)]
+    pub arrivals: Arc<Arrivals>,
+}
+
+fn two() -> u32 {
+    2
+}
+fn second() -> Text<Duration> {
+    Text(Duration::from_secs(1))
+}
+fn minute() -> Text<Duration> {
+    Text(Duration::from_secs(60))
+}
+fn min_rto() -> Text<Duration> {
+    Text(Duration::from_millis(200))
+}
+fn granularity() -> Text<Duration> {
+    Text(Duration::from_millis(1))
+}
+fn wide() -> Text<Size> {
+    Text(Size::Packets(65_535))
+}
+fn constant() -> GapsName {
+    GapsName::Constant
+}
+
+/// The shortest that the first and the longest timeout may be: time has to go on.
+const SHORTEST_RTO: Duration = Duration::from_millis(1);
+
+impl Transport {
+    /// Whether it can carry an application; what is wrong if not.
+    pub(super) fn carries(name: TransportName, app: AppName) -> Result<(), &'static str> {
+        use AppName::{Infinite, Periodic};
+        match (name, app) {
+            (_, Infinite) | (TransportName::Cbr, Periodic) => Ok(()),
+            (TransportName::Trace, _) => Err("none: a trace tells what is sent"),
+            (TransportName::Tfrc, _) => Err("infinite: tfrc always has something to send"),
+            (TransportName::Cbr, _) => Err("infinite or periodic: cbr sends whatever happens"),
+            (_, Periodic) => Err("for cbr only; TCP has pareto and exponential"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks what the types alone cannot.
+    pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+        match self {
+            Self::Tcp(tcp) => tcp.check(group, at),
+            Self::Cbr(cbr) => cbr.check(at),
+            Self::Tfrc(_) | Self::Trace(_) => Ok(()),
+        }
+    }
+}
+
+impl Tcp {
+    /// The receiver's window in packets of `bytes`, if allowed.
+    pub fn window_packets(&self, bytes: u16) -> Option<u32> {
+        let packets = match self.window.0 {
+            Size::Packets(n) => n,
+            Size::Bytes(n) => n / u64::from(bytes),
+            _ => return None,
+        };
+        u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
+    }
+
+    fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+        if self.window_packets(group.packet_bytes().unwrap_or(1)).is_none() {
+            return at.refuse("window", "1p … 65535p");
+        }
+        if !(1..=1000).contains(&self.initial_window) {
+            return at.refuse("initial_window", "1 … 1000 packets");
+        }
+        if !(1..=if self.ecn_timeout { 1 } else { 1000 }).contains(&self.min_window) {
+            return at.refuse("min_window", "1 … 1000 packets; with ecn_timeout 1");
+        }
+        for (key, time, least) in [
+            ("initial_rto", self.initial_rto, SHORTEST_RTO),
+            ("max_rto", self.max_rto, SHORTEST_RTO),
+            ("rto_granularity", self.rto_granularity, Duration::ZERO),
+            ("delayed_ack", self.delayed_ack, Duration::ZERO),
+            ("send_jitter", self.send_jitter, Duration::ZERO),
+        ] {
+            if !(least..=LONGEST).contains(&time.0) {
+                return at.refuse(key, &format!("{least} … {LONGEST}"));
+            }
+        }
+        if self.min_rto.0 > self.max_rto.0 {
+            return at.refuse("min_rto", "at most max_rto");
+        }
+        if group.transport == TransportName::Dctcp && !group.ecn {
+            return at.refuse("ecn", "true: dctcp follows marks");
+        }
+        Ok(())
+    }
+}
+
+impl Cbr {
+    fn check(&self, at: &Group) -> Result<(), Complaint> {
+        if !(0.0..=1.0).contains(&self.jitter) {
+            return at.refuse("jitter", "0 … 1");
+        }
+        if self.jitter > 0.0 && self.gaps != GapsName::Uniform {
+            return at.refuse("jitter", "0: it is the width of gaps = \"uniform\"");
+        }
+        if !self.rates.is_sorted_by(|a, b| a.0.0 < b.0.0) {
+            return at.refuse("rates", "pairs of a time and a rate, times ascending");
+        }
+        Ok(())
+    }
+}
+
+impl Trace {
+    /// Takes the capture and fills in what follows from it for the group.
+    pub(super) fn read(
+        &mut self,
+        group: &mut GroupSpec,
+        end: Duration,
+        at: &Group,
+        captures: &mut Captures<'_>,
+    ) -> Result<(), Complaint> {
+        let Span { from, to } = group.start.0;
+        if from != to || group.step.is_some() {
+            return at.refuse("start", "an instant, and no steps, for a trace");
+        }
+        let until = group.stop.map_or(end, |stop| stop.0.min(end)).saturating_sub(from);
+        let arrivals = captures(&self.file, until)
+            .map_err(|problem| Complaint::new(at.key("file"), problem))?;
+        if arrivals.packets.is_empty() {
+            return at.refuse("file", "a capture with packets before the end");
+        }
+        if self.digest.as_ref().is_some_and(|digest| *digest != arrivals.digest) {
+            let allowed = format!("{}: the packets of {}", arrivals.digest, self.file);
+            return Err(Complaint::new(at.key("digest"), allowed)
+                .hint("the file is not the one that this was made from"));
+        }
+        group.flows = u32::try_from(arrivals.starts.len()).unwrap_or(u32::MAX);
+        group.packet = Text(Size::Bytes(arrivals.mean_len()));
+        self.digest = Some(arrivals.digest.clone());
+        self.arrivals = Arc::new(arrivals);
+        Ok(())
+    }
+}

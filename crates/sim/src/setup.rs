@@ -1,0 +1,266 @@
+//! From what a scenario says to what is simulated: links, paths, groups, identities.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aqm::units::Size;
+use aqm::{Duration, Env, Instant, Rate, Rng};
+use scenario::QueueSpec;
+use scenario::error::Complaint;
+use scenario::network::Topology;
+use scenario::text::Text;
+use scenario::traffic::{
+    self as keys, Exponential, Finite, GapsName, GroupSpec, Pareto, Periodic, TrafficSpec,
+    TransportName, UnsentName,
+};
+
+use crate::app::{App, Objects, Periods, Unsent};
+use crate::network::{END, Identity, Link};
+use crate::simulation::{Gaps, Group, Transport};
+use crate::tcp::control::Algorithm;
+use crate::tcp::rtt::RtoBounds;
+use crate::tcp::{Options, Variant};
+use crate::tfrc;
+
+/// Who draws from which numbered stream of the scenario's seed.
+#[derive(Clone, Copy)]
+pub(crate) enum Stream {
+    /// The queue of a link.
+    Queue = 1,
+    /// End points and start of a flow.
+    Setup = 2,
+    /// The application of a flow.
+    App = 3,
+    /// The time that a flow waits before it sends.
+    Jitter = 4,
+}
+
+pub(crate) fn stream(seed: u64, user: Stream, number: usize) -> Rng {
+    Rng::new(seed, (user as u64) << 56 | number as u64)
+}
+
+/// What queues take for the identity of each flow, if that is not its number: the k-th flows of all
+/// groups of one `identity` share that of the first.
+pub(crate) fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
+    if traffic.iter().all(|spec| spec.group.identity.is_none() && spec.group.rekey.is_none()) {
+        return None;
+    }
+    let mut known: HashMap<(&str, u32), u32> = HashMap::new();
+    let mut identities = Vec::new();
+    for spec in traffic {
+        let rekey = spec.group.rekey.map_or(0, |every| every.0.as_nanos());
+        for k in 0..spec.group.flows * u32::from(spec.slots()) {
+            let number = identities.len() as u32;
+            let flow = match &spec.group.identity {
+                Some(name) => *known.entry((name, k)).or_insert(number),
+                None => number,
+            };
+            identities.push(Identity { flow, rekey });
+        }
+    }
+    Some(identities)
+}
+
+pub(crate) fn build_link(
+    topology: &Topology,
+    link: usize,
+    spec: Option<(usize, &QueueSpec)>,
+    seed: u64,
+    mean_packet: u32,
+    flows: usize,
+) -> Result<Link, Complaint> {
+    let edge = &topology.links[link];
+    let Some((i, spec)) = spec else { return Ok(Link::plain(edge.rate, edge.delay)) };
+    let limit = spec
+        .limit(topology, link)
+        .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
+    let env = Env { now: Instant::ZERO, limit, rate: edge.rate, mean_packet };
+    let mut rng = stream(seed, Stream::Queue, link);
+    let queue = spec.build(i, &env, &mut rng)?;
+    Ok(Link::managed(edge.rate, edge.delay, queue, rng, flows))
+}
+
+/// The table of paths, each pair of nodes once.
+pub(crate) struct Paths<'a> {
+    pub(crate) topology: &'a Topology,
+    pub(crate) table: Vec<u32>,
+    pub(crate) known: HashMap<(usize, usize), u32>,
+}
+
+impl Paths<'_> {
+    pub(crate) fn of(&mut self, from: usize, to: usize) -> Result<u32, Complaint> {
+        if let Some(&at) = self.known.get(&(from, to)) {
+            return Ok(at);
+        }
+        let route = self
+            .topology
+            .route(from, to)
+            .ok_or_else(|| Complaint::new("traffic", "nodes with a route between them"))?;
+        let at = self.table.len() as u32;
+        self.table.extend(route);
+        self.table.push(END);
+        self.known.insert((from, to), at);
+        Ok(at)
+    }
+}
+
+/// What the flows of a group share; the first of them is number `first`, and the run ends at `end`
+/// (ns).
+pub(crate) fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
+    let packet = spec.group.packet_bytes().unwrap_or(1000);
+    Group {
+        transport: transport(spec, first),
+        app: app(spec, packet),
+        packet,
+        stop: stop(spec, end),
+        send_jitter: match &spec.transport {
+            keys::Transport::Tcp(tcp) => tcp.send_jitter.0.as_nanos(),
+            _ => 0,
+        },
+    }
+}
+
+fn transport(spec: &TrafficSpec, first: u32) -> Transport {
+    let TrafficSpec { group, transport, app } = spec;
+    let ecn = group.ecn;
+    match transport {
+        keys::Transport::Tcp(tcp) => {
+            let web = matches!(app, keys::App::Web(_));
+            Transport::Tcp(options(group, tcp, web))
+        }
+        keys::Transport::Cbr(cbr) => {
+            let gaps = match cbr.gaps {
+                GapsName::Constant => Gaps::Constant,
+                GapsName::Uniform => Gaps::Uniform(cbr.jitter),
+                GapsName::Poisson => Gaps::Exponential,
+            };
+            let rates = cbr.rates.iter().map(|(at, r)| (at.0.as_nanos(), r.0.bits_per_second()));
+            let rates = [(0, cbr.rate.0.bits_per_second())].into_iter().chain(rates).collect();
+            Transport::Cbr { rates, gaps, ecn }
+        }
+        keys::Transport::Tfrc(tfrc) => {
+            let timeout = tfrc.equation_timeout.map(|t| t.0.as_nanos());
+            Transport::Tfrc(tfrc::Options { ecn, discounting: tfrc.discounting, timeout })
+        }
+        keys::Transport::Trace(trace) => Transport::Trace {
+            arrivals: Arc::clone(&trace.arrivals),
+            start: group.start.0.from.as_nanos(),
+            first,
+            ecn,
+        },
+    }
+}
+
+/// A `web` session begins its connections itself.
+fn options(group: &GroupSpec, tcp: &keys::Tcp, web: bool) -> Options {
+    let (variant, control) = match group.transport {
+        TransportName::Reno => (Variant::Reno, Algorithm::Reno),
+        TransportName::NewReno => (Variant::NewReno, Algorithm::Reno),
+        TransportName::Cubic => (Variant::Sack, Algorithm::Cubic),
+        TransportName::Dctcp => (Variant::Sack, Algorithm::Dctcp),
+        _ => (Variant::Sack, Algorithm::Reno),
+    };
+    let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
+    Options {
+        variant,
+        control,
+        initial_window: f64::from(tcp.initial_window),
+        window: window.unwrap_or(u32::from(u16::MAX)),
+        rto: RtoBounds {
+            initial: tcp.initial_rto.0.as_nanos(),
+            min: tcp.min_rto.0.as_nanos(),
+            max: tcp.max_rto.0.as_nanos(),
+            granularity: tcp.rto_granularity.0.as_nanos(),
+        },
+        limited_transmit: tcp.limited_transmit,
+        whole_packets: tcp.whole_packets,
+        restart_after_idle: tcp.restart_after_idle,
+        delayed_ack: tcp.delayed_ack.0.as_nanos(),
+        handshake: tcp.handshake && !web,
+        ecn: group.ecn,
+        ecn_on_retransmit: tcp.ecn_on_retransmit,
+        ecn_timeout: tcp.ecn_timeout,
+        least_window: f64::from(tcp.min_window),
+        forget_rtt: tcp.forget_rtt,
+    }
+}
+
+/// What is carried in data packets of `packet` bytes.
+fn app(spec: &TrafficSpec, packet: u16) -> App {
+    let periods =
+        |periods, on: Text<Duration>, off: Text<Duration>, rate: Option<Text<Rate>>, unsent| {
+            let gap = rate.map_or(0, |r| r.0.transmission(u64::from(packet)).as_nanos());
+            let unsent = match unsent {
+                UnsentName::Withdraw => Unsent::Withdraw,
+                UnsentName::Backlog => Unsent::Backlog,
+            };
+            App::OnOff { periods, on: on.0.as_nanos(), off: off.0.as_nanos(), gap, unsent }
+        };
+    match &spec.app {
+        keys::App::Infinite {} => App::Infinite,
+        keys::App::Finite(finite) => App::Finite { packets: finite_packets(finite, packet) },
+        keys::App::Pareto(Pareto { on, off, shape, rate, unsent }) => {
+            periods(Periods::Pareto(*shape), *on, *off, *rate, *unsent)
+        }
+        keys::App::Exponential(Exponential { on, off, rate, unsent }) => {
+            periods(Periods::Exponential, *on, *off, *rate, *unsent)
+        }
+        keys::App::Periodic(Periodic { on, off }) => {
+            App::Periodic { on: on.0.as_nanos(), off: off.0.as_nanos() }
+        }
+        keys::App::Web(web) => App::Web(Objects {
+            number: web.objects,
+            connections: spec.slots(),
+            packets: match web.size.0 {
+                Size::Packets(n) => n * 1000,
+                Size::Bytes(n) => n * 1000 / u64::from(packet),
+                _ => 1000,
+            },
+            shape: web.shape,
+            think: web.off.0.as_nanos(),
+            handshake: matches!(&spec.transport, keys::Transport::Tcp(tcp) if tcp.handshake),
+        }),
+    }
+}
+
+/// When a group's sending ends, ns.
+pub(crate) fn stop(spec: &TrafficSpec, end: u64) -> u64 {
+    spec.group.stop.map_or(end, |s| s.0.as_nanos())
+}
+
+/// Packets of `packet` bytes of each of a group's finite flows.
+pub(crate) fn finite_packets(finite: &Finite, packet: u16) -> u32 {
+    match finite.size.0 {
+        Size::Packets(n) => n as u32,
+        Size::Bytes(n) => u32::try_from(n.div_ceil(packet.into())).unwrap_or(u32::MAX),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn groups_of_one_identity_are_the_same_flows_to_queues() {
+        let text = r#"
+            duration = "1s"
+            network = { preset = "dumbbell" }
+            queue = [{ aqm = "droptail", buffer = "10p" }]
+            traffic = [
+                { transport = "sack" },
+                { transport = "sack", flows = 2, identity = "x" },
+                { transport = "sack", flows = 3, identity = "x", rekey = "5ms" },
+            ]
+        "#;
+        let traffic = Scenario::from_toml(text, "x").map(|scenario| scenario.traffic).unwrap();
+        let identities = identities(&traffic).unwrap();
+        let flows: Vec<u32> = identities.iter().map(|identity| identity.flow).collect();
+        assert_eq!(flows, [0, 1, 2, 1, 2, 5]);
+        let rekeys: Vec<u64> = identities.iter().map(|identity| identity.rekey).collect();
+        assert_eq!(rekeys, [0, 0, 0, 5_000_000, 5_000_000, 5_000_000]);
+        assert_eq!(super::identities(&traffic[..1]), None);
+    }
+}
