@@ -22,6 +22,9 @@ use crate::xdp::Xdp;
 /// Bytes of an Ethernet header with VLAN tags.
 const HEADER: u32 = 14 + 4 * crate::frame::MAX_TAGS as u32;
 
+/// The longest packet, so that each frame's length has a place in a recording.
+const LONGEST_MTU: u32 = u16::MAX as u32 - HEADER;
+
 /// Forwards between the interfaces `names` (LAN, WAN) until it is told to stop. Returns the summaries.
 ///
 /// # Errors
@@ -74,6 +77,12 @@ pub(crate) fn open(names: [&str; 2], plane: Plane) -> Result<Ports, Trouble> {
         return Err(Trouble::new(
             format!("{} has an MTU of {mtu}, {} of {other}", names[0], names[1]),
             format!("ip link set {} mtu {other}", names[0]),
+        ));
+    }
+    if mtu > LONGEST_MTU {
+        return Err(Trouble::new(
+            format!("an MTU of {mtu}: frames of more than {} bytes are not counted", u16::MAX),
+            names.map(|name| format!("ip link set {name} mtu {LONGEST_MTU}")).join(" && "),
         ));
     }
     let longest = (mtu + HEADER) as usize;

@@ -160,6 +160,11 @@ fn bad_wiring_is_refused_or_said() {
             "is a port of br0",
         ),
         ("ip link property add dev lan altname other", "lan other", "are the same interface"),
+        (
+            "for i in lan wan; do ip link set $i mtu 65535; done",
+            "lan wan",
+            "an MTU of 65535: frames of more than 65535 bytes",
+        ),
         ("ip addr add 10.1.2.3/24 dev wan", "lan wan", "wan has the address 10.1.2.3"),
         ("ip addr add fd77::1/64 dev lan nodad", "lan wan", "lan has the address fd77::1"),
     ] {
