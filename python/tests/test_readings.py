@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +285,20 @@ def test_a_section_is_read_in_one_way(folder: Path) -> None:
     assert one.paper.cite == "Me26"
     assert one.section is not None
     assert [entry.reading for _, entry in two.plan(two.size("full"))] == ["standard", "crowd"]
+
+
+def test_the_report_counts_what_a_joint_reading_meets(folder: Path, tmp_path: Path) -> None:
+    made = [experiment.load(f"mine/{name}") for name in ("one", "two")]
+    plan = Plan.of([(each, each.size("full")) for each in made])
+    outcomes = reproduce(plan, Store(tmp_path / "runs"), 2)
+    text = write_report(outcomes, tmp_path / "report").read_text("utf-8")
+    rows = text.partition("Readings of whole sections")[2].partition("</table>")[0]
+    told = [re.sub(r"<[^>]*>", " ", row).split() for row in rows.split("<tr>")[2:]]
+    # 'crowd' has 40 flows for the claim of both, 'brief' leaves 20 for that of one.
+    assert told == [
+        ["Me26", "§III", "crowd", "2", "2", "0"],
+        ["Me26", "§III", "brief", "1", "0", "0"],
+    ]
 
 
 def test_a_section_s_reading_that_changes_nothing_here_is_the_standard_one(folder: Path) -> None:

@@ -61,6 +61,7 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
             summary=_summary(outcomes),
             verdicts=list(Verdict),
             matrix=_matrix(papers),
+            joint=_joint(papers),
             open=open_,
             filters=_filters(open_),
             by=BY,
@@ -182,6 +183,33 @@ def _matrix(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             sums = [sum(column) for column in zip(*(row["counts"] for row in made), strict=True)]
             made.append({"name": all_, "anchor": "", "counts": sums, "total": True})
         rows += made
+    return rows
+
+
+def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For each reading of a section how many of its claims it meets, and the standard one does."""
+    rows = []
+    for paper in papers:
+        found: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+        for section in paper["sections"]:
+            own = section["experiment"].section
+            for finding in section["findings"]:
+                standard, *others = finding["readings"]
+                for each in others:
+                    if own and each["reading"] in {reading.id for reading in own.readings}:
+                        met = each["verdict"] is Verdict.REPRODUCED
+                        pair = (met, standard["verdict"] is Verdict.REPRODUCED)
+                        found.setdefault((own.id, each["reading"]), []).append(pair)
+        rows += [
+            {
+                "section": f"{paper['cite']} §{section}",
+                "reading": reading,
+                "judged": len(pairs),
+                "met": sum(met for met, _ in pairs),
+                "standard": sum(standard for _, standard in pairs),
+            }
+            for (section, reading), pairs in found.items()
+        ]
     return rows
 
 
