@@ -862,6 +862,7 @@ fn a_mistyped_option_is_no_command() {
 /// The command starts when what is at the far end listens, by TCP or UDP; what has ended or never
 /// listens does not hold it up for long, and is said. The program is found by its name.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long a command of the system takes")]
 fn the_far_end_listens_before_the_command_starts() {
     if !allowed() {
         return;
