@@ -27,7 +27,8 @@ def test_the_gateway_s_metrics_are_open_metrics() -> None:
         shell.stdin.close()
     assert shell.returncode == 0
     assert kind.startswith("application/openmetrics-text; version=1.0.0")
-    families = {family.name: family for family in text_string_to_metric_families(text)}
+    read = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    families = {family.name: family for family in read}
     times = families["bluewater_sojourn_seconds"]
     assert times.type == "histogram"
     assert {sample.labels["queue"] for sample in times.samples} == {"up", "down"}
