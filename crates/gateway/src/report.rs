@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use aqm::any::canonical;
 use aqm::{Cause, Counters, Measure};
 use link::QueueSummary;
+use link::columns::{Value as Column, columns};
 use serde_json::{Map, Value, json};
 
 use crate::flows::Tally;
@@ -158,39 +159,12 @@ pub fn summary(name: &str, link: &Link, now: u64, (lost, refused): (u64, u64)) -
 
 /// What was measured at a queue, in the gateway or in the simulator.
 pub fn queue(name: &str, aqm: &str, s: &QueueSummary) -> Value {
-    let dropped = s.counts.all_dropped();
-    let arrivals = s.counts.arrived.packets.max(1) as f64;
-    let mut all = json!({
-        "queue": name,
-        "aqm": aqm,
-        "measured_s": s.window_s,
-        "arrivals": s.counts.arrived.packets,
-        "departures": s.counts.departed.packets,
-        "drops": dropped.packets,
-        "marks": s.counts.all_marked().packets,
-        "arrivals_bytes": s.counts.arrived.bytes,
-        "departures_bytes": s.counts.departed.bytes,
-        "drops_bytes": dropped.bytes,
-        "loss": dropped.packets as f64 / arrivals,
-        "mark_rate": s.counts.all_marked().packets as f64 / arrivals,
-        "throughput_bps": 8.0 * s.counts.departed.bytes as f64 / s.window_s,
-        "utilisation": 1.0 - s.idle_fraction,
-        "idle_fraction": s.idle_fraction,
-        "idle_periods": s.idle_periods,
-        "queue_mean_packets": s.mean_packets,
-        "queue_mean_bytes": s.mean_bytes,
-        "queue_p50_packets": s.packets[0],
-        "queue_p95_packets": s.packets[1],
-        "queue_p99_packets": s.packets[2],
-        "queue_max_packets": s.packets[3],
-        "delay_mean_s": s.delay_mean_s,
-        "delay_p50_s": s.delay_s[0],
-        "delay_p95_s": s.delay_s[1],
-        "delay_p99_s": s.delay_s[2],
-        "delay_max_s": s.delay_s[3],
-    });
-    for cause in Cause::ALL {
-        all[format!("drops_{}", cause.name())] = s.counts.dropped[cause as usize].packets.into();
+    let mut all = json!({"queue": name, "aqm": aqm, "measured_s": s.window_s});
+    for (column, value) in columns(s) {
+        all[column] = match value {
+            Column::Count(n) => n.into(),
+            Column::Real(x) => x.into(),
+        };
     }
     all
 }

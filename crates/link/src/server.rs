@@ -175,6 +175,11 @@ impl<L> Server<L> {
         if self.books.stats.backlog().packets > 0 { self.free_at } else { NEVER }
     }
 
+    /// The queue draws from `rng` from now on. Returns what it drew from before.
+    pub fn draw_from(&mut self, rng: Rng) -> Rng {
+        std::mem::replace(&mut self.rng, rng)
+    }
+
     /// The hash over all decisions of the queue.
     pub fn decision_hash(&self) -> DecisionHash {
         self.books.hash

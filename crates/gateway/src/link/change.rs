@@ -1,10 +1,9 @@
 //! Changes while a link runs: another rate, delay, buffer or queue discipline.
 
-use aqm::{AnyQdisc, Instant, Qdisc, Rng};
-use link::transmitter::Serialiser;
+use aqm::{AnyQdisc, Instant, Rng};
 
 use super::spec::too_large;
-use super::{Link, Spec, SpecError, sum};
+use super::{Link, Spec, SpecError};
 use crate::arena::{Arena, Handle};
 
 /// What a [`Link`] is to become, and all that has to be made for it.
@@ -23,19 +22,19 @@ impl Link {
     /// # Errors
     /// When there can be no such link, or too many changes are under way.
     pub fn prepare(&self, now: u64, spec: &Spec) -> Result<Next, SpecError> {
-        let last = self.wire.back().map_or(0, |last| last.at.saturating_sub(now));
+        let last = self.wire.flights.back().map_or(0, |last| last.at.saturating_sub(now));
         let delay = spec.delay.as_nanos().max(last);
-        let slots = spec.slots(delay, self.arena.used() as u64)?;
-        Arena::fits(slots, self.arena.longest()).ok_or_else(|| too_large(slots))?;
+        let slots = spec.slots(delay, self.server.log().arena.used() as u64)?;
+        Arena::fits(slots, self.server.log().arena.longest()).ok_or_else(|| too_large(slots))?;
         let kept = Spec { rate: spec.rate, delay: spec.delay, ..self.spec.clone() };
         let queue = (kept != *spec).then(|| {
-            if self.replaced.len() == MOST_REPLACED {
+            if self.queue.replaced.len() == MOST_REPLACED {
                 return Err(SpecError::Beyond(format!(
                     "{MOST_REPLACED} changes at a time; packets from before the first are still \
                      queued"
                 )));
             }
-            spec.queue(Instant::from_nanos(now), self.changes + 1).map_err(SpecError::Queue)
+            spec.queue(Instant::from_nanos(now), self.queue.changes + 1).map_err(SpecError::Queue)
         });
         let on_wire = spec.on_wire(delay) as usize;
         Ok(Next { spec: spec.clone(), queue: queue.transpose()?, slots, on_wire })
@@ -47,21 +46,12 @@ impl Link {
     /// queue discipline stays, with all that it has learnt; else a new one begins.
     pub fn change(&mut self, next: Next) {
         if let Some((queue, rng)) = next.queue {
-            let queue = std::mem::replace(&mut self.queue, queue);
-            let rng = std::mem::replace(&mut self.rng, rng);
-            if queue.backlog().packets > 0 {
-                self.replaced.push((queue, rng));
-            } else {
-                self.gone = sum(&self.gone, queue.counters());
-            }
-            self.changes += 1;
+            let before = self.server.draw_from(rng);
+            self.queue.replace(queue, before);
         }
-        self.arena.grow(next.slots);
-        self.wire.reserve(next.on_wire);
-        if next.spec.rate != self.spec.rate {
-            self.serialiser = Serialiser::new(next.spec.rate);
-        }
-        self.delay = next.spec.delay.as_nanos();
+        self.server.log_mut().arena.grow(next.slots);
+        self.wire.flights.reserve(next.on_wire);
+        self.wire.transmitter.change(next.spec.rate, next.spec.delay);
         self.spec = next.spec;
     }
 }

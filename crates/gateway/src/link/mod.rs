@@ -1,5 +1,6 @@
 //! An emulated link: a queue that an algorithm manages, a transmitter of exact rate and a wire of
-//! constant delay, as in the simulator (`sim::network`), but for packets with bytes.
+//! constant delay, served by the same code as the simulator's ([`link::server`]), but for packets with
+//! bytes.
 //!
 //! Time is handed in and virtual: what was due at an instant is done *as of* that instant, however
 //! late the caller comes, so lateness of the machine moves arrivals and deliveries but never the
@@ -10,25 +11,25 @@
 //! here; [`Link::check`] says so.
 
 mod change;
+mod frames;
 mod pace;
+mod queues;
 mod spec;
 
 use std::collections::VecDeque;
 
-use aqm::{
-    AnyQdisc, Backlog, Cause, Counters, Cx, Duration, Ecn, Instant, Limit, Meta, Outlet, Tally,
-};
-use aqm::{Qdisc, Rng};
-use link::transmitter::Serialiser;
-use link::{DecisionHash, Histogram, QueueStats, QueueSummary};
+use aqm::{Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
+use link::{DecisionHash, Exit, Histogram, Item, NEVER, QueueSummary, Server, Transmitter};
 
 use crate::arena::{Arena, Handle};
-use crate::capture::{Capture, Fate, Stay};
-use crate::flows::{self, Flows};
+use crate::capture::{Capture, Fate};
+use crate::flows;
 use crate::frame::{Flow, Hasher, Layer, parse, set_ce, stations};
 
 pub use change::Next;
+use frames::{Frames, stay};
 pub use pace::Pace;
+use queues::Queues;
 use spec::too_large;
 pub use spec::{Spec, SpecError};
 
@@ -46,29 +47,11 @@ pub struct Link {
     spec: Spec,
     layer: Layer,
     hasher: Hasher,
-    arena: Arena,
-    queue: AnyQdisc<Handle>,
-    rng: Rng,
-    /// Queues that `queue` has replaced, the oldest first: what they hold leaves before it.
-    replaced: Vec<(AnyQdisc<Handle>, Rng)>,
-    /// What happened at queues that were replaced and are empty.
-    gone: Counters,
-    /// How often the queue was replaced.
-    changes: u64,
-    serialiser: Serialiser,
-    /// When the transmitter is free, or was last, ns.
-    free_at: u64,
-    /// Whether it sends, or has not yet found the queue empty.
-    busy: bool,
-    /// Propagation delay, ns.
-    delay: u64,
-    wire: VecDeque<InFlight>,
+    queue: Queues,
+    server: Server<Frames>,
+    wire: Wire,
     /// The next packet's number.
     seq: u32,
-    stats: QueueStats,
-    flows: Flows,
-    capture: Option<Capture>,
-    decided: DecisionHash,
     delivered: DecisionHash,
     count: Beside,
     /// How long after its time each packet was delivered, ns.
@@ -85,54 +68,30 @@ pub struct Beside {
     pub delivered: u64,
 }
 
-/// Does to the memory what the queue did to the packet.
-struct Report<'a> {
-    arena: &'a mut Arena,
-    hash: &'a mut DecisionHash,
-    flows: &'a mut Flows,
-    capture: Option<&'a Capture>,
+/// The transmitter and what is on the wire behind it, in order.
+struct Wire {
+    transmitter: Transmitter,
+    flights: VecDeque<InFlight>,
 }
 
-impl Outlet<Handle> for Report<'_> {
-    fn dropped(&mut self, meta: &Meta, packet: Handle, cause: Cause, now: Instant) {
-        self.hash.drop(now.as_nanos(), meta.flow.0 as u32, packet.seq, cause);
-        self.flows.dropped(meta.flow);
-        if let Some(capture) = self.capture {
-            let stay = stay(meta, now.as_nanos(), self.arena.found(packet.slot));
-            let frame = self.arena.packet_mut(packet.slot);
-            capture.packet(packet.seq, stay, frame, Fate::Dropped(cause));
-        }
-        self.arena.release(packet.slot);
-    }
-
-    fn marked(&mut self, meta: &Meta, packet: &Handle, cause: Cause, now: Instant) {
-        self.hash.mark(now.as_nanos(), meta.flow.0 as u32, cause);
-        self.flows.marked(meta.flow);
-        self.arena.mark(packet.slot, cause);
+impl Exit<Handle> for Wire {
+    fn send(&mut self, now: u64, meta: &Meta, handle: &mut Handle) -> u64 {
+        // After a change to a shorter delay nothing overtakes.
+        let last = self.flights.back().map_or(0, |last| last.at);
+        let at = self.transmitter.send(now, meta.len).max(last);
+        self.flights.push_back(InFlight { at, meta: *meta, handle: *handle });
+        self.transmitter.free_at()
     }
 }
 
-/// A packet's time here until `until` (ns).
-fn stay(meta: &Meta, until: u64, found: Backlog) -> Stay {
-    Stay { from: meta.arrived.as_nanos(), until, found }
-}
+impl Item for Handle {
+    fn flow(&self, meta: &Meta) -> u32 {
+        meta.flow.0 as u32
+    }
 
-macro_rules! report {
-    ($link:ident) => {
-        &mut Report {
-            arena: &mut $link.arena,
-            hash: &mut $link.decided,
-            flows: &mut $link.flows,
-            capture: $link.capture.as_ref(),
-        }
-    };
-}
-
-/// What a queue is called with at `now`, borrowing only what it needs.
-macro_rules! context {
-    ($link:ident, $now:expr) => {
-        (&mut Cx { now: Instant::from_nanos($now), rng: &mut $link.rng }, report!($link))
-    };
+    fn seq(&self) -> u32 {
+        self.seq
+    }
 }
 
 impl Link {
@@ -149,22 +108,13 @@ impl Link {
             spec: spec.clone(),
             layer,
             hasher: Hasher::default(),
-            arena: Arena::new(slots, longest),
-            queue,
-            rng,
-            replaced: Vec::new(),
-            gone: Counters::default(),
-            changes: 0,
-            serialiser: Serialiser::new(spec.rate),
-            free_at: 0,
-            busy: false,
-            delay,
-            wire: VecDeque::with_capacity(spec.on_wire(delay) as usize),
+            queue: Queues::new(queue),
+            server: Server::new(rng, true, 0, Frames::new(Arena::new(slots, longest))),
+            wire: Wire {
+                transmitter: Transmitter::new(spec.rate, spec.delay),
+                flights: VecDeque::with_capacity(spec.on_wire(delay) as usize),
+            },
             seq: 0,
-            stats: QueueStats::new(0),
-            flows: Flows::new(),
-            capture: None,
-            decided: DecisionHash::default(),
             delivered: DecisionHash::default(),
             count: Beside::default(),
             lateness: Histogram::default(),
@@ -174,7 +124,7 @@ impl Link {
 
     /// Writes packets and what becomes of them to `capture` from now on.
     pub fn capture(&mut self, capture: Capture) {
-        self.capture = Some(capture);
+        self.server.log_mut().capture = Some(capture);
     }
 
     /// What it is like.
@@ -189,7 +139,8 @@ impl Link {
         if headers.flow == Flow::default() && self.layer == Layer::Ethernet {
             headers.flow = stations(frame);
         }
-        let Some(slot) = self.arena.store(frame) else {
+        let frames = self.server.log_mut();
+        let Some(slot) = frames.arena.store(frame) else {
             self.count.refused += 1;
             return None;
         };
@@ -202,16 +153,13 @@ impl Link {
         };
         let handle = Handle { slot, seq: self.seq };
         self.seq = self.seq.wrapping_add(1);
-        if self.capture.is_some() {
-            self.arena.find(slot, self.backlog());
+        if frames.capture.is_some() {
+            frames.arena.find(slot, self.queue.backlog());
         }
-        self.flows.arrived(now, meta.flow, &headers.flow, meta.len);
-        let (cx, report) = context!(self, now);
-        self.queue.enqueue(meta, handle, cx, report);
-        if !self.busy && self.queue.backlog().packets > 0 {
-            self.send_next(now);
-        } else {
-            self.stats.change(now, self.backlog());
+        frames.flows.arrived(now, meta.flow, &headers.flow, meta.len);
+        self.server.arrive(&mut self.queue, meta, handle);
+        while self.server.due(&self.queue) <= now {
+            self.server.step(&mut self.queue, &mut self.wire);
         }
         Some(meta)
     }
@@ -220,91 +168,27 @@ impl Link {
     /// come out to `send`, in order.
     pub fn deliver(&mut self, now: u64, mut send: impl FnMut(&[u8])) {
         loop {
-            let departure = if self.busy { self.free_at } else { u64::MAX };
-            let timer = self.timer();
-            let due = departure.min(timer);
-            if let Some(&head) = self.wire.front()
+            let due = self.server.due(&self.queue);
+            if let Some(&head) = self.wire.flights.front()
                 && head.at <= due.min(now)
             {
-                self.wire.pop_front();
+                self.wire.flights.pop_front();
                 send(self.come_out(&head, now));
-                self.arena.release(head.handle.slot);
+                self.server.log_mut().arena.release(head.handle.slot);
             } else if due > now {
                 return;
-            } else if departure <= timer {
-                self.send_next(departure);
             } else {
-                self.on_timer(timer);
+                self.server.step(&mut self.queue, &mut self.wire);
             }
         }
     }
 
     /// When [`Link::deliver`] has something to deliver, ns; earlier is harmless.
     pub fn next_event(&self) -> u64 {
-        match self.wire.front() {
+        match self.wire.flights.front() {
             Some(head) => head.at,
-            None if self.backlog().packets > 0 => self.free_at + self.delay,
-            None => u64::MAX,
+            None => self.server.next_departure().saturating_add(self.wire.transmitter.delay()),
         }
-    }
-
-    /// The transmitter is free at `now`: asks the queue for a packet and sends it.
-    fn send_next(&mut self, now: u64) {
-        match self.take(now) {
-            Some((meta, handle)) => {
-                if !self.busy {
-                    self.stats.busy(now);
-                }
-                self.busy = true;
-                self.stats.departure(now, meta.arrived.as_nanos(), 0, meta.len);
-                self.decided.departure(now, meta.flow.0 as u32, handle.seq);
-                self.free_at = self.free_at.max(now) + self.serialiser.transmission(meta.len);
-                // After a change to a shorter delay nothing overtakes.
-                let at = self.wire.back().map_or(0, |last| last.at).max(self.free_at + self.delay);
-                self.wire.push_back(InFlight { at, meta, handle });
-            }
-            None if self.busy => {
-                self.busy = false;
-                self.stats.idle(now);
-            }
-            None => {}
-        }
-        self.stats.change(now, self.backlog());
-    }
-
-    /// The packet to send next, if there is one.
-    fn take(&mut self, now: u64) -> Option<(Meta, Handle)> {
-        while let Some((queue, rng)) = self.replaced.first_mut() {
-            let cx = &mut Cx { now: Instant::from_nanos(now), rng };
-            let report = report!(self);
-            if let Some(next) = queue.dequeue(cx, report) {
-                return Some(next);
-            }
-            self.gone = sum(&self.gone, queue.counters());
-            self.replaced.remove(0);
-        }
-        let (cx, report) = context!(self, now);
-        self.queue.dequeue(cx, report)
-    }
-
-    /// When a queue wants to be woken, ns.
-    fn timer(&self) -> u64 {
-        let replaced = self.replaced.iter().map(|(queue, _)| queue);
-        let times = replaced.chain([&self.queue]).filter_map(Qdisc::poll_at);
-        times.min().map_or(u64::MAX, Instant::as_nanos)
-    }
-
-    /// Wakes the queues that wanted to be at `now`.
-    fn on_timer(&mut self, now: u64) {
-        let queues = self.replaced.iter_mut().map(|(queue, rng)| (queue, rng));
-        for (queue, rng) in queues.chain([(&mut self.queue, &mut self.rng)]) {
-            if queue.poll_at().is_some_and(|at| at.as_nanos() <= now) {
-                let cx = &mut Cx { now: Instant::from_nanos(now), rng };
-                let report = report!(self);
-                queue.on_timer(cx, report);
-            }
-        }
-        self.stats.change(now, self.backlog());
     }
 
     /// The frame of a packet that comes out of the wire, with its mark.
@@ -313,13 +197,14 @@ impl Link {
         self.delivered.delivery(flight.at, flight.meta.flow.0 as u32, flight.handle.seq);
         self.lateness.add(now - flight.at, 1);
         self.pace.delivered(flight.at, now, flight.meta.len);
-        let fate = self.arena.marked(flight.handle.slot).map_or(Fate::Delivered, Fate::Marked);
-        let found = self.arena.found(flight.handle.slot);
-        let frame = self.arena.packet_mut(flight.handle.slot);
+        let Frames { arena, capture, .. } = self.server.log_mut();
+        let fate = arena.marked(flight.handle.slot).map_or(Fate::Delivered, Fate::Marked);
+        let found = arena.found(flight.handle.slot);
+        let frame = arena.packet_mut(flight.handle.slot);
         if flight.meta.ecn == Ecn::Ce {
             set_ce(frame, self.layer);
         }
-        if let Some(capture) = &self.capture {
+        if let Some(capture) = capture {
             capture.packet(flight.handle.seq, stay(&flight.meta, flight.at, found), frame, fate);
         }
         frame
@@ -327,16 +212,12 @@ impl Link {
 
     /// What happened at the queue so far.
     pub fn counters(&self) -> Counters {
-        let replaced = self.replaced.iter().map(|(queue, _)| queue.counters());
-        replaced.chain([self.queue.counters()]).fold(self.gone, |all, each| sum(&all, each))
+        *self.queue.counters()
     }
 
     /// What is queued.
     pub fn backlog(&self) -> Backlog {
-        self.replaced.iter().fold(self.queue.backlog(), |all, (queue, _)| {
-            let one = queue.backlog();
-            Backlog { packets: all.packets + one.packets, bytes: all.bytes + one.bytes }
-        })
+        self.queue.backlog()
     }
 
     /// How long what is queued at `now` (ns) takes to be sent at this rate: the delay of a packet that
@@ -344,12 +225,15 @@ impl Link {
     pub fn queued_time(&self, now: u64) -> Duration {
         let bits = u128::from(self.backlog().bytes) * 8_000_000_000;
         let queued = (bits / u128::from(self.spec.rate.bits_per_second())) as u64;
-        Duration::from_nanos(if self.busy { self.free_at.saturating_sub(now) + queued } else { 0 })
+        match self.server.free_at() {
+            NEVER => Duration::ZERO,
+            free_at => Duration::from_nanos(free_at.saturating_sub(now) + queued),
+        }
     }
 
     /// The `count` flows that sent most in the last full second before `now` (ns).
     pub fn top(&mut self, now: u64, count: usize) -> Vec<flows::Tally> {
-        self.flows.top(now, count)
+        self.server.log_mut().flows.top(now, count)
     }
 
     /// What happened beside the queue.
@@ -360,12 +244,12 @@ impl Link {
     /// What was measured at the queue since [`Link::restart_measurement`] or time 0, up to `now`
     /// (ns).
     pub fn summary(&self, now: u64) -> QueueSummary {
-        self.stats.summary(now, &self.counters())
+        self.server.summary(now, self.queue.counters())
     }
 
     /// How long packets that were sent had been in the queue, ns, and the sum of that.
     pub fn sojourn(&self) -> (&Histogram, u128) {
-        self.stats.delays()
+        self.server.stats().delays()
     }
 
     /// How long after its time a packet was delivered, ns: the lateness of this machine.
@@ -380,7 +264,7 @@ impl Link {
 
     /// Begins a new window of measurement at `now` (ns).
     pub fn restart_measurement(&mut self, now: u64) {
-        self.stats.restart(now, &self.counters());
+        self.server.restart_measurement(now, self.queue.counters());
         self.lateness.clear();
         self.pace = Pace::default();
     }
@@ -394,7 +278,7 @@ impl Link {
     /// of one link.
     pub fn decision_hash(&self) -> DecisionHash {
         let mut hash = DecisionHash::default();
-        hash.combine(self.decided);
+        hash.combine(self.server.decision_hash());
         hash.combine(self.delivered);
         hash
     }
@@ -404,26 +288,11 @@ impl Link {
     pub fn check(&self) -> bool {
         let (c, backlog) = (self.counters(), self.backlog());
         let dropped = c.all_dropped();
-        let on_wire = self.wire.len() as u64;
+        let on_wire = self.wire.flights.len() as u64;
         c.arrived.packets == c.departed.packets + dropped.packets + u64::from(backlog.packets)
             && c.arrived.bytes == c.departed.bytes + dropped.bytes + backlog.bytes
             && c.departed.packets == self.count.delivered + on_wire
-            && self.arena.used() == backlog.packets as usize + self.wire.len()
-    }
-}
-
-/// What happened at two queues together.
-fn sum(one: &Counters, other: &Counters) -> Counters {
-    let both =
-        |a: Tally, b: Tally| Tally { packets: a.packets + b.packets, bytes: a.bytes + b.bytes };
-    let each = |a: &[Tally; Cause::COUNT], b: &[Tally; Cause::COUNT]| {
-        std::array::from_fn(|cause| both(a[cause], b[cause]))
-    };
-    Counters {
-        arrived: both(one.arrived, other.arrived),
-        departed: both(one.departed, other.departed),
-        dropped: each(&one.dropped, &other.dropped),
-        marked: each(&one.marked, &other.marked),
+            && self.server.log().arena.used() == backlog.packets as usize + self.wire.flights.len()
     }
 }
 

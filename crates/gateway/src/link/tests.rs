@@ -1,5 +1,5 @@
 use aqm::any::BuildError;
-use aqm::{CATALOG, Limit, Rate};
+use aqm::{CATALOG, Limit, Rate, Rng};
 
 use super::change::MOST_REPLACED;
 use super::*;
@@ -195,7 +195,7 @@ fn a_change_loses_nothing_and_keeps_the_order() {
     seen.extend(out(&mut l, now + 60_000_000_000));
     assert_eq!(l.counters().all_dropped().packets, 0);
     assert!(seen.iter().map(|(n, _)| *n).eq(0..20_000));
-    assert_eq!((l.arena.used(), l.replaced.len()), (0, 0));
+    assert_eq!((l.server.log().arena.used(), l.queue.replaced.len()), (0, 0));
 }
 
 /// From every algorithm to every other under load.
@@ -223,7 +223,7 @@ fn any_algorithm_takes_over_from_any_other() {
     }
     l.deliver(now + 60_000_000_000, |_| ());
     assert!(l.check());
-    assert_eq!(l.arena.used(), 0);
+    assert_eq!(l.server.log().arena.used(), 0);
 }
 
 /// Packets due every 1 ms are handed over 0, 200, 50 and 50 µs late: gaps are 200, 150 and 0 µs
@@ -256,7 +256,7 @@ fn a_new_rate_holds_from_the_next_packet_on() {
     assert_eq!(out(&mut l, 4_999_999).len(), 7);
     assert_eq!(out(&mut l, 5_000_000).len(), 1);
     // The queue discipline is the same one: nothing was replaced.
-    assert_eq!(l.changes, 0);
+    assert_eq!(l.queue.changes, 0);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_change_to_what_cannot_be_changes_nothing() {
 fn packets_are_conserved_under_every_algorithm() {
     for (i, entry) in CATALOG.iter().enumerate() {
         let mut l = link(Rate::from_mbit(10), Duration::from_millis(3), entry.name);
-        let room = l.wire.capacity();
+        let room = l.wire.flights.capacity();
         let mut rng = Rng::new(3, i as u64);
         let mut now = 0;
         for n in 0..20_000 {
@@ -301,7 +301,12 @@ fn packets_are_conserved_under_every_algorithm() {
         }
         l.deliver(now + 10_000_000_000, |_| ());
         assert!(l.check());
-        assert_eq!((l.arena.used(), l.wire.capacity()), (0, room), "{}", entry.name);
+        assert_eq!(
+            (l.server.log().arena.used(), l.wire.flights.capacity()),
+            (0, room),
+            "{}",
+            entry.name
+        );
         assert!(l.counters().all_dropped().packets > 0, "{} was not tried", entry.name);
     }
 }

@@ -1,0 +1,42 @@
+//! The bytes of the packets that are here, and whoever is told what becomes of them.
+
+use aqm::{Backlog, Cause, Instant, Meta, Outlet};
+
+use crate::arena::{Arena, Handle};
+use crate::capture::{Capture, Fate, Stay};
+use crate::flows::Flows;
+
+/// Does to the memory what the queue did to the packet.
+pub(super) struct Frames {
+    pub(super) arena: Arena,
+    pub(super) flows: Flows,
+    pub(super) capture: Option<Capture>,
+}
+
+impl Frames {
+    pub(super) fn new(arena: Arena) -> Self {
+        Self { arena, flows: Flows::new(), capture: None }
+    }
+}
+
+impl Outlet<Handle> for Frames {
+    fn dropped(&mut self, meta: &Meta, packet: Handle, cause: Cause, now: Instant) {
+        self.flows.dropped(meta.flow);
+        if let Some(capture) = &self.capture {
+            let stay = stay(meta, now.as_nanos(), self.arena.found(packet.slot));
+            let frame = self.arena.packet_mut(packet.slot);
+            capture.packet(packet.seq, stay, frame, Fate::Dropped(cause));
+        }
+        self.arena.release(packet.slot);
+    }
+
+    fn marked(&mut self, meta: &Meta, packet: &Handle, cause: Cause, _: Instant) {
+        self.flows.marked(meta.flow);
+        self.arena.mark(packet.slot, cause);
+    }
+}
+
+/// A packet's time here until `until` (ns).
+pub(super) fn stay(meta: &Meta, until: u64, found: Backlog) -> Stay {
+    Stay { from: meta.arrived.as_nanos(), until, found }
+}

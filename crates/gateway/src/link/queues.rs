@@ -1,0 +1,133 @@
+//! A queue that may be replaced while it holds packets: what is queued leaves before what arrives from
+//! then on, by the rules under which it was admitted.
+
+use aqm::{
+    AnyQdisc, Backlog, Cause, Counters, Cx, Instant, Meta, Outlet, Qdisc, Rng, State, Tally,
+};
+
+use crate::arena::Handle;
+
+/// The queue that packets come to, and those that it has replaced.
+pub(super) struct Queues {
+    /// Draws from the random numbers that it is handed.
+    current: AnyQdisc<Handle>,
+    /// The oldest first, each with its own random numbers.
+    pub(super) replaced: Vec<(AnyQdisc<Handle>, Rng)>,
+    /// What happened at queues that were replaced and are empty.
+    gone: Counters,
+    /// What happened at all of them; up to date once there was a change.
+    all: Counters,
+    /// How often the queue was replaced.
+    pub(super) changes: u64,
+}
+
+impl Queues {
+    pub(super) fn new(current: AnyQdisc<Handle>) -> Self {
+        let none = Counters::default();
+        Self { current, replaced: Vec::new(), gone: none, all: none, changes: 0 }
+    }
+
+    /// Packets come to `queue` from now on; `rng` is what the present one drew from.
+    pub(super) fn replace(&mut self, queue: AnyQdisc<Handle>, rng: Rng) {
+        let before = std::mem::replace(&mut self.current, queue);
+        if before.backlog().packets > 0 {
+            self.replaced.push((before, rng));
+        } else {
+            self.gone = sum(&self.gone, before.counters());
+        }
+        self.changes += 1;
+        self.count();
+    }
+
+    /// Adds up what happened, if there is more than one queue to it.
+    fn count(&mut self) {
+        if self.changes > 0 {
+            let replaced = self.replaced.iter().map(|(queue, _)| queue.counters());
+            let all = replaced.chain([self.current.counters()]);
+            self.all = all.fold(self.gone, |all, each| sum(&all, each));
+        }
+    }
+}
+
+impl Qdisc<Handle> for Queues {
+    fn enqueue(
+        &mut self,
+        meta: Meta,
+        packet: Handle,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<Handle>,
+    ) {
+        self.current.enqueue(meta, packet, cx, out);
+        self.count();
+    }
+
+    fn dequeue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<Handle>,
+    ) -> Option<(Meta, Handle)> {
+        let mut next = None;
+        while let Some((queue, rng)) = self.replaced.first_mut() {
+            next = queue.dequeue(&mut Cx { now: cx.now, rng }, out);
+            if next.is_some() {
+                break;
+            }
+            self.gone = sum(&self.gone, queue.counters());
+            self.replaced.remove(0);
+        }
+        let next = next.or_else(|| self.current.dequeue(cx, out));
+        self.count();
+        next
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.replaced.iter().fold(self.current.backlog(), |all, (queue, _)| {
+            let one = queue.backlog();
+            Backlog { packets: all.packets + one.packets, bytes: all.bytes + one.bytes }
+        })
+    }
+
+    fn counters(&self) -> &Counters {
+        if self.changes > 0 { &self.all } else { self.current.counters() }
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        let replaced = self.replaced.iter().map(|(queue, _)| queue);
+        replaced.chain([&self.current]).filter_map(Qdisc::poll_at).min()
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<Handle>) {
+        let now = cx.now;
+        let due = |queue: &AnyQdisc<Handle>| queue.poll_at().is_some_and(|at| at <= now);
+        for (queue, rng) in self.replaced.iter_mut().filter(|(queue, _)| due(queue)) {
+            queue.on_timer(&mut Cx { now, rng }, out);
+        }
+        if due(&self.current) {
+            self.current.on_timer(cx, out);
+        }
+        self.count();
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.current.observe(now, sink);
+    }
+
+    fn state(&self) -> State {
+        self.current.state()
+    }
+}
+
+/// What happened at two queues together.
+fn sum(one: &Counters, other: &Counters) -> Counters {
+    let both =
+        |a: Tally, b: Tally| Tally { packets: a.packets + b.packets, bytes: a.bytes + b.bytes };
+    let each = |a: &[Tally; Cause::COUNT], b: &[Tally; Cause::COUNT]| {
+        std::array::from_fn(|cause| both(a[cause], b[cause]))
+    };
+    Counters {
+        arrived: both(one.arrived, other.arrived),
+        departed: both(one.departed, other.departed),
+        dropped: each(&one.dropped, &other.dropped),
+        marked: each(&one.marked, &other.marked),
+    }
+}
