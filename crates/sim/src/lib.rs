@@ -20,6 +20,7 @@ pub mod network;
 pub mod packet;
 pub mod results;
 pub mod run;
+mod series;
 mod setup;
 pub mod simulation;
 pub mod tcp;

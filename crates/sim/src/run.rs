@@ -11,9 +11,9 @@ use scenario::{QueueSpec, Scenario, ScenarioError};
 
 use crate::network::Managed;
 use crate::results::jain;
-use crate::results::series::{GroupSeries, Named, Series, delivered_bits, packet_bits};
 use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
+use crate::series::{GroupSeries, Named, Series, delivered_bits, packet_bits};
 use crate::setup::{Paths, Stream, build_link, finite_packets, group, identities, stop, stream};
 use crate::simulation::{FlowReport, FlowSetup, Simulation};
 

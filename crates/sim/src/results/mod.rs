@@ -1,6 +1,5 @@
 //! Results: tables, transfers, fairness.
 
-pub(crate) mod series;
 pub mod table;
 pub mod transfers;
 

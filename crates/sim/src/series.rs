@@ -4,8 +4,8 @@ use aqm::{Instant, Qdisc as _};
 use link::stats::GroupTally;
 use scenario::traffic::{TrafficSpec, Transport};
 
-use super::table::{Column, Table};
 use crate::network::Link;
+use crate::results::table::{Column, Table};
 use crate::simulation::{FlowReport, Simulation};
 
 /// A managed queue in a run.
