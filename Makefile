@@ -65,6 +65,7 @@ gateway: ## Build the gateway as one static program that needs nothing else
 test: lint portable deny docs $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
 	$(CARGO) test --workspace --locked --quiet
 	$(PYTHON) scripts/bench_gate.py
+	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
 	$(BIN)/python -m pytest --quiet
 
 lint: $(VENV)/core.stamp $(VENV)/dev.stamp ## Check formatting, lints and types
