@@ -17,4 +17,4 @@ with tempfile.TemporaryDirectory() as folder:
     subprocess.run(command, check=True)
     picture = Image.open(Path(folder) / "compare-red-blue-droptail.png").convert("RGB")
     small = picture.resize((1184, round(1184 * picture.height / picture.width)), Image.LANCZOS)
-    small.quantize(32).save(Path(__file__).parent / "compare.png", optimize=True)
+    small.quantize(192).save(Path(__file__).parent / "compare.png", optimize=True)
