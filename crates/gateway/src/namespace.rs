@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use netlink_packet_route::link::LinkAttribute;
@@ -51,6 +52,8 @@ pub struct Namespace {
     /// Dropped to end the thread.
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
+    /// Asks the kernel there, from any thread; a confined process makes no new socket.
+    netlink: Mutex<Netlink>,
 }
 
 impl Namespace {
@@ -64,20 +67,23 @@ impl Namespace {
             inbox.into_iter().for_each(|job| job());
         });
         let thread = thread.map_err(|e| Trouble::system("starting a thread", e))?;
-        let new = Self { jobs: Some(jobs), thread: Some(thread) };
-        new.run(|| -> io::Result<()> {
+        let first = || -> io::Result<Netlink> {
             unshare(CloneFlags::CLONE_NEWNET)?;
             let mut netlink = Netlink::new()?;
             let lo = netlink.interface("lo")?.ok_or(io::ErrorKind::NotFound)?;
-            netlink.up(lo.index, Vec::new())
-        })
-        .map_err(|e| {
+            netlink.up(lo.index, Vec::new())?;
+            Ok(netlink)
+        };
+        let (answer, result) = channel();
+        let gone = |_| io::ErrorKind::BrokenPipe.into();
+        _ = jobs.send(Box::new(move || _ = answer.send(first())));
+        let netlink = result.recv().map_err(gone).flatten().map_err(|e| {
             Trouble::new(
                 format!("no network namespace: {e}"),
                 "in a container: give it CAP_SYS_ADMIN, or allow the unshare system call",
             )
         })?;
-        Ok(new)
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), netlink: Mutex::new(netlink) })
     }
 
     /// The network namespace of the calling thread.
@@ -135,8 +141,8 @@ impl Namespace {
 
     /// Packets that the kernel dropped before this process could read them from a device.
     pub fn dropped(&self, device: &'static str) -> u64 {
-        let interface = self.run(move || Netlink::new()?.interface(device));
-        interface.ok().flatten().map_or(0, |i| i.dropped)
+        let mut netlink = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
+        netlink.interface(device).ok().flatten().map_or(0, |i| i.dropped)
     }
 }
 

@@ -16,7 +16,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 
 use nix::libc;
-use nix::net::if_::if_indextoname;
 
 use crate::frame::Layer;
 use crate::trouble::Trouble;
@@ -144,11 +143,15 @@ impl Port {
         }
     }
 
-    /// Whether its interface exists, up or down.
+    /// Whether its interface exists, up or down: that one, not another that has its number or its name
+    /// since.
     pub fn exists(&self) -> bool {
-        // The wrapper takes "no such interface" for an empty name.
-        let name = |index| if_indextoname(index).unwrap_or_default();
-        self.index.is_none_or(|index| !name(index).is_empty())
+        let bound = match (&self.device, self.index) {
+            (_, None) => return true,
+            (Device::File(frames), _) => sys::bound_to(&frames.file),
+            (Device::Rings(rings), _) => sys::bound_to(rings.promiscuous()),
+        };
+        bound.is_ok_and(|index| index == self.index)
     }
 
     /// Writes a frame; whether there was room for it. It goes out with the next [`Self::flush`] at

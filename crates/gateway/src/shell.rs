@@ -368,7 +368,7 @@ fn enter(user: OwnedFd, net: OwnedFd) -> io::Result<()> {
 /// A command in a process namespace of its own: whatever it starts ends with it.
 struct Bounded {
     /// Its first process, see [`run_bound`].
-    pid: Pid,
+    process: OwnedFd,
     status: Receiver<io::Result<ExitStatus>>,
 }
 
@@ -389,8 +389,11 @@ impl Bounded {
                 .and_then(|()| privilege::hand_down(Capability::CAP_SYS_ADMIN))
                 .and_then(|()| command.spawn());
             let kept = privilege::keep(&[]);
-            let pid = child.as_ref().map(|child| Pid::from_raw(child.id() as i32));
-            _ = started.send(pid.map_err(ToString::to_string));
+            let process = child.as_ref().map_err(ToString::to_string).and_then(|child| {
+                let process = sys::process(Pid::from_raw(child.id() as i32));
+                process.map_err(|e| e.to_string())
+            });
+            _ = started.send(process);
             if let Ok(mut child) = child {
                 if kept.is_err() {
                     _ = child.kill();
@@ -399,8 +402,8 @@ impl Bounded {
             }
         });
         let failed = |e: &dyn std::fmt::Display| Trouble::system("starting the command", e);
-        let pid = start.recv().map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
-        Ok(Self { pid, status })
+        let process = start.recv().map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
+        Ok(Self { process, status })
     }
 }
 
@@ -437,7 +440,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if !self.has_ended() {
-            _ = kill(self.process.pid, Signal::SIGKILL);
+            _ = sys::signal(&self.process.process, Signal::SIGKILL);
             _ = self.process.status.recv_timeout(TO_CLEAN_UP);
         }
     }
@@ -459,7 +462,7 @@ fn listening(namespace: &Namespace) -> usize {
 
 /// A command that runs.
 struct Running {
-    pid: Pid,
+    process: OwnedFd,
     status: Receiver<io::Result<ExitStatus>>,
     /// Once it has ended.
     ended: Option<io::Result<ExitStatus>>,
@@ -472,15 +475,16 @@ struct Running {
 impl Running {
     /// `wake` is written to until it is heard once `child` has ended.
     fn new(child: Bounded, terminated: Arc<AtomicBool>, mut wake: UnixStream) -> Self {
+        let Bounded { process, status: result } = child;
         let (tell, status) = channel();
         thread::spawn(move || {
             let gone = |_| Err(io::ErrorKind::BrokenPipe.into());
-            _ = tell.send(child.status.recv().unwrap_or_else(gone));
+            _ = tell.send(result.recv().unwrap_or_else(gone));
             while wake.write(&[1]).is_ok() {
                 thread::sleep(Duration::from_millis(1));
             }
         });
-        Self { pid: child.pid, status, ended: None, terminated, told: false }
+        Self { process, status, ended: None, terminated, told: false }
     }
 
     /// Ends the command if `terminated` says so. Whether it has ended.
@@ -490,7 +494,8 @@ impl Running {
         }
         if self.terminated.swap(false, Ordering::Relaxed) && self.ended.is_none() {
             // Told once, it may clean up. Told twice, it goes at once.
-            _ = kill(self.pid, if self.told { Signal::SIGKILL } else { Signal::SIGTERM });
+            let signal = if self.told { Signal::SIGKILL } else { Signal::SIGTERM };
+            _ = sys::signal(&self.process, signal);
             self.told = true;
         }
         self.ended.is_some()

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::signal::Signal;
 use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, socket,
     sockopt,
@@ -184,10 +185,12 @@ fn at_interface(index: u32, protocol: libc::c_int) -> libc::sockaddr_ll {
     }
 }
 
-/// As long as this is open the interface `index` takes all frames, whoever they are for.
+/// As long as this is open the interface `index` takes all frames, whoever they are for. It is bound
+/// there ([`bound_to`]) and receives nothing.
 pub(crate) fn promiscuous(index: u32) -> io::Result<OwnedFd> {
     let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)?;
     make_promiscuous(&socket, index)?;
+    bind(&socket, &at_interface(index, 0))?;
     Ok(socket)
 }
 
@@ -299,6 +302,31 @@ pub(crate) fn process(pid: Pid) -> io::Result<OwnedFd> {
     }
 }
 
+/// Sends `signal` to an open process, which has ended meanwhile or is still the same.
+pub(crate) fn signal(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
+    let fd = process.as_raw_fd();
+    // SAFETY: the call takes numbers, and a null pointer for nothing to send beside the signal.
+    let result = unsafe {
+        let nothing = std::ptr::null::<libc::siginfo_t>();
+        libc::syscall(libc::SYS_pidfd_send_signal, fd, signal as libc::c_int, nothing, 0)
+    };
+    Errno::result(result).map(drop)
+}
+
+/// The number of the interface that a packet socket is bound to; nothing once that is gone, whether
+/// or not another has its number since.
+pub(crate) fn bound_to(socket: &impl AsFd) -> io::Result<Option<u32>> {
+    let mut address = at_interface(0, 0);
+    let mut size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the call writes at most `size` bytes, the size of a structure of plain numbers.
+    let result = unsafe {
+        let fd = socket.as_fd().as_raw_fd();
+        libc::getsockname(fd, (&raw mut address).cast(), &raw mut size)
+    };
+    Errno::result(result)?;
+    Ok(u32::try_from(address.sll_ifindex).ok().filter(|&index| index > 0))
+}
+
 /// The next bytes of a connection, and at most three open files that come with them.
 pub(crate) fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut bytes = vec![0; 4096];
@@ -406,3 +434,40 @@ fn set_option<T: Plain>(
     Errno::result(result)?;
     Ok(())
 }
+
+/// What nobody may do who got into a gateway.
+#[cfg(test)]
+mod attempts {
+    use super::*;
+
+    nix::ioctl_write_ptr_bad!(
+        /// Puts a byte into what a terminal's reader reads next.
+        put_input,
+        libc::TIOCSTI,
+        u8
+    );
+
+    pub(crate) fn type_into(terminal: &File, byte: u8) -> Result<(), Errno> {
+        // SAFETY: the call reads one byte, which lives until it returns.
+        unsafe { put_input(terminal.as_raw_fd(), &raw const byte) }.map(drop)
+    }
+
+    pub(crate) fn rebind(socket: &impl AsFd) -> Result<(), Errno> {
+        let address = at_interface(1, 0);
+        // SAFETY: the call reads an address of that size, which lives until it returns.
+        let result = unsafe {
+            let size = size_of_val(&address) as libc::socklen_t;
+            libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), size)
+        };
+        Errno::result(result).map(drop)
+    }
+
+    pub(crate) fn signal_thread(process: Pid) -> Result<(), Errno> {
+        // SAFETY: the call takes three numbers; 0 is no signal.
+        let result =
+            unsafe { libc::syscall(libc::SYS_tgkill, process.as_raw(), process.as_raw(), 0) };
+        Errno::result(result).map(drop)
+    }
+}
+#[cfg(test)]
+pub(crate) use attempts::{rebind, signal_thread, type_into};

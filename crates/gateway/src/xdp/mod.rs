@@ -40,7 +40,7 @@ const VOID: u32 = u32::MAX;
 pub(crate) struct Xdp {
     // Dropped in this order: first no more frames come.
     _attachment: Attachment,
-    _promiscuous: OwnedFd,
+    promiscuous: OwnedFd,
     socket: OwnedFd,
     fill: Giving<1>,
     received: Taking<2>,
@@ -104,7 +104,7 @@ impl Xdp {
         })?;
         Ok(Self {
             _attachment: attachment,
-            _promiscuous: promiscuous,
+            promiscuous,
             socket,
             fill,
             received,
@@ -119,6 +119,11 @@ impl Xdp {
             written: 0,
             refused: 0,
         })
+    }
+
+    /// A packet socket that is bound to its interface.
+    pub(crate) fn promiscuous(&self) -> &OwnedFd {
+        &self.promiscuous
     }
 
     /// Whether the driver hands frames over, not the kernel for it.
