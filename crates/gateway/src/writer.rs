@@ -108,6 +108,10 @@ impl Writer {
             ),
             _ => Trouble::system(path.display(), e),
         })?;
+        // By default a file that reaches its limit (`ulimit -f`) ends the process; with a handler, which
+        // commands do not inherit as they would that it is ignored, it is an error of `write`.
+        signal_hook::flag::register(libc::SIGXFSZ, Arc::default())
+            .map_err(|e| Trouble::system("watching signals", e))?;
         Ok(Self::new(file, room, gaps))
     }
 
