@@ -26,6 +26,10 @@ const LONGEST: usize = 4096;
 const PATIENCE: u64 = 2_000_000_000;
 /// The most clients at a time. The one that is there longest makes room for a new one.
 const MOST: usize = 128;
+/// The most that are let in at a time: each is read once before it may have to make room.
+const AT_ONCE: usize = 32;
+/// The most parts of what one says that are read at a time.
+const PARTS: usize = 16;
 /// The forwarding thread is asked no more often, however many want to know, ns.
 const FRESH: u64 = 100_000_000;
 
@@ -64,7 +68,8 @@ impl Metrics {
             loop {
                 wait(&self.0, &visitors);
                 let now = clock.now();
-                while let Ok((stream, _)) = self.0.accept() {
+                for _ in 0..AT_ONCE {
+                    let Ok((stream, _)) = self.0.accept() else { break };
                     if visitors.len() == MOST {
                         visitors.remove(0);
                     }
@@ -135,7 +140,10 @@ impl Visitor {
         page: impl FnOnce() -> &'a Result<String, Trouble>,
     ) -> io::Result<bool> {
         let mut part = [0; 512];
-        while self.answer.is_empty() {
+        for _ in 0..PARTS {
+            if !self.answer.is_empty() {
+                break;
+            }
             match self.stream.read(&mut part) {
                 Ok(0) => return Ok(false),
                 Ok(_) if self.answered => {}
@@ -153,6 +161,9 @@ impl Visitor {
             if self.request.len() > LONGEST {
                 return Ok(false);
             }
+        }
+        if self.answer.is_empty() {
+            return Ok(true);
         }
         while !self.answer.is_empty() {
             match self.stream.write(&self.answer) {
@@ -356,6 +367,43 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }
+    }
+
+    /// Who goes on sending behind its request is cut off as others are, and others are answered.
+    #[test]
+    fn a_client_without_an_end_is_cut_off() {
+        use std::os::unix::net::UnixStream;
+        use std::time::{Duration, Instant};
+
+        let (_waker, wake) = UnixStream::pair().unwrap();
+        let (asking, inbox) = crate::control::line(&wake).unwrap();
+        thread::spawn(move || {
+            inbox.into_iter().for_each(|asked| _ = asked.answer.send(Ok(json!({}))));
+        });
+        let metrics = Metrics::bind(0).unwrap();
+        let address = metrics.0.local_addr().unwrap();
+        metrics.serve(asking).unwrap();
+        let request = b"GET /metrics HTTP/1.1\r\n\r\n";
+        let begin = Instant::now();
+        let patient = Duration::from_nanos(PATIENCE);
+        let endless = thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_write_timeout(Some(3 * patient)).unwrap();
+            stream.write_all(request).unwrap();
+            while stream.write_all(&[0; 65_536]).is_ok() && begin.elapsed() < 3 * patient {}
+            begin.elapsed()
+        });
+        while !endless.is_finished() {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(patient)).unwrap();
+            stream.write_all(request).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+            thread::sleep(Duration::from_millis(50));
+        }
+        let lasted = endless.join().unwrap();
+        assert!((patient / 2..2 * patient).contains(&lasted), "{lasted:?}");
     }
 
     #[test]
