@@ -3,13 +3,16 @@
 
 use std::io;
 use std::net::Ipv6Addr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_indextoname;
-use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, UnixCredentials, connect, getsockopt, socket,
+};
 use nix::unistd::geteuid;
 
 use crate::netlink::Interface;
@@ -99,16 +102,14 @@ impl Claim {
         warnings: &mut Vec<Trouble>,
     ) -> Result<Option<Self>, Trouble> {
         let failed = |e: io::Error| Trouble::system(name, e);
-        let address = format!("bluewater-gateway/{}", about.index);
-        let address = SocketAddr::from_abstract_name(address).map_err(failed)?;
+        let called = format!("bluewater-gateway/{}", about.index);
+        let address = SocketAddr::from_abstract_name(&called).map_err(failed)?;
         match UnixListener::bind_addr(&address) {
             Ok(listener) => return Ok(Some(Self(listener))),
             Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
             Err(e) => return Err(failed(e)),
         }
-        let holder = UnixStream::connect_addr(&address)
-            .and_then(|stream| Ok(getsockopt(&stream, PeerCredentials)?));
-        let (who, ours) = match holder {
+        let (who, ours) = match holder(&called) {
             Ok(peer) => (
                 format!("process {} of user {}", peer.pid(), peer.uid()),
                 peer.uid() == 0 || peer.uid() == geteuid().as_raw(),
@@ -127,5 +128,65 @@ impl Claim {
         }
         warnings.push(taken);
         Ok(None)
+    }
+}
+
+/// Who holds the abstract name `called`. Nobody is waited for: who takes a name need not take
+/// connections.
+fn holder(called: &str) -> nix::Result<UnixCredentials> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let stream: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    connect(stream.as_raw_fd(), &UnixAddr::new_abstract(called.as_bytes())?)?;
+    getsockopt(&stream, PeerCredentials)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use nix::sys::socket::{Backlog, bind, listen};
+
+    use super::*;
+
+    /// Whoever takes the name first and lets nobody in holds nobody up; this process's own is obeyed.
+    #[test]
+    fn a_claim_is_made_or_refused_at_once() {
+        let about = Interface {
+            index: 0xb10e + std::process::id(),
+            mtu: 1500,
+            up: true,
+            kind: None,
+            master: None,
+            beside: None,
+            address: Vec::new(),
+            dropped: 0,
+            received: 0,
+        };
+        let called = format!("bluewater-gateway/{}", about.index);
+        let name = UnixAddr::new_abstract(called.as_bytes()).unwrap();
+        let new = || {
+            socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).unwrap()
+        };
+        let squatter = new();
+        bind(squatter.as_raw_fd(), &name).unwrap();
+        listen(&squatter, Backlog::new(0).unwrap()).unwrap();
+        let claim = move || {
+            let mut warnings = Vec::new();
+            let claim = Claim::new(&Named { name: "lan", about: about.clone() }, &mut warnings);
+            (claim.map(|claim| claim.is_some()).map_err(|e| e.what), warnings)
+        };
+        let (refused, _) = claim();
+        assert!(refused.unwrap_err().contains("another gateway (process "));
+        let mut waiting = vec![new()];
+        while connect(waiting[waiting.len() - 1].as_raw_fd(), &name).is_ok() {
+            waiting.push(new());
+        }
+        let (tell, told) = channel();
+        thread::spawn(move || tell.send(claim()));
+        let (claimed, warnings) = told.recv_timeout(Duration::from_secs(5)).expect("it hangs");
+        assert_eq!(claimed, Ok(false));
+        assert!(warnings[0].what.contains("another gateway (a process)"), "{warnings:?}");
     }
 }
