@@ -68,14 +68,14 @@ impl<T: Tap> Forwarder<T> {
             let moved = self.receive(0)? | self.receive(1)?;
             let now = self.clock.now();
             self.deliver(now);
-            if now >= until {
-                return Ok(Pause::Time);
-            }
             let next = self.links.iter().map(Link::next_event).min().unwrap_or(until).min(until);
             // Whoever is busy still has to look at the waker, but need not sleep.
             let sleep = if moved { 0 } else { next.saturating_sub(now + self.spin) };
             if self.sleep(sleep, waker)? {
                 return Ok(Pause::Woken);
+            }
+            if now >= until {
+                return Ok(Pause::Time);
             }
         }
     }
@@ -157,4 +157,37 @@ impl<T: Tap> Forwarder<T> {
 
 fn deliver(link: &mut Link, now: u64, to: &mut Port, refused: &mut u64) {
     link.deliver(now, |frame| *refused += u64::from(!to.send(frame)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    use aqm::{Duration, Limit, Rate};
+
+    use super::*;
+    use crate::frame::Layer;
+    use crate::link::Spec;
+
+    /// Whoever has to end it is heard even if it comes back all the time for something else.
+    #[test]
+    fn the_waker_is_heard_when_the_time_has_come() {
+        let spec = Spec {
+            rate: Rate::from_mbit(1),
+            delay: Duration::ZERO,
+            limit: Limit::packets(10).unwrap(),
+            aqm: "droptail".into(),
+            params: Vec::new(),
+            mean_packet: 1000,
+            seed: 1,
+        };
+        let link = || Link::new(&spec, Layer::Ip, 1500).unwrap();
+        let [(near, _lan), (far, _wan)] = [(); 2].map(|()| Port::pair(Layer::Ip).unwrap());
+        let mut forwarder = Forwarder::new([link(), link()], [near, far], Clock::new(), 0, ());
+        let (waker, mut wake) = UnixStream::pair().unwrap();
+        assert_eq!(forwarder.run(0, waker.as_fd()).unwrap(), Pause::Time);
+        wake.write_all(&[1]).unwrap();
+        assert_eq!(forwarder.run(0, waker.as_fd()).unwrap(), Pause::Woken);
+    }
 }

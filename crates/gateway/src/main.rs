@@ -205,6 +205,9 @@ impl Testbed {
         if self.warmup >= self.duration {
             return Err(Trouble::new("--warmup leaves nothing to measure", "less than --duration"));
         }
+        if self.interval > Duration::ZERO {
+            interval(self.interval)?;
+        }
         Ok(Plan {
             flows: self.flows.into(),
             blasts: self.udp.clone(),
@@ -255,9 +258,7 @@ struct RunOptions {
 
 impl RunOptions {
     fn forwarding(&self) -> Result<Forwarding, Trouble> {
-        if self.interval == Duration::ZERO {
-            return Err(Trouble::new("--interval 0s: not allowed", "1ms or more"));
-        }
+        interval(self.interval)?;
         Ok(Forwarding {
             name: self.name.clone(),
             metrics: self.metrics,
@@ -269,6 +270,15 @@ impl RunOptions {
             interval: self.interval.as_nanos(),
         })
     }
+}
+
+/// Whether samples may be taken so often.
+fn interval(interval: Duration) -> Result<(), Trouble> {
+    if interval < Duration::from_millis(1) {
+        let what = format!("--interval {interval}: samples would take all the time");
+        return Err(Trouble::new(what, "1ms or more"));
+    }
+    Ok(())
 }
 
 /// Bad input, or something missing.

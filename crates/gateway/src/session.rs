@@ -310,6 +310,8 @@ impl Session {
             }
             if now >= self.next {
                 self.samples();
+                // If it came too late for the next ones, too, they are left out.
+                self.next = self.next.max(now.saturating_sub(self.interval));
                 self.next = self.next.saturating_add(self.interval);
             }
             if pause == Pause::Woken || now >= until {
