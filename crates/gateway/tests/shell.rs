@@ -440,6 +440,43 @@ fn an_interface_that_is_removed_ends_the_gateway() {
     }
 }
 
+/// Another one with the number and the name of the one that was removed is another one.
+#[test]
+fn an_interface_that_is_replaced_ends_the_gateway() {
+    if !interfaces_allowed() {
+        return;
+    }
+    for plane in planes() {
+        let replace = "number=$(ip -o link show lan | cut -d: -f1)
+            printf 'link del lan\nlink add lan index %s type veth peer name x\n' $number | ip -batch -
+            sleep 2; kill -INT $run 2>&-";
+        let output = while_running(plane, &format!("--plane {plane}"), replace);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{plane}: {errors}");
+        assert!(errors.contains("an interface is gone"), "{plane}: {errors}");
+    }
+}
+
+/// A log that may not grow any more costs records, not the gateway.
+#[test]
+fn a_limit_of_a_file_costs_records() {
+    if !allowed() {
+        return;
+    }
+    let log = scratch("log");
+    let script = format!(
+        "ulimit -f 8; exec {GATEWAY} shell --rate 1mbit --interval 1ms --log {} -- sleep 1",
+        log.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(errors.contains("File too large"), "{errors}");
+    let length = fs::metadata(&log).unwrap().len();
+    assert!((1..=8192).contains(&length), "{length} bytes");
+    _ = fs::remove_file(&log);
+}
+
 /// With 200 MB of address space a buffer of 300 MB is refused, not aborted at.
 #[test]
 fn memory_that_is_not_there_is_said() {
@@ -478,6 +515,7 @@ fn what_is_wrong_is_said_before_anything_starts() {
         ("--rate 10mbit --buffer 10B", "such buffer"),
         ("--rate 10mbit --delay 1h", "at most 60s"),
         ("--rate 10mbit --log /no/such/folder/log", "/no/such/folder"),
+        ("--rate 10mbit --interval 999us", "1ms or more"),
     ] {
         let output = gateway(&format!("shell {options}"), &touch);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
