@@ -136,14 +136,18 @@ impl<R: BufRead> Recording<R> {
     /// When this is no recording.
     pub fn new(mut input: R) -> io::Result<Self> {
         let mut magic = [0; 8];
-        input.read_exact(&mut magic)?;
+        let short = |e: io::Error| match e.kind() {
+            io::ErrorKind::UnexpectedEof => broken("the recording breaks off inside its head"),
+            _ => e,
+        };
+        input.read_exact(&mut magic).map_err(short)?;
         if magic[..5] != MAGIC[..5] {
             return Err(broken("this is no recording of arrivals"));
         }
         if magic != *MAGIC {
             return Err(broken("this recording is of another version"));
         }
-        let head = read_json(&mut input)?;
+        let head = read_json(&mut input).map_err(short)?;
         let link =
             |i: usize| spec(&head["queues"][i]).ok_or_else(|| broken("no links in its head"));
         Ok(Self { specs: [link(0)?, link(1)?], input, now: 0, ended: false })
@@ -245,9 +249,9 @@ pub struct Replay {
     period: u64,
 }
 
-/// The most updates of a queue in a replay, beside [`PER_ARRIVAL`]: a timer of 15 ms for a year. More
-/// would be a file of few bytes that takes for ever.
-pub const MOST_UPDATES: u64 = 2_100_000_000;
+/// The most updates of a queue in a replay, beside [`PER_ARRIVAL`]: a timer of 15 ms for three days, or
+/// seconds of computing. More would be a file of few bytes that takes minutes.
+pub const MOST_UPDATES: u64 = 20_000_000;
 /// Updates for each arrival.
 pub const PER_ARRIVAL: u64 = 1000;
 
@@ -570,12 +574,18 @@ mod tests {
         assert!(refused(&jump).contains("time jumps to 10000000 s"), "{}", refused(&jump));
         let late = short(&specs("droptail"), [1, 2, u64::MAX / 2]);
         assert!(refused(&late).contains("time runs over"));
+        // 15 ms, from 350 bytes: minutes of computing.
+        let month = short(&specs("pie"), [1, 2, 2_592_000_000_000_000]);
+        assert!(refused(&month).contains("time jumps to 2592000 s"));
         // A year of nothing is no reason.
         let year = short(&specs("droptail"), [1, 2, 31_536_000_000_000_000]);
         replay(&mut Recording::new(&year[..]).unwrap(), MOST_UPDATES).unwrap();
         let mut large = specs("droptail");
         large[1].limit = Limit::packets(2 * Spec::MAX_PACKETS).unwrap();
         assert!(refused(&short(&large, [1, 2, 3])).contains("beyond reach"));
+        for end in [4, 10, 50] {
+            assert!(refused(&year[..end]).contains("breaks off inside its head"));
+        }
         let mut empty = specs("droptail");
         empty[0].mean_packet = 0;
         assert!(refused(&short(&empty, [1, 2, 3])).contains("no links"));
