@@ -49,8 +49,9 @@ pub fn bridge(
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
     watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
-    let mut session = Session::new(specs, how, ports)?;
+    // A name or port that is taken is said before a file is touched.
     let doors = Doors::open(how, specs)?;
+    let mut session = Session::new(specs, how, ports)?;
     privilege::drop_all()?;
     session.serve(doors, None, &wake)?;
     session.run(&waker, || told.load(Ordering::Relaxed))?;

@@ -168,8 +168,9 @@ pub fn shell(
     let terminated = terminated(&wake)?;
     leave_the_terminal_to_the_command()?;
     let (ends, ports) = Ends::new(mtu, ecn)?;
-    let mut session = Session::new(specs, how, ports)?;
+    // A name or port that is taken is said before a file is touched.
     let doors = Doors::open(how, specs)?;
+    let mut session = Session::new(specs, how, ports)?;
     let rooms = ends.rooms().map_err(|e| Trouble::system("opening the namespaces", e))?;
     let servers = far.iter().map(|line| Server::start(&ends.far, line, &how.name()));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;

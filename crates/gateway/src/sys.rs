@@ -302,6 +302,18 @@ pub(crate) fn process(pid: Pid) -> io::Result<OwnedFd> {
     }
 }
 
+/// Takes the lock of an open file, which goes when it is closed; whether nobody else has it. File
+/// systems that have no locks give it to everybody.
+pub(crate) fn lock(file: &File) -> io::Result<bool> {
+    // SAFETY: the call takes two numbers.
+    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    match Errno::result(result) {
+        Ok(_) | Err(Errno::EOPNOTSUPP | Errno::ENOLCK | Errno::ENOSYS) => Ok(true),
+        Err(Errno::EWOULDBLOCK) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
 /// Sends `signal` to an open process, which has ended meanwhile or is still the same.
 pub(crate) fn signal(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
     let fd = process.as_raw_fd();

@@ -18,6 +18,7 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::sys;
 use crate::trouble::Trouble;
 
 /// What a file is good for once a record of it is lost.
@@ -98,7 +99,7 @@ impl Writer {
         let file = OpenOptions::new()
             .write(true)
             .create(true)
-            .truncate(true)
+            .truncate(false)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(path);
         let file = file.map_err(|e| match e.raw_os_error() {
@@ -108,6 +109,17 @@ impl Writer {
             ),
             _ => Trouble::system(path.display(), e),
         })?;
+        // Only then is it emptied: it may be another's.
+        let system = |e| Trouble::system(path.display(), e);
+        if file.metadata().map_err(system)?.is_file() {
+            if !sys::lock(&file).map_err(system)? {
+                return Err(Trouble::new(
+                    format!("{}: something else is being written there", path.display()),
+                    "name a file for each of --log, --record and --pcapng, and of each gateway",
+                ));
+            }
+            file.set_len(0).map_err(system)?;
+        }
         // By default a file that reaches its limit (`ulimit -f`) ends the process; with a handler, which
         // commands do not inherit as they would that it is ignored, it is an error of `write`.
         signal_hook::flag::register(libc::SIGXFSZ, Arc::default())
@@ -320,6 +332,23 @@ mod tests {
         assert_eq!(writer.end(), (0, None));
         let all: Vec<u8> = (0..50_000).flat_map(numbered).collect();
         assert!(fs::read(&path).unwrap() == all);
+    }
+
+    /// What is being written to is not emptied by who comes second, by whatever name.
+    #[test]
+    fn a_file_has_one_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, link] = ["file", "link"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let mut first = Writer::create(&path, 1000, Gaps::Allowed).unwrap();
+        first.start();
+        first.record(b"first\n");
+        let other = Writer::create(&link, 1000, Gaps::Allowed).map(drop).unwrap_err();
+        assert!(other.what.contains("something else is being written there"), "{other}");
+        assert_eq!(first.end(), (0, None));
+        assert_eq!(fs::read(&path).unwrap(), b"first\n");
+        drop(Writer::create(&link, 1000, Gaps::Allowed).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"", "emptied once nobody writes there");
     }
 
     /// `/dev/full` takes nothing, as a full disk.

@@ -477,6 +477,33 @@ fn a_limit_of_a_file_costs_records() {
     _ = fs::remove_file(&log);
 }
 
+/// A name that is taken is said before a file is touched, and a file that is written is left alone.
+#[test]
+fn a_refused_start_empties_no_file() {
+    if !allowed() {
+        return;
+    }
+    let (log, kept) = (scratch("log"), scratch("kept"));
+    fs::write(&kept, "kept").unwrap();
+    let name = format!("first-{}", std::process::id());
+    let mut first = waiting(&name, &log);
+    let refused = |options: String, words: &str| {
+        let output = gateway(&format!("shell --rate 1mbit {options}"), &["true"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(words), "{errors}");
+    };
+    refused(format!("--name {name} --log {}", kept.display()), "is running");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
+    let twice = "something else is being written there";
+    refused(format!("--log {}", log.display()), twice);
+    assert!(fs::metadata(&log).unwrap().len() > 0);
+    refused(format!("--log {0} --record {0}", kept.display()), twice);
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    [log, kept].iter().for_each(|file| _ = fs::remove_file(file));
+}
+
 /// With 200 MB of address space a buffer of 300 MB is refused, not aborted at.
 #[test]
 fn memory_that_is_not_there_is_said() {
