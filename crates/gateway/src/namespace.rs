@@ -75,9 +75,9 @@ impl Namespace {
             Ok(netlink)
         };
         let (answer, result) = channel();
-        let gone = |_| io::ErrorKind::BrokenPipe.into();
+        let gone = |_| Err(io::ErrorKind::BrokenPipe.into());
         _ = jobs.send(Box::new(move || _ = answer.send(first())));
-        let netlink = result.recv().map_err(gone).flatten().map_err(|e| {
+        let netlink = result.recv().unwrap_or_else(gone).map_err(|e| {
             Trouble::new(
                 format!("no network namespace: {e}"),
                 "in a container: give it CAP_SYS_ADMIN, or allow the unshare system call",

@@ -447,6 +447,9 @@ fn set_option<T: Plain>(
     Ok(())
 }
 
+#[cfg(test)]
+pub(crate) use attempts::{rebind, signal_thread, type_into};
+
 /// What nobody may do who got into a gateway.
 #[cfg(test)]
 mod attempts {
@@ -481,5 +484,3 @@ mod attempts {
         Errno::result(result).map(drop)
     }
 }
-#[cfg(test)]
-pub(crate) use attempts::{rebind, signal_thread, type_into};
