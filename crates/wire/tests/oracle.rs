@@ -134,7 +134,7 @@ proptest! {
         let payload = if v4 {
             frame[at] = 0x45;
             frame[at + 2..at + 4].copy_from_slice(&carried.to_be_bytes());
-            frame[at + 6] &= 0x40 | 0x20 * (length & 1);
+            frame[at + 6] &= 0x40 | (0x20 * (length & 1));
             frame[at + 7] = 0;
             frame[at + 9] = next;
             frame[at + 10..at + 12].fill(0);
