@@ -13,7 +13,7 @@ pub(crate) struct Wires {
     pub(crate) lines: Vec<Line>,
     /// Those that merge others; one that is at work is not there.
     pub(super) merges: Vec<Option<Box<Merge>>>,
-    /// Paths as runs of link numbers, each ended by [`END`].
+    /// Paths as runs of link numbers, each ended by [`END`](super::path::END).
     pub(super) paths: Vec<u32>,
     pub(super) events: EventList,
 }
