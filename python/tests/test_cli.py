@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -301,8 +302,12 @@ def test_doctor(cli: Cli) -> None:
 
 def working(pid: int) -> bool:
     """Whether a process or one that it started has spent three seconds of processor time."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    times = [Path(f"/proc/{each}/stat").read_text().split()[13:15] for each in (pid, *children)]
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    processes = {str(pid)}
+    for task in tasks:
+        with suppress(FileNotFoundError, ProcessLookupError):  # A thread that has ended meanwhile.
+            processes.update((task / "children").read_text().split())
+    times = [Path(f"/proc/{each}/stat").read_text().split()[13:15] for each in processes]
     return any(sum(map(int, each)) > 3 * os.sysconf("SC_CLK_TCK") for each in times)
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -149,5 +150,8 @@ def test_progress_is_told_within_a_run(tmp_path: Path) -> None:
 
 def children() -> set[int]:
     """Processes that any thread of this one has started and that are still there."""
-    tasks = Path("/proc/self/task").iterdir()
-    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # A thread that has ended meanwhile.
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
