@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,12 @@ class Cli:
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     return Cli(tmp_path / "results")
+
+
+def children(pid: int) -> set[int]:
+    """Processes that any thread of a process has started and that are still there."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # A thread that has ended meanwhile.
+            found.update(map(int, (task / "children").read_text().split()))
+    return found

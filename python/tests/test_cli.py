@@ -6,13 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from conftest import SWEEP, TINY, Cli
+from conftest import SWEEP, TINY, Cli, children
 from rich.console import Console
 
 import bluewater
@@ -302,11 +301,7 @@ def test_doctor(cli: Cli) -> None:
 
 def working(pid: int) -> bool:
     """Whether a process or one that it started has spent three seconds of processor time."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    processes = {str(pid)}
-    for task in tasks:
-        with suppress(FileNotFoundError, ProcessLookupError):  # A thread that has ended meanwhile.
-            processes.update((task / "children").read_text().split())
+    processes = {pid, *children(pid)}
     times = [Path(f"/proc/{each}/stat").read_text().split()[13:15] for each in processes]
     return any(sum(map(int, each)) > 3 * os.sysconf("SC_CLK_TCK") for each in times)
 

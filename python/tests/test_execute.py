@@ -6,11 +6,10 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from conftest import TINY
+from conftest import TINY, children
 
 import bluewater
 from bluewater import _core
@@ -63,11 +62,11 @@ def test_a_run_that_cannot_be_made_is_named_and_the_others_go_on(tmp_path: Path)
 def test_a_worker_that_dies_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     store = Store(tmp_path)
     victim = task(7, "100000s")
-    others = children()
+    others = children(os.getpid())
 
     def kill(step: Progress) -> None:
         if step.task == victim and step.fraction < 1:
-            for pid in children() - others:
+            for pid in children(os.getpid()) - others:
                 os.kill(pid, signal.SIGKILL)
 
     failures = execute([victim, task(1), task(2)], store, 1, kill)
@@ -81,7 +80,7 @@ def test_a_worker_that_dies_is_named_and_the_others_go_on(tmp_path: Path) -> Non
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     store = Store(tmp_path)
     tasks = [task(1), task(2, "100000s"), task(3, "100000s")]
-    others = children()
+    others = children(os.getpid())
 
     def interrupt(step: Progress) -> None:
         if step.task == tasks[1]:
@@ -92,7 +91,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert (raised.value.kept, raised.value.total) == (1, 3)
     assert tasks[0].key in store
     assert not list(tmp_path.glob(".tmp-*"))
-    assert children() <= others
+    assert children(os.getpid()) <= others
 
 
 def test_a_sweep_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
@@ -146,12 +145,3 @@ def test_progress_is_told_within_a_run(tmp_path: Path) -> None:
         execute([task(1, "100000s")], Store(tmp_path), 1, watch)
     assert seen == sorted(seen)
     assert 0 < seen[0] < 1
-
-
-def children() -> set[int]:
-    """Processes that any thread of this one has started and that are still there."""
-    found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # A thread that has ended meanwhile.
-            found.update(map(int, (task / "children").read_text().split()))
-    return found
