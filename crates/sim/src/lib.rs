@@ -8,7 +8,7 @@
 //! | [`packet`] | packets |
 //! | `event` | what happens next |
 //! | [`network`] | links and managed queues joined by paths |
-//! | [`tcp`], [`tfrc`], [`app`] | transports and what they carry |
+//! | [`transport`], [`app`] | transports, and what they carry |
 //! | [`simulation`] | the loop, and web sessions |
 //! | [`capture`] | the captures that a scenario names |
 //! | `setup`, [`run`], [`results`] | from a scenario to its results |
@@ -23,8 +23,7 @@ pub mod run;
 mod series;
 mod setup;
 pub mod simulation;
-pub mod tcp;
-pub mod tfrc;
+pub mod transport;
 
 pub use ::scenario::{Scenario, ScenarioError};
 pub use run::{Outcome, Run};

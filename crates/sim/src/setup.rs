@@ -17,10 +17,10 @@ use scenario::traffic::{
 use crate::app::{App, Objects, Periods, Unsent};
 use crate::network::{END, Identity, Link};
 use crate::simulation::{Gaps, Group, Transport};
-use crate::tcp::control::Algorithm;
-use crate::tcp::rtt::RtoBounds;
-use crate::tcp::{Options, Variant};
-use crate::tfrc;
+use crate::transport::tcp::control::Algorithm;
+use crate::transport::tcp::rtt::RtoBounds;
+use crate::transport::tcp::{Options, Variant};
+use crate::transport::tfrc;
 
 /// Who draws from which numbered stream of the scenario's seed.
 #[derive(Clone, Copy)]

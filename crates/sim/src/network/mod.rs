@@ -22,7 +22,7 @@ use link::{DecisionHash, NEVER};
 
 use crate::event::{EventList, Timetable};
 use crate::packet::{Packet, SHORTEST_PACKET};
-use crate::tcp::alone::Alone;
+use crate::transport::tcp::alone::Alone;
 use fold::Fold;
 use line::{Line, Transit};
 pub use managed::{Identity, Link, Managed};

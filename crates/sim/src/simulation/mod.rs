@@ -18,10 +18,10 @@ use crate::app::{App, Objects, OnOff, Periods, Step};
 use crate::network::{Event, Identity, Link, Managed, Network};
 use crate::packet::{CWR, Kind, Packet};
 use crate::results::transfers::Transfers;
-use crate::tcp::Options;
-use crate::tcp::receiver::{AckWhen, Receiver};
-use crate::tcp::sender::Sender;
-use crate::tfrc::Tfrc;
+use crate::transport::tcp::Options;
+use crate::transport::tcp::receiver::{AckWhen, Receiver};
+use crate::transport::tcp::sender::Sender;
+use crate::transport::tfrc::Tfrc;
 use web::{Web, webs};
 
 /// How the gaps of a datagram source are spread.
@@ -41,7 +41,7 @@ pub enum Transport {
     /// TCP.
     Tcp(Options),
     /// TCP-friendly rate control, always with something to send.
-    Tfrc(crate::tfrc::Options),
+    Tfrc(crate::transport::tfrc::Options),
     /// Datagrams at a constant rate, whatever happens to them.
     Cbr {
         /// Rates in bits per second on the wire, each from a time in ns on; the first from 0.

@@ -4,7 +4,7 @@ use aqm::Ecn;
 
 use super::{End, Simulation, Transport};
 use crate::packet::{Kind, Packet};
-use crate::tfrc::receiver::{Data, Feedback};
+use crate::transport::tfrc::receiver::{Data, Feedback};
 
 impl Simulation {
     /// A packet of a flow with TFRC has come to the end of its path.

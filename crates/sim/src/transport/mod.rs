@@ -1,0 +1,4 @@
+//! How data is carried: one module a transport.
+
+pub mod tcp;
+pub mod tfrc;
