@@ -13,20 +13,22 @@ use std::thread;
 use aqm::Duration;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use gateway::bridge::{Plane, bridge};
-use gateway::control::Request;
-use gateway::datagrams::Blast;
-use gateway::forward::DIRECTIONS;
+use gateway::control::place::SWEEP;
+use gateway::control::{Request, place};
+use gateway::direction::DIRECTIONS;
+use gateway::namespace::ends::End;
 use gateway::namespace::enter_user_namespace;
-use gateway::options::{Change, LinkOptions, text};
-use gateway::place::SWEEP;
+use gateway::options::{Change, LinkOptions};
 use gateway::privilege::RealTime;
 use gateway::record::{self, MOST_UPDATES, Recording};
 use gateway::session::Forwarding;
-use gateway::shell::{self, BOUND, End, run_bound};
-use gateway::testbed::{self, Plan};
-use gateway::traffic::Received;
+use gateway::shell::{self, BOUND, run_bound};
+use gateway::testbed::datagrams::Blast;
+use gateway::testbed::traffic::Received;
+use gateway::testbed::{self, Plan, bench, traffic};
+use gateway::text::text;
 use gateway::trouble::{Trouble, said, say};
-use gateway::{bench, config, control, place, report, traffic};
+use gateway::{config, control, report};
 
 /// Real packets through any queue discipline.
 #[derive(Parser, Debug)]
@@ -327,7 +329,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
         }
         Task::Ctl { name, what } => {
             let request = match what {
-                Ctl::Show => Request::Show,
+                Ctl::Show => Request::Show {},
                 Ctl::Set(change) => Request::Set(change),
             };
             print(control::ask(&name, &request)?);

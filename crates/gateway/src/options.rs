@@ -1,16 +1,15 @@
 //! Command-line options that describe links.
 
 use std::hash::{BuildHasher, RandomState};
-use std::str::FromStr;
 
 use aqm::any::BuildError;
-use aqm::units::TextError;
 use aqm::{CATALOG, Duration, Limit, Rate, Size};
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
-use crate::forward::DIRECTIONS;
-use crate::link::{Link, Spec, SpecError};
-use crate::port::Ports;
+use crate::direction::DIRECTIONS;
+use crate::link::{Spec, SpecError};
+use crate::text::{pair, pairs, quantity, some, text, way};
 use crate::trouble::Trouble;
 
 /// What `--mean-packet` may be, bytes.
@@ -102,25 +101,32 @@ impl LinkOptions {
 }
 
 /// What is to change at links that run; all else stays.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Change {
     /// Only the link of this way.
     #[arg(long, value_parser = DIRECTIONS)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "way")]
     pub way: Option<String>,
     /// Rate: 20mbit.
     #[arg(long, value_parser = text::<Rate>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub rate: Option<Rate>,
     /// Propagation delay: 30ms.
     #[arg(long, value_parser = text::<Duration>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub delay: Option<Duration>,
     /// Room of the queue: 50kB, 100p, 1bdp.
     #[arg(long, value_parser = text::<Size>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub buffer: Option<Size>,
     /// Queue discipline, which begins anew, with its defaults.
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some")]
     pub aqm: Option<String>,
     /// A parameter of the queue discipline, which begins anew: NAME=VALUE; again for more.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    #[serde(with = "pairs")]
     pub params: Vec<(String, String)>,
 }
 
@@ -174,18 +180,6 @@ fn limit(key: &str, size: Size, rate: Rate, delay: Duration) -> Result<Limit, Tr
     })
 }
 
-/// The links between `ports`.
-///
-/// # Errors
-/// When there can be no such links.
-pub fn links(specs: &[Spec; 2], ports: &Ports) -> Result<[Link; 2], Trouble> {
-    let link = |i: usize| {
-        Link::new(&specs[i], ports.ends[i].layer(), ports.longest)
-            .map_err(|e| explain(&specs[i].aqm, e))
-    };
-    Ok([link(0)?, link(1)?])
-}
-
 /// Why there can be no such link, in words.
 pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
     let names = |all: Vec<&str>| format!("there are {}", all.join(", "));
@@ -210,22 +204,6 @@ pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
             Trouble::new(format!("{aqm}: {}: allowed: {}", e.key, e.allowed), "")
         }
     }
-}
-
-/// A quantity with its unit.
-///
-/// # Errors
-/// What is allowed, and a hint.
-pub fn text<T: FromStr<Err = TextError>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|e: TextError| {
-        let separator = if e.hint.is_empty() { "" } else { "; " };
-        format!("allowed: {}{separator}{}", e.allowed, e.hint)
-    })
-}
-
-pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is wanted")?;
-    Ok((name.trim().into(), value.trim().into()))
 }
 
 #[cfg(test)]

@@ -10,11 +10,34 @@ use link::QueueSummary;
 use link::columns::{Value as Column, columns};
 use serde_json::{Map, Value, json};
 
-use crate::flows::Tally;
-use crate::forward::DIRECTIONS;
+use crate::direction::DIRECTIONS;
+use crate::io::port::Ports;
+use crate::link::flows::Tally;
 use crate::link::{Link, Spec};
-use crate::port::Ports;
-use crate::session::{Finished, Unwritten};
+
+/// What the links were like at the end, and what happened.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The links, up and down.
+    pub specs: [Spec; 2],
+    /// The summaries.
+    pub summaries: [Value; 2],
+    /// Whether every packet is accounted for.
+    pub conserved: bool,
+    /// What could not be written.
+    pub unwritten: Vec<Unwritten>,
+}
+
+/// What is missing in a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unwritten {
+    /// What the file is: `log`, `recording`, `capture`.
+    pub file: &'static str,
+    /// Records that are not in it.
+    pub records: u64,
+    /// The first reason.
+    pub why: String,
+}
 
 /// The version of the log's format.
 const FORMAT: u32 = 1;

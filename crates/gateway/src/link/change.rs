@@ -4,7 +4,7 @@ use aqm::{AnyQdisc, Instant, Rng};
 
 use super::spec::too_large;
 use super::{Link, Spec, SpecError};
-use crate::arena::{Arena, Handle};
+use crate::link::arena::{Arena, Handle};
 
 /// What a [`Link`] is to become, and all that has to be made for it.
 pub struct Next {

@@ -2,9 +2,9 @@
 
 use aqm::{Backlog, Cause, Instant, Meta, Outlet};
 
-use crate::arena::{Arena, Handle};
-use crate::capture::{Capture, Fate, Stay};
-use crate::flows::Flows;
+use crate::link::arena::{Arena, Handle};
+use crate::link::flows::Flows;
+use crate::output::capture::{Capture, Fate, Stay};
 
 /// Does to the memory what the queue did to the packet.
 pub(super) struct Frames {

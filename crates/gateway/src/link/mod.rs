@@ -10,7 +10,9 @@
 //! All memory is taken at construction. Every packet that arrives is delivered, dropped or still
 //! here; [`Link::check`] says so.
 
+pub(crate) mod arena;
 mod change;
+pub(crate) mod flows;
 mod frames;
 mod pace;
 mod queues;
@@ -21,10 +23,9 @@ use std::collections::VecDeque;
 use aqm::{Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
 use link::{DecisionHash, Exit, Histogram, Item, NEVER, QueueSummary, Server, Transmitter};
 
-use crate::arena::{Arena, Handle};
-use crate::capture::{Capture, Fate};
-use crate::flows;
 use crate::frame::{Flow, Hasher, Layer, parse, set_ce, stations};
+use crate::output::capture::{Capture, Fate};
+use arena::{Arena, Handle};
 
 pub use change::Next;
 use frames::{Frames, stay};

@@ -5,7 +5,7 @@ use aqm::{
     AnyQdisc, Backlog, Cause, Counters, Cx, Instant, Meta, Outlet, Qdisc, Rng, State, Tally,
 };
 
-use crate::arena::Handle;
+use crate::link::arena::Handle;
 
 /// The queue that packets come to, and those that it has replaced.
 pub(super) struct Queues {

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use aqm::{Duration, Limit, Rate};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use gateway::frame::Layer;
+use gateway::io::vnet;
 use gateway::link::{Link, Spec};
-use gateway::vnet;
 
 thread_local! {
     /// A link for each layer, and its time; they go on from frame to frame.

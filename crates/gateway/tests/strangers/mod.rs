@@ -2,9 +2,9 @@
 //! tests and the fuzz targets.
 
 use aqm::{CATALOG, Duration, Limit, Rate};
+use gateway::control::{self, metrics};
 use gateway::link::Spec;
 use gateway::record::{Recorder, Recording, replay};
-use gateway::{control, metrics};
 
 /// `bytes` as a line at the control socket: a request, or refused with a reason.
 pub fn check_control(bytes: &[u8]) {

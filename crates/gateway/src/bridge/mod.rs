@@ -1,0 +1,183 @@
+//! An emulated link between two Ethernet interfaces that are there: a bump in the wire. Frames go
+//! from one to the other as they are, but for the mark.
+
+mod wiring;
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use clap::ValueEnum;
+use nix::libc;
+use signal_hook::consts::SIGINT;
+
+use crate::io::port::{Port, Ports};
+use crate::io::xdp::Xdp;
+use crate::link::Spec;
+use crate::netlink::Netlink;
+use crate::privilege;
+use crate::report::Finished;
+use crate::session::{Doors, Forwarding, Session};
+use crate::signals::{terminated, waker, watch};
+use crate::sys;
+use crate::trouble::{Trouble, say};
+use wiring::{Claim, Named};
+
+/// Bytes of an Ethernet header with VLAN tags.
+const HEADER: u32 = 14 + 4 * crate::frame::MAX_TAGS as u32;
+
+/// The longest packet, so that each frame's length has a place in a recording.
+const LONGEST_MTU: u32 = u16::MAX as u32 - HEADER;
+
+/// Forwards between the interfaces `names` (LAN, WAN) until it is told to stop. Returns the summaries.
+///
+/// # Errors
+/// What is missing, with the command that mends it.
+pub fn bridge(
+    specs: &[Spec; 2],
+    how: &Forwarding,
+    names: [&str; 2],
+    plane: Plane,
+) -> Result<Finished, Trouble> {
+    let both = [look(names[0])?, look(names[1])?];
+    let mut warnings = wiring::check(&both)?;
+    let [lan, wan] = &both;
+    let _claims = [Claim::new(lan, &mut warnings)?, Claim::new(wan, &mut warnings)?];
+    let mut ports = open(names, plane)?;
+    warnings.append(&mut ports.warnings);
+    for Trouble { what, hint } in &warnings {
+        say(format!("warning: {what}\nhint: {hint}"));
+    }
+    let why = ports.fallback.iter().map(|why| format!(", not xdp: {why}")).collect::<String>();
+    say(format!("plane: {}{why}", ports.ends[0].plane()));
+    let (waker, wake) = waker()?;
+    let told = terminated(&wake)?;
+    watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
+    // A name or port that is taken is said before a file is touched.
+    let doors = Doors::open(how, specs)?;
+    let mut session = Session::new(specs, how, ports)?;
+    privilege::drop_all()?;
+    session.serve(doors, None, &wake)?;
+    session.run(&waker, || told.load(Ordering::Relaxed))?;
+    let lost = session.overrun();
+    Ok(session.finish(lost))
+}
+
+/// How frames come and go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Plane {
+    /// AF_XDP where the driver has it and nothing would be spoilt, else AF_PACKET.
+    Auto,
+    /// AF_XDP, or nothing is started.
+    Xdp,
+    /// AF_PACKET.
+    Packet,
+}
+
+/// Ports of the interfaces `names`. What AF_XDP would spoil is said, where it is insisted upon.
+pub(crate) fn open(names: [&str; 2], plane: Plane) -> Result<Ports, Trouble> {
+    let both = [look(names[0])?, look(names[1])?];
+    let [mtu, other] = both.each_ref().map(|one| one.about.mtu);
+    if mtu != other {
+        return Err(Trouble::new(
+            format!("{} has an MTU of {mtu}, {} of {other}", names[0], names[1]),
+            format!("ip link set {} mtu {other}", names[0]),
+        ));
+    }
+    if mtu > LONGEST_MTU {
+        return Err(Trouble::new(
+            format!("an MTU of {mtu}: frames of more than {} bytes are not counted", u16::MAX),
+            names.map(|name| format!("ip link set {name} mtu {LONGEST_MTU}")).join(" && "),
+        ));
+    }
+    let longest = (mtu + HEADER) as usize;
+    let mut warnings = Vec::new();
+    let mut warn = |warning| warnings.push(warning);
+    let mut xdp = || {
+        Ok([xdp(&both[0], longest, plane, &mut warn)?, xdp(&both[1], longest, plane, &mut warn)?])
+    };
+    let packet = || Ok([packet(&both[0])?, packet(&both[1])?]);
+    let (ends, fallback) = match plane {
+        Plane::Xdp => (xdp()?, None),
+        Plane::Packet => (packet()?, None),
+        Plane::Auto => match xdp() {
+            Ok(ends) => (ends, None),
+            Err(Trouble { what, hint }) => (packet()?, Some(format!("{what}; {hint}"))),
+        },
+    };
+    Ok(Ports { ends, longest, fallback, warnings })
+}
+
+/// The interface `name`, which is up.
+fn look(name: &str) -> Result<Named<'_>, Trouble> {
+    let system = |e: io::Error| Trouble::system(name, e);
+    let found = Netlink::new().and_then(|mut netlink| netlink.interface(name)).map_err(system)?;
+    let Some(about) = found else {
+        return Err(Trouble::new(format!("there is no interface {name}"), "ip -br link"));
+    };
+    if !about.up {
+        return Err(Trouble::new(format!("{name} is down"), format!("ip link set {name} up")));
+    }
+    Ok(Named { name, about })
+}
+
+fn packet(Named { name, about }: &Named<'_>) -> Result<Port, Trouble> {
+    Port::interface(about.index).map_err(|e| match e.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => Trouble::new(
+            format!("{name}: not permitted"),
+            "run it as root, or: setcap cap_net_raw+ep bluewater-gateway",
+        ),
+        _ => Trouble::system(name, e),
+    })
+}
+
+/// AF_XDP at an interface. If nobody insists, only where every frame comes as it was on a wire.
+fn xdp(
+    Named { name, about }: &Named<'_>,
+    longest: usize,
+    plane: Plane,
+    mut warn: impl FnMut(Trouble),
+) -> Result<Port, Trouble> {
+    let queues = sys::queues(name);
+    if queues != 1 {
+        return Err(Trouble::new(
+            format!("{name} has {queues} queues for what comes in, AF_XDP would read one"),
+            format!("ethtool -L {name} combined 1"),
+        ));
+    }
+    let insists = plane == Plane::Xdp;
+    if let Some(kind) = &about.kind {
+        let unsaid = Trouble::new(
+            format!(
+                "{name} is a {kind}: what comes there may never have been on a wire, and with \
+                 AF_XDP the kernel does not say which checksums it left unfilled. Those of TCP \
+                 and UDP are found, others (in tunnels, of SCTP) are not; nor does it say which \
+                 VLAN tags are kept beside the frame"
+            ),
+            "`ethtool -K NAME tx off txvlan off` at all senders on this machine, and --plane xdp",
+        );
+        if !insists {
+            return Err(unsaid);
+        }
+        warn(unsaid);
+    } else if sys::takes_tags(name) {
+        let untold = Trouble::new(
+            format!("{name} takes VLAN tags out of frames, and with AF_XDP nobody says which"),
+            format!("ethtool -K {name} rxvlan off"),
+        );
+        if !insists {
+            return Err(untold);
+        }
+        warn(untold);
+    }
+    let rings = Xdp::open(about.index, name, longest, insists)?;
+    if !rings.native() && sys::merges(name) {
+        warn(Trouble::new(
+            format!(
+                "{name}: its driver has no XDP, so frames come when the kernel has put them \
+                 together; what is too long then is lost"
+            ),
+            format!("ethtool -K {name} gro off"),
+        ));
+    }
+    Ok(Port::rings(about.index, rings))
+}

@@ -1,0 +1,115 @@
+//! Who asks a gateway that runs.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::unistd::geteuid;
+use serde_json::Value;
+
+use super::place::{self, Folder, file};
+use super::request::{PATIENCE, Request};
+use crate::namespace::ends::End;
+use crate::sys;
+use crate::trouble::Trouble;
+
+/// Asks the gateway `name`.
+///
+/// # Errors
+/// When there is none, or it refuses.
+pub fn ask(name: &str, request: &Request) -> Result<Value, Trouble> {
+    question(name, request, |_| ())
+}
+
+/// The way into an `end` of the shell `name`: its process, and the user and the network namespace.
+///
+/// # Errors
+/// When there is none, or it refuses.
+pub(crate) fn join(name: &str, end: End) -> Result<[OwnedFd; 3], Trouble> {
+    let mut files = Vec::new();
+    question(name, &Request::Join { end }, |received| files = received)?;
+    files.try_into().map_err(|_| Trouble::new(format!("{name} did not answer as expected"), ""))
+}
+
+/// Asks, and hands over the open files that come with the answer.
+fn question(
+    name: &str,
+    request: &Request,
+    files: impl FnOnce(Vec<OwnedFd>),
+) -> Result<Value, Trouble> {
+    let mut stream = reach(name)?;
+    let failed = |e: io::Error| Trouble::system(format!("asking {name}"), e);
+    stream.set_read_timeout(Some(2 * PATIENCE)).map_err(failed)?;
+    let mut asked = serde_json::to_vec(request).map_err(|e| failed(e.into()))?;
+    asked.push(b'\n');
+    stream.write_all(&asked).map_err(failed)?;
+    let (mut line, received) = sys::receive(&stream).map_err(failed)?;
+    files(received);
+    if !line.ends_with(b"\n") {
+        BufReader::new(stream).read_until(b'\n', &mut line).map_err(failed)?;
+    }
+    let mut reply: Value = serde_json::from_slice(&line).map_err(|e| failed(e.into()))?;
+    match reply["error"].as_str() {
+        None => Ok(reply["answer"].take()),
+        Some(what) => Err(Trouble::new(what, reply["hint"].as_str().unwrap_or_default())),
+    }
+}
+
+/// A connection to the gateway `name`, which is this user's.
+fn reach(name: &str) -> Result<UnixStream, Trouble> {
+    let mut why = None;
+    for path in place::candidates() {
+        match Folder::open(&path, false) {
+            Ok(None) => {}
+            Err(trouble) => why = why.or(Some(trouble)),
+            Ok(Some(folder)) => {
+                if let Ok(stream) = folder.connect(&file(name)) {
+                    return ours(name, stream);
+                }
+            }
+        }
+    }
+    let names = running();
+    let hint = match why {
+        Some(Trouble { what, hint }) => format!("{what}: {hint}"),
+        None if names.is_empty() => "none of yours is running".into(),
+        None => format!("there are {}", names.join(", ")),
+    };
+    Err(Trouble::new(format!("no gateway called {name} is running"), hint))
+}
+
+/// Whoever answers for another user may want anything.
+fn ours(name: &str, stream: UnixStream) -> Result<UnixStream, Trouble> {
+    let peer = getsockopt(&stream, PeerCredentials);
+    let peer = peer.map_err(|e| Trouble::system(format!("asking who {name} is"), e))?;
+    if peer.uid() == geteuid().as_raw() {
+        return Ok(stream);
+    }
+    let (theirs, me) = (peer.uid(), geteuid());
+    Err(Trouble::new(format!("{name} is user {theirs}'s, and you are user {me}"), ""))
+}
+
+/// The names of this user's gateways that run.
+fn running() -> Vec<String> {
+    let folders = place::candidates().into_iter().filter_map(|f| Folder::open(&f, false).ok()?);
+    let names = |folder: Folder| {
+        let mut files = folder.names();
+        files.retain(|file| folder.connect(file).is_ok());
+        files
+    };
+    let files = folders.flat_map(names);
+    files.filter_map(|file| file.strip_suffix(".sock").map(Into::into)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_this_process_is_ours() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        assert!(ours("x", one).is_ok());
+    }
+}

@@ -1,0 +1,235 @@
+//! Where control sockets are: a folder of the user's alone. Whoever else could put a socket there would
+//! be asked in a gateway's place, and in a public folder anybody may take the name first; so a folder
+//! is looked at once it is open, and everything is done in what is open, whatever becomes of its name.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::{env, fs};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat};
+use nix::sys::stat::{Mode, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::trouble::Trouble;
+
+/// Where sockets are looked for, the best place first.
+pub(crate) fn candidates() -> Vec<PathBuf> {
+    let user = geteuid();
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(|f| PathBuf::from(f).join("bluewater"));
+    let system = user.is_root().then(|| PathBuf::from("/run/bluewater"));
+    let temporary = env::temp_dir().join(format!("bluewater-{user}"));
+    runtime.into_iter().chain(system).chain([temporary]).collect()
+}
+
+/// An open folder that only this user can look into.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    file: File,
+}
+
+impl Folder {
+    /// Opens the folder at `path`, after making it if that is wanted; nothing if there is none.
+    ///
+    /// # Errors
+    /// When it is not this user's alone, or its name could be given to another.
+    pub(crate) fn open(path: &Path, make: bool) -> Result<Option<Self>, Trouble> {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        let system = |e: io::Error| Trouble::system(path.display(), e);
+        let parent = match File::open(above) {
+            Ok(parent) => parent,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Trouble::system(above.display(), e)),
+        };
+        let found = parent.metadata().map_err(system)?;
+        if !found.is_dir() || !keeps_names(&found) {
+            return Err(foreign(above, "others may rename what is in it"));
+        }
+        if make
+            && let Err(e) = mkdirat(&parent, name, Mode::S_IRWXU)
+            && e != Errno::EEXIST
+        {
+            return Err(system(e.into()));
+        }
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = match openat(&parent, name, flags, Mode::empty()) {
+            Ok(folder) => File::from(folder),
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(Errno::ENOTDIR | Errno::ELOOP) => {
+                return Err(foreign(path, "it is a link or no folder"));
+            }
+            Err(Errno::EACCES) => return Err(foreign(path, "it is another user's")),
+            Err(e) => return Err(system(e.into())),
+        };
+        let found = file.metadata().map_err(system)?;
+        if found.uid() != geteuid().as_raw() {
+            return Err(foreign(path, &format!("it belongs to user {}", found.uid())));
+        }
+        if found.mode() & 0o077 != 0 {
+            let why = format!("its mode {:o} lets others in", found.mode() & 0o777);
+            return Err(foreign(path, &why));
+        }
+        Ok(Some(Self { file }))
+    }
+
+    /// A path to `file` in it that no renaming can lead elsewhere, and that is short enough for a
+    /// socket.
+    fn inside(&self, file: &str) -> PathBuf {
+        format!("/proc/self/fd/{}/{file}", self.file.as_raw_fd()).into()
+    }
+
+    /// A connection to the socket `file`.
+    pub(crate) fn connect(&self, file: &str) -> io::Result<UnixStream> {
+        UnixStream::connect(self.inside(file))
+    }
+
+    /// The names of its files.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let files = fs::read_dir(self.inside("")).into_iter().flatten().flatten();
+        files.map(|file| file.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Makes the socket `file`; nothing if somebody answers there.
+    pub(crate) fn listen(self, file: &str) -> io::Result<Option<(UnixListener, Entry)>> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let again = openat(&self.file, ".", flags, Mode::empty())?;
+        // Between the question and the new socket nobody else does the same.
+        let _alone = Flock::lock(again, FlockArg::LockExclusive).map_err(|(_, e)| e)?;
+        if self.connect(file).is_ok() {
+            return Ok(None);
+        }
+        _ = unlinkat(&self.file, file, UnlinkatFlags::NoRemoveDir);
+        let listener = UnixListener::bind(self.inside(file))?;
+        let entry = Entry::watch(self, file)?;
+        Ok(Some((listener, entry)))
+    }
+}
+
+/// Why a folder is not used.
+fn foreign(path: &Path, why: &str) -> Trouble {
+    Trouble::new(
+        format!("{}: not used for control sockets: {why}", path.display()),
+        "set XDG_RUNTIME_DIR to a folder of your own, with mode 0700",
+    )
+}
+
+/// Whether only its owner, who is this user or root, can give what is in a folder other names: nobody
+/// else may write to it, or all may, each to what is theirs.
+fn keeps_names(folder: &Metadata) -> bool {
+    const STICKY: u32 = 0o1000;
+    // In a user namespace root of the machine has the number of all who have none.
+    let trusted = [0, geteuid().as_raw(), OVERFLOW];
+    trusted.contains(&folder.uid()) && (folder.mode() & 0o022 == 0 || folder.mode() & STICKY != 0)
+}
+
+/// The user's number that stands for those without one.
+const OVERFLOW: u32 = 65_534;
+
+/// A socket's name in a folder. It goes with the process, however that ends and whatever rights it
+/// has given up: another one, which keeps them and does nothing else, waits for that.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    #[expect(dead_code, reason = "its end is what the other process waits for")]
+    alive: UnixStream,
+}
+
+/// The command line's own name for [`sweep`], which users need not know.
+pub const SWEEP: &str = "bound-sweep";
+
+impl Entry {
+    fn watch(folder: Folder, file: &str) -> io::Result<Self> {
+        let (alive, end) = UnixStream::pair()?;
+        let number = number(&folder.file, file)?;
+        let mut sweeper = Command::new("/proc/self/exe");
+        sweeper.args([SWEEP, file, &number.to_string()]).env_clear();
+        let folder = Stdio::from(OwnedFd::from(folder.file));
+        sweeper.stdin(OwnedFd::from(end)).stdout(folder).stderr(Stdio::null());
+        // Ctrl-C is not for it.
+        std::os::unix::process::CommandExt::process_group(&mut sweeper, 0);
+        sweeper.spawn()?;
+        Ok(Self { alive })
+    }
+}
+
+/// The number of a file in a folder, which no other has meanwhile.
+fn number(folder: &File, file: &str) -> nix::Result<u64> {
+    Ok(fstatat(folder, file, AtFlags::AT_SYMLINK_NOFOLLOW)?.st_ino)
+}
+
+/// Waits until standard input ends and removes `file` from the folder that is standard output, if it
+/// still has this `number`.
+pub fn sweep(file: &str, number_then: u64) {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        _ = signal_hook::flag::register(signal, Arc::default());
+    }
+    _ = io::copy(&mut io::stdin(), &mut io::sink());
+    let Ok(folder) = nix::unistd::dup(io::stdout()) else { return };
+    let folder = File::from(folder);
+    if number(&folder, file) == Ok(number_then) {
+        _ = unlinkat(&folder, file, UnlinkatFlags::NoRemoveDir);
+    }
+}
+
+/// A name that can be that of a file.
+///
+/// # Errors
+/// What is allowed.
+pub fn name(text: &str) -> Result<String, String> {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if (1..=MAX_NAME).contains(&text.len()) && text.chars().all(good) {
+        Ok(text.into())
+    } else {
+        Err(format!("allowed: 1 to {MAX_NAME} letters, digits, - and _"))
+    }
+}
+
+const MAX_NAME: usize = 32;
+
+/// The name of the socket of the gateway `name`.
+pub(super) fn file(name: &str) -> String {
+    format!("{name}.sock")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_used_only_if_it_is_ours_alone() {
+        let above = tempfile::tempdir().unwrap();
+        let path = |name: &str| above.path().join(name);
+        let refused = |path: &Path| Folder::open(path, true).map(drop).unwrap_err().what;
+        let mode = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode));
+
+        assert!(Folder::open(&path("new"), false).unwrap().is_none());
+        let new = Folder::open(&path("new"), true).unwrap().unwrap();
+        assert_eq!(new.file.metadata().unwrap().mode() & 0o777, 0o700);
+        mode(&path("new"), 0o750).unwrap();
+        assert!(refused(&path("new")).contains("mode 750"));
+        symlink(path("new"), path("link")).unwrap();
+        assert!(refused(&path("link")).contains("a link or no folder"));
+        fs::write(path("file"), "").unwrap();
+        assert!(refused(&path("file")).contains("a link or no folder"));
+
+        mode(above.path(), 0o777).unwrap();
+        assert!(refused(&path("other")).contains("others may rename"));
+        mode(above.path(), 0o1777).unwrap();
+        assert!(Folder::open(&path("other"), true).unwrap().is_some());
+        assert!(Folder::open(&path("no/other"), true).unwrap().is_none());
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(path("other"), Some(1234), None).unwrap();
+            assert!(refused(&path("other")).contains("belongs to user 1234"));
+            std::os::unix::fs::chown(above.path(), Some(1234), None).unwrap();
+            assert!(refused(&path("other")).contains("others may rename"));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What can be asked, as a line of JSON.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::namespace::ends::End;
+use crate::options::Change;
+use crate::trouble::Trouble;
+
+/// How long the other side may take for its part.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What can be asked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Request {
+    /// Settings, counts and signals.
+    Show {},
+    /// Other links from now on.
+    Set(Change),
+    /// The way into an end of the link.
+    Join {
+        /// Which one.
+        end: End,
+    },
+}
+
+/// A request from JSON.
+///
+/// # Errors
+/// The key, the value, and what is allowed.
+pub fn parse(line: &str) -> Result<Request, Trouble> {
+    let mut reader = serde_json::Deserializer::from_str(line);
+    let wrong = |what: String| Trouble::new(format!("not a request: {what}"), HINT);
+    let request = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|e| wrong(e.to_string().trim_start_matches(". ").into()))?;
+    reader.end().map_err(|e| wrong(e.to_string()))?;
+    Ok(request)
+}
+
+const HINT: &str = r#"{"show": {}}, {"set": {"rate": "20mbit"}} or {"join": {"end": "near"}}"#;

@@ -1,0 +1,79 @@
+use super::request::parse;
+use super::*;
+use crate::namespace::ends::End;
+use crate::options::Change;
+use proptest::prelude::*;
+
+#[test]
+fn a_request_is_read_as_it_was_meant() {
+    let change = Change {
+        way: Some("up".into()),
+        rate: Some("20mbit".parse().unwrap()),
+        delay: None,
+        buffer: Some("1.5bdp".parse().unwrap()),
+        aqm: Some("sfb".into()),
+        params: vec![("increment".into(), "0.01".into())],
+    };
+    for request in [
+        Request::Show {},
+        Request::Set(change),
+        Request::Set(Change::default()),
+        Request::Join { end: End::Near },
+        Request::Join { end: End::Far },
+    ] {
+        let line = serde_json::to_string(&request).unwrap();
+        assert_eq!(format!("{:?}", parse(&line).unwrap()), format!("{request:?}"));
+    }
+}
+
+#[test]
+fn what_is_no_request_is_refused_with_the_reason() {
+    for (line, words) in [
+        ("", "EOF"),
+        ("[]", "expected"),
+        ("{}", "expected"),
+        (r#"{"show": {}} x"#, "trailing"),
+        (r#"{"show": {}, "set": {}}"#, "expected"),
+        (r#"{"show": {"all": 1}}"#, "show.all: unknown field `all`"),
+        (r#"{"stop": {}}"#, "unknown variant `stop`, expected one of `show`, `set`, `join`"),
+        (
+            r#"{"join": {"end": "middle"}}"#,
+            "join.end: unknown variant `middle`, expected `near` or `far`",
+        ),
+        (r#"{"join": {"ends": "near"}}"#, "unknown field `ends`, expected `end`"),
+        (r#"{"set": {"rte": "1mbit"}}"#, "unknown field `rte`, expected one of `way`, `rate`"),
+        (r#"{"set": {"rate": "1mbps"}}"#, "set.rate: \"1mbps\": allowed: "),
+        (r#"{"set": {"rate": 5}}"#, "set.rate: invalid type: integer `5`, expected a string"),
+        (r#"{"set": {"way": "left"}}"#, "set.way: \"left\": allowed: up, down"),
+        (r#"{"set": {"aqm": null}}"#, "set.aqm: invalid type: null"),
+        (r#"{"set": {"params": {"p": 1}}}"#, "set.params.p: invalid type: integer `1`"),
+        (r#"{"set": {"rate": "1mbit", "rate": "2mbit"}}"#, "duplicate field `rate`"),
+    ] {
+        let why = parse(line).unwrap_err().what;
+        assert!(why.contains(words), "{line}: {why}");
+    }
+    assert!(parse(&"[".repeat(LONGEST as usize)).is_err(), "deep nesting ends");
+}
+
+#[test]
+fn only_the_owner_and_root_may_ask() {
+    let [root, one, other] = [0, 1000, 1001].map(Uid::from_raw);
+    assert!(may_ask(one, one) && may_ask(root, one));
+    assert!(!may_ask(other, one) && !may_ask(one, root));
+}
+
+#[test]
+fn a_name_is_that_of_a_file() {
+    assert_eq!(name("lab-1_b").as_deref(), Ok("lab-1_b"));
+    for bad in ["", "../x", "a/b", ".", "a b", &"x".repeat(33)] {
+        assert!(name(bad).is_err(), "{bad}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_line_is_read_without_harm(line in ".{0,200}", value in any::<u64>()) {
+        _ = parse(&line);
+        _ = parse(&format!("{{\"set\": {{\"rate\": \"{line}\", \"delay\": \"{value}s\"}}}}"));
+    }
+}

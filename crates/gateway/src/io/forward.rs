@@ -1,0 +1,190 @@
+//! The loop: frames from each port through a link to the other, in one thread that sleeps when
+//! nothing is due.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aqm::Meta;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use crate::clock::Clock;
+use crate::io::port::Port;
+use crate::link::Link;
+
+/// The most frames that are read from one port before anything else is looked at.
+const BATCH: usize = 64;
+
+/// Why [`Forwarder::run`] came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pause {
+    /// The time has come.
+    Time,
+    /// Somebody wrote to the waker.
+    Woken,
+}
+
+/// Looks at every packet that a queue was asked about: the direction, and what the queue was told.
+pub trait Tap {
+    /// A packet arrived at the queue of a direction.
+    fn arrived(&mut self, direction: usize, meta: &Meta);
+}
+
+impl Tap for () {
+    fn arrived(&mut self, _: usize, _: &Meta) {}
+}
+
+/// Two ports with a link each way.
+pub struct Forwarder<T> {
+    /// From port 0 to port 1, and back.
+    pub links: [Link; 2],
+    ports: [Port; 2],
+    clock: Clock,
+    /// How long before an event the thread stops sleeping and looks at the clock instead, ns.
+    spin: u64,
+    tap: T,
+    /// Frames that a port did not take.
+    refused: [u64; 2],
+}
+
+impl<T: Tap> Forwarder<T> {
+    /// Time 0 of the links is time 0 of `clock`.
+    pub fn new(links: [Link; 2], ports: [Port; 2], clock: Clock, spin: u64, tap: T) -> Self {
+        Self { links, ports, clock, spin, tap, refused: [0; 2] }
+    }
+
+    /// Forwards until `until` (ns), or until `waker` can be read.
+    ///
+    /// # Errors
+    /// When an interface is gone.
+    pub fn run(&mut self, until: u64, waker: BorrowedFd<'_>) -> io::Result<Pause> {
+        loop {
+            // What it woke up for goes first.
+            self.deliver(self.clock.now());
+            let moved = self.receive(0)? | self.receive(1)?;
+            let now = self.clock.now();
+            self.deliver(now);
+            let next = self.links.iter().map(Link::next_event).min().unwrap_or(until).min(until);
+            // Whoever is busy still has to look at the waker, but need not sleep.
+            let sleep = if moved { 0 } else { next.saturating_sub(now + self.spin) };
+            if self.sleep(sleep, waker)? {
+                return Ok(Pause::Woken);
+            }
+            if now >= until {
+                return Ok(Pause::Time);
+            }
+        }
+    }
+
+    /// The time, ns.
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Delivers what is due at `now` (ns).
+    pub fn deliver(&mut self, now: u64) {
+        for direction in 0..2 {
+            let (link, to) = (&mut self.links[direction], &mut self.ports[1 - direction]);
+            deliver(link, now, to, &mut self.refused[direction]);
+        }
+        self.ports.iter_mut().for_each(Port::flush);
+    }
+
+    /// Frames of each direction that were lost at its ports: super-packets that could not be cut,
+    /// and what the far port did not take.
+    pub fn refused(&self) -> [u64; 2] {
+        let [near, far] = &self.ports;
+        let at_ports = [near.uncut() + far.unsent(), far.uncut() + near.unsent()];
+        std::array::from_fn(|i| self.refused[i] + at_ports[i])
+    }
+
+    /// The ports.
+    pub fn ports(&mut self) -> &mut [Port; 2] {
+        &mut self.ports
+    }
+
+    /// What looks at the packets.
+    pub fn tap(&self) -> &T {
+        &self.tap
+    }
+
+    /// The same, to be changed.
+    pub fn tap_mut(&mut self) -> &mut T {
+        &mut self.tap
+    }
+
+    /// The same, at the end.
+    pub fn into_tap(self) -> T {
+        self.tap
+    }
+
+    /// Reads what is there at a port. Whether there was anything.
+    fn receive(&mut self, direction: usize) -> io::Result<bool> {
+        let Self { links, ports: [near, far], clock, tap, refused, .. } = self;
+        let (from, to) = if direction == 0 { (near, far) } else { (far, near) };
+        let (link, refused) = (&mut links[direction], &mut refused[direction]);
+        for count in 0..BATCH {
+            let there = from.receive(|frame| {
+                let now = clock.now();
+                deliver(link, now, to, refused);
+                if let Some(meta) = link.arrive(now, frame) {
+                    tap.arrived(direction, &meta);
+                }
+            })?;
+            if !there {
+                return Ok(count > 0);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sleeps for at most `ns`, or until a frame comes. Whether the waker can be read.
+    fn sleep(&self, ns: u64, waker: BorrowedFd<'_>) -> io::Result<bool> {
+        let watch = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut fds = [watch(self.ports[0].as_fd()), watch(self.ports[1].as_fd()), watch(waker)];
+        let time = TimeSpec::new((ns / 1_000_000_000) as i64, (ns % 1_000_000_000) as i64);
+        match ppoll(&mut fds, Some(time), None) {
+            Ok(_) => Ok(fds[2].any().unwrap_or(false)),
+            Err(Errno::EINTR) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+fn deliver(link: &mut Link, now: u64, to: &mut Port, refused: &mut u64) {
+    link.deliver(now, |frame| *refused += u64::from(!to.send(frame)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    use aqm::{Duration, Limit, Rate};
+
+    use super::*;
+    use crate::frame::Layer;
+    use crate::link::Spec;
+
+    /// Whoever has to end it is heard even if it comes back all the time for something else.
+    #[test]
+    fn the_waker_is_heard_when_the_time_has_come() {
+        let spec = Spec {
+            rate: Rate::from_mbit(1),
+            delay: Duration::ZERO,
+            limit: Limit::packets(10).unwrap(),
+            aqm: "droptail".into(),
+            params: Vec::new(),
+            mean_packet: 1000,
+            seed: 1,
+        };
+        let link = || Link::new(&spec, Layer::Ip, 1500).unwrap();
+        let [(near, _lan), (far, _wan)] = [(); 2].map(|()| Port::pair(Layer::Ip).unwrap());
+        let mut forwarder = Forwarder::new([link(), link()], [near, far], Clock::new(), 0, ());
+        let (waker, mut wake) = UnixStream::pair().unwrap();
+        assert_eq!(forwarder.run(0, waker.as_fd()).unwrap(), Pause::Time);
+        wake.write_all(&[1]).unwrap();
+        assert_eq!(forwarder.run(0, waker.as_fd()).unwrap(), Pause::Woken);
+    }
+}

@@ -1,0 +1,16 @@
+//! Where frames come from and go to, and the loop between.
+//!
+//! **TUN, AF_PACKET** ([`port::Port::tun`], [`port::Port::interface`]): one file, a frame each read and
+//! write, and before it what the kernel left undone, which is done here ([`vnet`]): offloads need not
+//! be switched off.
+//!
+//! **AF_XDP** ([`xdp`]): there is no such header. Checksums that were left to be filled in are known by
+//! what stands in their place; super-packets are lost.
+
+pub mod forward;
+mod frames;
+mod packet;
+pub mod port;
+mod tun;
+pub mod vnet;
+pub(crate) mod xdp;

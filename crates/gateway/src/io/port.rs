@@ -1,0 +1,173 @@
+//! An open interface.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::packet::Packet;
+use super::tun::Tun;
+use super::vnet;
+use super::xdp::Xdp;
+use crate::frame::Layer;
+use crate::sys;
+use crate::trouble::Trouble;
+
+/// The ends of two links, up from the first to the second and down back.
+#[derive(Debug)]
+pub struct Ports {
+    /// Near and far, LAN and WAN.
+    pub ends: [Port; 2],
+    /// Longest frame of either, bytes.
+    pub longest: usize,
+    /// Why they are not on the plane that would be faster, if that was thought of.
+    pub fallback: Option<String>,
+    /// What may be spoilt on this one.
+    pub warnings: Vec<Trouble>,
+}
+
+/// An open interface.
+#[derive(Debug)]
+pub struct Port {
+    device: Device,
+    layer: Layer,
+    /// The number of an existing interface.
+    index: Option<u32>,
+}
+
+#[derive(Debug)]
+enum Device {
+    Tun(Tun),
+    Packet(Packet),
+    Rings(Box<Xdp>),
+}
+
+impl Port {
+    /// A new TUN device `name` in the network namespace of the calling thread, which goes when the
+    /// port does.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn tun(name: &str) -> io::Result<Self> {
+        Ok(Self { device: Device::Tun(Tun::new(name)?), layer: Layer::Ip, index: None })
+    }
+
+    /// Everything that comes in at the Ethernet interface with the number `index`; what is written
+    /// goes out there.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn interface(index: u32) -> io::Result<Self> {
+        let device = Device::Packet(Packet::new(index)?);
+        Ok(Self { device, layer: Layer::Ethernet, index: Some(index) })
+    }
+
+    /// Two ports that are connected to each other.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn pair(layer: Layer) -> io::Result<(Self, Self)> {
+        let (one, other) = Tun::pair()?;
+        let port = |tun| Self { device: Device::Tun(tun), layer, index: None };
+        Ok((port(one), port(other)))
+    }
+
+    /// The Ethernet interface with the number `index` by AF_XDP.
+    pub(crate) fn rings(index: u32, rings: Xdp) -> Self {
+        let device = Device::Rings(Box::new(rings));
+        Self { device, layer: Layer::Ethernet, index: Some(index) }
+    }
+
+    /// What its frames begin with.
+    pub fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// How it gets frames.
+    pub fn plane(&self) -> &'static str {
+        match &self.device {
+            Device::Tun(_) => "tun",
+            Device::Packet(_) => "packet",
+            Device::Rings(_) => "xdp",
+        }
+    }
+
+    /// Reads a frame, if one is there, and gives it or the packets of it to `each`. Whether one was
+    /// there.
+    ///
+    /// # Errors
+    /// Those of the system; an interface that is down has no frames.
+    pub fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
+        match &mut self.device {
+            Device::Tun(tun) => tun.receive(self.layer, each),
+            Device::Packet(packet) => packet.receive(self.layer, each),
+            Device::Rings(rings) => Ok(rings.receive(|frame| {
+                vnet::complete_unsaid(frame, self.layer);
+                each(frame);
+            })),
+        }
+    }
+
+    /// Whether its interface exists, up or down: that one, not another that has its number or its name
+    /// since.
+    pub fn exists(&self) -> bool {
+        let bound = match &self.device {
+            Device::Tun(_) => return true,
+            Device::Packet(packet) => sys::bound_to(packet),
+            Device::Rings(rings) => sys::bound_to(rings.promiscuous()),
+        };
+        bound.is_ok_and(|index| index == self.index)
+    }
+
+    /// Writes a frame; whether there was room for it. It goes out with the next [`Self::flush`] at
+    /// the latest.
+    pub fn send(&mut self, frame: &[u8]) -> bool {
+        match &mut self.device {
+            Device::Tun(tun) => tun.send(frame),
+            Device::Packet(packet) => packet.send(frame),
+            Device::Rings(rings) => rings.send(frame),
+        }
+    }
+
+    /// Tells the kernel of what was read and written.
+    pub fn flush(&mut self) {
+        if let Device::Rings(rings) = &mut self.device {
+            rings.flush();
+        }
+    }
+
+    /// Super-packets that could not be cut, and were lost.
+    pub fn uncut(&self) -> u64 {
+        match &self.device {
+            Device::Tun(tun) => tun.uncut(),
+            Device::Packet(packet) => packet.uncut(),
+            Device::Rings(_) => 0,
+        }
+    }
+
+    /// Frames that were written and that the interface did not take after all.
+    pub fn unsent(&self) -> u64 {
+        match &self.device {
+            Device::Tun(_) | Device::Packet(_) => 0,
+            Device::Rings(rings) => rings.refused(),
+        }
+    }
+
+    /// Frames that the kernel dropped because they were not read in time. Only for an existing
+    /// interface.
+    pub fn overrun(&mut self) -> u64 {
+        match &mut self.device {
+            Device::Tun(_) => 0,
+            Device::Packet(packet) => packet.overrun(),
+            Device::Rings(rings) => rings.lost(),
+        }
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.device {
+            Device::Tun(tun) => tun.as_fd(),
+            Device::Packet(packet) => packet.as_fd(),
+            Device::Rings(rings) => rings.as_fd(),
+        }
+    }
+}

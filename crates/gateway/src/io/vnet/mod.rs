@@ -1,0 +1,248 @@
+//! Super-packets: the kernel hands over up to 64 kB of one TCP or UDP flow at once, with a header
+//! that says how to cut it (virtio specification §5.1.6), and leaves checksums to be filled in. A
+//! queue has to judge packets as they would be on the wire, so they are cut here.
+//!
+//! The header tells where the transport header is that is to be repeated, not what is before it. So
+//! that is walked through, from the outside in: IPv4, IPv6 with extension headers, IP in IP, GRE, and
+//! in UDP VXLAN, Geneve, GUE or IP itself. Of each packet all lengths, identifications and checksums
+//! on that way are made anew, as on a host that had sent it so. Where the way does not end at the
+//! transport header exactly, or holds what depends on the packet in ways that cannot be told from
+//! outside (AH, GRE with numbers, jumbograms), the super-packet is refused: it is never cut on a
+//! guess.
+
+mod checksum;
+mod way;
+
+use crc::{CRC_32_ISCSI, Crc};
+
+use crate::frame::{Layer, Network, network};
+pub(crate) use checksum::{checksum, sum};
+use checksum::{filled, pseudo, put, put_checksum};
+use way::{Part, SCTP, TCP, UDP, Way};
+
+/// Length of the header before each frame.
+pub const HEADER: usize = 10;
+
+/// What the header says.
+#[derive(Clone, Copy, Debug)]
+struct Offload {
+    needs_checksum: bool,
+    kind: u8,
+    /// Whether CWR is a signal of its own, which goes with the first packet alone (RFC 3168), and no
+    /// part of a counter, which goes with all of them (RFC 9768).
+    classic_ecn: bool,
+    /// Bytes of payload in each packet.
+    size: usize,
+    /// Where the checksummed part, the transport header, begins, and its checksum in that.
+    start: usize,
+    offset: usize,
+}
+
+const NEEDS_CHECKSUM: u8 = 1;
+const WHOLE: u8 = 0;
+const TCP_V4: u8 = 1;
+const TCP_V6: u8 = 4;
+const UDP_L4: u8 = 5;
+/// Flags of the kind: CWR is set by the rules of RFC 3168, or by those of RFC 9768. Linux sets the
+/// first for its own packets by RFC 3168, the second (or, where it does not know it, none) for others.
+const ECN: u8 = 0x80;
+const ACCURATE_ECN: u8 = 0x10;
+
+const CWR: u8 = 0x80;
+const FIN_PSH: u8 = 0x09;
+
+/// Gives the packets of a frame with a header before it to `each`. Whether they could be made.
+pub fn cut(bytes: &mut [u8], layer: Layer, each: &mut impl FnMut(&[u8])) -> bool {
+    let Some((header, frame)) = bytes.split_at_mut_checked(HEADER) else { return false };
+    let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+    let offload = Offload {
+        needs_checksum: header[0] & NEEDS_CHECKSUM != 0,
+        kind: header[1] & !(ECN | ACCURATE_ECN),
+        classic_ecn: header[1] & (ECN | ACCURATE_ECN) == ECN,
+        size: word(4),
+        start: word(6),
+        offset: word(8),
+    };
+    match offload.kind {
+        WHOLE => {
+            if offload.needs_checksum && !complete(frame, &offload, layer) {
+                return false;
+            }
+            each(frame);
+            true
+        }
+        TCP_V4 | TCP_V6 | UDP_L4 => segments(frame, &offload, layer, each).is_some(),
+        _ => false,
+    }
+}
+
+/// Puts a VLAN tag that the kernel has taken out of a frame back into it. Before the frame there is a
+/// header, before that as much room as a tag takes, and the frame is at least 12 bytes.
+pub fn put_tag(bytes: &mut [u8], tag: [u8; TAG]) {
+    bytes.copy_within(TAG..TAG + HEADER + 12, 0);
+    bytes[HEADER + 12..HEADER + 12 + TAG].copy_from_slice(&tag);
+    if bytes[0] & NEEDS_CHECKSUM != 0 {
+        let start = u16::from_ne_bytes([bytes[6], bytes[7]]).saturating_add(TAG as u16);
+        bytes[6..8].copy_from_slice(&start.to_ne_bytes());
+    }
+}
+
+/// Bytes of a VLAN tag.
+pub const TAG: usize = 4;
+
+/// Fills in the checksum of a packet. That of SCTP covers the packet alone; of others, the sum of the
+/// pseudo-header stands in its place now.
+fn complete(frame: &mut [u8], offload: &Offload, layer: Layer) -> bool {
+    let at = offload.start + offload.offset;
+    if at + 2 > frame.len() {
+        return false;
+    }
+    if offload.offset == SCTP_CHECKSUM
+        && let Some(way) = Way::new(frame, layer, offload.start, SCTP)
+        && let Some(packet) = frame.get_mut(offload.start..way.end(frame))
+        && packet.len() >= SCTP_CHECKSUM + 4
+    {
+        let place = SCTP_CHECKSUM..SCTP_CHECKSUM + 4;
+        packet[place.clone()].fill(0);
+        let value = CRC.checksum(packet);
+        packet[place].copy_from_slice(&value.to_le_bytes());
+        return true;
+    }
+    let sum = filled(sum(0, &frame[offload.start..]));
+    frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    true
+}
+
+/// SCTP's checksum, and where it stands (RFC 9260 §3.1, appendix A).
+const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+const SCTP_CHECKSUM: usize = 8;
+
+/// Fills in the checksum of a whole TCP or UDP packet if what stands in its place is the sum of the
+/// pseudo-header, which is what the kernel leaves there, and the packet is not right as it is. Not
+/// behind IPv6 extension headers.
+pub fn complete_unsaid(frame: &mut [u8], layer: Layer) -> Option<()> {
+    let network = network(frame, layer)?;
+    let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+    let (protocol, start, end, addresses) = match network {
+        Network::V4(ip) => {
+            // A fragment has no checksum of its own.
+            if word(ip + 6)? & 0x3fff != 0 {
+                return None;
+            }
+            let header = usize::from(frame[ip] & 15) * 4;
+            let end = ip + usize::from(word(ip + 2)?);
+            (*frame.get(ip + 9)?, ip + header, end, ip + 12..ip + 20)
+        }
+        Network::V6(ip) => {
+            let end = ip + 40 + usize::from(word(ip + 4)?);
+            (*frame.get(ip + 6)?, ip + 40, end, ip + 8..ip + 40)
+        }
+    };
+    let at = start + if protocol == TCP { 16 } else { 6 };
+    let packet = frame.get(start..end)?;
+    let pseudo = sum(u64::from(protocol) + packet.len() as u64, frame.get(addresses)?);
+    let left = protocol == TCP || protocol == UDP;
+    if !left || at + 2 > end || word(at)? != !checksum(pseudo) {
+        return None;
+    }
+    // A packet that is right has this there, too, once in 65536.
+    if checksum(sum(pseudo, packet)) == 0 {
+        return None;
+    }
+    let sum = sum(0, packet);
+    let value = if protocol == UDP { filled(sum) } else { checksum(sum) };
+    frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    Some(())
+}
+
+/// Cuts a super-packet; nothing if its headers do not fit together.
+fn segments(
+    frame: &mut [u8],
+    offload: &Offload,
+    layer: Layer,
+    each: &mut impl FnMut(&[u8]),
+) -> Option<()> {
+    let start = offload.start;
+    let (protocol, v4) = match offload.kind {
+        TCP_V4 => (TCP, Some(true)),
+        TCP_V6 => (TCP, Some(false)),
+        _ => (UDP, None),
+    };
+    let way = Way::new(frame, layer, start, protocol)?;
+    let tcp = protocol == TCP;
+    let length = if tcp { usize::from(*frame.get(start + 12)? >> 4) * 4 } else { 8 };
+    let headers = start + length;
+    let unlike = v4.is_some_and(|v4| v4 != way.ip.v4) || length < if tcp { 20 } else { 8 };
+    if unlike || offload.size == 0 || frame.len() <= headers {
+        return None;
+    }
+    let mut packet = [0; LONGEST];
+    if headers + offload.size > packet.len() {
+        return None;
+    }
+    packet[..headers].copy_from_slice(&frame[..headers]);
+    let payload = &frame[headers..];
+    let count = payload.len().div_ceil(offload.size);
+    for (i, part) in payload.chunks(offload.size).enumerate() {
+        let packet = &mut packet[..headers + part.len()];
+        packet[headers..].copy_from_slice(part);
+        if tcp {
+            let number = &frame[start + 4..start + 8];
+            let number = u32::from_be_bytes([number[0], number[1], number[2], number[3]])
+                .wrapping_add((i * offload.size) as u32);
+            packet[start + 4..start + 8].copy_from_slice(&number.to_be_bytes());
+            let mut flags = frame[start + 13];
+            if i > 0 && offload.classic_ecn {
+                flags &= !CWR;
+            }
+            if i + 1 < count {
+                flags &= !FIN_PSH;
+            }
+            packet[start + 13] = flags;
+        } else {
+            let length = packet.len() - start;
+            put(packet, start + 4, length as u16);
+        }
+        let pseudo = pseudo(packet, way.ip, protocol, start);
+        put_checksum(packet, start, start + if tcp { 16 } else { 6 }, pseudo);
+        for part in way.back() {
+            renew(packet, frame, part, i as u16);
+        }
+        each(packet);
+    }
+    Some(())
+}
+
+/// Length, identification and checksum of a header of packet number `i`, whose inside is right.
+fn renew(packet: &mut [u8], frame: &[u8], part: Part, i: u16) {
+    let end = packet.len();
+    let rest = |at: usize| (end - at) as u16;
+    match part {
+        Part::V4(at) => {
+            let id = u16::from_be_bytes([frame[at + 4], frame[at + 5]]).wrapping_add(i);
+            put(packet, at + 2, rest(at));
+            put(packet, at + 4, id);
+            put(packet, at + 10, 0);
+            let header = usize::from(packet[at] & 15) * 4;
+            let value = checksum(sum(0, &packet[at..at + header]));
+            put(packet, at + 10, value);
+        }
+        Part::V6(at) => put(packet, at + 4, rest(at + 40)),
+        Part::Udp(at, ip) => {
+            put(packet, at + 4, rest(at));
+            // 0 means that there is none.
+            if packet[at + 6..at + 8] != [0; 2] {
+                let pseudo = pseudo(packet, ip, UDP, at);
+                put_checksum(packet, at, at + 6, pseudo);
+            }
+        }
+        Part::Gre(at) => put_checksum(packet, at, at + 4, 0),
+        Part::Ppp(at) => put(packet, at + 4, rest(at + 6)),
+    }
+}
+
+/// Longest packet that super-packets are cut to.
+const LONGEST: usize = 1 << 14;
+
+#[cfg(test)]
+mod tests;

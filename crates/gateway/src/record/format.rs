@@ -1,0 +1,62 @@
+//! The parts that a recording is made of.
+
+use std::io::{self, BufRead, Write};
+
+use serde_json::Value;
+
+pub(super) const MAGIC: &[u8; 8] = b"bwarr\0\0\x01";
+
+pub(super) fn broken(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Bytes of the longest number.
+pub(super) const LONGEST_VARINT: usize = 10;
+
+pub(super) fn write_varint(out: &mut impl Write, mut value: u64) -> io::Result<()> {
+    let mut bytes = [0; LONGEST_VARINT];
+    let mut count = 0;
+    loop {
+        let more = value >> 7 != 0;
+        bytes[count] = value as u8 & 0x7f | u8::from(more) << 7;
+        count += 1;
+        value >>= 7;
+        if !more {
+            return out.write_all(&bytes[..count]);
+        }
+    }
+}
+
+pub(super) fn read_varint(input: &mut impl BufRead) -> io::Result<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let mut byte = [0];
+        input.read_exact(&mut byte)?;
+        value |= u64::from(byte[0] & 0x7f) << shift;
+        if byte[0] & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(broken("a number without end"))
+}
+
+pub(super) fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
+    let text = value.to_string();
+    out.write_all(&(text.len() as u32).to_le_bytes())?;
+    out.write_all(text.as_bytes())
+}
+
+/// The longest JSON in a recording, bytes.
+pub(super) const LONGEST_JSON: u32 = 1 << 20;
+
+pub(super) fn read_json(input: &mut impl BufRead) -> io::Result<Value> {
+    let mut length = [0; 4];
+    input.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST_JSON {
+        return Err(broken("its head is too long"));
+    }
+    let mut text = vec![0; length as usize];
+    input.read_exact(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}

@@ -1,0 +1,111 @@
+//! Arrivals at the gateway's queues, recorded, and replayed in the simulator's queue.
+//!
+//! The recording holds all that a queue's decisions depend on: what the links are, the seeds, and
+//! each arrival. Everything else follows, since a [`crate::link::Link`] does what is due as of its
+//! own instant. A replay drives the simulator's link, not the gateway's, and comes to the same
+//! decision hash.
+//!
+//! The file, numbers little-endian, `varint` being LEB128:
+//!
+//! ```text
+//! "bwarr" 0 0 1                    the last byte is the version
+//! u32, JSON of that length         the links: {"queues": [up, down]}
+//! for each arrival:
+//!   varint                         ns since the arrival before (the first: since time 0)
+//!   varint                         length in bytes × 8 + direction (0 up, 1 down) × 4 + ECN field
+//!   u32                            flow key
+//! at the end, if it was reached:
+//!   varint                         ns since the last arrival
+//!   varint 0
+//!   u32, JSON of that length       {"decision_hash": [up, down]}
+//! ```
+
+mod format;
+mod recording;
+mod replay;
+
+use std::io::{self, Write};
+
+use aqm::Meta;
+use serde_json::json;
+
+use crate::io::forward::Tap;
+use crate::link::Spec;
+use crate::report::setting;
+
+use format::{LONGEST_VARINT, MAGIC, write_json, write_varint};
+pub use recording::{Entry, Recording};
+pub use replay::{MOST_UPDATES, PER_ARRIVAL, Replay, Replayed, replay};
+
+/// Writes a recording, each part of it with one `write`.
+#[derive(Debug)]
+pub struct Recorder<W: Write> {
+    out: W,
+    /// Time of the last arrival, ns.
+    last: u64,
+}
+
+impl<W: Write> Recorder<W> {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn new(mut out: W, specs: &[Spec; 2]) -> io::Result<Self> {
+        let queues = [setting("up", &specs[0]), setting("down", &specs[1])];
+        let mut head = MAGIC.to_vec();
+        write_json(&mut head, &json!({"queues": queues}))?;
+        out.write_all(&head)?;
+        Ok(Self { out, last: 0 })
+    }
+
+    /// What it is written to.
+    pub(crate) fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// Ends the recording at `now` (ns) with the decision hashes, and gives back what it was written
+    /// to.
+    ///
+    /// # Errors
+    /// When this cannot be written.
+    pub fn end(mut self, now: u64, hashes: [String; 2]) -> io::Result<W> {
+        let mut end = Vec::new();
+        write_varint(&mut end, now - self.last)?;
+        write_varint(&mut end, 0)?;
+        write_json(&mut end, &json!({"decision_hash": hashes}))?;
+        self.out.write_all(&end)?;
+        Ok(self.out)
+    }
+
+    fn write(&mut self, direction: usize, meta: &Meta) -> io::Result<()> {
+        let now = meta.arrived.as_nanos();
+        let head = u64::from(meta.len) << 3 | (direction as u64) << 2 | meta.ecn as u64;
+        let mut entry = [0; 2 * LONGEST_VARINT + 4];
+        let mut rest = &mut entry[..];
+        write_varint(&mut rest, now - self.last)?;
+        write_varint(&mut rest, head)?;
+        rest.write_all(&(meta.flow.0 as u32).to_le_bytes())?;
+        let unused = rest.len();
+        self.last = now;
+        self.out.write_all(&entry[..entry.len() - unused])
+    }
+}
+
+impl<W: Write> Tap for Recorder<W> {
+    fn arrived(&mut self, direction: usize, meta: &Meta) {
+        // Whoever writes counts what is lost.
+        _ = self.write(direction, meta);
+    }
+}
+
+/// Tells everything to a recorder, if there is one.
+impl<T: Tap> Tap for Option<T> {
+    fn arrived(&mut self, direction: usize, meta: &Meta) {
+        if let Some(tap) = self {
+            tap.arrived(direction, meta);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! A recording that is read.
+
+use std::io::{self, BufRead};
+
+use aqm::{Ecn, FlowKey, Instant, Limit, Meta, Size};
+use serde_json::Value;
+
+use super::format::{MAGIC, broken, read_json, read_varint};
+use crate::link::Spec;
+use crate::options::MEAN_PACKETS;
+
+/// A recording that is being read.
+#[derive(Debug)]
+pub struct Recording<R: BufRead> {
+    input: R,
+    /// The links.
+    pub specs: [Spec; 2],
+    now: u64,
+    /// Whether its end was read.
+    ended: bool,
+}
+
+/// What comes next in a recording.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Entry {
+    /// A packet arrived at the queue of a direction; `meta.arrived` says when.
+    Arrival(usize, Meta),
+    /// The end at a time (ns), and the decision hashes.
+    End(u64, [String; 2]),
+    /// It breaks off here: whoever recorded was killed, or the disk was full.
+    Cut,
+}
+
+impl<R: BufRead> Recording<R> {
+    /// Reads the head.
+    ///
+    /// # Errors
+    /// When this is no recording.
+    pub fn new(mut input: R) -> io::Result<Self> {
+        let mut magic = [0; 8];
+        let short = |e: io::Error| match e.kind() {
+            io::ErrorKind::UnexpectedEof => broken("the recording breaks off inside its head"),
+            _ => e,
+        };
+        input.read_exact(&mut magic).map_err(short)?;
+        if magic[..5] != MAGIC[..5] {
+            return Err(broken("this is no recording of arrivals"));
+        }
+        if magic != *MAGIC {
+            return Err(broken("this recording is of another version"));
+        }
+        let head = read_json(&mut input).map_err(short)?;
+        let link =
+            |i: usize| spec(&head["queues"][i]).ok_or_else(|| broken("no links in its head"));
+        Ok(Self { specs: [link(0)?, link(1)?], input, now: 0, ended: false })
+    }
+
+    /// The next entry; nothing after the last one.
+    ///
+    /// # Errors
+    /// When it cannot be read or is damaged.
+    pub fn next_entry(&mut self) -> io::Result<Option<Entry>> {
+        if self.ended {
+            return match self.input.fill_buf()? {
+                [] => Ok(None),
+                _ => Err(broken("something stands behind its end")),
+            };
+        }
+        let entry = match self.read_entry() {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Entry::Cut),
+            entry => entry,
+        };
+        self.ended = matches!(entry, Ok(Entry::Cut | Entry::End(..)));
+        entry.map(Some)
+    }
+
+    fn read_entry(&mut self) -> io::Result<Entry> {
+        let passed = read_varint(&mut self.input)?;
+        let now = self.now.checked_add(passed).filter(|&now| now <= LONGEST_TIME);
+        let now = now.ok_or_else(|| broken("time runs over"))?;
+        let head = read_varint(&mut self.input)?;
+        if head == 0 {
+            let hashes = read_json(&mut self.input)?;
+            let hash = |i: usize| hashes["decision_hash"][i].as_str().unwrap_or_default().into();
+            return Ok(Entry::End(now, [hash(0), hash(1)]));
+        }
+        let mut flow = [0; 4];
+        self.input.read_exact(&mut flow)?;
+        self.now = now;
+        let len =
+            u16::try_from(head >> 3).map_err(|_| broken("a packet of more than 65535 bytes"))?;
+        let meta = Meta {
+            arrived: Instant::from_nanos(self.now),
+            flow: FlowKey(u32::from_le_bytes(flow).into()),
+            len: len.into(),
+            ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(head & 3) as usize],
+        };
+        Ok(Entry::Arrival((head >> 2 & 1) as usize, meta))
+    }
+}
+
+/// The longest recording: 30 years, ns.
+const LONGEST_TIME: u64 = 30 * 365 * 86_400 * 1_000_000_000;
+
+/// A link's settings from what [`setting`] made of them.
+fn spec(value: &Value) -> Option<Spec> {
+    let text = |key: &str| value[key].as_str();
+    let params = value["params"].as_object()?.iter();
+    Some(Spec {
+        rate: text("rate")?.parse().ok()?,
+        delay: text("delay")?.parse().ok()?,
+        limit: match text("buffer")?.parse().ok()? {
+            Size::Packets(n) => Limit::packets(n)?,
+            Size::Bytes(n) => Limit::bytes(n)?,
+            _ => return None,
+        },
+        aqm: text("aqm")?.into(),
+        params: params
+            .map(|(k, v)| Some((k.clone(), v.as_str()?.into())))
+            .collect::<Option<_>>()?,
+        mean_packet: u32::try_from(value["mean_packet"].as_u64()?)
+            .ok()
+            .filter(|length| MEAN_PACKETS.contains(length))?,
+        seed: value["seed"].as_u64()?,
+    })
+}

@@ -1,0 +1,409 @@
+//! From the first packet to the last: forwarding, the log, the recording, the summaries.
+
+mod confine;
+mod selftest;
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
+
+use aqm::Counters;
+use nix::sys::prctl::set_timerslack;
+use serde_json::{Map, Value, json};
+
+use crate::clock::Clock;
+use crate::control::metrics::Metrics;
+use crate::control::place::Entry;
+use crate::control::{self, Asked, Control, Request};
+use crate::direction::DIRECTIONS;
+use crate::io::forward::{Forwarder, Pause};
+use crate::io::port::{Port, Ports};
+use crate::link::{Link, Pace, Spec};
+use crate::namespace::ends::Rooms;
+use crate::options::{Change, explain};
+use crate::output::capture::Capture;
+use crate::output::writer::{Gaps, Lost, Writer};
+use crate::privilege::RealTime;
+use crate::record::Recorder;
+use crate::report::{self, Finished, Unwritten};
+use crate::trouble::{self, Trouble, say};
+use confine::confine;
+
+/// How to forward.
+#[derive(Clone, Debug)]
+pub struct Forwarding {
+    /// What it is called by those who ask it; its process number if nothing else.
+    pub name: Option<String>,
+    /// The port of its metrics.
+    pub metrics: Option<u16>,
+    /// Whether the forwarding thread goes before others.
+    pub realtime: RealTime,
+    /// Look at the clock instead of sleeping for the last so many ns before a departure.
+    pub spin: u64,
+    /// Where to write JSON lines.
+    pub log: Option<PathBuf>,
+    /// Where to record arrivals.
+    pub record: Option<PathBuf>,
+    /// Where to write packets as pcapng, and one of how many.
+    pub pcapng: Option<(PathBuf, u32)>,
+    /// Time between lines, ns.
+    pub interval: u64,
+}
+
+impl Forwarding {
+    /// Nothing is written.
+    pub fn silent() -> Self {
+        Self {
+            name: None,
+            metrics: None,
+            realtime: RealTime::Auto,
+            spin: 0,
+            log: None,
+            record: None,
+            pcapng: None,
+            interval: u64::MAX,
+        }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| std::process::id().to_string())
+    }
+}
+
+/// Where questions come from.
+pub struct Doors {
+    control: Control,
+    metrics: Option<Metrics>,
+}
+
+impl Doors {
+    /// Opens what is asked for; says where the metrics are, and if the links are beyond this machine.
+    ///
+    /// # Errors
+    /// When a name or a port is taken.
+    pub fn open(how: &Forwarding, specs: &[Spec; 2]) -> Result<Self, Trouble> {
+        if let Some(warning) = selftest::warning(specs) {
+            say(warning);
+        }
+        let metrics = how.metrics.map(Metrics::bind).transpose()?;
+        if let Some(metrics) = &metrics {
+            say(format!("metrics: {}", metrics.url()));
+        }
+        Ok(Self { control: Control::bind(&how.name())?, metrics })
+    }
+}
+
+/// Time between looks at whether the interfaces are there, ns.
+const LOOK: u64 = 500_000_000;
+
+/// Two ports and the links between them, from now on.
+pub struct Session {
+    forwarder: Forwarder<Option<Recorder<Writer>>>,
+    log: Option<Writer>,
+    /// What is lost of each file that is written.
+    lost: Vec<(&'static str, Lost)>,
+    /// Counters at the last line of the log.
+    before: [Counters; 2],
+    interval: u64,
+    realtime: bool,
+    /// When the next line is due, ns.
+    next: u64,
+    /// When to see whether the interfaces are still there, ns.
+    look: u64,
+    /// What is asked for while it runs.
+    inbox: Option<(Receiver<Asked>, Entry)>,
+    capture: Option<Capture>,
+}
+
+impl Session {
+    /// Links between `ports`.
+    ///
+    /// # Errors
+    /// When there are no such links, or a file cannot be written.
+    pub fn new(specs: &[Spec; 2], how: &Forwarding, ports: Ports) -> Result<Self, Trouble> {
+        let mut links = links(specs, &ports)?;
+        let clock = Clock::new();
+        let mut capture = None;
+        if let Some((path, every)) = &how.pcapng {
+            let [up, down] = Capture::create(path, *every, ports.ends[0].layer(), clock.epoch())?;
+            capture = Some(up.clone());
+            links[0].capture(up);
+            links[1].capture(down);
+        }
+        let file = |path: &Option<PathBuf>, room, gaps| {
+            path.as_deref().map(|path| Writer::create(path, room, gaps)).transpose()
+        };
+        // A replay without one of the arrivals would decide otherwise.
+        let recording = file(&how.record, RECORDING_ROOM, Gaps::End)?;
+        let log = file(&how.log, LOG_ROOM, Gaps::Allowed)?;
+        let lost = [
+            ("log", log.as_ref().map(Writer::lost)),
+            ("recording", recording.as_ref().map(Writer::lost)),
+            ("capture", capture.as_ref().map(Capture::lost)),
+        ];
+        let lost = lost.into_iter().filter_map(|(name, lost)| Some((name, lost?))).collect();
+        let recorder = recording.map(|file| Recorder::new(file, specs)).transpose();
+        let recorder = recorder.map_err(|e| Trouble::system("recording", e))?;
+        let realtime = how.realtime.apply()?;
+        // The default of 50 µs would delay every departure.
+        set_timerslack(1).map_err(|e| Trouble::system("setting the timer slack", e))?;
+        let head = report::head(specs, &ports, realtime);
+        let mut new = Self {
+            forwarder: Forwarder::new(links, ports.ends, clock, how.spin, recorder),
+            log,
+            lost,
+            before: [Counters::default(); 2],
+            interval: how.interval,
+            realtime,
+            next: how.interval,
+            look: LOOK,
+            inbox: None,
+            capture,
+        };
+        new.line(&head);
+        Ok(new)
+    }
+
+    /// Forwards until `ended`, which is asked whenever `waker` was written to.
+    ///
+    /// # Errors
+    /// When an interface is gone.
+    pub fn run(
+        &mut self,
+        waker: &UnixStream,
+        mut ended: impl FnMut() -> bool,
+    ) -> Result<(), Trouble> {
+        loop {
+            if self.forward(u64::MAX, waker)? == Pause::Woken {
+                _ = (&*waker).read(&mut [0; 64]);
+                self.answer()?;
+                if ended() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// From now on answers what comes to the `doors`, and shows those who join into the `rooms`;
+    /// threads listen there, which write to `wake`. All threads of the process are there then, and
+    /// none of them may do more than they need.
+    ///
+    /// # Errors
+    /// When they cannot be started.
+    pub(crate) fn serve(
+        &mut self,
+        doors: Doors,
+        rooms: Option<Rooms>,
+        wake: &UnixStream,
+    ) -> Result<(), Trouble> {
+        let (asking, inbox) = control::line(wake)?;
+        if let Some(metrics) = doors.metrics {
+            metrics.serve(asking.again()?)?;
+        }
+        let commands = rooms.is_some();
+        self.inbox = Some((inbox, doors.control.serve(asking, rooms)?));
+        self.log.iter_mut().for_each(Writer::start);
+        self.forwarder.tap_mut().iter_mut().for_each(|recorder| recorder.out().start());
+        self.capture.iter().for_each(Capture::start);
+        trouble::speak();
+        confine(commands)
+    }
+
+    /// Does what was asked for.
+    fn answer(&mut self) -> Result<(), Trouble> {
+        while let Some(asked) = self.inbox.as_ref().and_then(|(i, _)| i.try_recv().ok()) {
+            let answer = match &asked.request {
+                Request::Show {} => Ok(self.state()),
+                Request::Set(change) => self.change(change).map(|()| self.state()),
+                // Whoever listens has what is wanted.
+                Request::Join { .. } => Err(Trouble::new("this is not for the link", "")),
+            };
+            // Whoever asked may be gone.
+            _ = asked.answer.send(answer);
+        }
+        Ok(())
+    }
+
+    /// All that is known now, as JSON.
+    fn state(&mut self) -> Value {
+        let now = self.now();
+        self.forwarder.deliver(now);
+        let overrun = self.overrun();
+        let refused = self.forwarder.refused();
+        let queues: Vec<Value> = (0..2)
+            .map(|i| report::state(i, &mut self.forwarder.links[i], now, (overrun[i], refused[i])))
+            .collect();
+        json!({"time_s": now as f64 / 1e9, "queues": queues, "lost_records": self.lost()})
+    }
+
+    /// Records that are lost of each file so far.
+    fn lost(&self) -> Map<String, Value> {
+        self.lost.iter().map(|(name, lost)| ((*name).into(), lost.records().into())).collect()
+    }
+
+    /// Changes both links or neither.
+    fn change(&mut self, change: &Change) -> Result<(), Trouble> {
+        if self.forwarder.tap().is_some() {
+            return Err(Trouble::new(
+                "no changes while arrivals are recorded: a replay would decide otherwise",
+                "start the gateway without --record",
+            ));
+        }
+        let now = self.now();
+        self.forwarder.deliver(now);
+        let links = &mut self.forwarder.links;
+        let specs = change.apply(links.each_ref().map(Link::spec))?;
+        let prepare = |i: usize| {
+            let next = specs[i]
+                .as_ref()
+                .map(|spec| links[i].prepare(now, spec).map_err(|e| explain(&spec.aqm, e)));
+            next.transpose()
+        };
+        let next = [prepare(0)?, prepare(1)?];
+        for (link, next) in links.iter_mut().zip(next) {
+            next.into_iter().for_each(|next| link.change(next));
+        }
+        let queues = report::settings(links.each_ref().map(Link::spec));
+        self.line(&json!({"time_s": now as f64 / 1e9, "change": queues}));
+        Ok(())
+    }
+
+    /// Forwards until `until` (ns), or until `waker` can be read, and writes the log.
+    ///
+    /// # Errors
+    /// When an interface is gone.
+    pub fn forward(&mut self, until: u64, waker: &UnixStream) -> Result<Pause, Trouble> {
+        loop {
+            let pause = self
+                .forwarder
+                .run(until.min(self.next).min(self.look), waker.as_fd())
+                .map_err(|e| Trouble::system("forwarding", e))?;
+            let now = self.forwarder.now();
+            if now >= self.look {
+                if !self.forwarder.ports().iter().all(Port::exists) {
+                    return Err(Trouble::new("an interface is gone", "ip -br link"));
+                }
+                self.look = now + LOOK;
+            }
+            if now >= self.next {
+                self.samples();
+                // If it came too late for the next ones, too, they are left out.
+                self.next = self.next.max(now.saturating_sub(self.interval));
+                self.next = self.next.saturating_add(self.interval);
+            }
+            if pause == Pause::Woken || now >= until {
+                return Ok(pause);
+            }
+        }
+    }
+
+    /// Time since the beginning, ns.
+    pub fn now(&self) -> u64 {
+        self.forwarder.now()
+    }
+
+    /// Frames that the kernel dropped at each of two existing interfaces.
+    pub fn overrun(&mut self) -> [u64; 2] {
+        self.forwarder.ports().each_mut().map(Port::overrun)
+    }
+
+    /// Begins a new window of measurement.
+    pub fn restart_measurement(&mut self) {
+        let now = self.now();
+        self.forwarder.deliver(now);
+        self.forwarder.links.iter_mut().for_each(|link| link.restart_measurement(now));
+    }
+
+    /// The summaries of both directions since the last restart. `lost` are packets that the system
+    /// dropped before they could be read.
+    pub fn summaries(&mut self, lost: [u64; 2]) -> [Value; 2] {
+        let now = self.now();
+        self.forwarder.deliver(now);
+        self.summaries_at(now, lost)
+    }
+
+    /// Ends log, recording and capture. Returns the summaries, and what could not be written.
+    pub fn finish(mut self, lost: [u64; 2]) -> Finished {
+        self.samples();
+        let now = self.now();
+        self.forwarder.deliver(now);
+        let summaries = self.summaries_at(now, lost);
+        self.line(&json!({"summary": summaries, "lost_records": self.lost()}));
+        let conserved = self.conserved();
+        let specs = self.forwarder.links.each_ref().map(|link| link.spec().clone());
+        let hashes = self.forwarder.links.each_ref().map(|link| link.decision_hash().to_string());
+        let recording = self.forwarder.into_tap().and_then(|tap| tap.end(now, hashes).ok());
+        let ends = [
+            ("log", self.log.map(Writer::end)),
+            ("recording", recording.map(Writer::end)),
+            ("capture", self.capture.map(Capture::end)),
+        ];
+        let unwritten = ends.into_iter().filter_map(|(file, end)| {
+            let (records, why) = end?;
+            Some(Unwritten { file, records, why: why? })
+        });
+        Finished { specs, summaries, conserved, unwritten: unwritten.collect() }
+    }
+
+    fn summaries_at(&self, now: u64, lost: [u64; 2]) -> [Value; 2] {
+        std::array::from_fn(|i| {
+            let beside = (lost[i], self.forwarder.refused()[i]);
+            let link = &self.forwarder.links[i];
+            report::summary(DIRECTIONS[i], link, now, beside)
+        })
+    }
+
+    /// What is queued now, and what happened since the last sample, of both directions.
+    pub fn sample(&mut self) -> [Value; 2] {
+        let now = self.now();
+        self.forwarder.deliver(now);
+        let (links, before) = (&self.forwarder.links, &mut self.before);
+        std::array::from_fn(|i| report::sample(i, &links[i], now, &mut before[i]))
+    }
+
+    /// When packets were really handed over, up and down.
+    pub fn pace(&self) -> [&Pace; 2] {
+        self.forwarder.links.each_ref().map(Link::pace)
+    }
+
+    /// Whether the forwarding thread goes before others.
+    pub fn realtime(&self) -> bool {
+        self.realtime
+    }
+
+    /// Whether every packet is accounted for.
+    pub fn conserved(&self) -> bool {
+        self.forwarder.links.iter().all(Link::check)
+    }
+
+    fn samples(&mut self) {
+        if self.log.is_some() {
+            self.sample().iter().for_each(|line| self.line(line));
+        }
+    }
+
+    fn line(&mut self, line: &Value) {
+        if let Some(log) = &mut self.log {
+            log.record(format!("{line}\n").as_bytes());
+        }
+    }
+}
+
+/// The links between `ports`.
+///
+/// # Errors
+/// When there can be no such links.
+fn links(specs: &[Spec; 2], ports: &Ports) -> Result<[Link; 2], Trouble> {
+    let link = |i: usize| {
+        Link::new(&specs[i], ports.ends[i].layer(), ports.longest)
+            .map_err(|e| explain(&specs[i].aqm, e))
+    };
+    Ok([link(0)?, link(1)?])
+}
+
+/// Bytes that may wait to be written.
+const LOG_ROOM: usize = 256 << 10;
+const RECORDING_ROOM: usize = 16 << 20;

@@ -1,0 +1,150 @@
+//! The first process of a command's process namespace.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid, gettid};
+use signal_hook::consts::{SIGCHLD, SIGTERM};
+
+use crate::namespace::ends::{FAR, NEAR};
+use crate::privilege;
+use crate::signals::{waker, watch};
+use crate::trouble::Trouble;
+
+/// The command line's own name for [`run_bound`], which users need not know.
+pub const BOUND: &str = "bound-exec";
+
+/// Runs `command` as the first process of a process namespace, and is all that such a process has to
+/// be: it takes in what others leave behind, and hands on SIGTERM. When the command has ended,
+/// everything that it has started is told to, and goes with this process a moment later; it goes with
+/// the thread `parent` (a place in `/proc`) that has started it, too. Without rights over the
+/// namespaces if it is `confined`. Returns the command's exit code, as a shell would; 127 if there is
+/// no such command, 126 if it may not be run; and why it is not run.
+pub fn run_bound(parent: &str, confined: bool, command: &[String]) -> (i32, Option<Trouble>) {
+    let failed = |e: &dyn std::fmt::Display| (1, Some(Trouble::system("starting the command", e)));
+    if let Err(e) = set_pdeathsig(Signal::SIGKILL) {
+        return failed(&e);
+    }
+    // From here on it is noticed if the parent goes; before, it is gone from the outer /proc.
+    if !Path::new(parent).exists() {
+        return (1, Some(Trouble::new("the gateway is gone", "")));
+    }
+    // Where the kernel does not allow another one, /proc shows the processes of the outer namespace.
+    _ = own_proc();
+    let dropped = if confined { privilege::keep(&[]) } else { privilege::take_back() };
+    if let Err(e) = dropped {
+        return failed(&e);
+    }
+    let terminated = Arc::new(AtomicBool::new(false));
+    let woken = waker().and_then(|(waker, wake)| {
+        let watched = watch(SIGTERM, &terminated, &wake)
+            .and_then(|()| signal_hook::low_level::pipe::register(SIGCHLD, wake).map(drop));
+        watched.map(|()| waker).map_err(|e| Trouble::system("watching signals", e))
+    });
+    let waker = match woken {
+        Ok(waker) => waker,
+        Err(trouble) => return (1, Some(trouble)),
+    };
+    let (name, arguments) = command.split_first().map_or(("", command), |(n, a)| (n.as_str(), a));
+    let child = match Command::new(name).args(arguments).spawn() {
+        Ok(child) => Pid::from_raw(child.id() as i32),
+        Err(e) => {
+            let code = if e.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            return (code, Some(Trouble::system(name, e)));
+        }
+    };
+    let code = loop {
+        if let Some(code) = reap(child) {
+            break code;
+        }
+        if terminated.swap(false, Ordering::Relaxed) {
+            _ = kill(child, Signal::SIGTERM);
+        }
+        _ = (&waker).read(&mut [0; 64]);
+    };
+    end_all(&waker);
+    (code, None)
+}
+
+/// A mount namespace of its own with the `/proc` of this process namespace.
+fn own_proc() -> nix::Result<()> {
+    const NOTHING: Option<&str> = None;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)
+}
+
+/// Takes in all processes that have ended; the exit code if `child` is one of them.
+fn reap(child: Pid) -> Option<i32> {
+    let mut code = None;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, status)) if pid == child => code = Some(status),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == child => {
+                code = Some(128 + signal as i32);
+            }
+            Ok(WaitStatus::StillAlive) | Err(_) => return code,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Tells all other processes of this namespace to end, and waits a while until they have.
+fn end_all(waker: &UnixStream) {
+    // Elsewhere these would be all processes of the user.
+    if getpid() != Pid::from_raw(1) || kill(Pid::from_raw(-1), Signal::SIGTERM).is_err() {
+        return;
+    }
+    _ = waker.set_read_timeout(Some(LAST_WORDS / 10));
+    for _ in 0..10 {
+        if waitpid(None, Some(WaitPidFlag::WNOHANG)) == Err(Errno::ECHILD) {
+            return;
+        }
+        _ = (&*waker).read(&mut [0; 64]);
+        _ = reap(getpid());
+    }
+}
+
+/// What the command has left behind may take so long to end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The command line of a process that does not outlive the thread that asks for it; see
+/// [`run_bound`].
+pub(super) fn bound(command: &[String], name: &str, confined: bool) -> Start {
+    let (command, name) = (command.to_vec(), name.to_string());
+    Box::new(move || {
+        let mut bound = Command::new("/proc/self/exe");
+        bound.arg(BOUND).arg(format!("--parent=/proc/{}/task/{}", getpid(), gettid()));
+        bound.args(confined.then_some("--confined")).arg("--").args(command);
+        bound.env("BLUEWATER_NAME", name);
+        bound.env("BLUEWATER_NEAR", NEAR[0].to_string()).env("BLUEWATER_FAR", FAR[0].to_string());
+        // So that it finds this program by its name.
+        if let Some(path) = path_with_ours() {
+            bound.env("PATH", path);
+        }
+        bound
+    })
+}
+
+/// `PATH`, and behind all else the folder of this program.
+fn path_with_ours() -> Option<OsString> {
+    let own = env::current_exe().ok()?;
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::join_paths(env::split_paths(&path).chain([own.parent()?.to_path_buf()])).ok()
+}
+
+pub(super) type Start = Box<dyn FnOnce() -> Command + Send>;

@@ -1,0 +1,134 @@
+//! Any command behind an emulated link, without root where user namespaces are allowed.
+//!
+//! ```text
+//! namespace "near"            this process             namespace "far"
+//!   COMMAND -- tun0  =======>  link up   =======>  tun0 -- the far commands
+//!                    <=======  link down <=======
+//! ```
+
+mod bound;
+mod running;
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, setns};
+use nix::unistd::geteuid;
+use signal_hook::consts::{SIGINT, SIGQUIT};
+
+use crate::control;
+use crate::link::Spec;
+use crate::namespace::ends::{End, Ends};
+use crate::namespace::enter_user_namespace;
+use crate::privilege;
+use crate::report::Finished;
+use crate::session::{Doors, Forwarding, Session};
+use crate::signals::{terminated, waker};
+use crate::trouble::Trouble;
+use bound::bound;
+pub use bound::{BOUND, run_bound};
+use running::{Bounded, Running, Server, TO_CLEAN_UP};
+
+/// Runs `command` at the near end and each of `far` (a line for `sh`) at the far end, until the
+/// command ends. Returns its exit code, as a shell would.
+///
+/// # Errors
+/// What is missing, before anything is started.
+pub fn shell(
+    specs: &[Spec; 2],
+    how: &Forwarding,
+    (mtu, ecn): (u32, bool),
+    command: &[String],
+    far: &[String],
+) -> Result<(i32, Finished), Trouble> {
+    enter_user_namespace()?;
+    let (waker, wake) = waker()?;
+    let terminated = terminated(&wake)?;
+    leave_the_terminal_to_the_command()?;
+    let (ends, ports) = Ends::new(mtu, ecn)?;
+    // A name or port that is taken is said before a file is touched.
+    let doors = Doors::open(how, specs)?;
+    let mut session = Session::new(specs, how, ports)?;
+    let rooms = ends.rooms().map_err(|e| Trouble::system("opening the namespaces", e))?;
+    let servers = far.iter().map(|line| Server::start(&ends.far, line, &how.name()));
+    let servers = servers.collect::<Result<Vec<_>, _>>()?;
+    let child = Bounded::start(&ends.near, bound(command, &how.name(), false))?;
+    ends.unprivileged()?;
+    let again = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
+    let mut running = Running::new(child, terminated, again);
+    session.serve(doors, Some(rooms), &wake)?;
+    drop(wake);
+    let ended = session.run(&waker, || running.ended());
+    drop(servers);
+    ended?;
+    let finished = session.finish(ends.lost());
+    Ok((running.code(), finished))
+}
+
+/// Runs `command` at an end of the link of the shell `name`, which another process runs. When that
+/// ends, so does the command. Returns its exit code, as a shell would.
+///
+/// # Errors
+/// When there is no such shell, or it is another user's.
+pub fn join(name: &str, end: End, command: &[String]) -> Result<i32, Trouble> {
+    let [shell, user, net] = control::join(name, end)?;
+    let refused = |e: io::Error| Trouble::system(format!("joining {name}"), e);
+    enter(user, net).map_err(refused)?;
+    let child = Bounded::begin(bound(command, name, true))?;
+    privilege::keep(&[]).map_err(refused)?;
+    let (waker, wake) = waker()?;
+    let terminated = terminated(&wake)?;
+    leave_the_terminal_to_the_command()?;
+    end_with(shell, Arc::clone(&terminated), wake.try_clone().map_err(refused)?);
+    let mut running = Running::new(child, terminated, wake);
+    while !running.ended() {
+        _ = (&waker).read(&mut [0; 64]);
+    }
+    Ok(running.code())
+}
+
+/// When the process `shell` has ended, sets `terminated` and writes to `wake`, and again after a
+/// while.
+fn end_with(shell: OwnedFd, terminated: Arc<AtomicBool>, mut wake: UnixStream) {
+    thread::spawn(move || {
+        let mut end = [PollFd::new(shell.as_fd(), PollFlags::POLLIN)];
+        while poll(&mut end, PollTimeout::NONE) == Err(Errno::EINTR) {}
+        for _ in 0..2 {
+            terminated.store(true, Ordering::Relaxed);
+            _ = wake.write(&[1]);
+            thread::sleep(TO_CLEAN_UP);
+        }
+    });
+}
+
+/// Enters namespaces. Without root the right to do so comes from the user namespace, which belongs to
+/// the same user. Root needs no such right, and in another's user namespace that one would have all
+/// rights over it.
+fn enter(user: OwnedFd, net: OwnedFd) -> io::Result<()> {
+    let theirs = File::from(user.try_clone()?).metadata()?.ino();
+    if theirs != fs::metadata("/proc/self/ns/user")?.ino() {
+        if geteuid().is_root() && privilege::is_initial_namespace() {
+            let why = "root does not enter another user namespace";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        setns(user, CloneFlags::CLONE_NEWUSER)?;
+    }
+    Ok(setns(net, CloneFlags::CLONE_NEWNET)?)
+}
+
+/// Ctrl-C goes to the command, which shares our terminal; we end when it does.
+fn leave_the_terminal_to_the_command() -> Result<(), Trouble> {
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::default())
+            .map_err(|e| Trouble::system("watching signals", e))?;
+    }
+    Ok(())
+}

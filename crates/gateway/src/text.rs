@@ -1,0 +1,86 @@
+//! Quantities, names and parameters as text: on the command line, and in what is asked of a gateway.
+
+use std::str::FromStr;
+
+use aqm::units::TextError;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::direction::DIRECTIONS;
+
+/// A quantity with its unit.
+///
+/// # Errors
+/// What is allowed, and a hint.
+pub fn text<T: FromStr<Err = TextError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: TextError| {
+        let separator = if e.hint.is_empty() { "" } else { "; " };
+        format!("allowed: {}{separator}{}", e.allowed, e.hint)
+    })
+}
+
+/// `NAME=VALUE`.
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is wanted")?;
+    Ok((name.trim().into(), value.trim().into()))
+}
+
+/// One of [`DIRECTIONS`].
+pub(crate) fn way<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let way = String::deserialize(from)?;
+    if DIRECTIONS.contains(&way.as_str()) {
+        return Ok(Some(way));
+    }
+    Err(D::Error::custom(format_args!("{way:?}: allowed: {}", DIRECTIONS.join(", "))))
+}
+
+/// A text, which is there.
+pub(crate) fn some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(from).map(Some)
+}
+
+/// A quantity that may be left out, but is no `null`.
+pub(crate) mod quantity {
+    use std::fmt::Display;
+
+    use serde::Serializer;
+
+    use super::{Deserialize, Deserializer, Error, FromStr, TextError, text};
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        quantity: &Option<T>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_str(&quantity.as_ref().map(T::to_string).unwrap_or_default())
+    }
+
+    pub(crate) fn deserialize<'de, T: FromStr<Err = TextError>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<T>, D::Error> {
+        let given = String::deserialize(from)?;
+        let wrong = |why: String| D::Error::custom(format_args!("{given:?}: {why}"));
+        text(&given).map(Some).map_err(wrong)
+    }
+}
+
+/// Parameters, as an object of texts.
+pub(crate) mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::Serializer;
+
+    use super::{Deserialize, Deserializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        pairs: &[(String, String)],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_map(pairs.iter().map(|(name, value)| (name, value)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<(String, String)>, D::Error> {
+        BTreeMap::<String, String>::deserialize(from).map(|pairs| pairs.into_iter().collect())
+    }
+}
