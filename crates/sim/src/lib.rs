@@ -8,8 +8,9 @@
 //! | [`packet`] | packets |
 //! | `event` | what happens next |
 //! | [`network`] | links and managed queues joined by paths |
-//! | [`transport`], [`app`] | transports, and what they carry |
-//! | [`simulation`] | the loop, and web sessions |
+//! | [`transport`] | how data is carried: a folder a transport |
+//! | [`app`] | what is carried |
+//! | [`simulation`] | the loop |
 //! | [`capture`] | the captures that a scenario names |
 //! | `setup`, [`run`], [`results`] | from a scenario to its results |
 

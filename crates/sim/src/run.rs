@@ -15,7 +15,8 @@ use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
 use crate::series::{GroupSeries, Named, Series, delivered_bits, packet_bits};
 use crate::setup::{Paths, Stream, build_link, finite_packets, group, identities, stop, stream};
-use crate::simulation::{FlowReport, FlowSetup, Simulation};
+use crate::simulation::Simulation;
+use crate::transport::{FlowReport, FlowSetup};
 
 /// A scenario being run.
 pub struct Run {

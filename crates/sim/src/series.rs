@@ -6,7 +6,8 @@ use scenario::traffic::{TrafficSpec, Transport};
 
 use crate::network::Link;
 use crate::results::table::{Column, Table};
-use crate::simulation::{FlowReport, Simulation};
+use crate::simulation::Simulation;
+use crate::transport::FlowReport;
 
 /// A managed queue in a run.
 pub(crate) struct Named {

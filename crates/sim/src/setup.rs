@@ -1,7 +1,6 @@
 //! From what a scenario says to what is simulated: links, paths, groups, identities.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use aqm::units::Size;
 use aqm::{Duration, Env, Instant, Rate, Rng};
@@ -10,17 +9,12 @@ use scenario::error::Complaint;
 use scenario::network::Topology;
 use scenario::text::Text;
 use scenario::traffic::{
-    self as keys, Exponential, Finite, GapsName, GroupSpec, Pareto, Periodic, TrafficSpec,
-    TransportName, UnsentName,
+    self as keys, Exponential, Finite, Pareto, Periodic, TrafficSpec, UnsentName,
 };
 
 use crate::app::{App, Objects, Periods, Unsent};
 use crate::network::{END, Identity, Link};
-use crate::simulation::{Gaps, Group, Transport};
-use crate::transport::tcp::control::Algorithm;
-use crate::transport::tcp::rtt::RtoBounds;
-use crate::transport::tcp::{Options, Variant};
-use crate::transport::tfrc;
+use crate::transport::{Group, Transport};
 
 /// Who draws from which numbered stream of the scenario's seed.
 #[derive(Clone, Copy)]
@@ -109,79 +103,10 @@ impl Paths<'_> {
 pub(crate) fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
     let packet = spec.group.packet_bytes().unwrap_or(1000);
     Group {
-        transport: transport(spec, first),
+        transport: Transport::new(spec, first),
         app: app(spec, packet),
         packet,
         stop: stop(spec, end),
-        send_jitter: match &spec.transport {
-            keys::Transport::Tcp(tcp) => tcp.send_jitter.0.as_nanos(),
-            _ => 0,
-        },
-    }
-}
-
-fn transport(spec: &TrafficSpec, first: u32) -> Transport {
-    let TrafficSpec { group, transport, app } = spec;
-    let ecn = group.ecn;
-    match transport {
-        keys::Transport::Tcp(tcp) => {
-            let web = matches!(app, keys::App::Web(_));
-            Transport::Tcp(options(group, tcp, web))
-        }
-        keys::Transport::Cbr(cbr) => {
-            let gaps = match cbr.gaps {
-                GapsName::Constant => Gaps::Constant,
-                GapsName::Uniform => Gaps::Uniform(cbr.jitter),
-                GapsName::Poisson => Gaps::Exponential,
-            };
-            let rates = cbr.rates.iter().map(|(at, r)| (at.0.as_nanos(), r.0.bits_per_second()));
-            let rates = [(0, cbr.rate.0.bits_per_second())].into_iter().chain(rates).collect();
-            Transport::Cbr { rates, gaps, ecn }
-        }
-        keys::Transport::Tfrc(tfrc) => {
-            let timeout = tfrc.equation_timeout.map(|t| t.0.as_nanos());
-            Transport::Tfrc(tfrc::Options { ecn, discounting: tfrc.discounting, timeout })
-        }
-        keys::Transport::Trace(trace) => Transport::Trace {
-            arrivals: Arc::clone(&trace.arrivals),
-            start: group.start.0.from.as_nanos(),
-            first,
-            ecn,
-        },
-    }
-}
-
-/// A `web` session begins its connections itself.
-fn options(group: &GroupSpec, tcp: &keys::Tcp, web: bool) -> Options {
-    let (variant, control) = match group.transport {
-        TransportName::Reno => (Variant::Reno, Algorithm::Reno),
-        TransportName::NewReno => (Variant::NewReno, Algorithm::Reno),
-        TransportName::Cubic => (Variant::Sack, Algorithm::Cubic),
-        TransportName::Dctcp => (Variant::Sack, Algorithm::Dctcp),
-        _ => (Variant::Sack, Algorithm::Reno),
-    };
-    let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
-    Options {
-        variant,
-        control,
-        initial_window: f64::from(tcp.initial_window),
-        window: window.unwrap_or(u32::from(u16::MAX)),
-        rto: RtoBounds {
-            initial: tcp.initial_rto.0.as_nanos(),
-            min: tcp.min_rto.0.as_nanos(),
-            max: tcp.max_rto.0.as_nanos(),
-            granularity: tcp.rto_granularity.0.as_nanos(),
-        },
-        limited_transmit: tcp.limited_transmit,
-        whole_packets: tcp.whole_packets,
-        restart_after_idle: tcp.restart_after_idle,
-        delayed_ack: tcp.delayed_ack.0.as_nanos(),
-        handshake: tcp.handshake && !web,
-        ecn: group.ecn,
-        ecn_on_retransmit: tcp.ecn_on_retransmit,
-        ecn_timeout: tcp.ecn_timeout,
-        least_window: f64::from(tcp.min_window),
-        forget_rtt: tcp.forget_rtt,
     }
 }
 

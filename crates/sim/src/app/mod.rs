@@ -1,5 +1,7 @@
 //! What applications give to a transport.
 
+pub(crate) mod web;
+
 use aqm::Rng;
 
 /// The distribution of the lengths of on and off periods.

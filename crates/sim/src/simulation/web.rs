@@ -1,183 +1,20 @@
-//! Web sessions: pages of objects, each object over a connection of its own.
-//!
-//! ```text
-//! think -> page: ask for its objects, as many at a time as there are slots -> all there -> think
-//! an object: (SYN -> SYN-ACK ->) request -> its packets
-//! ```
-//!
-//! Clients sit at the receivers' end of the flows: requests go the acknowledgements' way. A slot is a
-//! flow that carries one connection after another; each has another number, by which queues take it
-//! for another flow and what is left of the one before is known.
+//! What web sessions do at their events.
 
-use aqm::Rng;
+use link::NEVER;
 
-use super::{End, FlowSetup, Group, NEVER, Simulation, Transport};
-use crate::app::{App, Objects, Periods};
+use super::{Flow, Simulation};
+use crate::app::web::{Client, Next};
 use crate::packet::{Kind, Packet};
-use crate::results::transfers::Transfers;
+use crate::transport::{After, Ends, Transport};
 
-/// Where the client of a slot is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) enum Client {
-    /// It wants nothing.
-    #[default]
-    Idle,
-    /// It has sent a SYN.
-    Opening,
-    /// It has sent a request.
-    Asking,
-    /// Some of the object is there.
-    Receiving,
-}
-
-/// A slot for connections.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Slot {
-    pub(super) client: Client,
-    /// Packets of the object.
-    pub(super) packets: u32,
-    /// When the client began to open the connection, ns.
-    pub(super) asked_at: u64,
-    /// How long it waits before it repeats itself, ns.
-    pub(super) retry: u64,
-    /// Packets delivered by connections before the present one.
-    pub(super) delivered: u32,
-}
-
-/// A user at a browser.
-#[derive(Clone, Debug)]
-struct Session {
-    rng: Rng,
-    /// Objects of the page that nobody has asked for yet, and that are under way.
-    left: u32,
-    open: u32,
-    page_began: u64,
-}
-
-/// The sessions of a group.
-#[derive(Clone, Debug)]
-pub(super) struct Web {
-    objects: Objects,
-    /// The group's first flow.
-    first: usize,
-    slots: Box<[Slot]>,
-    sessions: Box<[Session]>,
-    pub(super) requests: Transfers,
-    pub(super) pages: Transfers,
-}
-
-/// What follows from an object that is complete.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Next {
-    /// The same slot asks for another one.
-    Ask,
-    /// Others of the page are under way.
-    Wait,
-    /// The page is complete: the next begins at this time, by the session's first flow.
-    Page {
-        /// The flow.
-        flow: usize,
-        /// The time, ns.
-        at: u64,
-    },
-}
-
-impl Web {
-    /// Sessions that have not begun, one for each generator; `first` is the number of their first
-    /// flow.
-    pub(super) fn new(objects: Objects, first: usize, rngs: Vec<Rng>) -> Self {
-        let session = |rng| Session { rng, left: 0, open: 0, page_began: 0 };
-        Self {
-            objects,
-            first,
-            slots: vec![Slot::default(); rngs.len() * usize::from(objects.connections)].into(),
-            sessions: rngs.into_iter().map(session).collect(),
-            requests: Transfers::default(),
-            pages: Transfers::default(),
-        }
-    }
-
-    /// Whether a flow is the first of its session, whose events are the session's.
-    pub(super) fn wakes(&self, flow: usize) -> bool {
-        (flow - self.first).is_multiple_of(usize::from(self.objects.connections))
-    }
-
-    /// The slot of a flow.
-    pub(super) fn slot(&mut self, flow: usize) -> &mut Slot {
-        &mut self.slots[flow - self.first]
-    }
-
-    /// Packets delivered by connections of a flow before the present one.
-    pub(super) fn delivered(&self, flow: usize) -> u32 {
-        self.slots[flow - self.first].delivered
-    }
-
-    fn session(&mut self, flow: usize) -> &mut Session {
-        &mut self.sessions[(flow - self.first) / usize::from(self.objects.connections)]
-    }
-
-    /// A page begins. Returns how many slots ask at once, from the session's first on.
-    pub(super) fn begin_page(&mut self, now: u64, flow: usize) -> usize {
-        self.pages.begin();
-        let Objects { number, connections, .. } = self.objects;
-        let session = self.session(flow);
-        (session.left, session.page_began) = (number, now);
-        number.min(u32::from(connections)) as usize
-    }
-
-    /// A slot takes the next object of its page.
-    pub(super) fn ask(&mut self, now: u64, flow: usize, retry: u64) {
-        self.requests.begin();
-        let Objects { packets, shape, handshake, .. } = self.objects;
-        let session = self.session(flow);
-        session.left -= 1;
-        session.open += 1;
-        let drawn =
-            shape.map_or(packets, |shape| Periods::Pareto(shape).draw(packets, &mut session.rng));
-        let slot = self.slot(flow);
-        slot.packets = ((drawn + 500) / 1000).clamp(1, 0x7fff_ffff) as u32;
-        slot.asked_at = now;
-        slot.retry = retry;
-        slot.client = if handshake { Client::Opening } else { Client::Asking };
-    }
-
-    /// The object of a slot, which alone takes `alone`, is complete.
-    pub(super) fn complete(&mut self, now: u64, flow: usize, alone: Option<u64>) -> Next {
-        let (think, connections) = (self.objects.think, usize::from(self.objects.connections));
-        let slot = self.slot(flow);
-        slot.client = Client::Idle;
-        let asked_at = slot.asked_at;
-        self.requests.complete(asked_at, now, alone);
-        let session = self.session(flow);
-        session.open -= 1;
-        if session.left > 0 {
-            return Next::Ask;
-        }
-        if session.open > 0 {
-            return Next::Wait;
-        }
-        let at = now.saturating_add(Periods::Exponential.draw(think, &mut session.rng));
-        let began = session.page_began;
-        self.pages.complete(began, now, None);
-        Next::Page { flow: flow - (flow - self.first) % connections, at }
-    }
-
-    /// Begins a new window of measurement.
-    pub(super) fn restart_measurement(&mut self, now: u64) {
-        self.requests.restart(now);
-        self.pages.restart(now);
-    }
-}
-
-/// What sessions do at their events.
 impl Simulation {
     /// A session begins a page.
     #[cold]
     #[inline(never)]
     pub(super) fn on_session(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        flow.app_at = NEVER;
-        let group = usize::from(flow.group);
+        let seat = &mut self.flows[i].seat;
+        seat.app_at = NEVER;
+        let group = usize::from(seat.group);
         if self.now >= self.groups[group].stop {
             return;
         }
@@ -190,17 +27,17 @@ impl Simulation {
     #[cold]
     #[inline(never)]
     fn ask(&mut self, i: usize) {
-        let flow = &mut self.flows[i];
-        let group = usize::from(flow.group);
-        let (Some(web), End::Tcp { sender, receiver }, Transport::Tcp(o)) =
-            (&mut self.webs[group], &mut flow.end, &self.groups[group].transport)
+        let Flow { ends, seat } = &mut self.flows[i];
+        let group = usize::from(seat.group);
+        let (Some(web), Ends::Tcp(ends), Transport::Tcp(o)) =
+            (&mut self.webs[group], ends, &self.groups[group].transport)
         else {
             return;
         };
-        web.slot(i).delivered += receiver.delivered();
-        sender.renew();
-        receiver.renew();
-        flow.connection = flow.connection.checked_add(1).unwrap_or(1);
+        web.slot(i).delivered += ends.receiver.delivered();
+        ends.sender.renew();
+        ends.receiver.renew();
+        seat.connection = seat.connection.checked_add(1).unwrap_or(1);
         web.ask(self.now, i, o.rto.initial);
         self.request(i);
     }
@@ -210,16 +47,16 @@ impl Simulation {
     #[inline(never)]
     fn request(&mut self, i: usize) {
         let flow = &mut self.flows[i];
-        let Some(web) = &mut self.webs[usize::from(flow.group)] else { return };
+        let Some(web) = &mut self.webs[usize::from(flow.seat.group)] else { return };
         let slot = web.slot(i);
         let packet = Packet {
             kind: if slot.client == Client::Opening { Kind::Syn } else { Kind::Request },
             flow: i as u32,
-            hop: flow.back,
-            connection: flow.connection,
+            hop: flow.seat.back,
+            connection: flow.seat.connection,
             ..Packet::default()
         };
-        flow.ack_at = self.now.saturating_add(slot.retry);
+        flow.seat.ack_at = self.now.saturating_add(slot.retry);
         flow.list(i, &mut self.network);
         self.network.forward(self.now, &packet);
     }
@@ -229,7 +66,7 @@ impl Simulation {
     #[cold]
     #[inline(never)]
     pub(super) fn repeat(&mut self, i: usize) {
-        let group = usize::from(self.flows[i].group);
+        let group = usize::from(self.flows[i].seat.group);
         let (Some(web), Transport::Tcp(o)) = (&mut self.webs[group], &self.groups[group].transport)
         else {
             return;
@@ -241,28 +78,40 @@ impl Simulation {
         }
     }
 
-    /// Whether a packet is of a connection that has had its time.
-    #[cold]
+    /// A packet of a session has come to the end of its path.
     #[inline(never)]
-    pub(super) fn is_over(&self, packet: &Packet) -> bool {
-        packet.connection != self.flows[packet.flow as usize].connection
+    pub(super) fn on_web(&mut self, packet: &Packet) {
+        let i = packet.flow as usize;
+        if packet.connection != self.flows[i].seat.connection {
+            return; // of a connection that has had its time
+        }
+        if matches!(packet.kind, Kind::Syn | Kind::SynAck | Kind::Request) {
+            self.on_opening(i, packet.kind);
+            return;
+        }
+        match self.on_other(i, packet) {
+            After::Nothing => {}
+            After::Timer => self.flows[i].list(i, &mut self.network),
+            After::Ask => self.send(i),
+        }
+        if packet.kind == Kind::Data {
+            self.on_object(i);
+        }
     }
 
     /// A SYN or a request comes to the server, or a SYN's answer to the client.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn on_web(&mut self, i: usize, kind: Kind) {
-        let flow = &mut self.flows[i];
-        let group = usize::from(flow.group);
-        let (Some(web), End::Tcp { sender, .. }, Transport::Tcp(o)) =
-            (&mut self.webs[group], &mut flow.end, &self.groups[group].transport)
+    fn on_opening(&mut self, i: usize, kind: Kind) {
+        let Flow { ends, seat } = &mut self.flows[i];
+        let group = usize::from(seat.group);
+        let (Some(web), Ends::Tcp(ends), Transport::Tcp(o)) =
+            (&mut self.webs[group], ends, &self.groups[group].transport)
         else {
             return;
         };
         let slot = web.slot(i);
         match kind {
             Kind::Syn => {
-                let (hop, connection) = (flow.out, flow.connection);
+                let (hop, connection) = (seat.out, seat.connection);
                 let kind = Kind::SynAck;
                 let answer = Packet { flow: i as u32, hop, kind, connection, ..Packet::default() };
                 self.network.forward(self.now, &answer);
@@ -271,9 +120,9 @@ impl Simulation {
                 (slot.client, slot.retry) = (Client::Asking, o.rto.initial);
                 self.request(i);
             }
-            Kind::Request if sender.is_closed() => {
-                sender.start(self.now, o);
-                sender.offer(slot.packets);
+            Kind::Request if ends.sender.is_closed() => {
+                ends.sender.start(self.now, o);
+                ends.sender.offer(slot.packets);
                 self.send(i);
             }
             _ => {}
@@ -281,21 +130,17 @@ impl Simulation {
     }
 
     /// A packet of an object has come to the client.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn on_object(&mut self, i: usize) {
-        let flow = &self.flows[i];
-        let group = usize::from(flow.group);
-        let (Some(web), End::Tcp { receiver, .. }) = (&mut self.webs[group], &flow.end) else {
-            return;
-        };
+    fn on_object(&mut self, i: usize) {
+        let Flow { ends, seat } = &self.flows[i];
+        let group = usize::from(seat.group);
+        let (Some(web), Ends::Tcp(ends)) = (&mut self.webs[group], ends) else { return };
         let slot = web.slot(i);
         if slot.client == Client::Idle {
             return;
         }
         slot.client = Client::Receiving;
         let packets = slot.packets;
-        if receiver.delivered() < packets {
+        if ends.receiver.delivered() < packets {
             return;
         }
         let alone = self.alone(i, packets);
@@ -304,76 +149,9 @@ impl Simulation {
             Next::Ask => self.ask(i),
             Next::Wait => {}
             Next::Page { flow, at } => {
-                self.flows[flow].app_at = at;
+                self.flows[flow].seat.app_at = at;
                 self.flows[flow].list(flow, &mut self.network);
             }
         }
-    }
-}
-
-/// The web sessions of each group that is of such.
-pub(super) fn webs(groups: &[Group], setups: &[FlowSetup]) -> Vec<Option<Box<Web>>> {
-    let of = |(number, group): (usize, &Group)| {
-        let App::Web(objects) = group.app else { return None };
-        let flows = setups.iter().filter(|setup| usize::from(setup.group) == number);
-        let first = setups.iter().position(|setup| usize::from(setup.group) == number)?;
-        let rngs = flows.step_by(usize::from(objects.connections)).map(|setup| setup.rng.clone());
-        Some(Box::new(Web::new(objects, first, rngs.collect())))
-    };
-    groups.iter().enumerate().map(of).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OBJECTS: Objects = Objects {
-        number: 3,
-        connections: 2,
-        packets: 24_000,
-        shape: None,
-        think: 1_000,
-        handshake: false,
-    };
-
-    #[test]
-    fn a_page_is_asked_for_slot_by_slot() {
-        let rngs = vec![Rng::new(1, 0), Rng::new(1, 1)];
-        let mut web = Web::new(OBJECTS, 10, rngs);
-        // The second session has flows 12 and 13.
-        assert_eq!(web.begin_page(5, 12), 2);
-        web.ask(5, 12, 7);
-        web.ask(5, 13, 7);
-        assert_eq!((web.slot(13).packets, web.slot(13).client), (24, Client::Asking));
-        assert_eq!(web.complete(20, 13, Some(10)), Next::Ask);
-        web.ask(20, 13, 7);
-        assert_eq!(web.complete(30, 12, Some(10)), Next::Wait);
-        let Next::Page { flow: 12, at } = web.complete(40, 13, Some(10)) else { panic!("no page") };
-        assert!(at >= 40);
-        let (requests, pages) = (web.requests.summary(), web.pages.summary());
-        assert_eq!((requests.began, requests.completed), (3, 3));
-        // 15, 25 and 20 ns; the page from 5 to 40.
-        assert_eq!(requests.times_s[0], Some(20e-9));
-        assert_eq!((pages.completed, pages.times_s[0]), (1, Some(35e-9)));
-        assert_eq!(pages.slowdowns[0], None);
-    }
-
-    /// Pareto of mean 24 and shape 1.2: at least 4 packets, the median 4·2^(1/1.2) = 7.13 rounded, and
-    /// one in (4/24.5)^1.2 = 11.4 % with 25 and more.
-    #[test]
-    fn objects_have_the_sizes_that_are_asked_for() {
-        let objects = Objects { shape: Some(1.2), number: 20_000, connections: 1, ..OBJECTS };
-        let mut web = Web::new(objects, 0, vec![Rng::new(3, 0)]);
-        web.begin_page(0, 0);
-        let mut sizes: Vec<u32> = (0..20_000)
-            .map(|_| {
-                web.ask(0, 0, 1);
-                web.slot(0).packets
-            })
-            .collect();
-        sizes.sort_unstable();
-        assert_eq!((sizes[0], sizes[10_000]), (4, 7));
-        let above = sizes.iter().filter(|n| **n >= 25).count() as f64 / 20_000.0;
-        assert!((above - 0.114).abs() < 0.01, "{above}");
     }
 }

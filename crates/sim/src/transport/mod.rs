@@ -1,4 +1,180 @@
-//! How data is carried: one module a transport.
+//! How data is carried: a folder a transport, and a line for each below.
+//!
+//! A transport is both ends of a flow, [`EndPoints`], and what the flows of a group share, its
+//! `Options`. The simulation wakes it (a packet came, a time has come) and hands it a [`Port`], through
+//! which it sends packets and says when it wants to be woken.
 
+pub mod cbr;
+mod port;
 pub mod tcp;
 pub mod tfrc;
+pub mod trace;
+
+use scenario::traffic::{TrafficSpec, Transport as Keys};
+
+use crate::packet::Packet;
+pub(crate) use port::{Extra, Port, Seat};
+pub use port::{FlowSetup, Group};
+
+/// What a flow has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct FlowReport {
+    /// Packets delivered to the application in order (TCP) or at all (datagrams).
+    pub delivered: u32,
+    /// Their bytes, where a group's packets differ in length: those of a capture.
+    pub delivered_bytes: u64,
+    /// Packets sent again.
+    pub retransmits: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Window reductions after an ECN echo.
+    pub ecn_reductions: u32,
+    /// Smoothed round-trip time, ns.
+    pub srtt: u64,
+}
+
+/// What follows from a packet that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum After {
+    /// Nothing more: no time to be woken has come nearer.
+    Nothing,
+    /// A time to be woken may have come nearer.
+    Timer,
+    /// The same; and all that there was to send is sent, or is to be sent later: whoever gives data is
+    /// to be asked.
+    Ask,
+}
+
+/// Both ends of a flow. The times of its [`Seat`] are its own, but for [`Seat::listed`].
+pub(crate) trait EndPoints {
+    /// What the flows of a group share.
+    type Options;
+
+    /// The ends of flow `number` of all `setups`.
+    fn new(o: &Self::Options, number: usize, setups: &[FlowSetup]) -> Self;
+
+    /// Whether flow `number` is woken at its start.
+    fn begins(_: &Self::Options, _number: usize) -> bool {
+        true
+    }
+
+    /// [`Seat::app_at`] has come, the first time the start, and the group has not stopped.
+    fn on_app(&mut self, port: &mut Port<'_>, o: &Self::Options);
+
+    /// A packet has come to the end of its path.
+    fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Self::Options) -> After;
+
+    /// [`Seat::ack_at`], [`Seat::send_at`] or [`EndPoints::deadline`] may have come.
+    fn on_timers(&mut self, _port: &mut Port<'_>, _: &Self::Options) {}
+
+    /// Sends what may be sent, where data is given from outside.
+    fn send(&mut self, _port: &mut Port<'_>, _: &Self::Options) {}
+
+    /// Nothing new is sent from now on.
+    fn stop(&mut self) {}
+
+    /// A time to be woken that mostly moves on before it comes, ns; `u64::MAX` for none.
+    fn deadline(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// What the flow has done.
+    fn report(&self) -> FlowReport;
+}
+
+/// The enums over all transports. `Name: module` stands for the keys `Name` of a scenario, and for
+/// `Ends` and `Options` in the module.
+macro_rules! transports {
+    ($($(#[$doc:meta])* $name:ident: $module:ident;)*) => {
+        /// How the flows of a group carry their data.
+        #[derive(Clone, Debug)]
+        pub enum Transport {
+            $($(#[$doc])* $name($module::Options),)*
+        }
+
+        impl Transport {
+            /// What a scenario says; the group's first flow is number `first`.
+            pub(crate) fn new(spec: &TrafficSpec, first: u32) -> Self {
+                match &spec.transport {
+                    $(Keys::$name(keys) => Self::$name($module::Options::new(spec, keys, first)),)*
+                }
+            }
+
+            /// The ends of flow `number` of all `setups`.
+            pub(crate) fn ends(&self, number: usize, setups: &[FlowSetup]) -> Ends {
+                match self {
+                    $(Self::$name(o) => Ends::$name(EndPoints::new(o, number, setups)),)*
+                }
+            }
+
+            /// Whether flow `number` is woken at its start.
+            pub(crate) fn begins(&self, number: usize) -> bool {
+                match self {
+                    $(Self::$name(o) => <$module::Ends as EndPoints>::begins(o, number),)*
+                }
+            }
+        }
+
+        /// Both ends of a flow, of its group's transport.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Ends {
+            $($(#[$doc])* $name($module::Ends),)*
+        }
+
+        /// As [`EndPoints`]; the options are those of the port's group.
+        impl Ends {
+            pub(crate) fn on_app(&mut self, port: &mut Port<'_>) {
+                match (self, &port.group.transport) {
+                    $((Self::$name(ends), Transport::$name(o)) => ends.on_app(port, o),)*
+                    _ => {}
+                }
+            }
+
+            #[inline]
+            pub(crate) fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet) -> After {
+                match (self, &port.group.transport) {
+                    $((Self::$name(ends), Transport::$name(o)) => ends.on_packet(port, packet, o),)*
+                    _ => After::Nothing,
+                }
+            }
+
+            pub(crate) fn on_timers(&mut self, port: &mut Port<'_>) {
+                match (self, &port.group.transport) {
+                    $((Self::$name(ends), Transport::$name(o)) => ends.on_timers(port, o),)*
+                    _ => {}
+                }
+            }
+
+            pub(crate) fn send(&mut self, port: &mut Port<'_>) {
+                match (self, &port.group.transport) {
+                    $((Self::$name(ends), Transport::$name(o)) => ends.send(port, o),)*
+                    _ => {}
+                }
+            }
+
+            pub(crate) fn stop(&mut self) {
+                match self { $(Self::$name(ends) => ends.stop(),)* }
+            }
+
+            #[inline(always)]
+            pub(crate) fn deadline(&self) -> u64 {
+                match self { $(Self::$name(ends) => ends.deadline(),)* }
+            }
+
+            pub(crate) fn report(&self) -> FlowReport {
+                match self { $(Self::$name(ends) => ends.report(),)* }
+            }
+        }
+    };
+}
+
+transports! {
+    /// TCP.
+    Tcp: tcp;
+    /// TCP-friendly rate control, always with something to send.
+    Tfrc: tfrc;
+    /// Datagrams at a constant rate, whatever happens to them.
+    Cbr: cbr;
+    /// The packets of a capture, as datagrams.
+    Trace: trace;
+}

@@ -5,11 +5,15 @@
 pub mod alone;
 pub mod bits;
 pub mod control;
+mod ends;
 pub mod receiver;
 pub mod rtt;
 pub mod sender;
 
+use scenario::traffic::{self as keys, TrafficSpec, TransportName};
+
 use control::Algorithm;
+pub(crate) use ends::Ends;
 use rtt::RtoBounds;
 
 /// How a sender repairs losses.
@@ -56,9 +60,48 @@ pub struct Options {
     pub ecn_timeout: bool,
     /// The least window that an echo leaves, in packets; with 2 and more there is no wait.
     pub least_window: f64,
+    /// It waits before it sends: at most so long, uniform, ns (ns-2's `overhead_`).
+    pub send_jitter: u64,
 }
 
 impl Options {
+    /// A `web` session begins its connections itself.
+    pub(crate) fn new(spec: &TrafficSpec, tcp: &keys::Tcp, _: u32) -> Self {
+        let group = &spec.group;
+        let web = matches!(spec.app, keys::App::Web(_));
+        let (variant, control) = match group.transport {
+            TransportName::Reno => (Variant::Reno, Algorithm::Reno),
+            TransportName::NewReno => (Variant::NewReno, Algorithm::Reno),
+            TransportName::Cubic => (Variant::Sack, Algorithm::Cubic),
+            TransportName::Dctcp => (Variant::Sack, Algorithm::Dctcp),
+            _ => (Variant::Sack, Algorithm::Reno),
+        };
+        let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
+        Self {
+            variant,
+            control,
+            initial_window: f64::from(tcp.initial_window),
+            window: window.unwrap_or(u32::from(u16::MAX)),
+            rto: RtoBounds {
+                initial: tcp.initial_rto.0.as_nanos(),
+                min: tcp.min_rto.0.as_nanos(),
+                max: tcp.max_rto.0.as_nanos(),
+                granularity: tcp.rto_granularity.0.as_nanos(),
+            },
+            limited_transmit: tcp.limited_transmit,
+            whole_packets: tcp.whole_packets,
+            restart_after_idle: tcp.restart_after_idle,
+            delayed_ack: tcp.delayed_ack.0.as_nanos(),
+            handshake: tcp.handshake && !web,
+            ecn: group.ecn,
+            ecn_on_retransmit: tcp.ecn_on_retransmit,
+            ecn_timeout: tcp.ecn_timeout,
+            least_window: f64::from(tcp.min_window),
+            forget_rtt: tcp.forget_rtt,
+            send_jitter: tcp.send_jitter.0.as_nanos(),
+        }
+    }
+
     /// Whether acknowledgements tell what arrived out of order.
     pub fn sack(&self) -> bool {
         self.variant == Variant::Sack

@@ -37,7 +37,7 @@ impl Receiver {
     }
 
     /// A segment arrives.
-    #[inline]
+    #[inline(always)]
     pub fn on_data(&mut self, seq: u32, ce: bool, reduced: bool, delayed_ack: bool) -> AckWhen {
         // CWR first: a packet that carries both reports new congestion.
         let echo = (self.echo && !reduced) || ce;

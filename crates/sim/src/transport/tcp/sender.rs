@@ -341,6 +341,7 @@ impl Sender {
     }
 
     /// An acknowledgement arrives.
+    #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet, o: &Options) {
         if p.seq < self.una || p.seq > self.end || self.state < State::Open {
             return;
@@ -395,6 +396,7 @@ impl Sender {
         self.echoed_at_one = at_one;
     }
 
+    #[inline(always)]
     fn on_progress(&mut self, now: u64, ack: u32, echo: bool, o: &Options) {
         let acked = ack - self.una;
         let window_was_used = f64::from(self.next - self.una) + 1.0 > self.cwnd;
@@ -439,6 +441,7 @@ impl Sender {
     }
 
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
+    #[inline(always)]
     fn grow(&mut self, now: u64, acked: u32, o: &Options) {
         self.cwnd += if self.cwnd < self.ssthresh {
             self.control.slow_start()

@@ -28,6 +28,7 @@ fn options(variant: Variant) -> Options {
         ecn_timeout: false,
         least_window: 1.0,
         forget_rtt: false,
+        send_jitter: 0,
     }
 }
 

@@ -18,12 +18,14 @@
 //! no end, so that no interval is data-limited. Timers are exact, so that none is made up for (§4.6).
 //! `docs/traffic.md` has what is otherwise, or open in the RFC, section by section.
 
+mod ends;
 pub mod loss;
 pub mod receiver;
 pub mod sender;
 
-use receiver::Receiver;
-use sender::Sender;
+use scenario::traffic::{self as keys, TrafficSpec};
+
+pub(crate) use ends::Ends;
 
 /// What all flows of a group of traffic share.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -36,13 +38,11 @@ pub struct Options {
     pub timeout: Option<u64>,
 }
 
-/// Both ends of a flow.
-#[derive(Clone, Default, Debug)]
-pub struct Tfrc {
-    /// The sending half.
-    pub sender: Sender,
-    /// The receiving half.
-    pub receiver: Receiver,
+impl Options {
+    pub(crate) fn new(spec: &TrafficSpec, tfrc: &keys::Tfrc, _: u32) -> Self {
+        let timeout = tfrc.equation_timeout.map(|t| t.0.as_nanos());
+        Self { ecn: spec.group.ecn, discounting: tfrc.discounting, timeout }
+    }
 }
 
 /// Three packets after a missing one mean loss (§5.1).

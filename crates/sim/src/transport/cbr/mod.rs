@@ -1,0 +1,100 @@
+//! Datagrams at a constant rate, exact over time, whatever happens to them.
+
+use aqm::{Ecn, Rng};
+use scenario::traffic::{self as keys, GapsName, TrafficSpec};
+
+use super::{After, EndPoints, FlowReport, FlowSetup, Port};
+use crate::app::Periods;
+use crate::packet::{Kind, Packet};
+
+/// How the gaps of a datagram source are spread.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Gaps {
+    /// All the same, exact over time.
+    Constant,
+    /// Uniform within this share of the mean on both sides, 0 … 1.
+    Uniform(f64),
+    /// Exponential: a Poisson process.
+    Exponential,
+}
+
+/// What the flows of a group share.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Rates in bits per second on the wire, each from a time in ns on; the first from 0.
+    pub rates: Box<[(u64, u64)]>,
+    /// How the gaps between datagrams are spread about their mean.
+    pub gaps: Gaps,
+    /// Whether the datagrams claim to be ECN-capable; marks are ignored.
+    pub ecn: bool,
+}
+
+impl Options {
+    pub(crate) fn new(spec: &TrafficSpec, cbr: &keys::Cbr, _: u32) -> Self {
+        let gaps = match cbr.gaps {
+            GapsName::Constant => Gaps::Constant,
+            GapsName::Uniform => Gaps::Uniform(cbr.jitter),
+            GapsName::Poisson => Gaps::Exponential,
+        };
+        let rates = cbr.rates.iter().map(|(at, r)| (at.0.as_nanos(), r.0.bits_per_second()));
+        let rates = [(0, cbr.rate.0.bits_per_second())].into_iter().chain(rates).collect();
+        Self { rates, gaps, ecn: spec.group.ecn }
+    }
+}
+
+/// Both ends of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    rng: Rng,
+    /// When it started, ns.
+    start: u64,
+    carry: u64,
+    sent: u32,
+    received: u32,
+}
+
+impl EndPoints for Ends {
+    type Options = Options;
+
+    fn new(_: &Options, number: usize, setups: &[FlowSetup]) -> Self {
+        let setup = &setups[number];
+        Self { rng: setup.rng.clone(), start: setup.start, carry: 0, sent: 0, received: 0 }
+    }
+
+    fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
+        let now = port.now;
+        let rate = o.rates.iter().rev().find(|(from, _)| *from <= now).map_or(1, |r| r.1);
+        let next = now + self.gap(port.group.packet, rate, o.gaps);
+        port.seat.app_at = self.start + port.group.app.next_on(next - self.start);
+        self.sent += 1;
+        let datagram = port.take_data();
+        (datagram.kind, datagram.seq, datagram.ecn) = (Kind::Datagram, self.sent, Ecn::ect(o.ecn));
+        port.send();
+    }
+
+    fn on_packet(&mut self, _: &mut Port<'_>, _: &Packet, _: &Options) -> After {
+        self.received += 1;
+        After::Nothing
+    }
+
+    fn report(&self) -> FlowReport {
+        FlowReport { delivered: self.received, ..FlowReport::default() }
+    }
+}
+
+impl Ends {
+    /// Time to the next datagram, ns.
+    fn gap(&mut self, len: u16, rate: u64, gaps: Gaps) -> u64 {
+        let owed = u128::from(len) * 8_000_000_000 + u128::from(self.carry);
+        self.carry = (owed % u128::from(rate)) as u64;
+        let mean = (owed / u128::from(rate)) as u64;
+        let gap = match gaps {
+            Gaps::Constant => mean,
+            Gaps::Uniform(share) => {
+                (mean as f64 * (1.0 + share * (2.0 * self.rng.uniform() - 1.0))) as u64
+            }
+            Gaps::Exponential => Periods::Exponential.draw(mean, &mut self.rng),
+        };
+        gap.max(1) // time goes on
+    }
+}

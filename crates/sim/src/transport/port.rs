@@ -1,0 +1,113 @@
+//! What a transport is given, and how it is reached.
+
+use super::Transport;
+use crate::app::{App, OnOff};
+use crate::network::Network;
+use crate::packet::Packet;
+
+/// What the flows of one group of traffic share.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The transport.
+    pub transport: Transport,
+    /// What there is to send.
+    pub app: App,
+    /// Length of a data packet on the wire, bytes.
+    pub packet: u16,
+    /// When sending ends, ns.
+    pub stop: u64,
+}
+
+/// How a flow is set up.
+#[derive(Clone, Debug)]
+pub struct FlowSetup {
+    /// The group that it belongs to.
+    pub group: u16,
+    /// Positions in the table of paths of the way out and back.
+    pub out: u32,
+    /// The way back.
+    pub back: u32,
+    /// When it starts, ns.
+    pub start: u64,
+    /// Its stream of random numbers.
+    pub rng: aqm::Rng,
+    /// Another one, for the time that it waits before it sends.
+    pub jitter: aqm::Rng,
+}
+
+/// A flow's place in the simulation: its ways, and the times at which it is woken.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    /// The event that the list holds for this flow, ns. It may be earlier than the flow's next
+    /// event (timers move on with each acknowledgement): then it is put off when it comes.
+    pub(crate) listed: u64,
+    /// Start, application's next step, or next datagram, ns.
+    pub(crate) app_at: u64,
+    /// When the receiving end has something to say, as a delayed acknowledgement, ns.
+    pub(crate) ack_at: u64,
+    /// When what may be sent is sent, where that takes time, ns.
+    pub(crate) send_at: u64,
+    /// Positions in the table of paths.
+    pub(crate) out: u32,
+    pub(crate) back: u32,
+    pub(crate) group: u16,
+    /// The number of its connection, from 1, where it has one after another (web sessions).
+    pub(crate) connection: u8,
+}
+
+/// What few flows have.
+#[derive(Clone, Debug)]
+pub(crate) struct Extra {
+    pub(crate) on_off: Option<OnOff>,
+    /// Who draws the time before it sends.
+    pub(crate) jitter: aqm::Rng,
+}
+
+/// Through which a transport acts for one of its flows.
+pub(crate) struct Port<'a> {
+    /// The time, ns.
+    pub(crate) now: u64,
+    /// The flow's number.
+    pub(crate) flow: u32,
+    pub(crate) group: &'a Group,
+    pub(crate) seat: &'a mut Seat,
+    pub(crate) network: &'a mut Network,
+    /// Room for the packet that is being made.
+    pub(crate) hand: &'a mut Packet,
+    /// Of each flow, if any has such.
+    pub(crate) extras: &'a mut [Extra],
+}
+
+impl Port<'_> {
+    /// Makes the packet in hand one of the flow, on its way out, as long as the group's packets are.
+    #[inline(always)]
+    pub(crate) fn take_data(&mut self) -> &mut Packet {
+        *self.hand = Packet {
+            hop: self.seat.out,
+            flow: self.flow,
+            len: self.group.packet,
+            connection: self.seat.connection,
+            ..Packet::default()
+        };
+        self.hand
+    }
+
+    /// Addresses the packet in hand to the sending end, and sends it.
+    #[inline(always)]
+    pub(crate) fn send_back(&mut self) {
+        let Self { seat, hand, .. } = self;
+        (hand.flow, hand.hop, hand.connection) = (self.flow, seat.back, seat.connection);
+        self.network.forward(self.now, self.hand);
+    }
+
+    /// Sends the packet in hand, which is addressed.
+    #[inline(always)]
+    pub(crate) fn send(&mut self) {
+        self.network.forward(self.now, self.hand);
+    }
+
+    /// What this flow has besides.
+    pub(crate) fn extra(&mut self) -> Option<&mut Extra> {
+        self.extras.get_mut(self.flow as usize)
+    }
+}

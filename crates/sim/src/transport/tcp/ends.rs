@@ -1,0 +1,204 @@
+//! Both ends of a connection, at their events.
+
+use aqm::Ecn;
+use link::NEVER;
+
+use super::Options;
+use super::receiver::{AckWhen, Receiver};
+use super::sender::Sender;
+use crate::app::{App, OnOff, Step};
+use crate::packet::{CWR, Kind, Packet};
+use crate::transport::{After, EndPoints, FlowReport, FlowSetup, Port};
+
+/// Both ends of a connection.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Ends {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+}
+
+impl EndPoints for Ends {
+    type Options = Options;
+
+    fn new(_: &Options, _: usize, _: &[FlowSetup]) -> Self {
+        Self::default()
+    }
+
+    fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
+        let (now, group, sender) = (port.now, port.group, &mut self.sender);
+        if sender.is_closed() {
+            sender.start(now, o);
+        }
+        port.seat.app_at = group.stop;
+        match group.app {
+            App::Infinite => sender.offer(u32::MAX),
+            App::Finite { packets } => sender.offer(packets),
+            App::OnOff { .. } => {
+                if let Some(source) = source(port) {
+                    match source.step(now, &group.app) {
+                        Step::Offer(packets) => sender.offer(packets),
+                        Step::Withdraw => sender.withdraw(),
+                        Step::Nothing => {}
+                    }
+                    port.seat.app_at = source.ends().min(group.stop);
+                }
+            }
+            App::Periodic { .. } | App::Web(_) => {}
+        }
+        self.send(port, o);
+    }
+
+    /// Nearly all packets of a simulation come here.
+    #[inline(always)]
+    fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
+        let Self { sender, receiver } = self;
+        match packet.kind {
+            Kind::Data => {
+                let ce = packet.ecn == Ecn::Ce;
+                let mut answered = packet.has(CWR);
+                if o.exact_echo() {
+                    answered = true;
+                    if receiver.owes_other_echo(ce) {
+                        answer(receiver, port, o);
+                    }
+                }
+                match receiver.on_data(packet.seq, ce, answered, o.delayed_ack > 0) {
+                    AckWhen::Now => {
+                        port.seat.ack_at = NEVER;
+                        answer(receiver, port, o);
+                        After::Nothing
+                    }
+                    AckWhen::Later => {
+                        port.seat.ack_at = port.now + o.delayed_ack;
+                        After::Timer
+                    }
+                }
+            }
+            Kind::Ack => {
+                debug_assert!(packet.seq <= receiver.delivered(), "of another connection");
+                sender.on_ack(port.now, packet, o);
+                if o.send_jitter > 0 {
+                    return After::Ask;
+                }
+                port.take_data();
+                send_all(sender, port, o);
+                if sender.has_nothing_left() {
+                    After::Ask
+                } else if sender.deadline() < port.seat.listed {
+                    After::Timer
+                } else {
+                    After::Nothing
+                }
+            }
+            Kind::Syn => {
+                *port.hand = Packet { kind: Kind::SynAck, ..Packet::default() };
+                port.send_back();
+                After::Nothing
+            }
+            Kind::SynAck => {
+                sender.on_syn_ack(port.now);
+                After::Ask
+            }
+            Kind::Datagram | Kind::Request => After::Nothing,
+        }
+    }
+
+    fn on_timers(&mut self, port: &mut Port<'_>, o: &Options) {
+        if port.seat.ack_at <= port.now {
+            port.seat.ack_at = NEVER;
+            if self.receiver.owes_ack() {
+                answer(&mut self.receiver, port, o);
+            }
+        }
+        if self.sender.deadline() <= port.now {
+            self.sender.on_timer(port.now, o);
+            self.send(port, o);
+        }
+        if port.seat.send_at <= port.now {
+            self.send(port, o);
+        }
+    }
+
+    /// Sends all that may be sent now, or later if that takes time.
+    #[inline(never)]
+    fn send(&mut self, port: &mut Port<'_>, o: &Options) {
+        let (now, sender) = (port.now, &mut self.sender);
+        port.take_data();
+        let at_once = o.send_jitter == 0 || port.seat.send_at <= now;
+        if at_once {
+            port.seat.send_at = NEVER;
+            send_all(sender, port, o);
+        }
+        // A source with a rate gives one packet after another; as long as there are others to send
+        // they are counted, not waited for.
+        if let App::OnOff { gap: gap @ 1.., .. } = port.group.app
+            && sender.has_nothing_left()
+            && let Some(source) = source(port)
+        {
+            sender.offer(source.given(now, gap));
+            let gives = source.gives();
+            if at_once {
+                send_all(sender, port, o);
+            }
+            if sender.has_nothing_left() {
+                port.seat.app_at = port.seat.app_at.min(gives);
+            }
+        }
+        if !at_once
+            && port.seat.send_at == NEVER
+            && sender.room(now, o) != Some(0)
+            && let Some(extra) = port.extra()
+        {
+            let wait = o.send_jitter as f64 * extra.jitter.uniform();
+            port.seat.send_at = now.saturating_add(wait as u64);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.sender.withdraw();
+    }
+
+    #[inline(always)]
+    fn deadline(&self) -> u64 {
+        self.sender.deadline()
+    }
+
+    fn report(&self) -> FlowReport {
+        let Self { sender, receiver } = self;
+        FlowReport {
+            delivered: receiver.delivered(),
+            delivered_bytes: 0,
+            retransmits: sender.retransmits,
+            timeouts: sender.timeouts,
+            ecn_reductions: sender.ecn_reductions,
+            srtt: sender.srtt(),
+        }
+    }
+}
+
+/// The flow's source of data, if it has periods.
+fn source<'a>(port: &'a mut Port<'_>) -> Option<&'a mut OnOff> {
+    port.extra()?.on_off.as_mut()
+}
+
+/// Sends all that a connection may send. In hand is a data packet of its flow.
+#[inline(always)]
+fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
+    if let Some(room) = sender.room(port.now, o) {
+        for _ in 0..room {
+            sender.next_new(port.now, o, port.hand);
+            port.send();
+        }
+    } else {
+        while sender.next(port.now, o, port.hand) {
+            port.send();
+        }
+    }
+}
+
+/// Sends the acknowledgement of what `receiver` has.
+#[inline(always)]
+fn answer(receiver: &mut Receiver, port: &mut Port<'_>, o: &Options) {
+    receiver.acknowledge(o.sack(), port.hand);
+    port.send_back();
+}
