@@ -10,7 +10,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -21,6 +21,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 /// What is known of an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Interface {
+    pub(crate) name: String,
     pub(crate) index: u32,
     pub(crate) mtu: u32,
     pub(crate) up: bool,
@@ -30,6 +31,8 @@ pub(crate) struct Interface {
     pub(crate) master: Option<u32>,
     /// The number of the interface in this namespace that is its other end, or that it lies upon.
     pub(crate) beside: Option<u32>,
+    /// Whether its frames are Ethernet's.
+    pub(crate) ethernet: bool,
     /// Its Ethernet address; empty if it has none.
     pub(crate) address: Vec<u8>,
     /// Packets that the kernel could not hand to the reader of the device in time.
@@ -56,6 +59,17 @@ impl Netlink {
     pub(crate) fn interface(&mut self, name: &str) -> io::Result<Option<Interface>> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(name.into()));
+        self.find(message)
+    }
+
+    /// The interface with the number `index`; nothing if there is none.
+    pub(crate) fn numbered(&mut self, index: u32) -> io::Result<Option<Interface>> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.find(message)
+    }
+
+    fn find(&mut self, message: LinkMessage) -> io::Result<Option<Interface>> {
         let link = match self.ask(Message::GetLink(message), 0) {
             Ok(Some(Message::NewLink(link))) => link,
             Ok(_) => return Ok(None),
@@ -63,12 +77,14 @@ impl Netlink {
             Err(e) => return Err(e),
         };
         let mut found = Interface {
+            name: String::new(),
             index: link.header.index,
             mtu: 0,
             up: link.header.flags.contains(LinkFlags::Up),
             kind: None,
             master: None,
             beside: None,
+            ethernet: link.header.link_layer_type == LinkLayerType::Ether,
             address: Vec::new(),
             dropped: 0,
             received: 0,
@@ -77,6 +93,7 @@ impl Netlink {
         let elsewhere = link.attributes.iter().any(elsewhere);
         for attribute in link.attributes {
             match attribute {
+                LinkAttribute::IfName(name) => found.name = name,
                 LinkAttribute::Mtu(mtu) => found.mtu = mtu,
                 LinkAttribute::Controller(index) => found.master = Some(index),
                 LinkAttribute::Link(index) => found.beside = Some(index).filter(|_| !elsewhere),

@@ -1,6 +1,8 @@
 //! What the process may do: once everything is open, as little as possible; and, for the thread
 //! that forwards, the processor before others.
 
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::{env, fs, io};
 
 use caps::{CapSet, Capability};
@@ -42,10 +44,23 @@ impl RealTime {
     }
 }
 
-/// The user and group `nobody`.
-const NOBODY: u32 = 65534;
+/// Numbers of users that are given to services while they run (systemd's `DynamicUser`).
+const PASSING: std::ops::RangeInclusive<u32> = 61_184..=65_519;
 
-/// Gives up all rights for good: root becomes the user who called sudo, else nobody. All threads
+/// A number of such a user that has no name and no process: who else ran as it, as services do as
+/// `nobody`, could signal this process.
+fn stranger() -> Option<u32> {
+    let names = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = names.lines().filter_map(|line| line.split(':').nth(2)?.parse().ok());
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let running = processes.filter_map(|process| process.metadata().ok().map(|m| m.uid()));
+    let taken: HashSet<u32> = named.chain(running).collect();
+    let first = PASSING.start() + std::process::id() % (PASSING.end() - PASSING.start() + 1);
+    (first..=*PASSING.end()).chain(PASSING).find(|user| !taken.contains(user))
+}
+
+/// Gives up all rights for good: root becomes the user who called sudo, else one that nobody
+/// else is. All threads
 /// change the user; the calling thread and those that it starts from now on lose all capabilities.
 ///
 /// # Errors
@@ -55,10 +70,17 @@ pub fn drop_all() -> Result<(), Trouble> {
     // As another user there is no right to do that any more.
     empty_bounding_set().map_err(|e| failed(&e))?;
     if geteuid().is_root() && is_initial_namespace() {
-        let number = |name| env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(NOBODY);
+        let number = |name| env::var(name).ok().and_then(|v| v.parse().ok());
+        let (user, group) = match (number("SUDO_UID"), number("SUDO_GID")) {
+            (Some(user), Some(group)) => (user, group),
+            _ => {
+                let stranger = stranger().ok_or_else(|| failed(&"all users' numbers are taken"))?;
+                (stranger, stranger)
+            }
+        };
         setgroups(&[]).map_err(|e| failed(&e))?;
-        setgid(Gid::from_raw(number("SUDO_GID"))).map_err(|e| failed(&e))?;
-        setuid(Uid::from_raw(number("SUDO_UID"))).map_err(|e| failed(&e))?;
+        setgid(Gid::from_raw(group)).map_err(|e| failed(&e))?;
+        setuid(Uid::from_raw(user)).map_err(|e| failed(&e))?;
     }
     keep(&[]).map_err(|e| failed(&e))
 }

@@ -56,6 +56,7 @@ pub fn bridge(
     let doors = Doors::open(how, specs)?;
     let mut session = Session::new(specs, how, ports)?;
     privilege::drop_all()?;
+    wiring::watch(&both)?;
     session.serve(doors, None, &wake)?;
     session.run(&waker, || told.load(Ordering::Relaxed))?;
     let lost = session.overrun();
@@ -149,11 +150,10 @@ fn xdp(
         let unsaid = Trouble::new(
             format!(
                 "{name} is a {kind}: what comes there may never have been on a wire, and with \
-                 AF_XDP the kernel does not say which checksums it left unfilled. Those of TCP \
-                 and UDP are found, others (in tunnels, of SCTP) are not; nor does it say which \
-                 VLAN tags are kept beside the frame"
+                 AF_XDP the kernel does not say which checksums it left unfilled, which are found \
+                 by what stands in their place, nor which VLAN tags are kept beside the frame"
             ),
-            "`ethtool -K NAME tx off txvlan off` at all senders on this machine, and --plane xdp",
+            "`ethtool -K NAME txvlan off` at all senders of tags on this machine, and --plane xdp",
         );
         if !insists {
             return Err(unsaid);

@@ -6,17 +6,18 @@ use std::net::Ipv6Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::thread;
+use std::time::Duration;
 
 use nix::ifaddrs::getifaddrs;
-use nix::net::if_::if_indextoname;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, UnixCredentials, connect, getsockopt, socket,
 };
 use nix::unistd::geteuid;
 
-use crate::netlink::Interface;
-use crate::trouble::Trouble;
+use crate::netlink::{Interface, Netlink};
+use crate::trouble::{Trouble, say};
 
 /// An interface that was asked for.
 pub(crate) struct Named<'a> {
@@ -29,6 +30,15 @@ pub(crate) fn check(both: &[Named<'_>; 2]) -> Result<Vec<Trouble>, Trouble> {
     let [lan, wan] = both;
     if lan.about.index == wan.about.index {
         return Err(Trouble::new("--lan and --wan are the same interface", "name two"));
+    }
+    for Named { name, about } in both {
+        if !about.ethernet {
+            let kind = about.kind.as_deref().unwrap_or("device without Ethernet frames");
+            return Err(Trouble::new(
+                format!("{name} is no Ethernet interface, but a {kind}"),
+                "name two Ethernet interfaces; IP packets of a command go through `shell`",
+            ));
+        }
     }
     for (one, other) in [(lan, wan), (wan, lan)] {
         if one.about.beside == Some(other.about.index) {
@@ -61,15 +71,47 @@ pub(crate) fn check(both: &[Named<'_>; 2]) -> Result<Vec<Trouble>, Trouble> {
     Ok(addressed.collect())
 }
 
+/// Says it if one of two interfaces is put into a bridge or bond from now on, from a thread of its own,
+/// with what it has open now.
+pub(crate) fn watch(both: &[Named<'_>; 2]) -> Result<(), Trouble> {
+    let failed = |e: io::Error| Trouble::system("watching the interfaces", e);
+    let mut netlink = Netlink::new().map_err(failed)?;
+    let mut known = both.each_ref().map(|one| (one.name.to_string(), one.about.index, None));
+    let look = move || loop {
+        for (name, index, master) in &mut known {
+            // One that is gone ends the gateway.
+            let Ok(Some(now)) = netlink.numbered(*index) else { continue };
+            if now.master != *master && now.master.is_some() {
+                let Trouble { what, hint } = past(name, &now, &mut netlink);
+                say(format!("warning: {what}\nhint: {hint}"));
+            }
+            *master = now.master;
+        }
+        thread::sleep(LOOK);
+    };
+    thread::Builder::new().name("wiring".into()).spawn(look).map(drop).map_err(failed)
+}
+
+/// Time between looks at the interfaces.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// A port of a bridge has another way for its frames.
 fn alone(Named { name, about }: &Named<'_>) -> Result<(), Trouble> {
-    let Some(master) = about.master else { return Ok(()) };
-    let master = if_indextoname(master)
-        .map_or_else(|_| "another interface".into(), |name| name.to_string_lossy().into_owned());
-    Err(Trouble::new(
+    if about.master.is_none() {
+        return Ok(());
+    }
+    let mut netlink = Netlink::new().map_err(|e| Trouble::system(name, e))?;
+    Err(past(name, about, &mut netlink))
+}
+
+/// What is wrong with a port of a bridge.
+fn past(name: &str, about: &Interface, netlink: &mut Netlink) -> Trouble {
+    let master = about.master.and_then(|index| netlink.numbered(index).ok()?);
+    let master = master.map_or_else(|| "another interface".into(), |found| found.name);
+    Trouble::new(
         format!("{name} is a port of {master}: frames would go past the gateway"),
         format!("ip link set {name} nomaster"),
-    ))
+    )
 }
 
 /// An address of an interface that others can reach it by; each has one of IPv6's link-local ones.
@@ -143,8 +185,6 @@ fn holder(called: &str) -> nix::Result<UnixCredentials> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
-    use std::thread;
-    use std::time::Duration;
 
     use nix::sys::socket::{Backlog, bind, listen};
 
@@ -154,12 +194,14 @@ mod tests {
     #[test]
     fn a_claim_is_made_or_refused_at_once() {
         let about = Interface {
+            name: "lan".into(),
             index: 0xb10e + std::process::id(),
             mtu: 1500,
             up: true,
             kind: None,
             master: None,
             beside: None,
+            ethernet: true,
             address: Vec::new(),
             dropped: 0,
             received: 0,

@@ -97,9 +97,10 @@ impl Writer {
     /// When it cannot be opened; a FIFO that nobody reads would wait for a reader.
     pub fn create(path: &Path, room: usize, gaps: Gaps) -> Result<Self, Trouble> {
         let file = OpenOptions::new()
-            .write(true)
+            // Who rotates logs may cut the file off meanwhile: what comes then begins it anew, without
+            // a hole.
+            .append(true)
             .create(true)
-            .truncate(false)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(path);
         let file = file.map_err(|e| match e.raw_os_error() {
@@ -296,13 +297,11 @@ impl Pen<'_> {
 
     /// Removes the part of a record from the end of the file, if it is one that has an end.
     fn take_back(&mut self, part: u64) {
-        use std::io::{Seek as _, SeekFrom};
+        use std::io::Seek as _;
         if part > 0
             && let Ok(at) = self.file.stream_position()
         {
-            let end = at.saturating_sub(part);
-            _ = self.file.set_len(end);
-            _ = self.file.seek(SeekFrom::Start(end));
+            _ = self.file.set_len(at.saturating_sub(part));
         }
     }
 }
@@ -349,6 +348,23 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"first\n");
         drop(Writer::create(&link, 1000, Gaps::Allowed).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"", "emptied once nobody writes there");
+    }
+
+    /// A log that is rotated by copying it and cutting it off goes on at its new beginning.
+    #[test]
+    fn a_file_that_is_cut_off_has_no_hole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut writer = Writer::create(&path, 1 << 20, Gaps::Allowed).unwrap();
+        writer.start();
+        writer.record(b"before\n");
+        while fs::metadata(&path).unwrap().len() == 0 {
+            thread::sleep(NAP);
+        }
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+        writer.record(b"after\n");
+        assert_eq!(writer.end(), (0, None));
+        assert_eq!(fs::read(&path).unwrap(), b"after\n");
     }
 
     /// `/dev/full` takes nothing, as a full disk.

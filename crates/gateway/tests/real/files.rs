@@ -90,7 +90,7 @@ fn others_read(file: &Path, packets: usize) {
     let run = |program: &str, arguments: &str| {
         let output = Command::new(program).args(arguments.split(' ')).arg(file).output();
         let Ok(output) = output else {
-            _ = writeln!(std::io::stderr(), "SKIPPED {program}, which is not here");
+            skipped(&format!("{program} is not here"));
             return None;
         };
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -151,6 +151,11 @@ fn bad_wiring_is_refused_or_said() {
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("another gateway (process"), "{errors}");
 
+    // While it runs it is said, and it goes on.
+    let enslave = "ip link add br0 type bridge; ip link set lan master br0; sleep 1.5; end";
+    let (_, errors) = well(&operated("--quiet", enslave));
+    assert!(errors.contains("warning: lan is a port of br0"), "{errors}");
+
     let begin = "ip link add lan type veth peer name x; ip link add wan type veth peer name y
         for i in lan wan x y; do ip link set $i up; done";
     for (wiring, names, words) in [
@@ -158,6 +163,11 @@ fn bad_wiring_is_refused_or_said() {
             "ip link add br0 type bridge && ip link set lan master br0",
             "lan wan",
             "is a port of br0",
+        ),
+        (
+            "ip tuntap add t0 mode tun && ip link set t0 up",
+            "t0 wan",
+            "t0 is no Ethernet interface, but a tun",
         ),
         ("ip link property add dev lan altname other", "lan other", "are the same interface"),
         (

@@ -13,12 +13,17 @@
 mod checksum;
 mod way;
 
+use std::ops::Range;
+
 use crc::{CRC_32_ISCSI, Crc};
 
-use crate::frame::{Layer, Network, network};
+use crate::frame::{Layer, network};
 pub(crate) use checksum::{checksum, sum};
 use checksum::{filled, pseudo, put, put_checksum};
-use way::{Part, SCTP, TCP, UDP, Way};
+use way::{
+    GRE, IPV4, IPV6, Ip, MOST_PARTS, Part, SCTP, TCP, UDP, Way, behind, carried, in_gre, in_udp,
+    word,
+};
 
 /// Length of the header before each frame.
 pub const HEADER: usize = 10;
@@ -100,12 +105,8 @@ fn complete(frame: &mut [u8], offload: &Offload, layer: Layer) -> bool {
     if offload.offset == SCTP_CHECKSUM
         && let Some(way) = Way::new(frame, layer, offload.start, SCTP)
         && let Some(packet) = frame.get_mut(offload.start..way.end(frame))
-        && packet.len() >= SCTP_CHECKSUM + 4
+        && complete_sctp(packet).is_some()
     {
-        let place = SCTP_CHECKSUM..SCTP_CHECKSUM + 4;
-        packet[place.clone()].fill(0);
-        let value = CRC.checksum(packet);
-        packet[place].copy_from_slice(&value.to_le_bytes());
         return true;
     }
     let sum = filled(sum(0, &frame[offload.start..]));
@@ -113,36 +114,63 @@ fn complete(frame: &mut [u8], offload: &Offload, layer: Layer) -> bool {
     true
 }
 
+/// The checksum of an SCTP packet; nothing if it is too short for one.
+fn complete_sctp(packet: &mut [u8]) -> Option<()> {
+    let place = SCTP_CHECKSUM..SCTP_CHECKSUM + 4;
+    packet.get_mut(place.clone())?.fill(0);
+    let value = CRC.checksum(packet);
+    packet[place].copy_from_slice(&value.to_le_bytes());
+    Some(())
+}
+
 /// SCTP's checksum, and where it stands (RFC 9260 §3.1, appendix A).
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 const SCTP_CHECKSUM: usize = 8;
 
-/// Fills in the checksum of a whole TCP or UDP packet if what stands in its place is the sum of the
-/// pseudo-header, which is what the kernel leaves there, and the packet is not right as it is. Not
-/// behind IPv6 extension headers.
+/// Fills in the checksum of a whole packet that its sender's kernel has left unfilled, as far as that
+/// can be told without its word: TCP and UDP, where the sum of the pseudo-header stands in its place
+/// and the packet is not right as it is; SCTP, where 0 does. In tunnels, too, whose own checksums the
+/// kernel has made as if that were filled in.
 pub fn complete_unsaid(frame: &mut [u8], layer: Layer) -> Option<()> {
-    let network = network(frame, layer)?;
-    let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
-    let (protocol, start, end, addresses) = match network {
-        Network::V4(ip) => {
-            // A fragment has no checksum of its own.
-            if word(ip + 6)? & 0x3fff != 0 {
-                return None;
+    let mut ip = Ip::from(network(frame, layer)?);
+    let mut outer = None;
+    for _ in 0..MOST_PARTS {
+        let (protocol, at) = behind(frame, ip)?;
+        let end = carried(frame, ip)?;
+        // Bytes in a tunnel that only look like a header.
+        if end > frame.len() || at > end || outer.is_some_and(|outer| outer != end) {
+            return None;
+        }
+        outer = Some(end);
+        ip = match protocol {
+            TCP => return complete_left(frame, ip, TCP, at..end),
+            UDP => {
+                if complete_left(frame, ip, UDP, at..end).is_some() {
+                    return Some(());
+                }
+                in_udp(frame, at + 8)?
             }
-            let header = usize::from(frame[ip] & 15) * 4;
-            let end = ip + usize::from(word(ip + 2)?);
-            (*frame.get(ip + 9)?, ip + header, end, ip + 12..ip + 20)
-        }
-        Network::V6(ip) => {
-            let end = ip + 40 + usize::from(word(ip + 4)?);
-            (*frame.get(ip + 6)?, ip + 40, end, ip + 8..ip + 40)
-        }
-    };
+            SCTP => {
+                let packet = frame.get_mut(at..end)?;
+                let left = packet.get(SCTP_CHECKSUM..SCTP_CHECKSUM + 4)? == [0; 4];
+                return left.then_some(()).and_then(|()| complete_sctp(packet));
+            }
+            GRE => in_gre(frame, at)?,
+            IPV4 => Ip { at, v4: true },
+            IPV6 => Ip { at, v4: false },
+            _ => return None,
+        };
+    }
+    None
+}
+
+/// The checksum of TCP or UDP at `range`, if it was left unfilled.
+fn complete_left(frame: &mut [u8], ip: Ip, protocol: u8, range: Range<usize>) -> Option<()> {
+    let (start, end) = (range.start, range.end);
     let at = start + if protocol == TCP { 16 } else { 6 };
-    let packet = frame.get(start..end)?;
-    let pseudo = sum(u64::from(protocol) + packet.len() as u64, frame.get(addresses)?);
-    let left = protocol == TCP || protocol == UDP;
-    if !left || at + 2 > end || word(at)? != !checksum(pseudo) {
+    let packet = frame.get(range)?;
+    let pseudo = pseudo(frame.get(..end)?, ip, protocol, start);
+    if at + 2 > end || word(frame, at)? != !checksum(pseudo) {
         return None;
     }
     // A packet that is right has this there, too, once in 65536.

@@ -1,4 +1,4 @@
-use super::way::{DESTINATION, GRE, HOP_BY_HOP, IPV4, IPV6, MOST_PARTS, word};
+use super::way::{DESTINATION, HOP_BY_HOP};
 use super::*;
 use proptest::prelude::*;
 
@@ -149,6 +149,43 @@ fn a_checksum_is_completed_without_being_asked_for() {
     }
 }
 
+/// The same in every tunnel that the kernel makes, and of SCTP: there 0 stands in its place.
+#[test]
+fn a_checksum_in_a_tunnel_is_completed_without_being_asked_for() {
+    for (v4, tcp) in [(true, true), (false, true), (true, false), (false, false)] {
+        let right = packet(v4, tcp, &[0xa5; 301]);
+        let mut unfilled = right.clone();
+        let (start, offset) = (if v4 { 20 } else { 40 }, if tcp { 16 } else { 6 });
+        let addresses = if v4 { &right[12..20] } else { &right[8..40] };
+        let length = (right.len() - start) as u64;
+        let pseudo = !checksum(sum(length + if tcp { 6 } else { 17 }, addresses));
+        unfilled[start + offset..start + offset + 2].copy_from_slice(&pseudo.to_be_bytes());
+        let mut right = unfilled.clone();
+        let value = filled(sum(0, &right[start..]));
+        right[start + offset..start + offset + 2].copy_from_slice(&value.to_be_bytes());
+        for ((what, expected, _), (_, mut left, _)) in
+            tunnels(v4, &right).into_iter().zip(tunnels(v4, &unfilled))
+        {
+            assert_ne!(left, expected);
+            assert_eq!(complete_unsaid(&mut left, Layer::Ip), Some(()), "{what} {v4} {tcp}");
+            assert_eq!(left, expected, "{what} {v4} {tcp}");
+            assert_eq!(complete_unsaid(&mut left, Layer::Ip), None, "{what}: it is right");
+        }
+    }
+    let chunk = [0x13, 0x89, 0x12, 0xb5, 0, 0, 0, 1, 0, 0, 0, 0, 3, 0, 0, 8, 0, 0, 0, 0];
+    let mut sctp = ip(true, SCTP, &chunk);
+    assert_eq!(complete_unsaid(&mut sctp, Layer::Ip), Some(()));
+    assert_eq!(sctp[28..32], CRC.checksum(&chunk).to_le_bytes());
+    assert_eq!(complete_unsaid(&mut sctp, Layer::Ip), None, "it is right");
+    // What only looks like a tunnel: its length is not what is left.
+    let mut inner = packet(true, true, &[1; 50]);
+    let pseudo = !checksum(sum(70 + 6, &inner[12..20]));
+    inner[36..38].copy_from_slice(&pseudo.to_be_bytes());
+    inner.extend([0; 4]);
+    let mut whole = ip(true, UDP, &udp(true, &[], &inner));
+    assert_eq!(complete_unsaid(&mut whole, Layer::Ip), None);
+}
+
 /// In a fragment, and of a protocol without such a checksum, the same bytes mean something else.
 #[test]
 fn what_has_no_checksum_of_its_own_is_left_alone() {
@@ -159,7 +196,7 @@ fn what_has_no_checksum_of_its_own_is_left_alone() {
         p
     };
     assert_eq!(complete_unsaid(&mut unfilled(), Layer::Ip), Some(()));
-    for (at, value) in [(6, 0x20), (7, 1), (9, 132), (3, 200), (0, 0x4f)] {
+    for (at, value) in [(6, 0x20), (7, 1), (9, 50), (3, 200), (0, 0x4f)] {
         let mut p = unfilled();
         p[at] = value;
         let before = p.clone();
