@@ -20,7 +20,7 @@ use gateway::namespace::ends::End;
 use gateway::namespace::enter_user_namespace;
 use gateway::options::{Change, LinkOptions};
 use gateway::privilege::RealTime;
-use gateway::record::{self, MOST_UPDATES, Recording};
+use gateway::record::{self, Allowed, Recording};
 use gateway::session::Forwarding;
 use gateway::shell::{self, BOUND, run_bound};
 use gateway::testbed::datagrams::Blast;
@@ -75,6 +75,9 @@ enum Task {
     Replay {
         /// What `--record` wrote.
         recording: PathBuf,
+        /// Take a buffer that is far larger than the recording, too; it needs up to 1.5 GB.
+        #[arg(long)]
+        any_buffer: bool,
     },
     /// Send on bulk TCP connections to a `sink`.
     Bulk(Bulk),
@@ -232,6 +235,10 @@ struct RunOptions {
     /// Serve OpenMetrics at this port of 127.0.0.1; 0 for a free one, which is said.
     #[arg(long, value_name = "PORT")]
     metrics: Option<u16>,
+    /// Show a live page with sliders at this port of 127.0.0.1, or at another address; 0 for a free
+    /// port. Its address, which nobody else can guess, is said.
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = control::web::address)]
+    web: Option<SocketAddr>,
     /// Whether forwarding goes before all other work of the machine (SCHED_FIFO).
     #[arg(long, value_enum, default_value_t = RealTime::Auto)]
     realtime: RealTime,
@@ -264,6 +271,7 @@ impl RunOptions {
         Ok(Forwarding {
             name: self.name.clone(),
             metrics: self.metrics,
+            web: self.web,
             realtime: self.realtime,
             spin: self.spin.as_nanos(),
             log: self.log.clone(),
@@ -346,7 +354,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             bench::bench(time, print)?;
             Ok(ExitCode::SUCCESS)
         }
-        Task::Replay { recording } => replay(&recording),
+        Task::Replay { recording, any_buffer } => replay(&recording, any_buffer),
         Task::Bulk(bulk) => {
             let to = SocketAddr::new(bulk.to, bulk.port);
             let failed = |e: io::Error| Trouble::system("sending", e);
@@ -390,11 +398,15 @@ const FAILED: u8 = 1;
 
 /// Prints the summaries of both directions as JSON; whether the decisions are those recorded goes to
 /// stderr and into the exit code.
-fn replay(path: &Path) -> Result<ExitCode, Trouble> {
+fn replay(path: &Path, any_buffer: bool) -> Result<ExitCode, Trouble> {
     let broken = |e: io::Error| Trouble::system(path.display(), e);
-    let mut recording =
-        File::open(path).map(BufReader::new).and_then(Recording::new).map_err(broken)?;
-    let replayed = record::replay(&mut recording, MOST_UPDATES).map_err(broken)?;
+    let file = File::open(path).map_err(broken)?;
+    let mut allowed = Allowed::of(file.metadata().map_err(broken)?.len());
+    if any_buffer {
+        allowed = allowed.any_buffer();
+    }
+    let mut recording = Recording::new(BufReader::new(file)).map_err(broken)?;
+    let replayed = record::replay(&mut recording, allowed).map_err(broken)?;
     if replayed.recorded.is_none() {
         let (arrivals, seconds) = (replayed.arrivals, replayed.last as f64 / 1e9);
         say(format!("the recording breaks off after {arrivals} arrivals, at {seconds:.6} s"));

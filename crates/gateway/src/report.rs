@@ -58,14 +58,20 @@ pub fn settings(specs: [&Spec; 2]) -> Value {
     DIRECTIONS.iter().zip(specs).map(|(name, spec)| setting(name, spec)).collect()
 }
 
-/// A link as it is at `now` (ns): its settings, and all counts since its beginning. The rest as for
-/// [`summary`].
-pub fn state(direction: usize, link: &mut Link, now: u64, (lost, refused): (u64, u64)) -> Value {
+/// A link as it is at `now` (ns): its settings, all counts since its beginning, and the `top`
+/// flows. The rest as for [`summary`].
+pub fn state(
+    direction: usize,
+    link: &mut Link,
+    now: u64,
+    (lost, refused): (u64, u64),
+    top: usize,
+) -> Value {
     let (counters, backlog, beside) = (link.counters(), link.backlog(), link.beside());
     let by_cause = |counts: &[aqm::Tally; Cause::COUNT]| -> Map<String, Value> {
         Cause::ALL.iter().map(|&c| (c.name().into(), counts[c as usize].packets.into())).collect()
     };
-    let flows: Vec<Value> = link.top(now, TOP).iter().map(flow).collect();
+    let flows: Vec<Value> = link.top(now, top).iter().map(flow).collect();
     let mut signals = Map::new();
     link.observe(now, &mut |name, value| _ = signals.insert(name.into(), json!(value)));
     let mut all = setting(DIRECTIONS[direction], link.spec());
@@ -110,11 +116,18 @@ fn sojourn(link: &Link) -> Value {
     json!({"sum_s": sum as f64 / 1e9, "buckets": buckets})
 }
 
+/// How many packets that were sent had been in the queue for how long, each bucket by its longest time:
+/// s and packets since the beginning, not added up.
+pub fn delays(link: &Link) -> Value {
+    let (times, _) = link.sojourn();
+    times.buckets().map(|(most, count)| json!([most as f64 / 1e9, count])).collect()
+}
+
 /// Powers of two of ns: from 16 µs to 17 s.
 const BOUNDS: std::ops::RangeInclusive<u32> = 14..=34;
 
-/// How many flows are told of.
-const TOP: usize = 10;
+/// How many flows are usually told of.
+pub const TOP: usize = 10;
 
 /// A flow's last second.
 fn flow(tally: &Tally) -> Value {

@@ -48,3 +48,40 @@ impl Asking {
         Ok(Self { requests: self.requests.clone(), wake })
     }
 }
+
+/// An answer that is asked for again once it is old, however many want to know.
+pub(super) struct Latest<T> {
+    asking: Asking,
+    request: Request,
+    /// What it becomes.
+    made: fn(Value) -> T,
+    /// When it was asked for, ns.
+    at: u64,
+    answer: Option<Result<T, Trouble>>,
+}
+
+/// The forwarding thread is asked no more often, ns.
+const FRESH: u64 = 100_000_000;
+
+impl<T> Latest<T> {
+    pub(super) fn new(asking: Asking, request: Request, made: fn(Value) -> T) -> Self {
+        Self { asking, request, made, at: 0, answer: None }
+    }
+
+    /// Things are different now.
+    pub(super) fn forget(&mut self) {
+        self.answer = None;
+    }
+
+    /// The answer at `now` (ns).
+    pub(super) fn fresh(&mut self, now: u64) -> &Result<T, Trouble> {
+        if now - self.at >= FRESH {
+            self.answer = None;
+        }
+        let Self { asking, request, made, at, answer } = self;
+        answer.get_or_insert_with(|| {
+            *at = now;
+            asking.ask(request.clone()).map(*made)
+        })
+    }
+}

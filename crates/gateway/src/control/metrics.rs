@@ -2,12 +2,8 @@
 //! address only.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::thread;
+use std::net::{Ipv4Addr, TcpListener};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -16,22 +12,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 
-use crate::clock::Clock;
-use crate::control::{Asking, Request};
+use super::asking::{Asking, Latest};
+use super::http::{self, Answer, Wish};
+use super::request::Request;
 use crate::trouble::Trouble;
-
-/// The longest request, bytes.
-const LONGEST: usize = 4096;
-/// How long a client may take in all, ns.
-const PATIENCE: u64 = 2_000_000_000;
-/// The most clients at a time. The one that is there longest makes room for a new one.
-const MOST: usize = 128;
-/// The most that are let in at a time: each is read once before it may have to make room.
-const AT_ONCE: usize = 32;
-/// The most parts of what one says that are read at a time.
-const PARTS: usize = 16;
-/// The forwarding thread is asked no more often, however many want to know, ns.
-const FRESH: u64 = 100_000_000;
 
 /// A port that waits for requests.
 #[derive(Debug)]
@@ -58,167 +42,23 @@ impl Metrics {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn serve(self, mut asking: Asking) -> Result<(), Trouble> {
-        let failed = |e: io::Error| Trouble::system("starting a thread", e);
-        self.0.set_nonblocking(true).map_err(failed)?;
-        let listen = move || {
-            let mut page = Page { at: 0, answer: None };
-            let clock = Clock::new();
-            let mut visitors = Vec::new();
-            loop {
-                wait(&self.0, &visitors);
-                let now = clock.now();
-                for _ in 0..AT_ONCE {
-                    let Ok((stream, _)) = self.0.accept() else { break };
-                    if visitors.len() == MOST {
-                        visitors.remove(0);
-                    }
-                    if stream.set_nonblocking(true).is_ok() {
-                        visitors.push(Visitor::new(stream, now));
-                    }
-                }
-                visitors.retain_mut(|visitor| {
-                    now - visitor.since < PATIENCE
-                        && visitor.go_on(|| page.fresh(now, &mut asking)).unwrap_or(false)
-                });
+    pub(crate) fn serve(self, asking: Asking) -> Result<(), Trouble> {
+        let mut page = Latest::new(asking, Request::Show {}, text);
+        http::serve(self.0, "metrics", move |now, wish: &Wish| {
+            if !wish.reads() || wish.path() != "/metrics" {
+                return Answer::text("404 Not Found", "there is GET /metrics");
             }
-        };
-        let thread = thread::Builder::new().name("metrics".into()).spawn(listen);
-        thread.map(drop).map_err(failed)
-    }
-}
-
-/// Waits until somebody comes or goes on, or may have had enough time.
-fn wait(listener: &TcpListener, visitors: &[Visitor]) {
-    let mut fds = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-    fds.extend(visitors.iter().map(|visitor| {
-        let writes = !visitor.answer.is_empty();
-        let flags = if writes { PollFlags::POLLOUT } else { PollFlags::POLLIN };
-        PollFd::new(visitor.stream.as_fd(), flags)
-    }));
-    let time = if visitors.is_empty() { PollTimeout::NONE } else { PollTimeout::from(500u16) };
-    _ = poll(&mut fds, time);
-}
-
-/// What is answered, for a while.
-struct Page {
-    at: u64,
-    answer: Option<Result<String, Trouble>>,
-}
-
-impl Page {
-    fn fresh(&mut self, now: u64, asking: &mut Asking) -> &Result<String, Trouble> {
-        if now - self.at >= FRESH {
-            self.answer = None;
-        }
-        self.answer.get_or_insert_with(|| {
-            self.at = now;
-            asking.ask(Request::Show {}).map(text)
+            match page.fresh(now) {
+                Ok(text) => Answer {
+                    status: "200 OK",
+                    content_type: OPEN_METRICS,
+                    headers: "",
+                    body: text.clone().into_bytes(),
+                },
+                Err(trouble) => Answer::text("503 Service Unavailable", &trouble.to_string()),
+            }
         })
     }
-}
-
-/// A connection.
-struct Visitor {
-    stream: TcpStream,
-    since: u64,
-    request: Vec<u8>,
-    /// What is still to be sent.
-    answer: Vec<u8>,
-    /// All was sent; it may read that before the connection goes.
-    answered: bool,
-}
-
-impl Visitor {
-    fn new(stream: TcpStream, since: u64) -> Self {
-        Self { stream, since, request: Vec::new(), answer: Vec::new(), answered: false }
-    }
-
-    /// Does what can be done now. Whether it is to stay.
-    fn go_on<'a>(
-        &mut self,
-        page: impl FnOnce() -> &'a Result<String, Trouble>,
-    ) -> io::Result<bool> {
-        let mut part = [0; 512];
-        for _ in 0..PARTS {
-            if !self.answer.is_empty() {
-                break;
-            }
-            match self.stream.read(&mut part) {
-                Ok(0) => return Ok(false),
-                Ok(_) if self.answered => {}
-                Ok(length) => self.request.extend_from_slice(&part[..length]),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(true),
-                Err(e) => return Err(e),
-            }
-            if self.answered {
-                continue;
-            }
-            if let Some(asked) = read(&self.request) {
-                self.answer = reply(asked, page);
-                break;
-            }
-            if self.request.len() > LONGEST {
-                return Ok(false);
-            }
-        }
-        if self.answer.is_empty() {
-            return Ok(true);
-        }
-        while !self.answer.is_empty() {
-            match self.stream.write(&self.answer) {
-                Ok(length) => self.answer.drain(..length),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(true),
-                Err(e) => return Err(e),
-            };
-        }
-        self.answered = true;
-        self.stream.shutdown(Shutdown::Write)?;
-        Ok(true)
-    }
-}
-
-/// What a request wants.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
-    /// The metrics.
-    Metrics,
-    /// Something else, or something else than reading them.
-    Other,
-    /// This is no HTTP.
-    Nonsense,
-}
-
-/// Reads a request, once all of it is there.
-pub fn read(request: &[u8]) -> Option<Wanted> {
-    let mut headers = [httparse::EMPTY_HEADER; 64];
-    let mut parsed = httparse::Request::new(&mut headers);
-    match parsed.parse(request) {
-        Ok(httparse::Status::Partial) => None,
-        Err(_) => Some(Wanted::Nonsense),
-        Ok(httparse::Status::Complete(_)) => {
-            let path = parsed.path.and_then(|path| path.split('?').next());
-            let metrics = parsed.method == Some("GET") && path == Some("/metrics");
-            Some(if metrics { Wanted::Metrics } else { Wanted::Other })
-        }
-    }
-}
-
-fn reply<'a>(wanted: Wanted, page: impl FnOnce() -> &'a Result<String, Trouble>) -> Vec<u8> {
-    let (status, kind, body) = match wanted {
-        Wanted::Nonsense => ("400 Bad Request", "text/plain", "this is no HTTP\n".into()),
-        Wanted::Other => ("404 Not Found", "text/plain", "there is GET /metrics\n".into()),
-        Wanted::Metrics => match page() {
-            Ok(text) => ("200 OK", OPEN_METRICS, text.clone()),
-            Err(trouble) => ("503 Service Unavailable", "text/plain", format!("{trouble}\n")),
-        },
-    };
-    let length = body.len();
-    format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{body}"
-    )
-    .into_bytes()
 }
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -372,11 +212,17 @@ mod tests {
     /// Who goes on sending behind its request is cut off as others are, and others are answered.
     #[test]
     fn a_client_without_an_end_is_cut_off() {
+        use std::io::{Read, Write};
+        use std::net::TcpStream;
         use std::os::unix::net::UnixStream;
+        use std::thread;
         use std::time::Duration;
 
+        use super::super::http::PATIENCE;
+        use crate::clock::Clock;
+
         let (_waker, wake) = UnixStream::pair().unwrap();
-        let (asking, inbox) = crate::control::line(&wake).unwrap();
+        let (asking, inbox) = super::super::line(&wake).unwrap();
         thread::spawn(move || {
             inbox.into_iter().for_each(|asked| _ = asked.answer.send(Ok(json!({}))));
         });
@@ -404,21 +250,5 @@ mod tests {
         }
         let lasted = endless.join().unwrap();
         assert!((PATIENCE / 2..2 * PATIENCE).contains(&lasted), "{lasted} ns");
-    }
-
-    #[test]
-    fn a_request_is_read_once_it_is_there() {
-        for (request, wanted) in [
-            ("GET /metrics HTTP/1.1\r\n\r\n", Some(Wanted::Metrics)),
-            ("GET /metrics?x=1&y HTTP/1.1\r\nHost: x\r\n\r\n", Some(Wanted::Metrics)),
-            ("GET /metrics HTTP/1.1\r\nHost: x\r\n", None),
-            ("GET /metric", None),
-            ("GET /metricsx HTTP/1.1\r\n\r\n", Some(Wanted::Other)),
-            ("POST /metrics HTTP/1.1\r\n\r\n", Some(Wanted::Other)),
-            ("\0\0", Some(Wanted::Nonsense)),
-            ("GET /metrics HTTP/1.1 what\r\n\r\n", Some(Wanted::Nonsense)),
-        ] {
-            assert_eq!(read(request.as_bytes()), wanted, "{request}");
-        }
     }
 }

@@ -18,9 +18,11 @@
 
 mod asking;
 mod client;
+mod http;
 pub mod metrics;
 pub mod place;
 mod request;
+pub mod web;
 
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
 use std::os::fd::AsRawFd;
@@ -37,6 +39,7 @@ use crate::trouble::Trouble;
 pub(crate) use asking::{Asked, Asking, line};
 pub use client::ask;
 pub(crate) use client::join;
+pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
 use request::PATIENCE;

@@ -17,6 +17,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 pub enum Request {
     /// Settings, counts and signals.
     Show {},
+    /// The same and what the live page shows beside: not asked for by the socket.
+    #[serde(skip)]
+    Watch {},
     /// Other links from now on.
     Set(Change),
     /// The way into an end of the link.
@@ -31,12 +34,22 @@ pub enum Request {
 /// # Errors
 /// The key, the value, and what is allowed.
 pub fn parse(line: &str) -> Result<Request, Trouble> {
-    let mut reader = serde_json::Deserializer::from_str(line);
-    let wrong = |what: String| Trouble::new(format!("not a request: {what}"), HINT);
-    let request = serde_path_to_error::deserialize(&mut reader)
-        .map_err(|e| wrong(e.to_string().trim_start_matches(". ").into()))?;
-    reader.end().map_err(|e| wrong(e.to_string()))?;
-    Ok(request)
+    let hint = r#"{"show": {}}, {"set": {"rate": "20mbit"}} or {"join": {"end": "near"}}"#;
+    read(line).map_err(|what| Trouble::new(format!("not a request: {what}"), hint))
 }
 
-const HINT: &str = r#"{"show": {}}, {"set": {"rate": "20mbit"}} or {"join": {"end": "near"}}"#;
+/// What is in a `set` alone.
+///
+/// # Errors
+/// The key, the value, and what is allowed.
+pub fn change(text: &str) -> Result<Change, Trouble> {
+    read(text).map_err(|what| Trouble::new(format!("not a change: {what}"), ""))
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|e| e.to_string().trim_start_matches(".: ").to_string())?;
+    reader.end().map_err(|e| e.to_string())?;
+    Ok(read)
+}

@@ -35,7 +35,7 @@ use crate::report::setting;
 
 use format::{LONGEST_VARINT, MAGIC, write_json, write_varint};
 pub use recording::{Entry, Recording};
-pub use replay::{MOST_UPDATES, PER_ARRIVAL, Replay, Replayed, replay};
+pub use replay::{Allowed, Replay, Replayed, replay};
 
 /// Writes a recording, each part of it with one `write`.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use aqm::any::BuildError;
+use aqm::any::{BuildError, canonical};
 use aqm::{Cx, Instant, Meta, Qdisc as _};
 use link::QueueSummary;
 use sim::network::{END, Event, Link, Network};
@@ -27,12 +27,44 @@ pub struct Replayed {
     pub last: u64,
 }
 
+/// What a replay may take: a recording of few bytes may ask for minutes and all memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed {
+    /// Updates of a queue while it is idle, beside [`PER_ARRIVAL`], and turns of a quantum that packets
+    /// wait for, beside [`TURNS_PER_ARRIVAL`].
+    pub steps: u64,
+    /// Packets that a buffer may hold.
+    pub buffer: u64,
+}
+
+impl Allowed {
+    /// For a recording of `bytes`: as many packets as can be in it, or [`SMALL_BUFFER`].
+    pub fn of(bytes: u64) -> Self {
+        Self { steps: MOST_STEPS, buffer: (bytes / LEAST_ENTRY).max(SMALL_BUFFER) }
+    }
+
+    /// Whatever the gateway itself would take: up to 1.5 GB.
+    pub fn any_buffer(self) -> Self {
+        Self { buffer: Spec::MAX_PACKETS, ..self }
+    }
+}
+
 /// Runs a recording through the simulator, as far as it goes.
 ///
 /// # Errors
-/// When it is damaged, no link can be as it says, or its queues would be updated more than `most`
-/// times, usually [`MOST_UPDATES`], and [`PER_ARRIVAL`] times an arrival.
-pub fn replay<R: BufRead>(recording: &mut Recording<R>, most: u64) -> io::Result<Replayed> {
+/// When it is damaged, no link can be as it says, or it takes more than is `allowed`.
+pub fn replay<R: BufRead>(recording: &mut Recording<R>, allowed: Allowed) -> io::Result<Replayed> {
+    let most = allowed.steps;
+    for spec in &recording.specs {
+        let packets = u64::from(spec.limit.max_packets());
+        if packets > allowed.buffer {
+            return Err(broken(&format!(
+                "a buffer of {packets} packets: allowed are {}, or one for each {LEAST_ENTRY} bytes \
+                 of the recording; --any-buffer takes it",
+                allowed.buffer
+            )));
+        }
+    }
     let new = |spec: &Spec| Replay::new(spec).map_err(|e| broken(&e.what));
     let mut replays = [new(&recording.specs[0])?, new(&recording.specs[1])?];
     let (mut arrivals, mut last) = (0, 0);
@@ -41,8 +73,10 @@ pub fn replay<R: BufRead>(recording: &mut Recording<R>, most: u64) -> io::Result
             Some(Entry::Arrival(direction, meta)) => {
                 last = meta.arrived.as_nanos();
                 arrivals += 1;
-                replays[direction].check(last, most, arrivals)?;
-                replays[direction].arrive(meta);
+                let replay = &mut replays[direction];
+                replay.turns += u64::from(meta.len) / replay.quantum;
+                replay.check(last, most, arrivals)?;
+                replay.arrive(meta);
             }
             Some(Entry::End(at, hashes)) => {
                 last = at;
@@ -61,13 +95,22 @@ pub struct Replay {
     seq: u32,
     /// Time between the updates of an idle queue, ns.
     period: u64,
+    /// What a flow may send in a turn, bytes, and turns that packets have to wait for so far.
+    quantum: u64,
+    turns: u64,
 }
 
 /// The most updates of a queue in a replay, beside [`PER_ARRIVAL`]: a timer of 15 ms for three days, or
 /// seconds of computing. More would be a file of few bytes that takes minutes.
-pub const MOST_UPDATES: u64 = 20_000_000;
+const MOST_STEPS: u64 = 20_000_000;
+/// A buffer that needs no recording of its size, packets: 60 MB at most, for both ways.
+const SMALL_BUFFER: u64 = 1 << 18;
+/// Bytes of the shortest entry.
+const LEAST_ENTRY: u64 = 6;
+/// Turns of a quantum for each arrival: more than packets of 1500 B wait for with a quantum of 1.
+const TURNS_PER_ARRIVAL: u64 = 2000;
 /// Updates for each arrival.
-pub const PER_ARRIVAL: u64 = 1000;
+const PER_ARRIVAL: u64 = 1000;
 
 impl Replay {
     /// The simulator's link for `spec`.
@@ -80,12 +123,20 @@ impl Replay {
         let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(failed)?;
         let period = period(spec).map_err(failed)?;
         let link = Link::managed(spec.rate, spec.delay, queue, rng, 0);
-        Ok(Self { network: Network::new(vec![link], vec![0, END], 0), seq: 0, period })
+        let network = Network::new(vec![link], vec![0, END], 0);
+        Ok(Self { network, seq: 0, period, quantum: quantum(spec), turns: 0 })
     }
 
     /// Whether it is worth going on to `now` (ns) after so many `arrivals`.
     fn check(&self, now: u64, most: u64, arrivals: u64) -> io::Result<()> {
         let allowed = most.saturating_add(arrivals.saturating_mul(PER_ARRIVAL));
+        let turns = most.saturating_add(arrivals.saturating_mul(TURNS_PER_ARRIVAL));
+        if self.turns > turns {
+            let (quantum, waited) = (self.quantum, self.turns);
+            return Err(broken(&format!(
+                "with a quantum of {quantum} B its packets wait for {waited} turns: allowed are {turns}"
+            )));
+        }
         if now / self.period <= allowed {
             return Ok(());
         }
@@ -124,6 +175,14 @@ impl Replay {
         self.network.set_end(now + 1);
         while self.network.next(&mut packet).1 == Event::End {}
     }
+}
+
+/// What a flow may send in a turn, bytes.
+fn quantum(spec: &Spec) -> u64 {
+    let given: Vec<_> = spec.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let all = canonical(&spec.aqm, &given).unwrap_or_default();
+    let quantum = all.into_iter().find(|(name, _)| *name == "quantum");
+    quantum.and_then(|(_, text)| text.parse().ok()).unwrap_or(u64::MAX).max(1)
 }
 
 /// Time between the updates of such a queue while it is idle, ns.

@@ -129,6 +129,10 @@ fn short(specs: &[Spec; 2], times: [u64; 3]) -> Vec<u8> {
     file
 }
 
+fn allowed(steps: u64) -> Allowed {
+    Allowed { steps, ..Allowed::of(400) }
+}
+
 /// Cut off anywhere behind its head, it replays up to there.
 #[test]
 fn a_recording_that_breaks_off_replays_as_far_as_it_goes() {
@@ -137,7 +141,7 @@ fn a_recording_that_breaks_off_replays_as_far_as_it_goes() {
     Recorder::new(&mut head, &specs("red")).unwrap();
     let mut seen = Vec::new();
     for end in head.len()..=file.len() {
-        let replayed = replay(&mut Recording::new(&file[..end]).unwrap(), 1).unwrap();
+        let replayed = replay(&mut Recording::new(&file[..end]).unwrap(), allowed(1)).unwrap();
         assert_eq!(replayed.recorded.is_some(), end == file.len());
         seen.push((replayed.arrivals, replayed.last));
     }
@@ -161,7 +165,10 @@ fn a_recording_that_breaks_off_replays_as_far_as_it_goes() {
 fn a_crafted_recording_is_refused() {
     let refused = |file: &[u8]| {
         let recording = Recording::new(file);
-        recording.and_then(|mut r| replay(&mut r, MOST_UPDATES).map(drop)).unwrap_err().to_string()
+        recording
+            .and_then(|mut r| replay(&mut r, Allowed::of(400)).map(drop))
+            .unwrap_err()
+            .to_string()
     };
     let mut quick = specs("pie");
     quick[0].params = vec![("t_update".into(), "1ms".into())];
@@ -174,10 +181,31 @@ fn a_crafted_recording_is_refused() {
     assert!(refused(&month).contains("time jumps to 2592000 s"));
     // A year of nothing is no reason.
     let year = short(&specs("droptail"), [1, 2, 31_536_000_000_000_000]);
-    replay(&mut Recording::new(&year[..]).unwrap(), MOST_UPDATES).unwrap();
+    replay(&mut Recording::new(&year[..]).unwrap(), Allowed::of(400)).unwrap();
+    // Half a millisecond for each packet, which is ten bytes.
+    let mut tiny = specs("fq-codel");
+    tiny[0].params = vec![("quantum".into(), "1".into())];
+    let mut many = Vec::new();
+    let mut recorder = Recorder::new(&mut many, &tiny).unwrap();
+    for n in 0..1000 {
+        let arrived = Instant::from_nanos(n);
+        recorder.arrived(0, &Meta { arrived, flow: FlowKey(n), len: 65_535, ecn: Ecn::Ect0 });
+    }
+    assert!(refused(&many).contains("with a quantum of 1 B its packets wait for"));
+    // More memory than there is reason for; with enough of a recording there is.
+    let mut deep = specs("sfb");
+    deep[1].limit = Limit::packets(1 << 20).unwrap();
+    let deep = short(&deep, [1, 2, 3]);
+    assert!(refused(&deep).contains("a buffer of 1048576 packets: allowed are 262144"));
+    for allowed in [Allowed::of(400).any_buffer(), Allowed::of(6 << 20)] {
+        replay(&mut Recording::new(&deep[..]).unwrap(), allowed).unwrap();
+    }
     let mut large = specs("droptail");
     large[1].limit = Limit::packets(2 * Spec::MAX_PACKETS).unwrap();
-    assert!(refused(&short(&large, [1, 2, 3])).contains("beyond reach"));
+    let large = short(&large, [1, 2, 3]);
+    let any = Allowed { buffer: u64::MAX, ..Allowed::of(0) };
+    let large = replay(&mut Recording::new(&large[..]).unwrap(), any).unwrap_err().to_string();
+    assert!(large.contains("beyond reach"), "{large}");
     for end in [4, 10, 50] {
         assert!(refused(&year[..end]).contains("breaks off inside its head"));
     }
@@ -202,6 +230,6 @@ proptest! {
         Recorder::new(&mut file, &specs("droptail")).unwrap();
         file.extend(bytes);
         let mut recording = Recording::new(&file[..]).unwrap();
-        _ = replay(&mut recording, 1000);
+        _ = replay(&mut recording, allowed(1000));
     }
 }

@@ -4,6 +4,7 @@ mod confine;
 mod selftest;
 
 use std::io::Read;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::clock::Clock;
 use crate::control::metrics::Metrics;
 use crate::control::place::Entry;
+use crate::control::web::Web;
 use crate::control::{self, Asked, Control, Request};
 use crate::direction::DIRECTIONS;
 use crate::io::forward::{Forwarder, Pause};
@@ -38,6 +40,8 @@ pub struct Forwarding {
     pub name: Option<String>,
     /// The port of its metrics.
     pub metrics: Option<u16>,
+    /// Where its live page is.
+    pub web: Option<SocketAddr>,
     /// Whether the forwarding thread goes before others.
     pub realtime: RealTime,
     /// Look at the clock instead of sleeping for the last so many ns before a departure.
@@ -58,6 +62,7 @@ impl Forwarding {
         Self {
             name: None,
             metrics: None,
+            web: None,
             realtime: RealTime::Auto,
             spin: 0,
             log: None,
@@ -77,6 +82,9 @@ impl Forwarding {
 pub struct Doors {
     control: Control,
     metrics: Option<Metrics>,
+    web: Option<Web>,
+    /// What the live page tells of it.
+    about: Value,
 }
 
 impl Doors {
@@ -92,9 +100,17 @@ impl Doors {
         if let Some(metrics) = &metrics {
             say(format!("metrics: {}", metrics.url()));
         }
-        Ok(Self { control: Control::bind(&how.name())?, metrics })
+        let web = how.web.map(Web::bind).transpose()?;
+        if let Some(web) = &web {
+            say(format!("web: {}", web.url()));
+        }
+        let about = json!({"name": how.name(), "recorded": how.record.is_some()});
+        Ok(Self { control: Control::bind(&how.name())?, metrics, web, about })
     }
 }
+
+/// How many flows the live page shows.
+const FLOWS_ON_PAGE: usize = 20;
 
 /// Time between looks at whether the interfaces are there, ns.
 const LOOK: u64 = 500_000_000;
@@ -203,6 +219,9 @@ impl Session {
         if let Some(metrics) = doors.metrics {
             metrics.serve(asking.again()?)?;
         }
+        if let Some(web) = doors.web {
+            web.serve(&doors.about, asking.again()?)?;
+        }
         let commands = rooms.is_some();
         self.inbox = Some((inbox, doors.control.serve(asking, rooms)?));
         self.log.iter_mut().for_each(Writer::start);
@@ -216,8 +235,11 @@ impl Session {
     fn answer(&mut self) -> Result<(), Trouble> {
         while let Some(asked) = self.inbox.as_ref().and_then(|(i, _)| i.try_recv().ok()) {
             let answer = match &asked.request {
-                Request::Show {} => Ok(self.state()),
-                Request::Set(change) => self.change(change).map(|()| self.state()),
+                Request::Show {} => Ok(self.state(report::TOP, false)),
+                Request::Watch {} => Ok(self.state(FLOWS_ON_PAGE, true)),
+                Request::Set(change) => {
+                    self.change(change).map(|()| self.state(report::TOP, false))
+                }
                 // Whoever listens has what is wanted.
                 Request::Join { .. } => Err(Trouble::new("this is not for the link", "")),
             };
@@ -227,14 +249,22 @@ impl Session {
         Ok(())
     }
 
-    /// All that is known now, as JSON.
-    fn state(&mut self) -> Value {
+    /// All that is known now, as JSON, with the `top` flows, and if that is wanted with the whole
+    /// distribution of delays.
+    fn state(&mut self, top: usize, delays: bool) -> Value {
         let now = self.now();
         self.forwarder.deliver(now);
         let overrun = self.overrun();
         let refused = self.forwarder.refused();
         let queues: Vec<Value> = (0..2)
-            .map(|i| report::state(i, &mut self.forwarder.links[i], now, (overrun[i], refused[i])))
+            .map(|i| {
+                let link = &mut self.forwarder.links[i];
+                let mut state = report::state(i, link, now, (overrun[i], refused[i]), top);
+                if delays {
+                    state["delays"] = report::delays(link);
+                }
+                state
+            })
             .collect();
         json!({"time_s": now as f64 / 1e9, "queues": queues, "lost_records": self.lost()})
     }

@@ -38,6 +38,9 @@ fn metrics_are_served_on_loopback_while_it_runs() {
     assert!((0.0..=1.0).contains(&value("bluewater_signal{queue=\"up\",name=\"p_m\"}")));
     assert_eq!(value(&format!("bluewater_conserved{way}")), 1.0);
     assert!(answer.ends_with("# EOF\n"));
+    let head = http(&url, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(head.contains("Content-Type: application/openmetrics-text"), "{head}");
     assert!(http(&url, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert_eq!(http(&url, &"x".repeat(5000)), "", "too long: cut off");
     drop(gateway.stdin.take());

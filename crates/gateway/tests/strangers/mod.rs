@@ -2,9 +2,9 @@
 //! tests and the fuzz targets.
 
 use aqm::{CATALOG, Duration, Limit, Rate};
-use gateway::control::{self, metrics};
+use gateway::control;
 use gateway::link::Spec;
-use gateway::record::{Recorder, Recording, replay};
+use gateway::record::{Allowed, Recorder, Recording, replay};
 
 /// `bytes` as a line at the control socket: a request, or refused with a reason.
 pub fn check_control(bytes: &[u8]) {
@@ -13,12 +13,12 @@ pub fn check_control(bytes: &[u8]) {
     }
 }
 
-/// `bytes` as they come at the port of the metrics, in parts: what is understood once does not change
+/// `bytes` as they come at the ports of metrics and page, in parts: what is understood once does not change
 /// with what comes behind it.
 pub fn check_metrics(bytes: &[u8]) {
     let mut understood = None;
     for end in 0..=bytes.len().min(600) {
-        let now = metrics::read(&bytes[..end]);
+        let now = control::read(&bytes[..end]);
         assert!(understood.is_none() || now == understood, "{now:?} after {understood:?}");
         understood = now;
     }
@@ -43,7 +43,7 @@ pub fn check_recording(bytes: &[u8]) {
     }
     file.extend_from_slice(rest);
     if let Ok(mut recording) = Recording::new(&file[..])
-        && let Ok(replayed) = replay(&mut recording, 10_000)
+        && let Ok(replayed) = replay(&mut recording, Allowed { steps: 10_000, buffer: 10_000 })
     {
         let arrived: u64 =
             replayed.queues.iter().flat_map(|q| &q.1).map(|s| s.counts.arrived.packets).sum();
