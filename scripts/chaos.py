@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROUND = 30  # s
 PORT = 9100
-AQMS = ("droptail", "blue", "red", "pie", "codel", "fq-codel", "sfb")
+AQMS = ("droptail", "blue", "red", "pie", "codel", "fq-codel", "sfb", "dualpi2")
 DISK = 256  # kB: what is written fills it within a round
 INSIDE = "BLUEWATER_CHAOS_INSIDE"
 

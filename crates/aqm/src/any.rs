@@ -5,15 +5,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::context::{Backlog, Cx, Env, State};
-use crate::fair::{Fair, drr, fq_codel, sfq};
+use crate::dual::{Dual, curvy_red, dualpi2};
+use crate::fair::{Fair, drr, flow_queue::FlowQueue, sfq};
 use crate::fifo::Fifo;
 use crate::filter::Prefilter;
 use crate::filter::red_pd::{RedPd, RedPdConfig};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params};
 use crate::policy::{
-    ared, ared_feng, avq, bernoulli, blue, choke, codel, csfq, drop_front, drop_tail, fred, pi,
-    pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
+    ared, ared_feng, avq, bernoulli, blue, choke, cobalt, codel, csfq, docsis_pie, drop_front,
+    drop_tail, fred, pi, pi2, pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
 };
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
@@ -321,6 +322,40 @@ any_qdisc! {
         ["p_d": "drop probability", "delay": "queueing delay at the last update, in seconds",
          "burst": "burst allowance left, in seconds"],
         "linux": [derandomise = "true"];
+    DocsisPie = "docsis-pie", Fifo<docsis_pie::DocsisPie>,
+        "PIE as cable modems have it: by bytes, with protection of a burst after the first drop.",
+        "RFC 8034",
+        ["drop_prob": "drop probability of a packet of 1024 bytes, up to 13.6",
+         "delay": "queueing delay at the last update, in seconds",
+         "burst": "protection of a burst left, in seconds",
+         "active": "0 inactive, 0.5 quiescent, 1 active"];
+    Pi2 = "pi2", Fifo<pi2::Pi2>,
+        "Signals classic packets with the square of a controller's output, scalable ones with its double.",
+        "DBTB16; RFC 9332",
+        ["p": "base probability, the controller's output", "p_c": "probability of a classic signal",
+         "p_cl": "probability of a scalable mark by coupling",
+         "delay": "queueing delay at the last update, in seconds"],
+        "linux": [t_update = "16ms", alpha = "0.16", beta = "3.2", signals = "random"];
+    Cobalt = "cobalt", Fifo<cobalt::Cobalt>,
+        "CoDel for flows that respond, and a BLUE beside it for those that do not.", "HTM18",
+        ["sojourn": "delay of the packet that left last, in seconds",
+         "count": "signals that the present frequency stands for",
+         "dropping": "1 in the dropping state, else 0", "p_drop": "drop probability of BLUE"];
+    DualPi2 = "dualpi2", Dual<dualpi2::DualPi2>,
+        "PI2 with a queue of little delay for scalable traffic beside the classic one.",
+        "RFC 9332 appendix A",
+        ["p": "base probability, the controller's output", "p_c": "probability of a classic signal",
+         "p_cl": "probability of a mark in L by coupling",
+         "delay": "longer delay of the two heads at the last update, in seconds",
+         "l_queue": "packets in the L queue", "c_queue": "packets in the C queue"],
+        "linux": [t_update = "16ms", alpha = "0.16", beta = "3.2", signals = "random", min_th = "1ms",
+                  range = "0s", th_len = "0", classic_share = "0.1"];
+    CurvyRed = "curvy-red", Dual<curvy_red::CurvyRed>,
+        "Signals on a curve over the smoothed delay of a classic queue, with one of little delay beside it.",
+        "RFC 9332 appendix B",
+        ["q_c": "smoothed delay of the C queue, in seconds", "p_c": "probability of a classic signal",
+         "p_cl": "probability of a mark in L by coupling",
+         "l_queue": "packets in the L queue", "c_queue": "packets in the C queue"];
     Fred = "fred", Fifo<fred::Fred>,
         "RED that counts the packets of each flow in the queue, and is fair to those with few.",
         "LM97; HRC §2",
@@ -367,11 +402,16 @@ any_qdisc! {
     Drr = "drr", Fair<drr::Drr>,
         "Gives each flow a queue and sends a quantum of each in turn.", "SV95; Mahajan01 §2",
         ["queues": "queues with packets", "longest": "bytes in the longest queue"];
-    FqCodel = "fq-codel", Fair<fq_codel::FqCodel>,
+    FqCodel = "fq-codel", Fair<FlowQueue<codel::Codel>>,
         "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
         "RFC 8290",
         ["queues": "queues with packets", "longest": "bytes in the longest queue"],
         "linux": [mtu = "1514"];
+    FqPie = "fq-pie", Fair<FlowQueue<pie::Pie>>,
+        "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
+        "RFC 8290; RFC 8033",
+        ["queues": "queues with packets", "longest": "bytes in the longest queue"],
+        "linux": [derandomise = "true"];
     RedPd = "red-pd", RedPdQueue,
         "RED behind a filter that drops packets of the flows that RED dropped most often.",
         "Mahajan01",

@@ -285,9 +285,9 @@ impl<A: Policy, L> Advised<'_, A, L> {
 
 /// The packets of one queue, in a ring whose length is a power of two.
 #[derive(Clone, Debug)]
-struct Ring<P, T> {
+pub(crate) struct Ring<P, T> {
     limit: Limit,
-    backlog: Backlog,
+    pub(crate) backlog: Backlog,
     /// Slot of the oldest packet.
     head: usize,
     metas: Box<[Meta]>,
@@ -295,7 +295,7 @@ struct Ring<P, T> {
 }
 
 impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
-    fn new(limit: Limit) -> Self {
+    pub(crate) fn new(limit: Limit) -> Self {
         let slots = (limit.max_packets() as usize).next_power_of_two();
         Self {
             limit,

@@ -20,6 +20,7 @@
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
 //! | [`fair`] | many queues that take turns, each advised by a policy |
+//! | [`dual`] | two queues for two kinds of traffic, whose algorithms are coupled |
 //! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
 //! | [`response`] | what TCP sends at a given loss |
@@ -35,6 +36,7 @@ extern crate std;
 
 pub mod any;
 pub mod context;
+pub mod dual;
 pub mod fair;
 pub mod fifo;
 pub mod filter;

@@ -7,7 +7,7 @@
 //! | `rounds` | who is served next: round robin by packet, credit or deficit |
 //! | `longest` | which of many queues is the longest |
 //! | `links` | lists of slot numbers in one array |
-//! | [`sfq`], [`drr`], [`fq_codel`] | the schemes: how packets are sorted, and what is put together |
+//! | [`sfq`], [`drr`], [`flow_queue`] | the schemes: how packets are sorted, and what is put together |
 
 use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::{FlowKey, Meta};
@@ -21,7 +21,7 @@ use lines::Lines;
 use rounds::Rounds;
 
 pub mod drr;
-pub mod fq_codel;
+pub mod flow_queue;
 mod lines;
 mod links;
 mod longest;

@@ -4,7 +4,10 @@
 use std::vec;
 use std::vec::Vec;
 
-use super::{Fair, Scheme, drr::Drr, fq_codel::FqCodel, sfq::Sfq};
+use super::{Fair, Scheme, drr::Drr, flow_queue::FlowQueue, sfq::Sfq};
+use crate::policy::codel::Codel;
+
+type FqCodel = FlowQueue<Codel>;
 use crate::context::{Cause, Cx};
 use crate::packet::{Ecn, FlowKey, Meta};
 use crate::policy::lab::{config, env};

@@ -14,14 +14,17 @@ pub mod avq;
 pub mod bernoulli;
 pub mod blue;
 pub mod choke;
+pub mod cobalt;
 pub mod codel;
 pub mod csfq;
+pub mod docsis_pie;
 pub mod drop_front;
 pub mod drop_tail;
 pub mod fred;
 #[cfg(test)]
 pub(crate) mod lab;
 pub mod pi;
+pub mod pi2;
 pub mod pie;
 pub mod random_drop;
 pub mod red;

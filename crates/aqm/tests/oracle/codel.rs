@@ -76,7 +76,13 @@ impl Codel {
 }
 
 impl Model for Codel {
-    fn send(&mut self, now: u64, q: &mut Vec<Packet>, events: &mut Vec<Event>) -> Option<Packet> {
+    fn send(
+        &mut self,
+        now: u64,
+        q: &mut Vec<Packet>,
+        events: &mut Vec<Event>,
+        _: &mut Rng,
+    ) -> Option<Packet> {
         let ecn = self.c.ecn;
         let marks = |p: Option<Packet>| ecn && p.is_some_and(|p| p.ect);
         let dropped = |p: Option<Packet>| Event::Dropped(p.unwrap().id, Cause::Early);

@@ -4,6 +4,7 @@ use aqm::hash::FlowHash;
 
 use super::codel::{Codel, codel};
 use super::drops::DropTail;
+use super::pie::{Pie, pie};
 use super::red::{Red, red, red_settings};
 use super::*;
 
@@ -165,6 +166,9 @@ impl<M: Model> Side for Hashed<M> {
         while self.perturb > 0 && (self.changes + 1) * self.perturb <= now {
             self.changes += 1;
             self.hash = Some(FlowHash::new(rng));
+        }
+        for queue in &mut self.buffer.queues {
+            queue.model.clock(now, &queue.q);
         }
     }
 
@@ -338,6 +342,25 @@ proptest! {
             quantum: Some(quantum), prefer_new: true, front: true, batch, ..Hashed::new(buffer)
         };
         compare_with("fq-codel", &settings, room, &ops, side)?;
+    }
+
+    #[test]
+    fn fq_pie_is_its_model(
+        c in pie(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
+        batch in 1..5usize, room in room(), ops in traffic(),
+    ) {
+        let mut settings = vec![
+            ("queues", n.to_string()),
+            ("quantum", quantum.to_string()),
+            ("drop_batch", batch.to_string()),
+        ];
+        settings.extend(c.list());
+        let models = (0..n).map(|_| Pie::new(c.clone())).collect();
+        let buffer = Buffer::new(room, Room::Packets(u64::MAX), models);
+        let side = Hashed {
+            quantum: Some(quantum), prefer_new: true, front: true, batch, ..Hashed::new(buffer)
+        };
+        compare_with("fq-pie", &settings, room, &ops, side)?;
     }
 
     #[test]

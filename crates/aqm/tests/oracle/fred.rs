@@ -102,7 +102,13 @@ impl Model for Fred {
         self.idle_since = None;
     }
 
-    fn send(&mut self, now: u64, q: &mut Vec<Packet>, _: &mut Vec<Event>) -> Option<Packet> {
+    fn send(
+        &mut self,
+        now: u64,
+        q: &mut Vec<Packet>,
+        _: &mut Vec<Event>,
+        _: &mut Rng,
+    ) -> Option<Packet> {
         let packet = (!q.is_empty()).then(|| q.remove(0))?;
         self.average(now, q.len());
         if q.iter().all(|p| p.flow != packet.flow) {

@@ -11,12 +11,16 @@ use proptest::prelude::*;
 mod avq;
 mod blue;
 mod choke;
+mod cobalt;
 mod codel;
 mod csfq;
+mod docsis_pie;
 mod drops;
+mod dual;
 mod fair;
 mod fred;
 mod pi;
+mod pi2;
 mod pie;
 mod red;
 mod red_pd;
@@ -35,6 +39,8 @@ struct Packet {
     flow: u64,
     len: u32,
     ect: bool,
+    /// ECT(1).
+    l4s: bool,
     marked: bool,
     arrived: u64,
 }
@@ -69,7 +75,13 @@ trait Model {
     fn heard(&mut self, _: &Packet) {}
     fn sent(&mut self, _delay: u64) {}
     /// Takes the packet to send out of the queue; none: all are gone.
-    fn send(&mut self, now: u64, q: &mut Vec<Packet>, _: &mut Vec<Event>) -> Option<Packet> {
+    fn send(
+        &mut self,
+        now: u64,
+        q: &mut Vec<Packet>,
+        _: &mut Vec<Event>,
+        _: &mut Rng,
+    ) -> Option<Packet> {
         let packet = (!q.is_empty()).then(|| q.remove(0))?;
         self.sent(now - packet.arrived);
         Some(packet)
@@ -174,7 +186,7 @@ impl<M: Model> Naive<M> {
     }
 
     fn depart(&mut self, now: u64, rng: &mut Rng) {
-        match self.model.send(now, &mut self.q, &mut self.events) {
+        match self.model.send(now, &mut self.q, &mut self.events, rng) {
             Some(p) => self.events.push(Event::Sent(p.id, p.marked)),
             None => {
                 self.model.idle(now, rng);
@@ -222,7 +234,7 @@ impl<M: Model> Side for Naive<M> {
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Arrive { len: u32, ect: bool, flow: u64 },
+    Arrive { len: u32, ecn: Ecn, flow: u64 },
     Depart,
     Wait(u64),
 }
@@ -302,11 +314,11 @@ fn compare_behind(
                 }
                 naive.clock(now, &mut theirs);
             }
-            Op::Arrive { len, ect, flow } => {
-                let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
+            Op::Arrive { len, ecn, flow } => {
                 let meta = Meta { len, ecn, flow: FlowKey(flow), arrived: at };
                 q.enqueue(meta, id, &mut Cx { now: at, rng: &mut ours }, &mut log);
-                let packet = Packet { id, flow, len, ect, marked: false, arrived: 0 };
+                let (ect, l4s) = (ecn != Ecn::NotEct, ecn == Ecn::Ect1);
+                let packet = Packet { id, flow, len, ect, l4s, marked: false, arrived: 0 };
                 naive.arrive(now, packet, &mut theirs);
                 id += 1;
             }
@@ -340,8 +352,8 @@ fn compare_behind(
 fn operation() -> impl Strategy<Value = Op> {
     let len = prop::sample::select(vec![40u32, 576, 1000, 1500, 3000]);
     prop_oneof![
-        8 => (len, any::<bool>(), 0..4u64)
-            .prop_map(|(len, ect, flow)| Op::Arrive { len, ect, flow }),
+        8 => (len, prop::sample::select(vec![Ecn::NotEct, Ecn::NotEct, Ecn::Ect0, Ecn::Ect1]), 0..4u64)
+            .prop_map(|(len, ecn, flow)| Op::Arrive { len, ecn, flow }),
         5 => Just(Op::Depart),
         3 => (0..2_000_000u64).prop_map(Op::Wait),
         1 => prop::sample::select(vec![0, 1, 1_000_000, 5_000_000, 10_000_000]).prop_map(Op::Wait),

@@ -1,7 +1,7 @@
 use super::*;
 
 #[derive(Clone, Debug)]
-struct PieSettings {
+pub(super) struct PieSettings {
     target: u64,
     t_update: u64,
     alpha: f64,
@@ -16,8 +16,27 @@ struct PieSettings {
     cap: bool,
 }
 
+impl PieSettings {
+    pub(super) fn list(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("target", format!("{}ns", self.target)),
+            ("t_update", format!("{}ns", self.t_update)),
+            ("alpha", self.alpha.to_string()),
+            ("beta", self.beta.to_string()),
+            ("max_burst", format!("{}ns", self.max_burst)),
+            ("ecn", self.ecn.to_string()),
+            ("mark_ecnth", self.mark_ecnth.to_string()),
+            ("mode", if self.bytes { "bytes" } else { "packets" }.into()),
+            ("delay", if self.by_rate { "departure-rate" } else { "timestamps" }.into()),
+            ("dq_threshold", self.dq_threshold.to_string()),
+            ("derandomise", self.derandomise.to_string()),
+            ("cap", self.cap.to_string()),
+        ]
+    }
+}
+
 /// RFC 8033, appendices A and B. Times in nanoseconds, estimates of delay in seconds.
-struct Pie {
+pub(super) struct Pie {
     c: PieSettings,
     updates: u64,
     drop_prob: f64,
@@ -36,7 +55,7 @@ fn bytes(q: &[Packet]) -> u64 {
 }
 
 impl Pie {
-    fn new(c: PieSettings) -> Self {
+    pub(super) fn new(c: PieSettings) -> Self {
         Self {
             updates: 0,
             drop_prob: 0.0,
@@ -153,7 +172,13 @@ impl Model for Pie {
         q.len()
     }
 
-    fn send(&mut self, now: u64, q: &mut Vec<Packet>, _: &mut Vec<Event>) -> Option<Packet> {
+    fn send(
+        &mut self,
+        now: u64,
+        q: &mut Vec<Packet>,
+        _: &mut Vec<Event>,
+        _: &mut Rng,
+    ) -> Option<Packet> {
         let packet = (!q.is_empty()).then(|| q.remove(0))?;
         self.last_sojourn = now - packet.arrived;
         if self.in_measurement {
@@ -184,7 +209,7 @@ impl Model for Pie {
 }
 
 prop_compose! {
-    fn pie()(
+    pub(super) fn pie()(
         (target, t_update, max_burst) in (
             prop::sample::select(vec![0, 1_000_000, 2_000_000, 15_000_000]),
             prop::sample::select(vec![1_000_000, 3_000_000, 15_000_000]),
@@ -207,20 +232,6 @@ proptest! {
 
     #[test]
     fn pie_is_its_model(c in pie(), room in room(), ops in traffic()) {
-        let settings = [
-            ("target", format!("{}ns", c.target)),
-            ("t_update", format!("{}ns", c.t_update)),
-            ("alpha", c.alpha.to_string()),
-            ("beta", c.beta.to_string()),
-            ("max_burst", format!("{}ns", c.max_burst)),
-            ("ecn", c.ecn.to_string()),
-            ("mark_ecnth", c.mark_ecnth.to_string()),
-            ("mode", if c.bytes { "bytes" } else { "packets" }.into()),
-            ("delay", if c.by_rate { "departure-rate" } else { "timestamps" }.into()),
-            ("dq_threshold", c.dq_threshold.to_string()),
-            ("derandomise", c.derandomise.to_string()),
-            ("cap", c.cap.to_string()),
-        ];
-        compare("pie", &settings, room, &ops, Pie::new(c))?;
+        compare("pie", &c.list(), room, &ops, Pie::new(c))?;
     }
 }

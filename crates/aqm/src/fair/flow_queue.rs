@@ -1,8 +1,9 @@
-//! FQ-CoDel: flow queueing with CoDel in each queue (RFC 8290).
+//! Flow queueing: many queues that take turns by bytes, each with an algorithm of its own. With
+//! [CoDel](crate::policy::codel) it is FQ-CoDel (RFC 8290), with [PIE](crate::policy::pie) FQ-PIE as
+//! Linux has it.
 //!
-//! A hash sorts flows into queues that take turns by bytes, and each queue is a
-//! [CoDel](crate::policy::codel) of its own. Queues that have just got a packet go before those that
-//! had some all the time, once: a flow that sends less than a quantum in a round never waits.
+//! A hash sorts flows into queues. Queues that have just got a packet go before those that had some
+//! all the time, once: a flow that sends less than a quantum in a round never waits.
 //!
 //! ```text
 //! a packet arrives (§4.1):  queue := hash of its flow
@@ -11,62 +12,65 @@
 //!                               `drop_batch` at most
 //! next (§4.2):  the first of the new queues, else of the old
 //!     its credit is used up:    it gets a quantum more and goes to the end of the old queues
-//!     CoDel gives a packet:     its length is taken from the credit
+//!     its algorithm gives a packet:  its length is taken from the credit
 //!     nothing is left, new:     the queue goes to the end of the old queues
 //!     nothing is left, old:     the queue leaves the list
 //! ```
 //!
 //! Where the RFC is silent: of several longest queues the first has to drop; half is rounded up; if
-//! that does not make room (one long packet for many short ones) it is done again; CoDel is not told
-//! of such drops.
+//! that does not make room (one long packet for many short ones) it is done again; the algorithm is
+//! not told of such drops. Linux's `fq_pie` drops the arriving packet when the buffer is full, which
+//! lets a flood shut others out; here the longest queue gives way whatever the algorithm.
+
+use core::marker::PhantomData;
 
 use super::{End, Plan, Scheme, Turn};
 use crate::context::Env;
 use crate::hash::FlowHash;
 use crate::packet::FlowKey;
 use crate::param::{ConfigError, params};
-use crate::policy::Policy as _;
-use crate::policy::codel::{Codel, CodelConfig};
+use crate::policy::Policy;
 use crate::rng::Rng;
 
 params! {
-    /// Parameters of FQ-CoDel.
-    pub struct FqCodelConfig {
+    /// Parameters of flow queueing, beside those of the algorithm of each queue.
+    pub struct FlowQueueConfig {
         /// Number of queues.
         queues: u32 = 1024, in 1..=65_536, "RFC 8290 §5.2.5";
         /// Bytes that a queue sends in its turn.
         quantum: u32 = 1514, in 1..=1_048_576, "RFC 8290 §5.2.4";
         /// Most packets that the longest queue drops at once when the buffer is full.
         drop_batch: u32 = 64, in 1..=65_536, "RFC 8290 §4.1";
-        ..codel: CodelConfig = CodelConfig::default();
     }
 }
 
-/// How FQ-CoDel sorts.
+/// How flow queueing sorts.
 #[derive(Clone, Debug)]
-pub struct FqCodel {
+pub struct FlowQueue<A> {
     hash: FlowHash,
     queues: u32,
+    advised_by: PhantomData<A>,
 }
 
-impl Scheme for FqCodel {
-    type Config = FqCodelConfig;
-    type Policy = Codel;
+impl<A: Policy> Scheme for FlowQueue<A> {
+    type Config = (FlowQueueConfig, A::Config);
+    type Policy = A;
 
-    fn new(config: &FqCodelConfig, _: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
+    fn new((own, _): &Self::Config, _: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
         let plan = Plan {
-            queues: config.queues as usize,
+            queues: own.queues as usize,
             queue_limit: None,
-            turn: Turn::Credit(config.quantum),
+            turn: Turn::Credit(own.quantum),
             prefer_new: true,
             drop: End::Head,
-            drop_batch: config.drop_batch,
+            drop_batch: own.drop_batch,
         };
-        Ok((Self { hash: FlowHash::new(rng), queues: config.queues }, plan))
+        let hash = FlowHash::new(rng);
+        Ok((Self { hash, queues: own.queues, advised_by: PhantomData }, plan))
     }
 
-    fn policy(config: &FqCodelConfig, env: &Env, rng: &mut Rng) -> Result<Codel, ConfigError> {
-        Codel::new(&config.codel, env, rng)
+    fn policy((_, of_queue): &Self::Config, env: &Env, rng: &mut Rng) -> Result<A, ConfigError> {
+        A::new(of_queue, env, rng)
     }
 
     #[inline]

@@ -1,0 +1,147 @@
+use super::dualpi2::DualPi2;
+use super::*;
+use crate::packet::FlowKey;
+use crate::policy::lab::{config, env};
+use std::vec::Vec;
+
+/// A dual queue on the bench's link: 1 ms a packet.
+struct Bench {
+    q: Dual<DualPi2, u32>,
+    rng: Rng,
+    now: Instant,
+    next: u32,
+}
+
+impl Bench {
+    fn new(packets: u64, settings: &[(&str, &str)]) -> Self {
+        let mut rng = Rng::new(3, 0);
+        let env = env(packets);
+        let q = Dual::new(&config(settings), &env, &mut rng).unwrap();
+        Self { q, rng, now: env.now, next: 0 }
+    }
+
+    fn arrive(&mut self, ecn: Ecn) {
+        let meta = Meta { len: 1000, ecn, flow: FlowKey(1), ..Meta::default() };
+        let mut cx = Cx { now: self.now, rng: &mut self.rng };
+        self.q.enqueue(meta, self.next, &mut cx, &mut ());
+        self.next += 1;
+    }
+
+    /// The codepoint of the packet that leaves.
+    fn depart(&mut self) -> Option<Ecn> {
+        let mut cx = Cx { now: self.now, rng: &mut self.rng };
+        self.q.dequeue(&mut cx, &mut ()).map(|(meta, _)| meta.ecn)
+    }
+
+    fn wait_us(&mut self, us: u64) {
+        self.now += Duration::from_micros(us);
+        while let Some(due) = self.q.poll_at().filter(|at| *at <= self.now) {
+            self.q.on_timer(&mut Cx { now: due, rng: &mut self.rng }, &mut ());
+        }
+    }
+
+    fn signal(&self, name: &str) -> f64 {
+        let mut found = None;
+        self.q.observe(self.now, &mut |n, value| {
+            if n == name {
+                found = Some(value);
+            }
+        });
+        found.unwrap()
+    }
+}
+
+/// Fig. 3: the last bit of the codepoint.
+#[test]
+fn packets_go_by_their_codepoint() {
+    for (ecn, l4s, any) in [
+        (Ecn::NotEct, false, false),
+        (Ecn::Ect0, false, true),
+        (Ecn::Ect1, true, true),
+        (Ecn::Ce, true, true),
+    ] {
+        for (word, expected) in [("l4s", l4s), ("any-ect", any)] {
+            let mut b = Bench::new(10, &[("low_latency", word)]);
+            b.arrive(ecn);
+            assert_eq!(b.signal("l_queue") == 1.0, expected, "{ecn:?} {word}");
+        }
+    }
+}
+
+/// Both queues full: at 1/16, one packet in sixteen is classic; at ½ every second. The first is L's.
+#[test]
+fn the_classic_queue_has_its_share() {
+    for (share, classic) in [("0.0625", 20), ("0.5", 160)] {
+        let mut b = Bench::new(1000, &[("classic_share", share), ("target", "1h")]);
+        (0..400).for_each(|_| [Ecn::Ect1, Ecn::NotEct].into_iter().for_each(|e| b.arrive(e)));
+        let sent: Vec<Ecn> = (0..320).map(|_| b.depart().unwrap()).collect();
+        assert_ne!(sent[0], Ecn::NotEct);
+        let got = sent.iter().filter(|ecn| **ecn == Ecn::NotEct).count();
+        assert!(got.abs_diff(classic) <= 1, "{share}: {got}");
+    }
+}
+
+/// C's packet came 30 ms before L's: it goes first with a shift of 20 ms, not with 50.
+#[test]
+fn a_time_shift_lets_old_classic_packets_go_first() {
+    for (tshift, first) in [("20ms", Ecn::NotEct), ("50ms", Ecn::Ect1)] {
+        let mut b = Bench::new(10, &[("scheduler", "ts-fifo"), ("tshift", tshift)]);
+        b.arrive(Ecn::NotEct);
+        b.wait_us(30_000);
+        b.arrive(Ecn::Ect1);
+        assert_eq!(b.depart(), Some(first));
+    }
+}
+
+/// The ramp from 0.8 to 1.2 ms: a packet that waited 1 ms adds ½, so every second is marked (the
+/// first sum above 1 is at the third); at 1.2 ms every one but the first; at 0.8 ms none.
+#[test]
+fn the_ramp_marks_evenly() {
+    for (us, marks) in [(800, 0), (1000, 9), (1200, 19), (5000, 19)] {
+        let mut b = Bench::new(100, &[]);
+        (0..21).for_each(|_| b.arrive(Ecn::Ect1));
+        b.wait_us(us);
+        let marked = (0..20).filter(|_| b.depart() == Some(Ecn::Ce)).count();
+        assert_eq!(marked, marks, "{us} µs");
+        b.wait_us(3_000);
+        assert_eq!(b.depart(), Some(Ecn::Ect1), "a single packet is spared");
+    }
+}
+
+/// 30 ms in C for one update of 15 ms: p' = 0.15·0.015 + 3·0.03 = 0.09225 (RFC 9332 Fig. 2).
+#[test]
+fn p_by_hand() {
+    let mut b = Bench::new(100, &[]);
+    b.wait_us(15_000);
+    assert_eq!(b.signal("p"), 0.0, "an empty queue is below target");
+    b.arrive(Ecn::NotEct);
+    b.now += Duration::from_millis(15); // no update is run at 30 ms
+    b.wait_us(15_000);
+    // At 30 ms the delay is 15, at 45 it is 30: 3·0.015, then 0.15·0.015 + 3·0.015.
+    let p = 0.045 + 0.00225 + 0.045;
+    assert!((b.signal("p") - p).abs() < 1e-12, "{}", b.signal("p"));
+    assert!((b.signal("p_c") - p * p).abs() < 1e-12);
+    assert!((b.signal("p_cl") - 2.0 * p).abs() < 1e-12);
+}
+
+/// L traffic that does not respond: the delay grows, p' with it, until L's packets are dropped.
+#[test]
+fn an_unresponsive_l_queue_is_shed() {
+    let mut b = Bench::new(2000, &[]);
+    for _ in 0..4000 {
+        (0..3).for_each(|_| b.arrive(Ecn::Ect1));
+        b.wait_us(2000);
+        (0..2).for_each(|_| _ = b.depart());
+    }
+    let dropped = b.q.counters().dropped[Cause::Early as usize].packets;
+    assert!(dropped > 1000, "{dropped}");
+    // A third of the load is too much, so p_C is about ⅓ when it settles.
+    assert!((0.25..0.45).contains(&b.signal("p_c")), "{}", b.signal("p_c"));
+    // It ends with the load: the marks, too.
+    while b.depart().is_some() {}
+    (0..400).for_each(|_| b.wait_us(15_000));
+    assert_eq!(b.signal("p"), 0.0);
+    b.arrive(Ecn::Ect1);
+    b.arrive(Ecn::Ect1);
+    assert_eq!(b.depart(), Some(Ecn::Ect1));
+}

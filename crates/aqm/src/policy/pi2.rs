@@ -1,0 +1,225 @@
+//! PI2: a PI controller of the delay, whose output is squared for classic traffic (De Schepper,
+//! Bondarenko, Tsang, Briscoe, PI2, CoNEXT 2016; RFC 9332 appendix A).
+//!
+//! A classic flow's rate falls with the square root of its signals, so the square of a linear
+//! controller's output controls it at any load: PIE's table of gains is not needed. A scalable
+//! flow's rate falls with the number of its signals; multiplied by the coupling factor k, not
+//! squared, the output gives it about the rate of a classic flow in the same queue.
+//!
+//! ```text
+//! every t_update:  delay := how long the head has waited, 0 for an empty queue
+//!                  p' := p' + alpha (delay − target) + beta (delay − delay before), within [0, 1]
+//! a packet leaves:  ECT(1) or CE, and not overload:  signal it with k p'
+//!                   any other:                       signal it with p_C = p'²
+//! ```
+//!
+//! Overload is p_C ≥ min(1/k², 1), where k p' would pass 1: from there on every signal is a drop
+//! with p_C, and what is ECT(1) or CE and not dropped is marked. [`DualPi2`](crate::dual::dualpi2)
+//! gives each kind of traffic a queue of its own.
+//!
+//! Where the sources differ: the paper decides at arrival, the RFC at departure, which tells
+//! senders a queue's delay sooner; the RFC's way is taken. `signals = recur` spaces signals as the
+//! RFC's DualPI2 does, `random` draws as the paper and Linux do.
+
+use super::{Departure, Policy, View};
+use crate::context::{Cause, Cx, Env};
+use crate::packet::{Ecn, Meta};
+use crate::param::{ConfigError, choice, params};
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+
+params! {
+    /// Parameters of the controller.
+    pub struct ControllerConfig {
+        /// Delay to which the controller steers the queue.
+        target: Duration = Duration::from_millis(15), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 9332 Fig. 2";
+        /// Longest round-trip time for which the controller is to be stable.
+        rtt_max: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 9332 Fig. 2";
+        /// Time between updates; none: the lesser of `target` and a third of `rtt_max`.
+        t_update: Option<Duration> = None, in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 9332 Fig. 2";
+        /// Integral gain, in Hz; none: 0.1 t_update/rtt_max².
+        alpha: Option<f64> = None, in 0.0..=10_000.0, "RFC 9332 Fig. 2";
+        /// Proportional gain, in Hz; none: 0.3/rtt_max.
+        beta: Option<f64> = None, in 0.0..=10_000.0, "RFC 9332 Fig. 2";
+        /// Coupling factor: a scalable packet's probability is k p', a classic one's p'².
+        k: f64 = 2.0, in 0.1..=100.0, "RFC 9332 Fig. 2, appendix C";
+        /// How a probability becomes signals.
+        signals: Signals = Signals::Recur, "RFC 9332 Fig. 4";
+    }
+}
+
+choice! {
+    /// How a probability becomes signals.
+    pub enum Signals {
+        /// Probabilities add up, and each whole number that is passed is a signal.
+        Recur = "recur",
+        /// A random number is drawn for each packet.
+        Random = "random",
+    }
+}
+
+params! {
+    /// Parameters of PI2.
+    pub struct Pi2Config {
+        /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
+        ecn: bool = true, "RFC 9332 Fig. 4";
+    }
+}
+
+/// The controller, and the probabilities that follow from its output p'.
+#[derive(Clone, Debug)]
+pub(crate) struct Controller {
+    target: f64,
+    t_update: Duration,
+    alpha: f64,
+    beta: f64,
+    k: f64,
+    /// Base probability p', [0, 1].
+    base: f64,
+    /// Delay at the last update, in seconds.
+    old: f64,
+    /// The probability of a classic signal, p'².
+    pub(crate) classic: f64,
+    /// The probability of a scalable mark, k p', at most 1.
+    pub(crate) coupled: f64,
+    /// The classic probability from which on there is overload.
+    limit: f64,
+    /// When the next update is due.
+    next: Instant,
+}
+
+impl Controller {
+    pub(crate) fn new(c: &ControllerConfig, now: Instant) -> Self {
+        let t_update = c.t_update.unwrap_or_else(|| c.target.min(c.rtt_max / 3));
+        let rtt = c.rtt_max.as_secs_f64();
+        Self {
+            target: c.target.as_secs_f64(),
+            t_update,
+            alpha: c.alpha.unwrap_or(0.1 * t_update.as_secs_f64() / (rtt * rtt)),
+            beta: c.beta.unwrap_or(0.3 / rtt),
+            k: c.k,
+            base: 0.0,
+            old: 0.0,
+            classic: 0.0,
+            coupled: 0.0,
+            limit: (1.0 / (c.k * c.k)).min(1.0),
+            next: now + t_update,
+        }
+    }
+
+    /// Whether classic signals are so many that ECN is no longer enough.
+    #[inline]
+    pub(crate) fn overload(&self) -> bool {
+        self.classic >= self.limit
+    }
+
+    pub(crate) fn poll_at(&self) -> Instant {
+        self.next
+    }
+
+    /// Updates p' if that is due; the queue's delay is `delay`.
+    pub(crate) fn on_timer(&mut self, delay: Duration, now: Instant) {
+        if now < self.next {
+            return;
+        }
+        self.next = self.next.next_tick(now, self.t_update);
+        let delay = delay.as_secs_f64();
+        let step = self.alpha * (delay - self.target) + self.beta * (delay - self.old);
+        self.base = (self.base + step).clamp(0.0, 1.0);
+        self.old = delay;
+        self.classic = self.base * self.base;
+        self.coupled = (self.k * self.base).min(1.0);
+    }
+
+    /// Reports p', p_C, p_CL and the delay at the last update.
+    pub(crate) fn observe(&self, sink: &mut dyn FnMut(&'static str, f64)) {
+        sink("p", self.base);
+        sink("p_c", self.classic);
+        sink("p_cl", self.coupled);
+        sink("delay", self.old);
+    }
+}
+
+/// Turns probabilities into signals.
+#[derive(Clone, Debug)]
+pub(crate) struct Coin {
+    signals: Signals,
+    /// Probabilities since the last signal, added up ([`Signals::Recur`]).
+    count: f64,
+}
+
+impl Coin {
+    pub(crate) fn new(signals: Signals) -> Self {
+        Self { signals, count: 0.0 }
+    }
+
+    /// Whether there is a signal with probability `p` (RFC 9332 Fig. 4, `recur`).
+    #[inline]
+    pub(crate) fn falls(&mut self, p: f64, rng: &mut Rng) -> bool {
+        match self.signals {
+            Signals::Recur => {
+                self.count += p;
+                let due = self.count > 1.0;
+                self.count -= f64::from(u8::from(due));
+                due
+            }
+            Signals::Random => rng.chance(p),
+        }
+    }
+}
+
+/// The PI2 policy.
+#[derive(Clone, Debug)]
+pub struct Pi2 {
+    controller: Controller,
+    ecn: bool,
+    /// For scalable and for classic packets.
+    coins: [Coin; 2],
+}
+
+impl Policy for Pi2 {
+    type Config = (Pi2Config, ControllerConfig);
+    type Tag = ();
+
+    fn new(config: &Self::Config, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+        let (own, controller) = config;
+        let coin = Coin::new(controller.signals);
+        Ok(Self {
+            controller: Controller::new(controller, env.now),
+            ecn: own.ecn,
+            coins: [coin.clone(), coin],
+        })
+    }
+
+    #[inline]
+    fn on_departure(&mut self, pkt: &Meta, _: &View<'_>, cx: &mut Cx<'_>) -> Departure {
+        let c = &self.controller;
+        let scalable = self.ecn && matches!(pkt.ecn, Ecn::Ect1 | Ecn::Ce);
+        let [of_scalable, of_classic] = &mut self.coins;
+        match (scalable, c.overload()) {
+            (true, false) if of_scalable.falls(c.coupled, cx.rng) => {
+                Departure::Signal(Cause::Early)
+            }
+            (true, false) => Departure::Send,
+            _ if of_classic.falls(c.classic, cx.rng) => match self.ecn && !c.overload() {
+                true => Departure::Signal(Cause::Early),
+                false => Departure::Drop(Cause::Early),
+            },
+            (true, true) => Departure::Signal(Cause::Early),
+            (false, _) => Departure::Send,
+        }
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        Some(self.controller.poll_at())
+    }
+
+    fn on_timer(&mut self, q: &View<'_>, cx: &mut Cx<'_>) {
+        let delay = q.peek(0).map_or(Duration::ZERO, |head| cx.now.since(head.arrived));
+        self.controller.on_timer(delay, cx.now);
+    }
+
+    fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.controller.observe(sink);
+    }
+}
