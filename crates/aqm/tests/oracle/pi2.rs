@@ -111,7 +111,8 @@ impl Model for Pi2 {
         let c = &self.controller;
         while !q.is_empty() {
             let mut packet = q.remove(0);
-            let (mut mark, mut drop) = (false, false);
+            let mark;
+            let mut drop = false;
             if self.ecn && packet.l4s && !c.overload() {
                 mark = c.recur(&mut self.scalable, c.p_cl(), rng);
             } else if c.recur(&mut self.classic, c.p_c(), rng) {
