@@ -67,6 +67,27 @@ def scenarios(loaded: Experiment, reading: str) -> dict[tuple[Any, ...], Any]:
     return {tuple(cell.axes.values()): cell.scenario for cell in cells}
 
 
+def test_a_reading_is_run_where_its_claims_need_it() -> None:
+    thin = OPEN.replace(
+        'title = "40 flows"', 'title = "40 flows"\nsweep = { buffer = [100] }\nseeds = 3'
+    )
+    loaded = parse("seeds = [1, 2, 3, 4, 5]\n" + TINY + thin + claim("b", FLOWS, "> 0"), "f", "x")
+    size = loaded.size("full")
+    found = [(entry.reading, entry.axes["buffer"], entry.seed) for _, entry in loaded.plan(size)]
+    assert {each[1:] for each in found if each[0] == "crowd"} == {(100, 1), (100, 2), (100, 3)}
+    assert {each[1:] for each in found if each[0] == "standard"} == {
+        (buffer, seed) for buffer in (20, 100) for seed in range(1, 6)
+    }
+    with pytest.raises(InputError, match=r"reading\.crowd\.sweep"):
+        parse(
+            TINY + thin.replace("buffer = [100]", "bufer = [100]") + claim("b", FLOWS, "> 0"),
+            "f",
+            "x",
+        )
+    with pytest.raises(InputError, match=r"reading\.crowd\.seeds"):
+        parse(TINY + thin.replace("seeds = 3", "seeds = 2") + claim("b", FLOWS, "> 0"), "f", "x")
+
+
 def test_a_reading_sets_before_the_axes_and_a_condition_after() -> None:
     loaded = parse(TINY + OPEN + claim("b", FLOWS, "> 0"), "f", "x")
     crowd, steep = scenarios(loaded, "crowd"), scenarios(loaded, "steep")

@@ -23,7 +23,7 @@ from bluewater.cli.options import (
 from bluewater.errors import InputError
 from bluewater.study.execute import execute
 from bluewater.study.experiment import select
-from bluewater.study.explore import Search, groups
+from bluewater.study.explore import SIZE, Search, groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,14 +39,17 @@ def add(app: typer.Typer) -> None:
 
 
 @example(
-    "bluewater explore feng/fig19 --size quick --budget 20",
+    "bluewater explore feng/fig19 --quick --budget 20",
     "bluewater explore Feng02 --budget 100 --jobs 8",
 )
 def explore(
     name: Annotated[
         str, typer.Argument(metavar="PAPER[/FIGURE]", help="A paper, or one of its experiments.")
     ],
-    size: Annotated[str, typer.Option("--size", help="quick, or full: the paper's size.")] = "full",
+    size: Annotated[
+        str,
+        typer.Option("--size", help="explore: for most the full one, of three seeds; full; quick."),
+    ] = SIZE,
     quick: Annotated[bool, typer.Option("--quick", help="The same as --size quick.")] = False,
     budget: Annotated[
         int, typer.Option("--budget", min=1, help="Readings that are tried for each section.")

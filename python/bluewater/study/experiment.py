@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,8 +168,22 @@ class Experiment:
 
     def cells(self, size: Size, reading: Reading | None = None) -> list[Cell]:
         """The cells of the sweep at a size, in the standard reading or another."""
-        set_ = reading.set_by(self.unknowns) if reading else []
-        return self.cells_with(size, set_, f"reading.{reading.id}" if reading else "reading")
+        if reading is None:
+            return self.cells_with(size, [], "reading")
+        kept = self._kept(size, reading)
+        return self.cells_with(kept, reading.set_by(self.unknowns), f"reading.{reading.id}")
+
+    def _kept(self, size: Size, reading: Reading) -> Size:
+        """What of a size is run in a stated reading."""
+        axes = dict(size.axes)
+        for axis in self.axes:
+            if axis.name in reading.axes:
+                kept = axis.keep(reading.axes[axis.name], self.file)
+                there = [point.label for point in kept.points]
+                axes[axis.name] = [
+                    label for label in size.axes.get(axis.name, there) if label in there
+                ]
+        return replace(size, axes=axes, seeds=size.seeds[: reading.seeds])
 
     def cells_with(self, size: Size, set_: Sequence[Mapping[str, Any]], key: str) -> list[Cell]:
         """The cells of the sweep at a size with settings of unknowns (``key`` names them)."""
@@ -204,8 +218,9 @@ class Experiment:
         planned = standard = self.runs(self.cells(size), size, named)
         joint = self.section.readings if self.section else ()
         for reading in self.readings if size.readings else ():
-            runs = self.runs(self.cells(size, reading), size, reading.id)
-            if [task.key for task, _ in runs] != [task.key for task, _ in standard]:
+            kept = self._kept(size, reading)
+            runs = self.runs(self.cells(size, reading), kept, reading.id)
+            if not {task.key for task, _ in runs} <= {task.key for task, _ in standard}:
                 planned = planned + runs
             elif size.name == "full" and reading.id not in {each.id for each in joint}:
                 raise InputError(
@@ -340,6 +355,17 @@ def _check_names(made: Experiment) -> None:
                 key=f"sweep.{axis.name}",
                 allowed="an axis of another name",
             )
+    _check_kept(made)
+
+
+def _check_kept(made: Experiment) -> None:
+    """Refuses readings that keep points of an axis that is not there; a section's may."""
+    joint = {each.id for each in made.section.readings} if made.section else set()
+    axes = [axis.name for axis in made.axes]
+    for each in made.readings:
+        for name in each.axes:
+            if name not in axes and each.id not in joint:
+                raise unknown("axis", name, axes, file=made.file, key=f"reading.{each.id}.sweep")
 
 
 def _size(name: str, entry: Any, default: Size, file: str) -> Size:

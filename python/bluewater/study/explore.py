@@ -25,7 +25,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bluewater.results.tables import Entry, Tables
-from bluewater.study.claims import Claim, Measured, Verdict, measure
+from bluewater.study.claims import MIN_SEEDS, Claim, Measured, Verdict, measure
 from bluewater.study.execute import Task, execute
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from bluewater.results.store import Store
     from bluewater.study.experiment import Experiment, Size
     from bluewater.study.readings import Unknown
+
+
+SIZE = "explore"
+"""The size of a search: an experiment's own of this name, else the full one with three seeds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +315,11 @@ class Search:
 
     def sized(self, experiment: Experiment) -> Size:
         """The size of an experiment, with the seeds that were asked for."""
-        size = experiment.size(self.size)
+        if self.size == SIZE and SIZE not in experiment.sizes:
+            full = experiment.size("full")
+            size = replace(full, name=SIZE, seeds=full.seeds[:MIN_SEEDS])
+        else:
+            size = experiment.size(self.size)
         return size if self.seeds is None else replace(size, seeds=tuple(self.seeds))
 
     def _judged(self, experiment: Experiment, entries: Sequence[Entry]) -> Row:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -58,6 +58,10 @@ class Reading(Table, frozen=True):
         settings: Further settings, after those (``set``).
         claims: The claims it is judged for, all if none is named. A section names them
             ``EXPERIMENT/CLAIM``.
+        axes: The points kept of an axis, where an experiment has it (``sweep``): those that its
+            claims need.
+        seeds: The first so many of a size's seeds are run; all if not given. At least 3, so that
+            its verdicts have an interval.
     """
 
     id: str
@@ -67,6 +71,8 @@ class Reading(Table, frozen=True):
     choose: dict[str, str] = msgspec.field(default_factory=dict)
     settings: dict[str, Any] = msgspec.field(name="set", default_factory=dict)
     claims: tuple[str, ...] = ()
+    axes: dict[str, list[Any]] = msgspec.field(name="sweep", default_factory=dict)
+    seeds: Annotated[int, msgspec.Meta(ge=3)] | None = None
 
     def set_by(self, unknowns: Sequence[Unknown]) -> list[Settings]:
         """What it sets, in order."""
