@@ -89,7 +89,8 @@ def test_the_page_shows_and_changes_the_link() -> None:
     sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
     expect = sync_api.expect
     expect.set_options(timeout=20_000)
-    with shell("--rate 8mbit --delay 5ms --aqm blue --ecn") as link, sync_api.sync_playwright() as p:
+    options = "--rate 8mbit --delay 5ms --aqm blue --ecn"
+    with shell(options) as link, sync_api.sync_playwright() as p:
         # As root Chromium has no sandbox; what it opens is ours.
         browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use gateway::options::{Change, LinkOptions};
 use gateway::privilege::RealTime;
 use gateway::record::{self, Allowed, Recording};
 use gateway::session::Forwarding;
-use gateway::shell::{self, BOUND, run_bound};
+use gateway::shell::{self, BOUND, Out, SWEEP_UPLINK, run_bound, sweep_uplink};
 use gateway::testbed::datagrams::Blast;
 use gateway::testbed::traffic::Received;
 use gateway::testbed::{self, Plan, bench, traffic};
@@ -94,8 +94,17 @@ enum Task {
         /// Where in `/proc` its parent is.
         #[arg(long)]
         parent: String,
+        /// Name servers to ask.
+        #[arg(long)]
+        dns: Vec<IpAddr>,
         #[arg(last = true, required = true)]
         command: Vec<String>,
+    },
+    #[command(name = SWEEP_UPLINK, hide = true)]
+    SweepUplink {
+        table: String,
+        #[arg(long)]
+        forwards: bool,
     },
     #[command(name = SWEEP, hide = true)]
     Sweep { file: String, number: u64 },
@@ -123,6 +132,13 @@ struct Shell {
     /// Let TCP at both ends ask for ECN (tcp_ecn=1); else it only answers.
     #[arg(long)]
     ecn: bool,
+    /// Let the command reach the network of this machine through the link, by NAT at its far end: as
+    /// root by nftables, else by pasta.
+    #[arg(long)]
+    uplink: bool,
+    /// The name server that it asks then, an IPv4 address; again for more. This machine's if not given.
+    #[arg(long, value_name = "ADDRESS", requires = "uplink")]
+    dns: Vec<Ipv4Addr>,
     /// A line for sh that runs at the far end as long as the command does; again for more.
     #[arg(long = "far", value_name = "LINE")]
     far: Vec<String>,
@@ -315,8 +331,10 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             let specs = options.link.specs()?;
             let how = options.run.forwarding()?;
             let ends = (options.mtu, options.ecn);
+            let dns = options.dns.iter().copied().map(IpAddr::V4).collect();
+            let out = Out { wanted: options.uplink, dns };
             let (code, finished) =
-                shell::shell(&specs, &how, ends, &options.command, &options.far)?;
+                shell::shell(&specs, &how, ends, &options.command, &options.far, &out)?;
             if !options.run.quiet {
                 say(report::table(&finished));
             }
@@ -379,12 +397,16 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
                 .map_err(|e| Trouble::system("receiving", e))?;
             Ok(ExitCode::SUCCESS)
         }
-        Task::Bound { confined, parent, command } => {
-            let (code, trouble) = run_bound(&parent, confined, &command);
+        Task::Bound { confined, parent, dns, command } => {
+            let (code, trouble) = run_bound(&parent, confined, &dns, &command);
             if let Some(trouble) = trouble {
                 say(trouble.to_string());
             }
             Ok(ExitCode::from(code as u8))
+        }
+        Task::SweepUplink { table, forwards } => {
+            sweep_uplink(&table, forwards);
+            Ok(ExitCode::SUCCESS)
         }
         Task::Sweep { file, number } => {
             place::sweep(&file, number);

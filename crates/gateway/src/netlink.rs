@@ -1,19 +1,19 @@
 //! Interfaces, addresses and routes of the network namespace that the calling thread is in.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::route::{
-    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -154,14 +154,24 @@ impl Netlink {
 
     /// Sends everything of the family of `address` by an interface.
     pub(crate) fn default_route(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(address);
-        message.header.table = RouteHeader::RT_TABLE_MAIN;
-        message.header.protocol = RouteProtocol::Static;
-        message.header.scope = RouteScope::Link;
-        message.header.kind = RouteType::Unicast;
-        message.attributes.push(RouteAttribute::Oif(index));
+        let message = to_everywhere(index, address);
         self.ask(Message::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    /// Sends everything of the family of `gateway` to it, by an interface, and no longer elsewhere.
+    pub(crate) fn gateway(&mut self, index: u32, gateway: IpAddr) -> io::Result<()> {
+        let IpAddr::V4(address) = gateway else { return Err(io::ErrorKind::Unsupported.into()) };
+        let mut message = to_everywhere(index, gateway);
+        message.header.scope = RouteScope::Universe;
+        message.attributes.push(RouteAttribute::Gateway(RouteAddress::Inet(address)));
+        self.ask(Message::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE).map(drop)
+    }
+
+    /// Sends nothing of IPv4 to everywhere by an interface any more.
+    pub(crate) fn no_default_route(&mut self, name: &str) -> io::Result<()> {
+        let index = self.interface(name)?.ok_or(io::ErrorKind::NotFound)?.index;
+        let message = to_everywhere(index, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        self.ask(Message::DelRoute(message), 0).map(drop)
     }
 
     /// One request and its answer.
@@ -193,6 +203,18 @@ impl Netlink {
             }
         }
     }
+}
+
+/// The way of the family of `address` to everywhere by an interface.
+fn to_everywhere(index: u32, address: IpAddr) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(address);
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = RouteScope::Link;
+    message.header.kind = RouteType::Unicast;
+    message.attributes.push(RouteAttribute::Oif(index));
+    message
 }
 
 fn family(address: IpAddr) -> AddressFamily {

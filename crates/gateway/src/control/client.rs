@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::place::{self, Folder, file};
 use super::request::{PATIENCE, Request};
-use crate::namespace::ends::End;
+use crate::namespace::ends::{End, Places};
 use crate::sys;
 use crate::trouble::Trouble;
 
@@ -23,14 +23,17 @@ pub fn ask(name: &str, request: &Request) -> Result<Value, Trouble> {
     question(name, request, |_| ())
 }
 
-/// The way into an `end` of the shell `name`: its process, and the user and the network namespace.
+/// The way into an `end` of the shell `name`: its process, the user and the network namespace, and
+/// where it is.
 ///
 /// # Errors
 /// When there is none, or it refuses.
-pub(crate) fn join(name: &str, end: End) -> Result<[OwnedFd; 3], Trouble> {
+pub(crate) fn join(name: &str, end: End) -> Result<([OwnedFd; 3], Places), Trouble> {
     let mut files = Vec::new();
-    question(name, &Request::Join { end }, |received| files = received)?;
-    files.try_into().map_err(|_| Trouble::new(format!("{name} did not answer as expected"), ""))
+    let answer = question(name, &Request::Join { end }, |received| files = received)?;
+    let unexpected = || Trouble::new(format!("{name} did not answer as expected"), "");
+    let places = serde_json::from_value(answer).map_err(|_| unexpected())?;
+    Ok((files.try_into().map_err(|_| unexpected())?, places))
 }
 
 /// Asks, and hands over the open files that come with the answer.

@@ -123,7 +123,7 @@ fn attend(
                 Ok(Request::Join { end }) => rooms
                     .map(|rooms| {
                         shown.extend(rooms.way(end));
-                        json!({})
+                        json!(rooms.places)
                     })
                     .ok_or_else(|| {
                         Trouble::new("it has no ends to join", "start it with `shell --name`")

@@ -1,5 +1,6 @@
 //! The two ends of a shell's link.
 
+use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,16 +16,53 @@ use crate::io::port::Ports;
 use crate::trouble::Trouble;
 use crate::{privilege, sys};
 
-/// Addresses of the near end.
-pub const NEAR: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(100, 64, 0, 1)),
-    IpAddr::V6(Ipv6Addr::new(0xfd64, 0, 0, 0, 0, 0, 0, 1)),
-];
-/// Addresses of the far end.
-pub const FAR: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(100, 64, 0, 2)),
-    IpAddr::V6(Ipv6Addr::new(0xfd64, 0, 0, 0, 0, 0, 0, 2)),
-];
+/// Where the ends of a link are, and what is known there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Places {
+    /// How many links it is behind: a shell in a shell has other addresses.
+    pub depth: u8,
+    /// Addresses of the near end, of IPv4 and IPv6.
+    pub near: [IpAddr; 2],
+    /// Addresses of the far end.
+    pub far: [IpAddr; 2],
+    /// The far end of the outermost link, if this one leads to it.
+    pub outermost: Option<IpAddr>,
+    /// Name servers to ask, if there is a way to any.
+    pub dns: Vec<IpAddr>,
+}
+
+impl Places {
+    /// Those of a link behind `depth` others.
+    pub fn new(depth: u8) -> Self {
+        let ends = [1, 2].map(|host| {
+            [
+                IpAddr::V4(Ipv4Addr::new(100, 64, depth, host)),
+                IpAddr::V6(Ipv6Addr::new(0xfd64, depth.into(), 0, 0, 0, 0, 0, host.into())),
+            ]
+        });
+        Self { depth, near: ends[0], far: ends[1], outermost: None, dns: Vec::new() }
+    }
+
+    /// Where a command that is started here may be behind a link already.
+    pub(crate) fn here() -> Self {
+        let text = |name| env::var(name).ok();
+        let depth: Option<u8> = text(DEPTH).and_then(|depth| depth.parse().ok());
+        let outermost = text(FAR).and_then(|address| address.parse().ok());
+        let Some(depth) = depth else { return Self::new(0) };
+        Self { outermost, ..Self::new(depth.saturating_add(1)) }
+    }
+
+    /// What a command there is told.
+    pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
+        let far = self.outermost.unwrap_or(self.far[0]);
+        [(DEPTH, self.depth.to_string()), (NEAR, self.near[0].to_string()), (FAR, far.to_string())]
+    }
+}
+
+const DEPTH: &str = "BLUEWATER_DEPTH";
+const NEAR: &str = "BLUEWATER_NEAR";
+const FAR: &str = "BLUEWATER_FAR";
+
 /// The TUN device of each end.
 pub const DEVICE: &str = "tun0";
 
@@ -56,6 +94,8 @@ pub(crate) struct Rooms {
     user: File,
     /// The network namespaces, near and far.
     nets: [OwnedFd; 2],
+    /// Where they are.
+    pub(crate) places: Places,
 }
 
 impl Rooms {
@@ -79,7 +119,7 @@ impl Ends {
     ///
     /// # Errors
     /// What is missing, with the command that mends it.
-    pub fn new(mtu: u32, ecn: bool) -> Result<(Self, Ports), Trouble> {
+    pub fn new(places: &Places, mtu: u32, ecn: bool) -> Result<(Self, Ports), Trouble> {
         let (near, far) = (Namespace::new(End::Near.name())?, Namespace::new(End::Far.name())?);
         if ecn {
             for end in [&near, &far] {
@@ -87,7 +127,7 @@ impl Ends {
                     .map_err(|e| Trouble::system("switching ECN on", e))?;
             }
         }
-        let tuns = [near.tun(DEVICE, NEAR, mtu)?, far.tun(DEVICE, FAR, mtu)?];
+        let tuns = [near.tun(DEVICE, places.near, mtu)?, far.tun(DEVICE, places.far, mtu)?];
         let ports =
             Ports { ends: tuns, longest: mtu as usize, fallback: None, warnings: Vec::new() };
         Ok((Self { near, far }, ports))
@@ -103,11 +143,12 @@ impl Ends {
     }
 
     /// The way into them.
-    pub(crate) fn rooms(&self) -> io::Result<Rooms> {
+    pub(crate) fn rooms(&self, places: Places) -> io::Result<Rooms> {
         Ok(Rooms {
             process: sys::process(getpid())?,
             user: File::open("/proc/self/ns/user")?,
             nets: [self.near.run(Namespace::here)?, self.far.run(Namespace::here)?],
+            places,
         })
     }
 

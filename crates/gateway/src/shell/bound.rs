@@ -2,7 +2,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +22,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, gettid};
 use signal_hook::consts::{SIGCHLD, SIGTERM};
 
-use crate::namespace::ends::{FAR, NEAR};
+use crate::namespace::ends::Places;
 use crate::privilege;
 use crate::signals::{waker, watch};
 use crate::trouble::Trouble;
@@ -33,7 +36,12 @@ pub const BOUND: &str = "bound-exec";
 /// the thread `parent` (a place in `/proc`) that has started it, too. Without rights over the
 /// namespaces if it is `confined`. Returns the command's exit code, as a shell would; 127 if there is
 /// no such command, 126 if it may not be run; and why it is not run.
-pub fn run_bound(parent: &str, confined: bool, command: &[String]) -> (i32, Option<Trouble>) {
+pub fn run_bound(
+    parent: &str,
+    confined: bool,
+    dns: &[IpAddr],
+    command: &[String],
+) -> (i32, Option<Trouble>) {
     let failed = |e: &dyn std::fmt::Display| (1, Some(Trouble::system("starting the command", e)));
     if let Err(e) = set_pdeathsig(Signal::SIGKILL) {
         return failed(&e);
@@ -44,6 +52,9 @@ pub fn run_bound(parent: &str, confined: bool, command: &[String]) -> (i32, Opti
     }
     // Where the kernel does not allow another one, /proc shows the processes of the outer namespace.
     _ = own_proc();
+    if let Err(e) = ask_for_names(dns) {
+        return (1, Some(Trouble::system("--uplink: /etc/resolv.conf", e)));
+    }
     let dropped = if confined { privilege::keep(&[]) } else { privilege::take_back() };
     if let Err(e) = dropped {
         return failed(&e);
@@ -88,6 +99,34 @@ fn own_proc() -> nix::Result<()> {
     mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)
 }
 
+/// Names are asked for at these servers, here and in what is started from here.
+fn ask_for_names(servers: &[IpAddr]) -> io::Result<()> {
+    const NOTHING: Option<&str> = None;
+    if servers.is_empty() {
+        return Ok(());
+    }
+    let text: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
+    let file = (0..).find_map(|n| {
+        let path = env::temp_dir().join(format!("bluewater-names-{n}"));
+        match File::create_new(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < 1000 => None,
+            made => Some(made.map(|file| (path, file))),
+        }
+    });
+    let Some(made) = file else { return Err(io::ErrorKind::AlreadyExists.into()) };
+    let (path, mut file) = made?;
+    let mounted = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.set_permissions(Permissions::from_mode(0o644)))
+        .and_then(|()| {
+            let bind = MsFlags::MS_BIND;
+            Ok(mount(Some(&path), "/etc/resolv.conf", NOTHING, bind, NOTHING)?)
+        });
+    // What is mounted stays without its name.
+    _ = fs::remove_file(&path);
+    mounted
+}
+
 /// Takes in all processes that have ended; the exit code if `child` is one of them.
 fn reap(child: Pid) -> Option<i32> {
     let mut code = None;
@@ -124,14 +163,16 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The command line of a process that does not outlive the thread that asks for it; see
 /// [`run_bound`].
-pub(super) fn bound(command: &[String], name: &str, confined: bool) -> Start {
-    let (command, name) = (command.to_vec(), name.to_string());
+pub(super) fn bound(command: &[String], name: &str, places: &Places, confined: bool) -> Start {
+    let (command, name, places) = (command.to_vec(), name.to_string(), places.clone());
     Box::new(move || {
         let mut bound = Command::new("/proc/self/exe");
         bound.arg(BOUND).arg(format!("--parent=/proc/{}/task/{}", getpid(), gettid()));
-        bound.args(confined.then_some("--confined")).arg("--").args(command);
+        bound.args(confined.then_some("--confined"));
+        places.dns.iter().for_each(|server| _ = bound.arg(format!("--dns={server}")));
+        bound.arg("--").args(command);
         bound.env("BLUEWATER_NAME", name);
-        bound.env("BLUEWATER_NEAR", NEAR[0].to_string()).env("BLUEWATER_FAR", FAR[0].to_string());
+        bound.envs(places.environment());
         // So that it finds this program by its name.
         if let Some(path) = path_with_ours() {
             bound.env("PATH", path);

@@ -8,9 +8,11 @@
 
 mod bound;
 mod running;
+mod uplink;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -26,16 +28,46 @@ use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use crate::control;
 use crate::link::Spec;
-use crate::namespace::ends::{End, Ends};
+use crate::namespace::ends::{End, Ends, Places};
 use crate::namespace::enter_user_namespace;
 use crate::privilege;
 use crate::report::Finished;
 use crate::session::{Doors, Forwarding, Session};
 use crate::signals::{terminated, waker};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, say};
 use bound::bound;
 pub use bound::{BOUND, run_bound};
 use running::{Bounded, Running, Server, TO_CLEAN_UP};
+pub use uplink::{SWEEP_UPLINK, sweep_uplink};
+use uplink::{Uplink, Way, name_servers};
+
+/// The way out of the far end.
+#[derive(Clone, Default, Debug)]
+pub struct Out {
+    /// Whether there is to be one.
+    pub wanted: bool,
+    /// Name servers to ask, if not this machine's.
+    pub dns: Vec<IpAddr>,
+}
+
+impl Out {
+    /// How it is to go out, if it is. A shell within a shell is to add to its link if it can.
+    fn find(&self, depth: u8) -> Result<Option<Way>, Trouble> {
+        if !self.wanted && depth == 0 {
+            return Ok(None);
+        }
+        match Way::find() {
+            Err(Trouble { what, hint }) if !self.wanted => {
+                say(format!(
+                    "note: this shell is within another, and does not lead to that one's link: \
+                     {what}\nhint: {hint}"
+                ));
+                Ok(None)
+            }
+            way => way.map(Some),
+        }
+    }
+}
 
 /// Runs `command` at the near end and each of `far` (a line for `sh`) at the far end, until the
 /// command ends. Returns its exit code, as a shell would.
@@ -48,19 +80,34 @@ pub fn shell(
     (mtu, ecn): (u32, bool),
     command: &[String],
     far: &[String],
+    out: &Out,
 ) -> Result<(i32, Finished), Trouble> {
+    let mut places = Places::here();
+    let way = out.find(places.depth)?;
     enter_user_namespace()?;
     let (waker, wake) = waker()?;
     let terminated = terminated(&wake)?;
     leave_the_terminal_to_the_command()?;
-    let (ends, ports) = Ends::new(mtu, ecn)?;
+    let (ends, ports) = Ends::new(&places, mtu, ecn)?;
+    // What listens at this far end is what is meant by it.
+    if way.is_none() || !far.is_empty() {
+        places.outermost = None;
+    }
+    let uplink = match way {
+        Some(way) => {
+            places.dns = name_servers(&out.dns)?;
+            Some(Uplink::new(way, &ends)?)
+        }
+        None => None,
+    };
     // A name or port that is taken is said before a file is touched.
     let doors = Doors::open(how, specs)?;
     let mut session = Session::new(specs, how, ports)?;
-    let rooms = ends.rooms().map_err(|e| Trouble::system("opening the namespaces", e))?;
-    let servers = far.iter().map(|line| Server::start(&ends.far, line, &how.name()));
+    let rooms =
+        ends.rooms(places.clone()).map_err(|e| Trouble::system("opening the namespaces", e))?;
+    let servers = far.iter().map(|line| Server::start(&ends.far, line, &how.name(), &places));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
-    let child = Bounded::start(&ends.near, bound(command, &how.name(), false))?;
+    let child = Bounded::start(&ends.near, bound(command, &how.name(), &places, false))?;
     ends.unprivileged()?;
     let again = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
     let mut running = Running::new(child, terminated, again);
@@ -68,6 +115,7 @@ pub fn shell(
     drop(wake);
     let ended = session.run(&waker, || running.ended());
     drop(servers);
+    drop(uplink);
     ended?;
     let finished = session.finish(ends.lost());
     Ok((running.code(), finished))
@@ -79,10 +127,10 @@ pub fn shell(
 /// # Errors
 /// When there is no such shell, or it is another user's.
 pub fn join(name: &str, end: End, command: &[String]) -> Result<i32, Trouble> {
-    let [shell, user, net] = control::join(name, end)?;
+    let ([shell, user, net], places) = control::join(name, end)?;
     let refused = |e: io::Error| Trouble::system(format!("joining {name}"), e);
     enter(user, net).map_err(refused)?;
-    let child = Bounded::begin(bound(command, name, true))?;
+    let child = Bounded::begin(bound(command, name, &places, true))?;
     privilege::keep(&[]).map_err(refused)?;
     let (waker, wake) = waker()?;
     let terminated = terminated(&wake)?;

@@ -20,6 +20,7 @@ use nix::unistd::Pid;
 use super::bound::{Start, bound};
 use crate::clock::Clock;
 use crate::namespace::Namespace;
+use crate::namespace::ends::Places;
 use crate::trouble::{Trouble, say};
 use crate::{privilege, sys};
 
@@ -74,9 +75,14 @@ pub(super) struct Server {
 impl Server {
     /// Starts it and waits until something listens that did not before, or it has ended, or nothing of
     /// that happens for a while.
-    pub(super) fn start(namespace: &Namespace, line: &str, name: &str) -> Result<Self, Trouble> {
+    pub(super) fn start(
+        namespace: &Namespace,
+        line: &str,
+        name: &str,
+        places: &Places,
+    ) -> Result<Self, Trouble> {
         let before = listening(namespace);
-        let command = bound(&["sh", "-c", line].map(String::from), name, false);
+        let command = bound(&["sh", "-c", line].map(String::from), name, places, false);
         let mut new = Self { process: Bounded::start(namespace, command)?, ended: false };
         let clock = Clock::new();
         while !new.has_ended() && listening(namespace) <= before {

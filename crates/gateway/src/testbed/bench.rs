@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::io::port::Ports;
 use crate::io::vnet;
 use crate::link::{Pace, Spec};
-use crate::namespace::ends::{DEVICE, Ends};
+use crate::namespace::ends::{DEVICE, Ends, Places};
 use crate::namespace::{Namespace, enter_user_namespace};
 use crate::netlink::{Interface, Netlink};
 use crate::privilege::RealTime;
@@ -119,7 +119,7 @@ fn precision(
     spin: Duration,
     long: Duration,
 ) -> Result<Value, Trouble> {
-    let (ends, ports) = Ends::new(1500, false)?;
+    let (ends, ports) = Ends::new(&Places::new(0), 1500, false)?;
     let (waker, _wake) = waker()?;
     let how = Forwarding { realtime, spin: spin.as_nanos(), ..Forwarding::silent() };
     let spec = Spec { rate: Rate::from_mbit(mbit), ..spec("droptail")? };
@@ -151,7 +151,7 @@ fn precision(
 
 /// Packets a second through a TUN pair.
 fn tunnelled(length: usize, aqm: &str, long: Duration) -> Result<f64, Trouble> {
-    let (ends, ports) = Ends::new(1500, false)?;
+    let (ends, ports) = Ends::new(&Places::new(0), 1500, false)?;
     let blast = Blast::start(&ends.near, DEVICE, &TUNNEL, Burst::flood(length))?;
     let rate = forwarded(ports, aqm, &ends.far, DEVICE, long)?;
     blast.stop();

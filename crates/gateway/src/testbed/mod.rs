@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::link::Spec;
 use crate::namespace::Namespace;
-use crate::namespace::ends::{Ends, FAR};
+use crate::namespace::ends::{Ends, Places};
 use crate::session::{Forwarding, Session};
 use crate::signals::{terminated, waker};
 use crate::trouble::Trouble;
@@ -59,7 +59,7 @@ pub fn run(specs: &[Spec; 2], plan: &Plan) -> Result<Value, Trouble> {
     let how = Forwarding::silent();
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
-    let (ends, ports) = Ends::new(1500, plan.ecn)?;
+    let (ends, ports) = Ends::new(&Places::new(0), 1500, plan.ecn)?;
     let mut session = Session::new(specs, &how, ports)?;
     let traffic = Traffic::start(&ends, plan)?;
     while !traffic.sending.load(Ordering::Relaxed) {
@@ -147,7 +147,7 @@ impl Traffic {
         let stop = Arc::new(AtomicBool::new(false));
         let listener = ends
             .far
-            .run(|| TcpListener::bind((FAR[0], traffic::PORT)))
+            .run(|| TcpListener::bind((far(), traffic::PORT)))
             .map_err(|e| Trouble::system("listening at the far end", e))?;
         let received = Arc::new(Received::default());
         let receiver = {
@@ -161,7 +161,7 @@ impl Traffic {
             let (sending, connected) = (Arc::clone(&sending), Arc::clone(&connected));
             let (flows, congestion) = (plan.flows, plan.congestion.clone());
             at(&ends.near, move || {
-                let to = SocketAddr::new(FAR[0], traffic::PORT);
+                let to = SocketAddr::new(far(), traffic::PORT);
                 let streams = traffic::open(to, flows, Some(&congestion));
                 connected.store(streams.as_ref().map_or(0, Vec::len), Ordering::Relaxed);
                 sending.store(true, Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl Traffic {
 
     /// A flow of datagrams, too, once the connections are made.
     fn blast(&mut self, ends: &Ends, blast: Blast) -> io::Result<()> {
-        let sink = ends.far.run(|| UdpSocket::bind((FAR[0], 0)))?;
+        let sink = ends.far.run(|| UdpSocket::bind((far(), 0)))?;
         let to = sink.local_addr()?;
         let source = ends.near.run(move || {
             let socket = UdpSocket::bind((IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))?;
@@ -222,6 +222,11 @@ impl Traffic {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| _ = thread.join());
     }
+}
+
+/// The receiver's address.
+fn far() -> IpAddr {
+    Places::new(0).far[0]
 }
 
 /// A thread in a namespace.

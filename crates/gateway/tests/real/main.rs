@@ -19,6 +19,7 @@ mod interfaces;
 mod links;
 mod operator;
 mod shell;
+mod uplink;
 
 const GATEWAY: &str = env!("CARGO_BIN_EXE_bluewater-gateway");
 

@@ -1,0 +1,319 @@
+//! The way out: from the far end of a shell's link to the network where the shell was started, so that
+//! its command reaches that through the link, and nothing comes in.
+//!
+//! ```text
+//! command -- tun0 =====> link =====> tun0 -- far -- up0 ----- bwN -- the network here
+//!                                       masquerade            masquerade
+//! ```
+//!
+//! As root this is a pair of interfaces and NAT by nftables; else `pasta` brings the packets out by
+//! sockets of the user's. What is changed here goes when the shell does, however it ends: a second
+//! process, which keeps the right to, waits for that.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, thread};
+
+use caps::Capability;
+use nix::unistd::{geteuid, gettid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::clock::Clock;
+use crate::namespace::Namespace;
+use crate::namespace::ends::{DEVICE, Ends};
+use crate::netlink::Netlink;
+use crate::privilege;
+use crate::trouble::Trouble;
+
+/// The far end's interface towards the way out.
+const OUT: &str = "up0";
+/// Pairs of interfaces that there can be, a network of four addresses each.
+const PAIRS: u32 = 4096;
+/// The first of these networks.
+const FIRST: Ipv4Addr = Ipv4Addr::new(100, 127, 0, 0);
+
+/// How it is to go out, chosen before anything is started.
+pub(super) enum Way {
+    /// By nftables: the program.
+    Nft(PathBuf),
+    /// A process that becomes `pasta`, and nftables at the far end.
+    Pasta(Box<Waiting>),
+}
+
+/// Waits for the far end outside of its user namespace.
+pub(super) struct Waiting {
+    child: Child,
+    nft: PathBuf,
+}
+
+impl Way {
+    /// What this machine has. Has to be called before [`enter_user_namespace`].
+    ///
+    /// # Errors
+    /// What is missing.
+    ///
+    /// [`enter_user_namespace`]: crate::namespace::enter_user_namespace
+    pub(super) fn find() -> Result<Self, Trouble> {
+        let missing = |what: &str, hint: &str| {
+            Trouble::new(format!("--uplink: {what}"), format!("{hint}, or leave out --uplink"))
+        };
+        let nft = program("nft").ok_or_else(|| {
+            missing("there is no nft here", "install nftables (Debian: apt install nftables)")
+        })?;
+        if geteuid().is_root() {
+            return Ok(Self::Nft(nft));
+        }
+        let pasta = program("pasta").ok_or_else(|| {
+            missing(
+                "without root it takes pasta, which is not here",
+                "run it as root, or install passt (Debian: apt install passt)",
+            )
+        })?;
+        // It goes when this process does, however it ends: then standard input ends.
+        let script = "read -r net user || exit
+            \"$@\" --netns \"$net\" --userns \"$user\" & pasta=$!
+            cat > /dev/null; kill $pasta";
+        let mut wait = Command::new("sh");
+        wait.args(["-c", script, "sh"]);
+        wait.arg(pasta).args(["--foreground", "--quiet", "--config-net", "--no-map-gw"]);
+        wait.args(["--ipv4-only", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]);
+        wait.args(["--ns-ifname", OUT]);
+        wait.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let child = wait.spawn().map_err(|e| Trouble::system("--uplink: starting pasta", e))?;
+        Ok(Self::Pasta(Box::new(Waiting { child, nft })))
+    }
+}
+
+/// A way out that is there.
+pub(super) struct Uplink {
+    /// Its end is what the other process waits for.
+    _alive: Option<UnixStream>,
+    pasta: Option<Child>,
+}
+
+impl Drop for Uplink {
+    fn drop(&mut self) {
+        if let Some(pasta) = &mut self.pasta {
+            drop(pasta.stdin.take());
+            _ = pasta.wait();
+        }
+    }
+}
+
+impl Uplink {
+    /// Opens the way out of the far end.
+    ///
+    /// # Errors
+    /// When the kernel has no such interfaces or rules.
+    pub(super) fn new(way: Way, ends: &Ends) -> Result<Self, Trouble> {
+        let failed = |e: io::Error| Trouble::system("--uplink", e);
+        match way {
+            Way::Nft(nft) => {
+                let alive = by_interfaces(&nft, &ends.far).map_err(failed)?;
+                Ok(Self { _alive: Some(alive), pasta: None })
+            }
+            Way::Pasta(waiting) => {
+                let Waiting { mut child, nft } = *waiting;
+                by_pasta(&mut child, &nft, &ends.far).map_err(failed)?;
+                Ok(Self { _alive: None, pasta: Some(child) })
+            }
+        }
+    }
+}
+
+/// A program on `PATH` or where such are for root.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Lets everything of the near end out as of the far end's own interface.
+fn masquerade() -> String {
+    format!(
+        "table ip bluewater {{
+            chain out {{
+                type nat hook postrouting priority srcnat; policy accept;
+                oifname \"{OUT}\" masquerade
+            }}
+        }}"
+    )
+}
+
+/// Has `nft` do what `rules` say in the network namespace of the calling thread.
+fn apply(nft: &Path, rules: &str) -> io::Result<()> {
+    let mut command = Command::new(nft);
+    command.args(["-f", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(rules.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("nft: {}", why.lines().next().unwrap_or("failed"))))
+}
+
+const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
+
+/// A pair of interfaces between here and the far end, and NAT at both.
+fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
+    let there: OwnedFd = far.run(Namespace::here)?;
+    let mut netlink = Netlink::new()?;
+    let first = std::process::id() % PAIRS;
+    let mut made = Err(io::ErrorKind::AddrInUse.into());
+    let mut number = first;
+    for n in (first..PAIRS).chain(0..first) {
+        number = n;
+        made = netlink.veth(&format!("bw{n}"), OUT, there.as_raw_fd());
+        match &made {
+            Err(e) if e.raw_os_error() == Some(nix::libc::EEXIST) => {}
+            _ => break,
+        }
+    }
+    made?;
+    let name = format!("bw{number}");
+    let address = |host: u32| IpAddr::V4((u32::from(FIRST) + 4 * number + host).into());
+    let index = netlink.interface(&name)?.ok_or(io::ErrorKind::NotFound)?.index;
+    netlink.up(index, Vec::new())?;
+    netlink.address(index, address(1), 30)?;
+    let (gateway, own, program) = (address(1), address(2), nft.to_path_buf());
+    far.run(move || -> io::Result<()> {
+        let mut netlink = Netlink::new()?;
+        let index = netlink.interface(OUT)?.ok_or(io::ErrorKind::NotFound)?.index;
+        netlink.up(index, Vec::new())?;
+        netlink.address(index, own, 30)?;
+        netlink.gateway(index, gateway)?;
+        fs::write(FORWARD, "1")?;
+        apply(&program, &masquerade())
+    })?;
+    let forwards = fs::read_to_string(FORWARD)?.trim() == "1";
+    let alive = Sweep { table: format!("bluewater_{name}"), forwards }.watch()?;
+    // What was no router becomes none for others.
+    let others = format!("iifname != \"{name}\" oifname != \"{name}\" drop");
+    let others = if forwards { "" } else { &others };
+    apply(
+        nft,
+        &format!(
+            "table ip bluewater_{name} {{
+                chain out {{
+                    type nat hook postrouting priority srcnat; policy accept;
+                    iifname \"{name}\" masquerade
+                }}
+                chain through {{
+                    type filter hook forward priority filter; policy accept;
+                    oifname \"{name}\" ct state new drop
+                    {others}
+                }}
+            }}"
+        ),
+    )?;
+    if !forwards {
+        fs::write(FORWARD, "1")?;
+    }
+    Ok(alive)
+}
+
+/// What is to be undone here.
+struct Sweep {
+    table: String,
+    /// Whether this machine forwarded before.
+    forwards: bool,
+}
+
+/// The command line's own name for [`sweep_uplink`], which users need not know.
+pub const SWEEP_UPLINK: &str = "bound-sweep-uplink";
+
+impl Sweep {
+    /// From now on another process waits for the end of this one.
+    fn watch(&self) -> io::Result<UnixStream> {
+        let (alive, end) = UnixStream::pair()?;
+        let mut sweeper = Command::new("/proc/self/exe");
+        sweeper.args([SWEEP_UPLINK, &self.table]).args(self.forwards.then_some("--forwards"));
+        sweeper.stdin(OwnedFd::from(end)).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C is not for it.
+        sweeper.process_group(0).spawn()?;
+        Ok(alive)
+    }
+}
+
+/// Waits until standard input ends and removes the rules `table`; the machine stops to forward if it
+/// did not before (`forwards`) and no other shell needs it.
+pub fn sweep_uplink(table: &str, forwards: bool) {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        _ = signal_hook::flag::register(signal, Arc::default());
+    }
+    _ = io::copy(&mut io::stdin(), &mut io::sink());
+    let Some(nft) = program("nft") else { return };
+    _ = apply(&nft, &format!("delete table ip {table}"));
+    let tables = Command::new(&nft).args(["list", "tables"]).output();
+    let others = tables.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).contains("bluewater_bw"));
+    if !forwards && !others {
+        _ = fs::write(FORWARD, "0");
+    }
+}
+
+/// `pasta` at the far end, and NAT there. Its interface takes the default route.
+fn by_pasta(pasta: &mut Child, nft: &Path, far: &Namespace) -> io::Result<()> {
+    let process = std::process::id();
+    let program = nft.to_path_buf();
+    let net = far.run(move || -> io::Result<String> {
+        Netlink::new()?.no_default_route(DEVICE)?;
+        fs::write(FORWARD, "1")?;
+        privilege::hand_down(Capability::CAP_NET_ADMIN)?;
+        apply(&program, &masquerade())?;
+        Ok(format!("/proc/{process}/task/{}/ns/net", gettid()))
+    })?;
+    if let Some(stdin) = &mut pasta.stdin {
+        writeln!(stdin, "{net} /proc/{process}/ns/user")?;
+    }
+    let clock = Clock::new();
+    while clock.now() < TO_START {
+        if let Some(status) = pasta.try_wait()? {
+            return Err(io::Error::other(format!("it ended: {status}")));
+        }
+        let there = far.run(|| Netlink::new()?.interface(OUT));
+        if there?.is_some_and(|interface| interface.up) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err(io::Error::other("pasta does not start"))
+}
+
+/// How long `pasta` may take, ns.
+const TO_START: u64 = 5_000_000_000;
+
+/// The name servers that commands behind the link ask: those that were `given`, else this machine's.
+/// One at a loopback address cannot be asked from there.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn name_servers(given: &[IpAddr]) -> Result<Vec<IpAddr>, Trouble> {
+    if !given.is_empty() {
+        return Ok(given.to_vec());
+    }
+    let of = |file: &str| -> Vec<IpAddr> {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let servers =
+            text.lines().filter_map(|l| l.strip_prefix("nameserver")?.trim().parse().ok());
+        servers.filter(|server: &IpAddr| server.is_ipv4() && !server.is_loopback()).collect()
+    };
+    let files = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+    files.into_iter().map(of).find(|servers| !servers.is_empty()).ok_or_else(|| {
+        Trouble::new(
+            "--uplink: this machine's name servers cannot be asked from behind the link",
+            "name one: --dns ADDRESS",
+        )
+    })
+}

@@ -1,0 +1,125 @@
+//! The way out of a shell, and shells within shells.
+
+use super::*;
+
+/// What `script` prints where there is a network beyond; `unshare` says with which rights.
+fn beyond(unshare: &str, script: &str) -> Output {
+    Command::new("unshare")
+        .args([unshare, "sh", "uplink.sh", GATEWAY, script])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
+        .env_remove("BLUEWATER_DEPTH")
+        .output()
+        .unwrap()
+}
+
+fn have(tool: &str) -> bool {
+    let there =
+        ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|f| Path::new(f).join(tool).exists());
+    if !there {
+        skipped(&format!("{tool} is not here"));
+    }
+    there
+}
+
+/// The words of the one line that `internet.py ask` prints.
+#[track_caller]
+fn asked(output: &Output) -> (f64, Vec<String>) {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    let line = text.lines().find(|line| line.split(' ').count() == 3);
+    let words = line.unwrap_or_else(|| panic!("{text}{errors}")).split(' ').map(String::from);
+    let words: Vec<String> = words.collect();
+    (words[0].parse().unwrap(), words[1..].to_vec())
+}
+
+/// A name is asked for and a connection made through the link: its round trip is on top. The server
+/// sees the host. Afterwards the host is as it was.
+#[test]
+fn a_command_reaches_the_network_through_the_link() {
+    if !interfaces_allowed() || !have("nft") {
+        return;
+    }
+    let script = "
+        $gateway shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit --delay 20ms -- \
+            python3 internet.py ask www.example 80
+        sleep 0.5; nft list tables; cat /proc/sys/net/ipv4/ip_forward; ip -br link | grep ^bw";
+    let output = beyond("-n", script);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if errors.contains("Operation not permitted") {
+        skipped(&errors);
+        return;
+    }
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_else(|| panic!("{errors}"));
+    let words: Vec<&str> = first.split(' ').collect();
+    let time: f64 = words[0].parse().unwrap();
+    assert!((40.0..80.0).contains(&time), "{text}{errors}");
+    assert_eq!(words[1..], ["198.51.100.1", "203.0.113.2"], "{errors}");
+    assert_eq!(lines.collect::<Vec<_>>(), ["0"], "no rules, no forwarding, no interface: {errors}");
+}
+
+/// Without any rights of root.
+#[test]
+fn a_user_reaches_the_network_by_pasta() {
+    if !interfaces_allowed() || !have("nft") || !have("pasta") {
+        return;
+    }
+    let script = "
+        tun=$(mktemp -d)/tun; program=$(dirname $tun)/gateway; cp $gateway internet.py $(dirname $tun)
+        mv $(dirname $tun)/bluewater-gateway $program; chmod a+rx $(dirname $tun) $program
+        mknod $tun c 10 200; chmod a+rw $tun; mount --bind $tun /dev/net/tun; cd $(dirname $tun)
+        setpriv --reuid 12345 --regid 12345 --clear-groups env XDG_RUNTIME_DIR= HOME=/ \
+            $program shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit --delay 20ms -- \
+            python3 internet.py ask www.example 80
+        pgrep -x pasta && echo left; cd /; rm -r $(dirname $tun)";
+    let output = beyond("-nm", script);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if errors.contains("Operation not permitted") || errors.contains("no user namespace") {
+        skipped(&errors);
+        return;
+    }
+    let (time, said) = asked(&output);
+    assert!((40.0..90.0).contains(&time), "{time} ms: {errors}");
+    assert_eq!(said, ["198.51.100.1", "203.0.113.2"]);
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("left"));
+}
+
+/// 10 ms and 30 ms each way, one behind the other: 80 ms there and back.
+#[test]
+fn shells_within_shells_add_up() {
+    if !interfaces_allowed() || !have("nft") {
+        return;
+    }
+    let script = "$gateway shell --quiet --rate 10mbit --delay 10ms --far \"$gateway sink\" -- \
+        $gateway shell --quiet --rate 10mbit --delay 30ms -- \
+        sh -c 'python3 internet.py ask $BLUEWATER_FAR 5001'";
+    let output = beyond("-n", script);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if errors.contains("Operation not permitted") {
+        skipped(&errors);
+        return;
+    }
+    let (time, said) = asked(&output);
+    assert_eq!(said[0], "100.64.0.2");
+    assert!((80.0..130.0).contains(&time), "{time} ms: {errors}");
+}
+
+/// What is missing is said before anything starts.
+#[test]
+fn an_uplink_without_its_tools_is_refused() {
+    let output = Command::new(GATEWAY)
+        .args(["shell", "--rate", "1mbit", "--uplink", "--", "/bin/true"])
+        .env("PATH", "/nowhere")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if !Path::new("/usr/sbin/nft").exists() && !Path::new("/sbin/nft").exists() {
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("there is no nft here"), "{errors}");
+    }
+    let output = gateway("shell --rate 1mbit --dns 192.0.2.1", &["true"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("--uplink"), "{errors}");
+}
