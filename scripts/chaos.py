@@ -3,11 +3,13 @@
 
 Rounds of half a minute with TCP both ways and, all the time, something at random: interfaces go
 down and come back, the gateway is stopped and goes on, clients connect and say nothing or scrape as
-fast as they can, links change, the disk is full and empty again, whoever reads what it writes
-stalls or is killed as by the kernel out of memory. After each of these the gateway has to answer,
-with every packet accounted for. A round ends by SIGTERM (exit code 0 and a summary) or SIGKILL;
-either way its control socket goes, and its recording replays as far as it goes. Needs user
-namespaces or root.
+fast as they can, pages watch it, links change, the disk is full and empty again, whoever reads what
+it writes stalls, is killed, or is ended by the kernel for want of memory. In half of the rounds the
+calendar jumps by an hour each time that the gateway looks at it. After each of these it has to
+answer, with every packet accounted for. A round ends by SIGTERM (exit code 0 and a summary) or
+SIGKILL; either way its control socket goes, and its recording replays as far as it goes. Needs user
+namespaces; as root it takes both planes, packet sockets and AF_XDP. What cannot be done here (jumps
+without libfaketime, memory limits without cgroups) is said.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -35,6 +38,16 @@ PORT = 9100
 AQMS = ("droptail", "blue", "red", "pie", "codel", "fq-codel", "sfb", "dualpi2")
 DISK = 256  # kB: what is written fills it within a round
 INSIDE = "BLUEWATER_CHAOS_INSIDE"
+ROOT = os.geteuid() == 0
+PLANES = ("packet", "xdp") if ROOT else ("packet",)
+# Fakes what a program sees of the calendar; its monotonic clock stays.
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+JUMPS = {"FAKETIME": "@2030-01-01 00:00:00 i3600", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+LIMITS = (
+    Path("/sys/fs/cgroup/memory")
+    if Path("/sys/fs/cgroup/memory").is_dir()
+    else Path("/sys/fs/cgroup")
+)
 
 
 def run(*words: str, check: bool = True) -> str:
@@ -83,10 +96,14 @@ class Round:
         options += ["--pcapng", str(fifo), "--metrics", str(PORT), "--name", "chaos"]
         if self.recorded:
             options += ["--record", str(folder / "disk/run.arr")]
+        self.plane = dice.choice(PLANES)
+        options += ["--plane", self.plane, "--web", "0"]
+        self.jumps = FAKETIME is not None and dice.random() < 0.5
+        faked = JUMPS | {"LD_PRELOAD": str(FAKETIME)} if self.jumps else {}
         self.errors = folder / "errors"
         with self.errors.open("w") as errors:
             command = [gateway, "run", "--lan", "lan", "--wan", "wan", *options]
-            self.process = subprocess.Popen(command, stderr=errors)
+            self.process = subprocess.Popen(command, stderr=errors, env=os.environ | faked)
         self.traffic: list[subprocess.Popen[bytes]] = []
         for one, other in [(0, 1), (1, 0)]:
             sink = [*hosts[other].enter, gateway, "sink"]
@@ -160,6 +177,18 @@ class Round:
             with socket.create_connection(("127.0.0.1", PORT), timeout=5) as client:
                 client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
 
+    def pages_that_watch(self) -> None:
+        """Twenty pages, of which some go before they are answered."""
+        found = re.search(r"web: http://127.0.0.1:(\d+)(/\w+/)", self.errors.read_text())
+        assert found, self.errors.read_text()
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", int(found[1])), timeout=5) as client:
+                request = f"GET {found[2]}state HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+                client.sendall(request.encode())
+                if self.dice.random() < 0.5:
+                    answer = b"".join(iter(lambda: client.recv(65536), b""))
+                    assert answer.startswith(b"HTTP/1.1 200 OK"), answer[:200]
+
     def change_of_links(self) -> None:
         """Another rate, delay, buffer or discipline."""
         words = [
@@ -194,6 +223,29 @@ class Round:
         time.sleep(self.dice.uniform(0, 0.5))
         self.read()
 
+    def reader_is_out_of_memory(self) -> None:
+        """Whoever reads its packets is ended by the kernel, for want of memory."""
+        assert self.reader
+        self.reader.kill()
+        self.reader.wait()
+        group = LIMITS / f"bluewater-chaos-{os.getpid()}"
+        group.mkdir()
+        try:
+            limit = ("memory.max", "memory.swap.max"), ("memory.limit_in_bytes",)
+            for name in limit[LIMITS.name == "memory"]:
+                if (group / name).exists():
+                    (group / name).write_text("0" if "swap" in name else str(16 << 20))
+            hungry = (
+                f"open('{group}/cgroup.procs', 'w').write('0')\n"
+                f"file = open('{self.folder}/capture', 'rb+', buffering=0)\n"
+                "all = []\nwhile True: all.append(file.read(65536) + bytes(1 << 20))"
+            )
+            reader = subprocess.Popen([sys.executable, "-c", hungry], stderr=subprocess.DEVNULL)
+            assert reader.wait(timeout=30) == -signal.SIGKILL, "it is not ended"
+        finally:
+            group.rmdir()
+        self.read()
+
     # --- the end
 
     def end(self) -> str:
@@ -224,6 +276,18 @@ class Round:
         return "SIGTERM" if gently else "SIGKILL"
 
 
+def memory_can_be_limited() -> bool:
+    """Whether cgroups can be made here that limit memory."""
+    group = LIMITS / f"bluewater-chaos-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        return False
+    limited = any((group / name).exists() for name in ("memory.max", "memory.limit_in_bytes"))
+    group.rmdir()
+    return limited
+
+
 def inside(gateway: str, seconds: int, seed: int) -> int:
     """All rounds, in namespaces of their own."""
     dice = random.Random(seed)
@@ -243,8 +307,12 @@ def inside(gateway: str, seconds: int, seed: int) -> int:
                 events: list[Callable[[], None]] = [
                     one.interface_down_and_up, one.stopped_for_a_while, one.idle_and_slow_clients,
                     one.flood_of_scrapes, one.change_of_links, one.full_disk, one.reader_stalls,
-                    one.reader_is_killed,
+                    one.reader_is_killed, one.pages_that_watch,
                 ]  # fmt: skip
+                if memory_can_be_limited():
+                    events.append(one.reader_is_out_of_memory)
+                happened[f"rounds by {one.plane}"] += 1
+                happened["rounds in which the calendar jumps"] += one.jumps
                 over = min(end, time.monotonic() + ROUND)
                 while time.monotonic() < over:
                     event = dice.choice(events)
@@ -279,7 +347,11 @@ def main() -> int:
         return inside(options.gateway, options.seconds, options.seed)
     os.environ[INSIDE] = "1"
     arguments = [str(Path(options.gateway).resolve()), *sys.argv[2:]]
-    command = ["unshare", "-rnm", sys.executable, __file__, *arguments]
+    if FAKETIME is None:
+        print("the calendar does not jump: there is no libfaketime")
+    if not memory_can_be_limited():
+        print("nobody is out of memory: no cgroup can be made that limits it")
+    command = ["unshare", "-nm" if ROOT else "-rnm", sys.executable, __file__, *arguments]
     return subprocess.run(command, check=False).returncode
 
 
