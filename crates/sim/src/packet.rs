@@ -3,33 +3,70 @@
 use aqm::{Ecn, FlowKey, Instant, Meta};
 pub use scenario::arrivals::SHORTEST_PACKET;
 
-/// What a packet is to its end points.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[repr(u8)]
-pub enum Kind {
-    /// A segment of data.
-    #[default]
-    Data,
-    /// An acknowledgement.
-    Ack,
+/// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
+pub const SACK_BLOCKS: usize = 3;
+
+/// A time in ns below 2⁵⁶, 2.3 years, in seven bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp([u8; 7]);
+
+impl From<u64> for Stamp {
+    fn from(ns: u64) -> Self {
+        let [a, b, c, d, e, f, g, _] = ns.to_le_bytes();
+        Self([a, b, c, d, e, f, g])
+    }
+}
+
+impl Stamp {
+    /// The time, ns.
+    pub fn ns(self) -> u64 {
+        let [a, b, c, d, e, f, g] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, f, g, 0])
+    }
+}
+
+/// What a packet is to its end points, and what it tells them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Payload {
+    /// A segment of TCP.
+    Data {
+        /// Congestion window reduced (RFC 3168 §6.1.2).
+        cwr: bool,
+    },
+    /// An acknowledgement of TCP.
+    Ack {
+        /// ECN echo (RFC 3168 §6.1.3).
+        ece: bool,
+        /// How many of `sack` are in use.
+        blocks: u8,
+        /// SACK blocks as (first, past the last), counted from the acknowledgement's number.
+        sack: [(u16, u16); SACK_BLOCKS],
+    },
     /// The first packet of a handshake.
     Syn,
     /// Its answer.
     SynAck,
-    /// A datagram.
-    Datagram,
     /// A request for an object.
     Request,
+    /// A datagram.
+    Datagram,
+    /// A datagram of TFRC (RFC 5348 §3.2.1).
+    Paced {
+        /// When it was sent.
+        sent: Stamp,
+        /// The sender's round-trip time, µs; 0 while it knows none.
+        rtt: u32,
+    },
+    /// What a receiver of TFRC says (RFC 5348 §3.2.2).
+    Feedback {
+        /// When the last packet was sent, plus the time that it waited for this answer.
+        echo: Stamp,
+        /// The loss event rate, 0 … 1.
+        p: f32,
+        /// Packets per second that arrive.
+        rate: f32,
+    },
 }
-
-/// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
-pub const SACK_BLOCKS: usize = 3;
-
-/// ECN echo, a flag of acknowledgements, as in a TCP header.
-pub const ECE: u8 = 0x40;
-
-/// Congestion window reduced, a flag of data packets, as in a TCP header.
-pub const CWR: u8 = 0x80;
 
 /// A packet, on a wire or in a queue. What links look at comes first, so that the rest is copied as
 /// one.
@@ -42,61 +79,37 @@ pub struct Packet {
     pub len: u16,
     /// ECN codepoint.
     pub ecn: Ecn,
-    /// What it is.
-    pub kind: Kind,
-    /// The number of its flow.
-    pub flow: u32,
-    /// Data: its number. Acknowledgement: the next number expected.
-    pub seq: u32,
-    /// SACK blocks as (first, past the last), counted from `seq`.
-    pub sack: [(u16, u16); SACK_BLOCKS],
-    /// How many of `sack` are in use.
-    pub sack_blocks: u8,
-    /// [`ECE`] and [`CWR`].
-    pub flags: u8,
     /// The number of its connection, where a flow has one after another; they come round.
     pub connection: u8,
+    /// The number of its flow.
+    pub flow: u32,
+    /// Data: its number. Acknowledgement of TCP: the next number expected.
+    pub seq: u32,
+    /// What it says.
+    pub payload: Payload,
 }
 
 const _: () = assert!(size_of::<Packet>() == 32, "a packet stays at half a cache line");
 
-/// The shortest packet, of nobody.
+/// The shortest packet, a segment of nobody.
 impl Default for Packet {
     fn default() -> Self {
         Self {
-            flow: 0,
             hop: 0,
-            seq: 0,
-            sack: [(0, 0); SACK_BLOCKS],
             len: SHORTEST_PACKET,
-            kind: Kind::default(),
             ecn: Ecn::default(),
-            sack_blocks: 0,
-            flags: 0,
             connection: 0,
+            flow: 0,
+            seq: 0,
+            payload: Payload::Data { cwr: false },
         }
     }
 }
 
 impl Packet {
-    /// Whether it has a flag.
-    #[inline]
-    pub fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-
-    /// Says a time and something else in the room for SACK blocks.
-    pub fn say(&mut self, time: u64, other: u32) {
-        let word = |shift: u32| (time >> shift) as u16;
-        let rest = (other as u16, (other >> 16) as u16);
-        self.sack = [(word(0), word(16)), (word(32), word(48)), rest];
-    }
-
-    /// What was said.
-    pub fn said(&self) -> (u64, u32) {
-        let [(a, b), (c, d), (e, f)] = self.sack;
-        let [a, b, c, d] = [a, b, c, d].map(u64::from);
-        (a | b << 16 | c << 32 | d << 48, u32::from(e) | u32::from(f) << 16)
+    /// Whether it is an acknowledgement with an ECN echo.
+    pub fn echoes(&self) -> bool {
+        matches!(self.payload, Payload::Ack { ece: true, .. })
     }
 
     /// The identity of a connection of the flow that is known as `flow`, less than 2⁵⁶.
@@ -122,11 +135,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard() {
-        for (time, other) in [(0, 0), (u64::MAX, 1), (0x0123_4567_89ab_cdef, 0xfedc_ba98)] {
-            let mut packet = Packet::default();
-            packet.say(time, other);
-            assert_eq!(packet.said(), (time, other));
+    fn a_stamp_holds_two_years() {
+        for ns in [0, 1, 0x0012_3456_789a_bcde, (1 << 56) - 1] {
+            assert_eq!(Stamp::from(ns).ns(), ns);
         }
     }
 

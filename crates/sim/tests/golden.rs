@@ -24,7 +24,7 @@ const GOLDEN: [(&str, &str); 15] = [
     ("both-ways", "0dddbd0bf6223b99"),
     ("overload", "d5f0fafa9fe1caab"),
     ("red-pd", "9378394863665702"),
-    ("tfrc", "b99810be11ad7c5e"),
+    ("tfrc", "2b38946e9a54adc7"),
     ("web", "1919a59e0310d3c0"),
     ("chain", "7f2c40d4bff21617"),
 ];

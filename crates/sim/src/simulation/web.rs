@@ -4,7 +4,7 @@ use link::NEVER;
 
 use super::{Flow, Simulation};
 use crate::app::web::{Client, Next};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Packet, Payload};
 use crate::transport::{After, Ends, Transport};
 
 impl Simulation {
@@ -50,7 +50,7 @@ impl Simulation {
         let Some(web) = &mut self.webs[usize::from(flow.seat.group)] else { return };
         let slot = web.slot(i);
         let packet = Packet {
-            kind: if slot.client == Client::Opening { Kind::Syn } else { Kind::Request },
+            payload: if slot.client == Client::Opening { Payload::Syn } else { Payload::Request },
             flow: i as u32,
             hop: flow.seat.back,
             connection: flow.seat.connection,
@@ -85,8 +85,8 @@ impl Simulation {
         if packet.connection != self.flows[i].seat.connection {
             return; // of a connection that has had its time
         }
-        if matches!(packet.kind, Kind::Syn | Kind::SynAck | Kind::Request) {
-            self.on_opening(i, packet.kind);
+        if matches!(packet.payload, Payload::Syn | Payload::SynAck | Payload::Request) {
+            self.on_opening(i, packet.payload);
             return;
         }
         match self.on_other(i, packet) {
@@ -94,13 +94,13 @@ impl Simulation {
             After::Timer => self.flows[i].list(i, &mut self.network),
             After::Ask => self.send(i),
         }
-        if packet.kind == Kind::Data {
+        if matches!(packet.payload, Payload::Data { .. }) {
             self.on_object(i);
         }
     }
 
     /// A SYN or a request comes to the server, or a SYN's answer to the client.
-    fn on_opening(&mut self, i: usize, kind: Kind) {
+    fn on_opening(&mut self, i: usize, payload: Payload) {
         let Flow { ends, seat } = &mut self.flows[i];
         let group = usize::from(seat.group);
         let (Some(web), Ends::Tcp(ends), Transport::Tcp(o)) =
@@ -109,18 +109,19 @@ impl Simulation {
             return;
         };
         let slot = web.slot(i);
-        match kind {
-            Kind::Syn => {
+        match payload {
+            Payload::Syn => {
                 let (hop, connection) = (seat.out, seat.connection);
-                let kind = Kind::SynAck;
-                let answer = Packet { flow: i as u32, hop, kind, connection, ..Packet::default() };
+                let payload = Payload::SynAck;
+                let answer =
+                    Packet { flow: i as u32, hop, payload, connection, ..Packet::default() };
                 self.network.forward(self.now, &answer);
             }
-            Kind::SynAck if slot.client == Client::Opening => {
+            Payload::SynAck if slot.client == Client::Opening => {
                 (slot.client, slot.retry) = (Client::Asking, o.rto.initial);
                 self.request(i);
             }
-            Kind::Request if ends.sender.is_closed() => {
+            Payload::Request if ends.sender.is_closed() => {
                 ends.sender.start(self.now, o);
                 ends.sender.offer(slot.packets);
                 self.send(i);

@@ -5,7 +5,7 @@ use scenario::traffic::{self as keys, GapsName, TrafficSpec};
 
 use super::{After, EndPoints, FlowReport, FlowSetup, Port};
 use crate::app::Periods;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Packet, Payload};
 
 /// How the gaps of a datagram source are spread.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -68,7 +68,8 @@ impl EndPoints for Ends {
         port.seat.app_at = self.start + port.group.app.next_on(next - self.start);
         self.sent += 1;
         let datagram = port.take_data();
-        (datagram.kind, datagram.seq, datagram.ecn) = (Kind::Datagram, self.sent, Ecn::ect(o.ecn));
+        (datagram.payload, datagram.seq, datagram.ecn) =
+            (Payload::Datagram, self.sent, Ecn::ect(o.ecn));
         port.send();
     }
 

@@ -7,7 +7,7 @@ use super::Options;
 use super::receiver::{AckWhen, Receiver};
 use super::sender::Sender;
 use crate::app::{App, OnOff, Step};
-use crate::packet::{CWR, Kind, Packet};
+use crate::packet::{Packet, Payload};
 use crate::transport::{After, EndPoints, FlowReport, FlowSetup, Port};
 
 /// Both ends of a connection.
@@ -52,10 +52,10 @@ impl EndPoints for Ends {
     #[inline(always)]
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
         let Self { sender, receiver } = self;
-        match packet.kind {
-            Kind::Data => {
+        match packet.payload {
+            Payload::Data { cwr } => {
                 let ce = packet.ecn == Ecn::Ce;
-                let mut answered = packet.has(CWR);
+                let mut answered = cwr;
                 if o.exact_echo() {
                     answered = true;
                     if receiver.owes_other_echo(ce) {
@@ -74,7 +74,7 @@ impl EndPoints for Ends {
                     }
                 }
             }
-            Kind::Ack => {
+            Payload::Ack { .. } => {
                 debug_assert!(packet.seq <= receiver.delivered(), "of another connection");
                 sender.on_ack(port.now, packet, o);
                 if o.send_jitter > 0 {
@@ -90,16 +90,16 @@ impl EndPoints for Ends {
                     After::Nothing
                 }
             }
-            Kind::Syn => {
-                *port.hand = Packet { kind: Kind::SynAck, ..Packet::default() };
+            Payload::Syn => {
+                *port.hand = Packet { payload: Payload::SynAck, ..Packet::default() };
                 port.send_back();
                 After::Nothing
             }
-            Kind::SynAck => {
+            Payload::SynAck => {
                 sender.on_syn_ack(port.now);
                 After::Ask
             }
-            Kind::Datagram | Kind::Request => After::Nothing,
+            _ => After::Nothing,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The receiving half of a TCP connection: what to acknowledge, and when.
 
 use super::bits::Bits;
-use crate::packet::{ECE, Kind, Packet, SACK_BLOCKS};
+use crate::packet::{Packet, Payload, SACK_BLOCKS};
 
 /// The receiver's state.
 #[derive(Clone, Default, Debug)]
@@ -109,23 +109,25 @@ impl Receiver {
     pub fn acknowledge(&mut self, sack: bool, packet: &mut Packet) {
         self.unacknowledged = 0;
         *packet = Packet::default();
-        (packet.kind, packet.seq) = (Kind::Ack, self.next);
-        packet.flags = if self.echo { ECE } else { 0 };
+        packet.seq = self.next;
+        packet.payload = Payload::Ack { ece: self.echo, blocks: 0, sack: [(0, 0); SACK_BLOCKS] };
         if sack && self.used > 0 {
-            self.tell_blocks(packet);
+            packet.payload = self.with_blocks();
         }
     }
 
     #[inline(never)]
-    fn tell_blocks(&self, packet: &mut Packet) {
+    fn with_blocks(&self) -> Payload {
+        let (mut blocks, mut sack) = (0, [(0, 0); SACK_BLOCKS]);
         for &(first, end) in &self.blocks[..usize::from(self.used)] {
             // What lies further than 65 535 packets ahead is not reported.
             let relative = |n: u32| u16::try_from(n - self.next).ok();
             if let (Some(first), Some(end)) = (relative(first), relative(end)) {
-                packet.sack[usize::from(packet.sack_blocks)] = (first, end);
-                packet.sack_blocks += 1;
+                sack[usize::from(blocks)] = (first, end);
+                blocks += 1;
             }
         }
+        Payload::Ack { ece: self.echo, blocks, sack }
     }
 
     /// Whether a delayed acknowledgement is owed.
@@ -157,7 +159,8 @@ mod tests {
 
     fn blocks(r: &mut Receiver) -> Vec<(u32, u32)> {
         let ack = acknowledgement(r);
-        ack.sack[..usize::from(ack.sack_blocks)]
+        let Payload::Ack { blocks, sack, .. } = ack.payload else { panic!("{ack:?}") };
+        sack[..usize::from(blocks)]
             .iter()
             .map(|&(a, b)| (ack.seq + u32::from(a), ack.seq + u32::from(b)))
             .collect()
@@ -211,12 +214,12 @@ mod tests {
     fn the_echo_lasts_until_the_sender_answers() {
         let mut r = Receiver::default();
         r.on_data(0, true, false, false);
-        assert!(acknowledgement(&mut r).has(ECE));
+        assert!(acknowledgement(&mut r).echoes());
         r.on_data(1, false, false, false);
-        assert!(acknowledgement(&mut r).has(ECE));
+        assert!(acknowledgement(&mut r).echoes());
         r.on_data(2, false, true, false);
-        assert!(!acknowledgement(&mut r).has(ECE));
+        assert!(!acknowledgement(&mut r).echoes());
         r.on_data(3, true, true, false);
-        assert!(acknowledgement(&mut r).has(ECE), "CWR and CE in one packet is new congestion");
+        assert!(acknowledgement(&mut r).echoes(), "CWR and CE in one packet is new congestion");
     }
 }

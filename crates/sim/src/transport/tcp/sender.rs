@@ -10,7 +10,7 @@ use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant};
-use crate::packet::{CWR, ECE, Kind, Packet, SHORTEST_PACKET};
+use crate::packet::{Packet, Payload, SHORTEST_PACKET};
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
@@ -233,7 +233,7 @@ impl Sender {
             return room > 0;
         }
         if self.state == State::SynSent && std::mem::take(&mut self.force) {
-            (packet.kind, packet.len) = (Kind::Syn, SHORTEST_PACKET);
+            (packet.payload, packet.len) = (Payload::Syn, SHORTEST_PACKET);
             return true;
         }
         let seq = self.next_otherwise(now, o);
@@ -336,19 +336,19 @@ impl Sender {
         }
         self.last_sent = now;
         packet.seq = seq;
-        packet.flags = if std::mem::take(&mut self.tell_reduced) { CWR } else { 0 };
+        packet.payload = Payload::Data { cwr: std::mem::take(&mut self.tell_reduced) };
         packet.ecn = Ecn::ect(o.ecn && (!again || o.ecn_on_retransmit));
     }
 
     /// An acknowledgement arrives.
     #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet, o: &Options) {
+        let Payload::Ack { ece: echo, blocks, sack } = p.payload else { return };
         if p.seq < self.una || p.seq > self.end || self.state < State::Open {
             return;
         }
-        let echo = p.has(ECE);
         self.control.on_ack(p.seq - self.una, echo, p.seq, self.end);
-        let news = p.sack_blocks > 0 && self.take_sack(p);
+        let news = blocks > 0 && self.take_sack(p.seq, &sack[..usize::from(blocks)]);
         if o.ecn && echo {
             self.on_echo(p.seq, o);
         }
@@ -364,12 +364,12 @@ impl Sender {
     }
 
     /// Puts the blocks into the scoreboard; true if they tell anything new.
-    fn take_sack(&mut self, p: &Packet) -> bool {
-        self.sacked.advance(self.una.max(p.seq));
+    fn take_sack(&mut self, ack: u32, blocks: &[(u16, u16)]) -> bool {
+        self.sacked.advance(self.una.max(ack));
         let mut news = false;
-        for &(first, end) in &p.sack[..usize::from(p.sack_blocks)] {
-            let end = (p.seq + u32::from(end)).min(self.end);
-            for n in p.seq + u32::from(first)..end {
+        for &(first, end) in blocks {
+            let end = (ack + u32::from(end)).min(self.end);
+            for n in ack + u32::from(first)..end {
                 news |= self.sacked.insert(n);
             }
         }

@@ -6,7 +6,7 @@ use super::receiver::Receiver;
 use super::rtt::RtoBounds;
 use super::sender::Sender;
 use super::{Options, Variant};
-use crate::packet::{CWR, ECE, Kind, Packet};
+use crate::packet::{Packet, Payload};
 
 const MS: u64 = 1_000_000;
 const RTT: u64 = 100 * MS;
@@ -57,8 +57,10 @@ impl Path {
 
     fn send_all(&mut self) -> Vec<(u32, bool, bool)> {
         std::iter::from_fn(|| self.send())
-            .filter(|p| p.kind == Kind::Data)
-            .map(|p| (p.seq, p.has(CWR), p.ecn.capable()))
+            .filter_map(|p| match p.payload {
+                Payload::Data { cwr } => Some((p.seq, cwr, p.ecn.capable())),
+                _ => None,
+            })
             .collect()
     }
 
@@ -92,7 +94,7 @@ impl Path {
     fn echoes(&mut self) -> bool {
         let mut ack = Packet::default();
         self.receiver.acknowledge(false, &mut ack);
-        ack.has(ECE)
+        ack.echoes()
     }
 
     /// Lets the timer run out.
@@ -404,12 +406,12 @@ fn an_idle_connection_starts_again_from_its_initial_window() {
 #[test]
 fn a_handshake_comes_before_data_and_is_repeated() {
     let mut p = Path::new(Options { handshake: true, ..options(Variant::Sack) });
-    assert_eq!(p.send().map(|p| p.kind), Some(Kind::Syn));
+    assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
     assert!(p.send().is_none());
     p.now = p.sender.deadline();
     assert_eq!(p.now, 1000 * MS);
     p.sender.on_timer(p.now, &p.o);
-    assert_eq!(p.send().map(|p| p.kind), Some(Kind::Syn));
+    assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
     assert_eq!(p.sender.deadline(), 3000 * MS, "backed off");
     p.sender.on_syn_ack(1500 * MS);
     assert_eq!(p.send_all().len(), 2);
@@ -422,7 +424,8 @@ fn acknowledgements_from_nowhere_are_ignored() {
     let before = p.sender.cwnd();
     let blocks = [(7, 3), (60_000, 65_535), (0, 65_535)];
     for seq in [3, 1000, u32::MAX] {
-        let ack = Packet { seq, sack: blocks, sack_blocks: 3, flags: ECE, ..Packet::default() };
+        let payload = Payload::Ack { ece: true, blocks: 3, sack: blocks };
+        let ack = Packet { seq, payload, ..Packet::default() };
         p.sender.on_ack(RTT, &ack, &p.o);
     }
     assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (before, 0));
@@ -470,10 +473,10 @@ fn exact_echoes_follow_the_marks() {
     r.on_data(0, true, true, true);
     assert!(r.owes_ack() && !r.owes_other_echo(true) && r.owes_other_echo(false));
     r.acknowledge(false, &mut ack);
-    assert!(ack.has(ECE));
+    assert!(ack.echoes());
     r.on_data(1, false, true, false);
     r.acknowledge(false, &mut ack);
-    assert!(!ack.has(ECE));
+    assert!(!ack.echoes());
 }
 
 /// RFC 9438 §5.1: CUBIC's mean window at a round trip of 100 ms when one packet in 1/p is lost:

@@ -5,7 +5,7 @@ use aqm::Ecn;
 use super::Options;
 use super::receiver::{Data, Feedback, Receiver};
 use super::sender::Sender;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Packet, Payload};
 use crate::transport::{After, EndPoints, FlowReport, FlowSetup, Port};
 
 /// Both ends of a flow.
@@ -26,25 +26,28 @@ impl EndPoints for Ends {
         let now = port.now;
         let packet = port.take_data();
         (packet.seq, packet.ecn) = (self.sender.send(now), Ecn::ect(o.ecn));
-        packet.say(now, u32::try_from(self.sender.srtt() / 1000).unwrap_or(u32::MAX));
+        let rtt = u32::try_from(self.sender.srtt() / 1000).unwrap_or(u32::MAX);
+        packet.payload = Payload::Paced { sent: now.into(), rtt };
         port.seat.app_at = self.sender.due(now);
         port.send();
     }
 
     #[inline(never)]
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
-        let (time, other) = packet.said();
-        if packet.kind == Kind::Data {
-            let (rtt, marked) = (u64::from(other) * 1000, packet.ecn == Ecn::Ce);
-            let data = Data { seq: packet.seq, sent: time, rtt, marked };
-            if self.receiver.on_data(port.now, data, o) {
-                self.tell(port, o);
+        match packet.payload {
+            Payload::Paced { sent, rtt } => {
+                let (sent, rtt) = (sent.ns(), u64::from(rtt) * 1000);
+                let data = Data { seq: packet.seq, sent, rtt, marked: packet.ecn == Ecn::Ce };
+                if self.receiver.on_data(port.now, data, o) {
+                    self.tell(port, o);
+                }
             }
-        } else if port.now < port.group.stop {
-            let (p, rate) = (f32::from_bits(packet.seq), f32::from_bits(other));
-            let told = Feedback { echo: time, p, rate };
-            self.sender.on_feedback(port.now, told, port.group.packet, o);
-            port.seat.app_at = self.sender.due(port.now);
+            Payload::Feedback { echo, p, rate } if port.now < port.group.stop => {
+                let told = Feedback { echo: echo.ns(), p, rate };
+                self.sender.on_feedback(port.now, told, port.group.packet, o);
+                port.seat.app_at = self.sender.due(port.now);
+            }
+            _ => {}
         }
         After::Timer
     }
@@ -83,8 +86,8 @@ impl Ends {
         let (told, next) = self.receiver.feedback(port.now, o);
         port.seat.ack_at = next;
         if let Some(Feedback { echo, p, rate }) = told {
-            *port.hand = Packet { kind: Kind::Ack, seq: p.to_bits(), ..Packet::default() };
-            port.hand.say(echo, rate.to_bits());
+            let payload = Payload::Feedback { echo: echo.into(), p, rate };
+            *port.hand = Packet { payload, ..Packet::default() };
             port.send_back();
         }
     }

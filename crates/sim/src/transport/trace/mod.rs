@@ -7,7 +7,7 @@ use scenario::arrivals::Arrivals;
 use scenario::traffic::{self as keys, TrafficSpec};
 
 use super::{After, EndPoints, FlowReport, FlowSetup, Port};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Packet, Payload};
 
 /// What the flows of a group share.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl EndPoints for Ends {
             self.sent += 1;
             let capable = o.ecn && arrival.ecn == Ecn::NotEct;
             *port.hand = Packet {
-                kind: Kind::Datagram,
+                payload: Payload::Datagram,
                 flow: o.first + arrival.flow,
                 hop: self.outs[arrival.flow as usize],
                 seq: self.sent,
