@@ -178,45 +178,6 @@ mod tests {
     }
 
     #[test]
-    fn a_naive_list_gives_the_same_order() {
-        let mut rng = aqm::Rng::new(1, 0);
-        for (links, flows) in [(0, 1), (7, 32), (33, 37), (40, 1025)] {
-            compare_with_a_naive_list(links, flows, &mut rng);
-        }
-    }
-
-    fn compare_with_a_naive_list(links: usize, flows: usize, rng: &mut aqm::Rng) {
-        let mut list = EventList::new(links, flows);
-        let mut naive = vec![u64::MAX; links + flows];
-        for _ in 0..5_000 {
-            let source = rng.below(links + flows);
-            // Over some slots of the wheel.
-            let time = (rng.below(1000) as u64) << 15;
-            naive[source] = time;
-            if source < links {
-                list.set_link(source, time);
-            } else if rng.below(2) == 0 {
-                list.set_flow(source - links, time);
-            } else {
-                list.set_moving(source - links, time);
-            }
-            while list.is_of_flows(list.links.other()) && list.is_to_look() {
-                let mut next = list.begin_look();
-                while let Some(flow) = next {
-                    let (after, is_set) = list.look_at(flow);
-                    if !is_set {
-                        list.set_moving(flow, naive[links + flow]);
-                    }
-                    next = after;
-                }
-            }
-            let best = (0..naive.len()).min_by_key(|&i| (naive[i], i)).unwrap();
-            let event = if best < links { Event::Link(best) } else { Event::Flow(best - links) };
-            assert_eq!(first(&list), (naive[best], event));
-        }
-    }
-
-    #[test]
     fn a_million_flows_leave_hours_of_time() {
         let list = EventList::new(30, 1_000_000);
         assert!(list.horizon() > 4 * 3_600 * 1_000_000_000);

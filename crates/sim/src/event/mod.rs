@@ -1,5 +1,7 @@
 //! What happens next: packets in lanes, timers in a tree and a wheel.
 
+#[cfg(test)]
+mod heap;
 mod lanes;
 mod list;
 mod ring;
