@@ -160,11 +160,15 @@ impl App {
                 Size::Bytes(1..) | Size::Packets(1..=0x7fff_ffff) => Ok(()),
                 _ => at.refuse("size", "1B and more, or 1p and more"),
             },
-            Self::Pareto(Pareto { on, off, shape, .. }) => {
+            Self::Pareto(Pareto { on, off, shape, rate, unsent }) => {
                 check_means(*on, *off, at)?;
+                check_unsent(*unsent, *rate, at)?;
                 check_shape(*shape, at)
             }
-            Self::Exponential(Exponential { on, off, .. }) => check_means(*on, *off, at),
+            Self::Exponential(Exponential { on, off, rate, unsent }) => {
+                check_means(*on, *off, at)?;
+                check_unsent(*unsent, *rate, at)
+            }
             Self::Periodic(Periodic { on, off }) => {
                 for (key, value) in [("on", on), ("off", off)] {
                     if !(Duration::from_nanos(1)..=LONGEST).contains(&value.0) {
@@ -201,6 +205,15 @@ fn check_means(on: Text<Duration>, off: Text<Duration>, at: &Group) -> Result<()
         if value.0 == Duration::ZERO {
             return at.refuse(key, "a mean above 0s");
         }
+    }
+    Ok(())
+}
+
+/// Without a rate all that TCP can send is offered: there would be no end to what is kept.
+fn check_unsent(unsent: UnsentName, rate: Option<Text<Rate>>, at: &Group) -> Result<(), Complaint> {
+    if unsent == UnsentName::Backlog && rate.is_none() {
+        let complaint = Complaint::new(at.key("unsent"), "\"withdraw\", or a rate beside it");
+        return Err(complaint.hint("without a rate a source never runs out: nothing can be kept"));
     }
     Ok(())
 }

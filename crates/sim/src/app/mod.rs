@@ -103,6 +103,8 @@ pub struct OnOff {
     ends: u64,
     /// When the next packet is given while on, ns.
     gives: u64,
+    /// While off: time on that is left until then, ns.
+    left: u64,
 }
 
 /// What an on/off application does at an event.
@@ -119,7 +121,7 @@ pub enum Step {
 impl OnOff {
     /// An application that has not begun.
     pub fn new(rng: Rng) -> Self {
-        Self { rng, on: false, ends: 0, gives: u64::MAX }
+        Self { rng, on: false, ends: 0, gives: u64::MAX, left: 0 }
     }
 
     /// When the present period ends, ns.
@@ -151,6 +153,7 @@ impl OnOff {
         if self.ends > now {
             return Step::Offer(given);
         }
+        self.left = if self.on { self.gives.saturating_sub(self.ends) } else { self.left };
         self.on = !self.on;
         let mean = if self.on { on } else { off };
         // At least 1 ns, so that time goes on.
@@ -159,8 +162,8 @@ impl OnOff {
         match (self.on, gap, unsent) {
             (true, 0, _) => Step::Offer(u32::MAX),
             (true, _, _) => {
-                self.gives = now + gap;
-                Step::Offer(1)
+                self.gives = now + self.left;
+                Step::Offer(self.given(now, gap))
             }
             (false, 0, _) | (false, _, Unsent::Withdraw) => Step::Withdraw,
             (false, _, Unsent::Backlog) => Step::Offer(given),
@@ -237,6 +240,31 @@ mod tests {
         let next: Vec<u64> = (0..8).map(|time| app.next_on(time)).collect();
         assert_eq!(next, [0, 1, 2, 5, 5, 5, 6, 7]);
         assert_eq!(App::Infinite.next_on(4), 4);
+    }
+
+    /// Periods on of 1 ms in the mean, a packet each 10 ms of them: time on counts through the periods
+    /// off, so that short periods do not exceed the rate.
+    #[test]
+    fn short_periods_keep_the_rate() {
+        let app = App::OnOff {
+            periods: Periods::Exponential,
+            on: 1_000_000,
+            off: 5_000_000,
+            gap: 10_000_000,
+            unsent: Unsent::Backlog,
+        };
+        let mut state = OnOff::new(Rng::new(1, 1));
+        let (mut now, mut on, mut packets) = (0, 0, 0);
+        for _ in 0..200_000 {
+            let before = now;
+            if let Step::Offer(n) = state.step(now, &app) {
+                packets += n;
+            }
+            now = state.ends().min(state.gives());
+            on += if state.on { now - before } else { 0 };
+        }
+        let share = f64::from(packets) * 1e7 / on as f64;
+        assert!((share - 1.0).abs() < 0.001, "{share}");
     }
 
     /// Asked at each packet, at the period's end only, or now and then: the packets are the same.
