@@ -109,9 +109,18 @@ fn idle_keys_are_refused() {
         ("sack", "file = \"x.pcap\"", "file", "for trace only"),
         ("cbr", "rate = \"1mbit\"\nhandshake = true", "handshake", "for TCP only"),
         ("cbr", "rate = \"1mbit\"\njitter = 0.5", "jitter", "uniform"),
-        ("tfrc", "window = \"9p\"", "window", "for TCP only"),
+        ("tfrc", "window = \"9p\"", "window", "for TCP, window only"),
         ("sack", &format!("app = \"exponential\"\n{shared}\nshape = 1.5"), "shape", "pareto"),
         ("cbr", &format!("rate = \"1mbit\"\n{shared}"), "on", "for pareto, exponential, periodic"),
+        ("sack", "ecn = false\necn_timeout = true", "ecn_timeout", "with ecn = true only"),
+        ("sack", "ecn = false\necn_on_retransmit = true", "ecn_on_retransmit", "with ecn = true"),
+        ("sack", "ecn = false\nmin_window = 2", "min_window", "with ecn = true only"),
+        (
+            "sack",
+            &format!("app = \"exponential\"\n{shared}\nunsent = \"backlog\""),
+            "unsent",
+            "a rate beside it",
+        ),
     ] {
         let e = with("\"sack\"", &format!("\"{transport}\"\n{more}"));
         assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
@@ -136,6 +145,7 @@ fn the_schema_says_whose_each_key_of_traffic_is() {
         ("cbr", "gaps"),
         ("tfrc", "discounting"),
         ("trace", "digest"),
+        ("window", "timeout"),
         ("finite", "size"),
         ("pareto", "shape"),
         ("exponential", "unsent"),

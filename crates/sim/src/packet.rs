@@ -50,6 +50,8 @@ pub enum Payload {
     Request,
     /// A datagram.
     Datagram,
+    /// What a receiver says of a datagram.
+    Answer,
     /// A datagram of TFRC (RFC 5348 §3.2.1).
     Paced {
         /// When it was sent.

@@ -13,10 +13,10 @@ use sim::{Outcome, Run, Scenario};
 /// Scenario and decision hash.
 const GOLDEN: [(&str, &str); 15] = [
     ("red-ecn", "5770dcce3f676904"),
-    ("blue-reno", "fd786fcf5a02ddc2"),
+    ("blue-reno", "0e18f588d36aa82f"),
     ("droptail-mixed-packets", "8b973da8853da260"),
     ("on-off", "14970cbc7485bf40"),
-    ("cbr", "1156c023f5d8682e"),
+    ("cbr", "4ad77693af928acf"),
     ("two-way", "71521f567789a5d2"),
     ("delayed-ack", "e989897ccf21514e"),
     ("two-bottlenecks", "a932698f84d157b9"),

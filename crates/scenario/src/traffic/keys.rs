@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
-use super::transport::{Cbr, Tcp, Tfrc, Trace, Transport, TransportName};
+use super::transport::{Cbr, Tcp, Tfrc, Trace, Transport, TransportName, Window};
 use super::{Group, GroupSpec, TrafficSpec};
 use crate::error::{Complaint, did_you_mean};
 
@@ -57,6 +57,7 @@ static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
         owner::<Cbr>("cbr", "transport", &["cbr"]),
         owner::<Tfrc>("tfrc", "transport", &["tfrc"]),
         owner::<Trace>("trace", "transport", &["trace"]),
+        owner::<Window>("window", "transport", &["window"]),
         owner::<Finite>("finite", "app", &["finite"]),
         owner::<Pareto>("pareto", "app", &["pareto"]),
         owner::<Exponential>("exponential", "app", &["exponential"]),
@@ -140,6 +141,7 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
         TransportName::Cbr => Transport::Cbr(read(of_transport)?),
         TransportName::Tfrc => Transport::Tfrc(read(of_transport)?),
         TransportName::Trace => Transport::Trace(read(of_transport)?),
+        TransportName::Window => Transport::Window(read(of_transport)?),
         _ => Transport::Tcp(read(of_transport)?),
     };
     let app = match group.app {

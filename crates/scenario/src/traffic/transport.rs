@@ -36,6 +36,8 @@ pub enum TransportName {
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
     /// fields.
     Trace,
+    /// Datagrams, always the same number under way, whatever happens to them; `infinite` only.
+    Window,
 }
 
 impl TransportName {
@@ -50,6 +52,7 @@ impl TransportName {
             Self::Cbr => "cbr",
             Self::Tfrc => "tfrc",
             Self::Trace => "trace",
+            Self::Window => "window",
         }
     }
 }
@@ -66,6 +69,8 @@ pub enum Transport {
     Tfrc(Tfrc),
     /// The packets of a capture.
     Trace(Trace),
+    /// A constant window.
+    Window(Window),
 }
 
 /// Keys of TCP in all its variants.
@@ -85,6 +90,10 @@ pub struct Tcp {
     /// Connections begin with a SYN, which is not ECN-capable.
     #[serde(default)]
     pub handshake: bool,
+    /// A SYN that is lost leaves an initial window of one packet and a first timeout of 3 s (RFC 5681
+    /// §3.1, RFC 6298 §5.7; ns-2 has neither).
+    #[serde(default = "yes")]
+    pub restart_after_lost_syn: bool,
     /// Delay of acknowledgements; `0s` acknowledges each packet.
     #[serde(default = "zero")]
     pub delayed_ack: Text<Duration>,
@@ -183,6 +192,17 @@ pub struct Trace {
     pub arrivals: Arc<Arrivals>,
 }
 
+/// Keys of `window`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "window")]
+pub struct Window {
+    /// Packets under way, 1 … 65 535.
+    pub window: u32,
+    /// Without an answer for so long, all packets under way are taken for lost.
+    #[serde(default = "second")]
+    pub timeout: Text<Duration>,
+}
+
 fn two() -> u32 {
     2
 }
@@ -216,6 +236,7 @@ impl Transport {
             (_, Infinite) | (TransportName::Cbr, Periodic) => Ok(()),
             (TransportName::Trace, _) => Err("none: a trace tells what is sent"),
             (TransportName::Tfrc, _) => Err("infinite: tfrc always has something to send"),
+            (TransportName::Window, _) => Err("infinite: a window always has something to send"),
             (TransportName::Cbr, _) => Err("infinite or periodic: cbr sends whatever happens"),
             (_, Periodic) => Err("for cbr only; TCP has pareto and exponential"),
             _ => Ok(()),
@@ -228,6 +249,7 @@ impl Transport {
             Self::Tcp(tcp) => tcp.check(group, at),
             Self::Cbr(cbr) => cbr.check(at),
             Self::Tfrc(_) | Self::Trace(_) => Ok(()),
+            Self::Window(window) => window.check(at),
         }
     }
 }
@@ -252,6 +274,19 @@ impl Tcp {
         }
         if !(1..=if self.ecn_timeout { 1 } else { 1000 }).contains(&self.min_window) {
             return at.refuse("min_window", "1 … 1000 packets; with ecn_timeout 1");
+        }
+        if !self.restart_after_lost_syn && !self.handshake {
+            return at.refuse("restart_after_lost_syn", "true, or handshake = true beside it");
+        }
+        for (key, has_effect) in [
+            ("ecn_timeout", self.ecn_timeout),
+            ("ecn_on_retransmit", self.ecn_on_retransmit),
+            ("min_window", self.min_window > 1),
+        ] {
+            if has_effect && !group.ecn {
+                let complaint = Complaint::new(at.key(key), "with ecn = true only");
+                return Err(complaint.hint("without ECN it would have no effect: leave it out"));
+            }
         }
         for (key, time, least) in [
             ("initial_rto", self.initial_rto, SHORTEST_RTO),
@@ -284,6 +319,18 @@ impl Cbr {
         }
         if !self.rates.is_sorted_by(|a, b| a.0.0 < b.0.0) {
             return at.refuse("rates", "pairs of a time and a rate, times ascending");
+        }
+        Ok(())
+    }
+}
+
+impl Window {
+    fn check(&self, at: &Group) -> Result<(), Complaint> {
+        if !(1..=65_535).contains(&self.window) {
+            return at.refuse("window", "1 … 65535");
+        }
+        if !(SHORTEST_RTO..=LONGEST).contains(&self.timeout.0) {
+            return at.refuse("timeout", &format!("{SHORTEST_RTO} … {LONGEST}"));
         }
         Ok(())
     }

@@ -2,13 +2,14 @@
 //!
 //! A transport is both ends of a flow, [`EndPoints`], and what the flows of a group share, its
 //! `Options`. The simulation wakes it (a packet came, a time has come) and hands it a [`Port`], through
-//! which it sends packets and says when it wants to be woken.
+//! which it sends packets and says when it wants to be woken. `window/` is the shortest that answers.
 
 pub mod cbr;
 mod port;
 pub mod tcp;
 pub mod tfrc;
 pub mod trace;
+pub mod window;
 
 use scenario::traffic::{TrafficSpec, Transport as Keys};
 
@@ -177,4 +178,6 @@ transports! {
     Cbr: cbr;
     /// The packets of a capture, as datagrams.
     Trace: trace;
+    /// A constant number of packets under way.
+    Window: window;
 }

@@ -171,14 +171,14 @@ fn traffic(
         (wanted * u128::from(packet) * 8_000_000_000 / u128::from(ns)).max(1)
     };
     let back = d.flag();
-    let transport = d.pick(&["sack", "reno", "newreno", "cubic", "dctcp", "cbr", "tfrc"]);
+    let transport = d.pick(&["sack", "reno", "newreno", "cubic", "dctcp", "cbr", "tfrc", "window"]);
     let name = if back { "back" } else { "out" };
     let flows = 1 + d.below(if transport == "cbr" { 3 } else { 20 });
+    let ecn = d.flag() || transport == "dctcp";
     line(format!(
         "[[traffic]]\nname = \"{name}\"\ntransport = \"{transport}\"\nflows = {flows}\n\
-         packet = \"{packet}B\"\nstart = \"{}\"\necn = {}",
+         packet = \"{packet}B\"\nstart = \"{}\"\necn = {ecn}",
         d.pick(&["0s", &format!("0s..{}ns", ns / 2), &format!("{}ns", ns * 2)]),
-        d.flag() || transport == "dctcp"
     ));
     match (ends, back) {
         (Some((a, b)), false) => line(format!("from = [\"{a}\"]\nto = [\"{b}\"]")),
@@ -204,6 +204,14 @@ fn traffic(
         if d.flag() {
             line(format!("equation_timeout = \"{}ms\"", d.number(&[0, 1, 300])));
         }
+        return;
+    }
+    if transport == "window" {
+        line(format!(
+            "window = {}\ntimeout = \"{}ms\"",
+            d.number(&[1, 7, 65_535]),
+            d.number(&[1, 1000])
+        ));
         return;
     }
     if transport == "cbr" {
@@ -242,26 +250,27 @@ fn traffic(
             let mean = |d: &mut Draw<'_>| (ns / d.number(&[10, 1, 1000])).max(1);
             let (on, off) = (mean(d), mean(d));
             let shape = d.pick(&["1.5", "1.0001", "100.0"]);
-            let unsent = d.pick(&["withdraw", "backlog"]);
-            line(format!(
-                "app = \"{app}\"\non = \"{on}ns\"\noff = \"{off}ns\"\nunsent = \"{unsent}\""
-            ));
+            line(format!("app = \"{app}\"\non = \"{on}ns\"\noff = \"{off}ns\""));
             if app == "pareto" {
                 line(format!("shape = {shape}"));
             }
             if d.flag() {
-                line(format!("rate = \"{}bit\"", rate(d)));
+                let unsent = d.pick(&["withdraw", "backlog"]);
+                line(format!("rate = \"{}bit\"\nunsent = \"{unsent}\"", rate(d)));
             }
         }
         _ => {}
     }
     let (wait, least) = d.number(&[("false", 1), ("true", 1), ("false", 2), ("false", 1000)]);
+    let (shakes, careful) = d.number(&[(true, true), (true, false), (false, true)]);
+    if ecn {
+        let again = d.flag();
+        line(format!("ecn_timeout = {wait}\nmin_window = {least}\necn_on_retransmit = {again}"));
+    }
     line(format!(
-        "ecn_timeout = {wait}\nmin_window = {least}\nforget_rtt = {}\necn_on_retransmit = {}\nhandshake = {}\nlimited_transmit = {}\n\
+        "forget_rtt = {}\nhandshake = {shakes}\nrestart_after_lost_syn = {careful}\nlimited_transmit = {}\n\
          restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\nsend_jitter = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
          min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
-        d.flag(),
-        d.flag(),
         d.flag(),
         d.flag(),
         d.flag(),

@@ -96,7 +96,7 @@ impl EndPoints for Ends {
                 After::Nothing
             }
             Payload::SynAck => {
-                sender.on_syn_ack(port.now);
+                sender.on_syn_ack(port.now, o);
                 After::Ask
             }
             _ => After::Nothing,
@@ -124,8 +124,12 @@ impl EndPoints for Ends {
     fn send(&mut self, port: &mut Port<'_>, o: &Options) {
         let (now, sender) = (port.now, &mut self.sender);
         port.take_data();
-        let at_once = o.send_jitter == 0 || port.seat.send_at <= now;
+        let waited = port.seat.send_at <= now;
+        let at_once = o.send_jitter == 0 || waited;
         if at_once {
+            if waited {
+                sender.on_wait_over(now);
+            }
             port.seat.send_at = NEVER;
             send_all(sender, port, o);
         }

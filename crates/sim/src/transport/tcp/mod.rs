@@ -52,6 +52,8 @@ pub struct Options {
     pub delayed_ack: u64,
     /// Whether a connection begins with a SYN.
     pub handshake: bool,
+    /// Whether one that is lost leaves a window of one packet and a timeout of 3 s.
+    pub restart_after_lost_syn: bool,
     /// Whether data packets are ECN-capable.
     pub ecn: bool,
     /// Whether retransmissions are ECN-capable, too (RFC 2481; RFC 3168 §6.1.5 forbids it).
@@ -93,6 +95,7 @@ impl Options {
             restart_after_idle: tcp.restart_after_idle,
             delayed_ack: tcp.delayed_ack.0.as_nanos(),
             handshake: tcp.handshake && !web,
+            restart_after_lost_syn: tcp.restart_after_lost_syn,
             ecn: group.ecn,
             ecn_on_retransmit: tcp.ecn_on_retransmit,
             ecn_timeout: tcp.ecn_timeout,

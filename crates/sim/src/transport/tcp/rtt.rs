@@ -14,12 +14,22 @@ pub struct Backoff {
     doublings: u8,
     /// The next sample begins the average anew.
     stale: bool,
+    /// Before the first sample the timeout is 3 s at least (RFC 6298 §5.7).
+    slow: bool,
 }
+
+/// The timeout after a SYN that was lost (RFC 6298 §5.7), ns.
+const AFTER_LOST_SYN: u64 = 3_000_000_000;
 
 impl Backoff {
     /// Ends it: a packet that was sent once got through.
     pub fn end(&mut self) {
         self.doublings = 0;
+    }
+
+    /// Ends it after a SYN that was lost.
+    pub fn begin_slowly(&mut self) {
+        (self.doublings, self.slow) = (0, true);
     }
 
     /// Doubles the timeout; with `forget`, four times in a row end the average.
@@ -63,7 +73,7 @@ impl RttEstimator {
     /// The timeout in ns.
     pub fn rto(&self, backoff: Backoff, bounds: &RtoBounds) -> u64 {
         let base = if self.srtt == 0 {
-            bounds.initial
+            if backoff.slow { bounds.initial.max(AFTER_LOST_SYN) } else { bounds.initial }
         } else {
             (self.srtt + (4 * self.rttvar).max(bounds.granularity)).max(bounds.min)
         };

@@ -72,6 +72,8 @@ pub struct Sender {
     tell_reduced: bool,
     /// The last acknowledgement carried an echo that found the window at one packet.
     echoed_at_one: bool,
+    /// That echo has doubled the timeout of the timer that runs.
+    wait_doubled: bool,
     /// Packets sent again.
     pub retransmits: u32,
     /// Retransmission timeouts.
@@ -105,6 +107,7 @@ impl Default for Sender {
             force: false,
             tell_reduced: false,
             echoed_at_one: false,
+            wait_doubled: false,
             retransmits: 0,
             timeouts: 0,
             ecn_reductions: 0,
@@ -142,11 +145,15 @@ impl Sender {
     }
 
     /// The handshake is answered.
-    pub fn on_syn_ack(&mut self, now: u64) {
+    pub fn on_syn_ack(&mut self, now: u64, o: &Options) {
         if self.state == State::SynSent {
             if self.timed_at != NEVER {
                 self.rtt.sample(now - self.timed_at, &mut self.backoff);
                 self.backoff.end();
+            } else if o.restart_after_lost_syn {
+                // RFC 5681 §3.1, RFC 6298 §5.7.
+                self.cwnd = self.cwnd.min(1.0);
+                self.backoff.begin_slowly();
             }
             self.timed_at = NEVER;
             self.deadline = NEVER;
@@ -169,6 +176,11 @@ impl Sender {
     #[inline]
     pub fn has_nothing_left(&self) -> bool {
         self.next >= self.available
+    }
+
+    /// What may be sent has waited at the host until `now`: it was not idle meanwhile.
+    pub fn on_wait_over(&mut self, now: u64) {
+        self.last_sent = now;
     }
 
     /// How many packets are acknowledged, all from the first on.
@@ -392,6 +404,7 @@ impl Sender {
             // Less than a packet is left: the timer slows the sender, and twice as much if the
             // packet that it sent last met congestion as well (as ns-2).
             self.back_off(o);
+            self.wait_doubled = true;
         }
         self.echoed_at_one = at_one;
     }
@@ -412,7 +425,7 @@ impl Sender {
             }
         }
         if !echo {
-            self.echoed_at_one = false;
+            (self.echoed_at_one, self.wait_doubled) = (false, false);
         }
         self.una = ack;
         self.next = self.next.max(ack);
@@ -544,13 +557,16 @@ impl Sender {
             self.lower_threshold(o);
         }
         self.control.on_timeout();
-        self.back_off(o);
+        if !std::mem::take(&mut self.wait_doubled) {
+            self.back_off(o);
+        }
         self.cwnd = 1.0;
         self.tell_reduced = o.ecn;
         self.next = self.una;
         self.recover = self.end;
-        // An echo from now on tells of the retransmissions: it counts.
-        self.reduced_at = self.una;
+        // An echo of what was sent before says nothing new; of retransmissions it does, if they can
+        // be marked.
+        self.reduced_at = if o.ecn_on_retransmit { self.una } else { self.end };
         self.sacked.clear();
         self.duplicates = 0;
         self.force = false;

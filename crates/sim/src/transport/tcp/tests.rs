@@ -23,6 +23,7 @@ fn options(variant: Variant) -> Options {
         restart_after_idle: true,
         delayed_ack: 0,
         handshake: false,
+        restart_after_lost_syn: true,
         ecn: true,
         ecn_on_retransmit: false,
         ecn_timeout: false,
@@ -413,8 +414,107 @@ fn a_handshake_comes_before_data_and_is_repeated() {
     p.sender.on_timer(p.now, &p.o);
     assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
     assert_eq!(p.sender.deadline(), 3000 * MS, "backed off");
-    p.sender.on_syn_ack(1500 * MS);
-    assert_eq!(p.send_all().len(), 2);
+}
+
+/// RFC 5681 §3.1: one segment after a SYN that was lost; RFC 6298 §5.7: and a timeout of 3 s, not
+/// doubled, until a round trip is measured. Without a loss: the initial window, and the SYN's sample.
+#[test]
+fn a_lost_syn_leaves_one_packet_and_three_seconds() {
+    for (lost, first, restart_after_lost_syn, packets, timeout) in [
+        (0, 1000, true, 10, 300),
+        (1, 1000, true, 1, 3000),
+        (3, 1000, true, 1, 3000),
+        (1, 5000, true, 1, 5000),
+        (1, 1000, false, 10, 2000),
+    ] {
+        let mut o = Options { handshake: true, initial_window: 10.0, ..options(Variant::Sack) };
+        o.rto.initial = first * MS;
+        o.restart_after_lost_syn = restart_after_lost_syn;
+        let mut p = Path::new(o);
+        p.send();
+        for _ in 0..lost {
+            p.now = p.sender.deadline();
+            p.sender.on_timer(p.now, &p.o);
+            assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
+        }
+        p.now += RTT;
+        p.sender.on_syn_ack(p.now, &p.o);
+        let sent = p.send_all();
+        assert_eq!((sent.len(), p.sender.deadline() - p.now), (packets, timeout * MS), "{lost}");
+        if packets == 1 {
+            // The first sample ends it.
+            assert_eq!(p.deliver(&sent, &[], &[]).len(), 2);
+            assert_eq!(p.sender.deadline() - p.now, 300 * MS);
+        }
+    }
+}
+
+/// An echo of marks that packets met before a timeout tells nothing of the repair, where
+/// retransmissions are not ECN-capable: the window gave way already.
+#[test]
+fn an_echo_of_old_marks_during_a_repair_counts_once() {
+    for (ecn_on_retransmit, reductions) in [(false, 0), (true, 1)] {
+        let mut p = Path::new(Options { ecn_on_retransmit, ..options(Variant::Sack) });
+        let sent = p.send_all();
+        let sent = p.deliver(&sent, &[], &[]);
+        assert_eq!(sent.len(), 4);
+        p.time_out();
+        // The first of the old packets was late, not lost, and marked.
+        let payload = Payload::Ack { ece: true, blocks: 0, sack: [(0, 0); 3] };
+        let ack = Packet { seq: 3, payload, ..Packet::default() };
+        p.sender.on_ack(p.now, &ack, &p.o);
+        assert_eq!(p.sender.ecn_reductions, reductions, "{ecn_on_retransmit}");
+    }
+}
+
+/// With a window of one packet the second echo in a row doubles the timeout. If what is under way is
+/// lost, the timer that it set doubles it no further.
+#[test]
+fn a_wait_doubles_the_timeout_once() {
+    let mut p = Path::new(Options { ecn_timeout: true, ..options(Variant::Sack) });
+    p.o.ecn_on_retransmit = true;
+    let sent = p.send_all();
+    p.deliver(&sent, &[], &[]);
+    p.time_out();
+    let echo = |seq| Packet {
+        seq,
+        payload: Payload::Ack { ece: true, blocks: 0, sack: [(0, 0); 3] },
+        ..Packet::default()
+    };
+    // Four packets were under way; echoes of the retransmissions find the window at one packet.
+    p.sender.on_ack(p.now, &echo(3), &p.o);
+    assert!(p.sender.cwnd() < 1.0);
+    let wait = p.sender.deadline() - p.now;
+    p.now = p.sender.deadline();
+    p.sender.on_timer(p.now, &p.o);
+    assert_eq!(p.sender.deadline() - p.now, 2 * wait, "the first echo had not doubled it");
+    p.sender.on_ack(p.now, &echo(4), &p.o);
+    let wait = p.sender.deadline() - p.now;
+    p.now = p.sender.deadline();
+    p.sender.on_timer(p.now, &p.o);
+    assert_eq!(p.sender.deadline() - p.now, wait, "the second had");
+}
+
+/// What waited for the hosts' own time was not idle.
+#[test]
+fn a_wait_before_sending_is_not_idleness() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for _ in 0..3 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    let acks = sent.len();
+    assert_eq!(acks, 16);
+    let ack = Packet {
+        seq: 30,
+        payload: Payload::Ack { ece: false, blocks: 0, sack: [(0, 0); 3] },
+        ..Packet::default()
+    };
+    p.now += RTT;
+    p.sender.on_ack(p.now, &ack, &p.o);
+    p.now += 5000 * MS;
+    p.sender.on_wait_over(p.now);
+    assert!(p.send_all().len() > 10);
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! A constant window: always so many packets under way, none sent again. Nothing reacts, nothing is
+//! drawn: behind a bottleneck lie exactly the packets that the path does not hold.
+//!
+//! The receiver answers each packet. Networks keep the order, so an answer says that all packets
+//! before it have left the network, too, lost or not. Only if the last ones are lost a timer has to
+//! tell.
+
+use aqm::Ecn;
+use scenario::traffic::{self as keys, TrafficSpec};
+
+use super::{After, EndPoints, FlowReport, FlowSetup, Port};
+use crate::packet::{Packet, Payload};
+
+/// What the flows of a group share.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Packets under way.
+    pub window: u32,
+    /// Without an answer for so long, all are taken for lost, ns.
+    pub timeout: u64,
+    /// Whether packets are ECN-capable; marks are ignored.
+    pub ecn: bool,
+}
+
+impl Options {
+    pub(crate) fn new(spec: &TrafficSpec, keys: &keys::Window, _: u32) -> Self {
+        let timeout = keys.timeout.0.as_nanos();
+        Self { window: keys.window, timeout, ecn: spec.group.ecn }
+    }
+}
+
+/// Both ends of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    /// The next packet to send, and the next to be answered.
+    next: u32,
+    answered: u32,
+    /// When all under way are taken for lost, ns.
+    deadline: u64,
+    stopped: bool,
+    received: u32,
+    timeouts: u32,
+}
+
+impl EndPoints for Ends {
+    type Options = Options;
+
+    fn new(_: &Options, _: usize, _: &[FlowSetup]) -> Self {
+        let deadline = u64::MAX;
+        Self { next: 0, answered: 0, deadline, stopped: false, received: 0, timeouts: 0 }
+    }
+
+    fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
+        port.seat.app_at = port.group.stop;
+        self.fill(port, o);
+    }
+
+    fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
+        if packet.payload == Payload::Datagram {
+            self.received += 1;
+            *port.hand = Packet { seq: packet.seq, payload: Payload::Answer, ..Packet::default() };
+            port.send_back();
+            return After::Nothing;
+        }
+        self.answered = self.answered.max(packet.seq + 1);
+        self.fill(port, o);
+        After::Timer
+    }
+
+    fn on_timers(&mut self, port: &mut Port<'_>, o: &Options) {
+        if self.deadline <= port.now {
+            self.timeouts += 1;
+            self.answered = self.next;
+            self.fill(port, o);
+        }
+    }
+
+    fn stop(&mut self) {
+        (self.stopped, self.deadline) = (true, u64::MAX);
+    }
+
+    fn deadline(&self) -> u64 {
+        self.deadline
+    }
+
+    fn report(&self) -> FlowReport {
+        let Self { received, timeouts, .. } = *self;
+        FlowReport { delivered: received, timeouts, ..FlowReport::default() }
+    }
+}
+
+impl Ends {
+    /// Sends up to the window.
+    fn fill(&mut self, port: &mut Port<'_>, o: &Options) {
+        if self.stopped {
+            return;
+        }
+        while self.next - self.answered < o.window {
+            let packet = port.take_data();
+            (packet.payload, packet.seq, packet.ecn) =
+                (Payload::Datagram, self.next, Ecn::ect(o.ecn));
+            self.next += 1;
+            port.send();
+        }
+        self.deadline = port.now + o.timeout;
+    }
+}
