@@ -108,6 +108,8 @@ set integral [$monitor get-pkts-integrator]
 proc counts {} {
     global monitor integral ns
     $integral newpoint [$ns now] [$monitor set pkts_]
+    global acked flows tcp
+    for {set i 0} {$i < $flows} {incr i} { lappend acked($i) [$tcp($i) set ack_] }
     list [$monitor set parrivals_] [$monitor set pdrops_] [$monitor set bdepartures_] [$integral set sum_]
 }
 $ns at [expr $duration - $window] { set before [counts] }
@@ -115,9 +117,18 @@ $ns at $duration {
     foreach name {arrivals drops bytes packets} now [counts] then $before {
         set $name [expr double($now) - $then]
     }
-    puts [format "%s,%s,%s,%s,%s,%s,%s,%s,%s,%.6f,%.6f,%.3f" $variant $queue $w_q $flows $buffer $app \
+    set sum 0.0
+    set squares 0.0
+    set starved 0
+    for {set i 0} {$i < $flows} {incr i} {
+        set packets_of [expr double([lindex $acked($i) 1] - [lindex $acked($i) 0])]
+        set sum [expr $sum + $packets_of]
+        set squares [expr $squares + $packets_of * $packets_of]
+        incr starved [expr $packets_of == 0]
+    }
+    puts [format "%s,%s,%s,%s,%s,%s,%s,%s,%s,%.6f,%.6f,%.3f,%.6f,%d" $variant $queue $w_q $flows $buffer $app \
         $duration $window $seed [expr $drops / $arrivals] [expr $bytes * 8 / 45e6 / $window] \
-        [expr $packets / $window]]
+        [expr $packets / $window] [expr $sum * $sum / ($flows * $squares)] $starved]
     exit 0
 }
 $ns run

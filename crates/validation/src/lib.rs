@@ -150,6 +150,27 @@ pub fn tcp_response() -> Result<Vec<Case>, ScenarioError> {
     Ok(cases)
 }
 
+/// TCP under Bernoulli loss with delayed acknowledgements, one for every second packet: the window
+/// grows by half a packet a round trip, as if twice as many were lost.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn delayed_ack_response() -> Result<Vec<Case>, ScenarioError> {
+    let case = |p: f64| {
+        let traffic = "flows = 100\ntransport = \"sack\"\ndelayed_ack = \"100ms\"";
+        let outcome = lossy("320s", &format!("p = {p}"), traffic)?;
+        Ok(Case {
+            group: "TCP under Bernoulli loss, delayed acknowledgements",
+            setting: format!("sack, p = {} %", p * 100.0),
+            quantity: "packets/s against √(0.75/p)/R",
+            expected: response::square_root(2.0 * p, 0.1),
+            measured: mean_goodput(&outcome) / 8000.0,
+            allowed: Allowed::Share(0.12),
+        })
+    };
+    [0.0005, 0.001, 0.002].into_iter().map(case).collect()
+}
+
 /// DCTCP under Bernoulli marks: 20 connections, each far below the link's rate, against
 /// [`formulas::dctcp_window`].
 ///

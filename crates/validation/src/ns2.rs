@@ -15,11 +15,13 @@
 //! idle time of RED in whole packets of 1000 bytes, rounds slow-start thresholds down to whole
 //! packets, and resumes after recovery with ns-2's own partial-window rule.
 
+use crate::formulas::{interval_of_difference, mean};
 use crate::rows::Row;
 use crate::{Allowed, Case};
 use sim::ScenarioError;
 
 const ROWS: &str = include_str!("../reference/ns2_dumbbell.csv");
+const SEED_ROWS: &str = include_str!("../reference/ns2_dumbbell_seeds.csv");
 const CBR_ROWS: &str = include_str!("../reference/ns2_cbr_and_tcp.csv");
 const TFRC_ROWS: &str = include_str!("../reference/ns2_tfrc.csv");
 
@@ -49,6 +51,27 @@ impl Reference {
             self.0.text("N"),
             self.0.text("buf_pkts"),
             self.0.text("app")
+        )
+    }
+
+    /// Whether only the seed and what was measured differ.
+    fn is_as(&self, other: &Self) -> bool {
+        ["variant", "queue", "w_q", "N", "buf_pkts", "app"]
+            .iter()
+            .all(|column| self.0.text(column) == other.0.text(column))
+    }
+
+    /// What it was, without the name of a configuration.
+    fn network(&self) -> String {
+        let text = |column| self.0.text(column);
+        let weight = if self.drop_tail() { String::new() } else { format!(" {}", text("w_q")) };
+        format!(
+            "{} {}{weight} N = {}, {} packets, {}",
+            text("variant"),
+            text("queue"),
+            text("N"),
+            text("buf_pkts"),
+            text("app")
         )
     }
 
@@ -126,14 +149,15 @@ packet = "1040B"
 start = "{start}"
 ecn = {ecn}
 ecn_timeout = {ecn_timeout}
-ecn_on_retransmit = true
+ecn_on_retransmit = {ecn}
 handshake = {handshake}
+restart_after_lost_syn = {established}
 initial_window = {initial_window}
 initial_rto = "{initial_rto}"
 rto_granularity = "10ms"
 "#,
         start = if established { "1s..2s" } else { "0s..1s" },
-        ecn_timeout = !variant.starts_with("noecnto"),
+        ecn_timeout = ecn && !variant.starts_with("noecnto"),
         handshake = !established,
         // Each acknowledgement opens the window of two, also that of the SYN and of the one packet
         // sent before; and those have measured the round trip.
@@ -142,9 +166,67 @@ rto_granularity = "10ms"
     )
 }
 
-/// The runs that can be compared.
+/// The runs that can be compared, of settings with one seed.
 pub fn references() -> Vec<Reference> {
-    Row::all(ROWS).map(Reference).filter(Reference::comparable).collect()
+    let seeds = Seeds::all();
+    let single = |reference: &Reference| !seeds.iter().any(|seeds| seeds.are_of(reference));
+    Row::all(ROWS).map(Reference).filter(Reference::comparable).filter(single).collect()
+}
+
+/// One setting with several seeds, in ns-2 and here.
+#[derive(Clone, Debug)]
+pub struct Seeds(Vec<Reference>);
+
+impl Seeds {
+    /// The settings.
+    pub fn all() -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for reference in Row::all(SEED_ROWS).map(Reference) {
+            match all.iter_mut().find(|seeds| seeds.0[0].is_as(&reference)) {
+                Some(seeds) => seeds.0.push(reference),
+                None => all.push(Self(vec![reference])),
+            }
+        }
+        all
+    }
+
+    /// Whether they are of the setting of a single run.
+    pub fn are_of(&self, reference: &Reference) -> bool {
+        self.0[0].is_as(reference)
+    }
+
+    /// The means compared. They may lie as far apart as single runs may, or as far as chance moves
+    /// them: half of the 95 % interval of their difference.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
+        let runs = self.0.iter().map(|reference| crate::run(&reference.scenario()));
+        let outcomes = runs.collect::<Result<Vec<_>, _>>()?;
+        let first = &self.0[0];
+        let setting = format!("{}, {} seeds", first.network(), self.0.len());
+        let case = |(quantity, column, name, tolerance): (_, &str, &str, fn(f64) -> f64)| {
+            let theirs: Vec<f64> = self.0.iter().map(|row| row.0.number(column)).collect();
+            let ours: Vec<f64> =
+                outcomes.iter().filter_map(|o| o.summary.number(name, 0)).collect();
+            let (expected, chance) = (mean(&theirs), interval_of_difference(&theirs, &ours));
+            Case {
+                group: "ns-2.35, means over seeds",
+                setting: setting.clone(),
+                quantity,
+                expected,
+                measured: mean(&ours),
+                allowed: Allowed::Absolute(tolerance(expected).max(chance)),
+            }
+        };
+        let quantities: [(_, _, _, fn(f64) -> f64); 4] = [
+            ("utilisation", "util_frac", "utilisation", |_| 0.01),
+            ("mean queue, packets", "qmean_pkts", "queue_mean_packets", |mean| 0.05 * mean),
+            ("loss", "loss_frac", "loss", |mean| (0.15 * mean).max(0.005)),
+            ("Jain's index", "jain", "jain", |_| 0.02),
+        ];
+        Ok(quantities.into_iter().map(case).collect())
+    }
 }
 
 /// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (Feng02 Table III):

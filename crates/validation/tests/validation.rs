@@ -3,7 +3,9 @@
 use std::thread;
 
 use validation::formulas::sign_test;
-use validation::{Case, dctcp_response, linux, ns2, queues, red_pd, tcp_response};
+use validation::{
+    Case, dctcp_response, delayed_ack_response, linux, ns2, queues, red_pd, tcp_response,
+};
 
 fn failures(cases: &[Case]) -> Vec<&Case> {
     assert!(!cases.is_empty());
@@ -22,24 +24,49 @@ fn tcp_has_its_response_function() {
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }
 
-/// Rows in which a comparison fails. In the first three RED makes all connections of one round-trip
-/// time swing together, and we use one to four points more of the link; another seed of ns-2 has 0.7
-/// to 1.4 points more as well. The fourth has two steady states, all windows at one packet or losses in
-/// step, and the seed says which one is found. What lifts our queue in the fifth and our loss in the
-/// sixth is not known.
-const APART: [&str; 6] = [
-    "std R2 N = 400, 100 packets, ftp",
+#[test]
+fn delayed_acknowledgements_halve_the_growth() {
+    let cases = delayed_ack_response().unwrap();
+    assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
+}
+
+/// Rows of one seed in which a comparison fails. In the first RED makes all connections of one
+/// round-trip time swing together, and we use two points more of the link. The second has two steady
+/// states, all windows at one packet or losses in step, and the seed says which one is found. What lifts
+/// our loss in the third is not known.
+const APART: [&str; 3] = [
     "std_pre R2 N = 400, 100 packets, ftp",
-    "std R4 N = 400, 100 packets, ftp",
     "noecnto_pre R4 N = 400, 100 packets, ftp",
-    "std DT N = 400, 500 packets, ftp",
     "std_pre R2 N = 1000, 600 packets, pareto",
 ];
+
+/// Settings of several seeds in which a mean differs by more than chance and tolerance allow: shares,
+/// which turn on microseconds of delay in both programs; the mean queue, for a reason that is not known;
+/// and the link's use where all connections swing together.
+const MEANS_APART: [&str; 3] = [
+    "std DropTail N = 400, 100 packets",
+    "std DropTail N = 400, 500 packets",
+    "std RED 0.002 N = 400, 100 packets",
+];
+
+#[test]
+fn means_over_seeds_agree_with_ns2() {
+    let all = ns2::Seeds::all();
+    assert_eq!(all.len(), 8);
+    let cases: Vec<Case> = all.iter().flat_map(|seeds| seeds.compare().unwrap()).collect();
+    let failures = failures(&cases);
+    let apart = |c: &&Case| MEANS_APART.iter().any(|setting| c.setting.starts_with(setting));
+    let (known, others): (Vec<&Case>, Vec<&Case>) = failures.into_iter().partition(apart);
+    assert!(others.is_empty(), "{others:#?}");
+    for setting in MEANS_APART {
+        assert!(known.iter().any(|c| c.setting.starts_with(setting)), "{setting} agrees now");
+    }
+}
 
 #[test]
 fn red_and_drop_tail_agree_with_ns2() {
     let references = ns2::references();
-    assert!(references.len() > 40, "{} rows", references.len());
+    assert!(references.len() > 35, "{} rows", references.len());
     let (first, second) = references.split_at(references.len() / 2);
     let cases: Vec<Case> = thread::scope(|scope| {
         let halves = [first, second].map(|half| {
@@ -64,7 +91,7 @@ fn red_and_drop_tail_agree_with_ns2() {
         .collect();
     let above = losses.iter().filter(|c| c.measured > c.expected).count() as u32;
     let below = losses.len() as u32 - above;
-    assert!(losses.len() > 15 && sign_test(above, below) > 0.05, "{above} above, {below} below");
+    assert!(losses.len() > 8 && sign_test(above, below) > 0.05, "{above} above, {below} below");
 }
 
 #[test]

@@ -4,7 +4,9 @@
 use std::process::ExitCode;
 
 use sim::ScenarioError;
-use validation::{Allowed, Case, dctcp_response, linux, ns2, queues, red_pd, tcp_response};
+use validation::{
+    Allowed, Case, dctcp_response, delayed_ack_response, linux, ns2, queues, red_pd, tcp_response,
+};
 
 /// The comparisons of the parts named, without a name of all.
 fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
@@ -13,11 +15,15 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
     if wanted("closed") {
         cases.extend(queues()?);
         cases.extend(tcp_response()?);
+        cases.extend(delayed_ack_response()?);
         cases.extend(dctcp_response()?);
     }
     if wanted("ns2") {
         for reference in ns2::references() {
             cases.extend(reference.compare()?);
+        }
+        for seeds in ns2::Seeds::all() {
+            cases.extend(seeds.compare()?);
         }
         for reference in ns2::CbrReference::all() {
             cases.extend(reference.compare()?);
