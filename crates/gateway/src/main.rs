@@ -101,11 +101,7 @@ enum Task {
         command: Vec<String>,
     },
     #[command(name = SWEEP_UPLINK, hide = true)]
-    SweepUplink {
-        table: String,
-        #[arg(long)]
-        forwards: bool,
-    },
+    SweepUplink { interface: String },
     #[command(name = SWEEP, hide = true)]
     Sweep { file: String, number: u64 },
 }
@@ -404,8 +400,8 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             }
             Ok(ExitCode::from(code as u8))
         }
-        Task::SweepUplink { table, forwards } => {
-            sweep_uplink(&table, forwards);
+        Task::SweepUplink { interface } => {
+            sweep_uplink(&interface);
             Ok(ExitCode::SUCCESS)
         }
         Task::Sweep { file, number } => {

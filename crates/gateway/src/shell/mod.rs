@@ -53,10 +53,27 @@ pub struct Out {
 impl Out {
     /// How it is to go out, if it is. A shell within a shell is to add to its link if it can.
     fn find(&self, depth: u8) -> Result<Option<Way>, Trouble> {
-        if !self.wanted && depth == 0 {
-            return Ok(None);
+        if self.wanted || depth > 0 { self.insist(Way::find()) } else { Ok(None) }
+    }
+
+    /// Goes out, if that is possible, and says where names are known.
+    fn open(
+        &self,
+        way: Option<Way>,
+        ends: &Ends,
+        places: &mut Places,
+    ) -> Result<Option<Uplink>, Trouble> {
+        let Some(way) = way else { return Ok(None) };
+        match name_servers(&self.dns) {
+            Err(trouble) if self.wanted => return Err(trouble),
+            servers => places.dns = servers.unwrap_or_default(),
         }
-        match Way::find() {
+        self.insist(Uplink::new(way, ends))
+    }
+
+    /// What was wanted has to be; the rest is only said.
+    fn insist<T>(&self, found: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+        match found {
             Err(Trouble { what, hint }) if !self.wanted => {
                 say(format!(
                     "note: this shell is within another, and does not lead to that one's link: \
@@ -64,7 +81,7 @@ impl Out {
                 ));
                 Ok(None)
             }
-            way => way.map(Some),
+            found => found.map(Some),
         }
     }
 }
@@ -89,17 +106,11 @@ pub fn shell(
     let terminated = terminated(&wake)?;
     leave_the_terminal_to_the_command()?;
     let (ends, ports) = Ends::new(&places, mtu, ecn)?;
+    let uplink = out.open(way, &ends, &mut places)?;
     // What listens at this far end is what is meant by it.
-    if way.is_none() || !far.is_empty() {
+    if uplink.is_none() || !far.is_empty() {
         places.outermost = None;
     }
-    let uplink = match way {
-        Some(way) => {
-            places.dns = name_servers(&out.dns)?;
-            Some(Uplink::new(way, &ends)?)
-        }
-        None => None,
-    };
     // A name or port that is taken is said before a file is touched.
     let doors = Doors::open(how, specs)?;
     let mut session = Session::new(specs, how, ports)?;

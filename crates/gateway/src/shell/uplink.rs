@@ -35,6 +35,8 @@ use crate::trouble::Trouble;
 
 /// The far end's interface towards the way out.
 const OUT: &str = "up0";
+/// What the interfaces on this side are called, before a number.
+const HERE: &str = "bwup";
 /// Pairs of interfaces that there can be, a network of four addresses each.
 const PAIRS: u32 = 4096;
 /// The first of these networks.
@@ -175,14 +177,14 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
     let mut number = first;
     for n in (first..PAIRS).chain(0..first) {
         number = n;
-        made = netlink.veth(&format!("bw{n}"), OUT, there.as_raw_fd());
+        made = netlink.veth(&format!("{HERE}{n}"), OUT, there.as_raw_fd());
         match &made {
             Err(e) if e.raw_os_error() == Some(nix::libc::EEXIST) => {}
             _ => break,
         }
     }
     made?;
-    let name = format!("bw{number}");
+    let name = format!("{HERE}{number}");
     let address = |host: u32| IpAddr::V4((u32::from(FIRST) + 4 * number + host).into());
     let index = netlink.interface(&name)?.ok_or(io::ErrorKind::NotFound)?.index;
     netlink.up(index, Vec::new())?;
@@ -197,11 +199,22 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
         fs::write(FORWARD, "1")?;
         apply(&program, &masquerade())
     })?;
+    let alive = watch(&name)?;
     let forwards = fs::read_to_string(FORWARD)?.trim() == "1";
-    let alive = Sweep { table: format!("bluewater_{name}"), forwards }.watch()?;
-    // What was no router becomes none for others.
-    let others = format!("iifname != \"{name}\" oifname != \"{name}\" drop");
-    let others = if forwards { "" } else { &others };
+    if !forwards {
+        // What was no router becomes none for others; whoever is the last to need it knows by this.
+        apply(
+            nft,
+            &format!(
+                "table ip {NO_ROUTER} {{
+                    chain through {{
+                        type filter hook forward priority filter; policy accept;
+                        iifname != \"{HERE}*\" oifname != \"{HERE}*\" drop
+                    }}
+                }}"
+            ),
+        )?;
+    }
     apply(
         nft,
         &format!(
@@ -213,7 +226,6 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
                 chain through {{
                     type filter hook forward priority filter; policy accept;
                     oifname \"{name}\" ct state new drop
-                    {others}
                 }}
             }}"
         ),
@@ -224,42 +236,38 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
     Ok(alive)
 }
 
-/// What is to be undone here.
-struct Sweep {
-    table: String,
-    /// Whether this machine forwarded before.
-    forwards: bool,
-}
+/// The rules of a machine that did not forward before.
+const NO_ROUTER: &str = "bluewater_no_router";
 
 /// The command line's own name for [`sweep_uplink`], which users need not know.
 pub const SWEEP_UPLINK: &str = "bound-sweep-uplink";
 
-impl Sweep {
-    /// From now on another process waits for the end of this one.
-    fn watch(&self) -> io::Result<UnixStream> {
-        let (alive, end) = UnixStream::pair()?;
-        let mut sweeper = Command::new("/proc/self/exe");
-        sweeper.args([SWEEP_UPLINK, &self.table]).args(self.forwards.then_some("--forwards"));
-        sweeper.stdin(OwnedFd::from(end)).stdout(Stdio::null()).stderr(Stdio::null());
-        // Ctrl-C is not for it.
-        sweeper.process_group(0).spawn()?;
-        Ok(alive)
-    }
+/// From now on another process waits for the end of this one, and then removes the rules of the
+/// interface `name`.
+fn watch(name: &str) -> io::Result<UnixStream> {
+    let (alive, end) = UnixStream::pair()?;
+    let mut sweeper = Command::new("/proc/self/exe");
+    sweeper.args([SWEEP_UPLINK, name]);
+    sweeper.stdin(OwnedFd::from(end)).stdout(Stdio::null()).stderr(Stdio::null());
+    // Ctrl-C is not for it.
+    sweeper.process_group(0).spawn()?;
+    Ok(alive)
 }
 
-/// Waits until standard input ends and removes the rules `table`; the machine stops to forward if it
-/// did not before (`forwards`) and no other shell needs it.
-pub fn sweep_uplink(table: &str, forwards: bool) {
+/// Waits until standard input ends and removes the rules of the interface `name`; if no other shell
+/// needs it, a machine that did not forward before does so no longer.
+pub fn sweep_uplink(name: &str) {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         _ = signal_hook::flag::register(signal, Arc::default());
     }
     _ = io::copy(&mut io::stdin(), &mut io::sink());
     let Some(nft) = program("nft") else { return };
-    _ = apply(&nft, &format!("delete table ip {table}"));
-    let tables = Command::new(&nft).args(["list", "tables"]).output();
-    let others = tables.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).contains("bluewater_bw"));
-    if !forwards && !others {
+    _ = apply(&nft, &format!("delete table ip bluewater_{name}"));
+    let Ok(tables) = Command::new(&nft).args(["list", "tables"]).output() else { return };
+    let tables = String::from_utf8_lossy(&tables.stdout);
+    if tables.contains(NO_ROUTER) && !tables.contains(&format!("bluewater_{HERE}")) {
         _ = fs::write(FORWARD, "0");
+        _ = apply(&nft, &format!("delete table ip {NO_ROUTER}"));
     }
 }
 
