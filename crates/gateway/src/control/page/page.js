@@ -206,11 +206,12 @@ const percentile = (before, now, part) => {
 const sample = (state) => {
   const past = [...samples].reverse().find((one) => state.time_s - one.time >= WINDOW) ?? samples[0];
   const each = state.queues.map((queue, i) => {
-    const row = { packets: queue.backlog_packets, signals: queue.signals, aqm: queue.aqm, causes: {}, rate: 0, drops: 0, marks: 0 };
+    const row = { packets: queue.backlog_packets, signals: queue.signals, aqm: queue.aqm, causes: {}, rate: NaN, drops: NaN, marks: NaN };
     if (!past) return row;
     const before = past.state.queues[i];
     const seconds = state.time_s - past.time;
     if (seconds <= 0) return row;
+    row.drops = row.marks = 0;
     row.rate = 8 * (queue.departures_bytes - before.departures_bytes) / seconds;
     for (const kind of ["drops", "marks"]) {
       for (const cause of Object.keys(queue[kind])) {
@@ -343,8 +344,30 @@ const say = (text, wrong) => {
   if (!wrong) silence = setTimeout(() => { $("said").textContent = ""; }, 4000);
 };
 
+// One change at a time; what is wanted meanwhile waits, and of two the later one counts.
+const waiting = [];
+let sending = false;
+
 const change = async (what, words) => {
-  const way = chosen();
+  const last = waiting.at(-1);
+  if (last && last.way === chosen()) {
+    const { params, ...rest } = last.what;
+    const merged = { ...rest, ...what };
+    if (params && !what.aqm) merged.params = { ...params, ...what.params };
+    waiting[waiting.length - 1] = { way: last.way, what: merged, words };
+  } else {
+    waiting.push({ way: chosen(), what, words });
+  }
+  if (sending) return;
+  sending = true;
+  while (waiting.length) await send(waiting.shift());
+  await ask().catch(() => {});
+  sending = false;
+  held.clear();
+  controls(true);
+};
+
+const send = async ({ way, what, words }) => {
   const body = JSON.stringify(way ? { way, ...what } : what);
   try {
     const answer = await fetch("set", { method: "POST", headers: { "Content-Type": "application/json" }, body });
@@ -357,9 +380,6 @@ const change = async (what, words) => {
   } catch {
     say("the gateway does not answer", true);
   }
-  held.clear();
-  await ask();
-  controls(true);
 };
 
 const slider = (id, read, words, key, spelled) => {
