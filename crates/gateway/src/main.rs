@@ -32,7 +32,7 @@ use gateway::{config, control, report};
 
 /// Real packets through any queue discipline.
 #[derive(Parser, Debug)]
-#[command(version, about)]
+#[command(version = env!("BLUEWATER_VERSION"), about)]
 struct Cli {
     #[command(subcommand)]
     command: Task,

@@ -18,7 +18,7 @@ import tomli_w
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
-from bluewater.kinds.kind import Kind
+from bluewater.kinds.kind import Kind, fingerprint
 from bluewater.results.result import Result
 
 if TYPE_CHECKING:
@@ -52,7 +52,12 @@ def run(text: str, origin: str, progress: Callable[[float], object] | None) -> R
     value = evaluate(tomllib.loads(text), origin)
     digest = hashlib.sha256(repr(value).encode()).hexdigest()[:16]
     tables: dict[str, pl.DataFrame] = {}
-    return Result({"value": value}, text, digest, _core.version(), tables.__getitem__, names=())
+    return Result({"value": value}, text, digest, version(), tables.__getitem__, names=())
 
 
-KIND = Kind("formula", lambda table: "formula" in table, check, run)
+def version() -> str:
+    """The core, which has the formulas, and this module."""
+    return f"{_core.version()} formula {fingerprint(__file__)}"
+
+
+KIND = Kind("formula", lambda table: "formula" in table, check, run, version=version)

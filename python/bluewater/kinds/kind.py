@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from bluewater import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +29,7 @@ class Kind:
         run: Makes the run of a canonical text, named by an origin, and tells its progress, 0 to 1.
         alone: Whether it measures real time, and so runs after all others, with no other.
         missing: Why no such run can be made on this machine, if so.
+        version: What makes such runs, as text: a result of another version is another result.
     """
 
     name: str
@@ -31,3 +38,28 @@ class Kind:
     run: Callable[[str, str, Callable[[float], object] | None], Result]
     alone: bool = False
     missing: Callable[[], str | None] = lambda: None
+    version: Callable[[], str] = _core.version
+
+
+@cache
+def fingerprint(*files: str) -> str:
+    """A hash over what Python sees of its files: no comment, no documentation, no layout."""
+    parts = [_code(Path(file).read_text(encoding="utf-8")) for file in files]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _code(text: str) -> str:
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [each for each in node.body if not _is_text(each)]
+    return ast.unparse(tree)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """Whether a statement is a string alone, as documentation is."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )

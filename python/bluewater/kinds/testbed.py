@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater import _core, programs
 from bluewater.errors import InputError
 from bluewater.kinds import simulator
-from bluewater.kinds.kind import Kind
+from bluewater.kinds.kind import Kind, fingerprint
 from bluewater.results.result import Result
 
 if TYPE_CHECKING:
@@ -83,6 +83,18 @@ def missing() -> str | None:
     return done.stderr.strip().removeprefix("error: ") if done.returncode else None
 
 
+@cache
+def version() -> str:
+    """The core, which checks scenarios, the gateway, and this module."""
+    try:
+        program = programs.find("bluewater-gateway")
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+        gateway = said.stdout.split()[-1]
+    except (InputError, OSError, IndexError):
+        gateway = "missing"  # nothing is made without it
+    return f"{_core.version()} gateway {gateway} testbed {fingerprint(__file__)}"
+
+
 def run(text: str, origin: str, progress: Callable[[float], object] | None) -> Result:  # noqa: ARG001
     """Makes a run: its tables are as the simulator gives them."""
     began = time.perf_counter()
@@ -97,7 +109,7 @@ def run(text: str, origin: str, progress: Callable[[float], object] | None) -> R
     if done.returncode:
         raise InputError(done.stderr.strip().removeprefix("error: "))
     raw = tables(scenario, json.loads(done.stdout))
-    return Result.of(raw | {"scenario": text, "version": _core.version()}, began)
+    return Result.of(raw | {"scenario": text, "version": version()}, began)
 
 
 def _arguments(scenario: Mapping[str, Any]) -> list[str]:
@@ -199,5 +211,6 @@ KIND = Kind(
     check,
     run,
     alone=True,
+    version=version,
     missing=lambda: missing(),  # noqa: PLW0108 - tests put another in its place
 )

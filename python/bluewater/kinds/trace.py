@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from bluewater import _core
-from bluewater.kinds.kind import Kind
+from bluewater import _core, trace
+from bluewater.kinds.kind import Kind, fingerprint
 from bluewater.results.result import Result
 from bluewater.trace import TIMEOUT, WINDOWS, Trace, input_error
 
@@ -52,7 +52,7 @@ def run(text: str, origin: str, progress: Callable[[float], object] | None) -> R
         {**found.summary, "wall_s": time.perf_counter() - began},
         text,
         _digest(found),
-        _core.version(),
+        version(),
         tables.__getitem__,
         tuple(tables),
     )
@@ -70,4 +70,9 @@ def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], str]:
     return options, options.pop("windows"), options.pop("timeout")
 
 
-KIND = Kind("trace", lambda table: "trace" in table, check, run)
+def version() -> str:
+    """The core, and what makes tables of what it measures."""
+    return f"{_core.version()} trace {fingerprint(__file__, trace.__file__)}"
+
+
+KIND = Kind("trace", lambda table: "trace" in table, check, run, version=version)

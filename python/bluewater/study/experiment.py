@@ -236,7 +236,6 @@ class Experiment:
         self, cells: Sequence[Cell], size: Size, reading: str | None
     ) -> list[tuple[Task, Entry]]:
         """A run for each cell and seed."""
-        version = _core.version()
         planned = []
         marked = f"reading={reading}" if reading not in (None, STANDARD) else ""
         for cell in cells:
@@ -247,7 +246,7 @@ class Experiment:
                 kind = kinds.of(table, self.file)
                 where = ", ".join(filter(None, (marked, cell.label)))
                 canonical = _check(kind, table, self.file, where)
-                key = run_key(canonical, version)
+                key = run_key(canonical, kind.version())
                 task = Task(key, canonical, label, kind.name)
                 planned.append((task, Entry(cell.axes, seed, key, reading)))
         return planned

@@ -1,0 +1,171 @@
+//! The tokens of a file, without documentation and what is for tests alone.
+
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::token_stream::IntoIter;
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+
+/// A hash that is the same with every compiler: FNV-1a.
+pub(crate) struct Hash(u64);
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hash {
+    /// Adds a word, and that it ends.
+    pub(crate) fn word(&mut self, word: &str) {
+        for byte in word.bytes().chain([0xff]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A file, and the folder that its modules are in.
+pub(crate) struct Module {
+    pub(crate) file: PathBuf,
+    pub(crate) folder: PathBuf,
+}
+
+/// Adds a file; gives the modules that it has in files of their own.
+pub(crate) fn add(text: &str, module: &Module, hash: &mut Hash) -> Result<Vec<Module>, String> {
+    let tokens: TokenStream = text.parse().map_err(|e| format!("not Rust: {e}"))?;
+    let mut walk = Walk { hash, below: Vec::new() };
+    walk.stream(tokens, &module.folder)?;
+    Ok(walk.below)
+}
+
+struct Walk<'a> {
+    hash: &'a mut Hash,
+    below: Vec<Module>,
+}
+
+impl Walk<'_> {
+    fn stream(&mut self, tokens: TokenStream, folder: &Path) -> Result<(), String> {
+        let mut tokens = tokens.into_iter().peekable();
+        while let Some(token) = tokens.next() {
+            match &token {
+                TokenTree::Punct(hash) if hash.as_char() == '#' => {
+                    let inner = tokens
+                        .next_if(|t| matches!(t, TokenTree::Punct(bang) if bang.as_char() == '!'));
+                    match attribute(tokens.peek()).as_deref() {
+                        Some("doc") => drop(tokens.next()),
+                        Some("cfg(test)") if inner.is_none() && item_follows(tokens.clone()) => {
+                            tokens.next();
+                            skip_item(&mut tokens);
+                        }
+                        _ => {
+                            self.token(token, folder)?;
+                            if let Some(bang) = inner {
+                                self.token(bang, folder)?;
+                            }
+                        }
+                    }
+                }
+                TokenTree::Ident(word) if word == "mod" => {
+                    self.token(token, folder)?;
+                    self.module(&mut tokens, folder)?;
+                }
+                _ => self.token(token, folder)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows `mod`: a name, then a body here or a file.
+    fn module(&mut self, tokens: &mut Peekable<IntoIter>, folder: &Path) -> Result<(), String> {
+        let Some(TokenTree::Ident(name)) = tokens.next_if(|t| matches!(t, TokenTree::Ident(_)))
+        else {
+            return Ok(()); // `mod` of a macro
+        };
+        self.hash.word(&name.to_string());
+        let own = folder.join(name.to_string());
+        if let Some(TokenTree::Group(body)) = tokens.next_if(|t| matches!(t, TokenTree::Group(_))) {
+            return self.group(&body, &own);
+        }
+        let files = [own.with_extension("rs"), own.join("mod.rs")];
+        let Some(file) = files.into_iter().find(|file| file.exists()) else {
+            return Err(format!("there is no file of the module {name}"));
+        };
+        self.below.push(Module { file, folder: own });
+        Ok(())
+    }
+
+    fn group(&mut self, group: &proc_macro2::Group, folder: &Path) -> Result<(), String> {
+        let (open, close) = match group.delimiter() {
+            Delimiter::Parenthesis => ("(", ")"),
+            Delimiter::Brace => ("{", "}"),
+            Delimiter::Bracket => ("[", "]"),
+            Delimiter::None => ("", ""),
+        };
+        self.hash.word(open);
+        self.stream(group.stream(), folder)?;
+        self.hash.word(close);
+        Ok(())
+    }
+
+    fn token(&mut self, token: TokenTree, folder: &Path) -> Result<(), String> {
+        match token {
+            TokenTree::Group(group) => self.group(&group, folder)?,
+            TokenTree::Ident(ident) => self.hash.word(&ident.to_string()),
+            TokenTree::Literal(literal) => self.hash.word(&literal.to_string()),
+            TokenTree::Punct(punct) => {
+                let joint = if punct.spacing() == Spacing::Joint { "+" } else { "" };
+                self.hash.word(&format!("{}{joint}", punct.as_char()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The attribute in these brackets: its text if it is `cfg(test)`, else its first word.
+fn attribute(token: Option<&TokenTree>) -> Option<String> {
+    let TokenTree::Group(group) = token? else { return None };
+    if group.delimiter() != Delimiter::Bracket {
+        return None;
+    }
+    let text: String = group.stream().to_string().split_whitespace().collect();
+    if text == "cfg(test)" {
+        return Some(text);
+    }
+    group.stream().into_iter().next().map(|first| first.to_string())
+}
+
+/// Whether an item is next, and not a field or a statement, whose end is not as plain to see.
+fn item_follows(mut tokens: Peekable<IntoIter>) -> bool {
+    tokens.next();
+    while let Some(token) = tokens.next() {
+        match token {
+            // Other attributes, and how visible it is.
+            TokenTree::Punct(hash) if hash.as_char() == '#' => drop(tokens.next()),
+            TokenTree::Ident(word) if word == "pub" => {
+                tokens.next_if(|t| matches!(t, TokenTree::Group(_)));
+            }
+            TokenTree::Ident(word) => {
+                let items = ["mod", "fn", "use", "impl", "const", "static", "struct", "enum"];
+                return items.iter().any(|item| word == item);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Takes an item: all up to its `;` or its body, whichever comes first.
+fn skip_item(tokens: &mut Peekable<IntoIter>) {
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(hash) if hash.as_char() == '#' => drop(tokens.next()),
+            TokenTree::Punct(end) if end.as_char() == ';' => return,
+            TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => return,
+            _ => {}
+        }
+    }
+}

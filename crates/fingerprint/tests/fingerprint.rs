@@ -1,0 +1,175 @@
+//! What makes stored results old, and what does not.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fingerprint::{GATEWAY, Makers, SIMULATOR, of};
+
+const ONE: Makers = Makers { crates: &["one"], libraries: &["libm"], uncounted: &[] };
+
+const LIB: &str = r#"
+//! A crate.
+mod below;
+pub fn double(x: u64) -> u64 { x + x }
+#[cfg(test)]
+mod tests;
+"#;
+const BELOW: &str = "pub(crate) const HALF: f64 = 0.5;\n";
+const LOCK: &str = "[[package]]\nname = \"libm\"\nversion = \"0.2.1\"\n\n\
+                    [[package]]\nname = \"serde\"\nversion = \"1.0.1\"\n";
+
+/// A workspace of one crate; the hash after these files were put in place of its own.
+fn hash(changes: &[(&str, &str)]) -> u64 {
+    let root = tempfile::tempdir().unwrap();
+    let files = [
+        ("Cargo.lock", LOCK),
+        ("crates/one/src/lib.rs", LIB),
+        ("crates/one/src/below.rs", BELOW),
+        ("crates/one/src/tests.rs", "#[test] fn holds() {}"),
+    ];
+    for (name, text) in files.iter().chain(changes) {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    of(&ONE, root.path()).unwrap().hash
+}
+
+fn hash_with_lib(text: &str) -> u64 {
+    hash(&[("crates/one/src/lib.rs", text)])
+}
+
+#[test]
+fn what_the_compiler_does_not_see_changes_nothing() {
+    for text in [
+        LIB.replace("A crate", "Another sentence"),
+        LIB.replace("pub fn", "/// Twice as much.\n// why\npub fn"),
+        LIB.replace("pub fn", "#[doc = \"Twice.\"]\npub fn"),
+        LIB.replace("{ x + x }", "{\n    /* by adding */ x + x\n}"),
+        format!(
+            "{LIB}#[cfg(test)]\nuse std::fmt;\n#[cfg(test)]\n#[expect(dead_code)]\nfn one() {{}}"
+        ),
+    ] {
+        assert_eq!(hash_with_lib(&text), hash(&[]), "{text}");
+    }
+    assert_eq!(hash(&[("crates/one/src/tests.rs", "fn other() {}")]), hash(&[]));
+    assert_eq!(hash(&[("Cargo.lock", &LOCK.replace("1.0.1", "1.0.2"))]), hash(&[]));
+}
+
+#[test]
+fn what_the_compiler_sees_changes_it() {
+    let mut seen = BTreeSet::from([hash(&[])]);
+    for text in [
+        LIB.replace("x + x", "x * x"),
+        LIB.replace("x + x", "x + x + 0"),
+        LIB.replace("double", "twice"),
+        LIB.replace("#[cfg(test)]\nmod tests;", ""),
+        LIB.replace("#[cfg(test)]", "#[cfg(not(test))]"),
+        LIB.replace("#[cfg(test)]", "#[inline]"),
+    ] {
+        // Without the tests' module, the same is compiled.
+        let new = seen.insert(hash_with_lib(&text));
+        assert_eq!(new, text.contains("mod tests"), "{text}");
+    }
+    assert!(seen.insert(hash(&[("crates/one/src/below.rs", "pub(crate) const HALF: f64 = 0.6;")])));
+    assert!(seen.insert(hash(&[("Cargo.lock", &LOCK.replace("0.2.1", "0.2.2"))])));
+}
+
+#[test]
+fn a_field_for_tests_hides_no_other() {
+    let one = "struct S { #[cfg(test)] pub a: u8, pub b: u8 }";
+    assert_ne!(hash_with_lib(one), hash_with_lib(&one.replace("b: u8", "b: u16")));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let refused = |makers: &Makers, text: &str| {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("crates/one/src")).unwrap();
+        fs::write(root.path().join("crates/one/src/lib.rs"), text).unwrap();
+        fs::write(root.path().join("Cargo.lock"), LOCK).unwrap();
+        of(makers, root.path()).err().unwrap().to_string()
+    };
+    assert!(refused(&ONE, "mod gone;").contains("no file of the module gone"));
+    assert!(refused(&ONE, "fn (").contains("not Rust"));
+    let other = Makers { libraries: &["rand_pcg"], ..ONE };
+    assert!(refused(&other, "").contains("no version of rand_pcg"));
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// What a crate needs when it is not tested.
+fn needs(name: &str) -> Vec<String> {
+    let path = root().join("crates").join(name).join("Cargo.toml");
+    let table: toml::Table = fs::read_to_string(path).unwrap().parse().unwrap();
+    let mut found = Vec::new();
+    let linux = table.get("target").and_then(|t| t.get("cfg(target_os = \"linux\")"));
+    for part in [Some(&toml::Value::Table(table.clone())), linux].into_iter().flatten() {
+        if let Some(toml::Value::Table(list)) = part.get("dependencies") {
+            found.extend(list.keys().cloned());
+        }
+    }
+    found
+}
+
+/// A new crate or library has to be put into one of the lists before anything is made with it.
+#[test]
+fn every_dependency_counts_or_is_said_not_to() {
+    for makers in [&SIMULATOR, &GATEWAY] {
+        let said: BTreeSet<&str> =
+            makers.libraries.iter().copied().chain(makers.uncounted.iter().map(|l| l.0)).collect();
+        let mut needed = BTreeSet::new();
+        for name in makers.crates {
+            for need in needs(name) {
+                match need.strip_prefix("bluewater-") {
+                    Some(own) => assert!(makers.crates.contains(&own), "{name} needs {need}"),
+                    None => drop(needed.insert(need)),
+                }
+            }
+        }
+        let needed: BTreeSet<&str> = needed.iter().map(String::as_str).collect();
+        assert_eq!(needed, said, "a dependency belongs into one of the lists of src/lib.rs");
+    }
+}
+
+/// Every file of the crates is looked at, but for tests and programs of their own.
+#[test]
+fn no_source_is_left_out() {
+    for makers in [&SIMULATOR, &GATEWAY] {
+        let looked_at = of(makers, &root()).unwrap().files;
+        for name in makers.crates {
+            let files = sources(root().join("crates").join(name).join("src"));
+            // The gateway's live page tells of results and makes none.
+            let (files, others): (Vec<_>, Vec<_>) =
+                files.into_iter().partition(|file| file.extension().is_some_and(|e| e == "rs"));
+            let shown = |file: &PathBuf| file.parent().unwrap().ends_with("control/page");
+            assert!(others.iter().all(shown), "{others:?}");
+            let whole: String =
+                files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+            for file in files.iter().filter(|file| !looked_at.contains(file)) {
+                let stem = file.file_stem().unwrap().to_string_lossy();
+                let tests = ["", "pub(crate) "]
+                    .iter()
+                    .any(|seen| whole.contains(&format!("#[cfg(test)]\n{seen}mod {stem};")));
+                let program = file.parent().unwrap().ends_with("bin");
+                assert!(tests || program, "{} is in no module", file.display());
+            }
+        }
+    }
+}
+
+fn sources(folder: PathBuf) -> Vec<PathBuf> {
+    let mut waiting = vec![folder];
+    let mut found = Vec::new();
+    while let Some(path) = waiting.pop() {
+        if path.is_dir() {
+            waiting.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}

@@ -1,0 +1,5 @@
+//! Names the build after what it makes results with.
+
+fn main() -> std::io::Result<()> {
+    fingerprint::tell(&fingerprint::GATEWAY, "BLUEWATER_VERSION")
+}
