@@ -10,6 +10,7 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 - ``cli``: every command with its arguments and options;
 - ``experiments``: the papers' experiments;
 - ``tables``: the tables of a run, linked to their columns;
+- ``columns:flows``: the columns of one of them;
 - ``validation``: the table that ``make validate`` wrote;
 - ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked;
 - ``cost``: the table that ``make cost`` wrote.
@@ -24,7 +25,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bluewater import catalog, schema
+from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiment import known, load
 
@@ -117,6 +118,15 @@ def _tables(_: str) -> str:
         for name, what in TABLES.items()
     ]
     return table(["table", "what it has"], rows)
+
+
+def _columns(name: str) -> str:
+    found = next(each for each in _core.tables() if each["name"] == name)
+    rows = [
+        [", ".join(map(_code, each["names"])), each["unit"], each["doc"]]
+        for each in found["columns"]
+    ]
+    return table(["column", "unit", "meaning"], rows)
 
 
 def _validation(_: str) -> str:
@@ -275,6 +285,7 @@ _TABLES = {
     "catalog": _catalog,
     "experiments": _experiments,
     "tables": _tables,
+    "columns": _columns,
     "validation": _validation,
     "cost": _cost,
     "measured": _measured,

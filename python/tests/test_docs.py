@@ -20,6 +20,7 @@ import pytest
 
 import bluewater
 from bluewater import _core
+from bluewater.results.result import SIMULATED
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -74,7 +75,7 @@ def test_every_page_has_its_place() -> None:
         assert page.relative_to(DOCS).as_posix() in nav, page
 
 
-def test_every_column_is_described() -> None:
+def test_every_column_is_described(hooks: ModuleType) -> None:
     result = bluewater.run(
         """
         duration = "2s"
@@ -94,25 +95,31 @@ def test_every_column_is_described() -> None:
         groups = true
         """
     )
-    page = (DOCS / "metrics.md").read_text("utf-8")
-    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
-    described = {
-        title: set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", text, re.M))))
-        for title, text in sections.items()
-    }
-    queues = set(result.queues.columns)
-    assert described["Queues"] == queues
-    assert described["Summary"] == set(result.summary) - queues
-    assert described["Flows"] == set(result.flows.columns)
-    assert described["Series"] == set(result.series.columns)
-    assert described["Groups"] == set(result.groups.columns)
-    assert described["Transfers"] == set(result.transfers.columns)
-    assert described["Completions"] == set(result.completions.columns)
+    declared = {each["name"]: each["columns"] for each in _core.tables()}
+    names = {table: [n for c in columns for n in c["names"]] for table, columns in declared.items()}
+    assert list(result.summary) == [
+        *names["summary"][:-1],
+        *names["queues"],
+        "wall_s",
+    ]
+    for table in SIMULATED:
+        made = getattr(result, table).columns
+        assert made[: len(names[table])] == names[table]
+        assert table == "series" or len(made) == len(names[table])
+    page = hooks.filled((DOCS / "metrics.md").read_text("utf-8"))
+    for table, columns in names.items():
+        section = page.partition(f"## {table.capitalize()}\n")[2].partition("\n## ")[0]
+        described = set(
+            re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", section, re.M)))
+        )
+        assert not section or set(columns) <= described, table
+    signals = set(result.series.columns) - set(names["series"])
+    assert all(f"`{signal}`" in page for signal in signals)
 
 
-def test_every_column_of_a_trace_is_described() -> None:
+def test_every_column_of_a_trace_is_described(hooks: ModuleType) -> None:
     raw = _core.measure_generated(["10ms"], "1s", duration="100ms")
-    page = (DOCS / "traces.md").read_text("utf-8")
+    page = hooks.filled((DOCS / "traces.md").read_text("utf-8"))
     sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", page, re.M | re.S))
     for table in ("summary", "flows", "windows", "skew", "persistence"):
         rows = " ".join(re.findall(r"^\| (`.*?) \|", sections[table.capitalize()], re.M))

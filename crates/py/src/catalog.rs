@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
 use sim::Scenario;
+use sim::results::registry::{SUMMARY, TABLES};
 
 /// Queue disciplines with parameters, signals and presets; transports, applications and preset networks.
 pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -17,6 +18,27 @@ pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         all.set_item(key, words(py, &schema["$defs"][kind]["oneOf"])?)?;
     }
     Ok(all)
+}
+
+/// The tables of a run, the summary first: name, what a row is, whether a simulation has it, columns.
+pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for spec in std::iter::once(&SUMMARY).chain(TABLES) {
+        let columns = PyList::empty(py);
+        for column in spec.columns {
+            let made = strings(
+                py,
+                &[("kind", column.kind.name()), ("unit", column.unit), ("doc", column.doc)],
+            )?;
+            made.set_item("names", column.names)?;
+            columns.append(made)?;
+        }
+        let table = strings(py, &[("name", spec.name), ("row", spec.row)])?;
+        table.set_item("simulated", spec.simulated)?;
+        table.set_item("columns", columns)?;
+        list.append(table)?;
+    }
+    Ok(list)
 }
 
 fn aqms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {

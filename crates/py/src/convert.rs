@@ -7,18 +7,15 @@ use sim::results::table::{Column, Table};
 
 /// Everything that a run gives.
 pub(crate) fn outcome<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    for (spec, made) in outcome.tables() {
+        all.set_item(spec.name, table(py, made)?)?;
+    }
     let summary = PyDict::new(py);
     for (name, column) in outcome.summary.columns() {
         summary.set_item(name, list(py, column)?.get_item(0)?)?;
     }
-    let all = PyDict::new(py);
     all.set_item("summary", summary)?;
-    all.set_item("queues", table(py, &outcome.queues)?)?;
-    all.set_item("flows", table(py, &outcome.flows)?)?;
-    all.set_item("series", table(py, &outcome.series)?)?;
-    all.set_item("groups", table(py, &outcome.groups)?)?;
-    all.set_item("transfers", table(py, &outcome.transfers)?)?;
-    all.set_item("completions", table(py, &outcome.completions)?)?;
     all.set_item("scenario", &outcome.scenario)?;
     all.set_item("decision_hash", &outcome.decision_hash)?;
     all.set_item("version", env!("BLUEWATER_VERSION"))?;

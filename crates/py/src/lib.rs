@@ -15,7 +15,7 @@ mod _core {
     use std::path::PathBuf;
 
     use pyo3::prelude::*;
-    use pyo3::types::{PyDict, PyString};
+    use pyo3::types::{PyDict, PyList, PyString};
     use sim::{Run, Scenario};
 
     #[pymodule_export]
@@ -71,6 +71,12 @@ mod _core {
     #[pyfunction]
     fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         crate::catalog::catalog(py)
+    }
+
+    /// The tables of a run, the summary first, with their columns.
+    #[pyfunction]
+    fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+        crate::catalog::tables(py)
     }
 
     /// What a queue discipline remembers with a buffer such as `100p` or `200kB`, in bytes.
@@ -150,7 +156,7 @@ mod _core {
         captures::write(py, captures::generator(options.as_ref())?, &path, progress.as_ref())
     }
 
-    /// The version, with a hash over the simulator's sources.
+    /// The version, with a hash over what results are made by.
     #[pyfunction]
     fn version(py: Python<'_>) -> Bound<'_, PyString> {
         PyString::new(py, env!("BLUEWATER_VERSION"))

@@ -33,6 +33,8 @@ pub struct Arrivals {
     pub starts: Vec<u64>,
     /// Sixteen hexadecimal digits over all packets.
     pub digest: String,
+    /// The file, so named that it is found from any folder.
+    pub file: String,
 }
 
 impl Arrivals {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::path::{self, Path};
 
 use aqm::Duration;
 use link::DecisionHash;
@@ -12,12 +13,17 @@ use trace::Capture;
 /// The most packets that are held; 16 bytes each.
 pub const MAX_ARRIVALS: usize = 1 << 28;
 
-/// Reads a scenario and the captures that it names. `file` names the text in errors.
+/// Reads a scenario and the captures that it names. `file` names the text in errors, and captures
+/// are looked for from its folder; from the working directory if it has none.
 ///
 /// # Errors
 /// See [`ScenarioError`].
 pub fn scenario(text: &str, file: &str) -> Result<Scenario, ScenarioError> {
-    Scenario::with_captures(text, file, &mut read)
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    Scenario::with_captures(text, file, &mut |name, until| {
+        let found = path::absolute(folder.join(name)).map_err(|e| format!("{name}: {e}"))?;
+        read(&found, until)
+    })
 }
 
 /// Reads the packets of the file that come before `until`. Those shorter than any packet here are as
@@ -25,9 +31,10 @@ pub fn scenario(text: &str, file: &str) -> Result<Scenario, ScenarioError> {
 ///
 /// # Errors
 /// What is wrong with the file, in words.
-pub fn read(file: &str, until: Duration) -> Result<Arrivals, String> {
-    let input = File::open(file).map_err(|e| format!("{file}: {e}"))?;
-    let mut capture = Capture::new(input, file).map_err(|e| e.to_string())?;
+pub fn read(path: &Path, until: Duration) -> Result<Arrivals, String> {
+    let file = path.display().to_string();
+    let input = File::open(path).map_err(|e| format!("{file}: {e}"))?;
+    let mut capture = Capture::new(input, &file).map_err(|e| e.to_string())?;
     let mut numbers = HashMap::new();
     let mut packets = Vec::new();
     let mut starts = Vec::new();
@@ -52,5 +59,5 @@ pub fn read(file: &str, until: Duration) -> Result<Arrivals, String> {
         hash.departure(time, flow, u32::from(len) << 2 | ecn as u32);
         packets.push(Arrival { time, flow, len, ecn });
     }
-    Ok(Arrivals { packets: packets.into(), starts, digest: hash.to_string() })
+    Ok(Arrivals { packets: packets.into(), starts, digest: hash.to_string(), file })
 }

@@ -11,6 +11,7 @@ use scenario::{QueueSpec, Scenario, ScenarioError};
 
 use crate::network::Managed;
 use crate::results::jain;
+use crate::results::registry::{self, TableSpec};
 use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
 use crate::series::{GroupSeries, Named, Series, delivered_bits, packet_bits};
@@ -57,6 +58,22 @@ pub struct Outcome {
     pub scenario: String,
     /// The hash over all decisions, sixteen hexadecimal digits.
     pub decision_hash: String,
+}
+
+impl Outcome {
+    /// Every table with what is declared of it, the summary first.
+    pub fn tables(&self) -> impl Iterator<Item = (&'static TableSpec, &Table)> {
+        [
+            (&registry::SUMMARY, &self.summary),
+            (&registry::QUEUES, &self.queues),
+            (&registry::FLOWS, &self.flows),
+            (&registry::SERIES, &self.series),
+            (&registry::GROUPS, &self.groups),
+            (&registry::TRANSFERS, &self.transfers),
+            (&registry::COMPLETIONS, &self.completions),
+        ]
+        .into_iter()
+    }
 }
 
 impl Run {
@@ -354,23 +371,8 @@ impl Run {
     }
 
     fn transfer_tables(&self) -> (Table, Table) {
-        const STATISTICS: [&str; 5] = ["mean", "p50", "p95", "p99", "max"];
-        let (mut table, mut completions) = (Table::default(), Table::default());
-        for each in [&mut table, &mut completions] {
-            each.push("group", Column::Text(Vec::new()));
-            each.push("kind", Column::Text(Vec::new()));
-        }
-        table.push("began", Column::Count(Vec::new()));
-        table.push("completed", Column::Count(Vec::new()));
-        for name in STATISTICS {
-            table.push(&format!("time_{name}_s"), Column::Real(Vec::new()));
-        }
-        for name in STATISTICS {
-            table.push(&format!("slowdown_{name}"), Column::Real(Vec::new()));
-        }
-        completions.push("time_s", Column::Real(Vec::new()));
-        completions.push("completed", Column::Count(Vec::new()));
-        completions.push("share", Column::Real(Vec::new()));
+        let (mut table, mut completions) =
+            (registry::TRANSFERS.empty(), registry::COMPLETIONS.empty());
         for (group, kind, transfers) in self.transfers() {
             let summary = transfers.summary();
             let mut row = table.row();

@@ -5,6 +5,7 @@ use link::stats::GroupTally;
 use scenario::traffic::{TrafficSpec, Transport};
 
 use crate::network::Link;
+use crate::results::registry;
 use crate::results::table::{Column, Table};
 use crate::simulation::Simulation;
 use crate::transport::FlowReport;
@@ -59,14 +60,7 @@ impl Series {
                 }
             });
         }
-        let mut table = Table::default();
-        table.push("time_s", Column::Real(Vec::new()));
-        table.push("queue", Column::Text(Vec::new()));
-        for name in ["backlog_packets", "backlog_bytes", "arrivals", "departures", "drops", "marks"]
-        {
-            table.push(name, Column::Count(Vec::new()));
-        }
-        table.push("idle_s", Column::Real(Vec::new()));
+        let mut table = registry::SERIES.empty();
         for name in &signals {
             table.push(name, Column::Real(Vec::new()));
         }
@@ -121,20 +115,8 @@ pub(crate) struct GroupSeries {
 
 impl GroupSeries {
     pub(crate) fn new(traffic: &[TrafficSpec], queues: usize) -> Self {
-        let mut table = Table::default();
-        table.push("time_s", Column::Real(Vec::new()));
-        table.push("queue", Column::Text(Vec::new()));
-        table.push("group", Column::Text(Vec::new()));
-        table.push("backlog_packets", Column::Count(Vec::new()));
-        table.push("backlog_bytes", Column::Count(Vec::new()));
-        table.push("average_packets", Column::Real(Vec::new()));
-        for name in ["arrivals", "departures", "drops", "drops_bytes"] {
-            table.push(name, Column::Count(Vec::new()));
-        }
-        table.push("throughput_bps", Column::Real(Vec::new()));
-        table.push("goodput_bps", Column::Real(Vec::new()));
         Self {
-            table,
+            table: registry::GROUPS.empty(),
             groups: traffic
                 .iter()
                 .map(|spec| (spec.group.name.clone(), packet_bits(spec)))

@@ -208,6 +208,20 @@ fn the_canonical_scenario_knows_the_file() {
     assert!(e.hint.contains("not the one"), "{e}");
 }
 
+/// Wherever the command was called, a capture is where the scenario says; what is kept of the
+/// scenario finds it from anywhere.
+#[test]
+fn a_capture_lies_beside_its_scenario() {
+    let (path, _) = generated("beside.pcapng", 0.0);
+    let beside = PathBuf::from(&path).with_file_name("my.toml");
+    let text = scenario("beside.pcapng", "");
+    let read = capture::scenario(&text, beside.to_str().unwrap()).unwrap();
+    let canonical = read.to_toml();
+    assert!(canonical.contains(&path), "{canonical}");
+    assert_eq!(capture::scenario(&canonical, "<kept>").unwrap().to_toml(), canonical);
+    assert_eq!(refused(&text).key, "traffic[0].file");
+}
+
 #[test]
 fn what_is_wrong_with_a_trace_is_said() {
     let (path, sent) = generated("wrong.pcapng", 0.0);
@@ -220,6 +234,8 @@ fn what_is_wrong_with_a_trace_is_said() {
         ("to = [\"b\"]", "to = [\"b\"]\nstart = \"0s..1s\"", "traffic[0].start", "an instant"),
         ("to = [\"b\"]", "to = [\"b\"]\nstart = \"10s\"", "traffic[0].file", "before the end"),
         ("to = [\"b\"]", "to = [\"b\"]\napp = \"pareto\"", "traffic[0].app", "a trace tells"),
+        ("to = [\"b\"]", "to = [\"b\"]\nflows = 1", "traffic[0].flows", "those of the file"),
+        ("to = [\"b\"]", "to = [\"b\"]\npacket = \"1000B\"", "traffic[0].packet", "in the mean"),
         ("transport = \"trace\"", "transport = \"sack\"", "traffic[0].file", "for trace only"),
     ] {
         assert!(good.contains(old), "{old}");

@@ -5,29 +5,47 @@ from __future__ import annotations
 import io
 import time
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+
+from bluewater import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+_DECLARED = {each["name"]: each for each in _core.tables()}
+
 TABLES: Mapping[str, str] = {
-    "queues": "a row per managed queue; the first is the primary one",
-    "flows": "a row per flow",
-    "series": "a row per queue and sampling instant, warm-up included",
-    "groups": "a row per group of flows, queue and sampling instant",
-    "transfers": "a row per group with transfers and kind of them",
-    "completions": "a row per group, kind of transfer and length of time",
-    "skew": "a row per share of flows and length of windows",
-    "persistence": "a row per share of bytes and length of windows",
+    name: each["row"] for name, each in _DECLARED.items() if name != "summary"
 }
 """Every table that a run may have beside its summary, and what it holds."""
 
-SIMULATED = tuple(TABLES)[:6]
+SIMULATED = tuple(name for name in TABLES if _DECLARED[name]["simulated"])
 """The tables of a simulation, and of a run on the testbed; the others are a generated trace's."""
+
+_TYPES: Mapping[str, pl.DataType] = {"count": pl.Int64(), "real": pl.Float64(), "text": pl.String()}
+
+
+def schema(table: str) -> dict[str, pl.DataType]:
+    """The columns of a table as they are declared; the signals of a series are none of them."""
+    return {
+        name: _TYPES[column["kind"]]
+        for column in _DECLARED[table]["columns"]
+        for name in column["names"]
+    }
+
+
+def _table(name: str) -> cached_property[pl.DataFrame]:
+    """A table as an attribute."""
+
+    def load(result: Result) -> pl.DataFrame:
+        return result.load(name)
+
+    load.__doc__ = f"{_DECLARED[name]['row'].capitalize()}."
+    return cached_property(load)
 
 
 @dataclass(frozen=True)
@@ -61,48 +79,17 @@ class Result:
             scenario=raw["scenario"],
             decision_hash=raw["decision_hash"],
             version=raw["version"],
-            load=lambda table: frame(raw.get(table, {})),
+            load=partial(_made, {name: raw[name] for name in TABLES if name in raw}),
         )
 
-    @cached_property
-    def queues(self) -> pl.DataFrame:
-        """A row per managed queue; the first is the primary one."""
-        return self.load("queues")
-
-    @cached_property
-    def flows(self) -> pl.DataFrame:
-        """A row per flow."""
-        return self.load("flows")
-
-    @cached_property
-    def series(self) -> pl.DataFrame:
-        """A row per queue and sampling instant, warm-up included; no rows if not asked for."""
-        return self.load("series")
-
-    @cached_property
-    def groups(self) -> pl.DataFrame:
-        """A row per group, queue and sampling instant; no rows if not asked for."""
-        return self.load("groups")
-
-    @cached_property
-    def skew(self) -> pl.DataFrame:
-        """A row per share of flows and length of windows; of a generated trace alone."""
-        return self.load("skew")
-
-    @cached_property
-    def persistence(self) -> pl.DataFrame:
-        """A row per share of bytes and length of windows; of a generated trace alone."""
-        return self.load("persistence")
-
-    @cached_property
-    def transfers(self) -> pl.DataFrame:
-        """A row per group with transfers and kind of them; no rows if there are none."""
-        return self.load("transfers")
-
-    @cached_property
-    def completions(self) -> pl.DataFrame:
-        """How long transfers took: a row per group, kind and length of time."""
-        return self.load("completions")
+    queues = _table("queues")
+    flows = _table("flows")
+    series = _table("series")
+    groups = _table("groups")
+    transfers = _table("transfers")
+    completions = _table("completions")
+    skew = _table("skew")
+    persistence = _table("persistence")
 
     def save(self, folder: Path) -> None:
         """Writes the scenario and every table (Parquet) into an existing folder."""
@@ -129,7 +116,19 @@ def _empty(schema: tuple[tuple[str, pl.DataType], ...]) -> bytes:
     return file.getvalue()
 
 
-def frame(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
-    """A frame from columns; one that is null throughout is a column of numbers."""
+def frame(columns: Mapping[str, list[Any]], name: str) -> pl.DataFrame:
+    """A frame from the columns of a table, of the types that are declared; signals are numbers."""
     made = pl.DataFrame(dict(columns), strict=False)
-    return made.with_columns(pl.col(pl.Null).cast(pl.Float64)) if pl.Null in made.dtypes else made
+    types = schema(name)
+    return made.with_columns(
+        pl.col(column).cast(types.get(column, pl.Float64()))
+        for column, kind in made.schema.items()
+        if kind == pl.Null
+    )
+
+
+def _made(raw: Mapping[str, Any], name: str) -> pl.DataFrame:
+    # Not a closure: results are sent to other processes, and pickled.
+    if name not in TABLES:
+        raise KeyError(name)
+    return frame(raw.get(name) or {column: [] for column in schema(name)}, name)

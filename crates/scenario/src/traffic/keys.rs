@@ -111,6 +111,7 @@ pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread
 
 /// Cuts a table into the keys of all groups and those of its transport and its application.
 fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
+    let given = ["flows", "packet"].map(|key| rest.get_ref().contains_key(key));
     let group: GroupSpec = part(&mut rest, &COMMON)?;
     let (transport, app) = (group.transport.name(), group.app.name());
     Transport::carries(group.transport, group.app)
@@ -140,7 +141,7 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     let transport = match group.transport {
         TransportName::Cbr => Transport::Cbr(read(of_transport)?),
         TransportName::Tfrc => Transport::Tfrc(read(of_transport)?),
-        TransportName::Trace => Transport::Trace(read(of_transport)?),
+        TransportName::Trace => Transport::Trace(Trace { given, ..read(of_transport)? }),
         TransportName::Window => Transport::Window(read(of_transport)?),
         _ => Transport::Tcp(read(of_transport)?),
     };

@@ -181,8 +181,8 @@ pub struct Tfrc {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "trace")]
 pub struct Trace {
-    /// The capture (pcap or pcapng), as seen from the working directory. Packets that would come after
-    /// the end are not read.
+    /// The capture (pcap or pcapng), as seen from the folder of the scenario's file. Packets that would
+    /// come after the end are not read.
     pub file: String,
     /// Sixteen hexadecimal digits over the packets; filled in. If given, the file has to have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,6 +190,9 @@ pub struct Trace {
     /// The packets of the file, once it was read.
     #[serde(skip)]
     pub arrivals: Arc<Arrivals>,
+    /// Whether `flows` and `packet` are given, which follow from the file.
+    #[serde(skip)]
+    pub(super) given: [bool; 2],
 }
 
 /// Keys of `window`.
@@ -360,8 +363,18 @@ impl Trace {
             return Err(Complaint::new(at.key("digest"), allowed)
                 .hint("the file is not the one that this was made from"));
         }
-        group.flows = u32::try_from(arrivals.starts.len()).unwrap_or(u32::MAX);
-        group.packet = Text(Size::Bytes(arrivals.mean_len()));
+        let flows = u32::try_from(arrivals.starts.len()).unwrap_or(u32::MAX);
+        let packet = Text(Size::Bytes(arrivals.mean_len()));
+        // A canonical scenario has them, as they follow; others would be written over in silence.
+        if self.given[0] && group.flows != flows {
+            return at.refuse("flows", &format!("nothing: those of the file, which are {flows}"));
+        }
+        if self.given[1] && group.packet != packet {
+            let mean = format!("nothing: lengths are those of the file, in the mean {}", packet.0);
+            return at.refuse("packet", &mean);
+        }
+        (group.flows, group.packet) = (flows, packet);
+        self.file.clone_from(&arrivals.file);
         self.digest = Some(arrivals.digest.clone());
         self.arrivals = Arc::new(arrivals);
         Ok(())

@@ -1,5 +1,6 @@
 //! Results: tables, transfers, fairness.
 
+pub mod registry;
 pub mod table;
 pub mod transfers;
 

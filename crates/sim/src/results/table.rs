@@ -28,6 +28,16 @@ impl Column {
         }
     }
 
+    /// How many rows it has.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Count(v) => v.len(),
+            Self::Real(v) => v.len(),
+            Self::Text(v) => v.len(),
+        }
+    }
+
     /// The column's first row alone; empty if there is none.
     pub fn first(&self) -> Self {
         match self {

@@ -1,0 +1,406 @@
+//! The tables of a run, declared once: their columns with type, unit and meaning. The simulator makes
+//! its tables of it, Python its frames, and the documentation its pages.
+
+use super::table::{Column, Table};
+
+/// A table.
+#[derive(Clone, Copy, Debug)]
+pub struct TableSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What a row is.
+    pub row: &'static str,
+    /// Whether a simulation has it; else a generated trace does.
+    pub simulated: bool,
+    /// Its columns; those of a series end with the signals of its queues.
+    pub columns: &'static [ColumnSpec],
+}
+
+/// Columns of one type, unit and meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnSpec {
+    /// Their names.
+    pub names: &'static [&'static str],
+    /// Their type.
+    pub kind: Kind,
+    /// The unit, or the range; empty for none.
+    pub unit: &'static str,
+    /// What they tell, in Markdown.
+    pub doc: &'static str,
+}
+
+/// The type of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Whole numbers from 0.
+    Count,
+    /// Real numbers; may be empty.
+    Real,
+    /// Text.
+    Text,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Real => "real",
+            Self::Text => "text",
+        }
+    }
+
+    /// A column of it, without rows.
+    fn column(self) -> Column {
+        match self {
+            Self::Count => Column::Count(Vec::new()),
+            Self::Real => Column::Real(Vec::new()),
+            Self::Text => Column::Text(Vec::new()),
+        }
+    }
+}
+
+impl TableSpec {
+    /// The table without rows.
+    pub(crate) fn empty(&self) -> Table {
+        let mut table = Table::default();
+        for column in self.columns {
+            column.names.iter().for_each(|name| table.push(name, column.kind.column()));
+        }
+        table
+    }
+}
+
+const fn count(
+    names: &'static [&'static str],
+    unit: &'static str,
+    doc: &'static str,
+) -> ColumnSpec {
+    ColumnSpec { names, kind: Kind::Count, unit, doc }
+}
+
+const fn real(names: &'static [&'static str], unit: &'static str, doc: &'static str) -> ColumnSpec {
+    ColumnSpec { names, kind: Kind::Real, unit, doc }
+}
+
+const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
+    ColumnSpec { names, kind: Kind::Text, unit: "", doc }
+}
+
+/// Every table that a run may have beside its summary, in order.
+pub const TABLES: [&TableSpec; 8] =
+    [&QUEUES, &FLOWS, &SERIES, &GROUPS, &TRANSFERS, &COMPLETIONS, &SKEW, &PERSISTENCE];
+
+/// One row a run: these, then those of the primary queue.
+pub const SUMMARY: TableSpec = TableSpec {
+    name: "summary",
+    row: "one row a run",
+    simulated: true,
+    columns: &[
+        count(&["seed"], "", "The seed of the run."),
+        real(&["duration_s"], "s", "Simulated time."),
+        real(&["measured_s"], "s", "Length of the measured window: duration − warm-up."),
+        count(&["flows"], "", "How many flows there were."),
+        count(
+            &["events"],
+            "",
+            "Events that the simulator handled in the whole run: a measure of its work, not of the network.",
+        ),
+        count(
+            &["packets_delivered"],
+            "packets",
+            "Departures from the primary queue in the whole run, warm-up included.",
+        ),
+        real(
+            &["wall_s"],
+            "s",
+            "Time that the run took on this machine (Python only; not part of what is repeatable).",
+        ),
+    ],
+};
+
+/// Managed queues.
+pub const QUEUES: TableSpec = TableSpec {
+    name: "queues",
+    row: "a row per managed queue; the first is the primary one",
+    simulated: true,
+    columns: &[
+        text(&["queue"], "The link, as `A->B`."),
+        text(&["aqm"], "The queue discipline."),
+        count(&["arrivals", "departures"], "packets", "See above."),
+        count(&["drops"], "packets", "Drops of all causes."),
+        count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
+        count(&["marks"], "packets", "Packets whose CE bit this queue set."),
+        count(
+            &["arrivals_bytes", "departures_bytes", "drops_bytes"],
+            "bytes",
+            "The same in bytes.",
+        ),
+        real(&["loss"], "0 … 1", "`drops / arrivals`; 0 if nothing arrived."),
+        real(&["mark_rate"], "0 … 1", "`marks / arrivals`; 0 if nothing arrived."),
+        real(
+            &["throughput_bps"],
+            "bit/s",
+            "`8 · departures_bytes / measured_s`: headers, retransmissions and acknowledgements included.",
+        ),
+        real(
+            &["utilisation"],
+            "0 … 1",
+            "Share of the window in which the link was sending: `1 − idle_fraction`.",
+        ),
+        real(&["idle_fraction"], "0 … 1", "Share of the window in which the link sent nothing."),
+        count(
+            &["idle_periods"],
+            "",
+            "How many idle periods there were; one that lasts as the window begins counts.",
+        ),
+        real(
+            &["queue_mean_packets", "queue_mean_bytes"],
+            "packets, bytes",
+            "Mean of the queue, weighted by time.",
+        ),
+        count(
+            &["queue_p50_packets", "queue_p95_packets", "queue_p99_packets"],
+            "packets",
+            "The least length that the queue did not exceed in 50, 95, 99 % of the time.",
+        ),
+        count(&["queue_max_packets"], "packets", "The greatest length that lasted for any time."),
+        real(&["delay_mean_s"], "s", "Mean time in the queue of the packets that departed."),
+        real(
+            &["delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
+            "s",
+            "Quantiles and maximum of the same.",
+        ),
+        real(
+            &["jain"],
+            "1/n … 1",
+            "Jain's fairness index of all flows' goodputs, (Σx)² / (n·Σx²). The same for every queue.",
+        ),
+        count(
+            &["state_bytes"],
+            "bytes",
+            "What the algorithm remembers for the queue as a whole: averages, bins, tables of fixed size. Without packets and the room for them.",
+        ),
+        count(
+            &["state_flow_bytes"],
+            "bytes",
+            "What it remembers for each flow that it tells from others; 0 if it tells none.",
+        ),
+        count(&["state_flows"], "", "The most flows that it tells from others at a time."),
+        count(&["state_packet_bytes"], "bytes", "What it remembers for each queued packet."),
+        count(
+            &["parameters_set"],
+            "",
+            "Parameters of the algorithm that are not at their defaults.",
+        ),
+    ],
+};
+
+/// Flows.
+pub const FLOWS: TableSpec = TableSpec {
+    name: "flows",
+    row: "a row per flow",
+    simulated: true,
+    columns: &[
+        count(&["flow"], "", "Number of the flow, from 0, in the order of the scenario."),
+        text(&["group"], "The `name` of its `[[traffic]]`."),
+        text(&["transport"], "How its data is carried."),
+        real(&["start_s"], "s", "When it starts."),
+        real(
+            &["goodput_bps"],
+            "bit/s",
+            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (`cbr`, `tfrc`): those that arrived. Headers are included. A hole filled at the window's start delivers at once what waited behind it.",
+        ),
+        real(
+            &["throughput_bps"],
+            "bit/s",
+            "8 · bytes that departed from the primary queue / `measured_s`: retransmissions included.",
+        ),
+        real(
+            &["loss"],
+            "0 … 1",
+            "`drops / arrivals` of this flow at the primary queue; 0 if nothing arrived.",
+        ),
+        count(
+            &["arrivals", "drops"],
+            "packets",
+            "What this flow's packets met at the primary queue.",
+        ),
+        count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
+        count(&["marks"], "packets", "Packets of this flow that the primary queue marked."),
+        count(
+            &["arrivals_bytes", "drops_bytes"],
+            "bytes",
+            "What arrived and what was dropped in bytes.",
+        ),
+        real(&["drops_bps"], "bit/s", "8 · `drops_bytes` / `measured_s`."),
+        count(&["retransmits"], "packets", "Packets sent again."),
+        count(
+            &["timeouts"],
+            "",
+            "Retransmission timeouts, those of a SYN included, and with `ecn_timeout` those that end a wait while packets are under way. `tfrc`: times without feedback (RFC 5348 §4.4).",
+        ),
+        count(&["ecn_reductions"], "", "Window reductions after an ECN echo."),
+        real(
+            &["srtt_s"],
+            "s",
+            "Smoothed round-trip time at the end; empty before the first sample.",
+        ),
+        real(
+            &["completed_s"],
+            "s",
+            "`finite` flows: when the last packet was acknowledged; empty if it was not.",
+        ),
+    ],
+};
+
+/// Queues over time; the signals of the disciplines follow these columns.
+pub const SERIES: TableSpec = TableSpec {
+    name: "series",
+    row: "a row per queue and sampling instant, warm-up included",
+    simulated: true,
+    columns: &[
+        real(&["time_s"], "s", "The instant."),
+        text(&["queue"], "The link, as `A->B`."),
+        count(&["backlog_packets", "backlog_bytes"], "packets, bytes", "What is queued."),
+        count(&["arrivals", "departures", "drops", "marks"], "packets", "In this interval."),
+        real(&["idle_s"], "s", "Time in this interval in which the link sent nothing."),
+    ],
+};
+
+/// Groups of flows over time.
+pub const GROUPS: TableSpec = TableSpec {
+    name: "groups",
+    row: "a row per group of flows, queue and sampling instant",
+    simulated: true,
+    columns: &[
+        real(&["time_s"], "s", "The instant."),
+        text(&["queue"], "The link, as `A->B`."),
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        count(
+            &["backlog_packets", "backlog_bytes"],
+            "packets, bytes",
+            "What is queued of this group's flows.",
+        ),
+        real(
+            &["average_packets"],
+            "packets",
+            "The same in packets, averaged: at each arrival at the queue, of whatever group, the average moves by 0.002 of its distance from the backlog that the packet finds (HRC §3).",
+        ),
+        count(&["arrivals", "departures", "drops"], "packets", "In this interval."),
+        count(&["drops_bytes"], "bytes", "In this interval."),
+        real(&["throughput_bps"], "bit/s", "8 · bytes that departed / interval."),
+        real(&["goodput_bps"], "bit/s", "As in the table of flows, over this interval."),
+    ],
+};
+
+/// Transfers.
+pub const TRANSFERS: TableSpec = TableSpec {
+    name: "transfers",
+    row: "a row per group with transfers and kind of them",
+    simulated: true,
+    columns: &[
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        text(&["kind"], "`flow`, `request` or `page`."),
+        count(&["began"], "", "How many began."),
+        count(&["completed"], "", "How many of them were completed by the end of the run."),
+        real(
+            &["time_mean_s", "time_p50_s", "time_p95_s", "time_p99_s", "time_max_s"],
+            "s",
+            "How long those took that were completed. A flow is complete when its last packet is acknowledged.",
+        ),
+        real(
+            &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99", "slowdown_max"],
+            "≥ 1",
+            "Each one's time over the time that it takes with nothing else under way, in slow start and with an acknowledgement for each packet; empty for pages.",
+        ),
+    ],
+};
+
+/// How long transfers took.
+pub const COMPLETIONS: TableSpec = TableSpec {
+    name: "completions",
+    row: "a row per group, kind of transfer and length of time",
+    simulated: true,
+    columns: &[
+        text(&["group", "kind"], "As above."),
+        real(&["time_s"], "s", "A length of time, from a histogram: at most 1/32 too high."),
+        count(&["completed"], "", "Transfers that took no longer."),
+        real(&["share"], "0 … 1", "Their share of all that began."),
+    ],
+};
+
+/// What the largest flows of a trace carry.
+pub const SKEW: TableSpec = TableSpec {
+    name: "skew",
+    row: "a row per share of flows and length of windows",
+    simulated: false,
+    columns: &[
+        text(
+            &["window"],
+            "Length of the windows of which this is the mean; `whole` for the whole capture.",
+        ),
+        real(&["window_s"], "s", "The same in seconds; empty for the whole capture."),
+        real(&["flow_share"], "0 … 1", "So large a share of the flows, the largest, …"),
+        real(
+            &["byte_share", "packet_share"],
+            "0 … 1",
+            "… carries these shares of the bytes and packets …",
+        ),
+        real(&["next_share"], "0 … 1", "… and this share of the bytes of the next window."),
+    ],
+};
+
+/// What the largest flows of a window carry in the next.
+pub const PERSISTENCE: TableSpec = TableSpec {
+    name: "persistence",
+    row: "a row per share of bytes and length of windows",
+    simulated: false,
+    columns: &[
+        text(&["window"], "Length of the windows."),
+        real(&["window_s"], "s", "The same in seconds."),
+        real(
+            &["byte_share"],
+            "0 … 1",
+            "The largest flows that together carry this share of the bytes of a window …",
+        ),
+        real(&["next_share"], "0 … 1", "… carry this share of the next one's, in the mean."),
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Run;
+
+    fn type_of(column: &Column) -> Kind {
+        match column {
+            Column::Count(_) => Kind::Count,
+            Column::Real(_) => Kind::Real,
+            Column::Text(_) => Kind::Text,
+        }
+    }
+
+    /// What a run gives is what is declared, name by name, in order and in type.
+    #[test]
+    fn tables_are_as_declared() {
+        let text = "duration = \"2s\"\n[network]\npreset = \"dumbbell\"\n\
+                    [[queue]]\naqm = \"red\"\nbuffer = \"50p\"\n\
+                    [[traffic]]\ntransport = \"sack\"\napp = \"finite\"\nsize = \"20kB\"\n\
+                    [measure]\ninterval = \"500ms\"\ngroups = true\n";
+        let scenario = crate::capture::scenario(text, "x").unwrap();
+        let outcome = Run::new(scenario, text, "x").unwrap().finish();
+        for (spec, table) in outcome.tables() {
+            let declared = spec.columns.iter().flat_map(|c| c.names.iter().map(|&n| (n, c.kind)));
+            let declared: Vec<_> = declared.filter(|(name, _)| *name != "wall_s").collect();
+            let made: Vec<_> = table.columns().map(|(name, c)| (name, type_of(c))).collect();
+            assert_eq!(made[..declared.len()], declared, "{}", spec.name);
+            let signals = spec.name == "series" || spec.name == "summary";
+            assert!(signals || made.len() == declared.len(), "{}", spec.name);
+            assert!(table.columns().all(|(_, c)| c.len() > 0), "{}", spec.name);
+        }
+        let names: Vec<_> = outcome.tables().map(|(spec, _)| spec.name).skip(1).collect();
+        let simulated: Vec<_> = TABLES.iter().filter(|t| t.simulated).map(|t| t.name).collect();
+        assert_eq!(names, simulated);
+    }
+}
