@@ -31,10 +31,21 @@ pub struct Entry {
     pub source: &'static str,
     /// The parameters with defaults, ranges, docs.
     pub parameters: Table,
-    /// The signals that it reports while it runs: name and meaning.
-    pub signals: &'static [(&'static str, &'static str)],
+    /// The signals that it reports while it runs.
+    pub signals: &'static [Signal],
     /// Named sets of parameters: the name, and pairs of parameter and text.
     pub presets: &'static [Preset],
+}
+
+/// A number that an algorithm reports while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Signal {
+    /// Its name.
+    pub name: &'static str,
+    /// The unit, or the range of a probability or share; empty for a number.
+    pub unit: &'static str,
+    /// What it is.
+    pub doc: &'static str,
 }
 
 /// Gives the table of an algorithm's parameters.
@@ -146,7 +157,7 @@ pub trait Visitor<P: Copy> {
 
 macro_rules! any_qdisc {
     ($($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
-       $source:literal, [$($signal:literal: $meaning:literal),*]
+       $source:literal, [$($signal:literal [$unit:literal]: $meaning:literal),*]
        $(, $preset:literal: [$($key:ident = $value:literal),*])*;)*) => {
         /// Any queue discipline of the library, chosen by name. One predictable branch a call.
         #[derive(Clone)]
@@ -163,7 +174,7 @@ macro_rules! any_qdisc {
             source: $source,
             parameters:
                 <<$queue<$($policy,)? ()> as Discipline<()>>::Config as Params>::table,
-            signals: &[$(($signal, $meaning)),*],
+            signals: &[$(Signal { name: $signal, unit: $unit, doc: $meaning }),*],
             presets: &[$(($preset, &[$((stringify!($key), $value)),*])),*],
         }),*];
 
@@ -275,99 +286,99 @@ any_qdisc! {
         "Drops the packet at the head when the buffer is full.", "BLUE report §1", [];
     Blue = "blue", Fifo<blue::Blue>,
         "Signals with a probability that losses raise and idle times lower.", "Feng02 Fig. 3",
-        ["p_m": "marking probability"];
+        ["p_m" ["0 … 1"]: "marking probability"];
     Red = "red", Fifo<red::Red>,
         "Signals with a probability that grows with the average queue length.", "FJ93; Feng02 §III.B",
-        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
-         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"],
+        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
+         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"],
         "linux": [mode = "bytes", lengths = "average", min_th = "10%", max_th = "30%", max_p = "0.1",
             w_q = "0.0625", spacing = "uniform-exact"];
     AredFeng = "ared-feng", Fifo<ared_feng::AredFeng>,
         "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng99",
-        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
-         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
+        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
+         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"];
     Ared = "ared", Fifo<ared::Ared>,
         "RED whose max_p keeps the average at the middle of its thresholds.", "FGS01",
-        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
-         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"];
+        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
+         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"];
     Choke = "choke", Fifo<choke::Choke<red::RedConfig>>,
         "RED that draws a queued packet at each arrival, and drops both if they are of one flow.",
         "PPP00; HRC §2",
-        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
-         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
-         "candidates": "queued packets that the next one is compared with"],
+        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
+         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
+         "candidates" ["packets"]: "queued packets that the next one is compared with"],
         "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"],
         "linux": [min_th = "15p", max_th = "45p", max_p = "0.1", w_q = "0.0625",
                   spacing = "uniform-exact"];
     MChoke = "m-choke", Fifo<choke::Choke<choke::MChokeConfig>>,
         "CHOKe that draws several queued packets.", "PPP00 §2; HRC §2",
-        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
-         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
-         "candidates": "queued packets that the next one is compared with"],
+        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
+         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
+         "candidates" ["packets"]: "queued packets that the next one is compared with"],
         "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
     AChoke = "a-choke", Fifo<choke::Choke<choke::AChokeConfig>>,
         "CHOKe that draws more packets, the longer the average queue.", "PPP00 §2; HRC §2",
-        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
-         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
-         "candidates": "queued packets that the next one is compared with"],
+        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
+         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
+         "candidates" ["packets"]: "queued packets that the next one is compared with"],
         "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
     Codel = "codel", Fifo<codel::Codel>,
         "Signals at departure, ever faster while every packet has waited too long.", "RFC 8289",
-        ["sojourn": "delay of the last packet at the head, in seconds",
-         "count": "signals in the present or last dropping state",
-         "dropping": "1 in the dropping state, else 0"],
+        ["sojourn" ["s"]: "delay of the last packet at the head",
+         "count" [""]: "signals in the present or last dropping state",
+         "dropping" [""]: "1 in the dropping state, else 0"],
         "linux": [mtu = "1514"];
     Pie = "pie", Fifo<pie::Pie>,
         "Signals with a probability that a controller moves by delay and its growth.", "RFC 8033",
-        ["p_d": "drop probability", "delay": "queueing delay at the last update, in seconds",
-         "burst": "burst allowance left, in seconds"],
+        ["p_d" ["0 … 1"]: "drop probability", "delay" ["s"]: "queueing delay at the last update",
+         "burst" ["s"]: "burst allowance left"],
         "linux": [derandomise = "true"];
     DocsisPie = "docsis-pie", Fifo<docsis_pie::DocsisPie>,
         "PIE as cable modems have it: by bytes, with protection of a burst after the first drop.",
         "RFC 8034",
-        ["drop_prob": "drop probability of a packet of 1024 bytes, up to 13.6",
-         "delay": "queueing delay at the last update, in seconds",
-         "burst": "protection of a burst left, in seconds",
-         "active": "0 inactive, 0.5 quiescent, 1 active"];
+        ["drop_prob" ["0 … 13.6"]: "drop probability of a packet of 1024 bytes",
+         "delay" ["s"]: "queueing delay at the last update",
+         "burst" ["s"]: "protection of a burst left",
+         "active" [""]: "0 inactive, 0.5 quiescent, 1 active"];
     Pi2 = "pi2", Fifo<pi2::Pi2>,
         "Signals classic packets with the square of a controller's output, scalable ones with its double.",
         "DBTB16; RFC 9332",
-        ["p": "base probability, the controller's output", "p_c": "probability of a classic signal",
-         "p_cl": "probability of a scalable mark by coupling",
-         "delay": "queueing delay at the last update, in seconds"],
+        ["p" ["0 … 1"]: "base probability, the controller's output", "p_c" ["0 … 1"]: "probability of a classic signal",
+         "p_cl" ["0 … 1"]: "probability of a scalable mark by coupling",
+         "delay" ["s"]: "queueing delay at the last update"],
         "linux": [t_update = "16ms", alpha = "0.16", beta = "3.2", signals = "random"];
     Cobalt = "cobalt", Fifo<cobalt::Cobalt>,
         "CoDel for flows that respond, and a BLUE beside it for those that do not.", "HTM18",
-        ["sojourn": "delay of the packet that left last, in seconds",
-         "count": "signals that the present frequency stands for",
-         "dropping": "1 in the dropping state, else 0", "p_drop": "drop probability of BLUE"];
+        ["sojourn" ["s"]: "delay of the packet that left last",
+         "count" [""]: "signals that the present frequency stands for",
+         "dropping" [""]: "1 in the dropping state, else 0", "p_drop" ["0 … 1"]: "drop probability of BLUE"];
     DualPi2 = "dualpi2", Dual<dualpi2::DualPi2>,
         "PI2 with a queue of little delay for scalable traffic beside the classic one.",
         "RFC 9332 appendix A",
-        ["p": "base probability, the controller's output", "p_c": "probability of a classic signal",
-         "p_cl": "probability of a mark in L by coupling",
-         "delay": "longer delay of the two heads at the last update, in seconds",
-         "l_queue": "packets in the L queue", "c_queue": "packets in the C queue"],
+        ["p" ["0 … 1"]: "base probability, the controller's output", "p_c" ["0 … 1"]: "probability of a classic signal",
+         "p_cl" ["0 … 1"]: "probability of a mark in L by coupling",
+         "delay" ["s"]: "longer delay of the two heads at the last update",
+         "l_queue" ["packets"]: "length of the L queue", "c_queue" ["packets"]: "length of the C queue"],
         "linux": [t_update = "16ms", alpha = "0.16", beta = "3.2", signals = "random", min_th = "1ms",
                   range = "0s", th_len = "0", classic_share = "0.1"];
     CurvyRed = "curvy-red", Dual<curvy_red::CurvyRed>,
         "Signals on a curve over the smoothed delay of a classic queue, with one of little delay beside it.",
         "RFC 9332 appendix B",
-        ["q_c": "smoothed delay of the C queue, in seconds", "p_c": "probability of a classic signal",
-         "p_cl": "probability of a mark in L by coupling",
-         "l_queue": "packets in the L queue", "c_queue": "packets in the C queue"];
+        ["q_c" ["s"]: "smoothed delay of the C queue", "p_c" ["0 … 1"]: "probability of a classic signal",
+         "p_cl" ["0 … 1"]: "probability of a mark in L by coupling",
+         "l_queue" ["packets"]: "length of the L queue", "c_queue" ["packets"]: "length of the C queue"];
     Fred = "fred", Fifo<fred::Fred>,
         "RED that counts the packets of each flow in the queue, and is fair to those with few.",
         "LM97; HRC §2",
-        ["avg": "average queue length in packets", "avgcq": "average queue of a flow that is present",
-         "maxq": "most packets that a flow may have queued", "flows": "flows with packets queued"],
+        ["avg" ["packets"]: "average queue length", "avgcq" ["packets"]: "average queue of a flow that is present",
+         "maxq" ["packets"]: "most packets that a flow may have queued", "flows" [""]: "flows with packets queued"],
         "cmu": [min_q = "2", min_th = "50p", max_th = "100p", ecn = "false"];
     Sfb = "sfb", Fifo<sfb::Sfb>,
         "Accounts for flows in a few bins; a BLUE in each limits flows that ignore signals.",
         "Feng02 §IV",
-        ["p_mean": "mean marking probability of the bins", "p_max": "largest of them",
-         "saturated": "share of bins whose probability is 1",
-         "hash_age_s": "time since the hash changed, in seconds"],
+        ["p_mean" ["0 … 1"]: "mean marking probability of the bins", "p_max" ["0 … 1"]: "largest of them",
+         "saturated" ["0 … 1"]: "share of bins whose probability is 1",
+         "hash_age_s" ["s"]: "time since the hash changed"],
         "feng": [bin_size = "13p", penalty_rate = "160kbit"],
         "feng-boxtime": [bin_size = "13p", penalty = "boxtime", boxtime = "50ms"],
         "cmu": [bin_limit = "150p", freeze_time = "1ms", hash = "double-buffered", hash_interval = "5s",
@@ -378,70 +389,70 @@ any_qdisc! {
                   penalty_rate = "80kbit", penalty_burst = "19p"];
     Sfred = "sfred", Fifo<sfred::Sfred>,
         "Accounts for flows in a few bins, with adaptive RED in each.", "Feng02 §IV.A",
-        ["p_mean": "mean signalling probability of the bins", "p_max": "largest of them",
-         "saturated": "share of bins with max_p = 1 and an average above max_th",
-         "hash_age_s": "time since the hash changed, in seconds"],
+        ["p_mean" ["0 … 1"]: "mean signalling probability of the bins", "p_max" ["0 … 1"]: "largest of them",
+         "saturated" ["0 … 1"]: "share of bins with max_p = 1 and an average above max_th",
+         "hash_age_s" ["s"]: "time since the hash changed"],
         "feng": [bin_size = "13p", penalty_rate = "160kbit"];
     Sred = "sred", Fifo<sred::Sred>,
         "Signals by the queue and by an estimate of the number of flows.", "OLW99; Feng02 §V.B",
-        ["hits": "frequency of hits among the zombies; 1/hits estimates the number of flows",
-         "p_zap": "signalling probability of a packet that does not hit"];
+        ["hits" ["0 … 1"]: "frequency of hits among the zombies; 1/hits estimates the number of flows",
+         "p_zap" ["0 … 1"]: "signalling probability of a packet that does not hit"];
     RedPenaltyBox = "red-penalty-box", Fifo<red_penalty_box::RedPenaltyBox>,
         "RED that limits flows which send more than TCP would, found in a log of its signals.",
         "FF97; Feng02 §V.A",
-        ["avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
-         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th",
-         "boxed": "flows in the box", "friendly": "TCP-friendly rate at the last test in bit/s"];
+        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
+         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
+         "boxed" [""]: "flows in the box", "friendly" ["bit/s"]: "TCP-friendly rate at the last test"];
     Sfq = "sfq", Fair<sfq::Sfq>,
         "Sorts flows into queues by a hash and sends a packet of each in turn.",
         "McK90; Feng02 §IV.B",
-        ["queues": "queues with packets", "longest": "bytes in the longest queue"],
+        ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
         "feng": [queues = "46", queue_limit = "9kB", aqm = "red", mode = "bytes", min_th = "2kB",
                  max_th = "8kB"],
         "linux": [queues = "1024", quantum = "1514", queue_limit = "127p"];
     Drr = "drr", Fair<drr::Drr>,
         "Gives each flow a queue and sends a quantum of each in turn.", "SV95; Mahajan01 §2",
-        ["queues": "queues with packets", "longest": "bytes in the longest queue"];
+        ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"];
     FqCodel = "fq-codel", Fair<FlowQueue<codel::Codel>>,
         "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
         "RFC 8290",
-        ["queues": "queues with packets", "longest": "bytes in the longest queue"],
+        ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
         "linux": [mtu = "1514"];
     FqPie = "fq-pie", Fair<FlowQueue<pie::Pie>>,
         "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
         "RFC 8290; RFC 8033",
-        ["queues": "queues with packets", "longest": "bytes in the longest queue"],
+        ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
         "linux": [derandomise = "true"];
     RedPd = "red-pd", RedPdQueue,
         "RED behind a filter that drops packets of the flows that RED dropped most often.",
         "Mahajan01",
-        ["identified": "flows with drops in enough lists when the last one ended",
-         "monitored": "flows with a probability in the filter",
-         "unresponsive": "of these, found not to respond",
-         "p_ambient": "smoothed drop rate of the queue behind the filter",
-         "target_rtt": "R, in seconds", "target_rate": "f(R, p), in packets per second",
-         "list_interval": "length of the next list, in seconds",
-         "avg": "average queue length, in the measure of mode", "p_b": "probability by the average",
-         "p_a": "probability with spacing, next packet", "max_p": "p_b at max_th"],
+        ["identified" [""]: "flows with drops in enough lists when the last one ended",
+         "monitored" [""]: "flows with a probability in the filter",
+         "unresponsive" [""]: "of these, found not to respond",
+         "p_ambient" ["0 … 1"]: "smoothed drop rate of the queue behind the filter",
+         "target_rtt" ["s"]: "R", "target_rate" ["packets/s"]: "f(R, p)",
+         "list_interval" ["s"]: "length of the next list",
+         "avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
+         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"],
         "authors": [interval_bounds = "true", filter_spacing = "uniform-exact",
             increment_rate = "least", increment_cap = "probability", last_list = "true",
             least_pause = "400ms", unresponsive_rule = "pairs", unresponsive_always = "true",
             ns2_rules = "true", min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
     Csfq = "csfq", Fifo<csfq::Csfq>,
         "Drops of each flow what it sends above the fair rate.", "SSZ98; Mahajan01 §2",
-        ["fair_rate": "fair rate of a flow in bit/s", "arrival_rate": "arriving traffic in bit/s",
-         "accepted_rate": "traffic not dropped by probability in bit/s"];
+        ["fair_rate" ["bit/s"]: "fair rate of a flow", "arrival_rate" ["bit/s"]: "arriving traffic",
+         "accepted_rate" ["bit/s"]: "traffic not dropped by probability"];
     Rem = "rem", Fifo<rem::Rem>,
         "Signals with the exponential of a price that asks for the link's rate and a short queue.",
-        "ALLY01", ["price": "price of the link", "p_m": "marking probability"];
+        "ALLY01", ["price" [""]: "price of the link", "p_m" ["0 … 1"]: "marking probability"];
     Pi = "pi", Fifo<pi::Pi>,
         "Signals with a probability that a PI controller sets to hold the queue at a reference.",
-        "HMTG01", ["p_m": "marking probability"],
+        "HMTG01", ["p_m" ["0 … 1"]: "marking probability"],
         "hollot": [q_ref = "200p", a = "0.00001822", b = "0.00001816"];
     Avq = "avq", Fifo<avq::Avq>,
         "Signals what would overflow a virtual queue, whose rate follows the arrivals.", "KS01",
-        ["virtual_rate": "rate of the virtual link in bit/s",
-         "virtual_queue": "length of the virtual queue in bytes"];
+        ["virtual_rate" ["bit/s"]: "rate of the virtual link",
+         "virtual_queue" ["bytes"]: "length of the virtual queue"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "Mahajan01 §5.2", [];
 }

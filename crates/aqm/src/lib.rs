@@ -51,7 +51,7 @@ pub mod rng;
 pub mod time;
 pub mod units;
 
-pub use any::{AnyQdisc, CATALOG, Entry, Visitor};
+pub use any::{AnyQdisc, CATALOG, Entry, Signal, Visitor};
 pub use context::{Backlog, Cause, Cx, Env, State, Tally};
 pub use fifo::Fifo;
 pub use hash::FlowHash;

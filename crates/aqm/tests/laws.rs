@@ -269,11 +269,11 @@ fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
         Err(BuildError::Config(_)) if settings.len() == 1 => return None,
         Err(e) => panic!("{} {settings:?}: {e:?}", entry.name),
     };
-    let mut expected: Vec<&str> = entry.signals.iter().map(|(name, _)| *name).collect();
+    let mut expected: Vec<&str> = entry.signals.iter().map(|signal| signal.name).collect();
     if filtered {
         q = q.filtered(FILTER.1, &FILTER_SETTINGS, &env, &mut rng).unwrap();
         let own = CATALOG.iter().find(|e| e.name == FILTER.1).unwrap().signals;
-        expected.splice(..0, own[..7].iter().map(|(name, _)| *name));
+        expected.splice(..0, own[..7].iter().map(|signal| signal.name));
     }
     let mut log = Log::default();
     let mut ledger = Ledger { packets: Vec::new(), flows: [[0; 4]; 5] };

@@ -66,8 +66,9 @@ fn pages_name_every_signal() {
     for (entry, text) in pages() {
         let (_, rest) = text.split_once("## Signals").unwrap();
         let (section, _) = rest.split_once("## ").unwrap();
-        for (signal, _) in entry.signals {
-            assert!(section.contains(&format!("`{signal}`")), "{}: {signal}", entry.name);
+        for signal in entry.signals {
+            let name = signal.name;
+            assert!(section.contains(&format!("`{name}`")), "{}: {name}", entry.name);
         }
     }
 }

@@ -60,8 +60,11 @@ fn aqms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             )?)?;
         }
         let signals = PyList::empty(py);
-        for (name, doc) in entry.signals {
-            signals.append(strings(py, &[("name", name), ("doc", doc)])?)?;
+        for signal in entry.signals {
+            signals.append(strings(
+                py,
+                &[("name", signal.name), ("unit", signal.unit), ("doc", signal.doc)],
+            )?)?;
         }
         let presets = PyList::empty(py);
         for (name, settings) in entry.presets {

@@ -86,6 +86,19 @@ pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a s
         .map_or_else(String::new, |(_, w)| format!("did you mean `{w}`?"))
 }
 
+/// What to say of words that are no mistakes of spelling.
+fn known(word: &str) -> Option<&'static str> {
+    match word {
+        "sweep" | "seeds" | "sizes" | "claim" | "plot" | "view" | "reading" | "unknown"
+        | "about" => Some("this is a sweep or an experiment: `bluewater sweep FILE` runs it"),
+        "bbr" | "bbr1" | "bbr2" | "bbr3" | "prague" => {
+            Some("this one is not there yet; `cubic` is what most senders have")
+        }
+        "tcp" => Some("TCP is `sack`, `cubic`, or another of these"),
+        _ => None,
+    }
+}
+
 fn line_of(text: &str, at: usize) -> usize {
     text[..at.min(text.len())].matches('\n').count() + 1
 }
@@ -169,7 +182,10 @@ impl ScenarioError {
             .or_else(|| message.strip_prefix("unknown variant `"))
             && let Some((word, rest)) = word.split_once('`')
         {
-            new.hint = did_you_mean(word, rest.split('`').skip(1).step_by(2));
+            new.hint = known(word).map_or_else(
+                || did_you_mean(word, rest.split('`').skip(1).step_by(2)),
+                String::from,
+            );
         }
         if let Some(span) = error.span() {
             new.line = Some(line_of(text, span.start));
@@ -178,6 +194,9 @@ impl ScenarioError {
             {
                 new.key = key;
                 new.value = shown(text, value);
+                if message.ends_with("expected a sequence") && new.value.starts_with('"') {
+                    new.hint = format!("a list is in brackets, even of one: [{}]", new.value);
+                }
             }
         }
         new

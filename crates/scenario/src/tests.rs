@@ -131,6 +131,29 @@ fn idle_keys_are_refused() {
     assert!(e.hint.contains("app = \"infinite\""), "{e}");
 }
 
+/// What was meant is said, not only what is spelt alike.
+#[test]
+fn hints_say_what_was_meant() {
+    let e = with("\"sack\"", "\"bbr\"");
+    assert!(e.hint.contains("not there yet"), "{e}");
+    let e = with("\"sack\"", "\"sack\"\nfrom = \"S\"");
+    assert!(e.hint.contains("[\"S\"]"), "{e}");
+    let e = with("[[queue]]", "[sweep]\n\"queue.0.aqm\" = [\"red\"]\n[[queue]]");
+    assert!(e.hint.contains("bluewater sweep"), "{e}");
+}
+
+#[test]
+fn a_group_that_never_sends_is_refused() {
+    for (more, key) in [
+        ("stop = \"0s\"", "stop"),
+        ("start = \"1h\"", "start"),
+        ("start = \"2s..3s\"\nstop = \"2s\"", "start"),
+    ] {
+        let e = with("\"sack\"", &format!("\"sack\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+    }
+}
+
 /// Every key has one place, and the schema says which.
 #[test]
 fn the_schema_says_whose_each_key_of_traffic_is() {

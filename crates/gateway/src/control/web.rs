@@ -209,9 +209,10 @@ fn catalog() -> Value {
                 "default": one.default, "allowed": one.allowed, "doc": one.doc,
             })
         });
+        let signals = entry.signals.iter().map(|signal| (signal.name, signal.doc));
         json!({
             "name": entry.name, "summary": entry.summary,
-            "signals": entry.signals, "parameters": parameters.collect::<Vec<_>>(),
+            "signals": signals.collect::<Vec<_>>(), "parameters": parameters.collect::<Vec<_>>(),
         })
     });
     disciplines.collect()

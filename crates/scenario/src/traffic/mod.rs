@@ -154,6 +154,10 @@ pub(crate) fn expand_traffic(
             groups.push(group);
         }
     }
+    // Some may, where a scenario is cut short.
+    if !groups.is_empty() && groups.iter().all(|spec| spec.group.start.0.from >= end) {
+        return Group(0).refuse("start", &format!("less than {end} for one group at least"));
+    }
     Ok((groups, flows))
 }
 
@@ -178,6 +182,14 @@ impl TrafficSpec {
 
     fn check(&self, at: &Group, topology: &Topology) -> Result<(), Complaint> {
         let group = &self.group;
+        if let Some(Text(stop)) = group.stop {
+            if stop == Duration::ZERO {
+                return at.refuse("stop", "more than 0s: until then nothing is sent");
+            }
+            if group.start.0.from >= stop {
+                return at.refuse("start", &format!("less than {stop}, when the group stops"));
+            }
+        }
         if group.flows == 0 {
             return at.refuse("flows", "at least 1");
         }
