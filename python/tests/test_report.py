@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,10 +14,13 @@ import pytest
 from conftest import SWEEP
 from matplotlib.figure import Figure
 
-from bluewater.plots.draw import Drawable, draw
-from bluewater.plots.files import save
+from bluewater.errors import InputError
+from bluewater.plots.draw import Drawable, Mark, draw
+from bluewater.plots.files import inline_svg, save
+from bluewater.plots.style import contrast, on_dark, palette
 from bluewater.report import to_json, write_report
 from bluewater.results.store import Store
+from bluewater.study import experiment
 from bluewater.study.experiment import parse
 from bluewater.study.paper import Paper
 from bluewater.study.plot import Scale
@@ -267,3 +271,71 @@ def test_drawing_in_parallel_changes_nothing(outcome: Outcome, tmp_path: Path) -
     ]
     assert "paper-other" in pages[0]
     assert pages[0] == pages[1]
+
+
+def panel(points: pl.DataFrame, scale: str = "linear", marks: tuple[Mark, ...] = ()) -> Drawable:
+    return Drawable("panel", points, Scale("Loss", scale=scale), marks)  # type: ignore[arg-type]
+
+
+def test_bounds_and_the_paper_s_numbers_are_drawn(tmp_path: Path) -> None:
+    points = pl.DataFrame({"x": ["SFB", "RED"], "y": [1.0, 2.0], "line": ["measured"] * 2})
+    marks = (Mark("a", -math.inf, 0.5, "SFB", 7.5), Mark("b", 3.0, math.inf))
+    for kind, x in (("bars", points), ("spread", points.with_columns(x=pl.Series([1.0, 2.0])))):
+        there = marks if kind == "bars" else (Mark("a", -math.inf, 0.5, 1.0, 7.5), marks[1])
+        figure = draw("title", kind, Scale("x"), [panel(x, marks=there)], 1, "none")
+        save(figure, [panel(x)], tmp_path / kind)
+        text = (tmp_path / f"{kind}.svg").read_text()
+        assert "(a)" in text
+        assert "(b)" in text
+        # What is drawn is within the axes.
+        low, high = figure.axes[0].get_xlim() if kind == "bars" else figure.axes[0].get_ylim()
+        assert low <= 0.5
+        assert high >= 7.5
+
+
+def test_bars_have_their_values() -> None:
+    points = pl.DataFrame({"x": ["a", "b"], "y": [0.125, 20.0]})
+    figure = draw("title", "bars", Scale("x"), [panel(points)], 1, "none")
+    assert {"0.125", "20"} <= {text.get_text() for text in figure.axes[0].texts}
+
+
+def test_a_logarithmic_axis_hides_no_zero() -> None:
+    some = pl.DataFrame({"x": [1.0, 2.0], "y": [0.0, 0.1]})
+    figure = draw("title", "spread", Scale("x"), [panel(some, "log")], 1, "none")
+    assert figure.axes[0].get_yscale() == "symlog"
+    figure = draw("title", "spread", Scale("x"), [panel(some.tail(1), "log")], 1, "none")
+    assert figure.axes[0].get_yscale() == "log"
+
+
+def test_legends_are_below() -> None:
+    points = pl.DataFrame({"x": [1.0, 1.0], "y": [1.0, 2.0], "line": ["red", "blue"]})
+    figure = draw("title", "spread", Scale("x"), [panel(points)], 1, "none")
+    (legend,) = figure.legends
+    assert legend.get_window_extent().y1 <= figure.axes[0].get_window_extent().y0
+
+
+@pytest.mark.parametrize("colour", palette())
+def test_lines_can_be_read_on_a_dark_page(colour: str) -> None:
+    assert contrast(on_dark(colour), "#1a222b") >= 4.5
+    assert contrast(colour, "#ffffff") >= 2
+
+
+def test_an_inline_picture_is_small_and_whole(tmp_path: Path) -> None:
+    points = pl.DataFrame(
+        {"x": [k / 7 for k in range(20_000)], "y": [k % 97 for k in range(20_000)]}
+    )
+    made = panel(points)
+    save(draw("0.25 of it", "trace", Scale("x"), [made], 1, "none"), [made], tmp_path / "x")
+    text = inline_svg(tmp_path / "x.svg", "a picture")
+    assert len(text) < 30_000
+    assert "0.25 of it" in text  # text keeps its digits
+    names = set(re.findall(r' id="([^"]*)"', text))
+    assert set(re.findall(r"#([A-Za-z][A-Za-z0-9_-]+)\)", text)) <= names
+
+
+def test_a_claim_is_drawn_in_a_panel_that_is_there() -> None:
+    text = (experiment.root() / "feng" / "table3.toml").read_text("utf-8")
+    assert 'panel = "CBR at 2 Mb/s: CBR"' in text
+    wrong = text.replace('panel = "CBR at 2 Mb/s: CBR"', 'panel = "CBR at 2 Mb/s"')
+    with pytest.raises(InputError, match="unknown panel"):
+        parse(wrong, "x.toml", "feng/table3")

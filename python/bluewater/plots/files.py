@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 import polars as pl
 
-from bluewater.plots.style import GRID, INK, RC
+from bluewater.plots.style import GRID, INK, RC, on_dark, palette
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,30 @@ _PLAIN = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """No tool's name and no date: the same numbers give the same bytes."""
+
+
+_UNSEEN = (
+    re.compile(r"<!--.*?-->|<metadata>.*?</metadata>", re.DOTALL),
+    re.compile(r" font-family: [^;]*;"),  # the page's
+    re.compile(r' transform="rotate\(-?0 [^"]*"'),
+    re.compile(r"(?<=>)\s+(?=<)"),
+)
+_REFERENCE = re.compile(r"#([A-Za-z0-9_-]+)")
+_NAME = re.compile(r' id="([^"]*)"')
+_PLACE = re.compile(r' (?:d|x|y)="[^"]*"')
+_LONG = re.compile(r"-?[0-9]+\.[0-9]{2,}")
+
+
+def _shorter(found: re.Match[str]) -> str:
+    """A length to a tenth of a point; a tenth of its characters more would be seen by nobody."""
+    return f"{float(found[0]):.1f}".removesuffix(".0")
+
+
+def colours() -> str:
+    """The style sheet of the lines' colours, for a light page and a dark one."""
+    light = "".join(f"--c{each[1:]}:{each};" for each in palette())
+    dark = "".join(f"--c{each[1:]}:{on_dark(each)};" for each in palette())
+    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
 
 
 def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
@@ -48,6 +72,13 @@ def inline_svg(path: Path, label: str) -> str:
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
     text = text.replace(INK, "var(--ink)").replace(GRID, "var(--grid)")
+    for colour in palette():
+        text = text.replace(colour, f"var(--c{colour[1:]})")
+    text = _PLACE.sub(lambda found: _LONG.sub(_shorter, found[0]), text)
+    for left_out in _UNSEEN:
+        text = left_out.sub("", text)
+    used = set(_REFERENCE.findall(text))
+    text = _NAME.sub(lambda found: found[0] if found[1] in used else "", text)
     text = text.replace("fill: #ffffff", "fill: none")
     for size in ("width", "height"):
         text = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", text, count=1)

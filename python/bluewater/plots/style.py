@@ -2,7 +2,8 @@
 
 Colours are told apart by people with any common colour blindness: RED's configurations are warm
 and BLUE's cool, each family also differs in lightness and marker, and everything else follows
-Okabe and Ito. All of them keep a contrast of at least 2.5 to white and to the dark page.
+Okabe and Ito. All of them keep a contrast of at least 2.5 to white; a page that is dark shows them
+lightened (:func:`on_dark`).
 """
 
 from __future__ import annotations
@@ -37,10 +38,45 @@ _NAMED = {"red": _WARM[0], "blue": _COOL[0], "droptail": "#7f7f7f", "drop-front"
 _NUMBERED = re.compile(r"([RB])([1-9])\b.*")
 _FAMILY = re.compile(r"(red|blue)\b.*", re.IGNORECASE)
 
+_CARD = "#1a222b"
+"""What is behind a picture on the dark page."""
+_READABLE = 4.5
+"""Contrast of a line to it (WCAG 2.2 asks for 3 of graphics, and 4.5 of text)."""
+
+
+def palette() -> list[str]:
+    """Every colour that a line may have."""
+    return sorted({*_WARM, *_COOL, *_OTHER, *_NAMED.values()})
+
+
+def on_dark(colour: str) -> str:
+    """The colour, lightened until it can be read on the dark page."""
+    channels = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    for step in range(21):
+        lighter = [round(each + (255 - each) * step / 20) for each in channels]
+        text = "#" + "".join(f"{each:02x}" for each in lighter)
+        if contrast(text, _CARD) >= _READABLE:
+            return text
+    return "#ffffff"
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, 1 … 21 (WCAG 2.2)."""
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
 RC: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
-    "font.family": "DejaVu Sans",
+    # In an SVG text stays text: it can be found, and is a tenth of its outlines' size.
+    "font.family": ["DejaVu Sans"],
     "font.size": 9.5,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
@@ -65,7 +101,7 @@ RC: Any = {
     "lines.linewidth": 1.7,
     "lines.markersize": 4.5,
     "svg.hashsalt": "bluewater",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
     "pdf.fonttype": 3,
 }
 

@@ -373,7 +373,7 @@ def _told(found: Measured, unit: str) -> str:
 
 
 def _plot(outcome: Outcome, plot: Plot, folder: Path) -> dict[str, Any]:
-    panels = drawables(plot, outcome.tables, outcome.experiment.file)
+    panels = drawables(plot, outcome.tables, outcome.experiment.file, outcome.experiment.claims)
     figure = draw(plot.title, plot.kind, plot.x, panels, plot.in_a_row, plot.sharing)
     stem = folder / plot.id
     save(figure, panels, stem)
@@ -381,7 +381,7 @@ def _plot(outcome: Outcome, plot: Plot, folder: Path) -> dict[str, Any]:
         "id": plot.id,
         "title": plot.title,
         "caption": plot.caption,
-        "note": _drawn(plot, outcome.size.seeds),
+        "note": _drawn(plot, outcome.size.seeds) + (_MARKS if any(p.marks for p in panels) else ""),
         "svg": inline_svg(stem.with_name(f"{plot.id}.svg"), plot.title),
         "files": [f"{folder.name}/{plot.id}.{ending}" for ending in ("png", "svg", "pdf", "csv")],
     }
@@ -407,6 +407,12 @@ def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else number(value)
+
+
+_MARKS = (
+    " Dashed lines and arrows: where the claim in brackets holds; dotted lines and stars: the "
+    "paper's number."
+)
 
 
 def _drawn(plot: Plot, seeds: Sequence[int]) -> str:

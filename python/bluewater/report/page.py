@@ -8,6 +8,8 @@ from functools import cache
 import jinja2
 from markupsafe import Markup, escape
 
+from bluewater.plots.files import colours
+
 
 @cache
 def environment() -> jinja2.Environment:
@@ -20,6 +22,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters["prose"] = _prose
+    made.globals["colours"] = colours()
     return made
 
 

@@ -101,6 +101,20 @@ class Contradiction(Table, frozen=True):
     why: str
 
 
+class Drawn(Table, frozen=True):
+    """Where a claim stands in its plot: its value is a number of the y axis there.
+
+    Attributes:
+        panel: The title of the panel, if not of all.
+        x: At which x, if not at every one.
+        paper: The paper's number, if it has one.
+    """
+
+    panel: str = ""
+    x: float | str | None = None
+    paper: float | None = None
+
+
 class Claim(Table, frozen=True):
     """A statement of a paper that a run bears out or does not.
 
@@ -116,6 +130,7 @@ class Claim(Table, frozen=True):
         origin: Who says it: the paper, or we.
         note: What to know about how it is measured.
         plot: The plot that shows it.
+        drawn: Where its bound and the paper's number are drawn in that plot.
         cause: Why it is not reproduced, in a line, where that is known.
         contradicted: The proof that it cannot be reproduced, if there is one.
     """
@@ -131,6 +146,7 @@ class Claim(Table, frozen=True):
     origin: Literal["paper", "ours"] = "paper"
     note: str = ""
     plot: str = ""
+    drawn: Drawn | None = None
     cause: str = ""
     contradicted: Contradiction | None = None
 
