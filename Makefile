@@ -38,7 +38,7 @@ $(VENV)/dev.stamp: $(VENV)/packages.stamp
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/packages.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt codespell mkdocs-material
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt codespell mkdocs-material mkdocstrings-python
 	@touch $@
 
 $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)

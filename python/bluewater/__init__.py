@@ -3,6 +3,7 @@
 >>> import bluewater
 >>> result = bluewater.run("scenario.toml")  # doctest: +SKIP
 >>> result.summary["loss"], result.series  # doctest: +SKIP
+>>> bluewater.compare(["red", "blue"], seeds=[1, 2, 3]).summary()  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -13,21 +14,48 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bluewater._core import ScenarioError, catalog, schema
     from bluewater.errors import InputError
+    from bluewater.lab import Sweep, compare, load, plot, reproduce, run, sweep, testbed
     from bluewater.results.result import Result
-    from bluewater.study.scenario import run
+    from bluewater.study.compare import Setup
+    from bluewater.study.scenario import Scenario
 
     __version__: str
 
-__all__ = ["InputError", "Result", "ScenarioError", "catalog", "run", "schema"]
+__all__ = [
+    "InputError",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Setup",
+    "Sweep",
+    "catalog",
+    "compare",
+    "load",
+    "plot",
+    "reproduce",
+    "run",
+    "schema",
+    "sweep",
+    "testbed",
+]
 
 # Loaded when they are asked for: the gateway's commands need none of it, and tables take long.
 _HOME = {
     "InputError": "errors",
     "Result": "results.result",
+    "Scenario": "study.scenario",
     "ScenarioError": "_core",
+    "Setup": "study.compare",
+    "Sweep": "lab",
     "catalog": "_core",
-    "run": "study.scenario",
+    "compare": "lab",
+    "load": "lab",
+    "plot": "lab",
+    "reproduce": "lab",
+    "run": "lab",
     "schema": "_core",
+    "sweep": "lab",
+    "testbed": "lab",
 }
 
 

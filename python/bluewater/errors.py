@@ -53,6 +53,10 @@ class StorageError(InputError):
     """The results could not be written, for want of space or of rights."""
 
 
+class DamagedWarning(UserWarning):
+    """A stored result could not be read; it was put aside, and its run is made again."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during many runs; what had finished is kept."""
 

@@ -16,6 +16,7 @@ from rich.console import Console
 
 import bluewater
 from bluewater.cli.view import picture
+from bluewater.plots.run import panels, side_by_side, stem
 from bluewater.results.result import SIMULATED
 
 
@@ -404,3 +405,157 @@ def test_real_packets_are_the_gateway_s_task(command: str, task: str, tmp_path: 
         check=False,
     )
     assert (done.returncode, done.stdout.splitlines()) == (7, [task, *given])
+
+
+@pytest.mark.filterwarnings("default::bluewater.errors.DamagedWarning")
+def test_a_damaged_result_is_put_aside_and_made_again(cli: Cli, tiny: Path) -> None:
+    first = cli("run", str(tiny), "--json")
+    (folder,) = (cli.out / "runs").glob("??/*")
+    for name, text in [("queues.parquet", b"PAR1"), ("meta.json", b"{"), ("summary.parquet", b"")]:
+        (folder / name).write_bytes(text)
+        again = cli("sweep", str(tiny), "--json")
+        assert again.exit_code == 0
+        assert str(folder / name) in again.stderr
+        assert "put aside" in again.stderr
+        assert "1 runs, 1 of them made before" in again.stderr
+        assert json.loads(first.stdout)["summary"]["loss"] == json.loads(again.stdout)[0]["loss"]
+        assert "put aside" not in cli("sweep", str(tiny)).stderr
+    assert len(list((cli.out / "runs" / "damaged").iterdir())) == 3
+
+
+def test_a_damaged_result_is_named_where_it_is_read(cli: Cli, tiny: Path) -> None:
+    cli("run", str(tiny), "--set", "measure.interval=100ms")
+    (folder,) = (cli.out / "runs").glob("??/*")
+    (folder / "series.parquet").write_bytes(b"PAR1")
+    found = cli("plot", str(folder), keep_out=False)
+    assert found.exit_code == 2
+    assert "series.parquet" in found.stderr
+    (folder / "meta.json").write_text("[]")
+    found = cli("plot", str(folder), keep_out=False)
+    assert found.exit_code == 2
+    assert "meta.json" in found.stderr
+
+
+TWO_QUEUES = """
+[[queue]]
+link = "B->A"
+aqm = "codel"
+buffer = "50p"
+[measure]
+interval = "100ms"
+"""
+
+
+def test_run_and_plot_show_every_queue(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    tiny.write_text(tiny.read_text() + TWO_QUEUES)
+    found = cli("run", str(tiny))
+    assert "A->B (red)" in found.stdout
+    assert "B->A (codel)" in found.stdout
+    drawn = tmp_path / "drawn"
+    (folder,) = (cli.out / "runs").glob("??/*")
+    assert cli("plot", str(folder), "--out", str(drawn), keep_out=False).exit_code == 0
+    titles = set(pl.read_csv(f"{drawn}.csv")["panel"])
+    assert {"A->B: p_a", "B->A: sojourn", "B->A: drops and marks"} <= titles
+
+
+def test_signals_have_their_units(tiny: Path) -> None:
+    tiny.write_text(tiny.read_text() + TWO_QUEUES)
+    labels = {panel.title: panel.y.label for panel in panels(bluewater.run(tiny))}
+    assert labels["B->A: sojourn"] == "sojourn (s)"
+    assert labels["A->B: p_a"] == "p_a (0 … 1)"
+    assert labels["A->B: avg"] == "avg (packets or bytes)"
+
+
+def test_compare_shows_each_discipline_s_own_signal(tmp_path: Path) -> None:
+    names = ["red", "codel", "sfb", "droptail", "fq-codel"]
+    made = bluewater.compare(
+        names, rate="5mbit", flows=20, duration="3s", warmup="1s", out=tmp_path, progress=False
+    )
+    grid, width = side_by_side([(str(at["aqm"]), run) for at, run in made.results()])
+    assert width == 3
+    assert len(grid) == 12
+    shown = [panel for panel in grid if panel is not None]
+    assert len(shown) == 10
+    titles = [panel.title for panel in shown]
+    assert titles[3:6] == ["red: p_a", "codel: sojourn", "sfb: p_mean"]
+    assert titles[8:] == ["droptail: drops", "fq-codel: queues"]
+    assert all(panel.points["y"].drop_nulls().len() > 0 for panel in shown)
+    assert shown[0].y.high == shown[2].y.high == shown[7].y.high
+
+
+def test_many_names_make_no_name_too_long() -> None:
+    assert stem(["red", "blue"]) == "compare-red-blue"
+    names = [entry["name"] for entry in bluewater.catalog()["aqms"]]
+    assert len(stem(names)) < 100
+    assert stem(names) != stem(names[:-1])
+
+
+def test_compare_with_seeds_settings_and_other_traffic(cli: Cli) -> None:
+    found = cli(
+        "compare", "red", "blue", "--rate", "5mbit", "--flows", "10", "--duration", "3s",
+        "--warmup", "1s", "--reps", "3", "--against", "cbr:1mbit", "--set", "queue.0.buffer=30p",
+    )  # fmt: skip
+    assert found.exit_code == 0
+    assert "±" in found.stdout
+    assert "differs from red" in found.stderr
+    refused = cli("compare", "red", "--against", "udp:3")
+    assert refused.exit_code == 2
+    assert "cbr" in refused.stderr
+
+
+def test_seeds_that_change_nothing_are_said(cli: Cli, tmp_path: Path) -> None:
+    still = TINY.replace('"red"', '"droptail"').replace('"feng"', '"dumbbell"')
+    still = still.replace('start = "0s..1s"\n', "")
+    path = tmp_path / "still.toml"
+    path.write_text(still)
+    assert "seed changes nothing" in cli("sweep", str(path), "--reps", "2").stderr
+    path.write_text(TINY)
+    assert "seed changes nothing" not in cli("sweep", str(path), "--reps", "2").stderr
+
+
+def test_a_buffer_too_small_for_any_packet_is_said(cli: Cli, tiny: Path) -> None:
+    found = cli("run", str(tiny), "--set", "queue.0.buffer=30B")
+    assert "every packet" in found.stderr
+    found = cli("run", str(tiny), "--set", "traffic.0.start=1999ms")
+    assert "nothing arrived" in found.stderr
+    found = cli("run", str(tiny), "--set", "traffic.0.start=1s..9s")
+    assert "start after the end of the run: flows" in found.stderr
+
+
+@pytest.mark.parametrize("name", ["seed", "loss", "time_s", "reading"])
+def test_an_axis_does_not_hide_what_is_measured(cli: Cli, tiny: Path, name: str) -> None:
+    axis = f'\n[sweep]\n{name} = {{ key = "queue.0.buffer", values = [50], unit = "kB" }}\n'
+    tiny.write_text(tiny.read_text() + axis)
+    found = cli("sweep", str(tiny))
+    assert found.exit_code == 2
+    assert f"sweep.{name}" in found.stderr
+
+
+def test_a_sweep_given_to_run_is_told_where_it_belongs(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(SWEEP)
+    found = cli("run", str(path))
+    assert found.exit_code == 2
+    assert "bluewater sweep" in found.stderr
+
+
+def test_plot_takes_the_newest_run(
+    cli: Cli, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "makes one" in cli("plot", keep_out=False).stderr
+    tiny.write_text(tiny.read_text() + '[measure]\ninterval = "100ms"\n')
+    cli("run", str(tiny))
+    cli("run", str(tiny), "--seed", "2")
+    kept = max((cli.out / "runs").glob("??/*"), key=lambda path: path.stat().st_mtime_ns)
+    assert cli("plot", keep_out=False).stdout.splitlines()[0].endswith("plot.png")
+    assert (kept / "plot.png").exists()
+
+
+def test_a_load_that_chance_made_is_said(cli: Cli, tmp_path: Path) -> None:
+    def told(*more: str) -> str:
+        path = str(tmp_path / "x.pcap")
+        return cli("trace", "generate", path, "--load", "5mbit", *more, keep_out=False).stderr
+
+    assert "mean over many traces" in told("--duration", "5s", "--seed", "1")
+    assert "mean over many traces" not in told("--duration", "60s", "--seed", "4", "--most", "9999")

@@ -21,6 +21,7 @@ import pytest
 import bluewater
 from bluewater import _core
 from bluewater.results.result import SIMULATED
+from bluewater.study.experiment import parse
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -228,3 +229,32 @@ def _ran(command: list[str], folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize("page", ["howto", "python"])
+def test_what_pages_say_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scenarios are valid, and Python runs from the first block to the last."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in BLOCK.finditer((DOCS / f"{page}.md").read_text("utf-8")):
+        if block["kind"] == "python":
+            exec(block["code"], names)
+        elif block["kind"] == "toml":
+            made = parse(block["code"], "x.toml", "x")
+            assert made.plan(made.size("full"))
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    assert not any(cell.get("outputs") for cell in cells)
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert (tmp_path / "delay-for-the-paper.pdf").stat().st_size > 1000
+    assert (tmp_path / "tables" / "summary.csv").exists()

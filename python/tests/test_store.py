@@ -52,7 +52,8 @@ def test_keys_tell_scenarios_and_versions_apart() -> None:
 def test_full_disk_leaves_nothing(
     tmp_path: Path, result: Result, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def full(self: Result, folder: Path) -> None:
+    def full(self: Result, folder: Path, key: str) -> None:
+        folder.mkdir()
         (folder / "summary.parquet").write_text("half")
         raise error
 

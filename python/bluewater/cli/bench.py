@@ -10,9 +10,10 @@ from rich.table import Table
 
 from bluewater import bench as workload
 from bluewater import text
-from bluewater.cli.console import note, notes, out, print_json
+from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import Json
+from bluewater.progress import notes
 from bluewater.results import host
 
 

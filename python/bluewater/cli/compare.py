@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from bluewater import text
-from bluewater.cli.console import note, notes, out, print_json, progress
+from bluewater import lab, text
+from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
-from bluewater.cli.options import CORES, DEFAULT_OUT, Jobs, Json, Out, store
-from bluewater.study.compare import Setup, axis, scenario
-from bluewater.study.execute import execute
-from bluewater.study.experiment import About, Experiment, Size
+from bluewater.cli.options import Jobs, Json, Out, Reps, Seeds, Settings, seeds
+from bluewater.lab import CORES, DEFAULT_OUT
+from bluewater.progress import notes
+from bluewater.study.compare import Setup
+from bluewater.study.scenario import parsed
+from bluewater.text import measured, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
+    from bluewater.lab import Sweep
     from bluewater.results.result import Result
 
 
@@ -28,7 +31,8 @@ def add(app: typer.Typer) -> None:
 
 @example(
     "bluewater compare red blue droptail --rate 45mbit --rtt 100ms --flows 400",
-    "bluewater compare blue red --buffer 100kB --no-ecn --duration 60s",
+    "bluewater compare blue red --buffer 100kB --no-ecn --duration 60s --reps 5",
+    "bluewater compare sfb red --against cbr:10mbit --set queue.0.params.ecn=false",
 )
 def compare(
     aqms: Annotated[
@@ -45,69 +49,99 @@ def compare(
     ecn_timeout: Annotated[
         bool, typer.Option(help="A mark at a window of one packet causes a timeout.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of every run.")] = 1,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND:AMOUNT",
+            help="Other traffic beside them: cubic:10 (or another transport) for so many flows, "
+            "cbr:2mbit for datagrams that yield to nothing, web:20 for so many users.",
+        ),
+    ] = None,
+    settings: Settings = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed, or the first of --reps.")] = 1,
+    seeds_: Seeds = None,
+    reps: Reps = None,
     jobs: Jobs = CORES,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
-    """Compare queue disciplines on one link: a table, and a picture side by side."""
-    setup = Setup(rate, rtt, flows, buffer, duration, warmup, transport, ecn, ecn_timeout)
-    results = _run(setup, aqms, seed, jobs, out_)
-    from bluewater.plots.draw import draw  # noqa: PLC0415
-    from bluewater.plots.files import save  # noqa: PLC0415
-    from bluewater.plots.run import TIME, side_by_side  # noqa: PLC0415
+    """Compare queue disciplines on one link: a table, and a picture side by side.
 
-    with notes.status("drawing"):
-        title = f"{flows} {transport} flows, {rate}, {rtt} round trip, {buffer} buffer, seed {seed}"
-        panels = side_by_side(results)
-        figure = draw(title, "trace", TIME, panels, len(results), "row")
-        stem = out_ / f"compare-{'-'.join(aqms)}"
-        picture = save(figure, panels, stem)[0]
+    With --reps each number is the mean over seeds with half its 95 % interval; a star says that it
+    differs from that of the first discipline, by the interval of the differences seed by seed.
+    The picture is of the first seed.
+    """
+    setup = Setup(
+        rate, rtt, flows, buffer, duration, warmup, transport, ecn, ecn_timeout,
+        tuple(against or ()), parsed(settings or []),
+    )  # fmt: skip
+    many = seeds(None if seeds_ else seed, seeds_, reps) or (seed,)
+    found = lab.compare(aqms, setup, seeds=many, jobs=jobs, out=out_)
+    for failure in found.failures:
+        note(f"failed: {failure.task.label}: {failure.reason}")
+    if found.failures:
+        raise typer.Exit(FAILED)
+    first = [(str(at["aqm"]), run) for at, run in found.results() if at["seed"] == many[0]]
+    picture = _draw(f"{setup.title}, seed {many[0]}", first, out_)
     if json:
         print_json(
-            [{**result.summary, "decision_hash": result.decision_hash} for _, result in results]
+            [{**run.summary, "decision_hash": run.decision_hash} for _, run in found.results()]
         )
     else:
-        out.print(_table(results))
+        out.print(_table(found, first[0][0], len(many)))
+        if len(many) > 1:
+            note(f"* differs from {first[0][0]}: the 95 % interval of the differences leaves out 0")
         out.print(str(picture.resolve()), soft_wrap=True)
+    for remark in found.remarks:
+        note(f"note: {remark}")
 
 
-def _run(
-    setup: Setup, aqms: list[str], seed: int, jobs: int, folder: Any
-) -> list[tuple[str, Result]]:
-    experiment = Experiment(
-        "compare", "compare", "", About(), scenario(setup), (axis(aqms),), {}, (), ()
-    )
-    plan = experiment.plan(Size("given", (seed,), {}, {}))
-    tasks = [task for task, _ in plan]
-    runs = store(folder)
-    held = sum(task.key in runs for task in tasks)
-    with progress(tasks, held, "comparing") as on_progress:
-        failures = execute(tasks, runs, jobs, on_progress)
-    for failure in failures:
-        note(f"failed: {failure.task.label}: {failure.reason}")
-    if failures:
-        raise typer.Exit(FAILED)
-    return [(str(entry.axes["aqm"]), runs.read(entry.key)) for _, entry in plan]
+def _draw(title: str, first: list[tuple[str, Result]], folder: Any) -> Any:
+    from bluewater.plots.draw import draw  # noqa: PLC0415
+    from bluewater.plots.files import save  # noqa: PLC0415
+    from bluewater.plots.run import TIME, side_by_side, stem  # noqa: PLC0415
+
+    with notes.status("drawing"):
+        panels, width = side_by_side(first)
+        figure = draw(title, "trace", TIME, panels, width, "none")
+        drawn = [panel for panel in panels if panel is not None]
+        return save(figure, drawn, folder / stem([name for name, _ in first]))[0]
 
 
-_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "loss": lambda s: text.percent(s["loss"]),
-    "marked": lambda s: text.percent(s["mark_rate"]),
-    "utilisation": lambda s: text.percent(s["utilisation"]),
-    "queue, packets": lambda s: text.number(s["queue_mean_packets"]),
-    "delay mean": lambda s: text.milliseconds(s["delay_mean_s"]),
-    "p95": lambda s: text.milliseconds(s["delay_p95_s"]),
-    "p99": lambda s: text.milliseconds(s["delay_p99_s"]),
-    "Jain": lambda s: text.number(s["jain"]),
+_COLUMNS: dict[str, tuple[str, Callable[[float], str], float, str]] = {
+    "loss": ("loss", text.percent, 100, "%"),
+    "marked": ("mark_rate", text.percent, 100, "%"),
+    "utilisation": ("utilisation", text.percent, 100, "%"),
+    "queue, packets": ("queue_mean_packets", number, 1, ""),
+    "delay mean": ("delay_mean_s", text.milliseconds, 1e3, "ms"),
+    "p95": ("delay_p95_s", text.milliseconds, 1e3, "ms"),
+    "p99": ("delay_p99_s", text.milliseconds, 1e3, "ms"),
+    "Jain": ("jain", number, 1, ""),
 }
+"""Each column's metric, how one value of it is written, and the factor and unit of a mean."""
 
 
-def _table(results: list[tuple[str, Result]]) -> Table:
+def _table(found: Sweep, base: str, seeds: int) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold")
     table.add_column("", style="cyan", no_wrap=True)
     for column in _COLUMNS:
         table.add_column(column, justify="right")
-    for name, result in results:
-        table.add_row(name, *(shown(result.summary) for shown in _COLUMNS.values()))
+    names = [metric for metric, *_ in _COLUMNS.values()]
+    over = {(row["aqm"], row["metric"]): row for row in found.summary(names).to_dicts()}
+    apart = {
+        (row["aqm"], row["metric"])
+        for row in (found.differences("aqm", base, names).to_dicts() if seeds > 1 else ())
+        if row["significant"]
+    }
+    for aqm in dict.fromkeys(aqm for aqm, _ in over):
+        cells = []
+        for metric, shown, factor, unit in _COLUMNS.values():
+            row = over[aqm, metric]
+            if seeds == 1:
+                cells.append(shown(row["mean"]))
+                continue
+            half = factor * (row["high"] - row["mean"])
+            star = " *" if (aqm, metric) in apart else ""
+            cells.append(measured(factor * row["mean"], half, unit) + star)
+        table.add_row(aqm, *cells)
     return table

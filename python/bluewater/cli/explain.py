@@ -10,8 +10,9 @@ import typer
 from bluewater import _core
 from bluewater.cli.console import escaped, note, out, print_json, table
 from bluewater.cli.group import example
-from bluewater.cli.options import DEFAULT_OUT, Json
+from bluewater.cli.options import Json
 from bluewater.errors import InputError, unknown
+from bluewater.lab import DEFAULT_OUT
 from bluewater.text import percent
 
 _WITH_BINS = ("sfb", "sfred")
@@ -123,8 +124,9 @@ def _print_entry(entry: dict[str, Any], buffer: str) -> None:
         presets = [(preset["name"], preset["settings"]) for preset in entry["presets"]]
         out.print(table("Presets", ("preset =", "stands for"), presets))
     if entry["signals"]:
-        signals = [(signal["name"], signal["doc"]) for signal in entry["signals"]]
-        out.print(table("Signals, as columns of a time series", ("signal", "meaning"), signals))
+        signals = [(each["name"], each["unit"], each["doc"]) for each in entry["signals"]]
+        named = ("signal", "unit", "meaning")
+        out.print(table("Signals, as columns of a time series", named, signals))
     state = entry["state"]
     flows = (
         f"{state['per_flow']} for each of up to {state['flows']} flows, " if state["flows"] else ""

@@ -6,21 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bluewater.cli.console import note, notes, out, print_json, progress, table
+from bluewater.cli.console import note, out, print_json, table
 from bluewater.cli.group import FAILED, example
-from bluewater.cli.options import (
-    CORES,
-    DEFAULT_OUT,
-    Jobs,
-    Json,
-    Out,
-    Reps,
-    Seed,
-    Seeds,
-    seeds,
-    store,
-)
+from bluewater.cli.options import Jobs, Json, Out, Quick, Reps, Seed, Seeds, seeds, store
 from bluewater.errors import InputError
+from bluewater.lab import CORES, DEFAULT_OUT
+from bluewater.progress import notes, of_runs
 from bluewater.study.execute import execute
 from bluewater.study.experiment import select
 from bluewater.study.explore import SIZE, Search, groups
@@ -50,7 +41,7 @@ def explore(
         str,
         typer.Option("--size", help="explore: for most the full one, of three seeds; full; quick."),
     ] = SIZE,
-    quick: Annotated[bool, typer.Option("--quick", help="The same as --size quick.")] = False,
+    quick: Quick = False,
     budget: Annotated[
         int, typer.Option("--budget", min=1, help="Readings that are tried for each section.")
     ] = 64,
@@ -101,7 +92,7 @@ def explore(
 
 def _making(tasks: Sequence[Task], runs: Store, jobs: int) -> dict[str, str]:
     held = sum(task.key in runs for task in tasks)
-    with progress(tasks, held, "exploring") as on_progress:
+    with of_runs(tasks, held, "exploring") as on_progress:
         failures = execute(tasks, runs, jobs, on_progress)
     return {failure.task.key: failure.reason for failure in failures}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -24,6 +25,7 @@ class Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
+        warnings.showwarning = _warned  # type: ignore[assignment]
         try:
             return super().invoke(ctx)
         except (InputError, ScenarioError) as error:
@@ -45,6 +47,10 @@ class Group(TyperGroup):
             note(f"error: {error.strerror or error}{where}")
             note("hint: finished runs are kept; --out names another folder for what is written")
             raise typer.Exit(BAD_INPUT) from error
+
+
+def _warned(message: Warning | str, *_: object) -> None:
+    note(f"warning: {message}")
 
 
 def example(*lines: str) -> Callable[[Any], Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +17,11 @@ Jobs = Annotated[
     int,
     typer.Option("--jobs", "-j", min=1, help="Runs made at the same time.", show_default="cores"),
 ]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key.")
+]
+SizeName = Annotated[str, typer.Option("--size", help="quick, or full: the paper's size.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The same as --size quick.")]
 Seed = Annotated[
     int | None, typer.Option("--seed", min=0, help="Run this seed alone, or the first of --reps.")
 ]
@@ -30,9 +34,6 @@ Reps = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume/--no-resume", help="Use runs made before; else make them again.")
 ]
-
-DEFAULT_OUT = Path("results")
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ...] | None:

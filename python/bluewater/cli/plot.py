@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from bluewater import lab
 from bluewater.cli.console import out
 from bluewater.cli.group import example
-from bluewater.results.store import read_result
 
 
 def add(app: typer.Typer) -> None:
@@ -18,15 +18,19 @@ def add(app: typer.Typer) -> None:
 
 
 @example(
+    "bluewater plot",
     "bluewater plot results/runs/3f/3f0c…",
     "bluewater plot FOLDER --out picture",
     "bluewater shell --rate 10mbit --aqm blue --log run.log -- COMMAND; bluewater plot run.log",
 )
 def plot(
     result: Annotated[
-        Path,
-        typer.Argument(help="The folder of a run, as `run` prints it, or a gateway's log."),
-    ],
+        Path | None,
+        typer.Argument(
+            help="The folder of a run, as `run` prints it, or a gateway's log.",
+            show_default="the newest run",
+        ),
+    ] = None,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Where to write, without an ending.")
     ] = None,
@@ -39,14 +43,14 @@ def plot(
     from bluewater.plots.draw import draw  # noqa: PLC0415
     from bluewater.plots.files import save  # noqa: PLC0415
 
+    result = result or lab.newest()
     if result.is_file():
         found = log.read_log(result)
-        shown, title, stem = log.panels(found), found.title, result.with_suffix("")
+        shown, stem = log.panels(found), result.with_suffix("")
+        figure = draw(found.title, "trace", run.TIME, shown, min(2, len(shown)), "none")
     else:
-        made = read_result(result)
+        made = lab.load(result)
         shown, stem = run.panels(made), result / "plot"
-        summary = made.summary
-        title = f"{summary['aqm']}, seed {summary['seed']}, decision hash {made.decision_hash}"
-    figure = draw(title, "trace", run.TIME, shown, min(2, len(shown)), "none")
+        figure = run.figure(made, shown)
     for path in save(figure, shown, out_ or stem):
         out.print(str(path), soft_wrap=True, markup=False)

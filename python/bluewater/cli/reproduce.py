@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,30 +9,32 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from bluewater.cli.console import note, notes, out, print_json, progress
+from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
-    CORES,
-    DEFAULT_OUT,
     Jobs,
     Json,
     Out,
+    Quick,
     Reps,
     Resume,
     Seed,
     Seeds,
+    SizeName,
     seeds,
     store,
 )
 from bluewater.errors import InputError
+from bluewater.lab import CORES, DEFAULT_OUT, plan
+from bluewater.progress import notes, of_runs
 from bluewater.study.claims import Verdict
-from bluewater.study.experiment import select
-from bluewater.study.reproduce import Outcome, Plan
 from bluewater.study.reproduce import reproduce as make
 from bluewater.text import measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from bluewater.study.reproduce import Outcome
 
 _COLOURS = {
     Verdict.REPRODUCED: "green",
@@ -50,8 +51,6 @@ Name = Annotated[
     str | None,
     typer.Argument(metavar="[PAPER[/FIGURE]]", help="An experiment, a paper, or nothing for all."),
 ]
-SizeName = Annotated[str, typer.Option("--size", help="quick, or full: the paper's size.")]
-Quick = Annotated[bool, typer.Option("--quick", help="The same as --size quick.")]
 
 
 def add(app: typer.Typer) -> None:
@@ -85,15 +84,15 @@ def reproduce(
     Runs that were made before are used again. The report is a single HTML file; beside it are
     the plots as PNG, SVG and PDF and their data.
     """
-    plan = _plan(name, "quick" if quick else size, seeds(seed, seeds_, reps))
+    made = plan(name, "quick" if quick else size, seeds(seed, seeds_, reps))
     runs = store(out_)
     if not resume:
-        for task in plan.tasks:
+        for task in made.tasks:
             runs.remove(task.key)
-    held = sum(task.key in runs for task in plan.tasks)
-    note(f"{len(plan.tasks)} runs, {held} of them made before, {jobs} at a time")
-    with progress(plan.tasks, held, "starting") as on_progress:
-        outcomes = make(plan, runs, jobs, on_progress)
+    held = sum(task.key in runs for task in made.tasks)
+    note(f"{len(made.tasks)} runs, {held} of them made before, {jobs} at a time")
+    with of_runs(made.tasks, held, "starting") as on_progress:
+        outcomes = make(made, runs, jobs, on_progress)
     _finish(outcomes, out_, json, jobs)
     failed = any(not failure.skipped for outcome in outcomes for failure in outcome.failures)
     unmet = any(f.verdict is Verdict.NOT_REPRODUCED for o in outcomes for f in o.findings)
@@ -114,23 +113,16 @@ def report(
 ) -> None:
     """Write the report again from runs that were made before, without making any."""
     size = "quick" if quick else size
-    plan = _plan(name, size, seeds(seed, seeds_, reps))
+    made = plan(name, size, seeds(seed, seeds_, reps))
     runs = store(out_)
-    missing = [task for task in plan.tasks if task.key not in runs]
+    missing = [task for task in made.tasks if task.key not in runs]
     if missing:
         raise InputError(
-            f"{len(missing)} of {len(plan.tasks)} runs are missing, first {missing[0].label}",
+            f"{len(missing)} of {len(made.tasks)} runs are missing, first {missing[0].label}",
             file=str(runs.root),
             hint=f"`bluewater reproduce {name or ''} --size {size} --out {out_}` makes them",
         )
-    _finish(make(plan, runs, 1), out_, json, CORES)
-
-
-def _plan(name: str | None, size: str, wanted: tuple[int, ...] | None) -> Plan:
-    sized = [(experiment, experiment.size(size)) for experiment in select(name)]
-    if wanted is not None:
-        sized = [(experiment, replace(each, seeds=wanted)) for experiment, each in sized]
-    return Plan.of(sized)
+    _finish(make(made, runs, 1), out_, json, CORES)
 
 
 def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool, jobs: int) -> None:

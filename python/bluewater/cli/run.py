@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import tomli_w
 import typer
 from rich.table import Table
 
-from bluewater import _core, kinds, text
-from bluewater.cli.console import bar_of_one, note, out, print_json
+from bluewater import kinds, text
+from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import example
-from bluewater.cli.options import DEFAULT_OUT, Json, Out, store
-from bluewater.errors import InputError, StorageError
+from bluewater.cli.options import Json, Out, Settings, store
+from bluewater.errors import StorageError
+from bluewater.lab import DEFAULT_OUT
+from bluewater.progress import of_one
+from bluewater.results import remarks
 from bluewater.results.result import Result
 from bluewater.results.store import run_key
-from bluewater.study.scenario import parse_table, read_text
-from bluewater.study.sweep import assign
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from bluewater.study.scenario import changed, read_text
 
 
 def add(app: typer.Typer) -> None:
@@ -37,9 +34,7 @@ def add(app: typer.Typer) -> None:
 )
 def run(
     file: Annotated[Path, typer.Argument(help="A scenario as TOML; - reads stdin.")],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key.")
-    ] = None,
+    settings: Settings = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Replace the seed.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check, and print the scenario with every default.")
@@ -56,16 +51,18 @@ def run(
     source = sys.stdin.read() if str(file) == "-" else read_text(file)
     changes = [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
     source = changed(source, changes, origin)
-    canonical = _core.check(source, origin)
+    # Of any kind: with place = "testbed" the run is made with real packets.
+    kind, canonical = kinds.checked(source, origin)
     if dry_run:
         print(canonical, end="")
         return
-    bar, update = bar_of_one(origin)
+    bar, update = of_one(origin)
     with bar:
         result = kinds.run(source, origin, update)
     kept = store(out_)
     kept.prepare()
-    key = run_key(canonical, result.version)
+    key = run_key(canonical, kind.version())
+    kept.put_aside([key])
     kept.write(key, result)
     if csv is not None:
         _write_csv(result, csv)
@@ -73,6 +70,8 @@ def run(
         print_json(to_json(result))
     else:
         out.print(_table(result))
+    for remark in remarks.of_run(result):
+        note(f"note: {remark}")
     note(f"kept in {kept.path(key)}")
 
 
@@ -84,27 +83,6 @@ def _write_csv(result: Result, folder: Path) -> None:
     except OSError as error:
         raise StorageError(f"cannot write {folder}: {error.strerror}") from error
     note(f"CSV in {folder}")
-
-
-def changed(source: str, settings: Sequence[str], origin: str) -> str:
-    """The scenario with dotted keys set; the text stays as it is if there are none."""
-    if not settings:
-        return source
-    table = parse_table(source, origin)
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError("not a setting", key="--set", value=setting, allowed="KEY=VALUE")
-        assign(table, key.strip(), _literal(value.strip()), origin)
-    return tomli_w.dumps(table)
-
-
-def _literal(value: str) -> Any:
-    """A TOML value, or the text itself where it is none, as in ``20ms``."""
-    try:
-        return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return value
 
 
 def to_json(result: Result) -> dict[str, Any]:
@@ -130,33 +108,42 @@ def _transfers(result: Result) -> dict[str, str]:
 
 
 def _table(result: Result) -> Table:
+    """A column for each managed queue, then what is of the whole run."""
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(style="cyan", no_wrap=True)
+    queues = [_queue(row) for row in result.queues.iter_rows(named=True)]
+    for _ in queues:
+        table.add_column()
     summary = result.summary
-    drops = ", ".join(
-        f"{summary[f'drops_{cause}']:,} {cause}"
-        for cause in ("overflow", "early", "penalty")
-        if summary[f"drops_{cause}"]
-    )
-    packets = text.number(summary["queue_mean_packets"])
-    measured, duration = (text.number(summary[each]) for each in ("measured_s", "duration_s"))
-    throughput = text.rate(summary["throughput_bps"])
-    rows = {
-        "queue": f"{summary['queue']} ({summary['aqm']})",
-        "measured": f"{measured} s of {duration} s",
-        "arrivals": f"{summary['arrivals']:,}",
-        "loss": f"{text.percent(summary['loss'])}" + (f"  ({drops})" if drops else ""),
-        "marked": text.percent(summary["mark_rate"]),
-        "throughput": f"{throughput}  ({text.percent(summary['utilisation'])})",
-        "queue length": f"mean {packets}, p99 {text.number(summary['queue_p99_packets'])} packets",
-        "queueing delay": f"mean {text.milliseconds(summary['delay_mean_s'])}, "
-        f"p99 {text.milliseconds(summary['delay_p99_s'])}",
+    span, whole = text.number(summary["measured_s"]), text.number(summary["duration_s"])
+    for name in queues[0]:
+        table.add_row(name, *(queue[name] for queue in queues))
+        if name == "queue":
+            table.add_row("measured", f"{span} s of {whole} s")
+    for name, value in {
         "fairness (Jain)": text.number(summary["jain"]),
         **_transfers(result),
         "decision hash": result.decision_hash,
         "took": f"{text.number(summary['wall_s'])} s",
-    }
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column()
-    for name, value in rows.items():
+    }.items():
         table.add_row(name, value)
     return table
+
+
+def _queue(row: dict[str, Any]) -> dict[str, str]:
+    drops = ", ".join(
+        f"{row[f'drops_{cause}']:,} {cause}"
+        for cause in ("overflow", "early", "penalty")
+        if row[f"drops_{cause}"]
+    )
+    throughput, packets = text.rate(row["throughput_bps"]), text.number(row["queue_mean_packets"])
+    return {
+        "queue": f"{row['queue']} ({row['aqm']})",
+        "arrivals": f"{row['arrivals']:,}",
+        "loss": text.percent(row["loss"]) + (f"  ({drops})" if drops else ""),
+        "marked": text.percent(row["mark_rate"]),
+        "throughput": f"{throughput}  ({text.percent(row['utilisation'])})",
+        "queue length": f"mean {packets}, p99 {text.number(row['queue_p99_packets'])} packets",
+        "queueing delay": f"mean {text.milliseconds(row['delay_mean_s'])}, "
+        f"p99 {text.milliseconds(row['delay_p99_s'])}",
+    }

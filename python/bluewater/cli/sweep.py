@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import polars.selectors as cs
 import typer
 from rich.table import Table
 
-from bluewater import text
-from bluewater.cli.console import note, out, print_json, progress
+from bluewater import lab, text
+from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
-from bluewater.cli.options import (
-    CORES,
-    DEFAULT_OUT,
-    Jobs,
-    Json,
-    Out,
-    Reps,
-    Seed,
-    Seeds,
-    seeds,
-    store,
-)
-from bluewater.results.tables import Tables
-from bluewater.study.execute import execute
+from bluewater.cli.options import Jobs, Json, Out, Reps, Seed, Seeds, Settings, seeds, store
+from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.study.experiment import parse
-from bluewater.study.scenario import read_text
+from bluewater.study.scenario import changed, read_text
 
-_SHOWN = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s", "jain")
+if TYPE_CHECKING:
+    from bluewater.lab import Sweep
 
 
 def add(app: typer.Typer) -> None:
@@ -42,6 +30,7 @@ def add(app: typer.Typer) -> None:
 def sweep(
     file: Annotated[Path, typer.Argument(help="A scenario with [sweep] as TOML.")],
     size: Annotated[str, typer.Option(help="One of the file's sizes.")] = "full",
+    settings: Settings = None,
     seed: Seed = None,
     seeds_: Seeds = None,
     reps: Reps = None,
@@ -52,59 +41,56 @@ def sweep(
 ) -> None:
     """Run a scenario at every point of its axes, for every seed.
 
-    Finished runs are kept: the same command goes on where it was stopped. The table of runs is
-    written as Parquet and CSV, those of flows and of time series as Parquet.
+    Finished runs are kept: the same command goes on where it was stopped. The table shows means
+    over seeds with half their 95 % intervals. Into a folder of `--out` go the table of runs as
+    Parquet and CSV, `summary.csv` (mean and interval of each metric in each cell), and the tables
+    of flows and of time series as Parquet.
     """
-    experiment = parse(read_text(file), str(file), file.stem)
+    source = changed(read_text(file), settings or [], str(file))
+    experiment = parse(source, str(file), file.stem)
     chosen = experiment.size(size)
-    wanted = seeds(seed, seeds_, reps) or chosen.seeds
-    plan = experiment.plan(replace(chosen, seeds=wanted))
-    tasks = [task for task, _ in plan]
-    runs = store(out_)
-    held = sum(task.key in runs for task in tasks)
+    if wanted := seeds(seed, seeds_, reps):
+        chosen = replace(chosen, seeds=wanted)
+    tasks = [task for task, _ in experiment.plan(chosen)]
+    held = sum(task.key in store(out_) for task in tasks)
     note(f"{len(tasks)} runs, {held} of them made before, {jobs} at a time")
     if dry_run:
         for task in tasks:
             out.print(f"{task.key}  {task.label}", markup=False, soft_wrap=True)
         return
-    with progress(tasks, held, file.stem) as on_progress:
-        failures = execute(tasks, runs, jobs, on_progress)
-    failed = {failure.task.key for failure in failures}
-    tables = Tables([entry for _, entry in plan if entry.key not in failed], runs)
-    if tables.entries:
-        _write(tables, out_ / file.stem)
+    found = lab.carry_out(experiment, chosen, jobs, out_)
+    if found.tables.entries:
+        found.write(out_ / file.stem)
+        note(f"tables in {out_ / file.stem}")
         if json:
-            print_json(tables.runs.to_dicts())
+            print_json(found.runs.to_dicts())
         else:
-            out.print(_table(tables, [axis.name for axis in experiment.axes]))
-    for failure in failures:
+            out.print(_table(found))
+        for remark in found.remarks:
+            note(f"note: {remark}")
+    for failure in found.failures:
         note(f"failed: {failure.task.label}: {failure.reason}")
-    if failures:
+    if found.failures:
         raise typer.Exit(FAILED)
 
 
-def _write(tables: Tables, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    tables.runs.write_parquet(folder / "runs.parquet")
-    tables.runs.write_csv(folder / "runs.csv")
-    for name in tables.present:
-        table = tables.table(name)
-        if not table.is_empty():
-            table.write_parquet(folder / f"{name}.parquet")
-    note(f"tables in {folder}")
-
-
-def _table(tables: Tables, axes: list[str]) -> Table:
+def _table(found: Sweep) -> Table:
+    """A row a cell: means over seeds, with half their intervals where there are several."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    runs = tables.runs
-    places = [name for name in (*axes, "reading", "seed") if name in runs.columns]
+    over = found.summary()
+    places = [name for name in over.columns if name not in lab.SUMMARY]
+    metrics = over["metric"].unique(maintain_order=True).to_list()
     # Formulas and traces have other quantities.
-    shown = [column for column in _SHOWN if column in runs.columns] or [
-        name for name in runs.select(cs.numeric()).columns if name not in places
-    ][: len(_SHOWN)]
-    for column in (*places, *shown):
-        table.add_column(column, justify="right" if column in shown else "left")
-    for row in runs.iter_rows(named=True):
-        values = (text.number(row[column]) for column in shown)
-        table.add_row(*(str(row[column]) for column in places), *values)
+    shown = [name for name in lab.SHOWN if name in metrics] or metrics[: len(lab.SHOWN)]
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    seeds: dict[tuple[str, ...], int] = {}
+    for row in over.iter_rows(named=True):
+        place = tuple(str(row[name]) for name in places)
+        seeds[place] = row["seeds"]
+        half = None if row["high"] is None else row["high"] - row["mean"]
+        cells.setdefault(place, {})[row["metric"]] = text.measured(row["mean"], half, "")
+    for column in (*places, "seeds", *shown):
+        table.add_column(column, justify="left" if column in places else "right")
+    for place, values in cells.items():
+        table.add_row(*place, str(seeds[place]), *(values.get(name, "–") for name in shown))
     return table

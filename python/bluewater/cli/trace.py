@@ -10,10 +10,13 @@ from typer.core import TyperGroup
 
 from bluewater import text
 from bluewater import trace as traces
-from bluewater.cli.console import bar_of_one, note, out, print_json, table
+from bluewater.cli.console import note, out, print_json, table
 from bluewater.cli.group import example
-from bluewater.cli.options import DEFAULT_OUT, Json, Out
+from bluewater.cli.options import Json, Out
 from bluewater.errors import InputError, StorageError
+from bluewater.lab import DEFAULT_OUT
+from bluewater.progress import of_one
+from bluewater.units import bits_per_second, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 _SHARES = (0.001, 0.01, 0.1, 0.5)
 _LEVELS = (0.25, 0.5, 0.75, 1.0)
+_FAR = 0.1
+"""A load that is this share away from what was asked for is remarked on."""
 _PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
 
 
@@ -80,7 +85,7 @@ def measure(
     folder of `--out`.
     """
     stdin = str(file) == "-"
-    bar, update = bar_of_one(str(file))
+    bar, update = of_one(str(file))
     with bar:
         found = traces.measure(
             None if stdin else file,
@@ -141,10 +146,16 @@ def generate(
         "fastest": fastest,
         "ecn": ecn,
     }
-    bar, update = bar_of_one(str(file))
+    bar, update = of_one(str(file))
     with bar:
         packets, size = traces.generate(file, options, update)
-    note(f"{packets:,} packets of {size:,} bytes on the wire")
+    wanted, offered = bits_per_second(load, "--load"), 8 * size / seconds(duration, "--duration")
+    note(f"{packets:,} packets of {size:,} bytes on the wire: {text.rate(offered)}")
+    if abs(offered / wanted - 1) > _FAR:
+        note(
+            f"note: {load} is the mean over many traces; in one of {duration} a few large flows "
+            "decide: a longer --duration, a smaller --most or another --seed comes closer"
+        )
     out.print(str(file), soft_wrap=True, markup=False)
 
 

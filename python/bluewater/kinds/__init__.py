@@ -10,6 +10,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+from bluewater import _core
 from bluewater.errors import unknown
 from bluewater.kinds import formula, simulator, testbed, trace
 
@@ -33,13 +34,26 @@ def of(table: Mapping[str, Any], file: str) -> Kind:
     return next(each for each in KINDS.values() if each.owns(table))
 
 
+def checked(text: str, origin: str) -> tuple[Kind, str]:
+    """The kind of a text, and its canonical text."""
+    kind, given = _parsed(text, origin)
+    if kind is simulator.KIND:
+        return kind, _core.check(given, origin)
+    return kind, given
+
+
 def run(text: str, origin: str, progress: Callable[[float], object] | None = None) -> Result:
     """Makes the run that a text of any kind says, in this process."""
+    kind, given = _parsed(text, origin)
+    return kind.run(given, origin, progress)
+
+
+def _parsed(text: str, origin: str) -> tuple[Kind, str]:
+    """The kind of a text, and the text that it is run from."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         table = {}  # the simulator says what is wrong, and in which line
     kind = of(table, origin)
     # The simulator takes the text as it was written: its errors name lines.
-    checked = text if kind is simulator.KIND else kind.check(table, origin)
-    return kind.run(checked, origin, progress)
+    return kind, text if kind is simulator.KIND else kind.check(table, origin)

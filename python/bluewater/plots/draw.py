@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from bluewater.plots.style import RC, Look, look, order
+from bluewater.plots.style import INK, RC, Look, look, order
+from bluewater.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +26,30 @@ if TYPE_CHECKING:
 _PANEL = {1: (7.2, 3.6), 2: (5.0, 3.3), 3: (3.7, 3.0), 4: (3.0, 2.8)}
 """Width and height in inches of a panel, by how many are in a row."""
 
-MAX_TRACE = 1500
+MAX_LABELLED = 60
+"""Bars of a panel that have their value beside them; more would not be read."""
+
+MAX_TRACE = 800
 """Points of a trace that are drawn; longer ones are thinned to the extremes of each stretch."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A claim on the y axis: where its value has to lie, and the paper's number.
+
+    Attributes:
+        name: That of the claim.
+        low: The lower end of its bound, or minus infinity.
+        high: The upper end, or infinity.
+        x: Where on the x axis, if not everywhere.
+        paper: The paper's number.
+    """
+
+    name: str
+    low: float
+    high: float
+    x: float | str | None = None
+    paper: float | None = None
 
 
 @dataclass(frozen=True)
@@ -35,10 +59,16 @@ class Drawable:
     title: str
     points: pl.DataFrame
     y: Scale
+    marks: tuple[Mark, ...] = ()
 
 
 def draw(
-    title: str, kind: str, x: Scale, panels: Sequence[Drawable], columns: int, share_y: Sharing
+    title: str,
+    kind: str,
+    x: Scale,
+    panels: Sequence[Drawable | None],
+    columns: int,
+    share_y: Sharing,
 ) -> Figure:
     """Draws a figure.
 
@@ -46,15 +76,18 @@ def draw(
         title: Its title; what was run is said in the caption.
         kind: ``spread``, ``trace``, ``scatter`` or ``bars``.
         x: The axis that all panels share.
-        panels: In reading order.
+        panels: In reading order; ``None`` leaves a place empty.
         columns: Panels in a row.
         share_y: Which panels have the same y axis: ``all``, ``row`` or ``none``.
     """
     rows = math.ceil(len(panels) / columns)
     width, height = _PANEL[min(columns, 4)]
-    names = _lines(panels)
+    made = [panel for panel in panels if panel is not None]
+    panels = [panel and _without_hidden(panel, made, share_y) for panel in panels]
+    made = [panel for panel in panels if panel is not None]
+    names = _lines(made)
     if kind == "bars":
-        most = max((panel.points["x"].n_unique() for panel in panels), default=0)
+        most = max((panel.points["x"].n_unique() for panel in made), default=0)
         height = max(height, 0.9 + 0.13 * most * (len(names) + 0.5))
     looks = {name: look(name, position) for position, name in enumerate(names)}
     with mpl.rc_context(RC):
@@ -64,21 +97,29 @@ def draw(
             rows, columns, squeeze=False, sharex="none" if kind == "bars" else "all", sharey=share_y
         )
         every = list(grid.flat)
+        for axes in every[len(panels) :]:
+            axes.remove()
+        drawn: list[tuple[Axes, Drawable]] = []
         for place, (axes, panel) in enumerate(zip(every, panels, strict=False)):
-            lowest = place + columns >= len(panels)
+            if panel is None:
+                axes.remove()
+                continue
+            drawn.append((axes, panel))
+            below = panels[place + columns] if place + columns < len(panels) else None
+            lowest = below is None
             _panel(axes, panel, kind, x if lowest else msgspec.structs.replace(x, label=""), looks)
             if lowest:  # also where the row below is not full
                 axes.tick_params(labelbottom=True)
+            for mark in panel.marks:
+                _mark(axes, mark, panel, kind)
         # Limits last: one that is set on a shared axis stops the others from widening it.
-        for axes, panel in zip(every, panels, strict=False):
+        for axes, panel in drawn:
             if kind == "bars":
                 _limit(axes, "x", panel.y)
             else:
                 _limit(axes, "x", x)
                 _limit(axes, "y", panel.y)
-        for axes in every[len(panels) :]:
-            axes.remove()
-        _legend(figure, every[: len(panels)], len(names))
+        _legend(figure, [axes for axes, _ in drawn], len(names))
         # Laid out once: every format that is written later takes the places as they are. With an
         # engine, even one that does nothing, each of them would first be drawn for its layout.
         engine = figure.get_layout_engine()
@@ -86,6 +127,72 @@ def draw(
         engine.execute(figure)
         figure.set_layout_engine(None)
     return figure
+
+
+def _without_hidden(panel: Drawable, made: Sequence[Drawable], share_y: Sharing) -> Drawable:
+    """The panel with an axis that shows all of its points: a logarithmic one has no place for 0."""
+    if panel.y.scale != "log":
+        return panel
+    shared = [panel] if share_y == "none" else [each for each in made if each.y.scale == "log"]
+    values = pl.concat([each.points["y"].cast(pl.Float64).drop_nulls() for each in shared])
+    if values.is_empty() or float(values.min() or 0) > 0:  # type: ignore[arg-type]
+        return panel
+    least = values.filter(values > 0).min()
+    scale = msgspec.structs.replace(
+        panel.y,
+        scale="symlog",
+        low=0,
+        linear_below=float(least or 1),  # type: ignore[arg-type]
+    )
+    return dataclasses.replace(panel, y=scale)
+
+
+def _mark(axes: Axes, mark: Mark, panel: Drawable, kind: str) -> None:
+    """Draws where a claim holds, dashed or an arrow, and the paper's number, dotted or a star."""
+    ends = [end for end in (mark.low, mark.high) if math.isfinite(end)]
+    if mark.x is None:
+        _everywhere(axes, mark, ends, kind == "bars")
+    elif (place := _place(panel, mark.x, kind)) is not None:
+        _there(axes, mark, ends, place, kind == "bars")
+
+
+def _place(panel: Drawable, x: float | str, kind: str) -> float | None:
+    """Where an x is on its axis; of bars just below, where they hide nothing."""
+    if kind != "bars":
+        return float(x)
+    labels = [str(each) for each in panel.points["x"].unique(maintain_order=True)]
+    return labels.index(str(x)) + 0.5 if str(x) in labels else None
+
+
+def _everywhere(axes: Axes, mark: Mark, ends: Sequence[float], lying: bool) -> None:
+    ink: Any = {"color": INK, "linewidth": 1.0, "alpha": 0.75, "zorder": 3}
+    line = axes.axvline if lying else axes.axhline
+    for end in ends:
+        line(end, linestyle=(0, (5, 3)), **ink)
+    if mark.paper is not None:
+        line(mark.paper, linestyle=(0, (1, 2)), **ink)
+    values = [*ends, *([] if mark.paper is None else [mark.paper])]
+    for value in values[:1]:
+        if lying:
+            axes.text(value, 1.0, f"({mark.name})", fontsize=7, va="bottom",
+                      transform=axes.get_xaxis_transform())  # fmt: skip
+        else:
+            axes.text(1.0, value, f"({mark.name})", fontsize=7, ha="right", va="bottom",
+                      transform=axes.get_yaxis_transform())  # fmt: skip
+
+
+def _there(axes: Axes, mark: Mark, ends: Sequence[float], place: float, lying: bool) -> None:
+    """At one x: arrows from the ends of the bound towards where it holds."""
+    arrows = {mark.low: ">" if lying else "^", mark.high: "<" if lying else "v"}
+    shown = {end: arrows[end] for end in ends}
+    if mark.paper is not None:
+        shown[mark.paper] = "*"
+    for value, marker in shown.items():
+        at = (value, place) if lying else (place, value)
+        axes.plot(*at, marker=marker, markersize=8 if marker == "*" else 5, color=INK, zorder=4)
+    last = max(shown)
+    axes.annotate(f"({mark.name})", (last, place) if lying else (place, last), xytext=(5, 0),
+                  textcoords="offset points", fontsize=7, va="center")  # fmt: skip
 
 
 def _lines(panels: Sequence[Drawable]) -> list[str]:
@@ -181,7 +288,7 @@ def _bars(axes: Axes, points: pl.DataFrame, looks: dict[str, Look]) -> None:
         style = looks.get(name, look(name, position))
         over = _over_seeds(own)
         mean = over["mean"].to_numpy()
-        axes.barh(
+        drawn = axes.barh(
             [
                 groups.index(group) + (position - (len(lines) - 1) / 2) * width
                 for group in over["x"]
@@ -198,8 +305,11 @@ def _bars(axes: Axes, points: pl.DataFrame, looks: dict[str, Look]) -> None:
             error_kw={"elinewidth": 0.9},
             label=name,
         )
+        if len(groups) * len(lines) <= MAX_LABELLED:
+            labels = [number(value) for value in mean]
+            axes.bar_label(drawn, labels, padding=3, fontsize=7)
     axes.set_yticks(range(len(groups)), [str(group) for group in groups])
-    axes.margins(y=0.4 / len(groups))
+    axes.margins(x=0.12, y=0.4 / len(groups))
     if not axes.yaxis_inverted():  # panels that share it have turned it already
         axes.invert_yaxis()
     axes.set_xlabel(axes.get_ylabel())
@@ -232,6 +342,13 @@ def _legend(figure: Figure, every: Sequence[Axes], count: int) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     ordered = sorted(handles, key=order)
+    # Below, where it takes no width: on a phone there is none to spare.
+    width = figure.get_figwidth()
+    longest = max(len(name) for name in ordered)
+    columns = max(1, min(count, int(width / (0.5 + 0.085 * longest))))
     figure.legend(
-        handles=[handles[name] for name in ordered], loc="outside right upper", borderaxespad=0.2
+        handles=[handles[name] for name in ordered],
+        loc="outside lower left",
+        ncols=columns,
+        borderaxespad=0.2,
     )

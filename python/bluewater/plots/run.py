@@ -2,90 +2,181 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import cache
 from typing import TYPE_CHECKING
 
+import msgspec
 import polars as pl
 
+from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.plots.draw import Drawable
+from bluewater.plots.draw import Drawable, draw
+from bluewater.results.result import schema
 from bluewater.study.plot import Scale
 from bluewater.text import milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.figure import Figure
+
     from bluewater.results.result import Result
 
 TIME = Scale("Time (s)")
-_FIXED = {
-    "time_s", "queue", "backlog_packets", "backlog_bytes", "arrivals", "departures", "drops",
-    "marks", "idle_s",
-}  # fmt: skip
-_PROBABILITIES = ("p_m", "p_a", "p_b", "max_p")
+_SHARE = "0 … 1"
+"""The unit of probabilities and shares."""
+_FIRST = ("p_m", "p_a")
+"""Of several signals that are probabilities, those that packets are dropped or marked with."""
+_IN_A_ROW = 3
+"""As many as their titles leave room for."""
+_LONGEST = 80
+"""Characters of a picture's name."""
 
 
-def side_by_side(results: Sequence[tuple[str, Result]]) -> list[Drawable]:
-    """For each named run its queue length, and below it its probability of a signal."""
-    return [_queue(name, result) for name, result in results] + [
-        _probability(name, result) for name, result in results
-    ]
+def side_by_side(results: Sequence[tuple[str, Result]]) -> tuple[list[Drawable | None], int]:
+    """For each named run its queue length, and below it the discipline's own signal.
+
+    Gives the panels in reading order, with ``None`` for a place that stays empty, and how many are
+    in a row.
+    """
+    queues = _alike([_queue(name, result) for name, result in results])
+    signals = [_signal(name, result) for name, result in results]
+    shares = iter(_alike([panel for panel, unit in signals if unit == _SHARE]))
+    own = [next(shares) if unit == _SHARE else panel for panel, unit in signals]
+    width = min(len(results), _IN_A_ROW)
+    panels: list[Drawable | None] = []
+    for first in range(0, len(results), width):
+        for row in (queues, own):
+            part = row[first : first + width]
+            panels += [*part, *[None] * (width - len(part))]
+    return panels, width
+
+
+def stem(names: Sequence[str]) -> str:
+    """The name of a picture of these; short, and another one for other names."""
+    whole = f"compare-{'-'.join(names)}"
+    if len(whole) <= _LONGEST:
+        return whole
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return f"compare-{'-'.join(names[:3])}-and-{len(names) - 3}-more-{digest}"
 
 
 def panels(result: Result) -> list[Drawable]:
-    """Everything that a run's series tell: queue length, what happened to packets, signals."""
-    name = str(result.summary["aqm"])
-    series = primary(result)
-    counts = [
-        series.select(x="time_s", y=pl.col(what), line=pl.lit(what)) for what in ("drops", "marks")
-    ]
-    shown = [
-        _queue(name, result),
-        Drawable("Drops and marks", pl.concat(counts), Scale("Packets per interval")),
-    ]
-    for signal in _signals(series):
-        points = series.select(x="time_s", y=pl.col(signal))
-        shown.append(Drawable(signal, points, Scale(_label(signal))))
+    """Everything that a run's series tell, queue by queue: length, drops and marks, signals."""
+    series = _series(result)
+    shown = []
+    queues = list(result.queues.select("queue", "aqm").iter_rows())
+    for queue, aqm in queues:
+        of = series.filter(pl.col("queue") == queue)
+        named = f"{queue}: " if len(queues) > 1 else ""
+        counts = [
+            of.select(x="time_s", y=pl.col(what), line=pl.lit(what)) for what in ("drops", "marks")
+        ]
+        shown += [
+            _length(f"{named}{aqm}", result, queue),
+            Drawable(
+                f"{named}drops and marks", pl.concat(counts), Scale("Packets per interval", low=0)
+            ),
+        ]
+        shown += [_over_time(f"{named}{signal}", of, signal, aqm) for signal in _signals(of)]
     return shown
 
 
 def primary(result: Result) -> pl.DataFrame:
     """The series of the primary queue."""
-    series = result.series
-    if series.is_empty():
+    return _series(result).filter(pl.col("queue") == result.queues["queue"][0])
+
+
+def _series(result: Result) -> pl.DataFrame:
+    if result.series.is_empty():
         raise InputError(
             "the run has no time series",
             key="measure.interval",
             hint='put `[measure]` with `interval = "100ms"` into the scenario and run it again',
         )
-    return series.filter(pl.col("queue") == result.queues["queue"][0])
+    return result.series
 
 
 def _queue(name: str, result: Result) -> Drawable:
-    summary = result.summary
-    title = (
-        f"{name}: loss {percent(summary['loss'])}, delay {milliseconds(summary['delay_mean_s'])}"
+    return _length(name, result, result.queues["queue"][0])
+
+
+def _length(name: str, result: Result, queue: str) -> Drawable:
+    found = result.queues.filter(pl.col("queue") == queue).row(0, named=True)
+    title = f"{name}: loss {percent(found['loss'])}, delay {milliseconds(found['delay_mean_s'])}"
+    points = _series(result).filter(pl.col("queue") == queue)
+    return Drawable(
+        title,
+        points.select(x="time_s", y="backlog_packets", line=pl.lit(name)),
+        Scale("Queue (packets)", low=0),
     )
-    points = primary(result).select(x="time_s", y="backlog_packets", line=pl.lit(name))
-    return Drawable(title, points, Scale("Queue (packets)", low=0))
 
 
-def _probability(name: str, result: Result) -> Drawable:
+def _signal(name: str, result: Result) -> tuple[Drawable, str]:
+    """What tells how a discipline signals, and its unit."""
+    aqm = str(result.summary["aqm"])
     series = primary(result)
-    signal = next((each for each in _PROBABILITIES if each in _signals(series)), None)
-    if signal is None:
-        empty = pl.DataFrame(schema={"x": pl.Float64, "y": pl.Float64})
-        return Drawable(f"{name}: no signal but overflow", empty, Scale("Probability", low=0))
-    points = series.select(x="time_s", y=pl.col(signal), line=pl.lit(name))
-    return Drawable(f"{name}: {signal}", points, Scale(_label(signal), low=0))
+    there = _signals(series)
+    units = _units(aqm)
+    chosen = (
+        [each for each in _FIRST if each in there]
+        + [each for each in there if units.get(each) == _SHARE]
+        + there
+    )
+    if not chosen:
+        rate = pl.col("drops") / pl.col("time_s").diff().fill_null(pl.col("time_s").first())
+        points = series.select(x="time_s", y=rate, line=pl.lit(name))
+        return Drawable(f"{name}: drops", points, Scale("Dropped (packets/s)", low=0)), ""
+    made = _over_time(f"{name}: {chosen[0]}", series, chosen[0], aqm)
+    points = made.points.with_columns(line=pl.lit(name))
+    return Drawable(made.title, points, made.y), units.get(chosen[0], "")
+
+
+def _over_time(title: str, series: pl.DataFrame, signal: str, aqm: str) -> Drawable:
+    unit = _units(aqm).get(signal, "")
+    label = f"{signal} ({unit})" if unit else signal
+    return Drawable(title, series.select(x="time_s", y=pl.col(signal)), Scale(label, low=0))
 
 
 def _signals(series: pl.DataFrame) -> list[str]:
+    """The signals of a queue, in the order of its discipline."""
+    fixed = schema("series")
     return [
         column
         for column in series.columns
-        if column not in _FIXED and series[column].null_count() < series.height
+        if column not in fixed and series[column].null_count() < series.height
     ]
 
 
-def _label(signal: str) -> str:
-    return f"Probability {signal}" if signal in _PROBABILITIES else signal
+@cache
+def _units(aqm: str) -> dict[str, str]:
+    """The unit of each signal of a discipline, and of those of a filter before it."""
+    entries = {each["name"]: each["signals"] for each in _core.catalog()["aqms"]}
+    return {
+        signal["name"]: signal["unit"]
+        for name in ("red-pd", aqm)
+        for signal in entries.get(name, ())
+    }
+
+
+def _alike(panels: Sequence[Drawable]) -> list[Drawable]:
+    """The panels with one y axis for all of them."""
+    greatest = max((_greatest(panel) for panel in panels), default=0.0)
+    high = 1.05 * greatest if greatest > 0 else None
+    return [
+        Drawable(panel.title, panel.points, msgspec.structs.replace(panel.y, high=high))
+        for panel in panels
+    ]
+
+
+def _greatest(panel: Drawable) -> float:
+    most = panel.points["y"].max()
+    return float(most) if isinstance(most, int | float) else 0.0
+
+
+def figure(result: Result, shown: Sequence[Drawable]) -> Figure:
+    """The picture of a run's panels."""
+    summary = result.summary
+    title = f"{summary['aqm']}, seed {summary['seed']}, decision hash {result.decision_hash}"
+    return draw(title, "trace", TIME, shown, min(2, len(shown)), "none")

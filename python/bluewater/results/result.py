@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from bluewater import _core
+from bluewater.results import host, html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+
+FORMAT = 1
+"""Of the folder of a run."""
 
 _DECLARED = {each["name"]: each for each in _core.tables()}
 
@@ -48,7 +54,7 @@ def _table(name: str) -> cached_property[pl.DataFrame]:
     return cached_property(load)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """One run: what was asked, what came out, and how to know it again.
 
@@ -91,8 +97,14 @@ class Result:
     skew = _table("skew")
     persistence = _table("persistence")
 
-    def save(self, folder: Path) -> None:
-        """Writes the scenario and every table (Parquet) into an existing folder."""
+    def save(self, folder: Path | str, key: str = "") -> None:
+        """Writes the scenario, every table (Parquet) and what it is into a folder.
+
+        The folder is made if need be; :func:`bluewater.load` reads it. ``key`` is its name in a
+        store.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
         for name, table in self.tables():
             path = folder / f"{name}.parquet"
@@ -100,6 +112,28 @@ class Result:
                 path.write_bytes(_empty(tuple(table.schema.items())))
             else:
                 table.write_parquet(path)
+        (folder / "meta.json").write_text(self._meta(key, folder), encoding="utf-8")
+
+    def _meta(self, key: str, folder: Path) -> str:
+        names = ["scenario.toml", *(f"{name}.parquet" for name, _ in self.tables())]
+        meta: dict[str, Any] = {
+            "format": FORMAT,
+            "key": key,
+            "version": self.version,
+            "decision_hash": self.decision_hash,
+            "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "host": host.facts(),
+            # What a crash or a full disk cuts is found by its length.
+            "files": {name: (folder / name).stat().st_size for name in names},
+        }
+        return json.dumps(meta, indent=2) + "\n"
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {value}" for name, value in html.figures(self).items())
+        return f"<Result {shown}>"
+
+    def _repr_html_(self) -> str:
+        return html.page(self)
 
     def tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Every table with its name; the summary is one of a single row."""

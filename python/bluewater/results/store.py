@@ -7,21 +7,20 @@ import json
 import os
 import re
 import shutil
+import warnings
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bluewater.errors import InputError, StorageError
-from bluewater.results import host
+from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.results.result import Result
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-FORMAT = 1
 _TEMPORARY = ".tmp-"
 
 
@@ -63,9 +62,7 @@ class Store:
         final = self.path(key)
         temporary = self.root / f"{_TEMPORARY}{key}-{os.getpid()}"
         try:
-            temporary.mkdir(parents=True)
-            result.save(temporary)
-            (temporary / "meta.json").write_text(_meta(key, result), encoding="utf-8")
+            result.save(temporary, key)
             final.parent.mkdir(exist_ok=True)
             if not final.exists():
                 temporary.rename(final)
@@ -78,6 +75,31 @@ class Store:
     def read(self, key: str) -> Result:
         """The entry of this name."""
         return read_result(self.path(key))
+
+    def put_aside(self, keys: Iterable[str]) -> None:
+        """Moves damaged entries of these names into the folder ``damaged``, with a warning each.
+
+        Looks at what a crash or a full disk leaves: files that are missing, cut or unreadable, by
+        their lengths, without reading them all.
+        """
+        for key in keys:
+            if key in self and (problem := _damage(self.path(key))):
+                self._move_aside(key, problem)
+
+    def _move_aside(self, key: str, problem: str) -> None:
+        folder = self.root / "damaged"
+        try:
+            folder.mkdir(exist_ok=True)
+            taken = len(list(folder.glob(f"{key}*")))
+            aside = folder / (f"{key}-{taken}" if taken else key)
+            self.path(key).rename(aside)
+        except OSError as error:
+            raise _unwritable(self.root, error) from error
+        warnings.warn(
+            f"{problem}: the stored run is damaged, and is made again (put aside as {aside})",
+            DamagedWarning,
+            stacklevel=3,
+        )
 
     def remove(self, key: str) -> None:
         """Forgets an entry."""
@@ -96,30 +118,50 @@ def read_result(folder: Path) -> Result:
             file=str(folder),
             hint="`bluewater run FILE --out FOLDER` makes one",
         ) from error
+    except (ValueError, pl.exceptions.PolarsError) as error:
+        raise _damaged(_damage(folder) or str(folder), error) from error
+    try:
+        decision_hash, version = meta["decision_hash"], meta["version"]
+    except (KeyError, TypeError) as error:
+        raise _damaged(str(folder / "meta.json"), error) from error
     return Result(
         summary=summary,
         scenario=scenario,
-        decision_hash=meta["decision_hash"],
-        version=meta["version"],
+        decision_hash=decision_hash,
+        version=version,
         # Not a closure: results are sent to the processes that draw.
         load=partial(_table, folder),
     )
 
 
 def _table(folder: Path, name: str) -> pl.DataFrame:
-    return pl.read_parquet(folder / f"{name}.parquet")
+    path = folder / f"{name}.parquet"
+    try:
+        return pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise _damaged(str(path), error) from error
 
 
-def _meta(key: str, result: Result) -> str:
-    meta: dict[str, Any] = {
-        "format": FORMAT,
-        "key": key,
-        "version": result.version,
-        "decision_hash": result.decision_hash,
-        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": host.facts(),
-    }
-    return json.dumps(meta, indent=2) + "\n"
+def _damage(folder: Path) -> str | None:
+    """The file of an entry that is not as it was written, if there is one."""
+    path = folder / "meta.json"
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        for name, size in meta["files"].items():
+            path = folder / name
+            if path.stat().st_size != size:
+                return str(path)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return str(path)
+    return None
+
+
+def _damaged(file: str, error: Exception) -> InputError:
+    return InputError(
+        f"a stored run that is damaged: {error}",
+        file=file,
+        hint="the command that made it puts it aside and makes the run again",
+    )
 
 
 def _alive(pid: int) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from bluewater.errors import InputError
-from bluewater.results.result import TABLES
+from bluewater.results.result import TABLES, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,15 @@ Label: TypeAlias = "str | float | int | bool"
 
 STANDARD = "standard"
 """The reading that an experiment's file is without any other."""
+
+
+_SET = {"aqm", "duration_s", "flows", "group", "queue", "transport"}
+"""Columns that tell what was set: an axis of one of these names says the same in its own words."""
+
+COLUMNS = frozenset(
+    {"reading", "seed", *(c for t in ("summary", *TABLES) for c in schema(t) if c not in _SET)}
+)
+"""The names that an axis cannot have: its column would hide what was measured."""
 
 
 RESERVED = ("runs", "sides", *TABLES)

@@ -5,26 +5,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bluewater.study.sweep import Axis, Point
+from bluewater.errors import InputError, unknown
+from bluewater.study.sweep import Axis, Point, assign
 from bluewater.units import duration_text, seconds, times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+AGAINST = ("reno", "newreno", "sack", "cubic", "dctcp", "tfrc", "cbr", "web")
+"""What other traffic there can be: flows of a transport, datagrams, or web sessions."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The link and its load; texts are in the units of scenario files."""
+    """The link and its load; texts are in the units of scenario files.
 
-    rate: str
-    rtt: str
-    flows: int
-    buffer: str
-    duration: str
-    warmup: str
-    transport: str
-    ecn: bool
-    ecn_timeout: bool
+    Attributes:
+        settings: Dotted keys that are set at the end.
+        against: Other traffic: ``cubic:10`` for so many flows, ``cbr:2mbit`` for datagrams at a
+            rate, ``web:20`` for so many users.
+    """
+
+    rate: str = "45mbit"
+    rtt: str = "100ms"
+    flows: int = 100
+    buffer: str = "1bdp"
+    duration: str = "30s"
+    warmup: str = "10s"
+    transport: str = "sack"
+    ecn: bool = True
+    ecn_timeout: bool = False
+    against: tuple[str, ...] = ()
+    settings: Mapping[str, Any] | None = None
+
+    @property
+    def title(self) -> str:
+        """What it is, in a line."""
+        beside = f" against {', '.join(self.against)}" if self.against else ""
+        changes = "".join(f", {key} = {value}" for key, value in (self.settings or {}).items())
+        return (
+            f"{self.flows} {self.transport} flows{beside}, {self.rate}, {self.rtt} round trip, "
+            f"{self.buffer} buffer{changes}"
+        )
 
 
 def scenario(setup: Setup) -> dict[str, Any]:
@@ -34,7 +56,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
     times as fast as the bottleneck, so that no other queue matters.
     """
     hop = duration_text(seconds(setup.rtt, "--rtt") / 6)
-    return {
+    made = {
         "duration": setup.duration,
         "warmup": setup.warmup,
         "network": {
@@ -53,10 +75,31 @@ def scenario(setup: Setup) -> dict[str, Any]:
                 "start": "0s..1s",
                 "ecn": setup.ecn,
                 "ecn_timeout": setup.ecn_timeout,
-            }
+            },
+            *(_other(text) for text in setup.against),
         ],
         "measure": {"interval": "50ms"},
     }
+    for key, value in (setup.settings or {}).items():
+        assign(made, key, value, "<compare>")
+    return made
+
+
+def _other(text: str) -> dict[str, Any]:
+    kind, _, amount = text.partition(":")
+    if kind not in AGAINST:
+        raise unknown("traffic", kind, AGAINST, key="--against")
+    group: dict[str, Any] = {"name": text, "start": "0s..1s"}
+    if kind == "cbr":
+        return {**group, "transport": "cbr", "rate": amount or "1mbit"}
+    if amount and not amount.isdecimal():
+        raise InputError(
+            "not a number of flows", key="--against", value=text, allowed="as in cubic:10"
+        )
+    group["flows"] = int(amount or 1)
+    if kind == "web":
+        return {**group, "transport": "sack", "app": "web"}
+    return {**group, "transport": kind}
 
 
 def axis(aqms: Sequence[str]) -> Axis:

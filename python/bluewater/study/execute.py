@@ -84,13 +84,15 @@ def execute(
 ) -> list[Failure]:
     """Makes every task that the store does not hold yet; returns those that failed.
 
-    A task whose process dies is named in the failures and the others go on.
+    A task whose process dies is named in the failures and the others go on. A damaged result is put
+    aside with a :class:`~bluewater.errors.DamagedWarning`, and made again.
 
     Raises:
         StorageError: The results cannot be written; those written before are kept.
         Interrupted: Ctrl-C; what was finished is kept, nothing half-written stays.
     """
     store.prepare()
+    store.put_aside(task.key for task in tasks)
     pending = [task for task in {t.key: t for t in tasks}.values() if task.key not in store]
     reasons = {name: KINDS[name].missing() for name in {task.kind for task in pending}}
     failures = [

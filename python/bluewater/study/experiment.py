@@ -19,7 +19,7 @@ import msgspec
 from bluewater import _core, kinds
 from bluewater.errors import InputError, unknown
 from bluewater.results.store import run_key
-from bluewater.results.tables import RESERVED, STANDARD, Entry
+from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Entry
 from bluewater.study import paper, readings
 from bluewater.study.claims import Claim
 from bluewater.study.execute import Task
@@ -304,7 +304,7 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
         readings=(*own.reading, *(_joint(section, short) if section else ())),
         views=own.view,
     )
-    _check_names(made)
+    check_names(made)
     return made
 
 
@@ -319,8 +319,8 @@ def _joint(section: Section, experiment: str) -> list[Reading]:
     return found
 
 
-def _check_names(made: Experiment) -> None:
-    """Refuses names that come twice, and names of claims and readings that are not there."""
+def check_names(made: Experiment) -> None:
+    """Refuses names that come twice, names that are taken, and names of what is not there."""
     readings.check(made.unknowns, made.readings, made.file)
     claims = [claim.id for claim in made.claims]
     for claim in claims:
@@ -338,6 +338,13 @@ def _check_names(made: Experiment) -> None:
             if each.reading not in there:
                 key = f"{kind}.{each.id}.reading"
                 raise unknown("reading", each.reading, there, file=made.file, key=key)
+    for drawn in made.claims:
+        _check_drawn(drawn, made)
+    _check_columns(made)
+
+
+def _check_columns(made: Experiment) -> None:
+    """Refuses views and axes whose names the results use themselves."""
     for name in made.views:
         if name in RESERVED or not name.isidentifier():
             raise InputError(
@@ -347,12 +354,13 @@ def _check_names(made: Experiment) -> None:
                 allowed=f"a word of letters, digits and _ that is none of {', '.join(RESERVED)}",
             )
     for axis in made.axes:
-        if axis.name in ("reading", "seed"):
+        if axis.name in COLUMNS:
             raise InputError(
                 "a name that the results use themselves",
                 file=made.file,
                 key=f"sweep.{axis.name}",
                 allowed="an axis of another name",
+                hint=f'as in {axis.name}_set = {{ key = "…", values = […] }}',
             )
     _check_kept(made)
 
@@ -365,6 +373,20 @@ def _check_kept(made: Experiment) -> None:
         for name in each.axes:
             if name not in axes and each.id not in joint:
                 raise unknown("axis", name, axes, file=made.file, key=f"reading.{each.id}.sweep")
+
+
+def _check_drawn(claim: Claim, made: Experiment) -> None:
+    """Refuses a claim that is drawn in a plot or a panel that is not there."""
+    if claim.drawn is None:
+        return
+    plots = {plot.id: plot for plot in made.plots}
+    key = f"claim.{claim.id}"
+    if claim.plot not in plots:
+        raise unknown("plot", claim.plot, plots, file=made.file, key=f"{key}.plot")
+    titles = [panel.title for panel in plots[claim.plot].panels]
+    if claim.drawn.panel and claim.drawn.panel not in titles:
+        name = claim.drawn.panel
+        raise unknown("panel", name, titles, file=made.file, key=f"{key}.drawn.panel")
 
 
 def _size(name: str, entry: Any, default: Size, file: str) -> Size:

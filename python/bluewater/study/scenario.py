@@ -1,7 +1,8 @@
-"""Scenarios: reading them from files, text or tables, and running one."""
+"""Scenarios: from files, text, tables or code; changed; and run."""
 
 from __future__ import annotations
 
+import copy
 import os
 import tomllib
 from pathlib import Path
@@ -11,14 +12,119 @@ import tomli_w
 
 from bluewater import kinds
 from bluewater.errors import InputError
+from bluewater.study.sweep import assign
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from bluewater.results.result import Result
 
-Scenario: TypeAlias = "Path | str | Mapping[str, Any]"
-"""A path, the TOML text itself, or the same structure as a mapping."""
+
+class Scenario:
+    """A scenario, checked when it is made and never changed.
+
+    Its keys are those of [scenario files](formats.md#scenario-files); quantities are text with
+    their unit, as there.
+
+    Args:
+        table: The keys as one mapping.
+        origin: What it is called in messages; captures are looked for beside it.
+        keys: More of them, by name.
+
+    Raises:
+        ScenarioError: It is not valid; says key, value and what is allowed.
+
+    Example:
+        ```python
+        import bluewater
+
+        base = bluewater.Scenario(
+            duration="20s", warmup="5s",
+            network={"preset": "dumbbell", "rate": "10mbit", "delay": "20ms"},
+            queue=[{"aqm": "blue", "buffer": "100p"}],
+            traffic=[{"flows": 60, "transport": "sack", "start": "0s..2s", "ecn": True}],
+        )
+        red = base.with_({"queue.0.aqm": "red"}, seed=2)
+        ```
+    """
+
+    __slots__ = ("_canonical", "_origin", "_table")
+
+    _canonical: str
+    _origin: str
+    _table: dict[str, Any]
+
+    def __init__(
+        self, table: Mapping[str, Any] | None = None, /, *, origin: str = "<scenario>", **keys: Any
+    ) -> None:
+        whole = copy.deepcopy({**(table or {}), **keys})
+        object.__setattr__(self, "_origin", origin)
+        object.__setattr__(self, "_table", whole)
+        object.__setattr__(self, "_canonical", kinds.of(whole, origin).check(whole, origin))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Scenario:
+        """The scenario of a TOML file."""
+        path = Path(path)
+        return cls.parse(read_text(path), str(path))
+
+    @classmethod
+    def parse(cls, text: str, origin: str = "<string>") -> Scenario:
+        """The scenario that a TOML text says."""
+        return cls(parse_table(text, origin), origin=origin)
+
+    def with_(self, settings: Mapping[str, Any] | None = None, /, **keys: Any) -> Scenario:
+        """Another scenario with some keys set: dotted ones in a mapping, those at the top by name.
+
+        A number in a dotted key is an index into a list: ``{"queue.0.buffer": "50p"}``.
+        """
+        table = self.table
+        for key, value in {**(settings or {}), **keys}.items():
+            assign(table, key, value, self._origin)
+        return Scenario(table, origin=self._origin)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """A copy of its keys as they were given."""
+        return copy.deepcopy(self._table)
+
+    @property
+    def canonical(self) -> str:
+        """The TOML text with every default filled in: scenarios are equal if these are."""
+        return self._canonical
+
+    @property
+    def origin(self) -> str:
+        """What it is called in messages."""
+        return self._origin
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a scenario does not change; with_({name}=…) makes another one")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scenario) and self.canonical == other.canonical
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_again, (self._table, self._origin))
+
+    def __repr__(self) -> str:
+        whole = tomllib.loads(self.canonical)
+        if "queue" not in whole:
+            return f"<Scenario {', '.join(whole)}>"
+        queues = ", ".join(f"{queue['aqm']} at {queue['link']}" for queue in whole["queue"])
+        flows = sum(group["flows"] for group in whole["traffic"])
+        return f"<Scenario {queues}, {flows} flows, {whole['duration']}, seed {whole['seed']}>"
+
+
+def _again(table: Mapping[str, Any], origin: str) -> Scenario:
+    return Scenario(table, origin=origin)
+
+
+Source: TypeAlias = "Scenario | Path | str | Mapping[str, Any]"
+"""A scenario, the path of its file, its TOML text, or the same structure as a mapping."""
 
 
 def read_text(path: Path) -> str:
@@ -44,8 +150,10 @@ def parse_table(text: str, origin: str) -> dict[str, Any]:
         raise InputError(f"not valid TOML: {error}", file=origin) from error
 
 
-def to_text(scenario: Scenario) -> tuple[str, str]:
+def to_text(scenario: Source) -> tuple[str, str]:
     """The TOML text of a scenario and the name to use for it in messages."""
+    if isinstance(scenario, Scenario):
+        return tomli_w.dumps(scenario.table), scenario.origin
     if isinstance(scenario, Path):
         return read_text(scenario), str(scenario)
     if isinstance(scenario, str):
@@ -54,8 +162,37 @@ def to_text(scenario: Scenario) -> tuple[str, str]:
     return tomli_w.dumps(dict(scenario)), "<dict>"
 
 
+def changed(text: str, settings: Sequence[str], origin: str) -> str:
+    """The scenario with ``KEY=VALUE`` set each; the text stays as it is if there are none."""
+    if not settings:
+        return text
+    table = parse_table(text, origin)
+    for key, value in parsed(settings).items():
+        assign(table, key, value, origin)
+    return tomli_w.dumps(table)
+
+
+def parsed(settings: Sequence[str]) -> dict[str, Any]:
+    """Dotted keys and their values, from ``KEY=VALUE`` each."""
+    found = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError("not a setting", key="--set", value=setting, allowed="KEY=VALUE")
+        found[key.strip()] = _literal(value.strip())
+    return found
+
+
+def _literal(value: str) -> Any:
+    """A TOML value, or the text itself where it is none, as in ``20ms``."""
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
+
+
 def run(
-    scenario: Scenario,
+    scenario: Source,
     *,
     seed: int | None = None,
     progress: Callable[[float], object] | None = None,
@@ -63,7 +200,7 @@ def run(
     """Runs one scenario in this process.
 
     Args:
-        scenario: A path, TOML text, or a mapping of the same structure.
+        scenario: A scenario, a path, TOML text, or a mapping of the same structure.
         seed: Replaces the seed of the scenario.
         progress: Called now and then with the fraction done, 0 to 1.
 

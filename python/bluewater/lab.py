@@ -1,0 +1,428 @@
+"""The laboratory from Python: what the command line does, with results as objects.
+
+Every function here is ``bluewater.NAME``. Runs are kept in a folder (``out``, ``results`` if not
+given) and used again; without one, :func:`run` keeps nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from bluewater import kinds
+from bluewater.errors import InputError
+from bluewater.progress import of_runs
+from bluewater.results import aggregate, remarks
+from bluewater.results.store import Store, read_result, run_key
+from bluewater.results.tables import Tables
+from bluewater.study import compare as side_by_side
+from bluewater.study import experiment, scenario
+from bluewater.study.compare import Setup
+from bluewater.study.execute import execute
+from bluewater.study.experiment import About, Experiment, Size, distinct
+from bluewater.study.reproduce import Plan
+from bluewater.study.reproduce import reproduce as make
+from bluewater.study.scenario import Scenario
+from bluewater.study.sweep import parse_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from bluewater.results.result import Result
+    from bluewater.results.tables import Entry, Label
+    from bluewater.study.execute import Failure
+    from bluewater.study.reproduce import Outcome
+    from bluewater.study.scenario import Source
+
+DEFAULT_OUT = Path("results")
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def run(
+    source: Source,
+    *,
+    seed: int | None = None,
+    out: Path | str | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Result:
+    """Runs one scenario in this process.
+
+    Args:
+        source: A scenario, the path of its file, its TOML text, or a mapping of its keys.
+        seed: Replaces the scenario's.
+        out: A folder of results: the run is kept there, and used again if it is there.
+        progress: Called now and then with the fraction done, 0 to 1.
+
+    Raises:
+        ScenarioError: The scenario is not valid.
+        InputError: The file cannot be read.
+    """
+    if out is None:
+        return scenario.run(source, seed=seed, progress=progress)
+    chosen = _scenario(source)
+    if seed is not None:
+        chosen = chosen.with_(seed=seed)
+    store = Store(Path(out) / "runs")
+    store.prepare()
+    kind = kinds.of(chosen.table, chosen.origin)
+    key = run_key(chosen.canonical, kind.version())
+    store.put_aside([key])
+    if key not in store:
+        store.write(key, scenario.run(chosen, progress=progress))
+    return store.read(key)
+
+
+def testbed(source: Source, *, seed: int | None = None) -> Result:  # noqa: PT028 - no test
+    """Makes a run with real packets: the kernel's TCP through the gateway, on this machine.
+
+    Args:
+        source: A scenario that the [testbed](gateway.md#testbed) can make.
+        seed: Replaces the scenario's.
+
+    Raises:
+        InputError: The testbed cannot do it, or this machine does not allow it.
+        ScenarioError: The scenario is not valid.
+    """
+    chosen = _scenario(source).with_(place="testbed")
+    if reason := kinds.KINDS["testbed"].missing():
+        raise InputError(f"no run with real packets can be made here: {reason}")
+    return scenario.run(chosen, seed=seed)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Many runs: the cells of a sweep, each for every seed.
+
+    Attributes:
+        name: What it is called.
+        axes: The names of its axes.
+        tables: Its tables, over all runs.
+        failures: Runs that could not be made; everything here is of the others.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    tables: Tables = field(repr=False)
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """A row a run: the axes, ``seed``, then the summary's columns."""
+        return self.tables.runs
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of all runs, such as ``flows`` or ``series``: the axes, ``seed``, its columns."""
+        return self.tables.table(name)
+
+    def results(self) -> list[tuple[dict[str, Label], Result]]:
+        """Each run with its place: axes and seed."""
+        return [
+            ({**entry.axes, "seed": entry.seed}, result)
+            for entry, result in zip(self.tables.entries, self.tables.results, strict=True)
+        ]
+
+    def summary(self, metrics: Sequence[str] | None = None) -> pl.DataFrame:
+        """A row a cell and metric: mean over seeds, and ``low`` and ``high`` of its 95 % interval.
+
+        Args:
+            metrics: Columns of the summary; all that were measured if not given.
+        """
+        return aggregate.summarise(self.runs, self._axes, metrics)
+
+    def differences(
+        self, axis: str, against: Label, metrics: Sequence[str] | None = None
+    ) -> pl.DataFrame:
+        """Paired differences, seed by seed, to one point of an axis, with intervals and effects.
+
+        Args:
+            axis: The axis whose points are compared.
+            against: The point that the others are compared with.
+            metrics: Columns of the summary; all that were measured if not given.
+        """
+        return aggregate.differences(self.runs, self._axes, axis, against, metrics)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader should know: seeds that change nothing, runs that lost everything."""
+        groups: dict[str, list[Result]] = {}
+        for entry, result in zip(self.tables.entries, self.tables.results, strict=True):
+            place = {**entry.axes, **({"reading": entry.reading} if entry.reading else {})}
+            label = ", ".join(f"{name}={value}" for name, value in place.items())
+            groups.setdefault(label, []).append(result)
+        simulated = [(name, found) for name, found in groups.items() if "queues" in found[0].names]
+        own = [
+            f"{name}: {told}" if name else told
+            for name, found in simulated
+            for told in remarks.of_run(found[0])
+        ]
+        return remarks.of_seeds(simulated) + own
+
+    def plot(
+        self,
+        y: str,
+        x: str | None = None,
+        *,
+        line: str | None = None,
+        kind: Literal["lines", "heat", "box", "cdf", "ellipse"] = "lines",
+        path: Path | str | None = None,
+    ) -> Figure:
+        """Draws a metric over the cells.
+
+        Args:
+            y: A column of the summary; of ``kind="ellipse"`` the vertical one.
+            x: An axis; the last numeric one if not given, else the last. Of ``ellipse`` the
+                horizontal metric.
+            line: The axis that has a line for each point; the first other one if not given. Of
+                ``heat`` the vertical axis.
+            kind: ``lines`` through means with the 95 % interval as a band, ``heat``, ``box`` and
+                ``cdf`` over the runs of each line, ``ellipse`` of one deviation for each line.
+            path: Where to write PNG, SVG, PDF and CSV; without an ending.
+        """
+        from bluewater.plots import sweep as plots  # noqa: PLC0415 - matplotlib takes long
+
+        return plots.draw(self, y, x, line, kind, Path(path) if path else None)
+
+    def write(self, folder: Path | str) -> list[Path]:
+        """Writes ``runs`` as Parquet and CSV, ``summary.csv``, and every table as Parquet."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [folder / "runs.parquet", folder / "runs.csv", folder / "summary.csv"]
+        self.runs.write_parquet(written[0])
+        self.runs.write_csv(written[1])
+        self.summary().write_csv(written[2])
+        for name in self.tables.present:
+            table = self.table(name)
+            if not table.is_empty():
+                written.append(folder / f"{name}.parquet")
+                table.write_parquet(written[-1])
+        return written
+
+    @cached_property
+    def _axes(self) -> list[str]:
+        reading = ["reading"] if "reading" in self.runs.columns else []
+        return [*self.axes, *reading]
+
+    def __repr__(self) -> str:
+        count = len(self.tables.entries)
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Sweep {self.name} over {', '.join(self.axes) or 'seeds'}: {count} runs{failed}>"
+
+    def _repr_html_(self) -> str:
+        shown = self.runs.select(
+            *self._axes, "seed", *(name for name in SHOWN if name in self.runs.columns)
+        )
+        return f"<p>{self!r}</p>{shown._repr_html_()}"
+
+
+SUMMARY = ("metric", "seeds", "mean", "low", "high")
+"""The columns of :meth:`Sweep.summary` beside the axes."""
+
+SHOWN = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s", "jain")
+"""The metrics that tables show first."""
+
+
+def sweep(
+    source: Source,
+    axes: Mapping[str, Any] | None = None,
+    *,
+    seeds: Sequence[int] | None = None,
+    reps: int | None = None,
+    size: str = "full",
+    jobs: int = CORES,
+    out: Path | str = DEFAULT_OUT,
+    progress: bool = True,
+) -> Sweep:
+    """Runs a scenario at every point of its axes, for every seed.
+
+    Finished runs are kept: the same call goes on where it was stopped.
+
+    Args:
+        source: A scenario, or one with ``[sweep]``.
+        axes: Axes beside those of the scenario, as under ``[sweep]``: a dotted key with its values,
+            or a name with named variants.
+        seeds: The seeds; those of the scenario if not given.
+        reps: So many seeds from 1 on, in place of ``seeds``.
+        size: One of the file's sizes.
+        jobs: Runs made at the same time.
+        out: The folder of results.
+        progress: Whether a bar is shown, in a terminal or a notebook.
+
+    Raises:
+        InputError: The axes or seeds cannot be used.
+        ScenarioError: The scenario is not valid.
+        Interrupted: Ctrl-C; what was finished is kept.
+    """
+    made = _experiment(source, axes)
+    chosen = made.size(size)
+    if (wanted := _seeds(seeds, reps)) is not None:
+        chosen = replace(chosen, seeds=wanted)
+    return carry_out(made, chosen, jobs, Path(out), progress)
+
+
+def carry_out(made: Experiment, size: Size, jobs: int, out: Path, progress: bool = True) -> Sweep:
+    """Makes the runs of an experiment at a size, without judging anything."""
+    plan = made.plan(size)
+    tasks = [task for task, _ in plan]
+    store = Store(out / "runs")
+    held = sum(task.key in store for task in tasks)
+    with of_runs(tasks, held, made.id, progress) as on_progress:
+        failures = execute(tasks, store, jobs, on_progress)
+    failed = {failure.task.key for failure in failures}
+    entries: list[Entry] = [entry for _, entry in plan if entry.key not in failed]
+    names = tuple(axis.name for axis in made.axes)
+    return Sweep(made.id, names, Tables(entries, store, made.views), tuple(failures))
+
+
+def compare(
+    aqms: Sequence[str],
+    setup: Setup | None = None,
+    *,
+    seeds: Sequence[int] = (1,),
+    jobs: int = CORES,
+    out: Path | str = DEFAULT_OUT,
+    progress: bool = True,
+    **keys: Any,
+) -> Sweep:
+    """Runs queue disciplines on one link, with the same random numbers.
+
+    Args:
+        aqms: Their names.
+        setup: The link and its load.
+        seeds: Each discipline is run for each of them.
+        jobs: Runs made at the same time.
+        out: The folder of results.
+        progress: Whether a bar is shown.
+        keys: Fields of :class:`~bluewater.Setup` that are set: ``rate="10mbit"``.
+
+    Raises:
+        InputError: A name or quantity cannot be used.
+    """
+    chosen = replace(setup or Setup(), **keys)
+    axes = (side_by_side.axis(distinct_names(aqms)),)
+    made = Experiment(
+        "compare", "compare", chosen.title, About(), side_by_side.scenario(chosen), axes, {}, (), ()
+    )
+    size = Size("given", distinct(list(seeds), "seeds"), {}, {})
+    return carry_out(made, size, jobs, Path(out), progress)
+
+
+def distinct_names(aqms: Sequence[str]) -> list[str]:
+    """The names, each once."""
+    return list(dict.fromkeys(aqms))
+
+
+def reproduce(
+    name: str | None = None,
+    *,
+    size: str = "full",
+    seeds: Sequence[int] | None = None,
+    reps: int | None = None,
+    jobs: int = CORES,
+    out: Path | str = DEFAULT_OUT,
+    report: bool = True,
+    progress: bool = True,
+) -> list[Outcome]:
+    """Reproduces a paper's experiments and judges their claims.
+
+    Args:
+        name: An experiment (``feng/fig6-8``), a paper (``feng``, ``Feng02``), or all.
+        size: ``full``, which is the paper's, or ``quick``.
+        seeds: The seeds; those of the experiments if not given.
+        reps: So many seeds from 1 on, in place of ``seeds``.
+        jobs: Runs made at the same time.
+        out: The folder of results.
+        report: Whether ``report.html`` is written there.
+        progress: Whether a bar is shown.
+    """
+    made = plan(name, size, _seeds(seeds, reps))
+    store = Store(Path(out) / "runs")
+    held = sum(task.key in store for task in made.tasks)
+    with of_runs(made.tasks, held, "starting", progress) as on_progress:
+        outcomes = make(made, store, jobs, on_progress)
+    if report:
+        from bluewater.report import write_report  # noqa: PLC0415 - matplotlib takes long
+
+        write_report(outcomes, Path(out), jobs)
+    return outcomes
+
+
+def plan(name: str | None, size: str, seeds: tuple[int, ...] | None) -> Plan:
+    """All runs of the experiments that a name means."""
+    sized = [(each, each.size(size)) for each in experiment.select(name)]
+    if seeds is not None:
+        sized = [(each, replace(chosen, seeds=seeds)) for each, chosen in sized]
+    return Plan.of(sized)
+
+
+def load(folder: Path | str) -> Result:
+    """The run that is kept in a folder, as :meth:`Result.save` or a command made it.
+
+    Raises:
+        InputError: It is none, or damaged.
+    """
+    return read_result(Path(folder))
+
+
+def newest(out: Path | str = DEFAULT_OUT) -> Path:
+    """The folder of the run that was made last.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = [path.parent for path in (Path(out) / "runs").glob("??/*/meta.json")]
+    if not found:
+        raise InputError(
+            "no runs here", file=str(Path(out) / "runs"), hint="`bluewater run FILE` makes one"
+        )
+    return max(found, key=lambda folder: (folder.stat().st_mtime_ns, folder.name))
+
+
+def plot(result: Result | Path | str, path: Path | str | None = None) -> Figure:
+    """Draws queue lengths, drops, marks and signals of a run over time.
+
+    Args:
+        result: A run, or the folder of one.
+        path: Where to write PNG, SVG, PDF and CSV; without an ending.
+
+    Raises:
+        InputError: The run has no series: its scenario has no ``[measure]`` with an ``interval``.
+    """
+    from bluewater.plots import run as plots  # noqa: PLC0415 - matplotlib takes long
+    from bluewater.plots.files import save  # noqa: PLC0415
+
+    found = load(result) if isinstance(result, Path | str) else result
+    panels = plots.panels(found)
+    figure = plots.figure(found, panels)
+    if path is not None:
+        save(figure, panels, Path(path))
+    return figure
+
+
+def _scenario(source: Source) -> Scenario:
+    if isinstance(source, Scenario):
+        return source
+    return Scenario.parse(*scenario.to_text(source))
+
+
+def _experiment(source: Source, axes: Mapping[str, Any] | None) -> Experiment:
+    text, origin = scenario.to_text(source)
+    name = Path(origin).stem if isinstance(source, Path | str) else "sweep"
+    made = experiment.parse(text, origin, name.strip("<>"))
+    if axes:
+        made = replace(made, axes=(*made.axes, *parse_axes(axes, origin)))
+        experiment.check_names(made)
+    return made
+
+
+def _seeds(seeds: Sequence[int] | None, reps: int | None) -> tuple[int, ...] | None:
+    if reps is None:
+        return None if seeds is None else distinct(list(seeds), "seeds")
+    if seeds is not None:
+        raise InputError("seeds cannot go with reps", hint="name every seed in seeds")
+    return tuple(range(1, reps + 1))

@@ -1,0 +1,196 @@
+"""Pictures of a sweep: what was measured over its cells and seeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+from bluewater.errors import InputError, unknown
+from bluewater.plots.draw import Drawable
+from bluewater.plots.files import save
+from bluewater.plots.style import RC, look, order
+from bluewater.results.aggregate import metrics, summarise
+from bluewater.study.plot import Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+
+class Runs(Protocol):
+    """What is drawn: runs in cells."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names of its axes."""
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """A row a run."""
+
+
+KINDS = ("lines", "heat", "box", "cdf", "ellipse")
+
+
+def draw(
+    sweep: Runs, y: str, x: str | None, line: str | None, kind: str, path: Path | None
+) -> Figure:
+    """Draws a metric; see :meth:`bluewater.lab.Sweep.plot`."""
+    if kind not in KINDS:
+        raise unknown("kind of picture", kind, KINDS)
+    measured = metrics(sweep.runs, sweep.axes)
+    for name in (y, *([x] if kind == "ellipse" and x else [])):
+        if name not in measured:
+            raise unknown("metric", name, measured)
+    if kind == "ellipse":
+        points = _points(sweep, x or "delay_mean_s", y, line or _first(sweep.axes))
+    else:
+        across = _across(sweep, x, kind)
+        others = [name for name in sweep.axes if name != across]
+        points = _points(sweep, across, y, line or _first(others))
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(sweep.name)
+        {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](
+            axes, points, y, line or ""
+        )
+        if kind not in ("heat", "box") and points["line"].n_unique() > 1:
+            axes.legend()
+    if path is not None:
+        save(figure, [Drawable(y, points, Scale(y))], path)
+    return figure
+
+
+def _first(axes: Sequence[str]) -> str | None:
+    return axes[0] if axes else None
+
+
+def _across(sweep: Runs, x: str | None, kind: str) -> str | None:
+    if x is not None:
+        if x not in sweep.axes:
+            raise unknown("axis", x, sweep.axes)
+        return x
+    if kind in ("box", "cdf"):
+        return None
+    if not sweep.axes:
+        raise InputError("a sweep without axes", hint='kind="box" or "cdf" shows its seeds')
+    numeric = [name for name in sweep.axes if sweep.runs.schema[name].is_numeric()]
+    return (numeric or list(sweep.axes))[-1]
+
+
+def _points(sweep: Runs, x: str | None, y: str, line: str | None) -> pl.DataFrame:
+    """A row a run: ``x``, ``y``, ``line`` and ``seed``."""
+    if line is not None and line not in sweep.axes:
+        raise unknown("axis", line, sweep.axes)
+    return sweep.runs.select(
+        x=pl.col(x) if x else pl.lit(""),
+        y=pl.col(y).cast(pl.Float64),
+        line=pl.col(line).cast(pl.String) if line else pl.lit(sweep.name),
+        seed=pl.col("seed"),
+    ).with_columns(x_name=pl.lit(x or ""), line_name=pl.lit(line or ""))
+
+
+def _by_line(points: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
+    names = sorted(points["line"].unique().to_list(), key=order)
+    return [
+        (name, look(name, place).colour, points.filter(pl.col("line") == name))
+        for place, name in enumerate(names)
+    ]
+
+
+def _lines(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+    labels = points["x"].unique(maintain_order=True).to_list()
+    numeric = points.schema["x"].is_numeric()
+    for name, colour, own in _by_line(points):
+        over = summarise(own, ["x"], ["y"])
+        if numeric:
+            over = over.sort("x")
+        place = over["x"].to_numpy() if numeric else [labels.index(each) for each in over["x"]]
+        mean = over["mean"].to_numpy()
+        axes.plot(place, mean, color=colour, marker="o", label=name)
+        low, high = over["low"].to_numpy(), over["high"].to_numpy()
+        if not np.isnan(low.astype(float)).all():
+            axes.fill_between(place, low, high, color=colour, alpha=0.18, linewidth=0)
+    if not numeric:
+        axes.set_xticks(range(len(labels)), [str(label) for label in labels])
+    axes.set_xlabel(points["x_name"][0])
+    axes.set_ylabel(f"{y} (mean, 95 % interval)" if points["seed"].n_unique() > 1 else y)
+
+
+def _heat(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+    columns = points["x"].unique(maintain_order=True).to_list()
+    rows = points["line"].unique(maintain_order=True).to_list()
+    means = {
+        (line, x): value
+        for line, x, value in points.group_by("line", "x").agg(pl.col("y").mean()).iter_rows()
+    }
+    grid = np.array([[means.get((row, column), np.nan) for column in columns] for row in rows])
+    image = axes.imshow(grid, aspect="auto", cmap="cividis")
+    axes.set_xticks(range(len(columns)), [str(each) for each in columns])
+    axes.set_yticks(range(len(rows)), [str(each) for each in rows])
+    axes.set_xlabel(points["x_name"][0])
+    axes.set_ylabel(points["line_name"][0])
+    axes.grid(visible=False)
+    axes.figure.colorbar(image, ax=axes, label=y)
+
+
+def _box(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+    parts = _by_line(points)
+    drawn: dict[str, Any] = axes.boxplot(
+        [part["y"].drop_nulls().to_numpy() for _, _, part in parts],
+        patch_artist=True,
+        tick_labels=[name for name, _, _ in parts],
+    )
+    for box, (_name, colour, _own) in zip(drawn["boxes"], parts, strict=True):
+        box.set_facecolor(colour)
+        box.set_alpha(0.5)
+    axes.set_ylabel(y)
+    axes.set_xlabel(points["line_name"][0])
+
+
+def _cdf(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+    for name, colour, own in _by_line(points):
+        values = np.sort(own["y"].drop_nulls().to_numpy())
+        share = np.arange(1, len(values) + 1) / len(values)
+        axes.step(values, share, where="post", color=colour, label=name)
+    axes.set_xlabel(y)
+    axes.set_ylabel("Share of runs")
+    axes.set_ylim(0, 1)
+
+
+def _ellipse(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+    """Each line's runs, their mean, and the ellipse of one standard deviation."""
+    for name, colour, own in _by_line(points.drop_nulls(["x", "y"])):
+        place = own.select(pl.col("x").cast(pl.Float64), "y").to_numpy()
+        centre = place.mean(axis=0)
+        axes.plot(*centre, color=colour, marker="o", linestyle="none", label=name)
+        if len(place) > 2:
+            values, vectors = np.linalg.eigh(np.cov(place.T))
+            angle = np.degrees(np.arctan2(*vectors[:, -1][::-1]))
+            small, large = 2 * np.sqrt(np.clip(values, 0, None))
+            axes.add_patch(
+                Ellipse(
+                    tuple(centre),
+                    large,
+                    small,
+                    angle=angle,
+                    facecolor=colour,
+                    alpha=0.25,
+                    edgecolor=colour,
+                )
+            )
+    axes.autoscale_view()
+    axes.set_xlabel(points["x_name"][0])
+    axes.set_ylabel(y)

@@ -1,0 +1,123 @@
+"""What runs come to over their seeds: means with intervals, and paired differences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import polars.selectors as cs
+
+from bluewater.errors import InputError, unknown
+from bluewater.results.stats import t95
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bluewater.results.tables import Label
+
+_VALUE = "one value"
+"""No column of results is called so: a formula's is ``value``."""
+
+_NO_METRICS = {"seed", "duration_s", "measured_s", "wall_s"}
+_MEAN = {"metric": pl.String, "seeds": pl.Int64, "mean": pl.Float64, "low": pl.Float64,
+         "high": pl.Float64}  # fmt: skip
+
+
+def metrics(runs: pl.DataFrame, axes: Sequence[str]) -> list[str]:
+    """The columns that were measured."""
+    out = {*_NO_METRICS, *axes, "reading"}
+    return [name for name in runs.select(cs.numeric()).columns if name not in out]
+
+
+def summarise(
+    runs: pl.DataFrame, axes: Sequence[str], wanted: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """A row a cell and metric: mean over seeds with the ends of its 95 % t-interval.
+
+    Columns: the axes, ``metric``, ``seeds``, ``mean``, ``low``, ``high``. With a single seed the
+    ends are empty.
+    """
+    long = _long(runs, axes, wanted)
+    if long.is_empty():
+        return pl.DataFrame(schema={**{axis: runs.schema[axis] for axis in axes}, **_MEAN})
+    return _intervals(long, [*axes, "metric"], "mean").select(
+        *axes, "metric", "seeds", "mean", "low", "high"
+    )
+
+
+def differences(
+    runs: pl.DataFrame,
+    axes: Sequence[str],
+    axis: str,
+    against: Label,
+    wanted: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """Paired differences to one point of an axis: each run is compared with that of its own seed.
+
+    With common random numbers what both runs share cancels. Columns: the axes, ``metric``,
+    ``seeds`` (pairs), ``difference`` with ``low`` and ``high``, the ends of its 95 % t-interval;
+    ``relative``, the difference over the mean at ``against``; ``effect``, the mean difference over
+    the standard deviation of the differences; and ``significant``, whether the interval leaves out
+    0. Several metrics and cells are as many comparisons: nothing corrects for that.
+
+    Raises:
+        InputError: There is no such axis, or no such point of it.
+    """
+    if axis not in axes:
+        raise unknown("axis", axis, axes)
+    points = runs[axis].unique(maintain_order=True).to_list()
+    if against not in points:
+        raise unknown(f"value of the axis '{axis}'", str(against), map(str, points))
+    long = _long(runs, axes, wanted)
+    others = [name for name in axes if name != axis]
+    on = [*others, "metric", "seed"]
+    base = long.filter(pl.col(axis) == against).select(*on, base=_VALUE)
+    pairs = long.filter(pl.col(axis) != against).join(base, on=on, maintain_order="left")
+    made = _intervals(
+        pairs.with_columns(pl.col(_VALUE) - pl.col("base")), [*axes, "metric"], "difference"
+    )
+    return made.select(
+        *axes,
+        "metric",
+        "seeds",
+        "difference",
+        "low",
+        "high",
+        relative=pl.when(pl.col("base") != 0).then(pl.col("difference") / pl.col("base")),
+        effect=pl.when(pl.col("deviation") > 0).then(pl.col("difference") / pl.col("deviation")),
+        significant=(pl.col("low") > 0) | (pl.col("high") < 0),
+    )
+
+
+def _long(runs: pl.DataFrame, axes: Sequence[str], wanted: Sequence[str] | None) -> pl.DataFrame:
+    there = metrics(runs, axes)
+    for name in wanted or ():
+        if name not in there:
+            raise unknown("metric", name, there)
+    if "seed" not in runs.columns:
+        raise InputError("these are no runs: they have no seed")
+    chosen = list(there if wanted is None else wanted)
+    return (
+        runs.select(*axes, "seed", pl.col(chosen).cast(pl.Float64))
+        .unpivot(on=chosen, index=[*axes, "seed"], variable_name="metric", value_name=_VALUE)
+        .drop_nulls(_VALUE)
+    )
+
+
+def _intervals(long: pl.DataFrame, by: Sequence[str], mean: str) -> pl.DataFrame:
+    """Mean, deviation and 95 % t-interval of the values; the mean of ``base`` if there is one."""
+    base = pl.col("base").mean() if "base" in long.columns else pl.lit(None, pl.Float64)
+    made = long.group_by(list(by), maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("seeds"),
+        pl.col(_VALUE).mean().alias(mean),
+        pl.col(_VALUE).std().alias("deviation"),
+        base.alias("base"),
+    )
+    counts = made["seeds"].unique().to_list()
+    quantile = {count: t95(count - 1) if count > 1 else None for count in counts}
+    half = (
+        pl.col("seeds").replace_strict(quantile, return_dtype=pl.Float64)
+        * pl.col("deviation")
+        / pl.col("seeds").sqrt()
+    )
+    return made.with_columns(low=pl.col(mean) - half, high=pl.col(mean) + half)

@@ -1,0 +1,49 @@
+"""What a reader of results should be told: numbers that do not mean what they seem to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bluewater.results.result import Result
+
+
+def of_run(result: Result) -> list[str]:
+    """Remarks on one run, each a sentence."""
+    told = []
+    queues = result.load("queues") if "queues" in result.names else None
+    for queue in queues.iter_rows(named=True) if queues is not None else ():
+        if queue["arrivals"] == 0:
+            told.append(f"nothing arrived at {queue['queue']} in the measured window")
+        elif queue["drops"] == queue["arrivals"]:
+            told.append(
+                f"every packet that arrived at {queue['queue']} was dropped: "
+                "is its buffer large enough for one of them?"
+            )
+    flows = result.load("flows") if "flows" in result.names else None
+    if flows is not None and "start_s" in flows.columns:
+        end = result.summary["duration_s"]
+        late = flows.filter(flows["start_s"] >= end)
+        groups = ", ".join(late["group"].unique(maintain_order=True).to_list())
+        if groups:
+            told.append(f"{late.height} flows would start after the end of the run: {groups}")
+    return told
+
+
+def of_seeds(runs: Iterable[tuple[str, Sequence[Result]]]) -> list[str]:
+    """Remarks on runs that differ in their seed alone, each group with its name."""
+    alike = [
+        name
+        for name, results in runs
+        if len(results) > 1 and len({each.decision_hash for each in results}) == 1
+    ]
+    if not alike:
+        return []
+    shown = ", ".join(filter(None, alike[:3])) + (", …" if len(alike) > 3 else "")
+    where = f" ({shown})" if shown else ""
+    return [
+        f"the seed changes nothing here{where}: every seed gave the same decisions, so that an "
+        'interval of ±0 says nothing; starts drawn from a range, as in start = "0s..1s", do that'
+    ]

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import SWEEP, TINY
+
+import bluewater
+from bluewater.errors import InputError
+from bluewater.results.aggregate import differences, summarise
+from bluewater.results.stats import estimate
+from bluewater.study.scenario import Scenario
+
+QUEUE = [{"aqm": "red", "buffer": "100kB"}]
+TRAFFIC = [{"flows": 20, "transport": "sack", "start": "0s..1s", "ecn": True}]
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> bluewater.Sweep:
+    out = tmp_path_factory.mktemp("lab")
+    return bluewater.sweep(SWEEP, reps=3, out=out, jobs=2, progress=False)
+
+
+def built(**keys: Any) -> Scenario:
+    network = {"preset": "feng"}
+    return Scenario(
+        duration="2s", warmup="1s", network=network, queue=QUEUE, traffic=TRAFFIC, **keys
+    )
+
+
+def test_a_scenario_built_in_code_is_that_of_the_file(tiny: Path) -> None:
+    assert built() == Scenario.load(tiny) == Scenario.parse(TINY)
+    assert hash(built()) == hash(Scenario.load(tiny))
+    assert bluewater.run(built()).decision_hash == bluewater.run(tiny).decision_hash
+
+
+def test_with_makes_another_and_leaves_the_first() -> None:
+    first = built()
+    other = first.with_({"queue.0.aqm": "blue", "traffic.0.flows": 3}, seed=7)
+    assert "blue" in repr(other)
+    assert "3 flows" in repr(other)
+    assert "seed 7" in repr(other)
+    assert first == built()
+    table = first.table
+    table["queue"][0]["aqm"] = "sfb"
+    assert first == built()
+    with pytest.raises(AttributeError, match="with_"):
+        first.seed = 3
+
+
+def test_a_wrong_scenario_cannot_be_made() -> None:
+    with pytest.raises(bluewater.ScenarioError, match="did you mean `red`"):
+        built().with_({"queue.0.aqm": "redd"})
+    with pytest.raises(InputError, match="not an item"):
+        built().with_({"queue.7.aqm": "red"})
+
+
+def test_scenarios_and_results_are_sent_to_other_processes(tmp_path: Path) -> None:
+    scenario = built(measure={"interval": "500ms"})
+    assert pickle.loads(pickle.dumps(scenario)) == scenario
+    kept = bluewater.run(scenario, out=tmp_path)
+    for result in (bluewater.run(scenario), kept):
+        again = pickle.loads(pickle.dumps(result))
+        assert again.decision_hash == result.decision_hash
+        assert again.flows.equals(result.flows)
+        assert again.series.equals(result.series)
+
+
+def test_a_kept_run_is_not_made_again(tmp_path: Path) -> None:
+    first = bluewater.run(built(), out=tmp_path)
+    told: list[float] = []
+    again = bluewater.run(built(), out=tmp_path, progress=told.append)
+    assert not told
+    assert again.summary["wall_s"] == first.summary["wall_s"]
+    assert bluewater.run(built(), out=tmp_path, seed=2).decision_hash != first.decision_hash
+
+
+def test_a_result_is_shown_short_and_with_a_picture() -> None:
+    result = bluewater.run(built(measure={"interval": "100ms"}))
+    assert len(repr(result)) < 200
+    assert result.decision_hash in repr(result)
+    page = result._repr_html_()
+    assert "<svg" in page
+    assert "loss" in page
+    assert "<svg" not in bluewater.run(built())._repr_html_()
+
+
+def test_tables_without_rows_have_the_types_of_their_columns() -> None:
+    result = bluewater.run(built())
+    assert result.series.is_empty()
+    assert result.series.schema["queue"] == pl.String
+    assert result.groups.schema["group"] == pl.String
+    assert result.transfers.schema["began"] == pl.Int64
+    full = bluewater.run(built(measure={"interval": "100ms"}))
+    both = pl.concat([result.series, full.series.select(result.series.columns)])
+    assert both.height == full.series.height
+
+
+def test_save_makes_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    bluewater.run(built()).save(folder)
+    assert (folder / "summary.parquet").exists()
+
+
+def test_a_sweep_comes_to_means_with_intervals(swept: bluewater.Sweep) -> None:
+    over = swept.summary(["utilisation"])
+    assert over.columns == ["buffer", "aqm", "metric", "seeds", "mean", "low", "high"]
+    assert over.height == 4
+    for row in over.iter_rows(named=True):
+        own = swept.runs.filter(
+            (pl.col("buffer") == row["buffer"]) & (pl.col("aqm") == row["aqm"])
+        )["utilisation"]
+        expected = estimate(own.to_list())
+        assert row["mean"] == pytest.approx(expected.mean)
+        assert row["low"] == pytest.approx(expected.low)
+        assert row["high"] == pytest.approx(expected.high)
+
+
+def test_differences_are_paired_by_seed(swept: bluewater.Sweep) -> None:
+    made = swept.differences("aqm", "R", ["queue_mean_packets"])
+    assert made["aqm"].unique().to_list() == ["B"]
+    row = made.filter(pl.col("buffer") == 100).row(0, named=True)
+    runs = swept.runs.filter(pl.col("buffer") == 100).sort("seed")
+    of = {name: runs.filter(pl.col("aqm") == name)["queue_mean_packets"] for name in "RB"}
+    expected = estimate((of["B"] - of["R"]).to_list())
+    assert row["difference"] == pytest.approx(expected.mean)
+    assert row["low"] == pytest.approx(expected.low)
+    assert row["significant"] == (expected.low > 0 or expected.high < 0)
+    assert row["relative"] == pytest.approx(expected.mean / estimate(of["R"].to_list()).mean)
+
+
+def test_pairing_sees_what_the_spread_over_seeds_hides() -> None:
+    runs = pl.DataFrame(
+        {
+            "aqm": ["a"] * 3 + ["b"] * 3,
+            "seed": [1, 2, 3] * 2,
+            "delay": [1.0, 5.0, 9.0, 1.5, 5.6, 9.4],
+        }
+    )
+    low, high = (summarise(runs, ["aqm"])[end].to_list() for end in ("low", "high"))
+    assert low[1] < high[0]
+    row = differences(runs, ["aqm"], "aqm", "a").row(0, named=True)
+    assert row["significant"]
+    assert row["difference"] == pytest.approx(0.5)
+    assert row["effect"] == pytest.approx(5.0)
+
+
+def test_one_seed_has_no_interval(tmp_path: Path) -> None:
+    one = bluewater.sweep(SWEEP, out=tmp_path, progress=False)
+    assert one.summary(["loss"])["low"].null_count() == 4
+    with pytest.raises(InputError, match="unknown axis"):
+        one.differences("aqmm", "R")
+    with pytest.raises(InputError, match="unknown metric 'los'"):
+        one.summary(["los"])
+
+
+def test_axes_from_code_are_those_of_a_file(tmp_path: Path) -> None:
+    axes = {"queue.0.aqm": ["red", "blue"]}
+    made = bluewater.sweep(built(), axes, seeds=[1, 2], out=tmp_path, progress=False)
+    assert made.axes == ("queue.0.aqm",)
+    assert len(made.runs) == 4
+    assert "4 runs" in repr(made)
+    assert "<table" in made._repr_html_()
+
+
+@pytest.mark.parametrize("kind", ["lines", "heat", "box", "cdf", "ellipse"])
+def test_a_sweep_is_drawn(swept: bluewater.Sweep, tmp_path: Path, kind: str) -> None:
+    x = "delay_mean_s" if kind == "ellipse" else None
+    swept.plot("utilisation", x, line="aqm", kind=kind, path=tmp_path / kind)  # type: ignore[arg-type]
+    for ending in ("png", "svg", "pdf", "csv"):
+        assert (tmp_path / f"{kind}.{ending}").stat().st_size > 100
+    points = pl.read_csv(tmp_path / f"{kind}.csv")
+    assert points.height == 12
+    assert set(points["line"]) == {"R", "B"}
+
+
+def test_what_cannot_be_drawn_is_said(swept: bluewater.Sweep) -> None:
+    with pytest.raises(InputError, match="unknown metric"):
+        swept.plot("utilization")
+    with pytest.raises(InputError, match="unknown axis"):
+        swept.plot("loss", "bufer")
+
+
+def test_summary_csv_is_written(swept: bluewater.Sweep, tmp_path: Path) -> None:
+    written = {path.name for path in swept.write(tmp_path / "new")}
+    assert {"runs.parquet", "runs.csv", "summary.csv", "flows.parquet"} <= written
+    assert pl.read_csv(tmp_path / "new" / "summary.csv").equals(
+        pl.read_csv(swept.summary().write_csv().encode())
+    )
+
+
+def test_compare_from_python(tmp_path: Path) -> None:
+    made = bluewater.compare(
+        ["red", "droptail"],
+        rate="5mbit", flows=10, duration="3s", warmup="1s", seeds=[1, 2],
+        against=("cbr:1mbit", "cubic:2"), out=tmp_path, progress=False,
+    )  # fmt: skip
+    assert made.runs["aqm"].to_list() == ["red", "red", "droptail", "droptail"]
+    groups = made.table("flows")["group"].unique().to_list()
+    assert {"cbr:1mbit", "cubic:2"} <= set(groups)
+
+
+def test_a_run_is_loaded_and_drawn(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no time series"):
+        bluewater.plot(bluewater.run(built()))
+    result = bluewater.run(built(measure={"interval": "100ms"}))
+    result.save(tmp_path / "one")
+    assert bluewater.load(tmp_path / "one").decision_hash == result.decision_hash
+    figure = bluewater.plot(result, tmp_path / "picture")
+    assert len(figure.axes) == 2 + 4
+    assert (tmp_path / "picture.pdf").exists()
