@@ -231,6 +231,7 @@ def _ran(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", ["howto", "python"])
 def test_what_pages_say_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -247,6 +248,7 @@ def test_what_pages_say_runs(
     assert capsys.readouterr().out
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
 def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -48,6 +48,7 @@ def test_other_code_makes_results_old(tmp_path: Path) -> None:
     assert len(every | {of(tmp_path, CODE)}) == 3
 
 
+@pytest.mark.timeout(600)  # a gateway that is not current is built first
 def test_every_kind_says_what_it_is_made_by() -> None:
     versions = {name: kind.version() for name, kind in KINDS.items()}
     assert versions["simulator"] == _core.version()
@@ -95,6 +96,7 @@ def test_a_gateway_that_is_missing_is_no_error_before_it_is_needed(
     testbed.version.cache_clear()
 
 
+@pytest.mark.timeout(600)
 def test_the_gateway_tells_its_own() -> None:
     program = programs.find("bluewater-gateway")
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
