@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import SWEEP, TINY
 
-from bluewater import catalog
+from bluewater import catalog, programs
 from bluewater.errors import InputError
+from bluewater.kinds import testbed
 from bluewater.results.store import Store
 from bluewater.results.tables import STANDARD
 from bluewater.study import experiment
@@ -14,6 +17,16 @@ from bluewater.study.experiment import Size, parse
 from bluewater.study.reproduce import Plan, reproduce
 
 
+@pytest.fixture
+def any_gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A program that stands for the gateway: to plan a run of it asks what version it is."""
+    monkeypatch.setattr(programs, "find", lambda _: sys.executable)
+    testbed.version.cache_clear()
+    yield
+    testbed.version.cache_clear()
+
+
+@pytest.mark.usefixtures("any_gateway")
 @pytest.mark.parametrize("name", experiment.known())
 @pytest.mark.parametrize("size", ["quick", "full"])
 def test_every_experiment_plans_at_both_sizes(name: str, size: str) -> None:
