@@ -12,11 +12,14 @@ pub struct RttEstimator {
 pub struct Backoff {
     /// How often the timeout has been doubled.
     doublings: u8,
-    /// The next sample begins the average anew.
-    stale: bool,
-    /// Before the first sample the timeout is 3 s at least (RFC 6298 §5.7).
-    slow: bool,
+    /// [`STALE`] and [`SLOW`], until the next sample; two bytes in all are copied as one.
+    flags: u8,
 }
+
+/// The next sample begins the average anew.
+const STALE: u8 = 1;
+/// Before the first sample the timeout is 3 s at least (RFC 6298 §5.7).
+const SLOW: u8 = 2;
 
 /// The timeout after a SYN that was lost (RFC 6298 §5.7), ns.
 const AFTER_LOST_SYN: u64 = 3_000_000_000;
@@ -29,13 +32,13 @@ impl Backoff {
 
     /// Ends it after a SYN that was lost.
     pub fn begin_slowly(&mut self) {
-        (self.doublings, self.slow) = (0, true);
+        (self.doublings, self.flags) = (0, SLOW);
     }
 
     /// Doubles the timeout; with `forget`, four times in a row end the average.
     pub fn double(&mut self, forget: bool) {
         self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
-        self.stale |= forget && self.doublings >= STALE_AFTER;
+        self.flags |= if forget && self.doublings >= STALE_AFTER { STALE } else { 0 };
     }
 }
 
@@ -59,7 +62,7 @@ const STALE_AFTER: u8 = 4;
 impl RttEstimator {
     /// Takes a sample of a packet that was sent once (Karn).
     pub fn sample(&mut self, rtt: u64, backoff: &mut Backoff) {
-        if std::mem::take(&mut backoff.stale) || self.srtt == 0 {
+        if std::mem::take(&mut backoff.flags) & STALE != 0 || self.srtt == 0 {
             self.srtt = rtt.max(1);
             self.rttvar = rtt / 2;
         } else {
@@ -73,7 +76,11 @@ impl RttEstimator {
     /// The timeout in ns.
     pub fn rto(&self, backoff: Backoff, bounds: &RtoBounds) -> u64 {
         let base = if self.srtt == 0 {
-            if backoff.slow { bounds.initial.max(AFTER_LOST_SYN) } else { bounds.initial }
+            if backoff.flags & SLOW != 0 {
+                bounds.initial.max(AFTER_LOST_SYN)
+            } else {
+                bounds.initial
+            }
         } else {
             (self.srtt + (4 * self.rttvar).max(bounds.granularity)).max(bounds.min)
         };

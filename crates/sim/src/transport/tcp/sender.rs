@@ -355,7 +355,7 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet, o: &Options) {
-        let Payload::Ack { ece: echo, blocks, sack } = p.payload else { return };
+        let Payload::Ack { ece: echo, blocks, ref sack } = p.payload else { return };
         if p.seq < self.una || p.seq > self.end || self.state < State::Open {
             return;
         }
