@@ -49,7 +49,7 @@ struct Owner {
     required: Vec<String>,
 }
 
-const TCP: [&str; 5] = ["reno", "newreno", "sack", "cubic", "dctcp"];
+const TCP: [&str; 6] = ["reno", "newreno", "sack", "cubic", "dctcp", "prague"];
 
 static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
     vec![

@@ -29,6 +29,9 @@ pub enum TransportName {
     Cubic,
     /// TCP with selective acknowledgements and DCTCP congestion control (RFC 8257).
     Dctcp,
+    /// TCP with selective acknowledgements and Prague congestion control for L4S: ECT(1), paced, exact
+    /// echoes (RFC 9331).
+    Prague,
     /// Datagrams at a constant rate that react to nothing.
     Cbr,
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
@@ -49,6 +52,7 @@ impl TransportName {
             Self::Sack => "sack",
             Self::Cubic => "cubic",
             Self::Dctcp => "dctcp",
+            Self::Prague => "prague",
             Self::Cbr => "cbr",
             Self::Tfrc => "tfrc",
             Self::Trace => "trace",
@@ -101,6 +105,10 @@ pub struct Tcp {
     /// order (ns-2's `overhead_`).
     #[serde(default = "zero")]
     pub send_jitter: Text<Duration>,
+    /// Packets are sent apart, by the window and the round trip; `prague` is paced unless this is
+    /// false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
     /// Initial window in packets, 1 … 1000.
     #[serde(default = "two")]
     pub initial_window: u32,
@@ -305,8 +313,13 @@ impl Tcp {
         if self.min_rto.0 > self.max_rto.0 {
             return at.refuse("min_rto", "at most max_rto");
         }
-        if group.transport == TransportName::Dctcp && !group.ecn {
-            return at.refuse("ecn", "true: dctcp follows marks");
+        let follows_marks = [TransportName::Dctcp, TransportName::Prague];
+        if follows_marks.contains(&group.transport) && !group.ecn {
+            return at.refuse("ecn", "true: dctcp and prague follow marks");
+        }
+        let paced = self.pacing.unwrap_or(group.transport == TransportName::Prague);
+        if paced && self.send_jitter.0 > Duration::ZERO {
+            return at.refuse("send_jitter", "0s: a paced sender has times of its own");
         }
         Ok(())
     }

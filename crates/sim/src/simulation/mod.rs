@@ -315,15 +315,15 @@ impl Simulation {
 /// What flows have besides, if any has such.
 fn extras(groups: &[Group], setups: Vec<FlowSetup>) -> Vec<Extra> {
     let has = |group: &Group| {
-        let jitter = matches!(&group.transport, Transport::Tcp(o) if o.send_jitter > 0);
-        jitter || matches!(group.app, App::OnOff { .. })
+        let later = matches!(&group.transport, Transport::Tcp(o) if o.later);
+        later || matches!(group.app, App::OnOff { .. })
     };
     if !groups.iter().any(has) {
         return Vec::new();
     }
     let extra = |FlowSetup { group, rng, jitter, .. }| {
         let is_on_off = matches!(groups[usize::from(group)].app, App::OnOff { .. });
-        Extra { on_off: is_on_off.then(|| OnOff::new(rng)), jitter }
+        Extra { on_off: is_on_off.then(|| OnOff::new(rng)), jitter, paced_until: 0 }
     };
     setups.into_iter().map(extra).collect()
 }

@@ -61,6 +61,8 @@ pub(crate) struct Extra {
     pub(crate) on_off: Option<OnOff>,
     /// Who draws the time before it sends.
     pub(crate) jitter: aqm::Rng,
+    /// A paced sender sends its next packet then or later, ns.
+    pub(crate) paced_until: u64,
 }
 
 /// Through which a transport acts for one of its flows.

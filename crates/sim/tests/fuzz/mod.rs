@@ -171,10 +171,11 @@ fn traffic(
         (wanted * u128::from(packet) * 8_000_000_000 / u128::from(ns)).max(1)
     };
     let back = d.flag();
-    let transport = d.pick(&["sack", "reno", "newreno", "cubic", "dctcp", "cbr", "tfrc", "window"]);
+    let transport =
+        d.pick(&["sack", "reno", "newreno", "cubic", "dctcp", "prague", "cbr", "tfrc", "window"]);
     let name = if back { "back" } else { "out" };
     let flows = 1 + d.below(if transport == "cbr" { 3 } else { 20 });
-    let ecn = d.flag() || transport == "dctcp";
+    let ecn = d.flag() || ["dctcp", "prague"].contains(&transport);
     line(format!(
         "[[traffic]]\nname = \"{name}\"\ntransport = \"{transport}\"\nflows = {flows}\n\
          packet = \"{packet}B\"\nstart = \"{}\"\necn = {ecn}",
@@ -261,6 +262,8 @@ fn traffic(
         }
         _ => {}
     }
+    let paced = d.flag();
+    line(format!("pacing = {paced}"));
     let (wait, least) = d.number(&[("false", 1), ("true", 1), ("false", 2), ("false", 1000)]);
     let (shakes, careful) = d.number(&[(true, true), (true, false), (false, true)]);
     if ecn {
@@ -276,7 +279,7 @@ fn traffic(
         d.flag(),
         d.flag(),
         d.pick(&["0s", "1ns", "40ms", "1h"]),
-        d.pick(&["0s", "0s", "1ns", "300us", "1h"]),
+        if paced { "0s" } else { d.pick(&["0s", "0s", "1ns", "300us", "1h"]) },
         d.pick(&["2", "1", "10", "1000"]),
         d.pick(&["65535p", "1p", "2p", "100kB"]),
         d.pick(&["200ms", "0s", "1ns", "1ms", "1s"]),

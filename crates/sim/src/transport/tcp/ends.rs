@@ -77,7 +77,7 @@ impl EndPoints for Ends {
             Payload::Ack { .. } => {
                 debug_assert!(packet.seq <= receiver.delivered(), "of another connection");
                 sender.on_ack(port.now, packet, o);
-                if o.send_jitter > 0 {
+                if o.later {
                     return After::Ask;
                 }
                 port.take_data();
@@ -127,11 +127,11 @@ impl EndPoints for Ends {
         let waited = port.seat.send_at <= now;
         let at_once = o.send_jitter == 0 || waited;
         if at_once {
-            if waited {
+            if waited && o.send_jitter > 0 {
                 sender.on_wait_over(now);
             }
             port.seat.send_at = NEVER;
-            send_all(sender, port, o);
+            release(sender, port, o);
         }
         // A source with a rate gives one packet after another; as long as there are others to send
         // they are counted, not waited for.
@@ -142,7 +142,7 @@ impl EndPoints for Ends {
             sender.offer(source.given(now, gap));
             let gives = source.gives();
             if at_once {
-                send_all(sender, port, o);
+                release(sender, port, o);
             }
             if sender.has_nothing_left() {
                 port.seat.app_at = port.seat.app_at.min(gives);
@@ -183,6 +183,27 @@ impl EndPoints for Ends {
 /// The flow's source of data, if it has periods.
 fn source<'a>(port: &'a mut Port<'_>) -> Option<&'a mut OnOff> {
     port.extra()?.on_off.as_mut()
+}
+
+/// Sends all that a connection may send, or the first of it if it is paced.
+fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
+    if !o.pacing {
+        return send_all(sender, port, o);
+    }
+    let mut until = port.extra().map_or(0, |extra| extra.paced_until);
+    while until <= port.now {
+        if !sender.next(port.now, o, port.hand) {
+            break;
+        }
+        port.send();
+        until = port.now + sender.pace();
+    }
+    if let Some(extra) = port.extra() {
+        extra.paced_until = until;
+    }
+    if until > port.now && sender.room(port.now, o) != Some(0) {
+        port.seat.send_at = until;
+    }
 }
 
 /// Sends all that a connection may send. In hand is a data packet of its flow.

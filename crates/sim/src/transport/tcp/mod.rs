@@ -1,6 +1,6 @@
 //! TCP as packets of one MSS: Reno, NewReno (RFC 6582), SACK (RFC 6675), with RTO (RFC 6298),
 //! limited transmit (RFC 3042), delayed acknowledgements and ECN (RFC 3168); congestion control as
-//! Reno's, CUBIC (RFC 9438) or DCTCP (RFC 8257).
+//! Reno's, CUBIC (RFC 9438), DCTCP (RFC 8257) or Prague's (RFC 9331).
 
 pub mod alone;
 pub mod bits;
@@ -12,7 +12,9 @@ pub mod sender;
 
 use scenario::traffic::{self as keys, TrafficSpec, TransportName};
 
+use aqm::Ecn;
 use control::Algorithm;
+use control::prague::LEAST_WINDOW;
 pub(crate) use ends::Ends;
 use rtt::RtoBounds;
 
@@ -56,6 +58,8 @@ pub struct Options {
     pub restart_after_lost_syn: bool,
     /// Whether data packets are ECN-capable.
     pub ecn: bool,
+    /// What they carry.
+    pub codepoint: Ecn,
     /// Whether retransmissions are ECN-capable, too (RFC 2481; RFC 3168 §6.1.5 forbids it).
     pub ecn_on_retransmit: bool,
     /// An echo with a window of one packet makes the sender wait for its timer.
@@ -64,6 +68,10 @@ pub struct Options {
     pub least_window: f64,
     /// It waits before it sends: at most so long, uniform, ns (ns-2's `overhead_`).
     pub send_jitter: u64,
+    /// Packets are sent apart, by the window and the round trip.
+    pub pacing: bool,
+    /// What may be sent is sent later: it is paced or waits.
+    pub later: bool,
 }
 
 impl Options {
@@ -76,8 +84,12 @@ impl Options {
             TransportName::NewReno => (Variant::NewReno, Algorithm::Reno),
             TransportName::Cubic => (Variant::Sack, Algorithm::Cubic),
             TransportName::Dctcp => (Variant::Sack, Algorithm::Dctcp),
+            TransportName::Prague => (Variant::Sack, Algorithm::Prague),
             _ => (Variant::Sack, Algorithm::Reno),
         };
+        let prague = control == Algorithm::Prague;
+        let pacing = tcp.pacing.unwrap_or(prague);
+        let least_window = f64::from(tcp.min_window);
         let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
         Self {
             variant,
@@ -97,11 +109,18 @@ impl Options {
             handshake: tcp.handshake && !web,
             restart_after_lost_syn: tcp.restart_after_lost_syn,
             ecn: group.ecn,
-            ecn_on_retransmit: tcp.ecn_on_retransmit,
+            codepoint: match (group.ecn, prague) {
+                (false, _) => Ecn::NotEct,
+                (true, false) => Ecn::Ect0,
+                (true, true) => Ecn::Ect1,
+            },
+            ecn_on_retransmit: tcp.ecn_on_retransmit || prague,
             ecn_timeout: tcp.ecn_timeout,
-            least_window: f64::from(tcp.min_window),
+            least_window: if prague { least_window.max(LEAST_WINDOW) } else { least_window },
             forget_rtt: tcp.forget_rtt,
             send_jitter: tcp.send_jitter.0.as_nanos(),
+            pacing,
+            later: pacing || tcp.send_jitter.0.as_nanos() > 0,
         }
     }
 
@@ -118,7 +137,7 @@ impl Options {
     /// Whether an acknowledgement echoes the marks of just what it acknowledges (RFC 8257 §3.2),
     /// not one until the sender has answered.
     pub fn exact_echo(&self) -> bool {
-        self.control == Algorithm::Dctcp
+        self.control.is_scalable()
     }
 }
 

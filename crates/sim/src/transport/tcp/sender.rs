@@ -198,6 +198,13 @@ impl Sender {
         self.cwnd
     }
 
+    /// How long after a packet a paced sender sends the next, ns: a round trip over what the window
+    /// holds, less in slow start, where it is to double.
+    pub fn pace(&self) -> u64 {
+        let gain = self.control.pacing_gain(self.cwnd < self.ssthresh);
+        (self.rtt.srtt() as f64 / (gain * self.cwnd.max(1.0))) as u64
+    }
+
     /// The smoothed round-trip time in ns; 0 before the first sample.
     pub fn srtt(&self) -> u64 {
         self.rtt.srtt()
@@ -349,7 +356,7 @@ impl Sender {
         self.last_sent = now;
         packet.seq = seq;
         packet.payload = Payload::Data { cwr: std::mem::take(&mut self.tell_reduced) };
-        packet.ecn = Ecn::ect(o.ecn && (!again || o.ecn_on_retransmit));
+        packet.ecn = if !again || o.ecn_on_retransmit { o.codepoint } else { Ecn::NotEct };
     }
 
     /// An acknowledgement arrives.
@@ -359,10 +366,11 @@ impl Sender {
         if p.seq < self.una || p.seq > self.end || self.state < State::Open {
             return;
         }
-        self.control.on_ack(p.seq - self.una, echo, p.seq, self.end);
+        let times = [now, self.rtt.srtt()];
+        self.control.on_ack(p.seq - self.una, echo, [p.seq, self.end], times);
         let news = blocks > 0 && self.take_sack(p.seq, &sack[..usize::from(blocks)]);
         if o.ecn && echo {
-            self.on_echo(p.seq, o);
+            self.on_echo(now, p.seq, o);
         }
         if p.seq > self.una {
             self.on_progress(now, p.seq, echo, o);
@@ -389,12 +397,13 @@ impl Sender {
     }
 
     /// An ECN echo. RFC 3168 §6.1.2: at most one reduction a window.
-    fn on_echo(&mut self, ack: u32, o: &Options) {
-        if ack <= self.reduced_at || self.state == State::Recovery {
+    fn on_echo(&mut self, now: u64, ack: u32, o: &Options) {
+        let again = ack <= self.reduced_at || !self.control.may_reduce(now);
+        if again || self.state == State::Recovery {
             return;
         }
         let at_one = self.cwnd <= 1.0;
-        let left = o.whole(self.control.after_echo(o.whole(self.cwnd)));
+        let left = o.whole(self.control.after_echo(o.whole(self.cwnd), now));
         self.ssthresh = left.max(LEAST_SSTHRESH);
         self.reduced_at = self.end;
         self.tell_reduced = true;

@@ -1,6 +1,8 @@
 //! Stories of one connection over a path that the test controls: each round trip everything sent
 //! arrives (but what the test drops or marks), and every acknowledgement comes back.
 
+use aqm::Ecn;
+
 use super::control::Algorithm;
 use super::receiver::Receiver;
 use super::rtt::RtoBounds;
@@ -25,11 +27,14 @@ fn options(variant: Variant) -> Options {
         handshake: false,
         restart_after_lost_syn: true,
         ecn: true,
+        codepoint: Ecn::Ect0,
         ecn_on_retransmit: false,
         ecn_timeout: false,
         least_window: 1.0,
         forget_rtt: false,
         send_jitter: 0,
+        pacing: false,
+        later: false,
     }
 }
 

@@ -1,112 +1,4 @@
-//! Congestion control: how much the window gives way to a signal, and how it grows again.
-//!
-//! The sender decides *when* (once a window, after a timeout, not while the window is not used);
-//! a [`Control`] decides *by how much*. Windows are in packets, times in ns.
-
-/// A choice of congestion control.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Algorithm {
-    /// Half, and a packet a round trip (RFC 5681).
-    Reno,
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// Data Center TCP (RFC 8257).
-    Dctcp,
-}
-
-/// The congestion control of one connection. Reno has no state; the others' is aside, so that the
-/// sender stays small.
-#[derive(Clone, Default, Debug)]
-pub enum Control {
-    /// See [`Algorithm::Reno`].
-    #[default]
-    Reno,
-    /// See [`Algorithm::Cubic`].
-    Cubic(Box<Cubic>),
-    /// See [`Algorithm::Dctcp`].
-    Dctcp(Box<Dctcp>),
-}
-
-impl From<Algorithm> for Control {
-    fn from(algorithm: Algorithm) -> Self {
-        match algorithm {
-            Algorithm::Reno => Self::Reno,
-            Algorithm::Cubic => Self::Cubic(Box::default()),
-            Algorithm::Dctcp => Self::Dctcp(Box::default()),
-        }
-    }
-}
-
-impl Control {
-    /// What an acknowledgement in slow start adds to the window.
-    #[inline]
-    pub fn slow_start(&self) -> f64 {
-        match self {
-            Self::Cubic(cubic) if cubic.start.conservative.is_some() => 1.0 / CSS_GROWTH_DIVISOR,
-            _ => 1.0,
-        }
-    }
-
-    /// A round trip of slow start was measured, in ns: whether it is time to leave slow start.
-    pub fn on_slow_start_round(&mut self, rtt: u64) -> bool {
-        match self {
-            Self::Cubic(cubic) => cubic.start.on_round(rtt),
-            _ => false,
-        }
-    }
-
-    /// What an acknowledgement in congestion avoidance adds to the window `cwnd`; `srtt` is the
-    /// smoothed round trip.
-    #[inline]
-    pub fn growth(&mut self, cwnd: f64, acked: u32, now: u64, srtt: u64) -> f64 {
-        match self {
-            Self::Reno | Self::Dctcp(_) => 1.0 / cwnd,
-            Self::Cubic(cubic) => cubic.growth(cwnd, acked, now, srtt),
-        }
-    }
-
-    /// The window that is left of `window` after a loss.
-    pub fn after_loss(&mut self, window: f64) -> f64 {
-        match self {
-            // RFC 8257 §3.5: a loss counts as for anybody.
-            Self::Reno | Self::Dctcp(_) => window / 2.0,
-            Self::Cubic(cubic) => cubic.reduce(window),
-        }
-    }
-
-    /// The window that is left of `window` after an ECN echo.
-    pub fn after_echo(&mut self, window: f64) -> f64 {
-        match self {
-            Self::Reno => window / 2.0,
-            Self::Cubic(cubic) => cubic.reduce(window),
-            Self::Dctcp(dctcp) => window * (1.0 - dctcp.alpha / 2.0), // RFC 8257 eq. 9
-        }
-    }
-
-    /// The window begins anew after a timeout.
-    pub fn on_timeout(&mut self) {
-        if let Self::Cubic(cubic) = self {
-            cubic.on_timeout();
-        }
-    }
-
-    /// Every acknowledgement, before anything else: it acknowledges `acked` packets up to `ack`,
-    /// with or without an echo, while packets up to `end` have been sent.
-    #[inline]
-    pub fn on_ack(&mut self, acked: u32, echo: bool, ack: u32, end: u32) {
-        if let Self::Dctcp(dctcp) = self {
-            dctcp.on_ack(acked, echo, ack, end);
-        }
-    }
-
-    /// An acknowledgement left the window as it is, because the application did not fill it.
-    #[inline]
-    pub fn unused(&mut self, now: u64) {
-        if let Self::Cubic(cubic) = self {
-            cubic.unused(now);
-        }
-    }
-}
+//! CUBIC (RFC 9438), with `HyStart`++ (RFC 9406).
 
 /// CUBIC's multiplicative decrease (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
@@ -154,7 +46,17 @@ impl Cubic {
         now
     }
 
-    fn growth(&mut self, cwnd: f64, acked: u32, now: u64, srtt: u64) -> f64 {
+    /// What an acknowledgement in slow start adds to the window.
+    pub(super) fn slow_start(&self) -> f64 {
+        if self.start.conservative.is_some() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
+    }
+
+    /// Whether a round trip of slow start was its last.
+    pub(super) fn on_round(&mut self, rtt: u64) -> bool {
+        self.start.on_round(rtt)
+    }
+
+    pub(super) fn growth(&mut self, cwnd: f64, acked: u32, now: u64, srtt: u64) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(cwnd, now));
         self.last = now;
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -169,7 +71,7 @@ impl Cubic {
         (target - cwnd) / cwnd
     }
 
-    fn reduce(&mut self, window: f64) -> f64 {
+    pub(super) fn reduce(&mut self, window: f64) -> f64 {
         self.start.done = true;
         // §4.7: who could not get back to where it was leaves room to newcomers.
         self.w_max = if window < self.w_max { window * (1.0 + BETA) / 2.0 } else { window };
@@ -178,7 +80,7 @@ impl Cubic {
         window * BETA
     }
 
-    fn on_timeout(&mut self) {
+    pub(super) fn on_timeout(&mut self) {
         // RFC 9406 §4.3: only the first slow start.
         self.start.done = true;
         self.timed_out = true;
@@ -186,7 +88,7 @@ impl Cubic {
     }
 
     /// §4.2: time in which the application did not fill the window does not count.
-    fn unused(&mut self, now: u64) {
+    pub(super) fn unused(&mut self, now: u64) {
         if let Some(epoch) = &mut self.epoch {
             *epoch += now - self.last;
         }
@@ -238,41 +140,9 @@ impl HyStart {
     }
 }
 
-/// DCTCP's estimation gain g (RFC 8257 §4.2).
-const GAIN: f64 = 1.0 / 16.0;
-
-/// Data Center TCP: the window gives way by the share of marks.
-#[derive(Clone, Debug)]
-pub struct Dctcp {
-    /// The smoothed share of marked packets, 0 … 1; begins with the worst (RFC 8257 §3.3).
-    alpha: f64,
-    acked: u32,
-    marked: u32,
-    /// The observation window goes on until this number is acknowledged.
-    window_end: u32,
-}
-
-impl Default for Dctcp {
-    fn default() -> Self {
-        Self { alpha: 1.0, acked: 0, marked: 0, window_end: 0 }
-    }
-}
-
-impl Dctcp {
-    /// RFC 8257 §3.3, steps 1–7.
-    fn on_ack(&mut self, acked: u32, echo: bool, ack: u32, end: u32) {
-        self.acked += acked;
-        self.marked += if echo { acked } else { 0 };
-        if ack > self.window_end && self.acked > 0 {
-            let share = f64::from(self.marked) / f64::from(self.acked);
-            self.alpha = self.alpha * (1.0 - GAIN) + GAIN * share; // eq. 8
-            (self.acked, self.marked, self.window_end) = (0, 0, end);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{Algorithm, Control};
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -370,29 +240,5 @@ mod tests {
         }
         assert!(round(41.0).0);
         assert!(!round(90.0).0);
-    }
-
-    /// α is an average with g = 1/16: without a mark it falls to (15/16)ⁿ in n windows.
-    #[test]
-    fn dctcp_gives_way_by_the_share_of_marks() {
-        let mut control = Control::from(Algorithm::Dctcp);
-        assert_eq!(control.after_echo(100.0), 50.0, "the first mark finds α = 1");
-        for window in 0..16 {
-            for n in 1..=10 {
-                control.on_ack(1, false, 10 * window + n, 10 * window + 10 + n);
-            }
-        }
-        // 160 packets in windows that end when what was sent at their start is acknowledged.
-        let Control::Dctcp(dctcp) = &control else { unreachable!() };
-        let windows = (dctcp.alpha.ln() / (1.0f64 - GAIN).ln()).round() as i32;
-        assert!((14..=17).contains(&windows), "{windows}");
-        assert!((dctcp.alpha - (1.0 - GAIN).powi(windows)).abs() < 1e-12);
-        // Half of the packets marked for long: α = ½, a quarter of the window is given up.
-        let mut control = Control::from(Algorithm::Dctcp);
-        for n in 1..=10_000 {
-            control.on_ack(1, n % 2 == 0, n, n + 10);
-        }
-        assert!((control.after_echo(100.0) - 75.0).abs() < 0.5);
-        assert_eq!(control.after_loss(100.0), 50.0, "a loss counts as for anybody");
     }
 }

@@ -1,0 +1,121 @@
+//! Prague: a scalable congestion control for L4S (draft-briscoe-iccrg-prague-congestion-control;
+//! the requirements of RFC 9331 §4). The window gives way by the share of marks as DCTCP's does, and
+//! flows with short round trips behave as if theirs were 25 ms.
+//!
+//! ```text
+//! vrtt := max(srtt, 25 ms)
+//! each acknowledgement without an echo:  window += acked/window · (srtt/vrtt)²
+//! once a window of data and vrtt:        alpha += (share of marks − alpha)/16
+//! an echo, once a window of data and vrtt:  window −= window · alpha/2
+//! a loss:                                window/2
+//! ```
+//!
+//! The numbers are those of the authors' open implementation over UDP (L4STeam/udp_prague). It
+//! begins with alpha = 0 there, which lets the first slow start run into a full queue; here it
+//! begins with 1 as DCTCP's and Linux's does. The draft's faster growth after seven calm rounds and its
+//! reaction to classic queues are left out.
+
+/// The round trip that shorter ones are treated as, ns.
+const REFERENCE_RTT: u64 = 25_000_000;
+/// The gain of the average.
+const GAIN: f64 = 1.0 / 16.0;
+/// The least window in packets.
+pub(crate) const LEAST_WINDOW: f64 = 2.0;
+
+/// Prague's state.
+#[derive(Clone, Debug)]
+pub struct Prague {
+    /// The smoothed share of marked packets, 0 … 1.
+    alpha: f64,
+    acked: u32,
+    marked: u32,
+    /// The observation goes on until this number is acknowledged, and a virtual round trip is over.
+    window_end: u32,
+    observed_since: u64,
+    /// The last reduction after an echo, ns.
+    reduced_at: Option<u64>,
+    /// The smoothed round trip at the last acknowledgement, ns.
+    srtt: u64,
+}
+
+impl Default for Prague {
+    fn default() -> Self {
+        let (acked, marked, window_end, observed_since) = (0, 0, 0, 0);
+        Self { alpha: 1.0, acked, marked, window_end, observed_since, reduced_at: None, srtt: 0 }
+    }
+}
+
+impl Prague {
+    fn virtual_rtt(&self) -> u64 {
+        self.srtt.max(REFERENCE_RTT)
+    }
+
+    pub(super) fn on_ack(
+        &mut self,
+        acked: u32,
+        echo: bool,
+        [ack, end]: [u32; 2],
+        [now, srtt]: [u64; 2],
+    ) {
+        self.srtt = srtt;
+        self.acked += acked;
+        self.marked += if echo { acked } else { 0 };
+        let over = now - self.observed_since >= self.virtual_rtt();
+        if ack > self.window_end && self.acked > 0 && over {
+            let share = f64::from(self.marked) / f64::from(self.acked);
+            self.alpha += GAIN * (share - self.alpha);
+            (self.acked, self.marked, self.window_end) = (0, 0, end);
+            self.observed_since = now;
+        }
+    }
+
+    /// Whether a virtual round trip is over since the last reduction.
+    pub(super) fn may_reduce(&self, now: u64) -> bool {
+        self.reduced_at.is_none_or(|at| now - at >= self.virtual_rtt())
+    }
+
+    pub(super) fn growth(&self, cwnd: f64, acked: u32) -> f64 {
+        let scale = self.srtt as f64 / self.virtual_rtt() as f64;
+        f64::from(acked) / cwnd * scale * scale
+    }
+
+    pub(super) fn after_echo(&mut self, window: f64, now: u64) -> f64 {
+        self.reduced_at = Some(now);
+        window * (1.0 - self.alpha / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A round trip of 5 ms is a fifth of the reference: a window of acknowledgements adds 1/25 packet.
+    #[test]
+    fn short_round_trips_grow_as_if_they_were_25_ms() {
+        for (srtt, gain) in [(5, 0.04), (25, 1.0), (80, 1.0)] {
+            let mut prague = Prague::default();
+            prague.on_ack(1, false, [1, 10], [MS, srtt * MS]);
+            let window = (0..10).map(|_| prague.growth(10.0, 1)).sum::<f64>();
+            assert!((window - gain).abs() < 1e-12, "{srtt}: {window}");
+        }
+    }
+
+    /// Round trips of 5 ms: the average moves once in 25 ms, and so does the window.
+    #[test]
+    fn averages_and_reductions_wait_for_a_virtual_round_trip() {
+        let mut prague = Prague::default();
+        let mut alphas = Vec::new();
+        for n in 1..=50u32 {
+            // An acknowledgement of ten packets every 5 ms; nothing is marked.
+            prague.on_ack(10, false, [10 * n, 10 * n + 10], [u64::from(n) * 5 * MS, 5 * MS]);
+            alphas.push(prague.alpha);
+        }
+        alphas.dedup();
+        assert_eq!(alphas.len() - 1, 10, "250 ms are ten virtual round trips");
+        assert!((alphas[10] - (15.0f64 / 16.0).powi(10)).abs() < 1e-12);
+        assert_eq!(prague.after_echo(100.0, 300 * MS), 100.0 * (1.0 - alphas[10] / 2.0));
+        assert!(!prague.may_reduce(324 * MS) && prague.may_reduce(325 * MS));
+    }
+}

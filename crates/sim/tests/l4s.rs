@@ -1,0 +1,86 @@
+//! Prague and DualPI2: what L4S is for, and pacing.
+
+use sim::{Outcome, Run, Scenario};
+
+fn run(text: &str) -> Outcome {
+    Scenario::from_toml(text, "l4s")
+        .and_then(|scenario| Run::new(scenario, text, "l4s"))
+        .unwrap_or_else(|e| panic!("{e}"))
+        .finish()
+}
+
+/// Flows of both kinds on 50 Mb/s; `rtt` in ms.
+fn beside(aqm: &str, rtt: u32, groups: &[(&str, u32)]) -> Outcome {
+    let groups: String = groups
+        .iter()
+        .map(|(transport, flows)| {
+            format!(
+                "[[traffic]]\nname = \"{transport}\"\ntransport = \"{transport}\"\nflows = {flows}\n\
+                 ecn = true\npacket = \"1500B\"\nstart = \"0s..1s\"\nmin_window = 2\n"
+            )
+        })
+        .collect();
+    run(&format!(
+        "duration = \"40s\"\nwarmup = \"15s\"\n\
+         network = {{ preset = \"dumbbell\", rate = \"50mbit\", delay = \"{}ms\", \
+         access_rate = \"1gbit\", access_delay = \"0s\" }}\n\
+         [[queue]]\naqm = \"{aqm}\"\nbuffer = \"1000p\"\n{groups}",
+        rtt / 2
+    ))
+}
+
+/// The mean throughput in Mb/s of the flows from `first` on, `flows` of them.
+fn rate(outcome: &Outcome, first: usize, flows: usize) -> f64 {
+    let of = |row| outcome.flows.number("throughput_bps", row).unwrap();
+    (first..first + flows).map(of).sum::<f64>() / flows as f64 / 1e6
+}
+
+/// RFC 9332 §2.1: coupling gives flows of either kind about the same rate, where the scalable ones are
+/// paced by the same round trip (Prague treats those below 25 ms as if they were 25).
+#[test]
+fn prague_and_cubic_share_a_dual_queue() {
+    let o = beside("dualpi2", 40, &[("prague", 2), ("cubic", 2)]);
+    let (prague, cubic) = (rate(&o, 0, 2), rate(&o, 2, 2));
+    assert!((0.5..2.0).contains(&(prague / cubic)), "{prague} and {cubic} Mb/s");
+    assert!(2.0 * (prague + cubic) > 45.0, "{prague} and {cubic} Mb/s fill the link");
+}
+
+/// A single queue of RFC 3168 marks both alike: the scalable flow hardly gives way, and takes nearly all.
+#[test]
+fn in_one_queue_prague_starves_cubic() {
+    let o = beside("pie", 40, &[("prague", 1), ("cubic", 1)]);
+    let (prague, cubic) = (rate(&o, 0, 1), rate(&o, 1, 1));
+    assert!(prague > 5.0 * cubic, "{prague} and {cubic} Mb/s");
+}
+
+/// Prague alone: the link is full and the queue's delay below the step of a millisecond or two.
+#[test]
+fn prague_alone_fills_the_link_with_a_millisecond_of_queue() {
+    for rtt in [10, 40] {
+        let o = beside("dualpi2", rtt, &[("prague", 4)]);
+        let number = |name| o.summary.number(name, 0).unwrap();
+        assert!(number("utilisation") > 0.95, "{rtt} ms: {}", number("utilisation"));
+        assert!(number("delay_p99_s") < 0.004, "{rtt} ms: {}", number("delay_p99_s"));
+        assert_eq!(number("loss"), 0.0);
+    }
+}
+
+/// After each pause of a source whose window of 40 packets has survived it, unpaced packets come in a
+/// burst at the rate of the access link, and nearly all of them wait at 10 Mb/s; paced over the round
+/// trip of 100 ms, at 5.8 Mb/s, none has to.
+#[test]
+fn pacing_spreads_a_window() {
+    let longest = |pacing: bool| {
+        let o = run(&format!(
+            "duration = \"60s\"\nwarmup = \"20s\"\n\
+             network = {{ preset = \"dumbbell\", rate = \"10mbit\", delay = \"50ms\", \
+             access_rate = \"1gbit\", access_delay = \"0s\" }}\n\
+             queue = [{{ aqm = \"droptail\", buffer = \"100p\" }}]\n\
+             traffic = [{{ transport = \"sack\", packet = \"1500B\", window = \"40p\", initial_window = 40, \
+             restart_after_idle = false, app = \"exponential\", on = \"1s\", off = \"1s\", pacing = {pacing} }}]"
+        ));
+        o.summary.number("queue_max_packets", 0).unwrap()
+    };
+    let (bursts, paced) = (longest(false), longest(true));
+    assert!(bursts > 30.0 && paced < 3.0, "{bursts} and {paced} packets");
+}
