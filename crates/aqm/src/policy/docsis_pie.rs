@@ -203,7 +203,7 @@ impl DocsisPie {
                 self.quiet_for = Duration::ZERO;
             }
             Activity::Quiescent if quiet => {
-                self.quiet_for = self.quiet_for + self.config.t_update;
+                self.quiet_for += self.config.t_update;
                 if self.quiet_for > self.config.burst_reset {
                     self.quiet_for = Duration::ZERO;
                     self.activity = Activity::Inactive;
