@@ -1,10 +1,17 @@
 //! Command-line options that describe links.
 
+use std::fs;
 use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use aqm::any::BuildError;
 use aqm::{CATALOG, Duration, Limit, Rate, Size};
 use clap::Args;
+use link::impair::Loss;
+use link::{Framing, Impairments, Sending, Steps};
+use scenario::course::{self, DELAY, Kind, LOSS, RATE};
+use scenario::varies::Probability;
 use serde::{Deserialize, Serialize};
 
 use crate::direction::DIRECTIONS;
@@ -54,9 +61,71 @@ pub struct LinkOptions {
     /// Typical packet in bytes, for disciplines that count in packets but were given bytes.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(i64::from(*MEAN_PACKETS.start())..=i64::from(*MEAN_PACKETS.end())))]
     pub mean_packet: u32,
-    /// Seed of the disciplines' random numbers; a random one if not given.
+    /// Seed of the random numbers of disciplines and wires; a random one if not given.
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Propagation delay of the way down, if it is another.
+    #[arg(long, value_parser = text::<Duration>)]
+    pub down_delay: Option<Duration>,
+    /// The rate over time: a file of CSV, TOML or mahimahi's lines. What depends on --rate (a buffer in
+    /// bdp, disciplines that are told the rate) goes by that all the same.
+    #[arg(long, value_name = "FILE")]
+    pub rate_trace: Option<PathBuf>,
+    /// The same of the way down, if it is another.
+    #[arg(long, value_name = "FILE")]
+    pub down_rate_trace: Option<PathBuf>,
+    /// The delay over time, in place of --delay.
+    #[arg(long, value_name = "FILE")]
+    pub delay_trace: Option<PathBuf>,
+    /// The same of the way down, if it is another.
+    #[arg(long, value_name = "FILE")]
+    pub down_delay_trace: Option<PathBuf>,
+    /// The probability of loss over time, beside --loss.
+    #[arg(long, value_name = "FILE")]
+    pub loss_trace: Option<PathBuf>,
+    /// The same of the way down, if it is another.
+    #[arg(long, value_name = "FILE")]
+    pub down_loss_trace: Option<PathBuf>,
+    /// What varies over time does so once, and stays as it ends; else it begins again.
+    #[arg(long)]
+    pub once: bool,
+    /// Each packet takes up to so much longer, uniform: 5ms.
+    #[arg(long, value_parser = text::<Duration>)]
+    pub jitter: Option<Duration>,
+    /// The same of the way down, if it is another.
+    #[arg(long, value_parser = text::<Duration>)]
+    pub down_jitter: Option<Duration>,
+    /// Packets may overtake others by jitter, or where the delay falls; else they wait.
+    #[arg(long)]
+    pub reorder: bool,
+    /// Packets lost on the wire: 1%, or in bursts: "gemodel 1% 25%" (to bad, to good).
+    #[arg(long, value_parser = text::<Loss>)]
+    pub loss: Option<Loss>,
+    /// The same of the way down, if it is another.
+    #[arg(long, value_parser = text::<Loss>)]
+    pub down_loss: Option<Loss>,
+    /// Packets that come out of the wire twice: 0.1%.
+    #[arg(long, value_parser = text::<Probability>)]
+    pub duplicate: Option<Probability>,
+    /// The same of the way down, if it is another.
+    #[arg(long, value_parser = text::<Probability>)]
+    pub down_duplicate: Option<Probability>,
+    /// Packets in which the wire flips a bit: 0.1%.
+    #[arg(long, value_parser = text::<Probability>)]
+    pub corrupt: Option<Probability>,
+    /// The same of the way down, if it is another.
+    #[arg(long, value_parser = text::<Probability>)]
+    pub down_corrupt: Option<Probability>,
+    /// What an IP packet takes on the wire beside its own bytes, in words of tc cake: 44, pppoe-ptm,
+    /// docsis, "overhead 44 mpu 64 atm".
+    #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
+    pub overhead: Option<Framing>,
+    /// The least that is sent, bytes with the overhead.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=256))]
+    pub mpu: Option<u32>,
+    /// Overhead of the way down, if it is another.
+    #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
+    pub down_overhead: Option<Framing>,
 }
 
 impl LinkOptions {
@@ -66,14 +135,26 @@ impl LinkOptions {
     /// When a buffer is none.
     pub fn specs(&self) -> Result<[Spec; 2], Trouble> {
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        let down_delay = self.down_delay.unwrap_or(self.delay);
+        let round_trip = self.delay + down_delay;
         let mut up = Spec {
             rate: self.rate,
             delay: self.delay,
-            limit: limit("--buffer", self.buffer, self.rate, self.delay)?,
+            limit: limit("--buffer", self.buffer, self.rate, round_trip)?,
             aqm: self.aqm.clone(),
             params: self.params.clone(),
             mean_packet: self.mean_packet,
             seed,
+            sending: self.sending([&self.rate_trace, &None], self.overhead)?,
+            impairments: Impairments {
+                delay: self.course(&DELAY, "--delay-trace", &self.delay_trace)?,
+                jitter: self.jitter.unwrap_or(Duration::ZERO).as_nanos(),
+                reorder: self.reorder,
+                loss: self.loss.unwrap_or_default(),
+                losses: self.course(&LOSS, "--loss-trace", &self.loss_trace)?,
+                duplicate: self.duplicate.unwrap_or_default().0,
+                corrupt: self.corrupt.unwrap_or_default().0,
+            },
         };
         let rate = self.down_rate.unwrap_or(self.rate);
         let (key, buffer) = match self.down_buffer {
@@ -82,10 +163,32 @@ impl LinkOptions {
         };
         let mut down = Spec {
             rate,
-            limit: limit(key, buffer, rate, self.delay)?,
+            delay: down_delay,
+            limit: limit(key, buffer, rate, round_trip)?,
             seed: seed.wrapping_add(1),
+            sending: self.sending(
+                [
+                    &self.down_rate_trace,
+                    if self.down_rate.is_some() { &None } else { &self.rate_trace },
+                ],
+                self.down_overhead.or(self.overhead),
+            )?,
             ..up.clone()
         };
+        let wire = &mut down.impairments;
+        if self.down_delay.is_some() {
+            wire.delay = None;
+        }
+        if self.down_delay_trace.is_some() {
+            wire.delay = self.course(&DELAY, "--down-delay-trace", &self.down_delay_trace)?;
+        }
+        if self.down_loss_trace.is_some() {
+            wire.losses = self.course(&LOSS, "--down-loss-trace", &self.down_loss_trace)?;
+        }
+        wire.jitter = self.down_jitter.map_or(wire.jitter, Duration::as_nanos);
+        wire.loss = self.down_loss.unwrap_or(wire.loss);
+        wire.duplicate = self.down_duplicate.map_or(wire.duplicate, |p| p.0);
+        wire.corrupt = self.down_corrupt.map_or(wire.corrupt, |p| p.0);
         let own = [
             (&mut up, &self.up_aqm, &self.up_params),
             (&mut down, &self.down_aqm, &self.down_params),
@@ -97,6 +200,35 @@ impl LinkOptions {
             }
         }
         Ok([up, down])
+    }
+
+    /// How a way sends, by the first of two traces that is given.
+    fn sending(
+        &self,
+        traces: [&Option<PathBuf>; 2],
+        framing: Option<Framing>,
+    ) -> Result<Sending, Trouble> {
+        let trace = if traces[0].is_some() { traces[0] } else { traces[1] };
+        let mut framing = framing.unwrap_or_default();
+        framing.mpu = self.mpu.unwrap_or(framing.mpu);
+        // A constant rate of a way down is not that of the trace of the way up.
+        Ok(Sending { rates: self.course(&RATE, "--rate-trace", trace)?, framing })
+    }
+
+    /// What a file says of how something varies.
+    fn course<T: Copy>(
+        &self,
+        kind: &Kind<T>,
+        key: &str,
+        file: &Option<PathBuf>,
+    ) -> Result<Option<Arc<Steps<T>>>, Trouble> {
+        let Some(path) = file else { return Ok(None) };
+        let name = format!("{key} {}", path.display());
+        let text = fs::read_to_string(path).map_err(|e| Trouble::system(&name, e))?;
+        let steps = course::read(kind, &text, !self.once);
+        let hint = "a file of CSV (time_s,rate_mbps), of TOML (steps = …) or of mahimahi's lines";
+        let steps = steps.map_err(|e| Trouble::new(format!("{name}: {e}"), hint))?;
+        Ok(Some(Arc::new(steps)))
     }
 }
 
@@ -128,6 +260,30 @@ pub struct Change {
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     #[serde(with = "pairs")]
     pub params: Vec<(String, String)>,
+    /// Jitter of the wire: 5ms, 0s for none.
+    #[arg(long, value_parser = text::<Duration>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub jitter: Option<Duration>,
+    /// Whether packets may overtake others.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<bool>,
+    /// Packets lost on the wire: 1%, 0 for none, or in bursts: "gemodel 1% 25%".
+    #[arg(long, value_parser = text::<Loss>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub loss: Option<Loss>,
+    /// Packets that come out of the wire twice: 0.1%.
+    #[arg(long, value_parser = text::<Probability>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub duplicate: Option<Probability>,
+    /// Packets in which the wire flips a bit: 0.1%.
+    #[arg(long, value_parser = text::<Probability>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub corrupt: Option<Probability>,
+    /// What an IP packet takes on the wire beside its own bytes, in words of tc cake.
+    #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub overhead: Option<Framing>,
 }
 
 impl Change {
@@ -147,8 +303,24 @@ impl Change {
         let mut new = old.clone();
         new.rate = self.rate.unwrap_or(old.rate);
         new.delay = self.delay.unwrap_or(old.delay);
+        // What is set no longer varies.
+        if self.rate.is_some() {
+            new.sending.rates = None;
+        }
+        let wire = &mut new.impairments;
+        if self.delay.is_some() {
+            wire.delay = None;
+        }
+        if self.loss.is_some() {
+            wire.losses = None;
+        }
+        wire.jitter = self.jitter.map_or(wire.jitter, Duration::as_nanos);
+        wire.reorder = self.reorder.unwrap_or(wire.reorder);
+        wire.loss = self.loss.unwrap_or(wire.loss);
+        wire.duplicate = self.duplicate.map_or(wire.duplicate, |p| p.0);
+        wire.corrupt = self.corrupt.map_or(wire.corrupt, |p| p.0);
         if let Some(buffer) = self.buffer {
-            new.limit = limit("--buffer", buffer, new.rate, new.delay)?;
+            new.limit = limit("--buffer", buffer, new.rate, new.delay + new.delay)?;
         }
         if let Some(aqm) = &self.aqm {
             new.aqm.clone_from(aqm);
@@ -162,13 +334,13 @@ impl Change {
     }
 }
 
-fn limit(key: &str, size: Size, rate: Rate, delay: Duration) -> Result<Limit, Trouble> {
+fn limit(key: &str, size: Size, rate: Rate, round_trip: Duration) -> Result<Limit, Trouble> {
     let limit = match size {
         Size::Packets(n) => Limit::packets(n),
         Size::Bytes(n) => Limit::bytes(n),
         Size::Bdp(multiple) => {
-            let round_trip = 2.0 * delay.as_secs_f64();
-            Limit::bytes((multiple * rate.bits_per_second() as f64 / 8.0 * round_trip) as u64)
+            let bytes_per_second = rate.bits_per_second() as f64 / 8.0;
+            Limit::bytes((multiple * bytes_per_second * round_trip.as_secs_f64()) as u64)
         }
         Size::OfBuffer(_) => None,
     };
@@ -228,5 +400,24 @@ mod tests {
         assert_eq!(up.each_ref().map(told), [("sfb".into(), 0), blue.clone()]);
         let down = specs(&format!("{common} --down-aqm=red --down-param=gentle=true"));
         assert_eq!(down.each_ref().map(told), [blue, ("red".into(), 1)]);
+    }
+
+    #[test]
+    fn each_way_may_vary_and_impair_on_its_own() {
+        let args = "--rate=1mbit --delay=5ms --down-delay=20ms --jitter=2ms --down-jitter=0s \
+                    --loss=gemodel,1%,20% --down-loss=1% --corrupt=2% --overhead=bridged-llcsnap \
+                    --mpu=64 --down-overhead=44 --buffer=1bdp";
+        let [up, down] = specs(args);
+        assert_eq!([up.delay, down.delay].map(|d| d.as_nanos() / 1_000_000), [5, 20]);
+        assert_eq!([up.longest(), down.longest()].map(|d| d.as_nanos() / 1_000_000), [7, 20]);
+        let wires = [up.impairments, down.impairments];
+        assert_eq!(
+            wires.each_ref().map(|wire| wire.loss.to_string()),
+            ["gemodel 0.01 0.2 1 0", "0.01"]
+        );
+        assert_eq!(wires.map(|wire| wire.corrupt), [0.02; 2]);
+        let framings = [up.sending.framing, down.sending.framing].map(|f| f.to_string());
+        assert_eq!(framings, ["overhead 32 mpu 64 atm", "overhead 44 mpu 64 noatm"]);
+        assert_eq!([up.limit, down.limit], [Limit::bytes(3125).unwrap(); 2]);
     }
 }

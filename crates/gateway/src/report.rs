@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use aqm::any::canonical;
-use aqm::{Cause, Counters, Measure};
-use link::QueueSummary;
+use aqm::{Cause, Counters, Duration, Measure};
 use link::columns::{Value as Column, columns};
+use link::impair::Loss;
+use link::varying::mean;
+use link::{Framing, Impairments, QueueSummary};
 use serde_json::{Map, Value, json};
 
 use crate::direction::DIRECTIONS;
@@ -95,6 +97,7 @@ pub fn state(
     });
     if let (Value::Object(all), Value::Object(counts)) = (&mut all, counts) {
         all.extend(counts);
+        all.extend(wire(link).map(|wire| ("wire".into(), wire)));
     }
     all
 }
@@ -152,11 +155,53 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
         Measure::Packets => format!("{}p", spec.limit.max_packets()),
         Measure::Bytes => format!("{}B", spec.limit.max_bytes()),
     };
-    json!({
+    let mut all = json!({
         "queue": name, "rate": spec.rate.to_string(), "delay": spec.delay.to_string(),
         "buffer": buffer, "aqm": spec.aqm, "params": params,
         "mean_packet": spec.mean_packet, "seed": spec.seed,
-    })
+    });
+    varying(&mut all, spec);
+    all
+}
+
+/// Adds how a link varies and what its wire does, where that is something.
+fn varying(all: &mut Value, spec: &Spec) {
+    let Impairments { delay, jitter, reorder, loss, losses, duplicate, corrupt } =
+        &spec.impairments;
+    let framing = spec.sending.framing;
+    let jitter = Duration::from_nanos(*jitter);
+    for (key, is_default, value) in [
+        ("framing", framing == Framing::default(), json!(framing.to_string())),
+        ("jitter", jitter == Duration::ZERO, json!(jitter.to_string())),
+        ("reorder", !reorder, json!(reorder)),
+        ("loss", *loss == Loss::None, json!(loss.to_string())),
+        ("duplicate", *duplicate == 0.0, json!(duplicate.to_string())),
+        ("corrupt", *corrupt == 0.0, json!(corrupt.to_string())),
+    ] {
+        if !is_default {
+            all[key] = value;
+        }
+    }
+    if let Some(rates) = &spec.sending.rates {
+        all["rate_trace"] = json!({"steps": rates.steps().len(), "mean_bps": mean(rates)});
+    }
+    for (key, steps) in [
+        ("delay_trace", delay.as_ref().map(|delay| delay.steps().len())),
+        ("loss_trace", losses.as_ref().map(|losses| losses.steps().len())),
+    ] {
+        if let Some(steps) = steps {
+            all[key] = json!({"steps": steps});
+        }
+    }
+}
+
+/// What a wire that impairs packets did to them since the beginning.
+fn wire(link: &Link) -> Option<Value> {
+    let count = link.impaired()?;
+    Some(json!({
+        "lost": count.lost.packets, "duplicated": count.duplicated.packets,
+        "corrupted": count.corrupted.packets, "reordered": count.reordered.packets,
+    }))
 }
 
 /// A line of the log: the queue of a direction at `now` (ns), and what happened since `before`.
@@ -189,6 +234,9 @@ pub fn summary(name: &str, link: &Link, now: u64, (lost, refused): (u64, u64)) -
     all["refused"] = (link.beside().refused + refused).into();
     all["lost_before"] = lost.into();
     all["conserved"] = link.check().into();
+    if let Some(wire) = wire(link) {
+        all["wire"] = wire;
+    }
     all["decision_hash"] = link.decision_hash().to_string().into();
     all
 }

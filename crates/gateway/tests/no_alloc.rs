@@ -20,6 +20,8 @@ fn no_packet_takes_memory() {
             params: Vec::new(),
             mean_packet: 1000,
             seed: 1,
+            sending: Default::default(),
+            impairments: Default::default(),
         };
         let mut link = Link::new(&spec, Layer::Ip, 1500).unwrap();
         let mut rng = Rng::new(2, 0);

@@ -4,7 +4,10 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`transmitter`] | bytes to time on the wire, exactly |
+//! | [`transmitter`], [`varying`] | bytes to time on the wire, exactly, at a rate that varies or not |
+//! | [`framing`] | what a packet takes on the wire beside its own bytes |
+//! | [`impair`] | what a wire does to packets: jitter, loss, copies, damage |
+//! | [`steps`] | values over time |
 //! | [`server`] | what serves a queue: arrivals, departures and timers, each at its time |
 //! | [`stats`], [`histogram`] | counters, time-weighted means, distributions |
 //! | [`hash`] | the fingerprint of all decisions |
@@ -12,18 +15,25 @@
 //! | [`memory`] | hints to the processor about large tables |
 
 pub mod columns;
+pub mod framing;
 pub mod hash;
 pub mod histogram;
+pub mod impair;
 pub mod memory;
 pub mod server;
 pub mod stats;
+pub mod steps;
 pub mod transmitter;
+pub mod varying;
 
+pub use framing::Framing;
 pub use hash::DecisionHash;
 pub use histogram::Histogram;
+pub use impair::{Impair, Impaired, Impairments};
 pub use server::{Exit, Item, Server};
 pub use stats::{QueueStats, QueueSummary};
-pub use transmitter::Transmitter;
+pub use steps::Steps;
+pub use transmitter::{Sending, Transmitter};
 
 /// In place of a time, ns: not at all.
 pub const NEVER: u64 = u64::MAX;

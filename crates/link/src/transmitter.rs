@@ -1,6 +1,12 @@
 //! Bytes to time on the wire.
 
+use std::sync::Arc;
+
 use aqm::{Duration, Rate};
+
+use crate::framing::Framing;
+use crate::steps::Steps;
+use crate::varying::Varying;
 
 /// Turns bytes into time on the wire, carrying what is below a nanosecond, so that the long-run
 /// rate is exact: to less than 2⁻⁶⁴ ns a packet.
@@ -11,24 +17,62 @@ pub struct Serialiser {
     carry: u64,
     /// Whole ns and carry (rounded up) of the last length, which is mostly the next one too.
     last: (u32, u64, u64),
+    /// What is beside a constant rate and lengths as they are: looked at only where the length is not
+    /// the last one, so that it costs nothing where there is none.
+    special: Option<Box<Special>>,
 }
+
+#[derive(Clone, Debug)]
+struct Special {
+    framing: Framing,
+    varying: Option<Varying>,
+}
+
+/// How a link's transmitter sends, beside its rate.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Sending {
+    /// Rates in bit/s over time, in place of the link's own.
+    pub rates: Option<Arc<Steps<u64>>>,
+    /// What a packet takes on the wire beside its own bytes.
+    pub framing: Framing,
+}
+
+/// In place of a length: none that a packet has.
+const NO_LENGTH: u32 = u32::MAX;
 
 impl Serialiser {
     /// Nothing owed yet.
     pub fn new(rate: Rate) -> Self {
-        Self { rate: rate.bits_per_second(), carry: 0, last: (0, 0, 0) }
+        Self { rate: rate.bits_per_second(), carry: 0, last: (0, 0, 0), special: None }
+    }
+
+    /// The same, sending as `sending` says. Where the rate varies, [`Serialiser::whole`] counts with
+    /// the highest.
+    #[must_use]
+    pub fn with(mut self, sending: &Sending) -> Self {
+        self.last = (NO_LENGTH, 0, 0);
+        if let Some(rates) = &sending.rates {
+            let highest = rates.steps().iter().map(|step| step.1).max().unwrap_or(0);
+            self.rate = highest.max(1);
+        }
+        self.special = (*sending != Sending::default()).then(|| {
+            let varying = sending.rates.clone().map(Varying::new);
+            Box::new(Special { framing: sending.framing, varying })
+        });
+        self
     }
 
     /// How long a packet of `len` bytes takes, ns, but for what is carried.
     pub fn whole(&self, len: u32) -> u64 {
+        let len = self.special.as_ref().map_or(len, |special| special.framing.on_wire(len));
         (u128::from(len) * 8_000_000_000 / u128::from(self.rate)) as u64
     }
 
-    /// How long the next packet, of `len` bytes, takes, ns.
+    /// How long the next packet, of `len` bytes, takes from `start` (ns) on, ns.
     #[inline]
-    pub fn transmission(&mut self, len: u32) -> u64 {
+    pub fn transmission(&mut self, start: u64, len: u32) -> u64 {
         if self.last.0 != len {
-            self.change_length(len);
+            self.change_length(start, len);
         }
         let (carry, over) = self.carry.overflowing_add(self.last.2);
         self.carry = carry;
@@ -37,8 +81,17 @@ impl Serialiser {
 
     #[cold]
     #[inline(never)]
-    fn change_length(&mut self, len: u32) {
-        let bit_ns = u128::from(len) * 8_000_000_000;
+    fn change_length(&mut self, start: u64, len: u32) {
+        let mut on_wire = len;
+        if let Some(special) = &mut self.special {
+            on_wire = special.framing.on_wire(len);
+            if let Some(varying) = &mut special.varying {
+                let finish = varying.finish(start, on_wire);
+                self.last = (NO_LENGTH, finish.saturating_sub(start), 0);
+                return;
+            }
+        }
+        let bit_ns = u128::from(on_wire) * 8_000_000_000;
         let rate = u128::from(self.rate);
         let carry = ((bit_ns % rate) << 64).div_ceil(rate);
         self.last = (len, (bit_ns / rate) as u64, carry as u64);
@@ -61,11 +114,19 @@ impl Transmitter {
         Self { serialiser: Serialiser::new(rate), delay: delay.as_nanos(), free_at: 0 }
     }
 
+    /// The same, sending as `sending` says.
+    #[must_use]
+    pub fn with(mut self, sending: &Sending) -> Self {
+        self.serialiser = self.serialiser.with(sending);
+        self
+    }
+
     /// A packet of `len` bytes comes to it at `now`. Returns when it arrives at the far end of the
     /// wire.
     #[inline]
     pub fn send(&mut self, now: u64, len: u32) -> u64 {
-        self.free_at = self.free_at.max(now) + self.serialiser.transmission(len);
+        let start = self.free_at.max(now);
+        self.free_at = start + self.serialiser.transmission(start, len);
         self.free_at + self.delay
     }
 
@@ -87,11 +148,13 @@ impl Transmitter {
         (self.serialiser.whole(len), self.delay)
     }
 
-    /// Another rate and delay from now on; what is being sent keeps its time.
-    pub fn change(&mut self, rate: Rate, delay: Duration) {
-        if rate.bits_per_second() != self.serialiser.rate {
-            self.serialiser = Serialiser::new(rate);
-        }
+    /// Another rate, which `sending` may vary, from now on; what is being sent keeps its time.
+    pub fn change_rate(&mut self, rate: Rate, sending: &Sending) {
+        self.serialiser = Serialiser::new(rate).with(sending);
+    }
+
+    /// Another propagation delay from now on; what is being sent has it, too.
+    pub fn change_delay(&mut self, delay: Duration) {
         self.delay = delay.as_nanos();
     }
 }
@@ -104,14 +167,14 @@ mod tests {
     #[test]
     fn the_long_run_rate_is_exact() {
         let mut s = Serialiser::new(Rate::from_mbit(45));
-        let total: u64 = (0..45_000).map(|_| s.transmission(1000)).sum();
+        let total: u64 = (0..45_000).map(|_| s.transmission(0, 1000)).sum();
         assert_eq!(total, 8_000_000_000);
     }
 
     #[test]
     fn packets_of_mixed_lengths_keep_the_rate_too() {
         let mut s = Serialiser::new(Rate::new(7_000_003).unwrap());
-        let total: u64 = (0..70_000).map(|i| s.transmission([40, 1000, 1500][i % 3])).sum();
+        let total: u64 = (0..70_000).map(|i| s.transmission(0, [40, 1000, 1500][i % 3])).sum();
         let bits = (0..70_000u64).map(|i| [320, 8000, 12_000][(i % 3) as usize]).sum::<u64>();
         assert_eq!(total, (u128::from(bits) * 1_000_000_000 / 7_000_003) as u64);
     }
@@ -120,7 +183,24 @@ mod tests {
     fn a_change_moves_what_comes_and_not_what_was_sent() {
         let mut t = Transmitter::new(Rate::from_mbit(8), Duration::from_millis(1));
         assert_eq!(t.send(0, 1000), 2_000_000);
-        t.change(Rate::from_mbit(80), Duration::ZERO);
+        t.change_rate(Rate::from_mbit(80), &Sending::default());
+        t.change_delay(Duration::ZERO);
         assert_eq!((t.free_at(), t.send(0, 1000)), (1_000_000, 1_100_000));
+    }
+
+    #[test]
+    fn framing_takes_time_and_a_rate_that_varies_its_integral() {
+        let framing = "ethernet".parse().unwrap();
+        let sending = Sending { rates: None, framing };
+        let mut t = Transmitter::new(Rate::from_mbit(8), Duration::ZERO).with(&sending);
+        assert_eq!(
+            [t.send(0, 962), t.send(0, 962), t.send(0, 40)],
+            [1_000_000, 2_000_000, 2_084_000]
+        );
+        assert_eq!(t.alone(962), (1_000_000, 0));
+        let rates = Steps::new(&[(0, 8_000_000), (1_000_000, 16_000_000)], false).map(Arc::new);
+        let mut t = t.with(&Sending { rates, framing });
+        assert_eq!([t.send(2_084_000, 962), t.free_at()], [2_584_000; 2]);
+        assert_eq!(t.alone(962), (500_000, 0), "with the highest rate");
     }
 }

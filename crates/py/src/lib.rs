@@ -14,8 +14,12 @@ mod _core {
     use std::num::NonZeroU32;
     use std::path::PathBuf;
 
+    use aqm::Duration;
+    use aqm::units::TextError;
+    use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyList, PyString};
+    use scenario::course::{self, Model};
     use sim::{Run, Scenario};
 
     #[pymodule_export]
@@ -154,6 +158,30 @@ mod _core {
         options: Option<Bound<'_, PyDict>>,
     ) -> PyResult<(u64, u64)> {
         captures::write(py, captures::generator(options.as_ref())?, &path, progress.as_ref())
+    }
+
+    /// Rates over time as `csv` or `mahimahi`, with their mean (bit/s) and the length of a round (s).
+    #[pyfunction]
+    fn convert_rates(text: &str, form: &str) -> PyResult<(String, f64, f64)> {
+        let rates = course::read(&course::RATE, text, true).map_err(PyValueError::new_err)?;
+        let length = rates.period().unwrap_or_default();
+        let text = match form {
+            "mahimahi" => course::to_mahimahi(&rates, length),
+            _ => course::to_csv(&rates),
+        };
+        Ok((text, link::varying::mean(&rates), length as f64 / 1e9))
+    }
+
+    /// Rates that a model makes, as CSV.
+    #[pyfunction]
+    fn model_rates(model: &str, mean: &str, length: &str, seed: u64) -> PyResult<String> {
+        let wrong = |e: TextError| PyValueError::new_err(format!("{}; {}", e.allowed, e.hint));
+        let model = Model::named(model).ok_or_else(|| PyValueError::new_err("no such model"))?;
+        let length: Duration = length.parse().map_err(wrong)?;
+        if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&length) {
+            return Err(PyValueError::new_err("a length of 100ms … 1h"));
+        }
+        Ok(course::to_csv(&model.make(mean.parse().map_err(wrong)?, length, seed)))
     }
 
     /// The version, with a hash over what results are made by.

@@ -1,13 +1,45 @@
-//! The packets of a capture, as a source sends them: handed in by whoever may open files.
+//! Files that a scenario names, handed in by whoever may open them, and the packets of a capture, as a
+//! source sends them.
 
 use aqm::{Duration, Ecn};
 
 /// No packet is shorter on the wire, bytes: the length of an acknowledgement or handshake packet.
 pub const SHORTEST_PACKET: u16 = 40;
 
-/// Gives the packets of a named file that come before a time counted from the first of them, or says
-/// in words what is wrong with it.
-pub type Captures<'a> = dyn FnMut(&str, Duration) -> Result<Arrivals, String> + 'a;
+/// Hands in the files that a scenario names.
+pub trait Files {
+    /// The packets of a capture that come before a time counted from the first of them.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    fn capture(&mut self, file: &str, until: Duration) -> Result<Arrivals, String>;
+
+    /// The text of a file: how a link varies.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    fn text(&mut self, file: &str) -> Result<Text, String>;
+}
+
+/// The text of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Text {
+    /// What is in it.
+    pub text: String,
+    /// The file, so named that it is found from any folder.
+    pub file: String,
+}
+
+/// No files at all.
+impl Files for () {
+    fn capture(&mut self, file: &str, _: Duration) -> Result<Arrivals, String> {
+        Err(format!("{file}: captures are not read here"))
+    }
+
+    fn text(&mut self, file: &str) -> Result<Text, String> {
+        Err(format!("{file}: files are not read here"))
+    }
+}
 
 /// A packet of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

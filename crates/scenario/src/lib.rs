@@ -2,19 +2,21 @@
 //! key, value, what is allowed, and a hint.
 
 pub mod arrivals;
+pub mod course;
 pub mod error;
 pub mod network;
 mod queue;
 mod schema;
 pub mod text;
 pub mod traffic;
+pub mod varies;
 
 use aqm::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, Deserializer};
 
-use arrivals::Captures;
+use arrivals::Files;
 use error::Complaint;
 pub use error::ScenarioError;
 use network::{LinkSpec, Network, Topology};
@@ -85,23 +87,22 @@ fn zero() -> Text<Duration> {
 }
 
 impl Scenario {
-    /// Reads a scenario that names no captures. `file` names the text in errors.
+    /// Reads a scenario that names no files. `file` names the text in errors.
     ///
     /// # Errors
     /// See [`ScenarioError`].
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
-        let none = |file: &str, _| Err(format!("{file}: captures are not read here"));
-        Self::with_captures(text, file, &mut { none })
+        Self::with_files(text, file, &mut ())
     }
 
-    /// Reads a scenario; `captures` hands in the packets of the files that it names.
+    /// Reads a scenario; `files` hands in what it names.
     ///
     /// # Errors
     /// See [`ScenarioError`].
-    pub fn with_captures(
+    pub fn with_files(
         text: &str,
         file: &str,
-        captures: &mut Captures<'_>,
+        files: &mut dyn Files,
     ) -> Result<Self, ScenarioError> {
         let toml = |e| ScenarioError::from_toml(&e, text, file);
         let root = DeTable::parse(text).map_err(toml)?;
@@ -112,7 +113,7 @@ impl Scenario {
             Unread::Toml(e) => toml(e),
             Unread::Key(complaint) => ScenarioError::from_complaint(complaint, text, file),
         })?;
-        scenario.check(captures).map_err(|c| ScenarioError::from_complaint(c, text, file))
+        scenario.check(files).map_err(|c| ScenarioError::from_complaint(c, text, file))
     }
 
     /// The scenario with every default written out, as TOML.
@@ -130,7 +131,7 @@ impl Scenario {
     }
 
     /// Checks what the types alone cannot, and fills in what follows from the rest.
-    fn check(mut self, captures: &mut Captures<'_>) -> Result<Self, Complaint> {
+    fn check(mut self, files: &mut dyn Files) -> Result<Self, Complaint> {
         if self.duration.0 == Duration::ZERO {
             return Err(Complaint::new("duration", "more than 0s"));
         }
@@ -150,9 +151,12 @@ impl Scenario {
                 "needed by groups: time between samples",
             ));
         }
+        for (i, link) in self.link.iter_mut().enumerate() {
+            link.resolve(&format!("link[{i}]"), files)?;
+        }
         let topology = self.topology()?;
         self.queue = expand_queues(self.queue, &topology)?;
-        let (groups, flows) = expand_traffic(self.traffic, &topology, self.duration.0, captures)?;
+        let (groups, flows) = expand_traffic(self.traffic, &topology, self.duration.0, files)?;
         self.traffic = groups;
         if self.traffic.len() > usize::from(u16::MAX) {
             return Err(Complaint::new("traffic", "at most 65535 groups"));
@@ -162,7 +166,8 @@ impl Scenario {
                 "add [[queue]] with aqm = \"droptail\" and a buffer to look at a plain link",
             ));
         }
-        let sources = topology.links.len() as u64 + flows;
+        let wires = topology.links.iter().filter(|link| link.impairments.any()).count();
+        let sources = (topology.links.len() + wires) as u64 + flows;
         let horizon = u64::MAX >> (64 - sources.max(2).leading_zeros());
         if self.duration.0.as_nanos() >= horizon {
             let allowed = format!("less than {} for so many flows", Duration::from_nanos(horizon));

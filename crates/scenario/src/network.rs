@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 
 use aqm::{Duration, Rate};
+use link::impair::Loss;
+use link::{Framing, Impairments, Sending};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Complaint, did_you_mean};
 use crate::text::Text;
+use crate::varies::{Course, Probability, Written, written};
 
 /// Networks of the papers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -93,9 +96,61 @@ pub struct LinkSpec {
     pub rate: Text<Rate>,
     /// Propagation delay.
     pub delay: Text<Duration>,
-    /// Whether there is the same link back.
+    /// Whether there is the same link back. Its wire draws random numbers of its own.
     #[serde(default = "crate::yes")]
     pub duplex: bool,
+    /// The rate over time. Queue disciplines that are told the rate of their link, and sizes in `bdp`,
+    /// go by `rate` all the same.
+    #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Written>")]
+    pub rate_trace: Option<Course>,
+    /// The propagation delay over time, in place of `delay`: that of a packet is the one at which its
+    /// transmission ends.
+    #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Written>")]
+    pub delay_trace: Option<Course>,
+    /// The probability of loss over time, beside `loss`.
+    #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Written>")]
+    pub loss_trace: Option<Course>,
+    /// Each packet takes up to so much longer, uniform.
+    #[serde(default = "crate::zero", skip_serializing_if = "is_default")]
+    pub jitter: Text<Duration>,
+    /// Whether packets may overtake others by `jitter`, or where the delay falls; else they wait.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reorder: bool,
+    /// Packets lost on the wire, behind the queue: each with a probability, or in bursts.
+    #[serde(default = "no_loss", skip_serializing_if = "is_default")]
+    pub loss: Text<Loss>,
+    /// The probability that a packet comes out of the wire twice.
+    #[serde(default = "never", skip_serializing_if = "is_default")]
+    pub duplicate: Text<Probability>,
+    /// The probability that a packet is damaged on the wire. The node behind it discards it.
+    #[serde(default = "never", skip_serializing_if = "is_default")]
+    pub corrupt: Text<Probability>,
+    /// What a packet takes on the wire beside its own bytes, in words of `tc cake`: `pppoe-ptm`,
+    /// `overhead 44 mpu 64 atm`. It counts for the time on the wire, not for the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framing: Option<Text<Framing>>,
+    /// What follows from all that.
+    #[serde(skip)]
+    pub sending: Sending,
+    /// The same of the wire.
+    #[serde(skip)]
+    pub impairments: Impairments,
+}
+
+fn no_loss() -> Text<Loss> {
+    Text(Loss::None)
+}
+
+fn never() -> Text<Probability> {
+    Text(Probability(0.0))
+}
+
+/// Whether a value does nothing, so that it need not be written.
+fn is_default<T: PartialEq + Default>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Delays {
@@ -143,10 +198,14 @@ pub struct Edge {
     pub from: usize,
     /// The node that receives.
     pub to: usize,
-    /// Rate.
+    /// Rate, if it does not vary.
     pub rate: Rate,
-    /// Propagation delay.
+    /// Propagation delay, if it does not vary.
     pub delay: Duration,
+    /// How it sends beside that.
+    pub sending: Sending,
+    /// What its wire does to packets.
+    pub impairments: Impairments,
 }
 
 /// Nodes, links, and which of them are the sides and the bottlenecks of a preset.
@@ -165,7 +224,7 @@ pub struct Topology {
 }
 
 /// The rates in bit/s that a link may have: times of packets stay within what is counted.
-const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000_000;
+pub(crate) const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000_000;
 /// The longest time that a link, a timer or an acknowledgement may take.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -230,8 +289,10 @@ impl Topology {
             ('A'..='Z').take(n + 1).map(|router| router.to_string()).collect();
         let mut links = Vec::new();
         let mut join = |a: usize, b: usize, rate: Rate, delay: Duration| {
-            links.push(Edge { from: a, to: b, rate, delay });
-            links.push(Edge { from: b, to: a, rate, delay });
+            for (from, to) in [(a, b), (b, a)] {
+                let (sending, impairments) = (Sending::default(), Impairments::default());
+                links.push(Edge { from, to, rate, delay, sending, impairments });
+            }
         };
         (0..n).for_each(|router| join(router, router + 1, rate, delay));
         let mut attach = |name: String, router: usize, delay: Duration| {
@@ -280,7 +341,9 @@ impl Topology {
             let key = |field: &str| format!("link[{i}].{field}");
             check_link(spec.rate.0, spec.delay.0, &key("rate"), &key("delay"))?;
             let (from, to) = (number(&spec.from), number(&spec.to));
-            let edge = Edge { from, to, rate: spec.rate.0, delay: spec.delay.0 };
+            let (sending, impairments) = (spec.sending.clone(), spec.impairments.clone());
+            let edge =
+                Edge { from, to, rate: spec.rate.0, delay: spec.delay.0, sending, impairments };
             links.push(edge.clone());
             if spec.duplex {
                 links.push(Edge { from: to, to: from, ..edge });

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub(crate) const HINT: char = '\u{1f}';
 
 /// A quantity that is written as text.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Text<T>(pub T);
 
 /// What a schema tells of a quantity.

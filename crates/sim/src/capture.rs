@@ -1,29 +1,50 @@
-//! Captures as a scenario wants them: the one place of the simulator that opens files.
+//! Captures and other files as a scenario wants them: the one place of the simulator that opens files.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::path::{self, Path};
+use std::fs::{self, File};
+use std::path::{self, Path, PathBuf};
 
 use aqm::Duration;
 use link::DecisionHash;
-use scenario::arrivals::{Arrival, Arrivals, SHORTEST_PACKET};
+use scenario::arrivals::{Arrival, Arrivals, Files, SHORTEST_PACKET, Text};
 use scenario::{Scenario, ScenarioError};
 use trace::Capture;
 
 /// The most packets that are held; 16 bytes each.
 pub const MAX_ARRIVALS: usize = 1 << 28;
 
-/// Reads a scenario and the captures that it names. `file` names the text in errors, and captures
-/// are looked for from its folder; from the working directory if it has none.
+/// Reads a scenario and the files that it names. `file` names the text in errors, and files are looked
+/// for from its folder; from the working directory if it has none.
 ///
 /// # Errors
 /// See [`ScenarioError`].
 pub fn scenario(text: &str, file: &str) -> Result<Scenario, ScenarioError> {
-    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-    Scenario::with_captures(text, file, &mut |name, until| {
-        let found = path::absolute(folder.join(name)).map_err(|e| format!("{name}: {e}"))?;
-        read(&found, until)
-    })
+    let folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
+    Scenario::with_files(text, file, &mut Disk { folder })
+}
+
+/// Files of this machine, from the folder of the scenario on.
+struct Disk {
+    folder: PathBuf,
+}
+
+impl Disk {
+    fn find(&self, name: &str) -> Result<PathBuf, String> {
+        path::absolute(self.folder.join(name)).map_err(|e| format!("{name}: {e}"))
+    }
+}
+
+impl Files for Disk {
+    fn capture(&mut self, file: &str, until: Duration) -> Result<Arrivals, String> {
+        read(&self.find(file)?, until)
+    }
+
+    fn text(&mut self, file: &str) -> Result<Text, String> {
+        let path = self.find(file)?;
+        let file = path.display().to_string();
+        let text = fs::read_to_string(&path).map_err(|e| format!("{file}: {e}"))?;
+        Ok(Text { text, file })
+    }
 }
 
 /// Reads the packets of the file that come before `until`. Those shorter than any packet here are as

@@ -5,17 +5,20 @@ use std::collections::HashMap;
 use aqm::{Cause, Duration, Qdisc as _, State};
 use link::columns::{Value, columns};
 use link::stats::{FlowTally, QueueSummary};
+use link::varying::bits;
 use scenario::error::Complaint;
 use scenario::traffic::{App, Finite, Transport};
 use scenario::{QueueSpec, Scenario, ScenarioError};
 
-use crate::network::Managed;
+use crate::network::{Managed, Passed};
 use crate::results::jain;
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
 use crate::series::{GroupSeries, Named, Series, delivered_bits, packet_bits};
-use crate::setup::{Paths, Stream, build_link, finite_packets, group, identities, stop, stream};
+use crate::setup::{
+    Paths, Stream, build_link, finite_packets, group, identities, stop, stream, wires,
+};
 use crate::simulation::Simulation;
 use crate::transport::{FlowReport, FlowSetup};
 
@@ -54,6 +57,8 @@ pub struct Outcome {
     pub transfers: Table,
     /// How long they took: a row a group, kind and length of time.
     pub completions: Table,
+    /// A row a link that varies or impairs packets.
+    pub links: Table,
     /// The scenario with all defaults.
     pub scenario: String,
     /// The hash over all decisions, sixteen hexadecimal digits.
@@ -71,6 +76,7 @@ impl Outcome {
             (&registry::GROUPS, &self.groups),
             (&registry::TRANSFERS, &self.transfers),
             (&registry::COMPLETIONS, &self.completions),
+            (&registry::LINKS, &self.links),
         ]
         .into_iter()
     }
@@ -107,14 +113,17 @@ impl Run {
                 parameters_set: spec.parameters_set(),
             });
         }
-        let links = (0..topology.links.len())
+        let mut links = (0..topology.links.len())
             .map(|link| {
                 let seed = scenario.seed;
                 build_link(&topology, link, specs.get(&link).copied(), seed, mean_packet, flows)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let end = scenario.duration.0.as_nanos();
-        let mut paths = Paths { topology: &topology, table: Vec::new(), known: HashMap::new() };
+        let (impairing, wires) = wires(&topology, scenario.seed, links.len());
+        links.extend(impairing);
+        let table = Vec::new();
+        let mut paths = Paths { topology: &topology, wires, table, known: HashMap::new() };
         let mut groups = Vec::new();
         let mut setups = Vec::new();
         for (g, spec) in scenario.traffic.iter().enumerate() {
@@ -244,6 +253,7 @@ impl Run {
             .collect();
         let flows = self.flow_table();
         let (transfers, completions) = self.transfer_tables();
+        let links = self.link_table();
         let table = self.queue_table(&summaries, &flows);
         let mut summary = Table::default();
         let measured = Duration::from_nanos(self.end - self.warmup).as_secs_f64();
@@ -264,6 +274,7 @@ impl Run {
             groups: self.by_group.table,
             transfers,
             completions,
+            links,
             scenario: self.scenario.to_toml(),
             decision_hash: self.simulation.decision_hash().to_string(),
         }
@@ -392,6 +403,35 @@ impl Run {
             }
         }
         (table, completions)
+    }
+
+    /// What the links that vary could carry in the window, and what became of packets on their wires.
+    fn link_table(&self) -> Table {
+        let mut t = registry::LINKS.empty();
+        // It was built from the same.
+        let Ok(topology) = self.scenario.topology() else { return t };
+        for (link, edge) in topology.links.iter().enumerate() {
+            let (rates, passed) = (&edge.sending.rates, self.simulation.passed(link));
+            if rates.is_none() && passed.is_none() {
+                continue;
+            }
+            let window = (self.end - self.warmup) as f64 / 1e9;
+            let capacity = match rates {
+                Some(rates) => bits(rates, self.warmup, self.end) / window,
+                None => edge.rate.bits_per_second() as f64,
+            };
+            let mut row = t.row();
+            row.text(&topology.link_name(link));
+            row.real(Some(capacity));
+            let count = |f: fn(&Passed) -> u64| passed.as_ref().map(|passed| f(passed) as f64);
+            row.real(count(|p| p.entered));
+            row.real(count(|p| p.came_out));
+            row.real(count(|p| p.impaired.lost.packets));
+            row.real(count(|p| p.impaired.duplicated.packets));
+            row.real(count(|p| p.impaired.corrupted.packets));
+            row.real(count(|p| p.impaired.reordered.packets));
+        }
+        t
     }
 
     fn queue_table(&self, summaries: &[QueueSummary], flows: &Table) -> Table {

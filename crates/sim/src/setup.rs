@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use aqm::units::Size;
 use aqm::{Duration, Env, Instant, Rate, Rng};
+use link::Impair;
 use scenario::QueueSpec;
 use scenario::error::Complaint;
 use scenario::network::Topology;
@@ -64,19 +65,40 @@ pub(crate) fn build_link(
     flows: usize,
 ) -> Result<Link, Complaint> {
     let edge = &topology.links[link];
-    let Some((i, spec)) = spec else { return Ok(Link::plain(edge.rate, edge.delay)) };
+    let delay = Duration::from_nanos(edge.impairments.delays(edge.delay.as_nanos()).0);
+    let Some((i, spec)) = spec else {
+        return Ok(Link::plain(edge.rate, delay).with(&edge.sending));
+    };
     let limit = spec
         .limit(topology, link)
         .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
     let env = Env { now: Instant::ZERO, limit, rate: edge.rate, mean_packet };
     let mut rng = stream(seed, Stream::Queue, link);
     let queue = spec.build(i, &env, &mut rng)?;
-    Ok(Link::managed(edge.rate, edge.delay, queue, rng, flows))
+    Ok(Link::managed(edge.rate, delay, queue, rng, flows).with(&edge.sending))
+}
+
+/// The wires of all links that impair packets, as further links, numbered from `from` on; and of each
+/// link the number of its own.
+pub(crate) fn wires(topology: &Topology, seed: u64, from: usize) -> (Vec<Link>, Vec<Option<u32>>) {
+    let mut wires = Vec::new();
+    let numbers = topology.links.iter().enumerate().map(|(link, edge)| {
+        edge.impairments.any().then(|| {
+            let delay = edge.delay.as_nanos();
+            let impair = Impair::new(&edge.impairments, delay, seed, link as u64);
+            wires.push(Link::wire(link, impair));
+            (from + wires.len() - 1) as u32
+        })
+    });
+    let numbers = numbers.collect();
+    (wires, numbers)
 }
 
 /// The table of paths, each pair of nodes once.
 pub(crate) struct Paths<'a> {
     pub(crate) topology: &'a Topology,
+    /// The number of each link's wire, if that impairs packets.
+    pub(crate) wires: Vec<Option<u32>>,
     pub(crate) table: Vec<u32>,
     pub(crate) known: HashMap<(usize, usize), u32>,
 }
@@ -91,7 +113,10 @@ impl Paths<'_> {
             .route(from, to)
             .ok_or_else(|| Complaint::new("traffic", "nodes with a route between them"))?;
         let at = self.table.len() as u32;
-        self.table.extend(route);
+        for link in route {
+            self.table.push(link);
+            self.table.extend(self.wires[link as usize]);
+        }
         self.table.push(END);
         self.known.insert((from, to), at);
         Ok(at)

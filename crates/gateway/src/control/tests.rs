@@ -13,6 +13,12 @@ fn a_request_is_read_as_it_was_meant() {
         buffer: Some("1.5bdp".parse().unwrap()),
         aqm: Some("sfb".into()),
         params: vec![("increment".into(), "0.01".into())],
+        jitter: Some("5ms".parse().unwrap()),
+        reorder: Some(true),
+        loss: Some("gemodel 1% 25%".parse().unwrap()),
+        duplicate: Some("0.1%".parse().unwrap()),
+        corrupt: None,
+        overhead: Some("pppoe-ptm".parse().unwrap()),
     };
     for request in [
         Request::Show {},

@@ -178,6 +178,8 @@ mod tests {
             params: Vec::new(),
             mean_packet: 1000,
             seed: 1,
+            sending: Default::default(),
+            impairments: Default::default(),
         };
         let link = || Link::new(&spec, Layer::Ip, 1500).unwrap();
         let [(near, _lan), (far, _wan)] = [(); 2].map(|()| Port::pair(Layer::Ip).unwrap());

@@ -1,5 +1,5 @@
-//! An emulated link: a queue that an algorithm manages, a transmitter of exact rate and a wire of
-//! constant delay, served by the same code as the simulator's ([`link::server`]), but for packets with
+//! An emulated link: a queue that an algorithm manages, a transmitter of exact rate and a wire,
+//! which may vary and impair packets, served by the same code as the simulator's ([`link::server`]), but for packets with
 //! bytes.
 //!
 //! Time is handed in and virtual: what was due at an instant is done *as of* that instant, however
@@ -21,10 +21,13 @@ mod spec;
 use std::collections::VecDeque;
 
 use aqm::{Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
-use link::{DecisionHash, Exit, Histogram, Item, NEVER, QueueSummary, Server, Transmitter};
+use link::impair::Fate;
+use link::{
+    DecisionHash, Exit, Histogram, Impair, Impaired, Item, NEVER, QueueSummary, Server, Transmitter,
+};
 
 use crate::frame::{Flow, Hasher, Layer, parse, set_ce, stations};
-use crate::output::capture::{Capture, Fate};
+use crate::output::capture::{self, Capture};
 use arena::{Arena, Handle};
 
 pub use change::Next;
@@ -41,6 +44,10 @@ struct InFlight {
     at: u64,
     meta: Meta,
     handle: Handle,
+    /// How often it comes out.
+    copies: u8,
+    /// Which bit of it is wrong, if one is.
+    damage: Option<u64>,
 }
 
 /// One direction between two interfaces. Time 0 is when it was made.
@@ -65,23 +72,62 @@ pub struct Link {
 pub struct Beside {
     /// Longer than a slot of memory: lost.
     pub refused: u64,
-    /// Delivered by the queue's wire.
+    /// Delivered by the queue's wire, with copies.
     pub delivered: u64,
+    /// Copies that were delivered.
+    pub copied: u64,
+    /// Lost on the wire.
+    pub lost: u64,
 }
 
 /// The transmitter and what is on the wire behind it, in order.
 struct Wire {
     transmitter: Transmitter,
     flights: VecDeque<InFlight>,
+    impair: Option<Box<Impair>>,
 }
 
 impl Exit<Handle> for Wire {
     fn send(&mut self, now: u64, meta: &Meta, handle: &mut Handle) -> u64 {
+        let soonest = self.transmitter.send(now, meta.len);
         // After a change to a shorter delay nothing overtakes.
         let last = self.flights.back().map_or(0, |last| last.at);
-        let at = self.transmitter.send(now, meta.len).max(last);
-        self.flights.push_back(InFlight { at, meta: *meta, handle: *handle });
+        let flight = InFlight {
+            at: soonest.max(last),
+            meta: *meta,
+            handle: *handle,
+            copies: 1,
+            damage: None,
+        };
+        if self.impair.is_some() {
+            self.send_impaired(soonest, flight);
+        } else {
+            self.flights.push_back(flight);
+        }
         self.transmitter.free_at()
+    }
+}
+
+impl Wire {
+    /// A packet that would come out at `soonest` at the least delay takes its place on the wire.
+    #[inline(never)]
+    fn send_impaired(&mut self, soonest: u64, mut flight: InFlight) {
+        if let Some(impair) = &mut self.impair {
+            let Fate { at, copies, damage } = impair.pass(soonest, flight.meta.len);
+            flight = InFlight { at, copies, damage, ..flight };
+        }
+        let before = self.flights.iter().rposition(|other| other.at <= flight.at);
+        self.flights.insert(before.map_or(0, |before| before + 1), flight);
+    }
+
+    /// When the next packet comes out if none is sent before `departure`, ns; earlier is harmless.
+    fn next_event(&self, departure: u64) -> u64 {
+        let unsent = departure.saturating_add(self.transmitter.delay());
+        match self.flights.front() {
+            Some(head) if self.impair.is_some() => head.at.min(unsent),
+            Some(head) => head.at,
+            None => unsent,
+        }
     }
 }
 
@@ -101,7 +147,7 @@ impl Link {
     /// # Errors
     /// When there can be no such link.
     pub fn new(spec: &Spec, layer: Layer, longest: usize) -> Result<Self, SpecError> {
-        let delay = spec.delay.as_nanos();
+        let delay = spec.longest().as_nanos();
         let slots = spec.slots(delay, 0)?;
         Arena::fits(slots, longest).ok_or_else(|| too_large(slots))?;
         let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(SpecError::Queue)?;
@@ -112,8 +158,9 @@ impl Link {
             queue: Queues::new(queue),
             server: Server::new(rng, true, 0, Frames::new(Arena::new(slots, longest))),
             wire: Wire {
-                transmitter: Transmitter::new(spec.rate, spec.delay),
+                transmitter: spec.transmitter(),
                 flights: VecDeque::with_capacity(spec.on_wire(delay) as usize),
+                impair: spec.impair().map(Box::new),
             },
             seq: 0,
             delivered: DecisionHash::default(),
@@ -126,6 +173,11 @@ impl Link {
     /// Writes packets and what becomes of them to `capture` from now on.
     pub fn capture(&mut self, capture: Capture) {
         self.server.log_mut().capture = Some(capture);
+    }
+
+    /// What its frames begin with.
+    pub fn layer(&self) -> Layer {
+        self.layer
     }
 
     /// What it is like.
@@ -174,7 +226,12 @@ impl Link {
                 && head.at <= due.min(now)
             {
                 self.wire.flights.pop_front();
-                send(self.come_out(&head, now));
+                for copy in 0..head.copies {
+                    send(self.come_out(&head, now, copy));
+                }
+                if head.copies == 0 {
+                    self.lose(&head);
+                }
                 self.server.log_mut().arena.release(head.handle.slot);
             } else if due > now {
                 return;
@@ -186,24 +243,42 @@ impl Link {
 
     /// When [`Link::deliver`] has something to deliver, ns; earlier is harmless.
     pub fn next_event(&self) -> u64 {
-        match self.wire.flights.front() {
-            Some(head) => head.at,
-            None => self.server.next_departure().saturating_add(self.wire.transmitter.delay()),
+        self.wire.next_event(self.server.next_departure())
+    }
+
+    /// A packet is lost on the wire.
+    #[cold]
+    fn lose(&mut self, flight: &InFlight) {
+        self.count.lost += 1;
+        let Frames { arena, capture, .. } = self.server.log_mut();
+        let found = arena.found(flight.handle.slot);
+        let frame = arena.packet_mut(flight.handle.slot);
+        if let Some(capture) = capture {
+            let stay = stay(&flight.meta, flight.at, found);
+            capture.packet(flight.handle.seq, stay, frame, capture::Fate::Lost);
         }
     }
 
-    /// The frame of a packet that comes out of the wire, with its mark.
-    fn come_out(&mut self, flight: &InFlight, now: u64) -> &[u8] {
+    /// The frame of a packet that comes out of the wire, with its mark; once more if `copy` is not 0.
+    fn come_out(&mut self, flight: &InFlight, now: u64, copy: u8) -> &[u8] {
         self.count.delivered += 1;
+        self.count.copied += u64::from(copy > 0);
         self.delivered.delivery(flight.at, flight.meta.flow.0 as u32, flight.handle.seq);
         self.lateness.add(now - flight.at, 1);
         self.pace.delivered(flight.at, now, flight.meta.len);
         let Frames { arena, capture, .. } = self.server.log_mut();
-        let fate = arena.marked(flight.handle.slot).map_or(Fate::Delivered, Fate::Marked);
+        let marked = arena.marked(flight.handle.slot);
+        let fate = marked.map_or(capture::Fate::Delivered, capture::Fate::Marked);
         let found = arena.found(flight.handle.slot);
         let frame = arena.packet_mut(flight.handle.slot);
+        if copy > 0 {
+            return frame;
+        }
         if flight.meta.ecn == Ecn::Ce {
             set_ce(frame, self.layer);
+        }
+        if let Some(word) = flight.damage {
+            flip(frame, word, self.layer);
         }
         if let Some(capture) = capture {
             capture.packet(flight.handle.seq, stay(&flight.meta, flight.at, found), frame, fate);
@@ -235,6 +310,11 @@ impl Link {
     /// The `count` flows that sent most in the last full second before `now` (ns).
     pub fn top(&mut self, now: u64, count: usize) -> Vec<flows::Tally> {
         self.server.log_mut().flows.top(now, count)
+    }
+
+    /// What the wire did to packets that were sent, if it impairs them.
+    pub fn impaired(&self) -> Option<Impaired> {
+        self.wire.impair.as_ref().map(|impair| impair.count())
     }
 
     /// What happened beside the queue.
@@ -292,8 +372,19 @@ impl Link {
         let on_wire = self.wire.flights.len() as u64;
         c.arrived.packets == c.departed.packets + dropped.packets + u64::from(backlog.packets)
             && c.arrived.bytes == c.departed.bytes + dropped.bytes + backlog.bytes
-            && c.departed.packets == self.count.delivered + on_wire
+            && c.departed.packets + self.count.copied
+                == self.count.delivered + self.count.lost + on_wire
             && self.server.log().arena.used() == backlog.packets as usize + self.wire.flights.len()
+    }
+}
+
+/// Flips a bit of a frame behind the header of its `layer`, so that it comes where it was sent.
+fn flip(frame: &mut [u8], word: u64, layer: Layer) {
+    let header = if layer == Layer::Ethernet { 14 } else { 0 };
+    let bits = 8 * frame.len().saturating_sub(header) as u64;
+    let bit = ((u128::from(word) * u128::from(bits)) >> 64) as usize;
+    if let Some(byte) = frame.get_mut(header + bit / 8) {
+        *byte ^= 1 << (bit % 8);
     }
 }
 

@@ -2,6 +2,9 @@
 
 use aqm::any::BuildError;
 use aqm::{AnyQdisc, Duration, Env, Instant, Limit, Rate, Rng};
+use link::{Framing, Impair, Impairments, Sending, Transmitter};
+
+use crate::frame::Layer;
 
 /// What a link is to be like.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,8 +21,12 @@ pub struct Spec {
     pub params: Vec<(String, String)>,
     /// Typical length of a packet in bytes, for the algorithm ([`Env::mean_packet`]).
     pub mean_packet: u32,
-    /// Seed of the queue's random numbers.
+    /// Seed of the random numbers of queue and wire.
     pub seed: u64,
+    /// How the transmitter sends beside that.
+    pub sending: Sending,
+    /// What the wire does to packets.
+    pub impairments: Impairments,
 }
 
 /// Why there can be no such link.
@@ -44,7 +51,44 @@ impl Spec {
     /// # Errors
     /// What is beyond reach.
     pub(crate) fn possible(&self) -> Result<(), SpecError> {
-        self.slots(self.delay.as_nanos(), 0).map(drop)
+        self.slots(self.longest().as_nanos(), 0).map(drop)
+    }
+
+    /// The highest rate.
+    fn fastest(&self) -> u64 {
+        let rates = self.sending.rates.iter().flat_map(|rates| rates.steps());
+        rates.map(|step| step.1).max().unwrap_or(self.rate.bits_per_second())
+    }
+
+    /// The longest time that a packet is on the wire.
+    pub(crate) fn longest(&self) -> Duration {
+        Duration::from_nanos(self.impairments.delays(self.delay.as_nanos()).1)
+    }
+
+    /// The shortest time that a packet is on the wire.
+    pub(crate) fn shortest(&self) -> Duration {
+        Duration::from_nanos(self.impairments.delays(self.delay.as_nanos()).0)
+    }
+
+    /// The transmitter.
+    pub(super) fn transmitter(&self) -> Transmitter {
+        Transmitter::new(self.rate, self.shortest()).with(&self.sending)
+    }
+
+    /// The wire's impairments, if there are any.
+    pub(crate) fn impair(&self) -> Option<Impair> {
+        let new = || Impair::new(&self.impairments, self.delay.as_nanos(), self.seed, 0);
+        self.impairments.any().then(new)
+    }
+
+    /// The same between ports of `layer`, where the overhead of frames is one on IP packets.
+    #[must_use]
+    pub fn framed(mut self, framing: Framing, layer: Layer) -> Self {
+        self.sending.framing = framing;
+        if layer == Layer::Ethernet && framing != Framing::default() {
+            self.sending.framing.overhead -= ETHERNET_HEADER;
+        }
+        self
     }
 
     /// The queue at rest at `now`, and its stream of random numbers.
@@ -61,21 +105,22 @@ impl Spec {
 
     /// The most packets on a wire that takes `delay` (ns): the shortest ones, back to back.
     pub(super) fn on_wire(&self, delay: u64) -> u64 {
-        let bits = u128::from(self.rate.bits_per_second()) * u128::from(delay);
-        (bits / (8_000_000_000 * u128::from(Limit::MIN_PACKET))) as u64 + 2
+        let bits = u128::from(self.fastest()) * u128::from(delay);
+        let least = self.sending.framing.on_wire(Limit::MIN_PACKET as u32).max(1);
+        u64::try_from(bits / (8_000_000_000 * u128::from(least))).unwrap_or(u64::MAX - 2) + 2
     }
 
     /// Room for packets that such a link needs beside `others`, if it can be emulated; its wire
     /// takes `delay` (ns).
     pub(super) fn slots(&self, delay: u64, others: u64) -> Result<u32, SpecError> {
         let beyond = |what: String| Err(SpecError::Beyond(what));
-        if self.rate.bits_per_second() > Self::MAX_RATE {
+        if self.rate.bits_per_second().max(self.fastest()) > Self::MAX_RATE {
             return beyond("a rate of at most 100gbit".into());
         }
-        if self.delay > Self::MAX_DELAY {
+        if self.delay.max(self.longest()) > Self::MAX_DELAY {
             return beyond(format!("a delay of at most {}", Self::MAX_DELAY));
         }
-        let own = u64::from(self.limit.max_packets()) + 1 + self.on_wire(delay);
+        let own = (u64::from(self.limit.max_packets()) + 1).saturating_add(self.on_wire(delay));
         let slots = own.saturating_add(others);
         if slots > Self::MAX_PACKETS {
             return beyond(format!(
@@ -87,6 +132,9 @@ impl Spec {
         Ok(slots as u32)
     }
 }
+
+/// Bytes.
+const ETHERNET_HEADER: i32 = 14;
 
 pub(super) fn too_large(slots: u32) -> SpecError {
     SpecError::Beyond(format!("memory for the {slots} packets that buffer and wire can hold"))

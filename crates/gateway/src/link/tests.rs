@@ -1,3 +1,4 @@
+use ::link::Impairments;
 use aqm::any::BuildError;
 use aqm::{CATALOG, Limit, Rate, Rng};
 
@@ -13,6 +14,8 @@ fn spec(rate: Rate, delay: Duration, aqm: &str) -> Spec {
         params: Vec::new(),
         mean_packet: 1000,
         seed: 7,
+        sending: Default::default(),
+        impairments: Default::default(),
     }
 }
 
@@ -309,4 +312,60 @@ fn packets_are_conserved_under_every_algorithm() {
         );
         assert!(l.counters().all_dropped().packets > 0, "{} was not tried", entry.name);
     }
+}
+
+/// 500 Mb of datagrams over a wire that does everything: what comes out is what is counted, each
+/// damaged one differs from what went in by one bit, and its address is right.
+#[test]
+fn an_impairing_wire_accounts_for_its_packets() {
+    let impairments = Impairments {
+        jitter: 4_000_000,
+        reorder: true,
+        loss: "gemodel 1% 20%".parse().unwrap(),
+        duplicate: 0.02,
+        corrupt: 0.03,
+        ..Impairments::default()
+    };
+    let spec =
+        Spec { impairments, ..spec(Rate::from_mbit(10), Duration::from_millis(3), "droptail") };
+    let mut l = Link::new(&spec, Layer::Ethernet, 1514).unwrap();
+    let room = l.wire.flights.capacity();
+    let mut sent = [0xa5; 514];
+    sent[12..14].copy_from_slice(&[0x08, 0x00]);
+    let (mut out, mut damaged) = (0u64, 0u64);
+    for n in 0..40_000u64 {
+        l.deliver(n * 500_000, |frame| {
+            let wrong: u32 = frame.iter().zip(&sent).map(|(a, b)| (a ^ b).count_ones()).sum();
+            assert!(frame.len() == 514 && frame[..14] == sent[..14] && wrong <= 1);
+            (out, damaged) = (out + 1, damaged + u64::from(wrong));
+        });
+        l.arrive(n * 500_000, &sent);
+        assert!(l.check(), "at packet {n}");
+    }
+    l.deliver(u64::MAX >> 2, |_| out += 1);
+    let count = l.impaired().unwrap();
+    assert!(l.check() && l.wire.flights.capacity() == room);
+    assert_eq!(out + count.lost.packets, 40_000 + count.duplicated.packets);
+    assert_eq!(l.beside().lost, count.lost.packets);
+    assert!(damaged > 500 && count.reordered.packets > 1000, "{damaged} {count:?}");
+    assert!(count.corrupted.packets - damaged < 20, "those that came out last are not looked at");
+}
+
+/// Impairments that begin while packets are on the wire keep their order; a rate that is set takes
+/// the place of one that varies.
+#[test]
+fn impairments_begin_and_end_while_it_runs() {
+    let s = spec(Rate::from_mbit(8), Duration::from_millis(20), "droptail");
+    let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+    (0..10).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+    assert_eq!(out(&mut l, 5_000_000), []);
+    let impairments = Impairments { jitter: 1_000_000, ..Impairments::default() };
+    let jittery = Spec { delay: Duration::ZERO, impairments, ..s.clone() };
+    change(&mut l, 5_000_000, &jittery).unwrap();
+    (10..20).for_each(|n| _ = l.arrive(5_000_000, &udp(n, 1, Ecn::NotEct, 1000)));
+    change(&mut l, 12_000_000, &s).unwrap();
+    (20..30).for_each(|n| _ = l.arrive(12_000_000, &udp(n, 1, Ecn::NotEct, 1000)));
+    let numbers: Vec<u32> = out(&mut l, 1 << 40).iter().map(|frame| frame.0).collect();
+    assert_eq!(numbers, (0..30).collect::<Vec<_>>());
+    assert!(l.check());
 }

@@ -25,6 +25,8 @@ pub enum Fate {
     Marked(Cause),
     /// It was dropped.
     Dropped(Cause),
+    /// It was sent, and lost on the wire.
+    Lost,
 }
 
 /// A packet's time at the link.
@@ -130,6 +132,7 @@ fn describe(comment: &mut String, way: &str, stay: Stay, fate: Fate) {
         Fate::Delivered => ("delivered", None),
         Fate::Marked(cause) => ("marked: ", Some(cause)),
         Fate::Dropped(cause) => ("dropped: ", Some(cause)),
+        Fate::Lost => ("lost on the wire", None),
     };
     let Backlog { packets, bytes } = stay.found;
     let ms = stay.until.saturating_sub(stay.from) as f64 / 1e6;

@@ -1,6 +1,6 @@
 //! The parts that a recording is made of.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read as _, Write};
 
 use serde_json::Value;
 
@@ -42,12 +42,15 @@ pub(super) fn read_varint(input: &mut impl BufRead) -> io::Result<u64> {
 
 pub(super) fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
     let text = value.to_string();
+    if text.len() > LONGEST_JSON as usize {
+        return Err(broken("what varies over time has too many steps to be recorded"));
+    }
     out.write_all(&(text.len() as u32).to_le_bytes())?;
     out.write_all(text.as_bytes())
 }
 
-/// The longest JSON in a recording, bytes.
-pub(super) const LONGEST_JSON: u32 = 1 << 20;
+/// The longest JSON in a recording, bytes: values over time are in its head.
+pub(super) const LONGEST_JSON: u32 = 1 << 23;
 
 pub(super) fn read_json(input: &mut impl BufRead) -> io::Result<Value> {
     let mut length = [0; 4];
@@ -56,7 +59,9 @@ pub(super) fn read_json(input: &mut impl BufRead) -> io::Result<Value> {
     if length > LONGEST_JSON {
         return Err(broken("its head is too long"));
     }
-    let mut text = vec![0; length as usize];
-    input.read_exact(&mut text)?;
+    let mut text = Vec::new();
+    if input.take(length.into()).read_to_end(&mut text)? < length as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     Ok(serde_json::from_slice(&text)?)
 }

@@ -27,7 +27,9 @@ mod replay;
 use std::io::{self, Write};
 
 use aqm::Meta;
-use serde_json::json;
+use link::{Impairments, Steps};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::io::forward::Tap;
 use crate::link::Spec;
@@ -51,7 +53,18 @@ impl<W: Write> Recorder<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn new(mut out: W, specs: &[Spec; 2]) -> io::Result<Self> {
-        let queues = [setting("up", &specs[0]), setting("down", &specs[1])];
+        let one = |name: &str, spec: &Spec| {
+            let mut all = setting(name, spec);
+            let Impairments { delay, losses, .. } = &spec.impairments;
+            all["courses"] = json!({
+                "rate": course(spec.sending.rates.as_deref()),
+                "delay": course(delay.as_deref()),
+                // As text: JSON's numbers are not read back to the last bit.
+                "loss": course(losses.as_deref().map(|losses| losses.map(|p| p.to_string())).as_ref()),
+            });
+            all
+        };
+        let queues = [one("up", &specs[0]), one("down", &specs[1])];
         let mut head = MAGIC.to_vec();
         write_json(&mut head, &json!({"queues": queues}))?;
         out.write_all(&head)?;
@@ -96,6 +109,13 @@ impl<W: Write> Tap for Recorder<W> {
         // Whoever writes counts what is lost.
         _ = self.write(direction, meta);
     }
+}
+
+/// Values over time, to be read again.
+fn course<T: Clone + Serialize>(steps: Option<&Steps<T>>) -> Option<Value> {
+    let steps = steps?;
+    let rows: Vec<(u64, T)> = steps.rows().collect();
+    Some(json!({"rows": rows, "repeats": steps.period().is_some()}))
 }
 
 /// Tells everything to a recorder, if there is one.

@@ -2,7 +2,12 @@
 
 use std::io::{self, BufRead};
 
-use aqm::{Ecn, FlowKey, Instant, Limit, Meta, Size};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use aqm::{Duration, Ecn, FlowKey, Instant, Limit, Meta, Size};
+use link::{Impairments, Sending, Steps};
+use scenario::varies::Probability;
 use serde_json::Value;
 
 use super::format::{MAGIC, broken, read_json, read_varint};
@@ -122,5 +127,35 @@ fn spec(value: &Value) -> Option<Spec> {
             .ok()
             .filter(|length| MEAN_PACKETS.contains(length))?,
         seed: value["seed"].as_u64()?,
+        sending: Sending {
+            rates: course(&value["courses"]["rate"], Value::as_u64)?,
+            framing: some(&value["framing"])?,
+        },
+        impairments: Impairments {
+            delay: course(&value["courses"]["delay"], Value::as_u64)?,
+            jitter: some::<Duration>(&value["jitter"])?.as_nanos(),
+            reorder: value["reorder"].as_bool().unwrap_or_default(),
+            loss: some(&value["loss"])?,
+            losses: course(&value["courses"]["loss"], |p| p.as_str()?.parse().ok())?,
+            duplicate: some::<Probability>(&value["duplicate"])?.0,
+            corrupt: some::<Probability>(&value["corrupt"])?.0,
+        },
     })
+}
+
+/// A setting that is written only where it does something.
+fn some<T: FromStr + Default>(value: &Value) -> Option<T> {
+    if value.is_null() { Some(T::default()) } else { value.as_str()?.parse().ok() }
+}
+
+/// Values over time, as [`super::course`] writes them.
+fn course<T: Copy>(value: &Value, one: fn(&Value) -> Option<T>) -> Option<Option<Arc<Steps<T>>>> {
+    if value.is_null() {
+        return Some(None);
+    }
+    let rows = value["rows"].as_array()?.iter();
+    let rows: Option<Vec<_>> = rows.map(|row| Some((row[0].as_u64()?, one(&row[1])?))).collect();
+    let steps = Steps::new(&rows?, value["repeats"].as_bool()?)?;
+    let in_time = steps.rows().all(|row| row.0 <= LONGEST_TIME);
+    in_time.then(|| Some(Arc::new(steps)))
 }

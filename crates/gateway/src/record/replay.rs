@@ -122,8 +122,14 @@ impl Replay {
         let failed = |e| explain(&spec.aqm, SpecError::Queue(e));
         let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(failed)?;
         let period = period(spec).map_err(failed)?;
-        let link = Link::managed(spec.rate, spec.delay, queue, rng, 0);
-        let network = Network::new(vec![link], vec![0, END], 0);
+        let link = Link::managed(spec.rate, spec.shortest(), queue, rng, 0).with(&spec.sending);
+        let (mut links, mut path) = (vec![link], vec![0]);
+        if let Some(impair) = spec.impair() {
+            links.push(Link::wire(0, impair));
+            path.push(1);
+        }
+        path.push(END);
+        let network = Network::new(links, path, 0);
         Ok(Self { network, seq: 0, period, quantum: quantum(spec), turns: 0 })
     }
 

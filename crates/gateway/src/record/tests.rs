@@ -2,7 +2,9 @@ use super::format::read_varint;
 use super::*;
 use crate::frame::Layer;
 use aqm::{CATALOG, Duration, Ecn, FlowKey, Instant, Limit, Rate, Rng};
+use link::Sending;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn specs(aqm: &str) -> [Spec; 2] {
     let up = Spec {
@@ -13,6 +15,8 @@ fn specs(aqm: &str) -> [Spec; 2] {
         params: Vec::new(),
         mean_packet: 1000,
         seed: u64::MAX - 7,
+        sending: Default::default(),
+        impairments: Default::default(),
     };
     let down = Spec { limit: Limit::packets(20).unwrap(), seed: 3, ..up.clone() };
     [up, down]
@@ -31,52 +35,110 @@ fn datagram(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Random traffic through the gateway's links, recorded; the simulator, given the recording and
-/// nothing else, takes the same decisions at the same nanoseconds, under every algorithm.
+/// nothing else, takes the same decisions at the same nanoseconds. Returns the gateway's links.
+fn replay_of(specs: &[Spec; 2], stream: u64, packets: usize) -> [crate::link::Link; 2] {
+    let new = |s: &Spec| crate::link::Link::new(s, Layer::Ip, 1500).unwrap();
+    let mut links = specs.each_ref().map(new);
+    let mut file = Vec::new();
+    let mut recorder = Recorder::new(&mut file, specs).unwrap();
+    let mut rng = Rng::new(11, stream);
+    let mut now = 0;
+    let mut came_out = [0u64; 2];
+    for n in 0..packets {
+        now += rng.below([150_000, 1_500_000][n / 4_000 % 2]) as u64;
+        let direction = rng.below(2);
+        let link = &mut links[direction];
+        link.deliver(now, |_| came_out[direction] += 1);
+        let meta = link.arrive(now, &datagram(&mut rng)).unwrap();
+        recorder.arrived(direction, &meta);
+        assert!(link.check());
+    }
+    now += 1_234_567;
+    links.iter_mut().zip(&mut came_out).for_each(|(l, out)| l.deliver(now, |_| *out += 1));
+    let hashes = links.each_ref().map(|l| l.decision_hash().to_string());
+    recorder.end(now, hashes.clone()).unwrap();
+
+    let mut recording = Recording::new(&file[..]).unwrap();
+    assert_eq!(recording.specs, *specs);
+    let mut replays = recording.specs.each_ref().map(|s| Replay::new(s).unwrap());
+    let ended = loop {
+        match recording.next_entry().unwrap().unwrap() {
+            Entry::Arrival(direction, meta) => replays[direction].arrive(meta),
+            Entry::End(at, recorded) => break (at, recorded),
+            Entry::Cut => panic!("it is whole"),
+        }
+    };
+    assert_eq!(ended, (now, hashes.clone()));
+    assert_eq!(recording.next_entry().unwrap(), None);
+    let replayed = replays.map(|r| r.end(now));
+    for i in 0..2 {
+        let aqm = &specs[i].aqm;
+        assert_eq!(replayed[i].0, hashes[i], "{aqm} {i}: {:?}", specs[i]);
+        let (sim, live) = (replayed[i].1.unwrap(), links[i].summary(now));
+        assert_eq!(sim.counts, live.counts, "{aqm}");
+        assert_eq!(sim.delay_s, live.delay_s, "{aqm}");
+        assert_eq!(sim.mean_packets, live.mean_packets, "{aqm}");
+        assert!(links[i].check());
+        assert_eq!(came_out[i], links[i].beside().delivered);
+    }
+    links
+}
+
 #[test]
 fn a_replay_decides_alike() {
     for (i, entry) in CATALOG.iter().enumerate() {
-        let specs = specs(entry.name);
-        let new = |s: &Spec| crate::link::Link::new(s, Layer::Ip, 1500).unwrap();
-        let mut links = specs.each_ref().map(new);
-        let mut file = Vec::new();
-        let mut recorder = Recorder::new(&mut file, &specs).unwrap();
-        let mut rng = Rng::new(11, i as u64);
-        let mut now = 0;
-        for n in 0..20_000 {
-            now += rng.below([150_000, 1_500_000][n / 4_000 % 2]) as u64;
-            let direction = rng.below(2);
-            let link = &mut links[direction];
-            link.deliver(now, |_| ());
-            let meta = link.arrive(now, &datagram(&mut rng)).unwrap();
-            recorder.arrived(direction, &meta);
+        for link in replay_of(&specs(entry.name), i as u64, 20_000) {
+            let dropped = link.counters().all_dropped().packets;
+            assert!(dropped > 0, "{} was not tried", entry.name);
         }
-        now += 1_234_567;
-        links.iter_mut().for_each(|l| l.deliver(now, |_| ()));
-        let hashes = links.each_ref().map(|l| l.decision_hash().to_string());
-        recorder.end(now, hashes.clone()).unwrap();
-        assert!(file.len() < 20_000 * 11, "{} bytes", file.len());
+    }
+}
 
-        let mut recording = Recording::new(&file[..]).unwrap();
-        assert_eq!(recording.specs[0].seed, specs[0].seed);
-        let mut replays = recording.specs.each_ref().map(|s| Replay::new(s).unwrap());
-        let ended = loop {
-            match recording.next_entry().unwrap().unwrap() {
-                Entry::Arrival(direction, meta) => replays[direction].arrive(meta),
-                Entry::End(at, recorded) => break (at, recorded),
-                Entry::Cut => panic!("it is whole"),
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The same over links that vary and impair packets in any way.
+    #[test]
+    fn a_replay_of_a_link_that_varies_decides_alike(
+        stream: u64,
+        rates in prop::option::of(prop::collection::vec((1u64..400_000_000, 0u64..30_000_000), 1..6)),
+        delays in prop::option::of(prop::collection::vec((1u64..300_000_000, 0u64..40_000_000), 1..5)),
+        losses in prop::option::of(prop::collection::vec((1u64..300_000_000, 0f64..0.3), 1..5)),
+        framing in prop::sample::select(vec!["0", "-14", "pppoe-ptm", "bridged-llcsnap", "ethernet"]),
+        loss in prop::sample::select(vec!["0", "3%", "gemodel 2% 20%", "gemodel 2% 20% 70% 1%"]),
+        (jitter, reorder) in any::<(u64, bool)>(),
+        (duplicate, corrupt) in (0f64..0.1, 0f64..0.1),
+        (repeat, keep) in any::<(bool, bool)>(),
+    ) {
+        fn course<T: Copy>(gaps: &[(u64, T)], end: T, repeat: bool) -> Arc<Steps<T>> {
+            let mut rows = vec![];
+            let mut at = 0;
+            for &(gap, value) in gaps {
+                rows.push((at, value));
+                at += gap;
             }
-        };
-        assert_eq!(ended, (now, hashes.clone()));
-        let replayed = replays.map(|r| r.end(now));
-        for i in 0..2 {
-            assert_eq!(replayed[i].0, hashes[i], "{} {i}", entry.name);
-            let (sim, live) = (replayed[i].1.unwrap(), links[i].summary(now));
-            assert_eq!(sim.counts, live.counts, "{}", entry.name);
-            assert_eq!(sim.delay_s, live.delay_s, "{}", entry.name);
-            assert_eq!(sim.mean_packets, live.mean_packets, "{}", entry.name);
-            assert!(sim.counts.all_dropped().packets > 0, "{} was not tried", entry.name);
+            rows.push((at, end));
+            Steps::new(&rows, repeat).map(Arc::new).unwrap()
         }
-        assert_eq!(recording.next_entry().unwrap(), None);
+        let rate = |gaps: &Vec<(u64, u64)>| course(&[&[(1_000_000, 9_000_000)], &gaps[..]].concat(), 4_000_000, repeat);
+        let [up, down] = specs("codel");
+        let varied = Spec {
+            sending: Sending {
+                rates: rates.as_ref().map(rate),
+                framing: framing.parse().unwrap(),
+            },
+            impairments: Impairments {
+                delay: delays.map(|delays| course(&delays, 5_000_000, repeat)),
+                jitter: jitter % 20_000_000,
+                reorder,
+                loss: loss.parse().unwrap(),
+                losses: losses.map(|losses| course(&losses, 0.1, repeat)),
+                duplicate: if keep { 0.0 } else { duplicate },
+                corrupt: if keep { 0.0 } else { corrupt },
+            },
+            ..up
+        };
+        replay_of(&[varied, down], stream, 3_000);
     }
 }
 

@@ -140,6 +140,9 @@ impl Session {
     /// # Errors
     /// When there are no such links, or a file cannot be written.
     pub fn new(specs: &[Spec; 2], how: &Forwarding, ports: Ports) -> Result<Self, Trouble> {
+        let layer = ports.ends[0].layer();
+        let framed = |spec: &Spec| spec.clone().framed(spec.sending.framing, layer);
+        let specs = &specs.each_ref().map(framed);
         let mut links = links(specs, &ports)?;
         let clock = Clock::new();
         let mut capture = None;
@@ -285,7 +288,11 @@ impl Session {
         let now = self.now();
         self.forwarder.deliver(now);
         let links = &mut self.forwarder.links;
-        let specs = change.apply(links.each_ref().map(Link::spec))?;
+        let mut specs = change.apply(links.each_ref().map(Link::spec))?;
+        if let Some(framing) = change.overhead {
+            let layer = links[0].layer();
+            specs = specs.map(|spec| spec.map(|spec| spec.framed(framing, layer)));
+        }
         let prepare = |i: usize| {
             let next = specs[i]
                 .as_ref()

@@ -34,7 +34,13 @@ pub fn warning(specs: &[Spec; 2]) -> Option<String> {
 /// Packets a second through a link of this queue discipline, each written to a socket and read from
 /// it, as an interface would cost; nothing if it cannot be tried.
 fn capacity(spec: &Spec) -> Option<f64> {
-    let spec = Spec { delay: aqm::Duration::ZERO, limit: Limit::packets(100)?, ..spec.clone() };
+    let spec = Spec {
+        delay: aqm::Duration::ZERO,
+        limit: Limit::packets(100)?,
+        sending: Default::default(),
+        impairments: Default::default(),
+        ..spec.clone()
+    };
     let length = spec.mean_packet.min(1500) as usize;
     let mut link = Link::new(&spec, Layer::Ip, 1500).ok()?;
     let (mut from, mut to) = Port::pair(Layer::Ip).ok()?;
@@ -81,6 +87,8 @@ mod tests {
             params: Vec::new(),
             mean_packet: 1000,
             seed: 1,
+            sending: Default::default(),
+            impairments: Default::default(),
         }
     }
 

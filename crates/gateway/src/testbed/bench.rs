@@ -237,6 +237,8 @@ fn spec(aqm: &str) -> Result<Spec, Trouble> {
         params: Vec::new(),
         mean_packet: 1000,
         seed: 1,
+        sending: Default::default(),
+        impairments: Default::default(),
     })
 }
 

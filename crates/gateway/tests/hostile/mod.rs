@@ -23,6 +23,8 @@ fn link(layer: Layer) -> Link {
         params: Vec::new(),
         mean_packet: 1000,
         seed: 1,
+        sending: Default::default(),
+        impairments: Default::default(),
     };
     Link::new(&spec, layer, 1514).unwrap()
 }

@@ -38,6 +38,8 @@ pub fn check_recording(bytes: &[u8]) {
             params: Vec::new(),
             mean_packet: 1000,
             seed: 1,
+            sending: Default::default(),
+            impairments: Default::default(),
         };
         Recorder::new(&mut file, &[spec.clone(), spec]).unwrap();
     }

@@ -16,7 +16,7 @@ pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, W
 pub(crate) use keys::{Unread, later, read_groups};
 pub use transport::{Cbr, GapsName, Tcp, Tfrc, Trace, Transport, TransportName, Window};
 
-use crate::arrivals::Captures;
+use crate::arrivals::Files;
 use crate::error::Complaint;
 use crate::network::Topology;
 use crate::one;
@@ -128,14 +128,14 @@ pub(crate) fn expand_traffic(
     specs: Vec<TrafficSpec>,
     topology: &Topology,
     end: Duration,
-    captures: &mut Captures<'_>,
+    files: &mut dyn Files,
 ) -> Result<(Vec<TrafficSpec>, u64), Complaint> {
     let mut groups = Vec::new();
     let mut flows = 0;
     for (i, mut spec) in specs.into_iter().enumerate() {
         let at = Group(i);
         if let Transport::Trace(trace) = &mut spec.transport {
-            trace.read(&mut spec.group, end, &at, captures)?;
+            trace.read(&mut spec.group, end, &at, files)?;
         }
         let mut names = spec.group.from.iter().chain(&spec.group.to).flatten();
         let everywhere = topology.bottlenecks > 0 && names.any(|name| name.contains('*'));

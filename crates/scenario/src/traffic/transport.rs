@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::app::AppName;
 use super::{Group, GroupSpec};
-use crate::arrivals::{Arrivals, Captures};
+use crate::arrivals::{Arrivals, Files};
 use crate::error::Complaint;
 use crate::network::LONGEST;
 use crate::text::{Span, Text};
@@ -359,14 +359,15 @@ impl Trace {
         group: &mut GroupSpec,
         end: Duration,
         at: &Group,
-        captures: &mut Captures<'_>,
+        files: &mut dyn Files,
     ) -> Result<(), Complaint> {
         let Span { from, to } = group.start.0;
         if from != to || group.step.is_some() {
             return at.refuse("start", "an instant, and no steps, for a trace");
         }
         let until = group.stop.map_or(end, |stop| stop.0.min(end)).saturating_sub(from);
-        let arrivals = captures(&self.file, until)
+        let arrivals = files
+            .capture(&self.file, until)
             .map_err(|problem| Complaint::new(at.key("file"), problem))?;
         if arrivals.packets.is_empty() {
             return at.refuse("file", "a capture with packets before the end");

@@ -25,8 +25,14 @@ struct Usage {
     after: Vec<u32>,
 }
 
-/// How each of `links` links is folded under a table of paths.
-pub(crate) fn folds(paths: &[u32], managed: impl Fn(usize) -> bool, links: usize) -> Vec<Fold> {
+/// How each of `links` links is folded under a table of paths. A link that `impairs` counts as managed,
+/// and merges nothing.
+pub(crate) fn folds(
+    paths: &[u32],
+    managed: impl Fn(usize) -> bool,
+    impairs: impl Fn(usize) -> bool,
+    links: usize,
+) -> Vec<Fold> {
     let usages = usages(paths, links);
     let after = |link: usize| {
         let usage = &usages[link];
@@ -47,7 +53,7 @@ pub(crate) fn folds(paths: &[u32], managed: impl Fn(usize) -> bool, links: usize
             let feeds = |&l: &u32| known(l as usize) && feeds_only(l as usize, link);
             if after(link) {
                 Fold::After
-            } else if !first && !before.is_empty() && before.iter().all(feeds) {
+            } else if !impairs(link) && !first && !before.is_empty() && before.iter().all(feeds) {
                 Fold::Merges(before.clone())
             } else {
                 Fold::Not
@@ -92,7 +98,7 @@ mod tests {
     fn a_dumbbell_folds_to_an_event_an_end() {
         // 0: bottleneck (managed), 1: back; 2 and 4 lead to it, 3 and 5 from 1; 6 and 7 at the right.
         let paths = [2, 0, 6, E, 7, 1, 3, E, 4, 0, 6, E, 7, 1, 5, E];
-        let folds = folds(&paths, |l| l == 0, 8);
+        let folds = folds(&paths, |l| l == 0, |_| false, 8);
         assert_eq!(folds[0], Fold::Merges(vec![2, 4]));
         assert_eq!(folds[1], Fold::After, "one source of acknowledgements");
         assert_eq!(
@@ -104,7 +110,7 @@ mod tests {
     #[test]
     fn what_comes_from_a_queue_or_a_shared_link_is_not_merged() {
         // Two managed links in a row with cross traffic at the second.
-        let folds_of = |paths: &[u32]| folds(paths, |l| l < 2, 6);
+        let folds_of = |paths: &[u32]| folds(paths, |l| l < 2, |_| false, 6);
         assert_eq!(folds_of(&[2, 0, 1, 4, E, 3, 1, 4, E])[1], Fold::Not);
         // Link 3 also leads elsewhere.
         assert_eq!(folds_of(&[2, 0, E, 3, 0, E, 3, 4, E])[0], Fold::Not);

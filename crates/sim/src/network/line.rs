@@ -21,7 +21,7 @@ pub(crate) enum Transit {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) transmitter: Transmitter,
-    /// Whether there is a managed queue before it.
+    /// Whether there is a managed queue before it, or it impairs packets.
     pub(crate) managed: bool,
     /// The merge that it is, if it is one: its place among them.
     pub(crate) merge: Option<usize>,

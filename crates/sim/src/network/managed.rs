@@ -4,9 +4,10 @@
 //! link: [`crate::network`].
 
 use aqm::{AnyQdisc, Duration, Meta, Qdisc, Rate, Rng, Visitor};
-use link::{DecisionHash, Exit, Item, QueueStats, QueueSummary, Server};
+use link::{DecisionHash, Exit, Impair, Item, QueueStats, QueueSummary, Sending, Server};
 
 use super::line::Line;
+use super::stage::Stage;
 use super::wires::{Merge, Wires};
 use crate::packet::Packet;
 
@@ -53,12 +54,28 @@ pub struct Link {
     pub(crate) line: Line,
     /// Without one, packets wait for the transmitter in the order of their arrival.
     pub(crate) queue: Option<Box<Managed>>,
+    pub(super) stage: Option<Box<Stage>>,
 }
 
 impl Link {
     /// An idle link at time 0 with a plain queue.
     pub fn plain(rate: Rate, delay: Duration) -> Self {
-        Self { line: Line::new(rate, delay, false), queue: None }
+        Self { line: Line::new(rate, delay, false), queue: None, stage: None }
+    }
+
+    /// The wire of link number `of`, which impairs packets. In paths it comes directly behind that
+    /// link, whose delay is the least that the wire takes.
+    pub fn wire(of: usize, impair: Impair) -> Self {
+        const AT_ONCE: Rate = Rate::new(u64::MAX).unwrap();
+        let stage = Some(Box::new(Stage::new(impair, of)));
+        Self { line: Line::new(AT_ONCE, Duration::ZERO, true), queue: None, stage }
+    }
+
+    /// The same, sending as `sending` says.
+    #[must_use]
+    pub fn with(mut self, sending: &Sending) -> Self {
+        self.line.transmitter = self.line.transmitter.with(sending);
+        self
     }
 
     /// An idle link at time 0 with a managed queue. `flows` rows of per-flow counts are kept.
@@ -72,7 +89,7 @@ impl Link {
         let server = Server::new(rng, queue.poll_at().is_some(), flows, ());
         let service = Service { server, identities: None, hand: Packet::default() };
         let managed = Managed { queue, service };
-        Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)) }
+        Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)), stage: None }
     }
 
     /// The managed queue, if this link has one.

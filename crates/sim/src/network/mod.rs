@@ -9,6 +9,9 @@
 //!   the order of their arrival, as its queue does with departures; without a queue it takes a
 //!   packet at once where none can come before it.
 //!
+//! A wire that impairs packets (`stage.rs`) is one more element of a path, behind its link, and never
+//! folded.
+//!
 //! Managed and merging links are *lazy*: they have to be woken before anything that they have not
 //! done yet shows elsewhere, and that is never sooner than their propagation delay.
 
@@ -16,6 +19,7 @@ mod fold;
 mod line;
 mod managed;
 mod path;
+mod stage;
 mod wires;
 
 use link::{DecisionHash, NEVER};
@@ -24,10 +28,12 @@ use crate::event::{EventList, Timetable};
 use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::transport::tcp::alone::Alone;
 use fold::Fold;
-use line::{Line, Transit};
+use line::Transit;
 pub use managed::{Identity, Link, Managed};
 pub use path::END;
 use path::{BITS, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
+pub use stage::Passed;
+use stage::Stage;
 use wires::{Merge, Wires};
 
 /// Links and paths.
@@ -35,6 +41,8 @@ use wires::{Merge, Wires};
 pub struct Network {
     /// The managed queues, by link.
     queues: Vec<Option<Box<Managed>>>,
+    /// The wires that impair packets, by link.
+    stages: Vec<Option<Box<Stage>>>,
     wires: Wires,
 }
 
@@ -55,9 +63,14 @@ impl Network {
     /// An idle network at time 0, folded, with an event list that has room for `flows` flows.
     pub fn new(links: Vec<Link>, paths: Vec<u32>, flows: usize) -> Self {
         let events = EventList::new(links.len(), flows);
-        let (lines, queues) = links.into_iter().map(|link| (link.line, link.queue)).unzip();
+        let (mut lines, mut queues, mut stages) = (Vec::new(), Vec::new(), Vec::new());
+        for link in links {
+            lines.push(link.line);
+            queues.push(link.queue);
+            stages.push(link.stage);
+        }
         let wires = Wires { lines, merges: Vec::new(), paths, events };
-        let mut network = Self { queues, wires };
+        let mut network = Self { queues, stages, wires };
         network.set_folding(true);
         network
     }
@@ -66,7 +79,9 @@ impl Network {
     pub fn set_folding(&mut self, on: bool) {
         let wires = &mut self.wires;
         // Packets that come out when they go in would leave a lane in another order.
-        let in_order = wires.lines.iter().all(Line::takes_time);
+        let stages = &self.stages;
+        let in_order =
+            (0..stages.len()).all(|link| stages[link].is_some() || wires.lines[link].takes_time());
         wires.merges.clear();
         for (number, line) in wires.lines.iter_mut().enumerate() {
             line.merge = None;
@@ -75,9 +90,10 @@ impl Network {
         for entry in wires.paths.iter_mut().filter(|entry| **entry != END) {
             *entry &= !BITS;
         }
-        let managed = |link: usize| self.queues[link].is_some();
+        let managed = |link: usize| self.queues[link].is_some() || stages[link].is_some();
         let folds = if on && in_order {
-            fold::folds(&wires.paths, managed, self.queues.len())
+            let impairs = |link: usize| stages[link].is_some();
+            fold::folds(&wires.paths, managed, impairs, self.queues.len())
         } else {
             vec![Fold::Not; self.queues.len()]
         };
@@ -163,7 +179,8 @@ impl Network {
         }
     }
 
-    /// A packet comes at `now` to the managed queue of an entry in the table of paths.
+    /// A packet comes at `now` to the managed queue, or the impairing wire, of an entry in the table of
+    /// paths.
     #[inline(never)]
     fn enqueue(&mut self, entry: u32, now: u64, packet: &Packet) {
         let link = (entry & !BITS) as usize;
@@ -173,6 +190,10 @@ impl Network {
             if self.wires.lines[link].listed == NEVER {
                 self.list(link);
             }
+        } else if let Some(stage) = &mut self.stages[link]
+            && let Some(first) = stage.enter(now, packet, link, &mut self.wires)
+        {
+            self.wires.list(link, first);
         }
     }
 
@@ -216,7 +237,12 @@ impl Network {
         if let Some(queue) = &mut self.queues[link] {
             queue.catch_up(now, link, &mut self.wires);
         } else {
-            let Some(mut merge) = self.wires.detach(link) else { return };
+            let Some(mut merge) = self.wires.detach(link) else {
+                if let Some(stage) = &mut self.stages[link] {
+                    stage.catch_up(now, link, &mut self.wires);
+                }
+                return;
+            };
             let mut packet = Packet::default();
             while let Some(at) = merge.take(now, &mut packet, &mut self.wires.lines) {
                 self.wires.send_on(at, &packet);
@@ -351,14 +377,31 @@ impl Network {
     /// Begins a new window of measurement at `now`.
     pub fn restart_measurement(&mut self, now: u64) {
         self.queues.iter_mut().flatten().for_each(|queue| queue.restart_measurement(now));
+        self.stages.iter_mut().flatten().for_each(|stage| stage.restart_measurement());
+    }
+
+    /// What the wire of a link did to packets in the window of measurement, if it impairs them.
+    pub fn passed(&self, link: usize) -> Option<Passed> {
+        let stage = self.stages.iter().flatten().find(|stage| stage.of == link);
+        stage.map(|stage| stage.passed())
     }
 
     /// The hash over all decisions of all queues, in the order of the links.
     pub fn decision_hash(&self) -> DecisionHash {
         let mut hash = DecisionHash::default();
-        for (line, queue) in self.wires.lines.iter().zip(&self.queues) {
-            hash.combine(queue.as_ref().map_or_else(DecisionHash::default, |q| q.decision_hash()));
-            hash.combine(line.delivered);
+        let lines = &self.wires.lines;
+        // What comes to the end of a path from an impairing wire comes from its link.
+        let mut ends: Vec<usize> = (0..lines.len()).collect();
+        for (number, stage) in self.stages.iter().enumerate() {
+            stage.iter().for_each(|stage| ends[stage.of] = number);
+        }
+        for (link, queue) in self.queues.iter().enumerate() {
+            if self.stages[link].is_none() {
+                let decided =
+                    queue.as_ref().map_or_else(DecisionHash::default, |q| q.decision_hash());
+                hash.combine(decided);
+                hash.combine(lines[ends[link]].delivered);
+            }
         }
         hash
     }

@@ -7,7 +7,7 @@ pub(super) const FOLDED: u32 = 1 << 31;
 pub(super) const MERGES: u32 = 1 << 30;
 /// The next entry has one of these two bits.
 pub(super) const GOES_ON: u32 = 1 << 29;
-/// The link has a managed queue, or there is none: the path ends.
+/// The link has a managed queue, or is a wire that impairs, or there is none: the path ends.
 pub(super) const NOT_PLAIN: u32 = 1 << 28;
 pub(super) const BITS: u32 = FOLDED | MERGES | GOES_ON | NOT_PLAIN;
 /// Ends a path in the table of paths.

@@ -88,8 +88,8 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 8] =
-    [&QUEUES, &FLOWS, &SERIES, &GROUPS, &TRANSFERS, &COMPLETIONS, &SKEW, &PERSISTENCE];
+pub const TABLES: [&TableSpec; 9] =
+    [&QUEUES, &FLOWS, &SERIES, &GROUPS, &TRANSFERS, &COMPLETIONS, &LINKS, &SKEW, &PERSISTENCE];
 
 /// One row a run: these, then those of the primary queue.
 pub const SUMMARY: TableSpec = TableSpec {
@@ -330,6 +330,31 @@ pub const COMPLETIONS: TableSpec = TableSpec {
     ],
 };
 
+/// What links that vary could carry, and what became of packets on their wires.
+pub const LINKS: TableSpec = TableSpec {
+    name: "links",
+    row: "a row per link that varies or impairs packets",
+    simulated: true,
+    columns: &[
+        text(&["link"], "The link, as `A->B`."),
+        real(
+            &["capacity_bps"],
+            "bit/s",
+            "What its rate came to in the mean of the window, framing included.",
+        ),
+        real(
+            &["entered", "came_out"],
+            "packets",
+            "Went into the wire, and came out of it, with copies and damaged ones; empty, as what follows, where the wire does nothing but delay.",
+        ),
+        real(
+            &["lost", "duplicated", "corrupted", "reordered"],
+            "packets",
+            "Lost on the wire; came out a second time; came out damaged (each copy counts); came out before a packet that went in earlier.",
+        ),
+    ],
+};
+
 /// What the largest flows of a trace carry.
 pub const SKEW: TableSpec = TableSpec {
     name: "skew",
@@ -384,9 +409,11 @@ mod tests {
     /// What a run gives is what is declared, name by name, in order and in type.
     #[test]
     fn tables_are_as_declared() {
-        let text = "duration = \"2s\"\n[network]\npreset = \"dumbbell\"\n\
-                    [[queue]]\naqm = \"red\"\nbuffer = \"50p\"\n\
+        let text = "duration = \"2s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10mbit\"\n\
+                    delay = \"5ms\"\njitter = \"1ms\"\n\
+                    [[queue]]\nlink = \"a->b\"\naqm = \"red\"\nbuffer = \"50p\"\n\
                     [[traffic]]\ntransport = \"sack\"\napp = \"finite\"\nsize = \"20kB\"\n\
+                    from = [\"a\"]\nto = [\"b\"]\n\
                     [measure]\ninterval = \"500ms\"\ngroups = true\n";
         let scenario = crate::capture::scenario(text, "x").unwrap();
         let outcome = Run::new(scenario, text, "x").unwrap().finish();

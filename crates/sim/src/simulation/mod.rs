@@ -12,7 +12,7 @@ use link::{DecisionHash, NEVER};
 
 use crate::app::web::{Web, webs};
 use crate::app::{App, Objects, OnOff};
-use crate::network::{Event, Identity, Link, Managed, Network};
+use crate::network::{Event, Identity, Link, Managed, Network, Passed};
 use crate::packet::Packet;
 use crate::results::transfers::Transfers;
 use crate::transport::{
@@ -126,6 +126,11 @@ impl Simulation {
     /// All managed queues, in the order of their links.
     pub fn queues(&self) -> impl Iterator<Item = &Managed> {
         self.network.queues()
+    }
+
+    /// What the wire of a link did to packets in the window of measurement, if it impairs them.
+    pub fn passed(&self, link: usize) -> Option<Passed> {
+        self.network.passed(link)
     }
 
     /// Counts by group at all managed queues. Only at time 0.

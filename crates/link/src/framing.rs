@@ -1,0 +1,154 @@
+//! What a packet takes on the wire beside its own bytes: headers of the layers below, padding, cells.
+
+use std::fmt;
+use std::str::FromStr;
+
+use aqm::units::TextError;
+
+/// What is added to each packet's length where time on the wire is counted. The words and the numbers
+/// of the presets are those of `tc cake`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Framing {
+    /// Bytes beside those of the IP packet, −128 … 256.
+    pub overhead: i32,
+    /// The least that is sent, bytes with `overhead`, 0 … 256.
+    pub mpu: u32,
+    /// How that is cut.
+    pub cells: Cells,
+}
+
+/// How frames are cut on a wire.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Cells {
+    /// Not at all.
+    #[default]
+    None,
+    /// Into ATM cells of 53 bytes with 48 of payload, the last one padded.
+    Atm,
+    /// One byte for every 64 begun (64b/65b of VDSL2).
+    Ptm,
+}
+
+/// Name, overhead, least length and cells of each preset (tc-cake(8), "Overhead compensation").
+const PRESETS: [(&str, i32, u32, Cells); 13] = [
+    ("conservative", 48, 0, Cells::Atm),
+    ("ipoa-vcmux", 8, 0, Cells::Atm),
+    ("ipoa-llcsnap", 16, 0, Cells::Atm),
+    ("bridged-vcmux", 24, 0, Cells::Atm),
+    ("bridged-llcsnap", 32, 0, Cells::Atm),
+    ("pppoa-vcmux", 10, 0, Cells::Atm),
+    ("pppoa-llc", 14, 0, Cells::Atm),
+    ("pppoe-vcmux", 32, 0, Cells::Atm),
+    ("pppoe-llcsnap", 40, 0, Cells::Atm),
+    ("pppoe-ptm", 30, 0, Cells::Ptm),
+    ("bridged-ptm", 22, 0, Cells::Ptm),
+    ("docsis", 18, 64, Cells::None),
+    ("ethernet", 38, 84, Cells::None),
+];
+
+impl Framing {
+    /// Bytes that a packet of `len` bytes takes on the wire.
+    pub fn on_wire(self, len: u32) -> u32 {
+        let framed = len.saturating_add_signed(self.overhead).max(self.mpu);
+        match self.cells {
+            Cells::None => framed,
+            Cells::Atm => framed.div_ceil(48) * 53,
+            Cells::Ptm => framed + framed.div_ceil(64),
+        }
+    }
+}
+
+const ALLOWED: &str = "words of tc cake: a preset such as pppoe-ptm, bridged-llcsnap, docsis or \
+                       ethernet, overhead BYTES (-128 … 256), mpu BYTES (0 … 256), ether-vlan, \
+                       atm, ptm, noatm";
+
+impl FromStr for Framing {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let wrong = |hint: String| TextError { allowed: ALLOWED, hint };
+        let mut new = Self::default();
+        let mut words = text.split([' ', ',']).filter(|word| !word.is_empty()).peekable();
+        if words.peek().is_none() {
+            return Err(wrong(String::new()));
+        }
+        let number = |word: Option<&str>, range: std::ops::RangeInclusive<i32>| {
+            let number = word.and_then(|word| word.parse().ok()).filter(|n| range.contains(n));
+            number
+                .ok_or_else(|| wrong(format!("a number from {} to {}", range.start(), range.end())))
+        };
+        while let Some(word) = words.next() {
+            if let Some(&(_, overhead, mpu, cells)) = PRESETS.iter().find(|p| p.0 == word) {
+                new = Self { overhead, mpu, cells };
+                continue;
+            }
+            match word {
+                "overhead" => new.overhead = number(words.next(), -128..=256)?,
+                "mpu" => new.mpu = number(words.next(), 0..=256)?.unsigned_abs(),
+                "ether-vlan" => new.overhead += 4,
+                "atm" => new.cells = Cells::Atm,
+                "ptm" => new.cells = Cells::Ptm,
+                "noatm" => new.cells = Cells::None,
+                _ if word.parse::<i32>().is_ok() => new.overhead = number(Some(word), -128..=256)?,
+                _ => {
+                    let names: Vec<_> = PRESETS.iter().map(|p| p.0).collect();
+                    return Err(wrong(format!("presets are {}", names.join(", "))));
+                }
+            }
+        }
+        Ok(new)
+    }
+}
+
+impl fmt::Display for Framing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cells = match self.cells {
+            Cells::None => "noatm",
+            Cells::Atm => "atm",
+            Cells::Ptm => "ptm",
+        };
+        write!(f, "overhead {} mpu {} {cells}", self.overhead, self.mpu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framing(text: &str) -> Framing {
+        text.parse().unwrap()
+    }
+
+    /// 1500 bytes over PPPoE with LLC/SNAP are 1540, in 33 cells; with VC-MUX 1532 in 32. 48 bytes of
+    /// payload fill a cell, one more begins another.
+    #[test]
+    fn cells_are_padded() {
+        assert_eq!(framing("pppoe-llcsnap").on_wire(1500), 33 * 53);
+        assert_eq!(framing("pppoe-vcmux").on_wire(1500), 32 * 53);
+        let plain = framing("atm");
+        assert_eq!([48, 49, 96].map(|len| plain.on_wire(len)), [53, 106, 106]);
+    }
+
+    #[test]
+    fn ethernet_is_padded_and_vdsl_coded() {
+        assert_eq!(framing("ethernet").on_wire(1500), 1538);
+        assert_eq!(framing("ethernet").on_wire(40), 84);
+        assert_eq!(framing("ethernet ether-vlan").on_wire(1500), 1542);
+        assert_eq!(framing("docsis").on_wire(40), 64);
+        assert_eq!(framing("pppoe-ptm").on_wire(1492), 1522 + 24);
+    }
+
+    #[test]
+    fn words_are_read_and_written() {
+        assert_eq!(framing("44"), framing("overhead 44 noatm"));
+        assert_eq!(framing("overhead 44,mpu 64, ptm").to_string(), "overhead 44 mpu 64 ptm");
+        assert_eq!(framing("overhead -14").on_wire(100), 86);
+        for preset in PRESETS {
+            let new = framing(preset.0);
+            assert_eq!(new.to_string().parse(), Ok(new));
+        }
+        for wrong in ["", "pppoe", "overhead", "overhead 300", "mpu -1", "1e3"] {
+            assert!(wrong.parse::<Framing>().is_err(), "{wrong}");
+        }
+    }
+}
