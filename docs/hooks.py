@@ -153,6 +153,7 @@ _SECTIONS = [
     ("", "The top of the file"),
     ("Network", "`[network]`: a preset and what is changed of it"),
     ("LinkSpec", "`[[link]]`: a network of one's own"),
+    ("Course", "`rate_trace`, `delay_trace`, `loss_trace` of a link: values over time"),
     ("QueueSpec", "`[[queue]]`: a managed queue"),
     ("Measure", "`[measure]`: what is sampled"),
 ]

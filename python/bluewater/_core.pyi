@@ -7,10 +7,12 @@ __all__ = [
     "catalog",
     "check",
     "check_generated",
+    "convert_rates",
     "generate_trace",
     "measure_generated",
     "measure_trace",
     "misclassification",
+    "model_rates",
     "run",
     "schema",
     "sfb_shapes",
@@ -55,6 +57,8 @@ def measure_generated(
     **options: str | float,
 ) -> dict[str, Any]: ...
 def check_generated(windows: Sequence[str], timeout: str, **options: str | float) -> None: ...
+def convert_rates(text: str, form: str) -> tuple[str, float, float]: ...
+def model_rates(model: str, mean: str, length: str, seed: int) -> str: ...
 def generate_trace(
     path: str | PathLike[str],
     progress: Callable[[float], object] | None = None,

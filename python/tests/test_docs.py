@@ -162,6 +162,15 @@ def test_the_examples_of_traffic_run(tmp_path: Path) -> None:
     assert used - carried == {"reno", "newreno", "exponential"}
 
 
+def test_the_example_of_a_link_that_varies_runs() -> None:
+    text = (DOCS / "varying.md").read_text("utf-8")
+    code = next(block["code"] for block in BLOCK.finditer(text) if block["kind"] == "toml")
+    result = bluewater.run(code)
+    capacity = result.links["capacity_bps"][0]
+    assert capacity == pytest.approx(10e6, rel=0.01)
+    assert 0.5 * capacity < result.summary["throughput_bps"] <= capacity
+
+
 def test_the_tutorial_runs(tmp_path: Path) -> None:
     page = DOCS / "tutorial.md"
     text = page.read_text("utf-8")

@@ -14,7 +14,7 @@ LAYERS = (
     {"programs", "units"},
     {"handover"},
     {"results"},
-    {"trace"},
+    {"trace", "rates"},
     {"kinds"},
     {"study"},
     {"progress"},

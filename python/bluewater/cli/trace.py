@@ -1,4 +1,4 @@
-"""``trace``: packet captures, measured and generated."""
+"""``trace``: packet captures, measured and generated; rates of links over time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bluewater import text
+from bluewater import rates, text
 from bluewater import trace as traces
 from bluewater.cli.console import note, out, print_json, table
 from bluewater.cli.group import example
@@ -52,6 +52,8 @@ def add(app: typer.Typer) -> None:
     )
     group.command()(measure)
     group.command()(generate)
+    group.command()(link)
+    group.command()(fetch)
     app.add_typer(group, name="trace")
 
 
@@ -157,6 +159,63 @@ def generate(
             "decide: a longer --duration, a smaller --most or another --seed comes closer"
         )
     out.print(str(file), soft_wrap=True, markup=False)
+
+
+@example(
+    "bluewater trace link cellular lte.csv --mean 12mbit --seed 7",
+    "bluewater trace link lte.csv lte.mahi",
+    "bluewater trace link Verizon-LTE.down lte.csv",
+)
+def link(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FROM",
+            help="A model (cellular, leo, wifi, fade), or a file: CSV, TOML, mahimahi's lines.",
+        ),
+    ],
+    file: Annotated[
+        Path, typer.Argument(metavar="TO", help="The file to write: CSV if named .csv.")
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option("--form", help="csv or mahimahi; by the file's name if not given."),
+    ] = None,
+    mean: Annotated[str, typer.Option(help="Of a model: the mean rate.")] = "10mbit",
+    length: Annotated[str, typer.Option(help="Of a model: the length of a round.")] = "60s",
+    seed: Annotated[int, typer.Option(min=0, help="Of a model: its seed.")] = 1,
+) -> None:
+    """Make or convert the rate of a link over time, for `rate_trace` and `--rate-trace`.
+
+    Mahimahi's form is a line for each 1500 bytes that may be sent, the millisecond from the start.
+    """
+    wanted = form or ("csv" if file.suffix == ".csv" else "mahimahi")
+    if source in rates.MODELS:
+        made = rates.make(source, mean=mean, length=length, seed=seed, form=wanted)
+    else:
+        made = rates.convert(Path(source).read_text(encoding="utf-8"), wanted, source)
+    try:
+        file.write_text(made.text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror}") from error
+    note(f"{made.mean_bps / 1e6:.3f} Mb/s in the mean of {made.length_s:g} s")
+    out.print(str(file), soft_wrap=True, markup=False)
+
+
+@example("bluewater trace fetch traces.toml verizon --into traces")
+def fetch(
+    table_: Annotated[
+        Path,
+        typer.Argument(metavar="TABLE", help="TOML: for each [NAME] its url and sha256."),
+    ],
+    name: Annotated[str, typer.Argument(help="Which of them.")],
+    into: Annotated[Path, typer.Option(help="The folder to write into.")] = Path(),
+) -> None:
+    """Fetch a public trace that a table of yours names, and check that it is the one meant.
+
+    No table and no trace comes with Bluewater: most public ones have licences of their own.
+    """
+    out.print(str(rates.fetch(table_, name, into)), soft_wrap=True, markup=False)
 
 
 def to_json(found: Trace) -> dict[str, Any]:

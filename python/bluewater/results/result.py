@@ -94,6 +94,7 @@ class Result:
     groups = _table("groups")
     transfers = _table("transfers")
     completions = _table("completions")
+    links = _table("links")
     skew = _table("skew")
     persistence = _table("persistence")
 
