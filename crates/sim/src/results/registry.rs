@@ -336,7 +336,7 @@ pub const LINKS: TableSpec = TableSpec {
     row: "a row per link that varies or impairs packets",
     simulated: true,
     columns: &[
-        text(&["link"], "The link, as `A->B`."),
+        text(&["wire"], "The link, as `A->B`."),
         real(
             &["capacity_bps"],
             "bit/s",
