@@ -60,8 +60,8 @@ pub struct Options {
     pub ecn: bool,
     /// What they carry.
     pub codepoint: Ecn,
-    /// Whether retransmissions are ECN-capable, too (RFC 2481; RFC 3168 §6.1.5 forbids it).
-    pub ecn_on_retransmit: bool,
+    /// What retransmissions carry (the same in RFC 2481; RFC 3168 §6.1.5 forbids it).
+    pub codepoint_again: Ecn,
     /// An echo with a window of one packet makes the sender wait for its timer.
     pub ecn_timeout: bool,
     /// The least window that an echo leaves, in packets; with 2 and more there is no wait.
@@ -88,6 +88,9 @@ impl Options {
             _ => (Variant::Sack, Algorithm::Reno),
         };
         let prague = control == Algorithm::Prague;
+        let codepoint = if prague { Ecn::Ect1 } else { Ecn::Ect0 };
+        let codepoint = if group.ecn { codepoint } else { Ecn::NotEct };
+        let again = tcp.ecn_on_retransmit || prague;
         let pacing = tcp.pacing.unwrap_or(prague);
         let least_window = f64::from(tcp.min_window);
         let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
@@ -109,12 +112,8 @@ impl Options {
             handshake: tcp.handshake && !web,
             restart_after_lost_syn: tcp.restart_after_lost_syn,
             ecn: group.ecn,
-            codepoint: match (group.ecn, prague) {
-                (false, _) => Ecn::NotEct,
-                (true, false) => Ecn::Ect0,
-                (true, true) => Ecn::Ect1,
-            },
-            ecn_on_retransmit: tcp.ecn_on_retransmit || prague,
+            codepoint,
+            codepoint_again: if again { codepoint } else { Ecn::NotEct },
             ecn_timeout: tcp.ecn_timeout,
             least_window: if prague { least_window.max(LEAST_WINDOW) } else { least_window },
             forget_rtt: tcp.forget_rtt,

@@ -4,8 +4,6 @@
 //! what arrives and what time it is, and asked what to send next until it has nothing
 //! ([`Sender::next`]).
 
-use aqm::Ecn;
-
 use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
@@ -356,7 +354,7 @@ impl Sender {
         self.last_sent = now;
         packet.seq = seq;
         packet.payload = Payload::Data { cwr: std::mem::take(&mut self.tell_reduced) };
-        packet.ecn = if !again || o.ecn_on_retransmit { o.codepoint } else { Ecn::NotEct };
+        packet.ecn = if again { o.codepoint_again } else { o.codepoint };
     }
 
     /// An acknowledgement arrives.
@@ -575,7 +573,7 @@ impl Sender {
         self.recover = self.end;
         // An echo of what was sent before says nothing new; of retransmissions it does, if they can
         // be marked.
-        self.reduced_at = if o.ecn_on_retransmit { self.una } else { self.end };
+        self.reduced_at = if o.codepoint_again.capable() { self.una } else { self.end };
         self.sacked.clear();
         self.duplicates = 0;
         self.force = false;

@@ -28,7 +28,7 @@ fn options(variant: Variant) -> Options {
         restart_after_lost_syn: true,
         ecn: true,
         codepoint: Ecn::Ect0,
-        ecn_on_retransmit: false,
+        codepoint_again: Ecn::NotEct,
         ecn_timeout: false,
         least_window: 1.0,
         forget_rtt: false,
@@ -458,8 +458,8 @@ fn a_lost_syn_leaves_one_packet_and_three_seconds() {
 /// retransmissions are not ECN-capable: the window gave way already.
 #[test]
 fn an_echo_of_old_marks_during_a_repair_counts_once() {
-    for (ecn_on_retransmit, reductions) in [(false, 0), (true, 1)] {
-        let mut p = Path::new(Options { ecn_on_retransmit, ..options(Variant::Sack) });
+    for (codepoint_again, reductions) in [(Ecn::NotEct, 0), (Ecn::Ect0, 1)] {
+        let mut p = Path::new(Options { codepoint_again, ..options(Variant::Sack) });
         let sent = p.send_all();
         let sent = p.deliver(&sent, &[], &[]);
         assert_eq!(sent.len(), 4);
@@ -468,7 +468,7 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
         let payload = Payload::Ack { ece: true, blocks: 0, sack: [(0, 0); 3] };
         let ack = Packet { seq: 3, payload, ..Packet::default() };
         p.sender.on_ack(p.now, &ack, &p.o);
-        assert_eq!(p.sender.ecn_reductions, reductions, "{ecn_on_retransmit}");
+        assert_eq!(p.sender.ecn_reductions, reductions, "{codepoint_again:?}");
     }
 }
 
@@ -477,7 +477,7 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
 #[test]
 fn a_wait_doubles_the_timeout_once() {
     let mut p = Path::new(Options { ecn_timeout: true, ..options(Variant::Sack) });
-    p.o.ecn_on_retransmit = true;
+    p.o.codepoint_again = Ecn::Ect0;
     let sent = p.send_all();
     p.deliver(&sent, &[], &[]);
     p.time_out();

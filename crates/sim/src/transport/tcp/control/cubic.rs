@@ -52,6 +52,7 @@ impl Cubic {
     }
 
     /// Whether a round trip of slow start was its last.
+    #[inline(never)]
     pub(super) fn on_round(&mut self, rtt: u64) -> bool {
         self.start.on_round(rtt)
     }

@@ -80,6 +80,7 @@ impl Control {
     }
 
     /// A round trip of slow start was measured, in ns: whether it is time to leave slow start.
+    #[inline]
     pub fn on_slow_start_round(&mut self, rtt: u64) -> bool {
         match self {
             Self::Cubic(cubic) => cubic.on_round(rtt),
@@ -108,6 +109,7 @@ impl Control {
     }
 
     /// Whether an ECN echo may reduce the window, a window of data after the last reduction.
+    #[inline]
     pub fn may_reduce(&self, now: u64) -> bool {
         match self {
             Self::Prague(prague) => prague.may_reduce(now),
@@ -116,6 +118,7 @@ impl Control {
     }
 
     /// The window that is left of `window` after an ECN echo.
+    #[inline]
     pub fn after_echo(&mut self, window: f64, now: u64) -> f64 {
         match self {
             Self::Reno => window / 2.0,
