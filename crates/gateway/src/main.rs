@@ -111,7 +111,7 @@ enum Ctl {
     /// Its settings, counts and signals, as a line of JSON.
     Show,
     /// Change its links. Nothing is lost: what is queued leaves first.
-    Set(Change),
+    Set(Box<Change>),
 }
 
 /// The command is at the near end of the link; it sees the far end, and nothing else, at the address

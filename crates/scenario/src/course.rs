@@ -20,6 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::network::{LONGEST, RATES};
 
+/// Times in ns, and what holds from each on; or what is wrong with the text.
+type Rows<T> = Result<Vec<(u64, T)>, String>;
+
 /// What a course of time is of.
 pub struct Kind<T: 'static> {
     /// The names of its columns in CSV, each with the unit that is put behind its values.
@@ -29,7 +32,7 @@ pub struct Kind<T: 'static> {
     /// What cannot be, of a course.
     check: fn(&Steps<T>) -> Result<(), String>,
     /// Rows from mahimahi's lines.
-    mahimahi: fn(&str, bool) -> Result<Vec<(u64, T)>, String>,
+    mahimahi: fn(&str, bool) -> Rows<T>,
 }
 
 /// Rates, bit/s; 0 is an outage.
@@ -198,7 +201,7 @@ const OPPORTUNITY: u32 = 1500;
 /// Mahimahi's lines as rates: all opportunities of a millisecond, that is of its end, spread over it,
 /// so that a full queue's packets of 1500 bytes leave in the same millisecond as there. An opportunity
 /// at 0 counts as one of the first. What does not repeat goes on at the mean rate.
-fn mahimahi(text: &str, repeat: bool) -> Result<Vec<(u64, u64)>, String> {
+fn mahimahi(text: &str, repeat: bool) -> Rows<u64> {
     let bits = u64::from(OPPORTUNITY) * 8;
     let mut rows: Vec<(u64, u64)> = Vec::new();
     let (mut last, mut opportunities) = (0, 0);

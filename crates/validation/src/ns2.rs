@@ -205,7 +205,7 @@ impl Seeds {
         let outcomes = runs.collect::<Result<Vec<_>, _>>()?;
         let first = &self.0[0];
         let setting = format!("{}, {} seeds", first.network(), self.0.len());
-        let case = |(quantity, column, name, tolerance): (_, &str, &str, fn(f64) -> f64)| {
+        let case = |(quantity, column, name, tolerance): (_, &str, &str, Tolerance)| {
             let theirs: Vec<f64> = self.0.iter().map(|row| row.0.number(column)).collect();
             let ours: Vec<f64> =
                 outcomes.iter().filter_map(|o| o.summary.number(name, 0)).collect();
@@ -219,7 +219,7 @@ impl Seeds {
                 allowed: Allowed::Absolute(tolerance(expected).max(chance)),
             }
         };
-        let quantities: [(_, _, _, fn(f64) -> f64); 4] = [
+        let quantities: [(_, _, _, Tolerance); 4] = [
             ("utilisation", "util_frac", "utilisation", |_| 0.01),
             ("mean queue, packets", "qmean_pkts", "queue_mean_packets", |mean| 0.05 * mean),
             ("loss", "loss_frac", "loss", |mean| (0.15 * mean).max(0.005)),
@@ -228,6 +228,9 @@ impl Seeds {
         Ok(quantities.into_iter().map(case).collect())
     }
 }
+
+/// What is allowed of a value.
+type Tolerance = fn(f64) -> f64;
 
 /// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (Feng02 Table III):
 /// RED, drop-tail, and ns-2's stochastic fair queueing.

@@ -21,7 +21,7 @@ pub enum Request {
     #[serde(skip)]
     Watch {},
     /// Other links from now on.
-    Set(Change),
+    Set(Box<Change>),
     /// The way into an end of the link.
     Join {
         /// Which one.

@@ -22,8 +22,8 @@ fn a_request_is_read_as_it_was_meant() {
     };
     for request in [
         Request::Show {},
-        Request::Set(change),
-        Request::Set(Change::default()),
+        Request::Set(Box::new(change)),
+        Request::Set(Box::default()),
         Request::Join { end: End::Near },
         Request::Join { end: End::Far },
     ] {

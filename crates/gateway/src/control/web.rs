@@ -112,7 +112,7 @@ impl Web {
                 },
                 Ok(Page::Set(change)) => {
                     state.forget();
-                    match asking.ask(Request::Set(change)) {
+                    match asking.ask(Request::Set(Box::new(change))) {
                         Ok(_) => ("200 OK", JSON, b"{}".to_vec()),
                         Err(trouble) => ("409 Conflict", JSON, wrong(&trouble)),
                     }

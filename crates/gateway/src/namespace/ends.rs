@@ -99,7 +99,7 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// What [`control::join`] gets, which stays open here.
+    /// What [`crate::control::join`] gets, which stays open here.
     pub(crate) fn way(&self, end: End) -> [RawFd; 3] {
         let net = &self.nets[usize::from(end == End::Far)];
         [self.process.as_raw_fd(), self.user.as_raw_fd(), net.as_raw_fd()]

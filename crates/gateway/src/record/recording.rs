@@ -107,7 +107,7 @@ impl<R: BufRead> Recording<R> {
 /// The longest recording: 30 years, ns.
 const LONGEST_TIME: u64 = 30 * 365 * 86_400 * 1_000_000_000;
 
-/// A link's settings from what [`setting`] made of them.
+/// A link's settings from what `setting` made of them.
 fn spec(value: &Value) -> Option<Spec> {
     let text = |key: &str| value[key].as_str();
     let params = value["params"].as_object()?.iter();

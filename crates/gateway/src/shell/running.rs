@@ -26,7 +26,7 @@ use crate::{privilege, sys};
 
 /// A command in a process namespace of its own: whatever it starts ends with it.
 pub(super) struct Bounded {
-    /// Its first process, see [`run_bound`].
+    /// Its first process, see `run_bound`.
     process: OwnedFd,
     status: Receiver<io::Result<ExitStatus>>,
 }
