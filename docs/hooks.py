@@ -13,7 +13,8 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 - ``columns:flows``: the columns of one of them;
 - ``validation``: the table that ``make validate`` wrote;
 - ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked;
-- ``cost``: the table that ``make cost`` wrote.
+- ``cost``: the table that ``make cost`` wrote;
+- ``structure:sim``: what imports what in a crate, among the ``crates``, or in ``python``.
 
 An unknown marker fails the build, so that no table is missing without being missed.
 """
@@ -24,6 +25,8 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+
+import structure
 
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
@@ -293,4 +296,5 @@ _TABLES = {
     "scenario": _scenario,
     "traffic": _traffic,
     "cli": _cli,
+    "structure": lambda name: structure.picture(structure.named(name)),
 }

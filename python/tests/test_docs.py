@@ -39,6 +39,7 @@ BLOCK = re.compile(
 
 @pytest.fixture(scope="module")
 def hooks() -> ModuleType:
+    sys.path.insert(0, str(DOCS))  # as MkDocs does
     spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
     assert spec is not None
     assert spec.loader is not None

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -56,6 +58,31 @@ def test_imports_go_one_way(path: Path) -> None:
     known = imports(path) & (set(place) | {each.stem for each in ROOT.iterdir()})
     wrong = {each for each in known if each != own and place[each] >= place[own]}
     assert not wrong
+
+
+def structure() -> ModuleType:
+    """What draws the pictures of the site."""
+    path = ROOT.parent.parent / "docs" / "structure.py"
+    spec = importlib.util.spec_from_file_location("structure", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_there_is_no_circle() -> None:
+    drawing = structure()
+    assert {"aqm", "sim", "gateway"} <= drawing.crates().keys()
+    for name in ("crates", "python", *drawing.crates()):
+        drawing.layers(drawing.named(name))
+    with pytest.raises(ValueError, match="a circle: a → b → a"):
+        drawing.layers({"a": {"b"}, "b": {"a"}})
+
+
+def test_arrows_that_others_imply_are_left_out() -> None:
+    graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
+    assert structure().reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
 
 
 def test_the_core_gives_the_tables_that_are_declared() -> None:

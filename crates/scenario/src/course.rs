@@ -18,7 +18,7 @@ use link::impair::probability;
 use link::varying::Varying;
 use serde::{Deserialize, Serialize};
 
-use crate::network::{LONGEST, RATES};
+use crate::limits::{LONGEST, RATES};
 
 /// Times in ns, and what holds from each on; or what is wrong with the text.
 type Rows<T> = Result<Vec<(u64, T)>, String>;

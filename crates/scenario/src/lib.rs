@@ -4,6 +4,7 @@
 pub mod arrivals;
 pub mod course;
 pub mod error;
+mod limits;
 pub mod network;
 mod queue;
 mod schema;

@@ -8,7 +8,10 @@ use link::{Framing, Impairments, Sending};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::arrivals::Files;
+use crate::course::{DELAY, LOSS};
 use crate::error::{Complaint, did_you_mean};
+use crate::limits::{LONGEST, RATES};
 use crate::text::Text;
 use crate::varies::{Course, Probability, Written, written};
 
@@ -140,6 +143,44 @@ pub struct LinkSpec {
     pub impairments: Impairments,
 }
 
+impl LinkSpec {
+    /// Fills in what follows from files, steps and models. `at` is the link's key.
+    pub(crate) fn resolve(&mut self, at: &str, files: &mut dyn Files) -> Result<(), Complaint> {
+        let key = |field: &str| format!("{at}.{field}");
+        let rate = self.rate.0;
+        let rates = self.rate_trace.as_mut();
+        let rates =
+            rates.map(|course| course.rates(rate, &key("rate_trace"), files)).transpose()?;
+        let delay = self.delay_trace.as_mut();
+        let delay = delay
+            .map(|course| course.steps(&DELAY, |ns| ns, &key("delay_trace"), files))
+            .transpose()?;
+        let losses = self.loss_trace.as_mut();
+        let losses = losses
+            .map(|course| course.steps(&LOSS, f64::to_bits, &key("loss_trace"), files))
+            .transpose()?;
+        if self.jitter.0 > LONGEST {
+            return Err(Complaint::new(key("jitter"), format!("at most {LONGEST}")));
+        }
+        let framing = self.framing.map_or_else(Framing::default, |framing| framing.0);
+        self.sending = Sending { rates, framing };
+        self.impairments = Impairments {
+            delay,
+            jitter: self.jitter.0.as_nanos(),
+            reorder: self.reorder,
+            loss: self.loss.0,
+            losses,
+            duplicate: self.duplicate.0.0,
+            corrupt: self.corrupt.0.0,
+        };
+        if self.reorder && !self.impairments.delays_vary() {
+            return Err(Complaint::new(key("reorder"), "only with jitter or delay_trace")
+                .hint("packets overtake others because some take longer"));
+        }
+        Ok(())
+    }
+}
+
 fn no_loss() -> Text<Loss> {
     Text(Loss::None)
 }
@@ -222,11 +263,6 @@ pub struct Topology {
     out: Vec<Vec<usize>>,
     into: Vec<Vec<usize>>,
 }
-
-/// The rates in bit/s that a link may have: times of packets stay within what is counted.
-pub(crate) const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000_000;
-/// The longest time that a link, a timer or an acknowledgement may take.
-pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
 /// More nodes than a side, or all bottlenecks together, may have.
 const MAX_NODES: u32 = 10_000;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use aqm::units::TextError;
 use aqm::{Duration, Rate};
 use link::impair::{Loss, probability};
-use link::{DecisionHash, Framing, Impairments, Sending, Steps};
+use link::{DecisionHash, Framing, Steps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::arrivals::{self, Files};
-use crate::course::{self, DELAY, Kind, LOSS, Model, RATE};
+use crate::course::{self, Kind, Model, RATE};
 use crate::error::Complaint;
-use crate::network::{LONGEST, LinkSpec};
+use crate::limits::LONGEST;
 use crate::text::{Quantity, Text};
 
 /// Values over time: from one of a file, steps, or a model.
@@ -91,7 +91,7 @@ impl Course {
         }
     }
 
-    fn steps<T: Copy>(
+    pub(crate) fn steps<T: Copy>(
         &mut self,
         kind: &Kind<T>,
         word: fn(T) -> u64,
@@ -128,7 +128,7 @@ impl Course {
         Ok(())
     }
 
-    fn rates(
+    pub(crate) fn rates(
         &mut self,
         mean: Rate,
         key: &str,
@@ -198,42 +198,4 @@ impl Quantity for Framing {
     const ABOUT: &'static str =
         "framing overhead in words of tc cake: pppoe-ptm, docsis, overhead 44 mpu 64 atm";
     const PATTERN: &'static str = r"^[a-z0-9, -]+$";
-}
-
-impl LinkSpec {
-    /// Fills in what follows from files, steps and models. `at` is the link's key.
-    pub(crate) fn resolve(&mut self, at: &str, files: &mut dyn Files) -> Result<(), Complaint> {
-        let key = |field: &str| format!("{at}.{field}");
-        let rate = self.rate.0;
-        let rates = self.rate_trace.as_mut();
-        let rates =
-            rates.map(|course| course.rates(rate, &key("rate_trace"), files)).transpose()?;
-        let delay = self.delay_trace.as_mut();
-        let delay = delay
-            .map(|course| course.steps(&DELAY, |ns| ns, &key("delay_trace"), files))
-            .transpose()?;
-        let losses = self.loss_trace.as_mut();
-        let losses = losses
-            .map(|course| course.steps(&LOSS, f64::to_bits, &key("loss_trace"), files))
-            .transpose()?;
-        if self.jitter.0 > LONGEST {
-            return Err(Complaint::new(key("jitter"), format!("at most {LONGEST}")));
-        }
-        let framing = self.framing.map_or_else(Framing::default, |framing| framing.0);
-        self.sending = Sending { rates, framing };
-        self.impairments = Impairments {
-            delay,
-            jitter: self.jitter.0.as_nanos(),
-            reorder: self.reorder,
-            loss: self.loss.0,
-            losses,
-            duplicate: self.duplicate.0.0,
-            corrupt: self.corrupt.0.0,
-        };
-        if self.reorder && !self.impairments.delays_vary() {
-            return Err(Complaint::new(key("reorder"), "only with jitter or delay_trace")
-                .hint("packets overtake others because some take longer"));
-        }
-        Ok(())
-    }
 }

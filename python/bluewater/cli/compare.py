@@ -44,7 +44,9 @@ def compare(
     buffer: Annotated[str, typer.Option(help="In bytes, packets (100p) or 1.5bdp.")] = "1bdp",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     warmup: Annotated[str, typer.Option(help="Left out of the numbers.")] = "10s",
-    transport: Annotated[str, typer.Option(help="reno, newreno, sack, cubic, dctcp or prague.")] = "sack",
+    transport: Annotated[
+        str, typer.Option(help="reno, newreno, sack, cubic, dctcp or prague.")
+    ] = "sack",
     ecn: Annotated[bool, typer.Option(help="Connections and queues use ECN.")] = True,
     ecn_timeout: Annotated[
         bool, typer.Option(help="A mark at a window of one packet causes a timeout.")

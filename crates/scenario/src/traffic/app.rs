@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Group;
 use crate::error::Complaint;
-use crate::network::LONGEST;
+use crate::limits::LONGEST;
 use crate::text::Text;
 
 /// What is carried.

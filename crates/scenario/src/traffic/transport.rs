@@ -11,7 +11,7 @@ use super::app::AppName;
 use super::{Group, GroupSpec};
 use crate::arrivals::{Arrivals, Files};
 use crate::error::Complaint;
-use crate::network::LONGEST;
+use crate::limits::LONGEST;
 use crate::text::{Span, Text};
 use crate::{one, yes, zero};
 

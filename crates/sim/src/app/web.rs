@@ -11,9 +11,8 @@
 
 use aqm::Rng;
 
-use super::{App, Objects, Periods};
+use super::{Objects, Periods};
 use crate::results::transfers::Transfers;
-use crate::transport::{FlowSetup, Group};
 
 /// Where the client of a slot is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -166,18 +165,6 @@ impl Web {
         self.requests.restart(now);
         self.pages.restart(now);
     }
-}
-
-/// The web sessions of each group that is of such.
-pub(crate) fn webs(groups: &[Group], setups: &[FlowSetup]) -> Vec<Option<Box<Web>>> {
-    let of = |(number, group): (usize, &Group)| {
-        let App::Web(objects) = group.app else { return None };
-        let flows = setups.iter().filter(|setup| usize::from(setup.group) == number);
-        let first = setups.iter().position(|setup| usize::from(setup.group) == number)?;
-        let rngs = flows.step_by(usize::from(objects.connections)).map(|setup| setup.rng.clone());
-        Some(Box::new(Web::new(objects, first, rngs.collect())))
-    };
-    groups.iter().enumerate().map(of).collect()
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 //! Managed and merging links are *lazy*: they have to be woken before anything that they have not
 //! done yet shows elsewhere, and that is never sooner than their propagation delay.
 
+mod alone;
 mod fold;
 mod line;
 mod managed;
@@ -26,7 +27,7 @@ use link::{DecisionHash, NEVER};
 
 use crate::event::{EventList, Timetable};
 use crate::packet::{Packet, SHORTEST_PACKET};
-use crate::transport::tcp::alone::Alone;
+pub use alone::Alone;
 use fold::Fold;
 use line::Transit;
 pub use managed::{Identity, Link, Managed};

@@ -10,7 +10,7 @@ mod web;
 use link::memory::{fetch_ahead, room_for};
 use link::{DecisionHash, NEVER};
 
-use crate::app::web::{Web, webs};
+use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
 use crate::network::{Event, Identity, Link, Managed, Network, Passed};
 use crate::packet::Packet;
@@ -50,7 +50,7 @@ impl Simulation {
         setups: Vec<FlowSetup>,
     ) -> Self {
         let mut network = Network::new(links, paths, setups.len());
-        let webs = webs(&groups, &setups);
+        let webs = web::webs(&groups, &setups);
         let mut flows = room_for(setups.len());
         for (i, setup) in setups.iter().enumerate() {
             let Group { transport, app, .. } = &groups[usize::from(setup.group)];

@@ -3,9 +3,22 @@
 use link::NEVER;
 
 use super::{Flow, Simulation};
-use crate::app::web::{Client, Next};
+use crate::app::App;
+use crate::app::web::{Client, Next, Web};
 use crate::packet::{Packet, Payload};
-use crate::transport::{After, Ends, Transport};
+use crate::transport::{After, Ends, FlowSetup, Group, Transport};
+
+/// The web sessions of each group that is of such.
+pub(super) fn webs(groups: &[Group], setups: &[FlowSetup]) -> Vec<Option<Box<Web>>> {
+    let of = |(number, group): (usize, &Group)| {
+        let App::Web(objects) = group.app else { return None };
+        let flows = setups.iter().filter(|setup| usize::from(setup.group) == number);
+        let first = setups.iter().position(|setup| usize::from(setup.group) == number)?;
+        let rngs = flows.step_by(usize::from(objects.connections)).map(|setup| setup.rng.clone());
+        Some(Box::new(Web::new(objects, first, rngs.collect())))
+    };
+    groups.iter().enumerate().map(of).collect()
+}
 
 impl Simulation {
     /// A session begins a page.

@@ -2,7 +2,6 @@
 //! limited transmit (RFC 3042), delayed acknowledgements and ECN (RFC 3168); congestion control as
 //! Reno's, CUBIC (RFC 9438), DCTCP (RFC 8257) or Prague's (RFC 9331).
 
-pub mod alone;
 pub mod bits;
 pub mod control;
 mod ends;
