@@ -44,7 +44,7 @@ enum Task {
     Shell(Box<Shell>),
     /// Run another command at an end of the link of a shell that runs.
     Join {
-        /// The shell: what it was called with --name; else its process number.
+        /// The shell: what it was called with --name; else the number in its BLUEWATER_NAME.
         name: String,
         /// Near, beside the shell's command, or far, across the link from it.
         #[arg(long, value_enum, default_value_t = End::Near)]
@@ -58,7 +58,7 @@ enum Task {
     Run(Box<Run>),
     /// Ask or change a gateway or a shell that runs.
     Ctl {
-        /// What it was called with --name; else its process number.
+        /// What it was called with --name; else its number.
         name: String,
         #[command(subcommand)]
         what: Ctl,
@@ -241,7 +241,7 @@ impl Testbed {
 /// How to forward and what to write.
 #[derive(Args, Debug)]
 struct RunOptions {
-    /// Its name for `ctl`; its process number if not given.
+    /// Its name for `ctl`; if not given its process number, or the next that is free.
     #[arg(long, value_parser = control::name)]
     name: Option<String>,
     /// Serve OpenMetrics at this port of 127.0.0.1; 0 for a free one, which is said.

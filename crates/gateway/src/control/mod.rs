@@ -53,37 +53,52 @@ const LONGEST: u64 = 16 << 10;
 pub struct Control {
     listener: UnixListener,
     entry: Entry,
+    name: String,
     /// Whose it is.
     owner: Uid,
 }
 
 impl Control {
-    /// Opens the socket of the gateway `name`.
+    /// Opens the socket of the gateway `name`. Without one it is called by its process number or, since
+    /// in other process namespaces others have the same, by the next number that is free.
     ///
     /// # Errors
     /// When there is another of that name, or nowhere to put it.
-    pub fn bind(name: &str) -> Result<Self, Trouble> {
+    pub fn bind(name: Option<&str>) -> Result<Self, Trouble> {
+        let named = name.is_some();
         let mut why = Trouble::new("no folder for the control socket", "");
         for path in place::candidates() {
             match Folder::open(&path, true) {
                 Ok(None) => {}
                 Err(trouble) => why = trouble,
                 Ok(Some(folder)) => {
-                    let listening = folder
-                        .listen(&file(name))
-                        .map_err(|e| Trouble::system("opening the control socket", e))?;
-                    let (listener, entry) = listening.ok_or_else(|| {
-                        Trouble::new(
-                            format!("a gateway called {name} is running"),
-                            "choose another --name; a shell can be joined: bluewater-gateway join \
-                             NAME",
-                        )
-                    })?;
-                    return Ok(Self { listener, entry, owner: geteuid() });
+                    let failed = |e| Trouble::system("opening the control socket", e);
+                    let mut number = std::process::id();
+                    loop {
+                        let name = name.map_or_else(|| number.to_string(), String::from);
+                        if let Some((listener, entry)) =
+                            folder.listen(&file(&name)).map_err(failed)?
+                        {
+                            return Ok(Self { listener, entry, name, owner: geteuid() });
+                        }
+                        if named || number == u32::MAX {
+                            return Err(Trouble::new(
+                                format!("a gateway called {name} is running"),
+                                "choose another --name; a shell can be joined: bluewater-gateway \
+                                 join NAME",
+                            ));
+                        }
+                        number += 1;
+                    }
                 }
             }
         }
         Err(why)
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Listens in a thread of its own; who joins is shown into the `rooms`.
@@ -91,7 +106,7 @@ impl Control {
     /// # Errors
     /// When the thread cannot be started.
     pub(crate) fn serve(self, mut asking: Asking, rooms: Option<Rooms>) -> Result<Entry, Trouble> {
-        let Self { listener, entry, owner } = self;
+        let Self { listener, entry, owner, .. } = self;
         let listen = move || {
             for stream in listener.incoming().flatten() {
                 // One at a time, and whoever is too slow is cut off.

@@ -97,7 +97,7 @@ impl Folder {
     }
 
     /// Makes the socket `file`; nothing if somebody answers there.
-    pub(crate) fn listen(self, file: &str) -> io::Result<Option<(UnixListener, Entry)>> {
+    pub(crate) fn listen(&self, file: &str) -> io::Result<Option<(UnixListener, Entry)>> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let again = openat(&self.file, ".", flags, Mode::empty())?;
         // Between the question and the new socket nobody else does the same.
@@ -107,7 +107,7 @@ impl Folder {
         }
         _ = unlinkat(&self.file, file, UnlinkatFlags::NoRemoveDir);
         let listener = UnixListener::bind(self.inside(file))?;
-        let entry = Entry::watch(self, file)?;
+        let entry = Entry::watch(self.file.try_clone()?, file)?;
         Ok(Some((listener, entry)))
     }
 }
@@ -144,12 +144,12 @@ pub(crate) struct Entry {
 pub const SWEEP: &str = "bound-sweep";
 
 impl Entry {
-    fn watch(folder: Folder, file: &str) -> io::Result<Self> {
+    fn watch(folder: File, file: &str) -> io::Result<Self> {
         let (alive, end) = UnixStream::pair()?;
-        let number = number(&folder.file, file)?;
+        let number = number(&folder, file)?;
         let mut sweeper = Command::new("/proc/self/exe");
         sweeper.args([SWEEP, file, &number.to_string()]).env_clear();
-        let folder = Stdio::from(OwnedFd::from(folder.file));
+        let folder = Stdio::from(OwnedFd::from(folder));
         sweeper.stdin(OwnedFd::from(end)).stdout(folder).stderr(Stdio::null());
         // Ctrl-C is not for it.
         std::os::unix::process::CommandExt::process_group(&mut sweeper, 0);

@@ -36,7 +36,7 @@ use confine::confine;
 /// How to forward.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
-    /// What it is called by those who ask it; its process number if nothing else.
+    /// What it is called by those who ask it; a free number if nothing else, see [`Control::bind`].
     pub name: Option<String>,
     /// The port of its metrics.
     pub metrics: Option<u16>,
@@ -71,11 +71,6 @@ impl Forwarding {
             interval: u64::MAX,
         }
     }
-
-    /// What it is called.
-    pub fn name(&self) -> String {
-        self.name.clone().unwrap_or_else(|| std::process::id().to_string())
-    }
 }
 
 /// Where questions come from.
@@ -104,8 +99,14 @@ impl Doors {
         if let Some(web) = &web {
             say(format!("web: {}", web.url()));
         }
-        let about = json!({"name": how.name(), "recorded": how.record.is_some()});
-        Ok(Self { control: Control::bind(&how.name())?, metrics, web, about })
+        let control = Control::bind(how.name.as_deref())?;
+        let about = json!({"name": control.name(), "recorded": how.record.is_some()});
+        Ok(Self { control, metrics, web, about })
+    }
+
+    /// What it is called by those who ask.
+    pub(crate) fn name(&self) -> &str {
+        self.control.name()
     }
 }
 

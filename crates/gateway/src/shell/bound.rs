@@ -3,9 +3,10 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
@@ -50,10 +51,23 @@ pub fn run_bound(
     if !Path::new(parent).exists() {
         return (1, Some(Trouble::new("the gateway is gone", "")));
     }
+    let apart = own_mounts();
     // Where the kernel does not allow another one, /proc shows the processes of the outer namespace.
-    _ = own_proc();
-    if let Err(e) = ask_for_names(dns) {
-        return (1, Some(Trouble::system("--uplink: /etc/resolv.conf", e)));
+    _ = apart.and_then(|()| own_proc());
+    if !dns.is_empty() {
+        // What is mounted elsewhere would be for everybody, and for good.
+        if let Err(e) = apart {
+            return (
+                1,
+                Some(Trouble::new(
+                    format!("--uplink: no mounts for the command alone: {e}"),
+                    "in a chroot: first, outside, mount --bind ROOT ROOT",
+                )),
+            );
+        }
+        if let Err(e) = ask_for_names(dns) {
+            return (1, Some(Trouble::system("--uplink: /etc/resolv.conf", e)));
+        }
     }
     let dropped = if confined { privilege::keep(&[]) } else { privilege::take_back() };
     if let Err(e) = dropped {
@@ -90,37 +104,40 @@ pub fn run_bound(
     (code, None)
 }
 
-/// A mount namespace of its own with the `/proc` of this process namespace.
-fn own_proc() -> nix::Result<()> {
-    const NOTHING: Option<&str> = None;
+const NOTHING: Option<&str> = None;
+
+/// A mount namespace of its own, of which nothing gets out. Without an error the root is a mount, as
+/// it is not in every chroot, and nothing below it is shared.
+fn own_mounts() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
-    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)
+}
+
+/// The `/proc` of this process namespace.
+fn own_proc() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)
 }
 
+const NAMES: &str = "/etc/resolv.conf";
+
 /// Names are asked for at these servers, here and in what is started from here.
 fn ask_for_names(servers: &[IpAddr]) -> io::Result<()> {
-    const NOTHING: Option<&str> = None;
-    if servers.is_empty() {
-        return Ok(());
-    }
     let text: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
-    let file = (0..).find_map(|n| {
-        let path = env::temp_dir().join(format!("bluewater-names-{n}"));
-        match File::create_new(&path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < 1000 => None,
-            made => Some(made.map(|file| (path, file))),
-        }
-    });
-    let Some(made) = file else { return Err(io::ErrorKind::AlreadyExists.into()) };
-    let (path, mut file) = made?;
+    // Nobody can take a name first that nobody knows.
+    let number = RandomState::new().hash_one(0);
+    let path = env::temp_dir().join(format!("bluewater-names-{number:016x}"));
+    let mut file = File::create_new(&path)?;
+    // Of the shell around this one, which is without a name by now: nothing can be mounted on that.
+    if fs::metadata(NAMES).is_ok_and(|found| found.nlink() == 0) {
+        _ = umount2(NAMES, MntFlags::MNT_DETACH);
+    }
     let mounted = file
         .write_all(text.as_bytes())
         .and_then(|()| file.set_permissions(Permissions::from_mode(0o644)))
         .and_then(|()| {
             let bind = MsFlags::MS_BIND;
-            Ok(mount(Some(&path), "/etc/resolv.conf", NOTHING, bind, NOTHING)?)
+            Ok(mount(Some(&path), NAMES, NOTHING, bind, NOTHING)?)
         });
     // What is mounted stays without its name.
     _ = fs::remove_file(&path);

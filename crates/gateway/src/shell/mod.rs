@@ -113,12 +113,13 @@ pub fn shell(
     }
     // A name or port that is taken is said before a file is touched.
     let doors = Doors::open(how, specs)?;
+    let name = doors.name().to_string();
     let mut session = Session::new(specs, how, ports)?;
     let rooms =
         ends.rooms(places.clone()).map_err(|e| Trouble::system("opening the namespaces", e))?;
-    let servers = far.iter().map(|line| Server::start(&ends.far, line, &how.name(), &places));
+    let servers = far.iter().map(|line| Server::start(&ends.far, line, &name, &places));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
-    let child = Bounded::start(&ends.near, bound(command, &how.name(), &places, false))?;
+    let child = Bounded::start(&ends.near, bound(command, &name, &places, false))?;
     ends.unprivileged()?;
     let again = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
     let mut running = Running::new(child, terminated, again);

@@ -16,6 +16,23 @@ fn a_command_has_its_exit_code_and_its_addresses() {
     assert_eq!(output.status.code(), Some(137));
 }
 
+/// Process numbers begin anew in each shell, and names do not.
+#[test]
+fn a_shell_in_a_shell_in_a_shell_has_a_name_of_its_own() {
+    if !allowed() {
+        return;
+    }
+    let script = "echo $BLUEWATER_NAME; test $1 = 0 || \
+                  exec $0 shell --quiet --rate 10mbit -- sh -c \"$2\" $0 $(($1 - 1)) \"$2\"";
+    let output =
+        gateway("shell --quiet --rate 10mbit", &["sh", "-c", script, GATEWAY, "3", script]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names: std::collections::HashSet<&str> = text.lines().collect();
+    assert_eq!(names.len(), 4, "{text}{errors}");
+}
+
 /// With 200 MB of address space a buffer of 300 MB is refused, not aborted at.
 #[test]
 fn memory_that_is_not_there_is_said() {

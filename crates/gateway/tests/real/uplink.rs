@@ -125,3 +125,30 @@ fn an_uplink_without_its_tools_is_refused() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("--uplink"), "{errors}");
 }
+
+/// In a chroot whose root is no mount, a mount would be one of the whole machine.
+#[test]
+fn no_file_of_the_machine_is_replaced_from_a_chroot() {
+    if !interfaces_allowed() || !have("nft") {
+        return;
+    }
+    let script = "
+        mount --make-rprivate / && mount --make-rshared / && mount -t tmpfs none /mnt
+        root=/mnt/root
+        for name in etc usr proc sys dev run ${gateway%/*}; do
+            mkdir -p $root/$name; mount --rbind /${name#/} $root/$name
+        done
+        mkdir $root/tmp
+        for name in bin sbin lib lib64; do ln -s usr/$name $root/$name; done
+        chroot $root $gateway shell --quiet --uplink --dns 192.0.2.77 --rate 10mbit -- true
+        echo code $?; grep -c 192.0.2.77 /etc/resolv.conf $root/etc/resolv.conf";
+    let output = beyond("-nm", script);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if errors.contains("Operation not permitted") {
+        skipped(&errors);
+        return;
+    }
+    assert!(text.starts_with("code 1\n/etc/resolv.conf:0\n"), "{text}{errors}");
+    assert!(errors.contains("no mounts for the command alone"), "{errors}");
+}
