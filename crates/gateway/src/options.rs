@@ -128,6 +128,8 @@ pub struct LinkOptions {
     pub down_overhead: Option<Framing>,
 }
 
+const RATE_TRACE: &str = "--rate-trace";
+
 impl LinkOptions {
     /// What the links up and down are to be like.
     ///
@@ -145,7 +147,8 @@ impl LinkOptions {
             params: self.params.clone(),
             mean_packet: self.mean_packet,
             seed,
-            sending: self.sending([&self.rate_trace, &None], self.overhead)?,
+            sending: self
+                .sending([(RATE_TRACE, &self.rate_trace), (RATE_TRACE, &None)], self.overhead)?,
             impairments: Impairments {
                 delay: self.course(&DELAY, "--delay-trace", &self.delay_trace)?,
                 jitter: self.jitter.unwrap_or(Duration::ZERO).as_nanos(),
@@ -168,8 +171,8 @@ impl LinkOptions {
             seed: seed.wrapping_add(1),
             sending: self.sending(
                 [
-                    &self.down_rate_trace,
-                    if self.down_rate.is_some() { &None } else { &self.rate_trace },
+                    ("--down-rate-trace", &self.down_rate_trace),
+                    (RATE_TRACE, if self.down_rate.is_some() { &None } else { &self.rate_trace }),
                 ],
                 self.down_overhead.or(self.overhead),
             )?,
@@ -205,14 +208,14 @@ impl LinkOptions {
     /// How a way sends, by the first of two traces that is given.
     fn sending(
         &self,
-        traces: [&Option<PathBuf>; 2],
+        traces: [(&str, &Option<PathBuf>); 2],
         framing: Option<Framing>,
     ) -> Result<Sending, Trouble> {
-        let trace = if traces[0].is_some() { traces[0] } else { traces[1] };
+        let (key, trace) = if traces[0].1.is_some() { traces[0] } else { traces[1] };
         let mut framing = framing.unwrap_or_default();
         framing.mpu = self.mpu.unwrap_or(framing.mpu);
         // A constant rate of a way down is not that of the trace of the way up.
-        Ok(Sending { rates: self.course(&RATE, "--rate-trace", trace)?, framing })
+        Ok(Sending { rates: self.course(&RATE, key, trace)?, framing })
     }
 
     /// What a file says of how something varies.
@@ -292,14 +295,17 @@ impl Change {
     /// # Errors
     /// When a buffer is none.
     pub fn apply(&self, specs: [&Spec; 2]) -> Result<[Option<Spec>; 2], Trouble> {
+        let meant = |i: usize| self.way.as_deref().is_none_or(|way| way == DIRECTIONS[i]);
         let new = |i: usize| {
-            let meant = self.way.as_deref().is_none_or(|way| way == DIRECTIONS[i]);
-            meant.then(|| self.one(specs[i])).transpose()
+            let other = 1 - i;
+            let back = self.delay.filter(|_| meant(other)).unwrap_or(specs[other].delay);
+            meant(i).then(|| self.one(specs[i], back)).transpose()
         };
         Ok([new(0)?, new(1)?])
     }
 
-    fn one(&self, old: &Spec) -> Result<Spec, Trouble> {
+    /// `back` is the delay of the other way.
+    fn one(&self, old: &Spec, back: Duration) -> Result<Spec, Trouble> {
         let mut new = old.clone();
         new.rate = self.rate.unwrap_or(old.rate);
         new.delay = self.delay.unwrap_or(old.delay);
@@ -320,7 +326,7 @@ impl Change {
         wire.duplicate = self.duplicate.map_or(wire.duplicate, |p| p.0);
         wire.corrupt = self.corrupt.map_or(wire.corrupt, |p| p.0);
         if let Some(buffer) = self.buffer {
-            new.limit = limit("--buffer", buffer, new.rate, new.delay + new.delay)?;
+            new.limit = limit("--buffer", buffer, new.rate, new.delay + back)?;
         }
         if let Some(aqm) = &self.aqm {
             new.aqm.clone_from(aqm);
@@ -419,5 +425,9 @@ mod tests {
         let framings = [up.sending.framing, down.sending.framing].map(|f| f.to_string());
         assert_eq!(framings, ["overhead 32 mpu 64 atm", "overhead 44 mpu 64 noatm"]);
         assert_eq!([up.limit, down.limit], [Limit::bytes(3125).unwrap(); 2]);
+        let change = Change { buffer: Some("1bdp".parse().unwrap()), ..Change::default() };
+        let both = specs(args);
+        let changed = change.apply(both.each_ref()).unwrap().map(|spec| spec.unwrap().limit);
+        assert_eq!(changed, [up.limit; 2], "as at the start");
     }
 }

@@ -80,7 +80,7 @@ pub fn state(
     let counts = json!({
         "backlog_packets": backlog.packets,
         "backlog_bytes": backlog.bytes,
-        "delay_s": link.queued_time(now).as_secs_f64(),
+        "delay_s": link.queued_time(now).map(Duration::as_secs_f64),
         "arrivals": counters.arrived.packets,
         "arrivals_bytes": counters.arrived.bytes,
         "departures": counters.departed.packets,
@@ -98,6 +98,9 @@ pub fn state(
     if let (Value::Object(all), Value::Object(counts)) = (&mut all, counts) {
         all.extend(counts);
         all.extend(wire(link).map(|wire| ("wire".into(), wire)));
+    }
+    if let Some(rate) = link.rate_now(now) {
+        all["rate_trace"]["now_bps"] = rate.into();
     }
     all
 }
@@ -295,6 +298,14 @@ pub fn table(finished: &Finished) -> String {
             if count(key) > 0 {
                 _ = writeln!(text, "     {} packets {what}", count(key));
             }
+        }
+        let wire = |key: &str| s["wire"][key].as_u64().unwrap_or_default();
+        let [gone, twice, wrong] = ["lost", "duplicated", "corrupted"].map(wire);
+        if gone + twice + wrong > 0 {
+            _ = writeln!(
+                text,
+                "     on the wire, since the start: {gone} lost, {twice} duplicated, {wrong} corrupted"
+            );
         }
         if number("lateness_p99_s") > LATE {
             let late = 1e3 * number("lateness_p99_s");

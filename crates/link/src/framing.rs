@@ -47,9 +47,9 @@ const PRESETS: [(&str, i32, u32, Cells); 13] = [
 ];
 
 impl Framing {
-    /// Bytes that a packet of `len` bytes takes on the wire.
+    /// Bytes that a packet of `len` bytes takes on the wire: at least one.
     pub fn on_wire(self, len: u32) -> u32 {
-        let framed = len.saturating_add_signed(self.overhead).max(self.mpu);
+        let framed = len.saturating_add_signed(self.overhead).max(self.mpu).max(1);
         match self.cells {
             Cells::None => framed,
             Cells::Atm => framed.div_ceil(48) * 53,
@@ -143,6 +143,7 @@ mod tests {
         assert_eq!(framing("44"), framing("overhead 44 noatm"));
         assert_eq!(framing("overhead 44,mpu 64, ptm").to_string(), "overhead 44 mpu 64 ptm");
         assert_eq!(framing("overhead -14").on_wire(100), 86);
+        assert_eq!(framing("overhead -128").on_wire(100), 1, "else packets without end in no time");
         for preset in PRESETS {
             let new = framing(preset.0);
             assert_eq!(new.to_string().parse(), Ok(new));

@@ -280,9 +280,10 @@ impl Impair {
         lost || at_times
     }
 
-    /// Nothing that keeps the order comes out before `at` (ns): packets are on the wire already.
+    /// Nothing that keeps the order comes out before `at` (ns), when the last packet that is on the wire
+    /// already does.
     pub fn follow(&mut self, at: u64) {
-        self.last = self.last.max(at);
+        self.last = at;
     }
 
     /// What happened so far.

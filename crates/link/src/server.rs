@@ -169,6 +169,11 @@ impl<L> Server<L> {
         self.free_at
     }
 
+    /// What is being sent takes until `at` (ns), since the transmitter has changed.
+    pub fn free_from(&mut self, at: u64) {
+        self.free_at = at;
+    }
+
     /// When the next packet is sent if none arrives meanwhile, ns.
     #[inline]
     pub fn next_departure(&self) -> u64 {

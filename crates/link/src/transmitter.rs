@@ -65,7 +65,22 @@ impl Serialiser {
     /// How long a packet of `len` bytes takes, ns, but for what is carried.
     pub fn whole(&self, len: u32) -> u64 {
         let len = self.special.as_ref().map_or(len, |special| special.framing.on_wire(len));
-        (u128::from(len) * 8_000_000_000 / u128::from(self.rate)) as u64
+        time(len.into(), self.rate)
+    }
+
+    /// When `packets` of `bytes` in all, each as long as their mean, are sent that begin at `start` (ns),
+    /// but for what is carried, ns; [`FAR`](crate::varying::FAR) for never.
+    fn finish(&self, start: u64, packets: u32, bytes: u64) -> u64 {
+        let Some(special) = &self.special else {
+            return start.saturating_add(time(bytes, self.rate));
+        };
+        let mean = bytes.checked_div(packets.into()).unwrap_or(0) as u32;
+        let rest = bytes.saturating_sub(u64::from(mean) * u64::from(packets));
+        let on_wire = u64::from(special.framing.on_wire(mean)) * u64::from(packets) + rest;
+        match special.varying.clone() {
+            Some(mut varying) if packets > 0 => varying.finish(start, on_wire),
+            _ => start.saturating_add(time(on_wire, self.rate)),
+        }
     }
 
     /// How long the next packet, of `len` bytes, takes from `start` (ns) on, ns.
@@ -96,6 +111,11 @@ impl Serialiser {
         let carry = ((bit_ns % rate) << 64).div_ceil(rate);
         self.last = (len, (bit_ns / rate) as u64, carry as u64);
     }
+}
+
+/// Whole ns of `bytes` at `rate` (bit/s).
+fn time(bytes: u64, rate: u64) -> u64 {
+    (u128::from(bytes) * 8_000_000_000 / u128::from(rate)) as u64
 }
 
 /// A transmitter and the wire behind it.
@@ -153,6 +173,22 @@ impl Transmitter {
         self.serialiser = Serialiser::new(rate).with(sending);
     }
 
+    /// What is being sent at `now` (ns), `len` bytes, begins again unless it is sent sooner without that.
+    /// Returns how much sooner it is sent, ns.
+    pub fn send_again(&mut self, now: u64, len: u32) -> u64 {
+        let before = self.free_at;
+        if before > now {
+            self.free_at = before.min(now + self.serialiser.transmission(now, len));
+        }
+        before - self.free_at
+    }
+
+    /// When `packets` of `bytes` in all, each as long as their mean, are sent if they begin at `now` (ns)
+    /// or when it is free, ns; [`FAR`](crate::varying::FAR) for never.
+    pub fn sent(&self, now: u64, packets: u32, bytes: u64) -> u64 {
+        self.serialiser.finish(self.free_at.max(now), packets, bytes)
+    }
+
     /// Another propagation delay from now on; what is being sent has it, too.
     pub fn change_delay(&mut self, delay: Duration) {
         self.delay = delay.as_nanos();
@@ -202,5 +238,6 @@ mod tests {
         let mut t = t.with(&Sending { rates, framing });
         assert_eq!([t.send(2_084_000, 962), t.free_at()], [2_584_000; 2]);
         assert_eq!(t.alone(962), (500_000, 0), "with the highest rate");
+        assert_eq!(t.sent(0, 2, 2 * 962), 3_584_000, "two behind the one that is being sent");
     }
 }

@@ -41,8 +41,8 @@ impl Varying {
     }
 
     /// When a packet of `len` bytes is sent that begins at `start` (ns).
-    pub fn finish(&mut self, start: u64, len: u32) -> u64 {
-        let work = Work::from(len) * 8_000_000_000 + self.owed;
+    pub fn finish(&mut self, start: u64, len: impl Into<u64>) -> u64 {
+        let work = Work::from(len.into()) * 8_000_000_000 + self.owed;
         let steps = self.rates.steps();
         let (step, began) = self.rates.locate(start);
         let (from, rate) = steps[step];
@@ -116,16 +116,16 @@ mod tests {
     #[test]
     fn a_packet_over_a_change_takes_the_integral() {
         let mut v = varying(&[(0, 8_000_000), (MS, 16_000_000)], false);
-        assert_eq!(v.finish(MS / 2, 1000), MS + MS / 4);
-        assert_eq!(v.finish(MS + MS / 4, 1000), MS + 3 * MS / 4);
+        assert_eq!(v.finish(MS / 2, 1000u32), MS + MS / 4);
+        assert_eq!(v.finish(MS + MS / 4, 1000u32), MS + 3 * MS / 4);
     }
 
     #[test]
     fn an_outage_is_waited_for() {
         let mut v = varying(&[(0, 8_000_000), (MS, 0), (11 * MS, 8_000_000)], false);
-        assert_eq!(v.finish(MS / 2, 1000), 11 * MS + MS / 2);
-        assert_eq!(varying(&[(0, 0), (5 * MS, 8_000_000)], false).finish(2 * MS, 1000), 6 * MS);
-        assert_eq!(varying(&[(0, 8_000_000), (MS, 0)], false).finish(MS / 2, 1000), FAR);
+        assert_eq!(v.finish(MS / 2, 1000u32), 11 * MS + MS / 2);
+        assert_eq!(varying(&[(0, 0), (5 * MS, 8_000_000)], false).finish(2 * MS, 1000u32), 6 * MS);
+        assert_eq!(varying(&[(0, 8_000_000), (MS, 0)], false).finish(MS / 2, 1000u32), FAR);
     }
 
     /// One bit per round of an hour: 8000 rounds are passed over, not walked through.
@@ -133,10 +133,10 @@ mod tests {
     fn rounds_that_do_not_suffice_are_passed_over() {
         const HOUR: u64 = 3_600_000 * MS;
         let mut v = varying(&[(0, 1000), (MS, 0), (HOUR, 0)], true);
-        assert_eq!(v.finish(0, 1000), 7999 * HOUR + MS);
-        assert_eq!(v.finish(FAR / 2, 10_000_000), FAR);
-        assert_eq!(v.finish(FAR, 1000), FAR);
-        assert_eq!(varying(&[(0, 0), (MS, 0)], true).finish(5, 1000), FAR);
+        assert_eq!(v.finish(0, 1000u32), 7999 * HOUR + MS);
+        assert_eq!(v.finish(FAR / 2, 10_000_000u32), FAR);
+        assert_eq!(v.finish(FAR, 1000u32), FAR);
+        assert_eq!(varying(&[(0, 0), (MS, 0)], true).finish(5, 1000u32), FAR);
     }
 
     /// The same work in any pieces takes the same time, which is that of the integral: 70 Mb in a

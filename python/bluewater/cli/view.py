@@ -50,7 +50,7 @@ def picture(before: dict[str, Any], now: dict[str, Any]) -> Group:
             new["aqm"],
             f"{sent:.2f}",
             f"{new['backlog_packets']}p",
-            f"{1e3 * new['delay_s']:.1f} ms",
+            "never" if new["delay_s"] is None else f"{1e3 * new['delay_s']:.1f} ms",
             _by_cause(old["drops"], new["drops"], seconds),
             _by_cause(old["marks"], new["marks"], seconds),
             " ".join(f"{key}={value:.3g}" for key, value in new["signals"].items()),

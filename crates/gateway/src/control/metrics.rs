@@ -89,6 +89,7 @@ const METRICS: &[Metric] = &[
     ("departures_bytes", "Bytes that were sent", MetricType::Counter, "departures_bytes", ""),
     ("drops", "Packets dropped, by cause", MetricType::Counter, "drops", "cause"),
     ("marks", "Packets marked CE, by cause", MetricType::Counter, "marks", "cause"),
+    ("wire", "Packets that the wire impaired", MetricType::Counter, "wire", "event"),
     ("refused", "Packets that were not carried", MetricType::Counter, "refused", ""),
     ("lost_before", "Packets lost before they were read", MetricType::Counter, "lost_before", ""),
     ("lateness_p99_seconds", "Lateness of departures", MetricType::Gauge, "lateness_p99_s", ""),
@@ -187,6 +188,7 @@ mod tests {
         let queue = json!({
             "queue": "up", "backlog_packets": 3, "delay_s": 0.0025, "arrivals": 1_000_000_000_000u64,
             "drops": {"overflow": 2, "early": 5}, "signals": {"p_m": 0.25}, "conserved": true,
+            "wire": {"lost": 4},
             "sojourn": {"sum_s": 0.75, "buckets": [[0.001, 5], [0.1, 2], [null, 1]]},
         });
         let text = text(json!({"queues": [queue], "lost_records": {"log": 3}}));
@@ -196,6 +198,7 @@ mod tests {
             "bluewater_delay_seconds{queue=\"up\"} 0.0025",
             "bluewater_arrivals_total{queue=\"up\"} 1000000000000",
             "bluewater_drops_total{queue=\"up\",cause=\"early\"} 5",
+            "bluewater_wire_total{queue=\"up\",event=\"lost\"} 4",
             "bluewater_signal{queue=\"up\",name=\"p_m\"} 0.25",
             "bluewater_conserved{queue=\"up\"} 1.0",
             "bluewater_sojourn_seconds_sum{queue=\"up\"} 0.75",

@@ -9,6 +9,7 @@ use crate::link::arena::{Arena, Handle};
 
 /// What a [`Link`] is to become, and all that has to be made for it.
 pub struct Next {
+    now: u64,
     spec: Spec,
     /// If another one is wanted.
     queue: Option<(AnyQdisc<Handle>, Rng)>,
@@ -25,8 +26,7 @@ impl Link {
     /// # Errors
     /// When there can be no such link, or too many changes are under way.
     pub fn prepare(&self, now: u64, spec: &Spec) -> Result<Next, SpecError> {
-        let last = self.wire.flights.back().map_or(0, |last| last.at.saturating_sub(now));
-        let delay = spec.longest().as_nanos().max(last);
+        let delay = spec.longest().as_nanos().max(self.wire.longest(now));
         let slots = spec.slots(delay, self.server.log().arena.used() as u64)?;
         Arena::fits(slots, self.server.log().arena.longest()).ok_or_else(|| too_large(slots))?;
         let kept = Spec {
@@ -47,12 +47,14 @@ impl Link {
         });
         let on_wire = spec.on_wire(delay) as usize;
         let impair = spec.impair().filter(|_| self.wire.impair.is_none()).map(Box::new);
-        Ok(Next { spec: spec.clone(), queue: queue.transpose()?, slots, on_wire, impair })
+        Ok(Next { now, spec: spec.clone(), queue: queue.transpose()?, slots, on_wire, impair })
     }
 
     /// Becomes what was prepared. No packet is lost by that, and none overtakes another: what is
     /// queued leaves before what arrives from now on, by the rules under which it was admitted;
-    /// what is being sent or on the wire keeps its time. If nothing but rate, delay, framing and the
+    /// what is being sent or on the wire keeps its time, but where a rate that varied is set: then what
+    /// is being sent, which may wait for the end of an outage, begins again if it is sent sooner by
+    /// that. If nothing but rate, delay, framing and the
     /// wire's impairments changes, the
     /// queue discipline stays, with all that it has learnt; else a new one begins.
     pub fn change(&mut self, next: Next) {
@@ -62,9 +64,23 @@ impl Link {
         }
         self.server.log_mut().arena.grow(next.slots);
         self.wire.flights.reserve(next.on_wire);
-        let Wire { transmitter, flights, impair } = &mut self.wire;
+        let varied = self.spec.sending.rates.is_some() && next.spec.sending.rates.is_none();
+        let Wire { transmitter, flights, impair, sending } = &mut self.wire;
         if next.spec.rate != self.spec.rate || next.spec.sending != self.spec.sending {
             transmitter.change_rate(next.spec.rate, &next.spec.sending);
+        }
+        let place = flights.iter().position(|flight| flight.handle == *sending);
+        if varied
+            && transmitter.free_at() > next.now
+            && let Some(mut flight) = place.and_then(|place| flights.remove(place))
+        {
+            let sooner = transmitter.send_again(next.now, flight.meta.len);
+            flight.at = flight.at.saturating_sub(sooner);
+            if !self.spec.impairments.reorder {
+                flight.at = flight.at.max(flights.back().map_or(0, |last| last.at));
+            }
+            flights.insert(flights.partition_point(|other| other.at <= flight.at), flight);
+            self.server.free_from(transmitter.free_at());
         }
         transmitter.change_delay(next.spec.shortest());
         if let Some(impair) = impair {

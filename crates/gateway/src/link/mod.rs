@@ -28,6 +28,7 @@ use link::{
 
 use crate::frame::{Flow, Hasher, Layer, parse, set_ce, stations};
 use crate::output::capture::{self, Capture};
+use ::link::varying::FAR;
 use arena::{Arena, Handle};
 
 pub use change::Next;
@@ -85,11 +86,14 @@ struct Wire {
     transmitter: Transmitter,
     flights: VecDeque<InFlight>,
     impair: Option<Box<Impair>>,
+    /// What was sent last.
+    sending: Handle,
 }
 
 impl Exit<Handle> for Wire {
     fn send(&mut self, now: u64, meta: &Meta, handle: &mut Handle) -> u64 {
         let soonest = self.transmitter.send(now, meta.len);
+        self.sending = *handle;
         // After a change to a shorter delay nothing overtakes.
         let last = self.flights.back().map_or(0, |last| last.at);
         let flight = InFlight {
@@ -118,6 +122,17 @@ impl Wire {
         }
         let before = self.flights.iter().rposition(|other| other.at <= flight.at);
         self.flights.insert(before.map_or(0, |before| before + 1), flight);
+    }
+
+    /// How long after `now` (ns) those that are sent from then on may have to wait on the wire for what
+    /// is there already, ns. Until one that is being sent has been, nothing follows it.
+    fn longest(&self, now: u64) -> u64 {
+        let free = self.transmitter.free_at().max(now);
+        let waits = |flight: &InFlight| {
+            let from = if flight.handle == self.sending { free } else { now };
+            flight.at.saturating_sub(from)
+        };
+        self.flights.iter().map(waits).max().unwrap_or(0)
     }
 
     /// When the next packet comes out if none is sent before `departure`, ns; earlier is harmless.
@@ -161,6 +176,7 @@ impl Link {
                 transmitter: spec.transmitter(),
                 flights: VecDeque::with_capacity(spec.on_wire(delay) as usize),
                 impair: spec.impair().map(Box::new),
+                sending: Handle::default(),
             },
             seq: 0,
             delivered: DecisionHash::default(),
@@ -296,15 +312,22 @@ impl Link {
         self.queue.backlog()
     }
 
-    /// How long what is queued at `now` (ns) takes to be sent at this rate: the delay of a packet that
-    /// would be admitted behind it.
-    pub fn queued_time(&self, now: u64) -> Duration {
-        let bits = u128::from(self.backlog().bytes) * 8_000_000_000;
-        let queued = (bits / u128::from(self.spec.rate.bits_per_second())) as u64;
+    /// How long what is queued at `now` (ns) takes to be sent, over a rate that varies, too: the delay of
+    /// a packet that would be admitted behind it. `None` if it never will be.
+    pub fn queued_time(&self, now: u64) -> Option<Duration> {
+        let Backlog { packets, bytes, .. } = self.backlog();
         match self.server.free_at() {
-            NEVER => Duration::ZERO,
-            free_at => Duration::from_nanos(free_at.saturating_sub(now) + queued),
+            NEVER => Some(Duration::ZERO),
+            _ => {
+                let sent = self.wire.transmitter.sent(now, packets, bytes);
+                (sent < FAR).then(|| Duration::from_nanos(sent - now))
+            }
         }
+    }
+
+    /// The rate at `now` (ns), bit/s, if it varies.
+    pub fn rate_now(&self, now: u64) -> Option<u64> {
+        self.spec.sending.rates.as_ref().map(|rates| rates.at(now))
     }
 
     /// The `count` flows that sent most in the last full second before `now` (ns).

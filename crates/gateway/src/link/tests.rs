@@ -351,6 +351,39 @@ fn an_impairing_wire_accounts_for_its_packets() {
     assert!(count.corrupted.packets - damaged < 20, "those that came out last are not looked at");
 }
 
+/// In an outage, one without an end, too, links change; a rate that is set ends it, and what waited is
+/// sent at once, in order. Without that the outage counts in what is told of the delay.
+#[test]
+fn a_rate_that_is_set_ends_an_outage() {
+    let steps = |rows: &[(u64, u64)]| ::link::Steps::new(rows, false).map(std::sync::Arc::new);
+    for (end, jitter) in [(None, 0), (Some(60_000_000_000), 0), (None, 1000)] {
+        let mut rows = vec![(0, 8_000_000), (1_500_000, 0)];
+        rows.extend(end.map(|end| (end, 8_000_000)));
+        let mut s = spec(Rate::from_mbit(100), Duration::from_millis(5), "droptail");
+        s.sending.rates = steps(&rows);
+        s.impairments.jitter = jitter;
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        (0..10).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+        assert_eq!(out(&mut l, 20_000_000).len(), 1);
+        let queued = l.queued_time(20_000_000).map(Duration::as_nanos);
+        assert_eq!(queued, end.map(|end| end + 8_500_000 - 20_000_000));
+        let slower = Spec { delay: Duration::from_millis(6), ..s.clone() };
+        change(&mut l, 20_000_000, &slower).unwrap();
+        let mut constant = slower.clone();
+        constant.rate = Rate::from_mbit(8);
+        constant.sending.rates = None;
+        change(&mut l, 20_000_000, &constant).unwrap();
+        l.arrive(20_000_000, &udp(10, 1, Ecn::NotEct, 1000));
+        assert_eq!(l.queued_time(20_000_000), Some(Duration::from_millis(10)));
+        let all = out(&mut l, 36_000_000 + jitter);
+        assert_eq!(
+            all.iter().map(|frame| frame.0).collect::<Vec<_>>(),
+            (1..11).collect::<Vec<_>>()
+        );
+        assert!(l.check());
+    }
+}
+
 /// Impairments that begin while packets are on the wire keep their order; a rate that is set takes
 /// the place of one that varies.
 #[test]

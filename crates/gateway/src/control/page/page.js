@@ -109,9 +109,11 @@ class Way {
 
   show() {
     const queue = current.queues[this.index];
+    const trace = queue.rate_trace;
+    const rate = trace ? trace.now_bps : quantity(queue.rate);
     const parameters = Object.entries(queue.params).slice(0, 4).map(([k, v]) => `${k} ${v}`).join(", ");
     this.settings.textContent =
-      `${rateOf(quantity(queue.rate)).join(" ")} · ${timeOf(quantity(queue.delay)).join(" ")} · ${queue.buffer} · ${queue.aqm}`;
+      `${trace ? `trace, now ${rateOf(rate).join(" ")}` : rateOf(rate).join(" ")} · ${timeOf(quantity(queue.delay)).join(" ")} · ${queue.buffer} · ${queue.aqm}`;
     this.settings.title = parameters;
     const rows = samples.map((sample) => sample.ways[this.index]);
     const last = rows.at(-1);
@@ -121,10 +123,13 @@ class Way {
     this.tile("Queue", [countOf(queue.backlog_packets).join(""), "packets"]);
     this.tile("Drops", [countOf(last.drops).join(""), "/s"]);
     this.tile("Marks", [countOf(last.marks).join(""), "/s"]);
+    for (const event of queue.wire ? ["lost", "duplicated", "corrupted"] : []) {
+      this.tile(`On the wire: ${event}`, [countOf(queue.wire[event]).join(""), "packets"]);
+    }
     const line = (name, key) => ({ name, values: rows.map((row) => row[key] ?? NaN) });
     const time = (x) => timeOf(Number.isFinite(x) ? x : null).join(" ");
     this.charts.forEach((chart) => { chart.seen = false; });
-    this.chart("Throughput", [line("", "rate")], (x) => rateOf(x).join(" "), { bound: quantity(queue.rate), area: true });
+    this.chart("Throughput", [line("", "rate")], (x) => rateOf(x).join(" "), { bound: rate, area: true });
     this.chart("Delay in the queue", [line("p50", "p50"), line("p95", "p95"), line("p99", "p99")], time);
     this.chart("Queue", [line("", "packets")], (x) => `${countOf(x).join("")} packets`, { area: true });
     const causes = new Map();
