@@ -39,6 +39,7 @@ paper = "< 100 %"
 unit = "%"
 measure = "SELECT seed, MAX(100 * loss) AS value FROM runs GROUP BY seed"
 holds = "< 100"
+fitted = "The buffer was chosen by it."
 plot = "loss"
 [[claim]]
 id = "b"
@@ -164,6 +165,8 @@ def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:
     assert "Which loses more?" in text
     assert text.count("<svg") == 4
     assert "not reproduced" in text
+    assert text.count("Fitted, no evidence.") == 1
+    assert "The buffer was chosen by it." in text
     assert outcome.decision_hash in text
     assert "prefers-color-scheme: dark" in text
     assert 'name="viewport"' in text

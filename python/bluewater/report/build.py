@@ -452,6 +452,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "holds": finding.claim.holds.text,
                 "partly": finding.claim.partly.text if finding.claim.partly else None,
                 "bound": finding.claim.bound,
+                "fitted": finding.claim.fitted,
                 "verdict": str(finding.verdict),
                 "under": list(finding.under),
                 "contradicted_by": finding.claim.contradicted and finding.claim.contradicted.by,

@@ -129,6 +129,8 @@ class Claim(Table, frozen=True):
         bound: Where the bound comes from: the paper's words, or an independent run.
         origin: Who says it: the paper, or we.
         note: What to know about how it is measured.
+        fitted: What of the experiment was chosen by the very number that is claimed, if anything
+            was: then that it is met is no evidence.
         plot: The plot that shows it.
         drawn: Where its bound and the paper's number are drawn in that plot.
         cause: Why it is not reproduced, in a line, where that is known.
@@ -145,6 +147,7 @@ class Claim(Table, frozen=True):
     bound: str = ""
     origin: Literal["paper", "ours"] = "paper"
     note: str = ""
+    fitted: str = ""
     plot: str = ""
     drawn: Drawn | None = None
     cause: str = ""
