@@ -10,13 +10,13 @@
 //! ```
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{ArgAction, Command};
 use toml::{Table, Value};
 
+use crate::text::text_of;
 use crate::trouble::Trouble;
 
 const OPTION: &str = "--config";
@@ -72,7 +72,7 @@ fn given(args: &[OsString], name: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<Table, Trouble> {
-    let text = fs::read_to_string(path).map_err(|e| Trouble::system(path.display(), e))?;
+    let text = text_of(path).map_err(|e| Trouble::system(path.display(), e))?;
     toml::from_str(&text)
         .map_err(|e| Trouble::new(format!("{}: {}", path.display(), e.to_string().trim_end()), ""))
 }
@@ -148,7 +148,7 @@ mod tests {
     /// The arguments that come of a file and others.
     fn expanded(text: &str, others: &[&str]) -> Result<Vec<String>, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), text).unwrap();
+        std::fs::write(file.path(), text).unwrap();
         let path = file.path().to_str().unwrap().to_owned();
         let args = ["gateway", "run", "--config", &path].into_iter().chain(others.iter().copied());
         let args = expand(args.map(OsString::from).collect(), &program(), "run");

@@ -1,6 +1,5 @@
 //! Command-line options that describe links.
 
-use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::direction::DIRECTIONS;
 use crate::link::{Spec, SpecError};
-use crate::text::{pair, pairs, quantity, some, text, way};
+use crate::text::{pair, pairs, quantity, some, text, text_of, way};
 use crate::trouble::Trouble;
 
 /// What `--mean-packet` may be, bytes.
@@ -227,7 +226,7 @@ impl LinkOptions {
     ) -> Result<Option<Arc<Steps<T>>>, Trouble> {
         let Some(path) = file else { return Ok(None) };
         let name = format!("{key} {}", path.display());
-        let text = fs::read_to_string(path).map_err(|e| Trouble::system(&name, e))?;
+        let text = text_of(path).map_err(|e| Trouble::system(&name, e))?;
         let steps = course::read(kind, &text, !self.once);
         let hint = "a file of CSV (time_s,rate_mbps), of TOML (steps = …) or of mahimahi's lines";
         let steps = steps.map_err(|e| Trouble::new(format!("{name}: {e}"), hint))?;

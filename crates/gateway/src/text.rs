@@ -1,5 +1,8 @@
 //! Quantities, names and parameters as text: on the command line, and in what is asked of a gateway.
 
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 use std::str::FromStr;
 
 use aqm::units::TextError;
@@ -7,6 +10,22 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::direction::DIRECTIONS;
+
+/// The text of a file that has an end: a regular one of at most 64 MiB.
+///
+/// # Errors
+/// When it is another, or cannot be read.
+pub(crate) fn text_of(path: &Path) -> io::Result<String> {
+    const MOST: u64 = 64 << 20;
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut text = String::new();
+    if File::open(path)?.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+        return Err(io::Error::other("more than 64 MiB"));
+    }
+    Ok(text)
+}
 
 /// A quantity with its unit.
 ///
@@ -82,5 +101,26 @@ pub(crate) mod pairs {
         from: D,
     ) -> Result<Vec<(String, String)>, D::Error> {
         BTreeMap::<String, String>::deserialize(from).map(|pairs| pairs.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_end_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let large = folder.path().join("large");
+        File::create(&large).unwrap().set_len((64 << 20) + 1).unwrap();
+        for (path, words) in [
+            (Path::new("/dev/zero"), "not a regular file"),
+            (folder.path(), "not a regular file"),
+            (&large, "more than 64 MiB"),
+        ] {
+            assert_eq!(text_of(path).unwrap_err().to_string(), words);
+        }
+        File::options().write(true).open(&large).unwrap().set_len(64 << 20).unwrap();
+        assert_eq!(text_of(&large).unwrap().len(), 64 << 20);
     }
 }
