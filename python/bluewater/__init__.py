@@ -65,3 +65,7 @@ def __getattr__(name: str) -> object:
     if home := _HOME.get(name):
         return getattr(import_module(f"bluewater.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

@@ -303,6 +303,8 @@ def compare(
     Raises:
         InputError: A name or quantity cannot be used.
     """
+    if not aqms:
+        raise InputError("nothing to compare", key="aqms", value=[], allowed="one or more")
     chosen = replace(setup or Setup(), **keys)
     axes = (side_by_side.axis(distinct_names(aqms)),)
     made = Experiment(
@@ -425,4 +427,4 @@ def _seeds(seeds: Sequence[int] | None, reps: int | None) -> tuple[int, ...] | N
         return None if seeds is None else distinct(list(seeds), "seeds")
     if seeds is not None:
         raise InputError("seeds cannot go with reps", hint="name every seed in seeds")
-    return tuple(range(1, reps + 1))
+    return distinct(list(range(1, reps + 1)), "reps")

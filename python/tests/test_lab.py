@@ -212,3 +212,23 @@ def test_a_run_is_loaded_and_drawn(tmp_path: Path) -> None:
     figure = bluewater.plot(result, tmp_path / "picture")
     assert len(figure.axes) == 2 + 4
     assert (tmp_path / "picture.pdf").exists()
+
+
+@pytest.mark.parametrize("wrong", [{"jobs": 0}, {"reps": 0}, {"seeds": []}])
+def test_what_would_make_no_run_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        bluewater.sweep(SWEEP, out=tmp_path, progress=False, **wrong)
+
+
+def test_a_comparison_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing to compare"):
+        bluewater.compare([], out=tmp_path)
+
+
+def test_names_are_completed() -> None:
+    assert {"sweep", "Scenario", "run", "__version__"} <= set(dir(bluewater))
+
+
+def test_a_notebook_shows_a_picture(swept: bluewater.Sweep) -> None:
+    figure: Any = swept.plot("utilisation", line="aqm")
+    assert figure._repr_png_().startswith(b"\x89PNG")

@@ -127,14 +127,16 @@ pub fn tell(makers: &Makers, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The versions of a library that a `Cargo.lock` has.
+/// What a `Cargo.lock` says of a library: version, source and checksum of each that it has. One that is
+/// patched keeps its version and has no checksum.
 fn versions<'a>(lock: &'a str, library: &str) -> Vec<&'a str> {
     let wanted = format!("name = \"{library}\"");
     let mut lines = lock.lines();
     let mut found = Vec::new();
     while lines.by_ref().any(|line| line == wanted) {
-        let version = lines.next().and_then(|line| line.strip_prefix("version = "));
-        found.extend(version.map(|version| version.trim_matches('"')));
+        found.extend(lines.by_ref().take_while(|line| {
+            ["version = ", "source = ", "checksum = "].iter().any(|key| line.starts_with(key))
+        }));
     }
     found
 }

@@ -74,6 +74,9 @@ fn what_the_compiler_sees_changes_it() {
     }
     assert!(seen.insert(hash(&[("crates/one/src/below.rs", "pub(crate) const HALF: f64 = 0.6;")])));
     assert!(seen.insert(hash(&[("Cargo.lock", &LOCK.replace("0.2.1", "0.2.2"))])));
+    // A registry's library, and one of the same version that is patched.
+    let registry = "\"0.2.1\"\nsource = \"registry\"\nchecksum = \"00ff\"";
+    assert!(seen.insert(hash(&[("Cargo.lock", &LOCK.replace("\"0.2.1\"", registry))])));
 }
 
 #[test]

@@ -68,3 +68,19 @@ fn a_stop_ends_it() {
     assert_eq!(o.summary.number("utilisation", 0).unwrap(), 0.0);
     assert_eq!(o.flows.number("timeouts", 0), Some(0.0));
 }
+
+/// The path takes longer than the timer: a packet goes each millisecond without an answer, not a window,
+/// which would be five million in a second.
+#[test]
+fn a_timer_shorter_than_the_path_floods_nothing() {
+    let text = r#"
+        duration = "1s"
+        network = { preset = "dumbbell" }
+        queue = [{ aqm = "droptail", buffer = "100p" }]
+        traffic = [{ transport = "window", window = 5000, timeout = "1ms" }]
+    "#;
+    let scenario = Scenario::from_toml(text, "window").unwrap();
+    let o = Run::new(scenario, text, "window").unwrap().finish();
+    let arrivals = o.summary.number("arrivals", 0).unwrap();
+    assert!(arrivals < 100_000.0, "{arrivals}");
+}

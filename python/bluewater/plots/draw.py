@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,15 @@ MAX_LABELLED = 60
 
 MAX_TRACE = 800
 """Points of a trace that are drawn; longer ones are thinned to the extremes of each stretch."""
+
+
+class Picture(Figure):
+    """A figure that a notebook shows where it is the value of a cell."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ def draw(
         height = max(height, 0.9 + 0.13 * most * (len(names) + 0.5))
     looks = {name: look(name, position) for position, name in enumerate(names)}
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
+        figure = Picture(figsize=(width * columns, height * rows + 0.5), layout="constrained")
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         grid = figure.subplots(
             rows, columns, squeeze=False, sharex="none" if kind == "bars" else "all", sharey=share_y

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
-from bluewater.plots.draw import Drawable
+from bluewater.plots.draw import Drawable, Picture
 from bluewater.plots.files import save
 from bluewater.plots.style import RC
 from bluewater.study.plot import Scale
@@ -36,7 +35,7 @@ def draw_sensitivity(
     grid = np.array([[np.nan if each is None else each for each in row] for row in shares])
     with mpl.rc_context(RC):
         width, height = 3.4 + 0.75 * len(unknowns), 2.0 + 0.26 * len(claims)
-        figure = Figure(figsize=(max(width, 5.0), height), layout="constrained")
+        figure = Picture(figsize=(max(width, 5.0), height), layout="constrained")
         figure.suptitle("What each claim depends on", x=0.01, ha="left", fontweight="bold")
         axes = figure.subplots()
         axes.grid(visible=False)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import matplotlib as mpl
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from bluewater.errors import InputError, unknown
-from bluewater.plots.draw import Drawable
+from bluewater.plots.draw import Drawable, Picture
 from bluewater.plots.files import save
 from bluewater.plots.style import RC, look, order
 from bluewater.results.aggregate import metrics, summarise
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class Runs(Protocol):
@@ -60,7 +60,7 @@ def draw(
         others = [name for name in sweep.axes if name != across]
         points = _points(sweep, across, y, line or _first(others))
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+        figure = Picture(figsize=(7.2, 4.2), layout="constrained")
         axes = figure.add_subplot()
         axes.set_title(sweep.name)
         {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](

@@ -139,15 +139,18 @@ class Tables:
 
     @property
     def _sides(self) -> str:
-        """The view that every experiment has: a row a run, TCP and datagrams beside each other."""
+        """The view that every experiment has: a row a run.
+
+        Flows that answer to what happens to them stand beside those that do not.
+        """
         place = ", ".join(f'"{name}"' for name in _place(self.entries[0]))
         sums = ", ".join(
-            f"SUM(CASE WHEN transport {of} 'cbr' THEN {column} END) AS {side}_{column}"
-            for side, of in (("tcp", "<>"), ("udp", "="))
+            f"SUM(CASE WHEN transport {of} ('cbr', 'trace') THEN {column} END) AS {side}_{column}"
+            for side, of in (("tcp", "NOT IN"), ("udp", "IN"))
             for column in ("throughput_bps", "arrivals", "drops", "marks")
         )
-        counts = """COUNT(CASE WHEN transport <> 'cbr' THEN 1 END) AS tcp_flows,
-            COUNT(CASE WHEN transport = 'cbr' THEN 1 END) AS udp_flows"""
+        counts = """COUNT(CASE WHEN transport NOT IN ('cbr', 'trace') THEN 1 END) AS tcp_flows,
+            COUNT(CASE WHEN transport IN ('cbr', 'trace') THEN 1 END) AS udp_flows"""
         return f"SELECT {place}, {counts}, {sums} FROM flows GROUP BY {place}"
 
     @property

@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bluewater.errors import Interrupted, StorageError
+from bluewater.errors import InputError, Interrupted, StorageError
 from bluewater.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -88,9 +88,12 @@ def execute(
     aside with a :class:`~bluewater.errors.DamagedWarning`, and made again.
 
     Raises:
+        InputError: ``jobs`` is below 1.
         StorageError: The results cannot be written; those written before are kept.
         Interrupted: Ctrl-C; what was finished is kept, nothing half-written stays.
     """
+    if jobs < 1:
+        raise InputError("no run would be made", key="jobs", value=jobs, allowed="1 or more")
     store.prepare()
     store.put_aside(task.key for task in tasks)
     pending = [task for task in {t.key: t for t in tasks}.values() if task.key not in store]

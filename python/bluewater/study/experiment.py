@@ -413,6 +413,8 @@ def _seeds(seeds: Any, key: str, file: str) -> tuple[int, ...]:
 
 def distinct(seeds: Sequence[int], key: str, file: str | None = None) -> tuple[int, ...]:
     """The seeds, refused if one comes twice: a repeated run would pass for an independent one."""
+    if not seeds:
+        raise InputError("there is no seed", file=file, key=key, value=[], allowed="one or more")
     if len(set(seeds)) != len(seeds):
         raise InputError(
             "seeds repeat",

@@ -209,7 +209,8 @@ pub struct Trace {
 pub struct Window {
     /// Packets under way, 1 … 65 535.
     pub window: u32,
-    /// Without an answer for so long, all packets under way are taken for lost.
+    /// Without an answer for so long, all packets under way are taken for lost, and one is sent; the
+    /// rest of the window follows its answer.
     #[serde(default = "second")]
     pub timeout: Text<Duration>,
 }

@@ -210,7 +210,7 @@ fn traffic(
     if transport == "window" {
         line(format!(
             "window = {}\ntimeout = \"{}ms\"",
-            d.number(&[1, 7, 65_535]),
+            d.number(&[1, 7, 200]),
             d.number(&[1, 1000])
         ));
         return;

@@ -3,7 +3,7 @@
 //!
 //! The receiver answers each packet. Networks keep the order, so an answer says that all packets
 //! before it have left the network, too, lost or not. Only if the last ones are lost a timer has to
-//! tell.
+//! tell; then a single packet asks, and its answer lets the window go on.
 
 use aqm::Ecn;
 use scenario::traffic::{self as keys, TrafficSpec};
@@ -52,7 +52,7 @@ impl EndPoints for Ends {
 
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         port.seat.app_at = port.group.stop;
-        self.fill(port, o);
+        self.fill(port, o, o.window);
     }
 
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
@@ -63,7 +63,7 @@ impl EndPoints for Ends {
             return After::Nothing;
         }
         self.answered = self.answered.max(packet.seq + 1);
-        self.fill(port, o);
+        self.fill(port, o, o.window);
         After::Timer
     }
 
@@ -71,7 +71,8 @@ impl EndPoints for Ends {
         if self.deadline <= port.now {
             self.timeouts += 1;
             self.answered = self.next;
-            self.fill(port, o);
+            // A whole window each time would grow without end where the path is longer than the timeout.
+            self.fill(port, o, 1);
         }
     }
 
@@ -90,12 +91,12 @@ impl EndPoints for Ends {
 }
 
 impl Ends {
-    /// Sends up to the window.
-    fn fill(&mut self, port: &mut Port<'_>, o: &Options) {
+    /// Sends until `window` packets are under way.
+    fn fill(&mut self, port: &mut Port<'_>, o: &Options, window: u32) {
         if self.stopped {
             return;
         }
-        while self.next - self.answered < o.window {
+        while self.next - self.answered < window {
             let packet = port.take_data();
             (packet.payload, packet.seq, packet.ecn) =
                 (Payload::Datagram, self.next, Ecn::ect(o.ecn));
