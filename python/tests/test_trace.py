@@ -218,5 +218,5 @@ def test_a_sweep_of_traces_shows_what_traces_have(cli: Cli, tmp_path: Path) -> N
     done = cli("sweep", str(file))
     assert done.exit_code == 0, done.stderr
     head, *rows = done.stdout.splitlines()
-    assert head.split()[:3] == ["load", "seed", "duration_s"]
+    assert head.split()[:3] == ["load", "seeds", "load_bps"]
     assert len(rows) == 2

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bluewater.errors import DamagedWarning, InputError, StorageError
-from bluewater.results.result import Result
+from bluewater.results.result import TABLES, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,6 +131,7 @@ def read_result(folder: Path) -> Result:
         version=version,
         # Not a closure: results are sent to the processes that draw.
         load=partial(_table, folder),
+        names=[name for name in TABLES if (folder / f"{name}.parquet").exists()],
     )
 
 
