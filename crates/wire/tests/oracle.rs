@@ -42,8 +42,10 @@ fn read(frame: &[u8]) -> Option<(Flow, u8, bool)> {
         }
         NetSlice::Arp(_) => return None,
     };
-    // It stops at an extension header that repeats or is out of order.
-    if flow.protocol == 51 || v6 && !fragment && matches!(flow.protocol, 0 | 43 | 44 | 60) {
+    // It stops at an extension header that repeats or is out of order, and does not know them all there.
+    if flow.protocol == 51
+        || v6 && !fragment && matches!(flow.protocol, 0 | 43 | 44 | 60 | 135 | 139 | 140)
+    {
         return None;
     }
     flow.ports = match &packet.transport {
