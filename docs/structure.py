@@ -61,13 +61,19 @@ def packages() -> Graph:
         own = path.relative_to(root).parts[0].removesuffix(".py")
         if own.startswith("_"):
             continue
-        graph.setdefault(own, set())
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module == "bluewater":
-                graph[own] |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("bluewater."):
-                graph[own].add(str(node.module).split(".")[1])
+        graph.setdefault(own, set()).update(imported(path))
     return {name: (used & graph.keys()) - {name} for name, used in graph.items()}
+
+
+def imported(path: Path) -> set[str]:
+    """The parts of the Python package that a file imports, anywhere in it, for types too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "bluewater":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("bluewater."):
+            found.add(str(node.module).split(".")[1])
+    return found
 
 
 def layers(graph: Graph) -> list[list[str]]:

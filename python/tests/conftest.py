@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -13,6 +16,16 @@ from bluewater.cli import app
 settings.register_profile("fast", max_examples=50, deadline=None)
 settings.register_profile("slow", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def of_docs(name: str) -> ModuleType:
+    """A module of the documentation's folder, found as MkDocs finds it."""
+    if str(DOCS) not in sys.path:
+        sys.path.insert(0, str(DOCS))
+    return importlib.import_module(name)
+
 
 TINY = """
 duration = "2s"

@@ -6,7 +6,6 @@ they print now into the page, to be read before it is committed.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from conftest import of_docs
 
 import bluewater
 from bluewater import _core
@@ -39,13 +39,7 @@ BLOCK = re.compile(
 
 @pytest.fixture(scope="module")
 def hooks() -> ModuleType:
-    sys.path.insert(0, str(DOCS))  # as MkDocs does
-    spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return of_docs("hooks")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

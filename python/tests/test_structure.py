@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import ast
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from conftest import of_docs
 
 import bluewater
 from bluewater import _core
@@ -32,17 +30,7 @@ LAYERS = (
 """What the package consists of: each layer imports those above it in this list, never below."""
 
 ROOT = Path(bluewater.__file__).parent
-
-
-def imports(path: Path) -> set[str]:
-    """The parts of the package that a file imports, anywhere in it, for types too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "bluewater":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("bluewater."):
-            found.add(str(node.module).split(".")[1])
-    return found
+structure = of_docs("structure")
 
 
 def part(path: Path) -> str:
@@ -55,34 +43,22 @@ def test_imports_go_one_way(path: Path) -> None:
     place = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
     own = part(path)
     assert own in place, "a new part of the package needs its place in LAYERS"
-    known = imports(path) & (set(place) | {each.stem for each in ROOT.iterdir()})
+    known = structure.imported(path) & (set(place) | {each.stem for each in ROOT.iterdir()})
     wrong = {each for each in known if each != own and place[each] >= place[own]}
     assert not wrong
 
 
-def structure() -> ModuleType:
-    """What draws the pictures of the site."""
-    path = ROOT.parent.parent / "docs" / "structure.py"
-    spec = importlib.util.spec_from_file_location("structure", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_there_is_no_circle() -> None:
-    drawing = structure()
-    assert {"aqm", "sim", "gateway"} <= drawing.crates().keys()
-    for name in ("crates", "python", *drawing.crates()):
-        drawing.layers(drawing.named(name))
+    assert {"aqm", "sim", "gateway"} <= structure.crates().keys()
+    for name in ("crates", "python", *structure.crates()):
+        structure.layers(structure.named(name))
     with pytest.raises(ValueError, match="a circle: a → b → a"):
-        drawing.layers({"a": {"b"}, "b": {"a"}})
+        structure.layers({"a": {"b"}, "b": {"a"}})
 
 
 def test_arrows_that_others_imply_are_left_out() -> None:
     graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
-    assert structure().reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
+    assert structure.reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
 
 
 def test_the_core_gives_the_tables_that_are_declared() -> None:

@@ -1,6 +1,8 @@
 //! What algorithms and queues both speak of: time and randomness at an event, the surroundings at
 //! construction, why a packet is dropped or marked, what is queued, what is remembered.
 
+use core::ops::Add;
+
 use crate::param::ConfigError;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -109,6 +111,14 @@ impl Tally {
     }
 }
 
+/// Both together.
+impl Add for Tally {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
 /// What is queued now, without the packet in transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Backlog {
@@ -116,6 +126,14 @@ pub struct Backlog {
     pub packets: u32,
     /// Bytes.
     pub bytes: u64,
+}
+
+/// Both together.
+impl Add for Backlog {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
 }
 
 impl Backlog {

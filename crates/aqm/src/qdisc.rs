@@ -60,10 +60,7 @@ impl Counters {
     }
 
     fn sum(by_cause: &[Tally]) -> Tally {
-        by_cause.iter().fold(Tally::default(), |a, b| Tally {
-            packets: a.packets + b.packets,
-            bytes: a.bytes + b.bytes,
-        })
+        by_cause.iter().fold(Tally::default(), |all, &one| all + one)
     }
 }
 

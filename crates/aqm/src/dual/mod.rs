@@ -29,7 +29,7 @@ use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::fifo::{Line as _, Ring};
 use crate::packet::{Ecn, Meta};
 use crate::param::{ConfigError, Params, choice, params};
-use crate::policy::Departure;
+use crate::policy::{Departure, View};
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
@@ -190,10 +190,8 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         let meta = Meta { arrived: cx.now, ..meta };
         self.counters.arrived.count(meta.len);
-        let backlog = self.backlog();
-        if backlog.packets >= self.limit.max_packets()
-            || u64::from(meta.len) > self.limit.max_bytes() - backlog.bytes
-        {
+        let both = View { backlog: self.backlog(), limit: self.limit, ring: &[], head: 0 };
+        if !both.fits(meta.len) {
             return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
         }
         let low_latency = match meta.ecn {
@@ -238,8 +236,7 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
     }
 
     fn backlog(&self) -> Backlog {
-        let (l, c) = (self.low_latency.backlog, self.classic.backlog);
-        Backlog { packets: l.packets + c.packets, bytes: l.bytes + c.bytes }
+        self.low_latency.backlog + self.classic.backlog
     }
 
     fn counters(&self) -> &Counters {

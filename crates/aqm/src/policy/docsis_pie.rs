@@ -25,7 +25,7 @@
 //! the peak rate and the sustained rate are the link's and there are no tokens. There is no ECN
 //! (§4.7).
 
-use super::{Arrival, Policy, Victim, View};
+use super::{Arrival, Policy, Victim, View, pie};
 use crate::context::{Cause, Cx, Env};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
@@ -215,17 +215,12 @@ impl DocsisPie {
     }
 }
 
-/// By what a step is divided at a drop probability `p` (§4.4, §A.2).
+/// By what a step is divided at a drop probability `p` (§4.4, §A.2): as in PIE below 0.1.
 fn damping(p: f64) -> f64 {
-    const TABLE: [(f64, f64); 8] = [
-        (1e-6, 2048.0),
-        (1e-5, 512.0),
-        (1e-4, 128.0),
-        (1e-3, 32.0),
-        (0.01, 8.0),
-        (0.1, 2.0),
-        (1.0, 0.5),
-        (10.0, 0.125),
-    ];
-    TABLE.iter().find(|(below, _)| p < *below).map_or(0.03125, |(_, damping)| *damping)
+    match p {
+        p if p < 0.1 => pie::damping(p),
+        p if p < 1.0 => 0.5,
+        p if p < 10.0 => 0.125,
+        _ => 0.03125,
+    }
 }

@@ -216,7 +216,7 @@ fn updated(p: f64, delay: Duration, old: Duration, c: &PieConfig) -> f64 {
 }
 
 /// By what a step is divided at a drop probability `p` (auto-tuning, RFC 8033 §4.2).
-fn damping(p: f64) -> f64 {
+pub(super) fn damping(p: f64) -> f64 {
     const TABLE: [(f64, f64); 6] =
         [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (0.01, 8.0), (0.1, 2.0)];
     TABLE.iter().find(|(below, _)| p < *below).map_or(1.0, |(_, damping)| *damping)

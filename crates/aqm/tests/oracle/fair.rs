@@ -280,6 +280,32 @@ impl Side for Drr {
     }
 }
 
+/// RFC 8290 with a model for each queue.
+fn flow_queues<M: Model>(
+    name: &str,
+    of_queue: impl IntoIterator<Item = (&'static str, String)>,
+    models: Vec<M>,
+    (quantum, batch): (u32, usize),
+    room: Room,
+    ops: &[Op],
+) -> Result<(), TestCaseError> {
+    let mut settings = vec![
+        ("queues", models.len().to_string()),
+        ("quantum", quantum.to_string()),
+        ("drop_batch", batch.to_string()),
+    ];
+    settings.extend(of_queue);
+    let buffer = Buffer::new(room, Room::Packets(u64::MAX), models);
+    let side = Hashed {
+        quantum: Some(quantum),
+        prefer_new: true,
+        front: true,
+        batch,
+        ..Hashed::new(buffer)
+    };
+    compare_with(name, &settings, room, ops, side)
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -330,18 +356,8 @@ proptest! {
         c in codel(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
         batch in 1..5usize, room in room(), ops in traffic(),
     ) {
-        let mut settings = vec![
-            ("queues", n.to_string()),
-            ("quantum", quantum.to_string()),
-            ("drop_batch", batch.to_string()),
-        ];
-        settings.extend(c.list());
         let models = (0..n).map(|_| Codel::new(c.clone())).collect();
-        let buffer = Buffer::new(room, Room::Packets(u64::MAX), models);
-        let side = Hashed {
-            quantum: Some(quantum), prefer_new: true, front: true, batch, ..Hashed::new(buffer)
-        };
-        compare_with("fq-codel", &settings, room, &ops, side)?;
+        flow_queues("fq-codel", c.list(), models, (quantum, batch), room, &ops)?;
     }
 
     #[test]
@@ -349,18 +365,8 @@ proptest! {
         c in pie(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
         batch in 1..5usize, room in room(), ops in traffic(),
     ) {
-        let mut settings = vec![
-            ("queues", n.to_string()),
-            ("quantum", quantum.to_string()),
-            ("drop_batch", batch.to_string()),
-        ];
-        settings.extend(c.list());
         let models = (0..n).map(|_| Pie::new(c.clone())).collect();
-        let buffer = Buffer::new(room, Room::Packets(u64::MAX), models);
-        let side = Hashed {
-            quantum: Some(quantum), prefer_new: true, front: true, batch, ..Hashed::new(buffer)
-        };
-        compare_with("fq-pie", &settings, room, &ops, side)?;
+        flow_queues("fq-pie", c.list(), models, (quantum, batch), room, &ops)?;
     }
 
     #[test]

@@ -54,9 +54,8 @@ impl Link {
     /// queued leaves before what arrives from now on, by the rules under which it was admitted;
     /// what is being sent or on the wire keeps its time, but where a rate that varied is set: then what
     /// is being sent, which may wait for the end of an outage, begins again if it is sent sooner by
-    /// that. If nothing but rate, delay, framing and the
-    /// wire's impairments changes, the
-    /// queue discipline stays, with all that it has learnt; else a new one begins.
+    /// that. If nothing but rate, delay, framing and the wire's impairments changes, the queue
+    /// discipline stays, with all that it has learnt; else a new one begins.
     pub fn change(&mut self, next: Next) {
         if let Some((queue, rng)) = next.queue {
             let before = self.server.draw_from(rng);

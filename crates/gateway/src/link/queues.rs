@@ -81,10 +81,7 @@ impl Qdisc<Handle> for Queues {
     }
 
     fn backlog(&self) -> Backlog {
-        self.replaced.iter().fold(self.current.backlog(), |all, (queue, _)| {
-            let one = queue.backlog();
-            Backlog { packets: all.packets + one.packets, bytes: all.bytes + one.bytes }
-        })
+        self.replaced.iter().fold(self.current.backlog(), |all, (queue, _)| all + queue.backlog())
     }
 
     fn counters(&self) -> &Counters {
@@ -119,14 +116,12 @@ impl Qdisc<Handle> for Queues {
 
 /// What happened at two queues together.
 fn sum(one: &Counters, other: &Counters) -> Counters {
-    let both =
-        |a: Tally, b: Tally| Tally { packets: a.packets + b.packets, bytes: a.bytes + b.bytes };
     let each = |a: &[Tally; Cause::COUNT], b: &[Tally; Cause::COUNT]| {
-        std::array::from_fn(|cause| both(a[cause], b[cause]))
+        std::array::from_fn(|cause| a[cause] + b[cause])
     };
     Counters {
-        arrived: both(one.arrived, other.arrived),
-        departed: both(one.departed, other.departed),
+        arrived: one.arrived + other.arrived,
+        departed: one.departed + other.departed,
         dropped: each(&one.dropped, &other.dropped),
         marked: each(&one.marked, &other.marked),
     }
