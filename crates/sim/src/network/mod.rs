@@ -191,7 +191,15 @@ impl Network {
             if self.wires.lines[link].listed == NEVER {
                 self.list(link);
             }
-        } else if let Some(stage) = &mut self.stages[link]
+        } else {
+            self.enter_stage(link, now, packet);
+        }
+    }
+
+    /// A packet comes at `now` to an impairing wire.
+    #[inline(never)]
+    fn enter_stage(&mut self, link: usize, now: u64, packet: &Packet) {
+        if let Some(stage) = &mut self.stages[link]
             && let Some(first) = stage.enter(now, packet, link, &mut self.wires)
         {
             self.wires.list(link, first);

@@ -63,7 +63,8 @@ pub struct Options {
     pub codepoint_again: Ecn,
     /// An echo with a window of one packet makes the sender wait for its timer.
     pub ecn_timeout: bool,
-    /// The least window that an echo leaves, in packets; with 2 and more there is no wait.
+    /// The least window that an echo leaves, in packets; 0 where the timer slows the sender further
+    /// (`ecn_timeout`).
     pub least_window: f64,
     /// It waits before it sends: at most so long, uniform, ns (ns-2's `overhead_`).
     pub send_jitter: u64,
@@ -91,7 +92,7 @@ impl Options {
         let codepoint = if group.ecn { codepoint } else { Ecn::NotEct };
         let again = tcp.ecn_on_retransmit || prague;
         let pacing = tcp.pacing.unwrap_or(prague);
-        let least_window = f64::from(tcp.min_window);
+        let least_window = f64::from(tcp.min_window).max(if prague { LEAST_WINDOW } else { 0.0 });
         let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
         Self {
             variant,
@@ -114,7 +115,7 @@ impl Options {
             codepoint,
             codepoint_again: if again { codepoint } else { Ecn::NotEct },
             ecn_timeout: tcp.ecn_timeout,
-            least_window: if prague { least_window.max(LEAST_WINDOW) } else { least_window },
+            least_window: if tcp.ecn_timeout { 0.0 } else { least_window },
             forget_rtt: tcp.forget_rtt,
             send_jitter: tcp.send_jitter.0.as_nanos(),
             pacing,

@@ -108,9 +108,8 @@ impl Receiver {
     #[inline]
     pub fn acknowledge(&mut self, sack: bool, packet: &mut Packet) {
         self.unacknowledged = 0;
-        *packet = Packet::default();
-        packet.seq = self.next;
-        packet.payload = Payload::Ack { ece: self.echo, blocks: 0, sack: [(0, 0); SACK_BLOCKS] };
+        let payload = Payload::Ack { ece: self.echo, blocks: 0, sack: [(0, 0); SACK_BLOCKS] };
+        *packet = Packet { seq: self.next, payload, ..Packet::default() };
         if sack && self.used > 0 {
             packet.payload = self.with_blocks();
         }

@@ -87,12 +87,6 @@ impl RttEstimator {
         (base << backoff.doublings).min(bounds.max)
     }
 
-    /// Whether the timeout is less than `time`, ns; mostly known without working it out.
-    #[inline]
-    pub fn is_over(&self, time: u64, backoff: Backoff, bounds: &RtoBounds) -> bool {
-        time > bounds.min.min(bounds.initial).min(bounds.max) && time > self.rto(backoff, bounds)
-    }
-
     /// The smoothed round-trip time in ns; 0 before the first sample.
     pub fn srtt(&self) -> u64 {
         self.srtt

@@ -285,10 +285,11 @@ impl Sender {
         // With nothing outstanding there is room for a packet, before and after.
         if self.outstanding() == 0
             && given > 0
+            && self.cwnd > o.initial_window
             && o.restart_after_idle
-            && self.rtt.is_over(now - self.last_sent, self.backoff, &o.rto)
+            && now - self.last_sent > self.timeout(o)
         {
-            self.cwnd = self.cwnd.min(o.initial_window); // RFC 5681 §4.1
+            self.cwnd = o.initial_window; // RFC 5681 §4.1
         }
         self.window(o).saturating_sub(self.next - self.una).min(given)
     }
@@ -395,6 +396,7 @@ impl Sender {
     }
 
     /// An ECN echo. RFC 3168 §6.1.2: at most one reduction a window.
+    #[inline(always)]
     fn on_echo(&mut self, now: u64, ack: u32, o: &Options) {
         let again = ack <= self.reduced_at || !self.control.may_reduce(now);
         if again || self.state == State::Recovery {
@@ -406,7 +408,7 @@ impl Sender {
         self.reduced_at = self.end;
         self.tell_reduced = true;
         self.ecn_reductions += 1;
-        self.cwnd = if o.ecn_timeout { left } else { left.max(o.least_window) };
+        self.cwnd = if left < o.least_window { o.least_window } else { left };
         if self.cwnd < 1.0 && at_one && self.echoed_at_one {
             // Less than a packet is left: the timer slows the sender, and twice as much if the
             // packet that it sent last met congestion as well (as ns-2).

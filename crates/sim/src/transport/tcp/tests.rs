@@ -275,7 +275,8 @@ fn an_echo_leaves_the_least_window() {
 /// (RFC 3168 §6.1.2, as in ns-2), until one comes through unmarked.
 #[test]
 fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
-    let mut p = Path::new(Options { ecn_timeout: true, ..options(Variant::Sack) });
+    let mut p =
+        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
     let mut sent = p.send_all();
     let mut waits = Vec::new();
     for _ in 0..6 {
@@ -367,7 +368,12 @@ fn without_ecn_there_is_no_cwr() {
 /// 100 ms, with a deviation of 50, are 300 ms, not the 1 s before there was any.
 #[test]
 fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
-    let o = Options { ecn_timeout: true, initial_window: 1.0, ..options(Variant::Sack) };
+    let o = Options {
+        ecn_timeout: true,
+        least_window: 0.0,
+        initial_window: 1.0,
+        ..options(Variant::Sack)
+    };
     let mut p = Path::new(o);
     let sent = p.send_all();
     assert!(p.deliver(&sent, &[], &[0]).is_empty(), "it waits");
@@ -378,7 +384,12 @@ fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
 /// timer as well: what was lost is sent again when it expires, not a timeout later.
 #[test]
 fn the_wait_after_an_echo_ends_with_what_was_lost() {
-    let o = Options { ecn_timeout: true, initial_window: 3.0, ..options(Variant::Sack) };
+    let o = Options {
+        ecn_timeout: true,
+        least_window: 0.0,
+        initial_window: 3.0,
+        ..options(Variant::Sack)
+    };
     let mut p = Path::new(o);
     let sent = p.send_all();
     // 0 is marked: 1.5 are left of 3. Of the two others one is marked, too, one is lost.
@@ -476,7 +487,8 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
 /// lost, the timer that it set doubles it no further.
 #[test]
 fn a_wait_doubles_the_timeout_once() {
-    let mut p = Path::new(Options { ecn_timeout: true, ..options(Variant::Sack) });
+    let mut p =
+        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
     p.o.codepoint_again = Ecn::Ect0;
     let sent = p.send_all();
     p.deliver(&sent, &[], &[]);

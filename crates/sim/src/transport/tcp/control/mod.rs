@@ -89,8 +89,8 @@ impl Control {
     }
 
     /// What an acknowledgement in congestion avoidance adds to the window `cwnd`; `srtt` is the
-    /// smoothed round trip.
-    #[inline]
+    /// smoothed round trip. Those that have more to work out do it out of line.
+    #[inline(always)]
     pub fn growth(&mut self, cwnd: f64, acked: u32, now: u64, srtt: u64) -> f64 {
         match self {
             Self::Reno | Self::Dctcp(_) => 1.0 / cwnd,
