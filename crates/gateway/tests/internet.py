@@ -41,7 +41,19 @@ def ask(host: str, port: int) -> None:
     print(f"{1e3 * best:.1f} {at} {said.decode()}")
 
 
+def knock(host: str, *ports: str) -> None:
+    """Prints what becomes of a connection to each port."""
+    for port in ports:
+        try:
+            socket.create_connection((host, int(port)), timeout=2).close()
+            print(port, "connected")
+        except OSError as error:
+            print(port, type(error).__name__)
+
+
 if sys.argv[1] == "serve":
     serve()
+elif sys.argv[1] == "knock":
+    knock(*sys.argv[2:])
 else:
     ask(sys.argv[2], int(sys.argv[3]))

@@ -10,8 +10,8 @@
 //! sockets of the user's. What is changed here goes when the shell does, however it ends: a second
 //! process, which keeps the right to, waits for that.
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -23,6 +23,9 @@ use std::time::Duration;
 use std::{env, thread};
 
 use caps::Capability;
+use nix::fcntl::{Flock, FlockArg, OFlag, open};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::stat::Mode;
 use nix::unistd::{geteuid, gettid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -54,6 +57,8 @@ pub(super) enum Way {
 pub(super) struct Waiting {
     child: Child,
     nft: PathBuf,
+    /// What it says.
+    said: File,
 }
 
 impl Way {
@@ -88,9 +93,12 @@ impl Way {
         wait.arg(pasta).args(["--foreground", "--quiet", "--config-net", "--no-map-gw"]);
         wait.args(["--ipv4-only", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]);
         wait.args(["--ns-ifname", OUT]);
-        wait.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        let child = wait.spawn().map_err(|e| Trouble::system("--uplink: starting pasta", e))?;
-        Ok(Self::Pasta(Box::new(Waiting { child, nft })))
+        let failed = |e| Trouble::system("--uplink: starting pasta", e);
+        let said = memory_file().map_err(failed)?;
+        wait.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+        wait.stderr(said.try_clone().map_err(failed)?);
+        let child = wait.spawn().map_err(failed)?;
+        Ok(Self::Pasta(Box::new(Waiting { child, nft, said })))
     }
 }
 
@@ -123,8 +131,8 @@ impl Uplink {
                 Ok(Self { _alive: Some(alive), pasta: None })
             }
             Way::Pasta(waiting) => {
-                let Waiting { mut child, nft } = *waiting;
-                by_pasta(&mut child, &nft, &ends.far).map_err(failed)?;
+                let Waiting { mut child, nft, said } = *waiting;
+                by_pasta(&mut child, &nft, &said, &ends.far).map_err(failed)?;
                 Ok(Self { _alive: None, pasta: Some(child) })
             }
         }
@@ -200,6 +208,7 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
         apply(&program, &masquerade())
     })?;
     let alive = watch(&name)?;
+    let _one = one_at_a_time()?;
     let forwards = fs::read_to_string(FORWARD)?.trim() == "1";
     if !forwards {
         // What was no router becomes none for others; whoever is the last to need it knows by this.
@@ -227,6 +236,10 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
                     type filter hook forward priority filter; policy accept;
                     oifname \"{name}\" ct state new drop
                 }}
+                chain from_here {{
+                    type filter hook output priority filter; policy accept;
+                    oifname \"{name}\" ct state new drop
+                }}
             }}"
         ),
     )?;
@@ -238,6 +251,13 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
 
 /// The rules of a machine that did not forward before.
 const NO_ROUTER: &str = "bluewater_no_router";
+
+/// While it is held no other shell of this machine looks whether it forwards, or changes that.
+fn one_at_a_time() -> io::Result<Flock<OwnedFd>> {
+    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = open("/run/bluewater-uplink.lock", flags, Mode::from_bits_truncate(0o600))?;
+    Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| e.into())
+}
 
 /// The command line's own name for [`sweep_uplink`], which users need not know.
 pub const SWEEP_UPLINK: &str = "bound-sweep-uplink";
@@ -262,6 +282,7 @@ pub fn sweep_uplink(name: &str) {
     }
     _ = io::copy(&mut io::stdin(), &mut io::sink());
     let Some(nft) = program("nft") else { return };
+    let _one = one_at_a_time();
     _ = apply(&nft, &format!("delete table ip bluewater_{name}"));
     let Ok(tables) = Command::new(&nft).args(["list", "tables"]).output() else { return };
     let tables = String::from_utf8_lossy(&tables.stdout);
@@ -272,7 +293,7 @@ pub fn sweep_uplink(name: &str) {
 }
 
 /// `pasta` at the far end, and NAT there. Its interface takes the default route.
-fn by_pasta(pasta: &mut Child, nft: &Path, far: &Namespace) -> io::Result<()> {
+fn by_pasta(pasta: &mut Child, nft: &Path, said: &File, far: &Namespace) -> io::Result<()> {
     let process = std::process::id();
     let program = nft.to_path_buf();
     let net = far.run(move || -> io::Result<String> {
@@ -288,7 +309,7 @@ fn by_pasta(pasta: &mut Child, nft: &Path, far: &Namespace) -> io::Result<()> {
     let clock = Clock::new();
     while clock.now() < TO_START {
         if let Some(status) = pasta.try_wait()? {
-            return Err(io::Error::other(format!("it ended: {status}")));
+            return Err(io::Error::other(format!("pasta ended ({status}){}", words(said)?)));
         }
         let there = far.run(|| Netlink::new()?.interface(OUT));
         if there?.is_some_and(|interface| interface.up) {
@@ -296,7 +317,21 @@ fn by_pasta(pasta: &mut Child, nft: &Path, far: &Namespace) -> io::Result<()> {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    Err(io::Error::other("pasta does not start"))
+    Err(io::Error::other(format!("pasta does not start{}", words(said)?)))
+}
+
+/// A file that only this process and those that it starts know.
+fn memory_file() -> io::Result<File> {
+    Ok(memfd_create("bluewater", MFdFlags::MFD_CLOEXEC)?.into())
+}
+
+/// The last that was written to `said`, as the end of a sentence.
+fn words(mut said: &File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    said.rewind()?;
+    said.take(1 << 16).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().last().map_or_else(String::new, |line| format!(": {line}")))
 }
 
 /// How long `pasta` may take, ns.

@@ -25,6 +25,7 @@ fn link(layer: Layer) -> Link {
         seed: 1,
         sending: Default::default(),
         impairments: Default::default(),
+        told_rate: false,
     };
     Link::new(&spec, layer, 1514).unwrap()
 }

@@ -62,6 +62,31 @@ fn a_command_reaches_the_network_through_the_link() {
     assert_eq!(lines.collect::<Vec<_>>(), ["0"], "no rules, no forwarding, no interface: {errors}");
 }
 
+/// Nobody of this machine comes in either.
+#[test]
+fn nothing_new_comes_in_from_this_machine() {
+    if !interfaces_allowed() || !have("nft") {
+        return;
+    }
+    let script = "
+        $gateway shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit \
+            --far \"$gateway sink\" -- sleep 7 &
+        sleep 1.5; here=$(ip -4 -br addr | sed -n 's/^bwup.* \\(100.*\\)[.].*/\\1/p')
+        last=$(ip -4 -br addr | sed -n 's/^bwup.*[.]\\(.*\\)[/]30.*/\\1/p')
+        python3 internet.py knock $here.$((last + 1)) 5001 9
+        table=$(nft list tables | sed -n 's/table ip \\(bluewater_bwup.*\\)/\\1/p')
+        nft flush chain ip $table from_here; python3 internet.py knock $here.$((last + 1)) 5001
+        wait";
+    let output = beyond("-n", script);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if errors.contains("Operation not permitted") && text.is_empty() {
+        skipped(&errors);
+        return;
+    }
+    assert_eq!(text, "5001 TimeoutError\n9 TimeoutError\n5001 connected\n", "{errors}");
+}
+
 /// Without any rights of root.
 #[test]
 fn a_user_reaches_the_network_by_pasta() {
@@ -86,6 +111,31 @@ fn a_user_reaches_the_network_by_pasta() {
     assert!((40.0..90.0).contains(&time), "{time} ms: {errors}");
     assert_eq!(said, ["198.51.100.1", "203.0.113.2"]);
     assert!(!String::from_utf8_lossy(&output.stdout).contains("left"));
+}
+
+/// A `pasta` that does not start says why.
+#[test]
+fn what_pasta_says_is_passed_on() {
+    if !interfaces_allowed() || !have("nft") {
+        return;
+    }
+    let script = "
+        tun=$(mktemp -d)/tun; program=$(dirname $tun)/gateway; cp $gateway $program
+        printf '#!/bin/sh\\necho pasta: no such option >&2; exit 3\\n' > $(dirname $tun)/pasta
+        chmod a+rx $(dirname $tun) $(dirname $tun)/pasta $program; cd $(dirname $tun)
+        mknod $tun c 10 200; chmod a+rw $tun; mount --bind $tun /dev/net/tun
+        setpriv --reuid 12345 --regid 12345 --clear-groups env XDG_RUNTIME_DIR= HOME=/ PATH=$PWD:$PATH \
+            $program shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit -- true
+        echo code $?; cd /; rm -r $(dirname $tun)";
+    let output = beyond("-nm", script);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if errors.contains("Operation not permitted") || errors.contains("no user namespace") {
+        skipped(&errors);
+        return;
+    }
+    assert!(text.contains("code 1") || text.contains("code 2"), "{text}{errors}");
+    assert!(errors.contains("pasta does not start: pasta: no such option"), "{errors}");
 }
 
 /// 10 ms and 30 ms each way, one behind the other: 80 ms there and back.
