@@ -19,6 +19,7 @@ use crate::policy::{
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
+use crate::told::{Rates, Told};
 
 /// What the catalogue tells of an algorithm.
 #[derive(Clone, Copy)]
@@ -128,6 +129,19 @@ pub fn canonical_filter(
 }
 
 impl<P: Copy + Default> AnyQdisc<P> {
+    /// This queue, which was built with `env`, told the rates of its link from now on.
+    #[must_use]
+    pub fn told(self, env: &Env, rates: Rates) -> Self {
+        Self::Told(Box::new(Told::new(self, env, rates)))
+    }
+
+    /// A queue that is told rates is told these from `env.now` on, where that of `env` holds.
+    pub fn tell(&mut self, env: &Env, rates: Rates) {
+        if let Self::Told(told) = self {
+            told.follow(env, rates);
+        }
+    }
+
     /// This queue, which must be empty, behind the filter `name`.
     ///
     /// # Errors
@@ -165,6 +179,8 @@ macro_rules! any_qdisc {
             $(#[doc = $summary] $variant(Box<$queue<$($policy,)? P>>),)*
             /// Any of these behind a filter.
             Filtered(Box<Prefilter<RedPd, Self>>),
+            /// Any of these that is told the rates of its link.
+            Told(Box<Told<Self>>),
         }
 
         /// All algorithms, in the order of the documentation.
@@ -185,6 +201,7 @@ macro_rules! any_qdisc {
                 match self {
                     $(Self::$variant(q) => visitor.visit(&mut **q),)*
                     Self::Filtered(q) => visitor.visit(&mut **q),
+                    Self::Told(q) => visitor.visit(&mut **q),
                 }
             }
 
@@ -238,40 +255,44 @@ macro_rules! any_qdisc {
                 cx: &mut Cx<'_>,
                 out: &mut impl Outlet<P>,
             ) {
-                match self { $(Self::$variant(q) => q.enqueue(meta, packet, cx, out),)* Self::Filtered(q) => q.enqueue(meta, packet, cx, out) }
+                match self { $(Self::$variant(q) => q.enqueue(meta, packet, cx, out),)* Self::Filtered(q) => q.enqueue(meta, packet, cx, out), Self::Told(q) => q.enqueue(meta, packet, cx, out) }
             }
 
             #[inline]
             fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
-                match self { $(Self::$variant(q) => q.dequeue(cx, out),)* Self::Filtered(q) => q.dequeue(cx, out) }
+                match self { $(Self::$variant(q) => q.dequeue(cx, out),)* Self::Filtered(q) => q.dequeue(cx, out), Self::Told(q) => q.dequeue(cx, out) }
             }
 
             fn backlog(&self) -> Backlog {
-                match self { $(Self::$variant(q) => q.backlog(),)* Self::Filtered(q) => q.backlog() }
+                match self { $(Self::$variant(q) => q.backlog(),)* Self::Filtered(q) => q.backlog(), Self::Told(q) => q.backlog() }
             }
 
             fn counters(&self) -> &Counters {
-                match self { $(Self::$variant(q) => q.counters(),)* Self::Filtered(q) => q.counters() }
+                match self { $(Self::$variant(q) => q.counters(),)* Self::Filtered(q) => q.counters(), Self::Told(q) => q.counters() }
             }
 
             fn congested(&self, now: Instant) -> bool {
-                match self { $(Self::$variant(q) => q.congested(now),)* Self::Filtered(q) => q.congested(now) }
+                match self { $(Self::$variant(q) => q.congested(now),)* Self::Filtered(q) => q.congested(now), Self::Told(q) => q.congested(now) }
             }
 
             fn poll_at(&self) -> Option<Instant> {
-                match self { $(Self::$variant(q) => q.poll_at(),)* Self::Filtered(q) => q.poll_at() }
+                match self { $(Self::$variant(q) => q.poll_at(),)* Self::Filtered(q) => q.poll_at(), Self::Told(q) => q.poll_at() }
             }
 
             fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-                match self { $(Self::$variant(q) => q.on_timer(cx, out),)* Self::Filtered(q) => q.on_timer(cx, out) }
+                match self { $(Self::$variant(q) => q.on_timer(cx, out),)* Self::Filtered(q) => q.on_timer(cx, out), Self::Told(q) => q.on_timer(cx, out) }
+            }
+
+            fn rate_changed(&mut self, env: &Env) {
+                match self { $(Self::$variant(q) => q.rate_changed(env),)* Self::Filtered(q) => q.rate_changed(env), Self::Told(q) => q.rate_changed(env) }
             }
 
             fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-                match self { $(Self::$variant(q) => q.observe(now, sink),)* Self::Filtered(q) => q.observe(now, sink) }
+                match self { $(Self::$variant(q) => q.observe(now, sink),)* Self::Filtered(q) => q.observe(now, sink), Self::Told(q) => q.observe(now, sink) }
             }
 
             fn state(&self) -> State {
-                match self { $(Self::$variant(q) => q.state(),)* Self::Filtered(q) => q.state() }
+                match self { $(Self::$variant(q) => q.state(),)* Self::Filtered(q) => q.state(), Self::Told(q) => q.state() }
             }
         }
     };

@@ -78,6 +78,10 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
         self.policy.on_timer(&self.ring.view(), cx);
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        self.policy.rate_changed(env);
+    }
+
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.policy.observe(now, sink);
     }

@@ -22,6 +22,7 @@
 //! | [`fair`] | many queues that take turns, each advised by a policy |
 //! | [`dual`] | two queues for two kinds of traffic, whose algorithms are coupled |
 //! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
+//! | [`told`] | a queue that is told the rates of its link |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
 //! | [`response`] | what TCP sends at a given loss |
 //! | [`any`] | choice by name: the list of all algorithms |
@@ -49,6 +50,7 @@ pub mod qdisc;
 pub mod response;
 pub mod rng;
 pub mod time;
+pub mod told;
 pub mod units;
 
 pub use any::{AnyQdisc, CATALOG, Entry, Signal, Visitor};

@@ -107,6 +107,9 @@ pub trait Qdisc<P: Copy> {
     /// The time given by [`Qdisc::poll_at`] has come.
     fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>);
 
+    /// The link has another rate, see [`Policy::rate_changed`](crate::Policy::rate_changed).
+    fn rate_changed(&mut self, _env: &Env) {}
+
     /// Reports the algorithm's signals (p_m, averages …) as they stand at `now`, by name, in the
     /// order of the algorithm's declaration.
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64));

@@ -7,6 +7,7 @@
 
 use aqm::any::{BuildError, PRESET, canonical};
 use aqm::param::Kind;
+use aqm::told::Rates;
 use aqm::{
     AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Limit, Meta, Outlet,
     Qdisc, Rate, Rng,
@@ -252,6 +253,10 @@ struct Twist {
     early_timer: bool,
     /// Everything happens later.
     start: u64,
+    /// It is built for a link of this rate, and then told the one that it has.
+    built_for: Option<Rate>,
+    /// It is told the rate that it has.
+    told: bool,
 }
 
 /// Runs `ops` through a fresh queue, checking the books after each; what it did, or nothing when
@@ -264,7 +269,8 @@ fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
     let mut now = Instant::from_nanos(twist.start);
     let mut rng = Rng::new(11, 0);
     let env = Env { now, ..*env };
-    let mut q = match AnyQdisc::<Payload>::build(entry.name, &pairs, &env, &mut rng) {
+    let before = Env { rate: twist.built_for.unwrap_or(env.rate), ..env };
+    let mut q = match AnyQdisc::<Payload>::build(entry.name, &pairs, &before, &mut rng) {
         Ok(q) => q,
         Err(BuildError::Config(_)) if settings.len() == 1 => return None,
         Err(e) => panic!("{} {settings:?}: {e:?}", entry.name),
@@ -274,6 +280,14 @@ fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
         q = q.filtered(FILTER.1, &FILTER_SETTINGS, &env, &mut rng).unwrap();
         let own = CATALOG.iter().find(|e| e.name == FILTER.1).unwrap().signals;
         expected.splice(..0, own[..7].iter().map(|signal| signal.name));
+    }
+    if twist.built_for.is_some() {
+        q.rate_changed(&env);
+    }
+    if twist.told {
+        let steps = [(Duration::ZERO, Some(env.rate))].into();
+        q = q.told(&env, Rates { steps, period: None });
+        q.on_timer(&mut Cx { now, rng: &mut rng }, &mut Log::default());
     }
     let mut log = Log::default();
     let mut ledger = Ledger { packets: Vec::new(), flows: [[0; 4]; 5] };
@@ -495,11 +509,29 @@ fn decisions_depend_on_traffic_and_seed_alone() {
             Twist { early_timer: true, ..Twist::default() },
             Twist { start: 12_345_678_901_234_567, ..Twist::default() },
             Twist { start: u64::MAX / 2, ..Twist::default() },
+            Twist { told: true, ..Twist::default() },
         ] {
             let other = run(case, &env, &ops, twist);
             let differ = plain.iter().flatten().zip(other.iter().flatten()).find(|(a, b)| a != b);
             assert_eq!(differ, None);
             assert_eq!(plain.is_some(), other.is_some());
+        }
+    });
+}
+
+/// A queue that is told another rate before the first packet is as one that was built for it. AVQ and
+/// CSFQ begin with the rate as the first value of what they then adapt.
+#[test]
+fn a_rate_that_is_told_is_as_good_as_one_that_was_known() {
+    for_each_case(|case| {
+        if ["avq", "csfq"].contains(&case.0.name) {
+            return;
+        }
+        let (ops, env) = (traffic(4, 2000, true, MS), env(Limit::packets(20)));
+        let (known, told) = (Twist::default(), Rate::from_mbit(3));
+        if let Some(other) = run(case, &env, &ops, Twist { built_for: Some(told), ..known }) {
+            let plain = run(case, &env, &ops, known);
+            assert_eq!(plain.iter().flatten().zip(&other).find(|(a, b)| a != b), None);
         }
     });
 }

@@ -11,7 +11,8 @@ use link::impair::Loss;
 use link::{Framing, Impairments, Sending, Steps};
 use scenario::course::{self, DELAY, Kind, LOSS, RATE};
 use scenario::varies::Probability;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::direction::DIRECTIONS;
 use crate::link::{Spec, SpecError};
@@ -73,6 +74,9 @@ pub struct LinkOptions {
     /// The same of the way down, if it is another.
     #[arg(long, value_name = "FILE")]
     pub down_rate_trace: Option<PathBuf>,
+    /// Queue disciplines are told each new rate; else they learn of it by their departures.
+    #[arg(long)]
+    pub told_rate: bool,
     /// The delay over time, in place of --delay.
     #[arg(long, value_name = "FILE")]
     pub delay_trace: Option<PathBuf>,
@@ -120,7 +124,7 @@ pub struct LinkOptions {
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
     pub overhead: Option<Framing>,
     /// The least that is sent, bytes with the overhead.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=256))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     pub mpu: Option<u32>,
     /// Overhead of the way down, if it is another.
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
@@ -157,6 +161,7 @@ impl LinkOptions {
                 duplicate: self.duplicate.unwrap_or_default().0,
                 corrupt: self.corrupt.unwrap_or_default().0,
             },
+            told_rate: self.told_rate,
         };
         let rate = self.down_rate.unwrap_or(self.rate);
         let (key, buffer) = match self.down_buffer {
@@ -286,6 +291,22 @@ pub struct Change {
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
     #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub overhead: Option<Framing>,
+    /// The least that is sent, bytes with the overhead; 0 for no such bound.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "mpu")]
+    pub mpu: Option<u32>,
+}
+
+/// The largest `--mpu`, bytes.
+const MOST_MPU: i64 = 256;
+
+/// Reads an mpu, or nothing.
+fn mpu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    let given = Option::<u32>::deserialize(from)?;
+    if given.is_some_and(|mpu| i64::from(mpu) > MOST_MPU) {
+        return Err(D::Error::custom(format!("mpu: 0 … {MOST_MPU} bytes")));
+    }
+    Ok(given)
 }
 
 impl Change {

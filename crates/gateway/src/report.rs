@@ -180,6 +180,7 @@ fn varying(all: &mut Value, spec: &Spec) {
         ("loss", *loss == Loss::None, json!(loss.to_string())),
         ("duplicate", *duplicate == 0.0, json!(duplicate.to_string())),
         ("corrupt", *corrupt == 0.0, json!(corrupt.to_string())),
+        ("told_rate", !spec.told_rate, json!(spec.told_rate)),
     ] {
         if !is_default {
             all[key] = value;

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use aqm::told::Rates;
+use aqm::{Duration, Rate};
+
 use crate::steps::Steps;
 
 /// Later than anything happens, ns; far enough from the end of time that delays can be added.
@@ -98,9 +101,18 @@ pub fn mean(rates: &Steps<u64>) -> f64 {
     }
 }
 
+/// What a queue is told of rates in bit/s.
+pub fn told(rates: &Steps<u64>) -> Rates {
+    let steps = rates.steps().iter();
+    Rates {
+        steps: steps.map(|&(at, rate)| (Duration::from_nanos(at), Rate::new(rate))).collect(),
+        period: rates.period().map(Duration::from_nanos),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use aqm::{Rate, Rng};
+    use aqm::Rng;
 
     use super::*;
     use crate::transmitter::Serialiser;

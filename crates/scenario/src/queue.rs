@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use aqm::any::{BuildError, FILTERS, Table, canonical, canonical_filter};
 use aqm::units::Size;
 use aqm::{AnyQdisc, CATALOG, Env, Limit, Rng};
+use link::Sending;
+use link::varying::told;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,10 @@ pub struct QueueSpec {
     /// The filter's parameters; `bluewater explain red-pd` lists them, before those of RED.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prefilter_params: BTreeMap<String, Parameter>,
+    /// Whether the algorithm is told each new rate of a link with `rate_trace`; else it learns of it by
+    /// its departures, as in reality.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told_rate: bool,
 }
 
 /// A parameter's value: a text with its unit, a number, or a flag.
@@ -78,6 +84,11 @@ pub(crate) fn expand_queues(
                     .hint(format!("{} has a queue already", topology.link_name(link))));
             }
             seen.push(link);
+            if queue.told_rate && topology.links[link].sending.rates.is_none() {
+                let name = topology.link_name(link);
+                return Err(Complaint::new(key("told_rate"), "only on a link with rate_trace")
+                    .hint(format!("the rate of {name} does not vary, and its queue knows it")));
+            }
             queue.link = Some(topology.link_name(link));
             queue
                 .limit(topology, link)
@@ -120,7 +131,7 @@ impl QueueSpec {
         Ok(())
     }
 
-    /// The queue, empty; `i` is its number in the file.
+    /// The queue, empty, over a link that sends as `sending` says; `i` is its number in the file.
     ///
     /// # Errors
     /// Parameters that do not fit together or with the buffer.
@@ -128,14 +139,20 @@ impl QueueSpec {
         &self,
         i: usize,
         env: &Env,
+        sending: &Sending,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
-        let queue = AnyQdisc::build(&self.aqm, &pairs(&texts(&self.params)), env, rng)
+        let mut queue = AnyQdisc::build(&self.aqm, &pairs(&texts(&self.params)), env, rng)
             .map_err(|e| self.complaint(i, e))?;
-        let Some(filter) = &self.prefilter else { return Ok(queue) };
-        queue
-            .filtered(filter, &pairs(&texts(&self.prefilter_params)), env, rng)
-            .map_err(|e| self.filter_complaint(i, e))
+        if let Some(filter) = &self.prefilter {
+            queue = queue
+                .filtered(filter, &pairs(&texts(&self.prefilter_params)), env, rng)
+                .map_err(|e| self.filter_complaint(i, e))?;
+        }
+        Ok(match &sending.rates {
+            Some(rates) if self.told_rate => queue.told(env, told(rates)),
+            _ => queue,
+        })
     }
 
     /// How many parameters are not at their defaults, with those of a filter.

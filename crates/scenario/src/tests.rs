@@ -26,6 +26,29 @@ fn with(old: &str, new: &str) -> ScenarioError {
     fails(&GOOD.replace(old, new))
 }
 
+/// What the queue could be told has to be there; then it is written and read again.
+#[test]
+fn a_queue_is_told_only_of_a_rate_that_varies() {
+    let scenario = |link: &str, queue: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1mbit\"\n\
+             delay = \"1ms\"\n{link}\n[[queue]]\nlink = \"a->b\"\naqm = \"csfq\"\n\
+             buffer = \"10p\"\n{queue}\n[[traffic]]\nflows = 1\ntransport = \"cbr\"\n\
+             rate = \"1mbit\"\nfrom = [\"a\"]\nto = [\"b\"]\n"
+        );
+        Scenario::from_toml(&text, "s.toml")
+    };
+    let trace = "rate_trace = { model = \"wifi\" }";
+    let error = scenario("", "told_rate = true").unwrap_err().to_string();
+    assert!(error.contains("queue[0].told_rate") && error.contains("rate_trace"), "{error}");
+    for told in [false, true] {
+        let read = scenario(trace, &format!("told_rate = {told}")).unwrap();
+        assert_eq!(read.to_toml().contains("told_rate"), told);
+        let again = Scenario::from_toml(&read.to_toml(), "t.toml").unwrap();
+        assert_eq!(again.queue[0].told_rate, told);
+    }
+}
+
 #[test]
 fn the_echo_is_canonical_and_reads_back_to_itself() {
     let scenario = Scenario::from_toml(GOOD, "x").unwrap();

@@ -74,7 +74,7 @@ pub(crate) fn build_link(
         .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
     let env = Env { now: Instant::ZERO, limit, rate: edge.rate, mean_packet };
     let mut rng = stream(seed, Stream::Queue, link);
-    let queue = spec.build(i, &env, &mut rng)?;
+    let queue = spec.build(i, &env, &edge.sending, &mut rng)?;
     Ok(Link::managed(edge.rate, delay, queue, rng, flows).with(&edge.sending))
 }
 

@@ -115,6 +115,14 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         self.with(line, |advised| advised.drop_queued(position, Cause::Overflow, cx, out));
     }
 
+    /// The link has another rate.
+    pub(super) fn rate_changed(&mut self, env: &Env) {
+        let limit = if self.line_limit == Limit::UNBOUNDED { env.limit } else { self.line_limit };
+        let env = Env { limit, ..*env };
+        self.lines.iter_mut().for_each(|line| line.policy.rate_changed(&env));
+        self.set_timer();
+    }
+
     /// Whether there is more than the buffer has room for.
     #[inline]
     pub(super) fn excess(&self) -> bool {

@@ -193,6 +193,10 @@ impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
         }
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        self.lines.rate_changed(env);
+    }
+
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.lines.observe(sink);
     }

@@ -156,4 +156,10 @@ impl Policy for Inner {
             red.on_idle(cx);
         }
     }
+
+    fn rate_changed(&mut self, env: &Env) {
+        if let Some(red) = &mut self.0 {
+            red.rate_changed(env);
+        }
+    }
 }

@@ -141,6 +141,10 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
         queue.on_timer(cx, &mut Tap { filter, counters, out });
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        self.queue.rate_changed(env);
+    }
+
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.filter.observe(now, sink);
         self.queue.observe(now, sink);

@@ -58,6 +58,28 @@ params! {
     }
 }
 
+impl AredConfig {
+    /// RED's parameters, of which those that are not given follow from the link's rate.
+    fn derived(&self, env: &Env) -> Result<RedParams, ConfigError> {
+        let packets = env.rate.bits_per_second() as f64 / (8.0 * f64::from(env.mean_packet));
+        let measure = self.red.mode.into();
+        let unit = env.unit(measure);
+        let min_th = match self.min_th {
+            Some(size) => env.resolve("min_th", size, measure)?,
+            None => unit * automatic_min_th(self.target, packets),
+        };
+        let max_th = match self.max_th {
+            Some(size) => env.resolve("max_th", size, measure)?,
+            None => 3.0 * min_th,
+        };
+        let red = RedConfig {
+            w_q: self.w_q.unwrap_or_else(|| automatic_w_q(packets)),
+            ..self.red.clone()
+        };
+        RedParams::new(&red, env)?.with_thresholds(min_th, max_th)
+    }
+}
+
 /// The Adaptive RED policy.
 #[derive(Clone, Debug)]
 pub struct Ared {
@@ -75,22 +97,8 @@ impl Policy for Ared {
         if !(c.max_p_min..=c.max_p_max).contains(&c.max_p) {
             return Err(ConfigError { key: "max_p", allowed: "between max_p_min and max_p_max" });
         }
-        let packets = env.rate.bits_per_second() as f64 / (8.0 * f64::from(env.mean_packet));
-        let measure = c.red.mode.into();
-        let unit = env.unit(measure);
-        let min_th = match c.min_th {
-            Some(size) => env.resolve("min_th", size, measure)?,
-            None => unit * automatic_min_th(c.target, packets),
-        };
-        let max_th = match c.max_th {
-            Some(size) => env.resolve("max_th", size, measure)?,
-            None => 3.0 * min_th,
-        };
-        let red =
-            RedConfig { w_q: c.w_q.unwrap_or_else(|| automatic_w_q(packets)), ..c.red.clone() };
-        let params = RedParams::new(&red, env)?.with_thresholds(min_th, max_th)?;
         Ok(Self {
-            core: RedCore::new(params, c.max_p, env.now),
+            core: RedCore::new(c.derived(env)?, c.max_p, env.now),
             config: c.clone(),
             next: env.now + c.interval,
         })
@@ -102,7 +110,13 @@ impl Policy for Ared {
         self.core.judge(pkt, q, cx)
     }
 
-    as_red!(core);
+    as_red!(core but rate);
+
+    fn rate_changed(&mut self, env: &Env) {
+        // Where thresholds that are given leave no room at the new rate, the old ones stay.
+        let params = self.config.derived(env).unwrap_or_else(|_| self.core.params.at_rate(env));
+        self.core.rate_changed(params, env);
+    }
 
     fn poll_at(&self) -> Option<Instant> {
         Some(self.next)

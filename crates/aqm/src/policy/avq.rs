@@ -98,6 +98,10 @@ impl Policy for Avq {
         if overflows { self.signal } else { Arrival::Admit }
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        self.capacity = env.rate.bits_per_second() as f64 / 8.0;
+    }
+
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         sink("virtual_rate", 8.0 * self.virtual_rate);
         sink("virtual_queue", self.queue_at(now));

@@ -77,7 +77,7 @@ impl Policy for Cobalt {
 
     fn new(config: &CobaltConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         Ok(Self {
-            tolerated: config.target.max(env.rate.transmission(4 * u64::from(config.mtu))),
+            tolerated: tolerated(config, env),
             config: config.clone(),
             count: 0,
             drop_next: env.now,
@@ -86,6 +86,10 @@ impl Policy for Cobalt {
             moved: env.now,
             sojourn: Duration::ZERO,
         })
+    }
+
+    fn rate_changed(&mut self, env: &Env) {
+        self.tolerated = tolerated(&self.config, env);
     }
 
     #[inline]
@@ -176,4 +180,9 @@ impl Cobalt {
     fn may_move(&self, now: Instant) -> bool {
         now.since(self.moved) > self.config.target
     }
+}
+
+/// The delay above which the queue is too long: the target, or that of four long packets.
+fn tolerated(config: &CobaltConfig, env: &Env) -> Duration {
+    config.target.max(env.rate.transmission(4 * u64::from(config.mtu)))
 }

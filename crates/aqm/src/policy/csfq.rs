@@ -193,6 +193,10 @@ impl Policy for Csfq {
         })
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        self.capacity = env.rate.bits_per_second() as f64;
+    }
+
     #[inline]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         let rate = self.rate(pkt, cx.now);

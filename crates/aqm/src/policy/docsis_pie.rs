@@ -124,6 +124,10 @@ impl Policy for DocsisPie {
         Victim::Arriving
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        self.rate = env.rate;
+    }
+
     fn poll_at(&self) -> Option<Instant> {
         Some(self.next)
     }

@@ -73,11 +73,10 @@ struct Flow {
 /// The FRED policy.
 #[derive(Clone, Debug)]
 pub struct Fred {
+    config: FredConfig,
     min_q: f64,
     min_th: f64,
     max_th: f64,
-    max_p: f64,
-    many_flow: bool,
     /// The answer for a packet that chance picked.
     signal: Arrival,
     avg: Average,
@@ -92,10 +91,31 @@ pub struct Fred {
     home: Home,
 }
 
+impl FredConfig {
+    /// min_th and max_th in packets.
+    fn thresholds(&self, env: &Env) -> Result<(f64, f64), ConfigError> {
+        let min_th = match self.min_th {
+            Some(size) => env.resolve("min_th", size, Measure::Packets)?,
+            None => automatic_min_th(env, self.rtt),
+        };
+        let max_th = match self.max_th {
+            Some(size) => env.resolve("max_th", size, Measure::Packets)?,
+            None => 2.0 * min_th,
+        };
+        if min_th <= 0.0 {
+            return Err(ConfigError { key: "min_th", allowed: "more than nothing" });
+        }
+        if min_th >= max_th {
+            return Err(ConfigError { key: "max_th", allowed: "more than min_th" });
+        }
+        Ok((min_th, max_th))
+    }
+}
+
 impl Fred {
     /// The most packets that a flow may have queued.
     fn maxq(&self, avg: f64) -> f64 {
-        if self.many_flow && avg >= self.max_th { 2.0 } else { self.min_th }
+        if self.config.many_flow && avg >= self.max_th { 2.0 } else { self.min_th }
     }
 
     fn average(&mut self, now: Instant) {
@@ -109,27 +129,12 @@ impl Policy for Fred {
     type Tag = Id;
 
     fn new(c: &FredConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
-        let packets = Measure::Packets;
-        let min_th = match c.min_th {
-            Some(size) => env.resolve("min_th", size, packets)?,
-            None => automatic_min_th(env, c.rtt),
-        };
-        let max_th = match c.max_th {
-            Some(size) => env.resolve("max_th", size, packets)?,
-            None => 2.0 * min_th,
-        };
-        if min_th <= 0.0 {
-            return Err(ConfigError { key: "min_th", allowed: "more than nothing" });
-        }
-        if min_th >= max_th {
-            return Err(ConfigError { key: "max_th", allowed: "more than min_th" });
-        }
+        let (min_th, max_th) = c.thresholds(env)?;
         Ok(Self {
+            config: c.clone(),
             min_q: f64::from(c.min_q),
             min_th,
             max_th,
-            max_p: c.max_p,
-            many_flow: c.many_flow,
             signal: Arrival::early(c.ecn),
             avg: Average::new(c.w_q, env.packet_time(), env.now),
             avgcq: 1.0,
@@ -165,7 +170,7 @@ impl Policy for Fred {
         } else if avg < self.max_th {
             self.count += 1;
             if qlen >= self.avgcq.max(self.min_q) {
-                let p_b = linear(avg, self.min_th, self.max_th, self.max_p);
+                let p_b = linear(avg, self.min_th, self.max_th, self.config.max_p);
                 if cx.rng.chance(p_a(Spacing::Uniform, p_b, self.count as f64)) {
                     self.count = 0;
                     return self.signal;
@@ -173,7 +178,7 @@ impl Policy for Fred {
             }
         } else {
             self.count = 0;
-            if !self.many_flow {
+            if !self.config.many_flow {
                 return Arrival::Reject(Cause::Early);
             }
         }
@@ -205,6 +210,14 @@ impl Policy for Fred {
 
     fn on_idle(&mut self, cx: &mut Cx<'_>) {
         self.avg.on_idle(cx.now);
+    }
+
+    fn rate_changed(&mut self, env: &Env) {
+        self.avg.change(self.config.w_q, env.packet_time(), env.now);
+        // Where a threshold that is given leaves no room at the new rate, the old ones stay.
+        if let Ok(thresholds) = self.config.thresholds(env) {
+            (self.min_th, self.max_th) = thresholds;
+        }
     }
 
     fn congested(&self, _: &View<'_>, now: Instant) -> bool {

@@ -208,6 +208,11 @@ pub trait Policy: Sized {
     /// The time given by [`poll_at`](Policy::poll_at) has come.
     fn on_timer(&mut self, _q: &View<'_>, _cx: &mut Cx<'_>) {}
 
+    /// The link has another rate from `env.now` on, and the queue is told so
+    /// ([`Told`](crate::told::Told)); all else of `env` is as at construction. Whatever was derived of
+    /// the rate is derived anew, what was learnt of the traffic stays.
+    fn rate_changed(&mut self, _env: &Env) {}
+
     /// What the algorithm remembers, without [`Tag`](Policy::Tag)s.
     fn state(&self) -> State {
         State::of::<Self>(0)

@@ -54,12 +54,30 @@ params! {
     }
 }
 
+impl PiConfig {
+    /// The gains a and b.
+    fn gains(&self, env: &Env) -> Result<(f64, f64), ConfigError> {
+        let (a, b) = gains(self.flows, self.rtt, 1e9 / env.packet_time(), self.interval);
+        let (a, b) = (self.a.unwrap_or(a), self.b.unwrap_or(b));
+        if b < 0.0 {
+            return Err(ConfigError {
+                key: "interval",
+                allowed: "shorter for these flows and rtt",
+            });
+        }
+        if a <= b {
+            return Err(ConfigError { key: "a", allowed: "more than b" });
+        }
+        Ok((a, b))
+    }
+}
+
 /// The PI policy.
 #[derive(Clone, Debug)]
 pub struct Pi {
+    config: PiConfig,
     a: f64,
     b: f64,
-    interval: Duration,
     measure: Measure,
     /// One packet in `measure`.
     unit: f64,
@@ -78,22 +96,12 @@ impl Policy for Pi {
     type Tag = ();
 
     fn new(c: &PiConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
-        let (a, b) = gains(c.flows, c.rtt, 1e9 / env.packet_time(), c.interval);
-        let (a, b) = (c.a.unwrap_or(a), c.b.unwrap_or(b));
-        if b < 0.0 {
-            return Err(ConfigError {
-                key: "interval",
-                allowed: "shorter for these flows and rtt",
-            });
-        }
-        if a <= b {
-            return Err(ConfigError { key: "a", allowed: "more than b" });
-        }
+        let (a, b) = c.gains(env)?;
         let measure = c.mode.into();
         Ok(Self {
+            config: c.clone(),
             a,
             b,
-            interval: c.interval,
             measure,
             unit: env.unit(measure),
             q_ref: env.resolve("q_ref", c.q_ref, Measure::Packets)?,
@@ -117,11 +125,18 @@ impl Policy for Pi {
         if cx.now < self.next {
             return;
         }
-        self.next = self.next.next_tick(cx.now, self.interval);
+        self.next = self.next.next_tick(cx.now, self.config.interval);
         let q = q.size(self.measure) / self.unit;
         let change = self.a * (q - self.q_ref) - self.b * (self.q_old - self.q_ref);
         self.p_m = (self.p_m + change).clamp(0.0, 1.0);
         self.q_old = q;
+    }
+
+    fn rate_changed(&mut self, env: &Env) {
+        // Where the new rate has no such gains, the old ones stay.
+        if let Ok(gains) = self.config.gains(env) {
+            (self.a, self.b) = gains;
+        }
     }
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {

@@ -161,6 +161,11 @@ impl RedParams {
         }
     }
 
+    /// The same at the rate of `env`.
+    pub(super) fn at_rate(&self, env: &Env) -> Self {
+        Self { packet_time: env.packet_time(), ..self.clone() }
+    }
+
     /// The average from which on every packet is signalled.
     fn certain_from(&self) -> f64 {
         if self.gentle { 2.0 * self.max_th } else { self.max_th }
@@ -268,6 +273,12 @@ impl RedCore {
         self.avg.on_idle(now);
     }
 
+    /// The link has another rate from `env.now` on, for which `params` are.
+    pub(super) fn rate_changed(&mut self, params: RedParams, env: &Env) {
+        self.avg.change(params.w_q, params.packet_time, env.now);
+        self.params = params;
+    }
+
     /// The signals that the RED family reports: what a packet of mean length would meet at `now`.
     pub(super) fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let avg = self.average_at(now);
@@ -300,9 +311,16 @@ impl RedCore {
 }
 
 /// What a policy with a [`RedCore`] leaves to it: packets that were queued, an idle link, and the
-/// question for congestion.
+/// question for congestion; with `but rate` all but what to do at another rate of the link.
 macro_rules! as_red {
     ($core:tt) => {
+        as_red!($core but rate);
+
+        fn rate_changed(&mut self, env: &Env) {
+            self.$core.rate_changed(self.$core.params.at_rate(env), env);
+        }
+    };
+    ($core:tt but rate) => {
         #[inline]
         fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
             self.$core.admitted();
@@ -383,6 +401,12 @@ impl Average {
     #[inline]
     pub(super) fn admitted(&mut self) {
         self.idle_since = None;
+    }
+
+    /// Another weight, and another transmission time (ns), from `now` on.
+    pub(super) fn change(&mut self, w_q: f64, packet_time: f64, now: Instant) {
+        self.age(now);
+        (self.w_q, self.packet_time) = (w_q, packet_time);
     }
 
     /// The link went idle, or stays so.

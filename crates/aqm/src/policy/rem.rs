@@ -96,6 +96,10 @@ impl Policy for Rem {
         if cx.rng.chance(self.p_m) { self.signal } else { Arrival::Admit }
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        self.packet_time = env.packet_time();
+    }
+
     fn poll_at(&self) -> Option<Instant> {
         Some(self.next)
     }

@@ -19,6 +19,7 @@ fn a_request_is_read_as_it_was_meant() {
         duplicate: Some("0.1%".parse().unwrap()),
         corrupt: None,
         overhead: Some("pppoe-ptm".parse().unwrap()),
+        mpu: Some(64),
     };
     for request in [
         Request::Show {},

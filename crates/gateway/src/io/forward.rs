@@ -180,6 +180,7 @@ mod tests {
             seed: 1,
             sending: Default::default(),
             impairments: Default::default(),
+            told_rate: false,
         };
         let link = || Link::new(&spec, Layer::Ip, 1500).unwrap();
         let [(near, _lan), (far, _wan)] = [(); 2].map(|()| Port::pair(Layer::Ip).unwrap());

@@ -1,6 +1,6 @@
 //! Changes while a link runs: another rate, delay, buffer or queue discipline.
 
-use aqm::{AnyQdisc, Instant, Rng};
+use aqm::{AnyQdisc, Instant, Rate, Rng};
 use link::Impair;
 
 use super::spec::too_large;
@@ -62,23 +62,29 @@ impl Link {
             self.queue.replace(queue, before);
         }
         self.server.log_mut().arena.grow(next.slots);
-        self.wire.flights.reserve(next.on_wire);
+        self.wire.flights.reserve(next.on_wire, next.spec.impairments.reorder);
         let varied = self.spec.sending.rates.is_some() && next.spec.sending.rates.is_none();
         let Wire { transmitter, flights, impair, sending } = &mut self.wire;
         if next.spec.rate != self.spec.rate || next.spec.sending != self.spec.sending {
             transmitter.change_rate(next.spec.rate, &next.spec.sending);
+            if next.spec.told_rate {
+                let rates = next.spec.sending.rates.as_ref();
+                let rate = rates.and_then(|rates| Rate::new(rates.at(next.now)));
+                let now = Instant::from_nanos(next.now);
+                let env = next.spec.env(now, rate.unwrap_or(next.spec.rate));
+                self.queue.tell(&env, &next.spec.rates());
+            }
         }
-        let place = flights.iter().position(|flight| flight.handle == *sending);
         if varied
             && transmitter.free_at() > next.now
-            && let Some(mut flight) = place.and_then(|place| flights.remove(place))
+            && let Some(mut flight) = flights.remove(*sending)
         {
             let sooner = transmitter.send_again(next.now, flight.meta.len);
             flight.at = flight.at.saturating_sub(sooner);
             if !self.spec.impairments.reorder {
-                flight.at = flight.at.max(flights.back().map_or(0, |last| last.at));
+                flight.at = flight.at.max(flights.last_at());
             }
-            flights.insert(flights.partition_point(|other| other.at <= flight.at), flight);
+            flights.push(flight);
             self.server.free_from(transmitter.free_at());
         }
         transmitter.change_delay(next.spec.shortest());
@@ -87,8 +93,10 @@ impl Link {
         } else {
             *impair = next.impair;
         }
-        if let (Some(impair), Some(last)) = (impair, flights.back()) {
-            impair.follow(last.at);
+        if let Some(impair) = impair
+            && flights.len() > 0
+        {
+            impair.follow(flights.last_at());
         }
         self.spec = next.spec;
     }

@@ -12,13 +12,12 @@
 
 pub(crate) mod arena;
 mod change;
+mod flights;
 pub(crate) mod flows;
 mod frames;
 mod pace;
 mod queues;
 mod spec;
-
-use std::collections::VecDeque;
 
 use aqm::{Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
 use link::impair::Fate;
@@ -32,24 +31,12 @@ use ::link::varying::FAR;
 use arena::{Arena, Handle};
 
 pub use change::Next;
+use flights::{Flights, InFlight};
 use frames::{Frames, stay};
 pub use pace::Pace;
 use queues::Queues;
 use spec::too_large;
 pub use spec::{Spec, SpecError};
-
-/// A packet on the wire.
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    /// When it comes out, ns.
-    at: u64,
-    meta: Meta,
-    handle: Handle,
-    /// How often it comes out.
-    copies: u8,
-    /// Which bit of it is wrong, if one is.
-    damage: Option<u64>,
-}
 
 /// One direction between two interfaces. Time 0 is when it was made.
 pub struct Link {
@@ -84,7 +71,7 @@ pub struct Beside {
 /// The transmitter and what is on the wire behind it, in order.
 struct Wire {
     transmitter: Transmitter,
-    flights: VecDeque<InFlight>,
+    flights: Flights,
     impair: Option<Box<Impair>>,
     /// What was sent last.
     sending: Handle,
@@ -95,7 +82,7 @@ impl Exit<Handle> for Wire {
         let soonest = self.transmitter.send(now, meta.len);
         self.sending = *handle;
         // After a change to a shorter delay nothing overtakes.
-        let last = self.flights.back().map_or(0, |last| last.at);
+        let last = self.flights.last_at();
         let flight = InFlight {
             at: soonest.max(last),
             meta: *meta,
@@ -106,7 +93,7 @@ impl Exit<Handle> for Wire {
         if self.impair.is_some() {
             self.send_impaired(soonest, flight);
         } else {
-            self.flights.push_back(flight);
+            self.flights.push(flight);
         }
         self.transmitter.free_at()
     }
@@ -120,8 +107,7 @@ impl Wire {
             let Fate { at, copies, damage } = impair.pass(soonest, flight.meta.len);
             flight = InFlight { at, copies, damage, ..flight };
         }
-        let before = self.flights.iter().rposition(|other| other.at <= flight.at);
-        self.flights.insert(before.map_or(0, |before| before + 1), flight);
+        self.flights.push(flight);
     }
 
     /// How long after `now` (ns) those that are sent from then on may have to wait on the wire for what
@@ -138,7 +124,7 @@ impl Wire {
     /// When the next packet comes out if none is sent before `departure`, ns; earlier is harmless.
     fn next_event(&self, departure: u64) -> u64 {
         let unsent = departure.saturating_add(self.transmitter.delay());
-        match self.flights.front() {
+        match self.flights.first() {
             Some(head) if self.impair.is_some() => head.at.min(unsent),
             Some(head) => head.at,
             None => unsent,
@@ -174,7 +160,7 @@ impl Link {
             server: Server::new(rng, true, 0, Frames::new(Arena::new(slots, longest))),
             wire: Wire {
                 transmitter: spec.transmitter(),
-                flights: VecDeque::with_capacity(spec.on_wire(delay) as usize),
+                flights: Flights::new(spec.on_wire(delay) as usize, spec.impairments.reorder),
                 impair: spec.impair().map(Box::new),
                 sending: Handle::default(),
             },
@@ -238,10 +224,7 @@ impl Link {
     pub fn deliver(&mut self, now: u64, mut send: impl FnMut(&[u8])) {
         loop {
             let due = self.server.due(&self.queue);
-            if let Some(&head) = self.wire.flights.front()
-                && head.at <= due.min(now)
-            {
-                self.wire.flights.pop_front();
+            if let Some(head) = self.wire.flights.pop_until(due.min(now)) {
                 for copy in 0..head.copies {
                     send(self.come_out(&head, now, copy));
                 }

@@ -1,8 +1,9 @@
 //! A queue that may be replaced while it holds packets: what is queued leaves before what arrives from
 //! then on, by the rules under which it was admitted.
 
+use aqm::told::Rates;
 use aqm::{
-    AnyQdisc, Backlog, Cause, Counters, Cx, Instant, Meta, Outlet, Qdisc, Rng, State, Tally,
+    AnyQdisc, Backlog, Cause, Counters, Cx, Env, Instant, Meta, Outlet, Qdisc, Rng, State, Tally,
 };
 
 use crate::link::arena::Handle;
@@ -37,6 +38,12 @@ impl Queues {
         }
         self.changes += 1;
         self.count();
+    }
+
+    /// The link has `rates` from `env.now` on, and that of `env` there.
+    pub(super) fn tell(&mut self, env: &Env, rates: &Rates) {
+        let replaced = self.replaced.iter_mut().map(|(queue, _)| queue);
+        replaced.chain([&mut self.current]).for_each(|queue| queue.tell(env, rates.clone()));
     }
 
     /// Adds up what happened, if there is more than one queue to it.

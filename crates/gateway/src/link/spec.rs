@@ -1,7 +1,9 @@
 //! What a link is to be like, and whether there can be such a link.
 
 use aqm::any::BuildError;
+use aqm::told::Rates;
 use aqm::{AnyQdisc, Duration, Env, Instant, Limit, Rate, Rng};
+use link::varying::told;
 use link::{Framing, Impair, Impairments, Sending, Transmitter};
 
 use crate::frame::Layer;
@@ -27,6 +29,8 @@ pub struct Spec {
     pub sending: Sending,
     /// What the wire does to packets.
     pub impairments: Impairments,
+    /// Whether the queue is told each new rate.
+    pub told_rate: bool,
 }
 
 /// Why there can be no such link.
@@ -98,9 +102,21 @@ impl Spec {
         stream: u64,
     ) -> Result<(AnyQdisc<P>, Rng), BuildError> {
         let mut rng = Rng::new(self.seed, stream);
-        let env = Env { now, limit: self.limit, rate: self.rate, mean_packet: self.mean_packet };
+        let env = self.env(now, self.rate);
         let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        Ok((AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?, rng))
+        let queue = AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?;
+        Ok((if self.told_rate { queue.told(&env, self.rates()) } else { queue }, rng))
+    }
+
+    /// What a queue may know at `now`, while the rate is `rate`.
+    pub(super) fn env(&self, now: Instant, rate: Rate) -> Env {
+        Env { now, limit: self.limit, rate, mean_packet: self.mean_packet }
+    }
+
+    /// What its queue may be told.
+    pub(super) fn rates(&self) -> Rates {
+        let constant = || Rates { steps: [(Duration::ZERO, Some(self.rate))].into(), period: None };
+        self.sending.rates.as_ref().map_or_else(constant, |rates| told(rates))
     }
 
     /// The most packets on a wire that takes `delay` (ns): the shortest ones, back to back.

@@ -16,6 +16,7 @@ fn spec(rate: Rate, delay: Duration, aqm: &str) -> Spec {
         seed: 7,
         sending: Default::default(),
         impairments: Default::default(),
+        told_rate: false,
     }
 }
 
@@ -381,6 +382,38 @@ fn a_rate_that_is_set_ends_an_outage() {
             (1..11).collect::<Vec<_>>()
         );
         assert!(l.check());
+    }
+}
+
+/// DOCSIS-PIE knows the delay of its queue by the rate. When 8 Mb/s become 4, by a trace or by a change,
+/// the same backlog is twice the delay to it, if it is told.
+#[test]
+fn a_queue_is_told_of_rates_if_it_is_to_be() {
+    let seen = |told_rate: bool, by_trace: bool| {
+        let mut s = spec(Rate::from_mbit(8), Duration::ZERO, "docsis-pie");
+        s.told_rate = told_rate;
+        if by_trace {
+            let rows = [(0, 8_000_000), (10_000_000, 4_000_000)];
+            s.sending.rates = ::link::Steps::new(&rows, false).map(std::sync::Arc::new);
+        }
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        (0..40).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+        if !by_trace {
+            l.deliver(10_000_000, |_| ());
+            change(&mut l, 10_000_000, &Spec { rate: Rate::from_mbit(4), ..s.clone() }).unwrap();
+        }
+        l.deliver(20_000_000, |_| ());
+        let mut delay = 0.0;
+        l.observe(20_000_000, &mut |name, value| {
+            if name == "delay" {
+                delay = value;
+            }
+        });
+        (delay * 1e3).round()
+    };
+    // At its update at 16 ms ten were sent in the first 10 ms, three since, and one is being sent.
+    for by_trace in [true, false] {
+        assert_eq!([seen(false, by_trace), seen(true, by_trace)], [26.0, 52.0], "{by_trace}");
     }
 }
 

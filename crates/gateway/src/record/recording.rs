@@ -140,6 +140,7 @@ fn spec(value: &Value) -> Option<Spec> {
             duplicate: some::<Probability>(&value["duplicate"])?.0,
             corrupt: some::<Probability>(&value["corrupt"])?.0,
         },
+        told_rate: value["told_rate"].as_bool().unwrap_or_default(),
     })
 }
 

@@ -193,6 +193,14 @@ fn quantum(spec: &Spec) -> u64 {
 
 /// Time between the updates of such a queue while it is idle, ns.
 fn period(spec: &Spec) -> Result<u64, BuildError> {
+    let rates = spec.sending.rates.as_ref().filter(|_| spec.told_rate);
+    let told = rates.and_then(|rates| Some(rates.period()? / rates.steps().len() as u64));
+    let untold = Spec { told_rate: false, ..spec.clone() };
+    Ok(own_period(&untold)?.min(told.unwrap_or(u64::MAX)).max(1))
+}
+
+/// The same of a queue that is told nothing.
+fn own_period(spec: &Spec) -> Result<u64, BuildError> {
     let (mut queue, mut rng) = spec.queue::<()>(Instant::ZERO, 0)?;
     let Some(first) = queue.poll_at() else { return Ok(u64::MAX) };
     queue.on_timer(&mut Cx { now: first, rng: &mut rng }, &mut ());

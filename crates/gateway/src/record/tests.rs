@@ -17,6 +17,7 @@ fn specs(aqm: &str) -> [Spec; 2] {
         seed: u64::MAX - 7,
         sending: Default::default(),
         impairments: Default::default(),
+        told_rate: false,
     };
     let down = Spec { limit: Limit::packets(20).unwrap(), seed: 3, ..up.clone() };
     [up, down]
@@ -113,7 +114,8 @@ proptest! {
         loss in prop::sample::select(vec!["0", "3%", "gemodel 2% 20%", "gemodel 2% 20% 70% 1%"]),
         (jitter, reorder) in any::<(u64, bool)>(),
         (duplicate, corrupt) in (0f64..0.1, 0f64..0.1),
-        (repeat, keep) in any::<(bool, bool)>(),
+        (repeat, keep, told_rate) in any::<(bool, bool, bool)>(),
+        aqm in prop::sample::select(vec!["codel", "docsis-pie", "csfq", "ared"]),
     ) {
         fn course<T: Copy>(gaps: &[(u64, T)], end: T, repeat: bool) -> Arc<Steps<T>> {
             let mut rows = vec![];
@@ -126,7 +128,7 @@ proptest! {
             Steps::new(&rows, repeat).map(Arc::new).unwrap()
         }
         let rate = |gaps: &Vec<(u64, u64)>| course(&[&[(1_000_000, 9_000_000)], &gaps[..]].concat(), 4_000_000, repeat);
-        let [up, down] = specs("codel");
+        let [up, down] = specs(aqm);
         let varied = Spec {
             sending: Sending {
                 rates: rates.as_ref().map(rate),
@@ -141,6 +143,7 @@ proptest! {
                 duplicate: if keep { 0.0 } else { duplicate },
                 corrupt: if keep { 0.0 } else { corrupt },
             },
+            told_rate,
             ..up
         };
         replay_of(&[varied, down], stream, 3_000);
@@ -246,6 +249,12 @@ fn a_crafted_recording_is_refused() {
     // 15 ms, from 350 bytes: minutes of computing.
     let month = short(&specs("pie"), [1, 2, 2_592_000_000_000_000]);
     assert!(refused(&month).contains("time jumps to 2592000 s"));
+    // So is a rate that is told each nanosecond.
+    let mut restless = specs("droptail");
+    restless[0].told_rate = true;
+    restless[0].sending.rates = Steps::new(&[(0, 1000), (1, 2000), (2, 0)], true).map(Arc::new);
+    let restless = short(&restless, [1, 2, 10_000_000_000]);
+    assert!(refused(&restless).contains("which takes 10000000000 updates"));
     // A year of nothing is no reason.
     let year = short(&specs("droptail"), [1, 2, 31_536_000_000_000_000]);
     replay(&mut Recording::new(&year[..]).unwrap(), Allowed::of(400)).unwrap();

@@ -294,6 +294,9 @@ impl Session {
             let layer = links[0].layer();
             specs = specs.map(|spec| spec.map(|spec| spec.framed(framing, layer)));
         }
+        if let Some(mpu) = change.mpu {
+            specs.iter_mut().flatten().for_each(|spec| spec.sending.framing.mpu = mpu);
+        }
         let prepare = |i: usize| {
             let next = specs[i]
                 .as_ref()

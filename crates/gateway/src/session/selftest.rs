@@ -39,6 +39,7 @@ fn capacity(spec: &Spec) -> Option<f64> {
         limit: Limit::packets(100)?,
         sending: Default::default(),
         impairments: Default::default(),
+        told_rate: false,
         ..spec.clone()
     };
     let length = spec.mean_packet.min(1500) as usize;
@@ -89,6 +90,7 @@ mod tests {
             seed: 1,
             sending: Default::default(),
             impairments: Default::default(),
+            told_rate: false,
         }
     }
 

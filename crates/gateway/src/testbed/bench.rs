@@ -239,6 +239,7 @@ fn spec(aqm: &str) -> Result<Spec, Trouble> {
         seed: 1,
         sending: Default::default(),
         impairments: Default::default(),
+        told_rate: false,
     })
 }
 

@@ -205,6 +205,10 @@ impl<A: Account> Policy for StochasticFair<A> {
         }
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        self.limiter.rate_changed(env);
+    }
+
     fn state(&self) -> State {
         let sets = [Some(&self.current), self.next.as_ref()];
         let bins: usize = sets.into_iter().flatten().map(Set::memory).sum();

@@ -67,6 +67,13 @@ impl Limiter {
         }
     }
 
+    /// The link has another rate.
+    pub(super) fn rate_changed(&mut self, env: &Env) {
+        if let Some(share) = &mut self.share {
+            share.rate_changed(env);
+        }
+    }
+
     fn change_rate(&mut self, rate: Rate, now: Instant) {
         // What is owed stays the same in bytes.
         if let Some(busy) = &mut self.busy_until

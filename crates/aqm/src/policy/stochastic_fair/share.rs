@@ -43,6 +43,11 @@ impl Share {
         Some(rate)
     }
 
+    /// The link has another rate.
+    pub(super) fn rate_changed(&mut self, env: &Env) {
+        self.link = env.rate;
+    }
+
     /// A packet of a flow arrives.
     pub(super) fn count(&mut self, flow: FlowKey, nonresponsive: bool) {
         let word = self.hash.word(flow);
