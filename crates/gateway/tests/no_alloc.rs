@@ -22,6 +22,7 @@ fn no_packet_takes_memory() {
             seed: 1,
             sending: Default::default(),
             impairments: Default::default(),
+            told_rate: false,
         };
         let mut link = Link::new(&spec, Layer::Ip, 1500).unwrap();
         let mut rng = Rng::new(2, 0);

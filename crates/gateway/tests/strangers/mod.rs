@@ -40,6 +40,7 @@ pub fn check_recording(bytes: &[u8]) {
             seed: 1,
             sending: Default::default(),
             impairments: Default::default(),
+            told_rate: false,
         };
         Recorder::new(&mut file, &[spec.clone(), spec]).unwrap();
     }
