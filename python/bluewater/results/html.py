@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bluewater.text import milliseconds, number, percent, rate
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Mapping
 
-    from bluewater.results.result import Result
+    import polars as pl
 
 _WIDTH, _HEIGHT = 640, 120
 _POINTS = 320
 """Stretches of time in the picture; of each the least and the greatest are drawn."""
 
 
-def figures(result: Result) -> dict[str, str]:
+def figures(summary: Mapping[str, Any], decision_hash: str) -> dict[str, str]:
     """The key figures of a run in words, by name."""
-    summary = result.summary
     if "aqm" not in summary:
         return {name: _shown(value) for name, value in summary.items() if name != "wall_s"}
     return {
@@ -30,19 +29,18 @@ def figures(result: Result) -> dict[str, str]:
         "delay": f"mean {milliseconds(summary['delay_mean_s'])}, "
         f"p99 {milliseconds(summary['delay_p99_s'])}",
         "fairness (Jain)": number(summary["jain"]),
-        "decision hash": result.decision_hash,
+        "decision hash": decision_hash,
     }
 
 
-def page(result: Result) -> str:
-    """The figures as a table, below the picture if the run has a series."""
+def page(shown: Mapping[str, str], series: pl.DataFrame | None, queue: str) -> str:
+    """The figures as a table, below a picture of a queue if the run has a series."""
     cells = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th>"
         f"<td style='text-align:left'>{escape(value)}</td></tr>"
-        for name, value in figures(result).items()
+        for name, value in shown.items()
     )
-    series = result.load("series") if "series" in result.names else None
-    drawn = "" if series is None or series.is_empty() else _picture(series, result)
+    drawn = "" if series is None or series.is_empty() else _picture(series, queue)
     return f"<div>{drawn}<table>{cells}</table></div>"
 
 
@@ -50,8 +48,7 @@ def _shown(value: object) -> str:
     return number(value) if isinstance(value, int | float) else str(value)
 
 
-def _picture(series: pl.DataFrame, result: Result) -> str:
-    queue = result.summary["queue"]
+def _picture(series: pl.DataFrame, queue: str) -> str:
     rows = series.filter(series["queue"] == queue)
     lengths = rows["backlog_packets"].to_list()
     last, most = rows["time_s"].to_list()[-1], max(*lengths, 1)

@@ -130,11 +130,14 @@ class Result:
         return json.dumps(meta, indent=2) + "\n"
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {value}" for name, value in html.figures(self).items())
+        figures = html.figures(self.summary, self.decision_hash)
+        shown = ", ".join(f"{name} {value}" for name, value in figures.items())
         return f"<Result {shown}>"
 
     def _repr_html_(self) -> str:
-        return html.page(self)
+        series = self.load("series") if "series" in self.names else None
+        figures = html.figures(self.summary, self.decision_hash)
+        return html.page(figures, series, self.summary.get("queue", ""))
 
     def tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Every table with its name; the summary is one of a single row."""

@@ -30,7 +30,9 @@
 //! - Random drops are marks where they can be; the others are drops: those that count a strike with
 //!   [`Cause::Penalty`], the rest with [`Cause::Early`].
 
-use super::red::{Average, Spacing, linear, p_a};
+use super::average::Average;
+use super::red::linear;
+use super::spacing::{Spacing, p_a};
 use super::{Arrival, Cx, Env, Exit, Policy, View};
 use crate::context::{Cause, State};
 use crate::flow_table::{FlowTable, Home, Id};

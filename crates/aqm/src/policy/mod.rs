@@ -10,6 +10,7 @@ use crate::units::{Limit, Measure};
 
 pub mod ared;
 pub mod ared_feng;
+mod average;
 pub mod avq;
 pub mod bernoulli;
 pub mod blue;
@@ -32,6 +33,7 @@ pub mod red_penalty_box;
 pub mod rem;
 pub mod sfb;
 pub mod sfred;
+mod spacing;
 pub mod sred;
 pub mod stochastic_fair;
 

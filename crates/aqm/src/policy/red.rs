@@ -32,6 +32,9 @@
 //! - `gentle` (Floyd 2000): from max_th to 2·max_th, p_b goes on from max_p to 1.
 //! - From max_th on, ECN-capable packets are marked (Feng02) or dropped (`above_max`).
 
+use super::average::Average;
+pub use super::spacing::Spacing;
+use super::spacing::{p_a, picks};
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, choice, params};
@@ -88,20 +91,6 @@ choice! {
         ChanceAndCount = "chance-and-count",
         /// Nothing more: Linux.
         Average = "average",
-    }
-}
-
-choice! {
-    /// How the gap between two signals is distributed; p_b as above.
-    pub enum Spacing {
-        /// Uniform on 1 … 1/p_b − 1: FJ93 Fig. 2 as it is coded.
-        Uniform = "uniform",
-        /// Uniform on 1 … 1/p_b: FJ93 §7 as it is meant.
-        UniformExact = "uniform-exact",
-        /// Uniform on 1/p_b … 2/p_b − 1: ns-2's default (`wait_`).
-        Wait = "wait",
-        /// Geometric with mean 1/p_b: each packet alone, p_a = p_b (FJ93 §7, method 1).
-        Geometric = "geometric",
     }
 }
 
@@ -189,10 +178,8 @@ pub(super) struct RedCore {
 impl RedCore {
     /// An empty queue on an idle link.
     pub(super) fn new(params: RedParams, max_p: f64, now: Instant) -> Self {
-        let avg = Average {
-            whole: params.ns2_rules,
-            ..Average::new(params.w_q, params.packet_time, now)
-        };
+        let avg = Average::new(params.w_q, params.packet_time, now);
+        let avg = avg.in_whole_packets(params.ns2_rules);
         Self { params, max_p, avg, count: -1.0, crossing: true }
     }
 
@@ -337,85 +324,6 @@ macro_rules! as_red {
 }
 pub(super) use as_red;
 
-/// The moving average of a queue's length, which ages while the link is idle (FJ93 Fig. 2).
-#[derive(Clone, Debug)]
-pub(super) struct Average {
-    /// As of the last sample or ageing.
-    pub(super) value: f64,
-    w_q: f64,
-    /// Transmission time of a mean packet in nanoseconds.
-    packet_time: f64,
-    /// Idle time counts in whole packets, and the packet that ends it is a sample.
-    whole: bool,
-    /// Up to when idle time has been aged in, while the link is idle.
-    idle_since: Option<Instant>,
-}
-
-impl Average {
-    /// Of an empty queue on an idle link. `packet_time` is in nanoseconds.
-    pub(super) fn new(w_q: f64, packet_time: f64, now: Instant) -> Self {
-        Self { value: 0.0, w_q, packet_time, whole: false, idle_since: Some(now) }
-    }
-
-    /// Takes in a queue's length, or on an idle link the idle time; the new value.
-    #[inline]
-    pub(super) fn sample(&mut self, length: f64, now: Instant) -> f64 {
-        if self.idle_since.is_some() {
-            self.wake(length, now);
-        } else {
-            self.value = (1.0 - self.w_q) * self.value + self.w_q * length;
-        }
-        self.value
-    }
-
-    /// Takes in the idle time, and a queue's length behind it where that counts.
-    #[inline(never)]
-    fn wake(&mut self, length: f64, now: Instant) {
-        self.age(now);
-        if self.whole {
-            self.value = (1.0 - self.w_q) * self.value + self.w_q * length;
-        }
-    }
-
-    /// Takes in the idle time, if the link is idle.
-    #[inline]
-    pub(super) fn age(&mut self, now: Instant) {
-        if self.idle_since.is_some() {
-            self.value = self.at(now);
-            self.idle_since = Some(now);
-        }
-    }
-
-    /// The average with the idle time until `now`.
-    pub(super) fn at(&self, now: Instant) -> f64 {
-        match self.idle_since {
-            Some(since) => {
-                let m = now.since(since).as_nanos() as f64 / self.packet_time;
-                aged(self.value, self.w_q, if self.whole { libm::floor(m) } else { m })
-            }
-            None => self.value,
-        }
-    }
-
-    /// A packet was queued: the link is not idle.
-    #[inline]
-    pub(super) fn admitted(&mut self) {
-        self.idle_since = None;
-    }
-
-    /// Another weight, and another transmission time (ns), from `now` on.
-    pub(super) fn change(&mut self, w_q: f64, packet_time: f64, now: Instant) {
-        self.age(now);
-        (self.w_q, self.packet_time) = (w_q, packet_time);
-    }
-
-    /// The link went idle, or stays so.
-    #[inline]
-    pub(super) fn on_idle(&mut self, now: Instant) {
-        self.idle_since = self.idle_since.or(Some(now));
-    }
-}
-
 /// p_b between the thresholds (FJ93 §4; Feng02 §III.C).
 #[inline]
 pub(super) fn linear(avg: f64, min_th: f64, max_th: f64, max_p: f64) -> f64 {
@@ -425,36 +333,6 @@ pub(super) fn linear(avg: f64, min_th: f64, max_th: f64, max_p: f64) -> f64 {
 /// p_b between max_th and 2·max_th in gentle mode (Floyd 2000).
 fn gentle(avg: f64, max_th: f64, max_p: f64) -> f64 {
     max_p + (1.0 - max_p) * (avg - max_th) / max_th
-}
-
-/// The average after an idle time in which `m` packets could have gone (FJ93 §4).
-fn aged(avg: f64, w_q: f64, m: f64) -> f64 {
-    if avg == 0.0 { 0.0 } else { avg * libm::pow(1.0 - w_q, m) }
-}
-
-/// p_a: the probability of the `count`-th packet since the last signal (FJ93 §7). A p_b above 1, as
-/// of a long packet in byte mode, is as good as 1.
-#[inline]
-pub(super) fn p_a(spacing: Spacing, p_b: f64, count: f64) -> f64 {
-    let x = count * p_b;
-    match spacing {
-        Spacing::Uniform | Spacing::UniformExact if x < 1.0 => (p_b / (1.0 - x)).min(1.0),
-        Spacing::Geometric => p_b.min(1.0),
-        Spacing::Wait if x < 1.0 => 0.0,
-        Spacing::Wait if x < 2.0 => (p_b / (2.0 - x)).min(1.0),
-        _ => 1.0,
-    }
-}
-
-/// Whether a coin in [0, 1) is below p_a. For uniform spacing coin < p_b/(1 − count·p_b) is put as
-/// coin < p_b·(1 + count·coin), which holds wherever p_a is 1 as well and waits for no division;
-/// rounding tells the two apart for about one coin in 2⁵².
-#[inline]
-fn picks(coin: f64, spacing: Spacing, p_b: f64, count: f64) -> bool {
-    match spacing {
-        Spacing::Uniform | Spacing::UniformExact => coin < p_b * (1.0 + count * coin),
-        Spacing::Geometric | Spacing::Wait => coin < p_a(spacing, p_b, count),
-    }
 }
 
 /// The RED policy.
@@ -511,63 +389,6 @@ mod tests {
         // max_th 80: 80 → max_p, 160 → 1, 120 half-way between.
         for (avg, p_b) in [(80.0, 0.1), (120.0, 0.55), (160.0, 1.0)] {
             assert!(close(gentle(avg, 80.0, 0.1), p_b));
-        }
-    }
-
-    #[test]
-    fn p_a_by_hand() {
-        use Spacing::{Geometric, Uniform, UniformExact, Wait};
-        for (spacing, p_b, count, expected) in [
-            (Uniform, 0.1, 0, 0.1),
-            (Uniform, 0.1, 1, 1.0 / 9.0), // 0.1/0.9
-            (Uniform, 0.1, 5, 0.2),       // 0.1/0.5
-            (Uniform, 0.1, 10, 1.0),      // 1 − 10·0.1 = 0
-            (Uniform, 0.1, 99, 1.0),
-            (Uniform, 0.0, 1_000_000, 0.0),
-            (Uniform, 0.5, 1, 1.0), // 0.5/0.5: every packet behind a signal is signalled
-            (UniformExact, 0.5, 0, 0.5),
-            (Wait, 0.1, 9, 0.0),
-            (Wait, 0.1, 10, 0.1), // 0.1/(2 − 1)
-            (Wait, 0.1, 15, 0.2), // 0.1/(2 − 1.5)
-            (Wait, 0.1, 20, 1.0),
-            (Geometric, 0.1, 50, 0.1),
-        ] {
-            assert!(
-                close(p_a(spacing, p_b, f64::from(count)), expected),
-                "{spacing:?} {p_b} {count}"
-            );
-        }
-    }
-
-    /// Coins on both sides of p_a, for each case of it.
-    #[test]
-    fn a_coin_picks_below_p_a() {
-        use Spacing::{Geometric, Uniform, UniformExact, Wait};
-        for spacing in [Uniform, UniformExact, Wait, Geometric] {
-            for p_b in [0.0, 1e-9, 0.01, 0.3, 0.5, 1.0, 2.0] {
-                for count in [0.0, 1.0, 2.0, 7.5, 99.0, 1e9] {
-                    let p = p_a(spacing, p_b, count);
-                    for coin in [0.0, p * 0.999_999, p * 1.000_001, 0.999_999] {
-                        if coin < 1.0 {
-                            let picked = picks(coin, spacing, p_b, count);
-                            assert_eq!(picked, coin < p, "{spacing:?} {p_b} {count} {coin}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn idle_time_ages_the_average_by_the_packets_that_could_have_gone() {
-        for (avg, w_q, m, expected) in [
-            (8.0, 0.5, 0.0, 8.0),
-            (8.0, 0.5, 3.0, 1.0),  // 8/2³
-            (8.0, 0.75, 0.5, 4.0), // √¼
-            (8.0, 1.0, 1.0, 0.0),
-            (0.0, 1.0, 0.0, 0.0),
-        ] {
-            assert!(close(aged(avg, w_q, m), expected));
         }
     }
 

@@ -1,0 +1,250 @@
+//! What echoes of marks do to the sender, and what the receiver echoes.
+
+use super::*;
+
+/// With every packet marked the window stays at one packet, one a round trip.
+#[test]
+fn without_ecn_timeouts_a_marked_sender_sends_one_packet_a_round_trip() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for _ in 0..10 {
+        let all = numbers(&sent);
+        sent = p.deliver(&sent, &[], &all);
+    }
+    assert_eq!((sent.len(), p.sender.cwnd()), (1, 1.0));
+    assert_eq!(p.sender.timeouts, 0);
+}
+
+/// With a least window of two, as Linux has it, it stays at two.
+#[test]
+fn an_echo_leaves_the_least_window() {
+    let mut p = Path::new(Options { least_window: 2.0, ..options(Variant::Sack) });
+    let mut sent = p.send_all();
+    for _ in 0..10 {
+        let all = numbers(&sent);
+        sent = p.deliver(&sent, &[], &all);
+    }
+    assert_eq!((sent.len(), p.sender.cwnd()), (2, 2.0));
+}
+
+/// With ECN timeouts it waits for its timer before each packet, twice as long each time
+/// (RFC 3168 §6.1.2, as in ns-2), until one comes through unmarked.
+#[test]
+fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
+    let mut p =
+        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
+    let mut sent = p.send_all();
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let all = numbers(&sent);
+        sent = p.deliver(&sent, &[], &all);
+        if sent.is_empty() {
+            let before = p.now;
+            sent = p.time_out();
+            waits.push((p.now - before) / MS);
+        }
+    }
+    assert!(waits.len() >= 3, "{waits:?}");
+    // While samples still calm the timeout down it grows by less than twofold.
+    assert!(waits.windows(2).all(|w| w[1] * 10 >= w[0] * 16), "{waits:?}");
+    assert_eq!(p.sender.timeouts, 0, "waiting is no timeout");
+    let next = p.deliver(&sent, &[], &[]);
+    assert!(!next.is_empty(), "an unmarked packet ends it");
+}
+
+/// The packet that carries CWR is lost with all behind it. What is sent after the timeout carries CWR
+/// (RFC 3168 §6.1.2: a reduction for any reason is told), so that the receiver stops to echo a mark
+/// that was answered long ago.
+#[test]
+fn a_timeout_tells_that_the_window_was_reduced() {
+    for control in [Algorithm::Reno, Algorithm::Cubic] {
+        let mut p = Path::new(Options { control, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let marked = sent[0].0;
+        sent = p.deliver(&sent, &[], &[marked]);
+        assert!(sent[0].1 && p.sender.ecn_reductions == 1, "CWR is on its way");
+        assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty(), "and is lost");
+        let again = p.time_out();
+        assert_eq!(again, [(sent[0].0, true, false)], "{control:?}");
+        sent = p.deliver(&again, &[], &[]);
+        assert!(!p.echoes(), "{control:?}: the receiver has heard of it");
+        for _ in 0..8 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        assert_eq!((p.sender.ecn_reductions, p.sender.timeouts), (1, 1), "one mark, one answer");
+    }
+}
+
+/// Its retransmission by fast retransmit tells it again, as does the one after it.
+#[test]
+fn a_fast_retransmit_of_the_packet_with_cwr_carries_cwr() {
+    for variant in [Variant::Reno, Variant::NewReno, Variant::Sack] {
+        let mut p = Path::new(options(variant));
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let marked = sent[0].0;
+        sent = p.deliver(&sent, &[], &[marked]);
+        let told = sent[0].0;
+        assert!(sent[0].1);
+        sent = p.deliver(&sent, &[told], &[]);
+        assert!(sent.iter().any(|&(n, reduced, _)| n == told && reduced), "{variant:?}: {sent:?}");
+        p.deliver(&sent, &[], &[]);
+        assert!(!p.echoes(), "{variant:?}");
+        assert_eq!((p.sender.ecn_reductions, p.sender.timeouts), (1, 0), "{variant:?}");
+    }
+}
+
+/// A connection without ECN says nothing of it.
+#[test]
+fn without_ecn_there_is_no_cwr() {
+    for variant in [Variant::Reno, Variant::NewReno, Variant::Sack] {
+        let mut p = Path::new(Options { ecn: false, ..options(variant) });
+        let mut all = p.send_all();
+        let mut sent = all.clone();
+        for round in 0..40 {
+            let lost = if round % 5 == 4 { numbers(&sent) } else { vec![] };
+            let lost = if round % 10 == 4 { lost[..1].to_vec() } else { lost };
+            sent = p.deliver(&sent, &lost, &[]);
+            if sent.is_empty() {
+                sent = p.time_out();
+            }
+            all.extend(&sent);
+        }
+        assert!(p.sender.timeouts > 0 && p.sender.retransmits > p.sender.timeouts);
+        assert!(all.iter().all(|s| !s.1), "{variant:?}");
+    }
+}
+
+/// The timer that a sender waits for knows the round trip that the echoing acknowledgement measured:
+/// 100 ms, with a deviation of 50, are 300 ms, not the 1 s before there was any.
+#[test]
+fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
+    let o = Options {
+        ecn_timeout: true,
+        least_window: 0.0,
+        initial_window: 1.0,
+        ..options(Variant::Sack)
+    };
+    let mut p = Path::new(o);
+    let sent = p.send_all();
+    assert!(p.deliver(&sent, &[], &[0]).is_empty(), "it waits");
+    assert_eq!(p.sender.deadline() - p.now, 300 * MS);
+}
+
+/// With packets under way, the timer that a sender waits for after an echo is their retransmission
+/// timer as well: what was lost is sent again when it expires, not a timeout later.
+#[test]
+fn the_wait_after_an_echo_ends_with_what_was_lost() {
+    let o = Options {
+        ecn_timeout: true,
+        least_window: 0.0,
+        initial_window: 3.0,
+        ..options(Variant::Sack)
+    };
+    let mut p = Path::new(o);
+    let sent = p.send_all();
+    // 0 is marked: 1.5 are left of 3. Of the two others one is marked, too, one is lost.
+    let next = p.deliver(&sent, &[2], &[0]);
+    assert!(next.is_empty() && p.sender.cwnd() == 1.5, "{}", p.sender.cwnd());
+    let again = p.time_out();
+    assert_eq!(again, [(2, true, false)], "sent again, with CWR");
+}
+
+/// An echo of marks that packets met before a timeout tells nothing of the repair, where
+/// retransmissions are not ECN-capable: the window gave way already.
+#[test]
+fn an_echo_of_old_marks_during_a_repair_counts_once() {
+    for (codepoint_again, reductions) in [(Ecn::NotEct, 0), (Ecn::Ect0, 1)] {
+        let mut p = Path::new(Options { codepoint_again, ..options(Variant::Sack) });
+        let sent = p.send_all();
+        let sent = p.deliver(&sent, &[], &[]);
+        assert_eq!(sent.len(), 4);
+        p.time_out();
+        // The first of the old packets was late, not lost, and marked.
+        let payload = Payload::Ack { ece: true, blocks: 0, sack: [(0, 0); 3] };
+        let ack = Packet { seq: 3, payload, ..Packet::default() };
+        p.sender.on_ack(p.now, &ack, &p.o);
+        assert_eq!(p.sender.ecn_reductions, reductions, "{codepoint_again:?}");
+    }
+}
+
+/// With a window of one packet the second echo in a row doubles the timeout. If what is under way is
+/// lost, the timer that it set doubles it no further.
+#[test]
+fn a_wait_doubles_the_timeout_once() {
+    let mut p =
+        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
+    p.o.codepoint_again = Ecn::Ect0;
+    let sent = p.send_all();
+    p.deliver(&sent, &[], &[]);
+    p.time_out();
+    let echo = |seq| Packet {
+        seq,
+        payload: Payload::Ack { ece: true, blocks: 0, sack: [(0, 0); 3] },
+        ..Packet::default()
+    };
+    // Four packets were under way; echoes of the retransmissions find the window at one packet.
+    p.sender.on_ack(p.now, &echo(3), &p.o);
+    assert!(p.sender.cwnd() < 1.0);
+    let wait = p.sender.deadline() - p.now;
+    p.now = p.sender.deadline();
+    p.sender.on_timer(p.now, &p.o);
+    assert_eq!(p.sender.deadline() - p.now, 2 * wait, "the first echo had not doubled it");
+    p.sender.on_ack(p.now, &echo(4), &p.o);
+    let wait = p.sender.deadline() - p.now;
+    p.now = p.sender.deadline();
+    p.sender.on_timer(p.now, &p.o);
+    assert_eq!(p.sender.deadline() - p.now, wait, "the second had");
+}
+
+/// The same mark leaves Reno half of the window and CUBIC 0.7. DCTCP's share of marks is still near
+/// its initial 1 after five windows without a mark: α = (15/16)⁵ = 0.724, 1 − α/2 = 0.638 is left.
+#[test]
+fn what_a_mark_leaves_depends_on_the_control() {
+    for (control, left) in
+        [(Algorithm::Reno, 0.5), (Algorithm::Cubic, 0.7), (Algorithm::Dctcp, 0.638)]
+    {
+        let mut p = Path::new(Options { control, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        for _ in 0..4 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        assert_eq!(sent.len(), 32);
+        p.deliver(&sent, &[], &[sent[31].0]);
+        // 31 acknowledgements without a mark made 63 packets of 32.
+        let share = p.sender.cwnd() / 63.0;
+        assert!((share - left).abs() < 0.001, "{control:?}: {share}");
+    }
+}
+
+/// Linux counts whole packets: 0.7 of 7 are 4.
+#[test]
+fn a_reduction_may_leave_whole_packets() {
+    for (whole_packets, left) in [(false, 4.9), (true, 4.0)] {
+        let control = Algorithm::Cubic;
+        let o = Options { control, whole_packets, initial_window: 7.0, ..options(Variant::Sack) };
+        let mut p = Path::new(o);
+        let sent = p.send_all();
+        p.deliver(&sent[..1], &[], &[0]);
+        assert!((p.sender.cwnd() - left).abs() < 1e-9, "{}", p.sender.cwnd());
+    }
+}
+
+/// With exact echoes a mark is told once, however long the sender takes to answer.
+#[test]
+fn exact_echoes_follow_the_marks() {
+    let mut r = Receiver::default();
+    let mut ack = Packet::default();
+    r.on_data(0, true, true, true);
+    assert!(r.owes_ack() && !r.owes_other_echo(true) && r.owes_other_echo(false));
+    r.acknowledge(false, &mut ack);
+    assert!(ack.echoes());
+    r.on_data(1, false, true, false);
+    r.acknowledge(false, &mut ack);
+    assert!(!ack.echoes());
+}
