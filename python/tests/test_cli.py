@@ -559,3 +559,51 @@ def test_a_load_that_chance_made_is_said(cli: Cli, tmp_path: Path) -> None:
 
     assert "mean over many traces" in told("--duration", "5s", "--seed", "1")
     assert "mean over many traces" not in told("--duration", "60s", "--seed", "4", "--most", "9999")
+
+
+WRONG = """duration = "2s"
+# A comment, which a text that is written anew has not.
+[network]
+preset = "dumbbell"
+
+[[queue]]
+aqm = "red"
+{0}
+
+[[traffic]]
+transport = "sack"
+"""
+
+
+def test_errors_name_lines_of_the_file_also_with_set(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(WRONG.format('buffer = "50x"'))
+    for settings in ([], ["--set", "network.rate=5mbit"], ["--seed", "3"]):
+        done = cli("run", str(file), *settings)
+        assert done.exit_code == 2
+        assert f"{file}:8: queue[0].buffer" in done.stderr, done.stderr
+
+
+def test_an_error_of_a_setting_has_no_line_of_the_file(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "right.toml"
+    file.write_text(WRONG.format('buffer = "50p"'))
+    done = cli("run", str(file), "--set", "queue.0.aqm=rex")
+    assert done.exit_code == 2
+    assert f"{file}: queue[0].aqm" in done.stderr, done.stderr
+    # One that the file has, too, but with another value.
+    file.write_text(WRONG.format('buffer = "50x"'))
+    done = cli("run", str(file), "--set", "queue.0.buffer=50y")
+    assert f"{file}: queue[0].buffer" in done.stderr, done.stderr
+
+
+def test_a_scenario_object_names_lines_only_of_what_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(WRONG.format('buffer = "50x"'))
+    with pytest.raises(bluewater.ScenarioError) as raised:
+        bluewater.Scenario.load(file)
+    assert (raised.value.line, raised.value.key) == (8, "queue[0].buffer")
+    file.write_text(WRONG.format('buffer = "50p"'))
+    with pytest.raises(bluewater.ScenarioError) as raised:
+        bluewater.Scenario.load(file).with_({"queue.0.buffer": "50x"})
+    assert raised.value.line is None
+    assert str(raised.value).startswith(f"{file}: queue[0].buffer")

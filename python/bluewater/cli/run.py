@@ -19,7 +19,7 @@ from bluewater.progress import of_one
 from bluewater.results import remarks
 from bluewater.results.result import Result
 from bluewater.results.store import run_key
-from bluewater.study.scenario import changed, read_text
+from bluewater.study.scenario import changed, lines_of, read_text
 
 
 def add(app: typer.Typer) -> None:
@@ -48,11 +48,12 @@ def run(
 ) -> None:
     """Run one scenario and keep its result."""
     origin = "<stdin>" if str(file) == "-" else str(file)
-    source = sys.stdin.read() if str(file) == "-" else read_text(file)
+    text = sys.stdin.read() if str(file) == "-" else read_text(file)
     changes = [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
-    source = changed(source, changes, origin)
+    source = changed(text, changes, origin)
     # Of any kind: with place = "testbed" the run is made with real packets.
-    kind, canonical = kinds.checked(source, origin)
+    with lines_of(text, source, origin):
+        kind, canonical = kinds.checked(source, origin)
     if dry_run:
         print(canonical, end="")
         return

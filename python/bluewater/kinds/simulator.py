@@ -15,9 +15,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
+def at_line(error: _core.ScenarioError, line: int | None) -> _core.ScenarioError:
+    """The same error at another line, or at none."""
+    before, after = (
+        f"{error.file}" if each is None else f"{error.file}:{each}" for each in (error.line, line)
+    )
+    moved = _core.ScenarioError(str(error).replace(before, after, 1))
+    for name in ("file", "key", "value", "allowed", "hint"):
+        setattr(moved, name, getattr(error, name))
+    moved.line = line
+    return moved
+
+
 def check(table: Mapping[str, Any], file: str) -> str:
     """The canonical scenario, every default filled in."""
-    return _core.check(tomli_w.dumps({k: v for k, v in table.items() if k != "place"}), file)
+    text = tomli_w.dumps({k: v for k, v in table.items() if k != "place"})
+    try:
+        return _core.check(text, file)
+    except _core.ScenarioError as error:
+        raise at_line(error, None) from None  # nobody has written that text
 
 
 def run(text: str, origin: str, progress: Callable[[float], object] | None) -> Result:

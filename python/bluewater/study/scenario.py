@@ -5,17 +5,20 @@ from __future__ import annotations
 import copy
 import os
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tomli_w
 
 from bluewater import kinds
+from bluewater._core import ScenarioError
 from bluewater.errors import InputError
+from bluewater.kinds.simulator import at_line
 from bluewater.study.sweep import assign
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bluewater.results.result import Result
 
@@ -71,7 +74,9 @@ class Scenario:
     @classmethod
     def parse(cls, text: str, origin: str = "<string>") -> Scenario:
         """The scenario that a TOML text says."""
-        return cls(parse_table(text, origin), origin=origin)
+        table = parse_table(text, origin)
+        kinds.checked(text, origin)  # Errors in what is written name its lines.
+        return cls(table, origin=origin)
 
     def with_(self, settings: Mapping[str, Any] | None = None, /, **keys: Any) -> Scenario:
         """Another scenario with some keys set: dotted ones in a mapping, those at the top by name.
@@ -172,6 +177,29 @@ def changed(text: str, settings: Sequence[str], origin: str) -> str:
     return tomli_w.dumps(table)
 
 
+@contextmanager
+def lines_of(text: str, source: str, origin: str) -> Iterator[None]:
+    """Has errors about ``source``, which :func:`changed` made of ``text``, name lines of ``text``.
+
+    An error that ``text`` alone has not, or with another value, is one of a setting, and has none.
+    """
+    try:
+        yield
+    except ScenarioError as error:
+        raise error if source == text else at_line(error, _line(error, text, origin)) from None
+
+
+def _line(error: ScenarioError, text: str, origin: str) -> int | None:
+    try:
+        kinds.checked(text, origin)
+    except ScenarioError as own:
+        if (own.key, own.value) == (error.key, error.value):
+            return own.line
+    except InputError:
+        pass
+    return None
+
+
 def parsed(settings: Sequence[str]) -> dict[str, Any]:
     """Dotted keys and their values, from ``KEY=VALUE`` each."""
     found = {}
@@ -209,6 +237,6 @@ def run(
         InputError: The file cannot be read.
     """
     text, origin = to_text(scenario)
-    if seed is not None:
-        text = tomli_w.dumps(parse_table(text, origin) | {"seed": seed})
-    return kinds.run(text, origin, progress)
+    source = text if seed is None else changed(text, [f"seed={seed}"], origin)
+    with lines_of(text, source, origin):
+        return kinds.run(source, origin, progress)
