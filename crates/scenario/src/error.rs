@@ -91,7 +91,7 @@ fn known(word: &str) -> Option<&'static str> {
     match word {
         "sweep" | "seeds" | "sizes" | "claim" | "plot" | "view" | "reading" | "unknown"
         | "about" => Some("this is a sweep or an experiment: `bluewater sweep FILE` runs it"),
-        "bbr" | "bbr1" | "bbr2" | "bbr3" | "prague" => {
+        "bbr" | "bbr1" | "bbr2" | "bbr3" => {
             Some("this one is not there yet; `cubic` is what most senders have")
         }
         "tcp" => Some("TCP is `sack`, `cubic`, or another of these"),
