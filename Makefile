@@ -14,7 +14,7 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure \
+.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure lessons \
 	cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -98,10 +98,20 @@ bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 gate: ## Fail if a packet costs more instructions than benches/baseline.json says
 	$(PYTHON) scripts/bench_gate.py
 
-docs: $(VENV)/core.stamp $(VENV)/docs.stamp ## Check spelling and links, build the site into site/
+# The simulator in WebAssembly, for the playground.
+docs/play/engine.js: $(RUST) scripts/engine.py
+	@if [ -d "$$(rustc --print target-libdir --target wasm32-unknown-unknown)" ]; then \
+		$(CARGO) build --profile web --locked --quiet --package bluewater-web --target wasm32-unknown-unknown && \
+		$(PYTHON) scripts/engine.py $(TARGET)/wasm32-unknown-unknown/web/web.wasm $@; \
+	else echo "no playground: rustup target add wasm32-unknown-unknown" >&2; fi
+
+docs: $(VENV)/core.stamp $(VENV)/docs.stamp docs/play/engine.js ## Check spelling and links, build the site into site/
 	$(BIN)/codespell
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html; for its search: $(PYTHON) -m http.server -d site"
+
+lessons: docs/play/engine.js $(VENV)/docs.stamp ## Put the lessons into build/lessons and a zip file; they need no network
+	$(BIN)/python scripts/lessons.py build/lessons
 
 validate: ## Measure every comparison of the validation and write its table into docs/
 	$(CARGO) build --release --locked --quiet --bin bluewater-validate

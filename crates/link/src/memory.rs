@@ -1,7 +1,10 @@
 //! Hints about memory, for simulations that do not fit into a processor's caches. Nothing can be seen
 //! of them but time.
 
-#![expect(unsafe_code, reason = "these hints are only to be given by a pointer")]
+#![cfg_attr(
+    any(target_arch = "x86_64", target_os = "linux"),
+    expect(unsafe_code, reason = "these hints are only to be given by a pointer")
+)]
 
 /// From so many flows on they do not fit into the nearer caches.
 const MANY_FLOWS: usize = 8192;

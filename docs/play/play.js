@@ -1,0 +1,432 @@
+"use strict";
+// The playground: <bluewater-play> simulates a link under two queue disciplines, in the reader's own
+// browser, each time that something is moved. Works from a folder without a server, too.
+//
+// Attributes: a, b        the disciplines (b = "" for one alone)
+//             small       the controls named in `show` alone, and no settings of the disciplines
+//             show        controls, separated by blanks
+//             any control its value at the beginning
+//
+// A page's first one keeps its state in the address (#…), so that a link leads back to it.
+
+(() => {
+  const BASE = new URL(".", document.currentScript.src);
+
+  // --- what can be set
+
+  // Sliders: a place 0 … 1 becomes a value in `digits` significant digits.
+  const scale = (least, most, power = 0) => ({
+    value: (part) => (power ? least + (most - least) * part ** power : least * (most / least) ** part),
+    part: (value) => (power ? ((value - least) / (most - least)) ** (1 / power) : Math.log(value / least) / Math.log(most / least)),
+  });
+  const round = (x, digits = 2) => (x > 0 ? Number(x.toPrecision(digits)) : 0);
+  const CONTROLS = {
+    flows: { name: "TCP connections", unit: "", ...scale(1, 400), whole: true, start: 50 },
+    rate: { name: "Rate of the link", unit: "Mb/s", ...scale(1, 100), start: 20 },
+    rtt: { name: "Round trip without queue", unit: "ms", ...scale(2, 400), start: 60 },
+    buffer: { name: "Buffer, as time on the link", unit: "ms", ...scale(5, 2000), start: 100 },
+    udp: { name: "One flow without control", unit: "% of the link", ...scale(0, 150, 1), whole: true, start: 0 },
+    step: { name: "More connections half-way", unit: "", ...scale(0, 400, 2), whole: true, start: 150 },
+  };
+  const CHOICES = {
+    tcp: { name: "TCP", words: ["sack", "cubic", "prague", "dctcp"], start: "sack" },
+    ecn: { name: "ECN", words: ["on", "off"], start: "on" },
+  };
+  const DISCIPLINES = {
+    "drop-tail": { aqm: "droptail" },
+    RED: { aqm: "red", signal: "p_b", sliders: { max_p: scale(0.01, 1), w_q: scale(0.0005, 0.2) }, start: { max_p: 0.1, w_q: 0.002 } },
+    "Adaptive RED": { aqm: "ared", signal: "p_b", sliders: {}, start: {} },
+    BLUE: { aqm: "blue", signal: "p_m", sliders: { increment: scale(0.0005, 0.1), decrement: scale(0.00005, 0.02) }, start: { increment: 0.02, decrement: 0.002 } },
+    SFB: { aqm: "sfb", signal: "p_max", sliders: { increment: scale(0.0005, 0.1), decrement: scale(0.00005, 0.02) }, start: { increment: 0.005, decrement: 0.001 } },
+    FRED: { aqm: "fred" },
+    CHOKe: { aqm: "choke", signal: "p_b", sliders: { max_p: scale(0.01, 1) }, start: { max_p: 0.1 } },
+    CoDel: { aqm: "codel", sliders: { target: scale(0.5, 100), interval: scale(10, 1000) }, unit: "ms", start: { target: 5, interval: 100 } },
+    PIE: { aqm: "pie", signal: "p_d", sliders: { target: scale(1, 100) }, unit: "ms", start: { target: 15 } },
+    PI2: { aqm: "pi2", signal: "p_c", sliders: {}, start: {} },
+    COBALT: { aqm: "cobalt", sliders: {}, start: {} },
+    DualPI2: { aqm: "dualpi2", sliders: {}, start: {} },
+    "FQ-CoDel": { aqm: "fq-codel", sliders: {}, start: {} },
+    DRR: { aqm: "drr", sliders: {}, start: {} },
+  };
+  const PICTURES = {
+    "Load step (Feng02, Fig. 6)": { a: "RED", b: "BLUE", flows: 50, step: 150, rate: 20, rtt: 60, buffer: 100, udp: 0, tcp: "sack", ecn: "on" },
+    "One who does not respond (Fig. 18)": { a: "RED", b: "SFB", flows: 100, udp: 60, step: 0, rate: 20, rtt: 60, buffer: 100, tcp: "sack", ecn: "on" },
+    "A bloated buffer": { a: "drop-tail", b: "CoDel", flows: 4, udp: 0, step: 0, rate: 10, rtt: 30, buffer: 1000, tcp: "cubic", ecn: "off" },
+  };
+  const SECONDS = 30;
+  const WARMUP = 5;
+
+  // --- a scenario, as it would be written in a file
+
+  const toml = (state, side) => {
+    const { aqm, unit = "" } = DISCIPLINES[state[side]] ?? {};
+    const params = Object.entries(state.params[side]).map(([key, value]) => `${key} = ${unit ? `"${value}${unit}"` : value}`);
+    const [bits, bytes] = [state.rate * 1e6, Math.max(3000, Math.round(state.buffer * state.rate * 125))];
+    const greedy = (name, flows, start) => [
+      "", "[[traffic]]", `name = "${name}"`, `flows = ${flows}`, `transport = "${state.tcp}"`, `start = "${start}"`,
+      ...(["prague", "dctcp"].includes(state.tcp) ? [] : [`ecn = ${state.ecn === "on"}`]),
+    ];
+    return [
+      `duration = "${SECONDS}s"`, `warmup = "${WARMUP}s"`, "", "[network]", 'preset = "dumbbell"', `rate = "${bits}bit"`,
+      `delay = "${Math.round(state.rtt * 500)}us"`, "", "[[queue]]", `aqm = "${aqm}"`, `buffer = "${bytes}B"`,
+      ...(params.length ? [`params = { ${params.join(", ")} }`] : []),
+      ...greedy("tcp", state.flows, "0s..1s"),
+      ...(state.step ? greedy("more", state.step, `${SECONDS / 2}s`) : []),
+      ...(state.udp ? ["", "[[traffic]]", 'name = "udp"', "flows = 1", 'transport = "cbr"', `rate = "${Math.round(state.udp * bits / 100)}bit"`] : []),
+      "", "[measure]", 'interval = "100ms"', "",
+    ].join("\n");
+  };
+
+  // --- the engine: a worker a side, which simulates the newest question only
+
+  const worker = () => {
+    let engine;
+    const simulate = (text) => {
+      const bytes = new TextEncoder().encode(text);
+      const at = engine.reserve(bytes.length); // before its memory is looked at, which may move
+      new Uint8Array(engine.memory.buffer, at, bytes.length).set(bytes);
+      const length = engine.run();
+      return JSON.parse(new TextDecoder().decode(new Uint8Array(engine.memory.buffer, engine.answer(), length)));
+    };
+    self.onmessage = async ({ data }) => {
+      if (data.module) {
+        engine = (await WebAssembly.instantiate(data.module, {})).exports;
+        return;
+      }
+      const began = performance.now();
+      const answer = simulate(data.text);
+      self.postMessage({ id: data.id, answer, ms: performance.now() - began });
+    };
+  };
+  let module;
+  const compiled = () => {
+    module ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = new URL("engine.js", BASE);
+      script.onload = async () => {
+        const packed = Uint8Array.from(atob(self.BLUEWATER_ENGINE), (c) => c.charCodeAt(0));
+        const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+        resolve(await WebAssembly.compile(await new Response(stream).arrayBuffer()));
+      };
+      script.onerror = () => reject(new Error("engine.js is not there: make docs builds it where Rust has the target wasm32-unknown-unknown"));
+      document.head.append(script);
+    });
+    return module;
+  };
+
+  class Engine {
+    constructor(done) {
+      this.done = done;
+      this.next = null;
+      this.busy = true;
+      const source = new Blob([`(${worker})()`], { type: "text/javascript" });
+      this.worker = new Worker(URL.createObjectURL(source));
+      this.worker.onmessage = ({ data }) => {
+        this.busy = false;
+        done(data);
+        this.go();
+      };
+      this.ready = compiled().then((wasm) => {
+        this.worker.postMessage({ module: wasm });
+        this.busy = false;
+        this.go();
+      });
+    }
+
+    ask(question) {
+      this.next = question;
+      this.go();
+    }
+
+    go() {
+      if (this.busy || !this.next) return;
+      this.busy = true;
+      this.worker.postMessage(this.next);
+      this.next = null;
+    }
+  }
+
+  // --- pictures
+
+  const plain = (x) => (!Number.isFinite(x) ? "–" : x !== 0 && Math.abs(x) < 0.001 ? x.toExponential(1) : x.toPrecision(Math.abs(x) >= 100 ? 4 : 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
+  const ceiling = (x) => {
+    const step = 10 ** Math.floor(Math.log10(x));
+    return x > 0 ? ([1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((m) => m * step >= x) ?? 10) * step : 1;
+  };
+  const draw = (canvas, lines, { unit, top: fixed }) => {
+    const style = getComputedStyle(canvas);
+    const ratio = self.devicePixelRatio || 1;
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    if (!width) return;
+    [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    // What happens at the start alone would press all the rest to the ground.
+    const settled = ({ time, values }) => values.filter((value, i) => time[i] >= WARMUP && Number.isFinite(value));
+    const top = fixed ?? ceiling(Math.max(...lines.flatMap(settled), 0));
+    const [left, right, above, below] = [4, width - 4, 16, height - 16];
+    const x = (time) => left + (right - left) * time / SECONDS;
+    const y = (value) => below - (below - above) * Math.min(value / top, 1);
+    pen.font = "11px system-ui, sans-serif";
+    pen.fillStyle = style.getPropertyValue("--quiet");
+    pen.strokeStyle = style.getPropertyValue("--grid");
+    for (const part of [0, 0.5, 1]) {
+      pen.beginPath();
+      pen.moveTo(left, Math.round(y(part * top)) + 0.5);
+      pen.lineTo(right, Math.round(y(part * top)) + 0.5);
+      pen.stroke();
+    }
+    pen.fillText(`${plain(top)} ${unit}`, left, above - 4);
+    pen.fillText("0 s", left, height - 3);
+    pen.textAlign = "right";
+    pen.fillText(`${SECONDS} s`, right, height - 3);
+    pen.lineWidth = 1.6;
+    pen.lineJoin = "round";
+    for (const { side, time, values } of lines) {
+      pen.strokeStyle = style.getPropertyValue(`--${side}`);
+      pen.setLineDash(side === "b" ? [5, 3] : []);
+      pen.beginPath();
+      values.forEach((value, i) => pen[i ? "lineTo" : "moveTo"](x(time[i]), y(value)));
+      pen.stroke();
+    }
+    pen.setLineDash([]);
+  };
+
+  // --- what is shown of an answer
+
+  const jain = (shares) => {
+    const sum = shares.reduce((all, one) => all + one, 0);
+    const squares = shares.reduce((all, one) => all + one * one, 0);
+    return squares ? sum * sum / (shares.length * squares) : NaN;
+  };
+  const NUMBERS = [
+    ["Link used", (r) => [100 * r.queue("utilisation"), "%"]],
+    ["Queue, mean", (r) => [1e3 * r.queue("delay_mean_s"), "ms"]],
+    ["Queue, 99th percentile", (r) => [1e3 * r.queue("delay_p99_s"), "ms"]],
+    ["Lost", (r) => [100 * r.queue("drops") / r.queue("arrivals"), "%"]],
+    ["Marked", (r) => [100 * r.queue("marks") / r.queue("arrivals"), "%"]],
+    ["Fairness (Jain) of TCP from the start", (r) => [jain(r.goodput("tcp")), ""]],
+    ["TCP, all together", (r) => [[...r.goodput("tcp"), ...r.goodput("more")].reduce((a, b) => a + b, 0) / 1e6, "Mb/s"]],
+    ["The flow without control", (r) => [(r.goodput("udp")[0] ?? NaN) / 1e6, "Mb/s"]],
+  ];
+  const CHARTS = [
+    ["Queue", (r, state) => r.series.backlog_bytes.map((bytes) => bytes * 8e-3 / state.rate), { unit: "ms" }],
+    ["Link used, each 0.1 s", (r) => r.series.idle_s.map((idle) => 100 * (1 - idle / 0.1)), { unit: "%", top: 100 }],
+    ["Lost and marked", (r) => r.series.arrivals.map((n, i) => (n ? 100 * (r.series.drops[i] + r.series.marks[i]) / n : 0)), { unit: "%" }],
+    ["Its own signal", (r, state, side) => r.series[DISCIPLINES[state[side]].signal] ?? [], { unit: "", own: true }],
+  ];
+  const reader = (answer) => ({
+    hash: answer.decision_hash,
+    series: answer.series,
+    queue: (column) => answer.queues[column]?.[0] ?? NaN,
+    goodput: (group) => answer.flows.goodput_bps.filter((_, i) => answer.flows.group[i] === group),
+  });
+
+  // --- the element
+
+  const make = (tag, properties = {}, ...children) => {
+    const node = Object.assign(document.createElement(tag), properties);
+    node.append(...children);
+    return node;
+  };
+  let count = 0;
+
+  class Play extends HTMLElement {
+    connectedCallback() {
+      if (this.state) return;
+      this.number = count++;
+      this.small = this.hasAttribute("small");
+      this.sides = this.getAttribute("b") === "" ? ["a"] : ["a", "b"];
+      this.state = { a: this.getAttribute("a") ?? "RED", b: this.getAttribute("b") ?? "BLUE", params: {} };
+      for (const [key, { start, unit }] of Object.entries({ ...CONTROLS, ...CHOICES })) {
+        const given = this.getAttribute(key);
+        this.state[key] = given === null ? start : unit === undefined ? given : Number(given);
+      }
+      this.defaults();
+      if (!this.small) this.fromAddress();
+      this.answers = {};
+      this.build();
+      this.engines = Object.fromEntries(this.sides.map((side) => [side, new Engine((data) => this.answered(side, data))]));
+      Promise.all(Object.values(this.engines).map((engine) => engine.ready)).catch((error) => { this.status.textContent = error.message; });
+      this.changed();
+      new ResizeObserver(() => this.show()).observe(this);
+    }
+
+    defaults(sides = this.sides) {
+      for (const side of sides) this.state.params[side] = { ...DISCIPLINES[this.state[side]].start };
+    }
+
+    fromAddress() {
+      const given = new URLSearchParams(location.hash.slice(1));
+      for (const side of this.sides) if (DISCIPLINES[given.get(side)]) this.state[side] = given.get(side);
+      this.defaults();
+      for (const [key, value] of given) {
+        const [side, name] = key.split(".");
+        if (CONTROLS[key] && Number(value) >= 0 && value !== "") this.state[key] = Number(value);
+        else if (CHOICES[key]?.words.includes(value)) this.state[key] = value;
+        else if (name && this.state.params[side]?.[name] !== undefined && Number(value) > 0) this.state.params[side][name] = Number(value);
+      }
+    }
+
+    toAddress() {
+      const { params, ...rest } = this.state;
+      const words = new URLSearchParams(rest);
+      for (const side of this.sides) for (const [name, value] of Object.entries(params[side])) words.set(`${side}.${name}`, value);
+      history.replaceState(null, "", `#${words}`);
+    }
+
+    slider(id, name, unit, { value, part, whole }, now, set) {
+      const output = make("output", { textContent: `${plain(now)} ${unit}`, htmlFor: id });
+      const input = make("input", { type: "range", id, min: 0, max: 1000, value: Math.round(1000 * part(now)) });
+      const say = (x) => {
+        output.textContent = `${plain(x)} ${unit}`;
+        input.setAttribute("aria-valuetext", output.textContent);
+      };
+      say(now);
+      input.addEventListener("input", () => {
+        const x = whole ? Math.round(value(input.value / 1000)) : round(value(input.value / 1000));
+        say(x);
+        set(x);
+        this.changed();
+      });
+      return make("div", { className: "control" }, make("label", { htmlFor: id, textContent: name }), input, output);
+    }
+
+    select(id, name, words, now, set) {
+      const input = make("select", { id }, ...words.map((word) => make("option", { textContent: word, value: word, selected: word === now })));
+      input.addEventListener("change", () => {
+        set(input.value);
+        this.changed();
+      });
+      return make("div", { className: "control" }, make("label", { htmlFor: id, textContent: name }), input);
+    }
+
+    build() {
+      const id = (key) => `play${this.number}-${key}`;
+      const shown = this.small ? (this.getAttribute("show") ?? "flows").split(" ") : [...Object.keys(CONTROLS), ...Object.keys(CHOICES)];
+      const controls = shown.map((key) => (CONTROLS[key]
+        ? this.slider(id(key), CONTROLS[key].name, CONTROLS[key].unit, CONTROLS[key], this.state[key], (x) => { this.state[key] = x; })
+        : this.select(id(key), CHOICES[key].name, CHOICES[key].words, this.state[key], (x) => { this.state[key] = x; })));
+      const sides = this.sides.map((side) => {
+        const { sliders = {}, unit = "" } = DISCIPLINES[this.state[side]];
+        const key = make("span", { className: `key ${side}` });
+        const choose = this.small
+          ? make("strong", {}, key, this.state[side])
+          : this.select(id(side), side === "a" ? "Discipline" : "beside it", Object.keys(DISCIPLINES), this.state[side], (x) => {
+            this.state[side] = x;
+            this.defaults([side]);
+            this.build();
+            this.querySelector(`#${id(side)}`).focus();
+          });
+        if (!this.small) choose.prepend(key);
+        const own = (this.small ? [] : Object.entries(sliders)).map(([name, range]) => (
+          this.slider(id(`${side}-${name}`), name, unit, range, this.state.params[side][name], (x) => { this.state.params[side][name] = x; })));
+        return make("div", { className: "side" }, choose, ...own);
+      });
+      this.charts = CHARTS.slice(0, this.small ? 3 : 4).map(([name, values, options]) => {
+        const canvas = make("canvas");
+        canvas.setAttribute("role", "img");
+        return { name, values, options, canvas, box: make("figure", {}, make("figcaption", { textContent: name }), canvas) };
+      });
+      this.table = make("tbody");
+      const head = make("tr", {}, make("td"), ...this.sides.map((side) => make("th", { scope: "col", textContent: this.state[side] })));
+      const pictures = Object.entries(PICTURES).map(([name, picture]) => {
+        const button = make("button", { type: "button", textContent: name });
+        button.addEventListener("click", () => {
+          Object.assign(this.state, picture);
+          this.defaults();
+          this.build();
+          this.changed();
+        });
+        return button;
+      });
+      const files = this.sides.map((side) => {
+        const button = make("button", { type: "button", textContent: `${this.state[side]} as TOML` });
+        button.addEventListener("click", () => this.download(side));
+        return button;
+      });
+      this.status = make("p", { className: "status", textContent: "Loading the simulator …" });
+      this.status.setAttribute("role", "status");
+      this.replaceChildren(
+        ...(this.small ? [] : [make("div", { className: "buttons" }, ...pictures)]),
+        make("div", { className: "charts" }, ...this.charts.map((chart) => chart.box)),
+        make("div", { className: "controls" }, ...controls),
+        make("div", { className: "sides" }, ...sides),
+        make("div", { className: "numbers" }, make("table", {}, make("thead", {}, head), this.table)),
+        ...(this.small ? [] : [make("div", { className: "buttons" }, ...files)]),
+        this.status,
+      );
+      this.show();
+    }
+
+    changed() {
+      for (const side of this.sides) this.engines?.[side]?.ask({ id: side, text: toml(this.state, side) });
+      if (!this.small && this.number === 0) {
+        clearTimeout(this.later);
+        this.later = setTimeout(() => this.toAddress(), 300);
+      }
+    }
+
+    answered(side, { answer, ms }) {
+      if (answer.error) {
+        const { key, value, allowed } = answer.error;
+        this.status.textContent = `${this.state[side]}: ${key} = ${value}: allowed are ${allowed}`;
+        return;
+      }
+      this.answers[side] = { ...reader(answer), ms };
+      this.runs = (this.runs ?? 0) + 1;
+      if (this.waiting) return;
+      this.waiting = true;
+      requestAnimationFrame(() => {
+        this.waiting = false;
+        this.show();
+      });
+    }
+
+    show() {
+      const known = this.sides.filter((side) => this.answers?.[side]);
+      if (!known.length) return;
+      for (const { name, values, options, canvas, box } of this.charts) {
+        const lines = known.map((side) => {
+          const answer = this.answers[side];
+          return { side, time: answer.series.time_s, values: values(answer, this.state, side) };
+        }).filter((line) => line.values.length);
+        box.hidden = !lines.length;
+        draw(canvas, lines, options);
+        const last = lines.map((line) => `${this.state[line.side]} ${plain(line.values.at(-1))} ${options.unit}`).join(", ");
+        canvas.setAttribute("aria-label", `${name}, ${SECONDS} s; at the end ${last}`);
+      }
+      const rows = NUMBERS.map(([name, number]) => {
+        const values = this.sides.map((side) => (this.answers[side] ? number(this.answers[side]) : [NaN, ""]));
+        if (values.every(([value]) => !Number.isFinite(value))) return null;
+        return make("tr", {}, make("th", { scope: "row", textContent: name }),
+          ...values.map(([value, unit]) => make("td", { textContent: `${plain(value)} ${unit}` })));
+      });
+      this.table.replaceChildren(...rows.filter(Boolean));
+      const said = known.map((side) => `${this.state[side]} ${this.answers[side].hash}`).join(", ");
+      const ms = Math.max(...known.map((side) => this.answers[side].ms));
+      this.status.textContent = `${SECONDS} s in ${ms.toFixed(0)} ms, here in this page. Decision hash: ${said}`;
+    }
+
+    download(side) {
+      const text = `# bluewater run FILE says ${this.answers[side]?.hash ?? ""}, too\n${toml(this.state, side)}`;
+      const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/toml" })), download: `${DISCIPLINES[this.state[side]].aqm}.toml` });
+      link.click();
+      URL.revokeObjectURL(link.href);
+    }
+
+    /** For tests: the scenario of a side, and the simulator itself. */
+    scenario(side) {
+      return toml(this.state, side);
+    }
+
+    simulate(text) {
+      return new Promise((resolve) => {
+        const engine = new Engine((data) => resolve(data.answer));
+        engine.ask({ id: "test", text });
+      });
+    }
+  }
+
+  customElements.define("bluewater-play", Play);
+})();

@@ -1,0 +1,115 @@
+"""The playground, in a real browser: what is moved changes what is shown.
+
+Its decisions are those of the command line. Pages are opened as files, as without a server.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bluewater import _core
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+ROOT = Path(__file__).parents[2]
+PLAY = ROOT / "docs/play"
+GOLDEN = sorted((ROOT / "crates/sim/tests/golden").glob("*.toml"))
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+PLAYS = "document.querySelector('bluewater-play')"
+SHOWN = f"Object.keys({PLAYS}.answers).length == {PLAYS}.sides.length"
+
+pytestmark = pytest.mark.skipif(
+    not (PLAY / "engine.js").exists() or CHROMIUM is None,
+    reason="no playground was built (make docs), or there is no browser",
+)
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page with the playground alone."""
+    sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
+    folder = tmp_path_factory.mktemp("play")
+    for name in ("engine.js", "play.js", "play.css"):
+        shutil.copy(PLAY / name, folder)
+    head = '<!doctype html><meta charset="utf-8"><script src="play.js"></script>'
+    (folder / "page.html").write_text(f"{head}<bluewater-play></bluewater-play>")
+    with sync_api.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(f"file://{folder}/page.html")
+        page.wait_for_function(SHOWN)
+        yield page
+        browser.close()
+        assert said == []
+
+
+def hash_of(text: str) -> str:
+    return str(_core.run(text)["decision_hash"])
+
+
+def test_what_is_shown_is_what_the_command_line_decides(tab: Page) -> None:
+    for side in ("a", "b"):
+        text = tab.evaluate(f"{PLAYS}.scenario('{side}')")
+        assert tab.evaluate(f"{PLAYS}.answers.{side}.hash") == hash_of(text)
+
+
+@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+def test_decisions_are_the_same_as_on_the_command_line(tab: Page, file: Path) -> None:
+    text = file.read_text()
+    answer = tab.evaluate(f"(text) => {PLAYS}.simulate(text)", text)
+    assert answer["decision_hash"] == hash_of(text)
+
+
+def test_what_is_wrong_is_said_with_its_place(tab: Page) -> None:
+    answer = tab.evaluate(f"(text) => {PLAYS}.simulate(text)", 'duration = "10"\n')
+    assert answer["error"]["line"] == 1, json.dumps(answer)
+
+
+def test_keys_alone_change_the_link_and_the_address(tab: Page) -> None:
+    before = tab.evaluate(f"{PLAYS}.answers.a.hash")
+    slider = tab.get_by_label("TCP connections")
+    slider.focus()
+    for _ in range(40):
+        slider.press("ArrowRight")
+    tab.wait_for_function(f"{PLAYS}.answers.a.hash != '{before}'")
+    flows = tab.evaluate(f"{PLAYS}.state.flows")
+    assert flows > 50
+    assert slider.get_attribute("aria-valuetext") == f"{flows} "
+    tab.wait_for_function(f"location.hash.includes('flows={flows}&')")
+    address = tab.url
+    tab.goto("about:blank")
+    tab.goto(address)
+    tab.wait_for_function(SHOWN)
+    assert tab.evaluate(f"{PLAYS}.state.flows") == flows
+
+
+def test_every_discipline_and_picture_can_be_chosen(tab: Page) -> None:
+    choices = tab.get_by_label("Discipline").locator("option").all_inner_texts()
+    assert len(choices) > 10
+    for choice in choices:
+        tab.evaluate(f"{PLAYS}.answers = {{}}")
+        tab.get_by_label("Discipline").select_option(choice)
+        tab.wait_for_function(f"{PLAYS}.answers.a?.hash")
+        assert tab.get_by_role("columnheader", name=choice, exact=True).count() >= 1
+    for button in tab.locator(".buttons button").all()[:3]:
+        tab.evaluate(f"{PLAYS}.answers = {{}}")
+        button.click()
+        tab.wait_for_function(SHOWN)
+        assert "Decision hash" in tab.locator(".status").inner_text()
+
+
+def test_it_is_small() -> None:
+    """What a server sends of it, compressed."""
+    sent = sum(len(gzip.compress((PLAY / name).read_bytes())) for name in ("engine.js", "play.js"))
+    assert sent < 1_000_000
