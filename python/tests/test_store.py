@@ -84,8 +84,17 @@ def test_two_writers_of_one_entry(tmp_path: Path, result: Result) -> None:
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not the folder of a run"):
+    with pytest.raises(InputError, match="not the folder of a run") as raised:
         read_result(tmp_path)
+    assert "`bluewater run FILE` makes one" in str(raised.value.hint)
+
+
+def test_a_folder_of_runs_names_one(tmp_path: Path, result: Result) -> None:
+    store = Store(tmp_path / "runs")
+    store.write("ab12", result)
+    with pytest.raises(InputError, match="not the folder of a run") as raised:
+        read_result(tmp_path)
+    assert raised.value.hint == f"it holds 1, such as {store.path('ab12')}"
 
 
 def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:

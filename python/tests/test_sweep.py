@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bluewater
 from bluewater.errors import InputError
 from bluewater.study.sweep import assign, expand, parse_axes
 
@@ -89,3 +91,21 @@ def test_thinned_axis_keeps_the_order_asked_for() -> None:
     assert [point.label for point in axis.keep([3, 1], "f").points] == [3, 1]
     with pytest.raises(InputError, match="unknown value of the axis 'a'"):
         axis.keep([4], "f")
+
+
+@pytest.mark.parametrize("axes", [7, [("a", 1)], {5: [1]}, {"a": {"x": {"queue.0.aqm": object()}}}])
+def test_axes_of_an_odd_type_are_refused_as_input(axes: Any, tmp_path: Path) -> None:
+    base = {
+        "duration": "2s",
+        "network": {"preset": "dumbbell"},
+        "queue": [{"aqm": "red", "buffer": "50p"}],
+        "traffic": [{"transport": "sack"}],
+    }
+    with pytest.raises(InputError):
+        bluewater.sweep(base, axes, out=tmp_path)
+
+
+@pytest.mark.parametrize("queue", [{"aqm": None}, {"aqm": {"red"}}, {3: "red"}])
+def test_what_no_file_can_hold_is_refused_as_input(queue: Any) -> None:
+    with pytest.raises(InputError, match="no file can hold"):
+        bluewater.Scenario(duration="2s", queue=[queue])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from bluewater import _core
+from bluewater.errors import InputError
 from bluewater.kinds.kind import Kind
 from bluewater.results.result import Result
 
@@ -29,7 +30,14 @@ def at_line(error: _core.ScenarioError, line: int | None) -> _core.ScenarioError
 
 def check(table: Mapping[str, Any], file: str) -> str:
     """The canonical scenario, every default filled in."""
-    text = tomli_w.dumps({k: v for k, v in table.items() if k != "place"})
+    try:
+        text = tomli_w.dumps({k: v for k, v in table.items() if k != "place"})
+    except (TypeError, AttributeError) as error:
+        raise InputError(
+            f"a table with what no file can hold: {error}",
+            file=file,
+            allowed="text as keys; text, numbers, booleans, lists and tables as values",
+        ) from error
     try:
         return _core.check(text, file)
     except _core.ScenarioError as error:

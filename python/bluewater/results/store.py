@@ -113,10 +113,13 @@ def read_result(folder: Path) -> Result:
         scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
         summary = pl.read_parquet(folder / "summary.parquet").row(0, named=True)
     except FileNotFoundError as error:
+        runs = sorted(path.parent for path in folder.glob("runs/??/*/meta.json"))
         raise InputError(
             "not the folder of a run: it holds no meta.json, scenario.toml or summary.parquet",
             file=str(folder),
-            hint="`bluewater run FILE --out FOLDER` makes one",
+            hint=f"it holds {len(runs)}, such as {runs[0]}"
+            if runs
+            else "`bluewater run FILE` makes one, and prints its name",
         ) from error
     except (ValueError, pl.exceptions.PolarsError) as error:
         raise _damaged(_damage(folder) or str(folder), error) from error

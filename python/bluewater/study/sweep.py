@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from bluewater.results.tables import Label
 
@@ -67,11 +68,22 @@ class Cell:
 
 def parse_axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
     """Reads the ``[sweep]`` table."""
+    if not isinstance(table, Mapping):
+        raise InputError(
+            "not axes",
+            file=file,
+            key="sweep",
+            value=table,
+            allowed="a table of axes by name",
+            hint='as in {"queue.0.buffer": ["50p", "100p"]}',
+        )
     return tuple(_parse_axis(name, entry, file) for name, entry in table.items())
 
 
 def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     where: dict[str, Any] = {"file": file, "key": f"sweep.{name}"}
+    if not isinstance(name, str):
+        raise InputError("not the name of an axis", **where, value=name, allowed="text")
     if isinstance(entry, list):
         points = [Point(_label(value, where), {name: value}) for value in entry]
     elif isinstance(entry, dict) and "values" in entry:
