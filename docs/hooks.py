@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiment import known, load
 
+VERSION = version("bluewater")
 MARKER = re.compile(r"^<!-- ([a-z]+)(?::([a-z0-9-]+))? -->$", re.MULTILINE)
 ROOT = Path(__file__).parent
 
@@ -39,6 +42,22 @@ ROOT = Path(__file__).parent
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """MkDocs calls this for each page."""
     return filled(markdown)
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Says below each page which version it is of, and when it was changed last."""
+    said = " · ".join(filter(None, (f"Bluewater {VERSION}", changed(page.file.abs_src_path))))
+    return f'{html}<p class="revised"><small>{said}</small></p>'
+
+
+def changed(path: str) -> str:
+    """The day of a file's last commit, if that is known."""
+    command = ["git", "log", "-1", "--format=%cs", "--", path]
+    try:
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return run.stdout.strip()
 
 
 def filled(markdown: str) -> str:

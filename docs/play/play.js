@@ -210,10 +210,10 @@
     ["The flow without control", (r) => [(r.goodput("udp")[0] ?? NaN) / 1e6, "Mb/s"]],
   ];
   const CHARTS = [
-    ["Queue", (r, state) => r.series.backlog_bytes.map((bytes) => bytes * 8e-3 / state.rate), { unit: "ms" }],
+    ["Queue", (r, state) => r.series.backlog_bytes.map((bytes) => bytes * 8e-3 / state.rate), { unit: "ms", small: true }],
     ["Link used, each 0.1 s", (r) => r.series.idle_s.map((idle) => 100 * (1 - idle / 0.1)), { unit: "%", top: 100 }],
-    ["Lost and marked", (r) => r.series.arrivals.map((n, i) => (n ? 100 * (r.series.drops[i] + r.series.marks[i]) / n : 0)), { unit: "%" }],
-    ["Its own signal", (r, state, side) => r.series[DISCIPLINES[state[side]].signal] ?? [], { unit: "", own: true }],
+    ["Lost and marked", (r) => r.series.arrivals.map((n, i) => (n ? 100 * (r.series.drops[i] + r.series.marks[i]) / n : 0)), { unit: "%", small: true }],
+    ["Its own signal", (r, state, side) => r.series[DISCIPLINES[state[side]].signal] ?? [], { unit: "" }],
   ];
   const reader = (answer) => ({
     hash: answer.decision_hash,
@@ -323,7 +323,7 @@
           this.slider(id(`${side}-${name}`), name, unit, range, this.state.params[side][name], (x) => { this.state.params[side][name] = x; })));
         return make("div", { className: "side" }, choose, ...own);
       });
-      this.charts = CHARTS.slice(0, this.small ? 3 : 4).map(([name, values, options]) => {
+      this.charts = CHARTS.filter((chart) => !this.small || chart[2].small).map(([name, values, options]) => {
         const canvas = make("canvas");
         canvas.setAttribute("role", "img");
         return { name, values, options, canvas, box: make("figure", {}, make("figcaption", { textContent: name }), canvas) };
