@@ -1,12 +1,27 @@
 #!/bin/sh
 # Makes ns2_redpd.csv with ns-2.35 (Debian's packages ns2 and ns2-examples): sh ns2_redpd.sh > ns2_redpd.csv
-echo figure,queue,rtt_ms,test,seed,number,ambient,mbps,declared_s,cut_s
+echo figure,queue,rtt_ms,test,seed,number,ambient,mbps,declared_s,cut_s,released_s
+run() { ns ns2_redpd.tcl "$@"; }
 for seed in 1 2; do
-    ns ns2_redpd.tcl 14 RED-PD 40 0 $seed
-    ns ns2_redpd.tcl 14 RED-PD 40 1 $seed
-    ns ns2_redpd.tcl 15 RED-PD 40 0 $seed
-    ns ns2_redpd.tcl 15 RED-PD 40 1 $seed
+    run 14 RED-PD 40 0 $seed
+    run 14 RED-PD 40 1 $seed
+    run 15 RED-PD 40 0 $seed
+    run 15 RED-PD 40 1 $seed
 done
 for figure in 14 15; do
-    ns ns2_redpd.tcl $figure RED 40 0 1
+    run $figure RED 40 0 1
+done
+for seed in 1 2 3 4 5; do
+    for number in 1@1.5 1@2 2@2; do run 11 RED-PD 40 0 $seed $number; done
+    for p in 0.01 0.05 0.1; do
+        for gamma in 0.25 1 1.5 2 4 8; do run 13 RED-PD 40 0 $seed $gamma@$p; done
+    done
+    for test in 0 1; do run 16 RED-PD 40 $test $seed; done
+    for number in 0.7 0.9 1.2; do run bytes RED-PD 40 0 $seed $number; done
+    for number in 1.4@0.01 1.4@0.05 1.4@0.1; do run bytes-p RED-PD 40 0 $seed $number; done
+    for rtt in 1 10 20 30 40 60 80 120 170; do run 22 RED-PD $rtt 0 $seed; done
+    for queue in RED RED-PD; do
+        for number in 1 2 4 8 12 16; do run 20 $queue 60 0 $seed $number; done
+        for number in 5cbr 5tcp; do run 19 $queue 40 0 $seed $number; done
+    done
 done

@@ -7,7 +7,10 @@
 # directory. Networks and traffic are those of our experiments on the figures. QUEUE is RED (the filter
 # does nothing) or RED-PD, R the target round-trip time in ms, TEST 1 with the authors' test of
 # responsiveness. NUMBER: flows of a kind (20), congested links and the long flow (19: 5cbr, 1tcp),
-# sending rate over f(R, p) and p (13: 4@0.01), rate of each flow in Mb/s (bytes).
+# sending rate over f(R, p) and p (13: 4@0.01), flows and the multiple of f(R, p) below which the first
+# is cut down (11: 2@1.5), rate of each flow in Mb/s (bytes), packets of the flows with small packets over
+# f(R, p) and p (bytes-p: 1.4@0.01). Figures 11, 13 and bytes-p have the fixed drop rate p of the
+# authors' scripts, and no flow beside those named.
 
 lassign $argv figure queue R test seed number
 set examples [expr {[info exists env(RED_PD)] ? $env(RED_PD) : "/usr/share/doc/ns2/examples/tcl/ex/red-pd"}]
@@ -19,12 +22,18 @@ set target_rtt_ [expr $R / 1000.0]
 source $examples/monitoring.tcl
 source $examples/helper.tcl
 
-# Of what the program tells only when it declares a flow unresponsive is kept.
+# Of what the program tells only this is kept: when it declares a flow unresponsive (of Fig. 16 the
+# constant-rate flow), and, in Figs. 11 and 16, when it releases the flow that lowered its rate at 250 s.
 set declared ""
+set released ""
 REDPDSim instproc vprint args {
-    global declared
+    global declared released figure
     $self instvar ns_
-    if {[string match *Declaring* $args] && $declared == ""} { set declared [$ns_ now] }
+    set now [$ns_ now]
+    set watched [expr {$figure == 11 ? 1 : 10}]
+    set its [expr {[lindex [lindex $args 1] end] == $watched}]
+    if {[string match *Declaring* $args] && $declared == "" && ($its || $figure != 16)} { set declared $now }
+    if {[string match *Unmonitoring* $args] && $released == "" && $its && $now > 250} { set released $now }
 }
 REDPDSim instproc vprint-nonewline args {}
 REDPDSim instproc printListOfLists args {}
@@ -54,8 +63,8 @@ set ns [new Simulator]
 ns-random [expr 100 + $seed]
 set starts [new RNG]
 $starts seed [expr 5000 + $seed]
-Queue/RED set bytes_ [expr {$figure == "bytes"}]
-Queue/RED set queue_in_bytes_ [expr {$figure == "bytes"}]
+Queue/RED set bytes_ [string match bytes* $figure]
+Queue/RED set queue_in_bytes_ [string match bytes* $figure]
 Queue/RED set gentle_ true
 Queue/RED set adaptive_ 0
 Queue/RED set wait_ false
@@ -134,16 +143,44 @@ proc pairs {delays delay {rate 10Mb}} {
     return [congested $a $b $rate $delay]
 }
 
+# A link that drops each packet with the probability p and none by RED; f(R, p) in Mb/s of packets of
+# 1000 bytes.
+proc fixed {p} {
+    global target_rtt_
+    # Before the program is made, which asks for it then: its lists go by this p, not by a measured one.
+    Queue/RED/PD set P_testFRp_ $p
+    set red [pairs {2} 20 1000Mb]
+    foreach name {limit_ thresh_ maxthresh_} { $red set $name 1000000 }
+    return [expr 0.008 * sqrt(1.5 / $p) / $target_rtt_]
+}
+# A source with this interval sends `multiple` times as much from 50 to 250 s.
+proc rises {source from multiple} {
+    global ns
+    $ns at 50 "$source set interval_ [expr $from / $multiple]"
+    $ns at 250 "$source set interval_ $from"
+}
+
 set from 190
 set to 390
-set watched ""
+set below 1.5e6
+set step 1
 switch $figure {
+    11 {
+        lassign [split $number @] flows multiple
+        set f [fixed 0.01]
+        set below [expr 0.99e6 * $multiple * $f]
+        set step 0.5
+        for {set i 0} {$i < $flows} {incr i} {
+            set source [flow cbr $left(0) $right(0) [expr $f / 4]]
+            rises $source [expr 0.032 / $f] [expr {$i ? 8 : 16}]
+        }
+        set from 20
+        set to 350
+    }
     13 {
         lassign [split $number @] gamma p
-        set red [pairs {2} 20 1000Mb]
-        $red set P_testFRp_ $p
-        foreach name {limit_ thresh_ maxthresh_} { $red set $name 1000 }
-        flow cbr $left(0) $right(0) [expr $gamma * 0.008 * sqrt(1.5 / $p) / $target_rtt_]
+        set f [fixed $p]
+        flow cbr $left(0) $right(0) [expr $gamma * $f]
     }
     14 {
         pairs {2} 20
@@ -155,9 +192,7 @@ switch $figure {
         if {$figure == 15} {
             foreach i {0 1 2} rate {5 3 1} { flow cbr $left($i) $right($i) $rate }
         } else {
-            set watched [flow cbr $left(0) $right(0) 0.25]
-            $ns at 50 "$watched set interval_ 0.002"
-            $ns at 250 "$watched set interval_ 0.032"
+            rises [flow cbr $left(0) $right(0) 0.25] 0.032 16
             set from 20
             set to 350
         }
@@ -203,10 +238,16 @@ switch $figure {
         set from 20
         set to 220
     }
-    bytes {
-        pairs {2} 20
+    bytes - bytes-p {
+        if {$figure == "bytes"} {
+            pairs {2} 20
+            set rate $number
+        } else {
+            lassign [split $number @] packets p
+            set rate [expr $packets * [fixed $p] / 2]
+        }
         foreach size {1000 500} {
-            for {set k 0} {$k < 8} {incr k} { flow cbr $left(0) $right(0) $number $size }
+            for {set k 0} {$k < 8} {incr k} { flow cbr $left(0) $right(0) $rate $size }
         }
         set from 20
         set to 220
@@ -223,27 +264,29 @@ proc counts {} {
     for {set i 1} {$i <= $fid} {incr i} { lappend all $bytes($i) }
     return [concat [$program now] [list $all]]
 }
-# For figure 16: in which second the watched flow gets less than 1.5 Mb/s for the first time.
+# For figures 11 and 16: the end of the first step in which the watched flow, the first or the last, gets
+# less than `below` bits a second.
 set cut ""
-proc second {before} {
-    global ns cut fid
-    set now [lindex [counts] 3 [expr $fid - 1]]
-    if {$before != "" && $cut == "" && ($now - $before) * 8 < 1.5e6 && [$ns now] > 52} { set cut [$ns now] }
-    $ns at [expr [$ns now] + 1] "second $now"
+proc look {before} {
+    global ns cut fid below step figure
+    set bytes [lindex [counts] 3]
+    set now [lindex $bytes [expr {$figure == 11 ? 0 : $fid - 1}]]
+    if {$before != "" && $cut == "" && ($now - $before) * 8 / $step < $below && [$ns now] > 51 + $step} { set cut [$ns now] }
+    $ns at [expr [$ns now] + $step] "look $now"
 }
-if {$figure == 16} { $ns at 51 { second "" } }
+if {$figure == 11 || $figure == 16} { $ns at 51 { look "" } }
 
 $ns at $from { set before [counts] }
 $ns at $to {
     foreach {name value} {came 0 dropped 1 filtered 2} {
         set $name [expr [lindex [counts] $value] - [lindex $before $value]]
     }
-    set ambient [expr double($dropped - $filtered) / ($came - $filtered)]
+    set ambient [expr double($dropped - $filtered) / max(1, $came - $filtered)]
     set bytes [lindex $before 3]
     set bytes_ [lindex [counts] 3]
     set rates {}
     foreach a $bytes b $bytes_ { lappend rates [format %.4f [expr ($b - $a) * 8e-6 / ($to - $from)]] }
-    set times [list $declared $cut]
+    set times [list $declared $cut $released]
     puts "$figure,$queue,$R,$test,$seed,$number,[format %.5f $ambient],[join $rates { }],[join $times ,]"
     exit 0
 }

@@ -13,6 +13,7 @@ struct Settings {
     burst: Option<u64>,
     weight: f64,
     least: f64,
+    list_rate: Option<f64>,
     bounds: bool,
     bytes: bool,
     test: bool,
@@ -91,7 +92,8 @@ impl<M> RedPd<M> {
 
     fn interval(&self) -> f64 {
         let k_of_m = self.c.k as f64 / self.c.m as f64;
-        let interval = k_of_m * (self.rtt / (1.5 * self.floored()).sqrt());
+        let p = self.c.list_rate.unwrap_or(self.floored());
+        let interval = k_of_m * (self.rtt / (1.5 * p).sqrt());
         if self.c.bounds { interval.max(2.0 * self.rtt).min(10.0 * self.rtt) } else { interval }
     }
 
@@ -160,8 +162,9 @@ impl<M> RedPd<M> {
             .into_iter()
             .filter(|flow| {
                 let hit = self.lists[list].iter().any(|d| d.0 == *flow);
-                let Some(f) = self.monitored.get(flow) else { return hit || !self.c.last_list };
-                let lately = f.list.1 > 0 || !self.c.last_list;
+                let lost = self.monitored.get(flow).map_or(hit, |f| f.list.1 > 0);
+                let lately = lost && self.last > 0.001 || !self.c.last_list;
+                let Some(f) = self.monitored.get(flow) else { return lately };
                 lately && list - f.changed >= self.c.m - 1 && now - f.changed_at >= pause
             })
             .collect();
@@ -331,8 +334,8 @@ trait Congested {
 }
 
 impl Congested for Red {
-    fn congested(&self, now: u64, _: &[Packet]) -> bool {
-        self.aged(now) >= self.c.min_th as f64
+    fn congested(&self, now: u64, q: &[Packet]) -> bool {
+        self.aged(now) >= self.c.min_th as f64 && (!self.c.ns2 || q.len() > 1)
     }
 }
 
@@ -348,8 +351,10 @@ prop_compose! {
             prop::sample::select(vec![1u64, 10, 40, 500]), any::<bool>(), 1..4usize, 0..4usize,
             prop::option::of(1..6u64),
         ),
-        (weight, least, bounds, bytes) in
-            (0.0..=1.0f64, pick_f(&[0.01, 0.3]), prop::bool::weighted(0.2), any::<bool>()),
+        (weight, least, list_rate, bounds, bytes) in (
+            0.0..=1.0f64, pick_f(&[0.01, 0.3]), prop::option::weighted(0.2, 0.001..=1.0f64),
+            prop::bool::weighted(0.2), any::<bool>(),
+        ),
         (test, test_drops, test_increase, factor, always) in
             (any::<bool>(), 1..4u64, 1.2..3.0f64, 1.0..3.0f64, any::<bool>()),
         (spaced, least_rate, authors_cap, last_list, pairs) in any::<(bool, bool, bool, bool, bool)>(),
@@ -357,7 +362,7 @@ prop_compose! {
         wanted in prop::option::of(0.01..0.5f64),
     ) -> Settings {
         Settings {
-            rtt, single, k, m: k + more, burst, weight, least, bounds, bytes, test, test_drops,
+            rtt, single, k, m: k + more, burst, weight, least, list_rate, bounds, bytes, test, test_drops,
             test_increase, factor, always, wanted, spaced, least_rate, authors_cap, last_list,
             pause, pairs,
         }
@@ -381,6 +386,7 @@ fn red_pd_settings(c: &Settings) -> Vec<(&'static str, String)> {
         ("burst", c.burst.map_or_else(none, |n| n.to_string())),
         ("weight", c.weight.to_string()),
         ("least_drop_rate", c.least.to_string()),
+        ("list_drop_rate", c.list_rate.map_or_else(none, |p| p.to_string())),
         ("interval_bounds", c.bounds.to_string()),
         ("filter_spacing", choose(c.spaced, ["geometric", "uniform-exact"])),
         ("increment_rate", choose(c.least_rate, ["smoothed", "least"])),

@@ -72,6 +72,8 @@ params! {
         weight: f64 = 0.5, in 0.0..=1.0, "Mahajan01 §4.2, Fig. 16";
         /// Drop rate below which lists get no longer and the target rate no higher.
         least_drop_rate: f64 = 0.0001, in 0.000001..=1.0, "ours";
+        /// The drop rate that lists go by (equation 3) where it is known; `none`: the smoothed one.
+        list_drop_rate: Option<f64> = None, in 0.000001..=1.0, "Mahajan01 §7.1; ns-2.35 red-pd";
         /// Keeps lists between 2 and 10 target_rtt, as the authors' program does.
         interval_bounds: bool = false, "ns-2.35 red-pd";
         /// Whether drops are weighed by packets or by bytes.
@@ -82,7 +84,8 @@ params! {
         increment_rate: IncrementRate = IncrementRate::Smoothed, "Mahajan01 §5.1; ns-2.35 red-pd";
         /// From where on a probability only doubles.
         increment_cap: IncrementCap = IncrementCap::Losses, "Mahajan01 §5.1; ns-2.35 red-pd";
-        /// Raises only flows that lost a packet in the last list, in the filter or behind it.
+        /// Raises only flows that lost a packet in the last list, in the filter or behind it, and only
+        /// if the queue dropped more than 0.1 % in it.
         last_list: bool = false, "ns-2.35 red-pd";
         /// Least time between two changes of a flow's probability.
         least_pause: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(60), "ns-2.35 red-pd";

@@ -36,6 +36,9 @@ choice! {
     }
 }
 
+/// Drop rate of a list up to which the authors' program raises nobody.
+const LEAST_LAST: f64 = 0.001;
+
 /// What R is multiplied or divided by where it is varied.
 const RTT_STEP: f64 = 1.25;
 
@@ -69,7 +72,8 @@ impl Rules {
 
     /// How long a list lasts.
     pub(super) fn interval(&self) -> Duration {
-        let interval = equations::list_interval(self.c.k, self.c.m, self.rtt, self.floored_p());
+        let p = self.c.list_drop_rate.unwrap_or(self.floored_p());
+        let interval = equations::list_interval(self.c.k, self.c.m, self.rtt, p);
         let (low, high) = if self.c.interval_bounds {
             (2.0 * self.rtt, 10.0 * self.rtt)
         } else {
@@ -95,10 +99,15 @@ impl Rules {
         regularly || self.c.burst.is_some_and(at_least)
     }
 
+    /// Whether the last list lets a flow be raised, which `lost` a packet in it or not.
+    fn lately(&self, lost: bool) -> bool {
+        !self.c.last_list || (lost && self.last > LEAST_LAST)
+    }
+
     /// The probability that a flow gets which is not monitored yet, if it is to be.
     pub(super) fn first(&self, drops: &Drops, average: f64) -> Option<f64> {
-        let due = !self.c.last_list || drops[self.place(self.list)] > 0;
-        (due && self.identified(drops)).then(|| self.quantum(0.0, drops, average))
+        let lately = self.lately(drops[self.place(self.list)] > 0);
+        (lately && self.identified(drops)).then(|| self.quantum(0.0, drops, average))
     }
 
     /// Whether it is time to change a monitored flow's probability, `lists` after the last change.
@@ -109,8 +118,9 @@ impl Rules {
 
     /// Whether a monitored flow's probability goes up.
     pub(super) fn rises(&self, flow: &Monitored, now: Instant) -> bool {
-        let lately = !self.c.last_list || flow.record.lost_in_list();
-        lately && self.due(flow, self.c.m - 1, now) && self.identified(&flow.drops)
+        self.lately(flow.record.lost_in_list())
+            && self.due(flow, self.c.m - 1, now)
+            && self.identified(&flow.drops)
     }
 
     /// By how much a probability goes up (eq. 5); what is too much doubles it.

@@ -237,6 +237,33 @@ fn who_lost_nothing_in_the_last_list_may_be_left_alone() {
     assert_eq!(desk.flow_1().changed, last, "raised again");
 }
 
+/// In a list of 1000 packets one drop is 0.1 %, two are more.
+#[test]
+fn while_the_queue_drops_next_to_nothing_nobody_is_raised() {
+    let mut desk = Desk::new(&[STEADY, PATIENT, ("last_list", "true")]);
+    let mut list = |signalled| {
+        desk.signal(&[1]);
+        (desk.filter.arrived, desk.filter.signalled) = (1000, signalled);
+        desk.end_list();
+        desk.p(1)
+    };
+    assert!((0..4).all(|_| list(1).is_none()));
+    close(list(2), 0.002);
+    // Due again after four lists; a list that raises nobody is no change.
+    assert!((0..5).all(|_| list(1) == Some(0.002)));
+    close(list(2), 0.004);
+}
+
+/// 0.6 · 0.04 s over the root of 1.5 · 1 %, whatever is dropped.
+#[test]
+fn lists_may_go_by_a_drop_rate_that_is_known() {
+    let mut desk = Desk::new(&[("list_drop_rate", "0.01")]);
+    for _ in 0..3 {
+        assert_eq!(desk.filter.ends.since(desk.now).as_nanos(), 195_959_179);
+        desk.list(&[1]);
+    }
+}
+
 /// At 2 % a list lasts 0.1386 s: four take 0.554 s, and 0.6 s are over after five.
 #[test]
 fn changes_may_have_to_wait() {
