@@ -457,7 +457,7 @@ any_qdisc! {
          "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"],
         "authors": [interval_bounds = "true", filter_spacing = "uniform-exact",
             increment_rate = "least", increment_cap = "probability", last_list = "true",
-            least_pause = "400ms", unresponsive_rule = "pairs", unresponsive_always = "true",
+            least_pause = "400ms", least_backlog = "2", unresponsive_rule = "pairs", unresponsive_always = "true",
             ns2_rules = "true", min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
     Csfq = "csfq", Fifo<csfq::Csfq>,
         "Drops of each flow what it sends above the fair rate.", "SSZ98; Mahajan01 §2",

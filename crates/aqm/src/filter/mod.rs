@@ -30,8 +30,9 @@ pub trait Filter: Sized {
     fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError>;
 
     /// Whether an arriving packet is dropped; else the queue has it next. `congested` asks the queue
-    /// whether there is congestion ([`Policy::congested`](crate::Policy::congested)).
-    fn drops(&mut self, pkt: &Meta, congested: impl FnOnce() -> bool, cx: &mut Cx<'_>) -> bool;
+    /// whether so many packets wait, at the least, and there is congestion
+    /// ([`Policy::congested`](crate::Policy::congested)).
+    fn drops(&mut self, pkt: &Meta, congested: impl FnOnce(u32) -> bool, cx: &mut Cx<'_>) -> bool;
 
     /// The queue dropped or marked a packet.
     fn signalled(&mut self, pkt: &Meta);
@@ -101,7 +102,8 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
         let (Self { filter, queue, counters }, now) = (self, cx.now);
         meta.arrived = now;
         counters.arrived.count(meta.len);
-        if filter.drops(&meta, || queue.congested(now), cx) {
+        let congested = |least| queue.backlog().packets >= least && queue.congested(now);
+        if filter.drops(&meta, congested, cx) {
             counters.dropped[Cause::Penalty as usize].count(meta.len);
             return out.dropped(&meta, packet, Cause::Penalty, now);
         }
@@ -201,8 +203,13 @@ mod tests {
         fn new(_: &NoConfig, _: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
             Ok(Self::default())
         }
-        fn drops(&mut self, pkt: &Meta, congested: impl FnOnce() -> bool, _: &mut Cx<'_>) -> bool {
-            pkt.flow == FlowKey(9) && congested()
+        fn drops(
+            &mut self,
+            pkt: &Meta,
+            congested: impl FnOnce(u32) -> bool,
+            _: &mut Cx<'_>,
+        ) -> bool {
+            pkt.flow == FlowKey(9) && congested(0)
         }
         fn signalled(&mut self, pkt: &Meta) {
             self.heard.push(pkt.flow.0);

@@ -143,11 +143,6 @@ impl<A: Policy> Lab<A> {
         self.queue.backlog()
     }
 
-    /// Whether a filter before the queue may drop packets.
-    pub(crate) fn congested(&self) -> bool {
-        self.queue.congested(self.now)
-    }
-
     /// Packets dropped so far, in order.
     pub(crate) fn dropped(&self) -> Vec<u32> {
         self.log.dropped.iter().map(|&(id, _)| id).collect()

@@ -65,9 +65,8 @@ params! {
         above_max: AboveMax = AboveMax::Mark, "Feng02 §III.B; drop: RFC 3168 §7";
         /// How signals are spaced.
         spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
-        /// As ns-2: no signal, and no drop in a filter before it, while fewer than two packets wait,
-        /// nor a signal to the first packet after the average has crossed min_th; after idleness whole
-        /// packets count, and the arriving one.
+        /// As ns-2: no signal while fewer than two packets wait, nor to the first packet after the
+        /// average has crossed min_th; after idleness whole packets count, and the arriving one.
         ns2_rules: bool = false, "ns-2.35 red.cc";
     }
 }
@@ -196,9 +195,9 @@ impl RedCore {
     }
 
     /// Whether the average has reached min_th: congestion, as a filter before a RED sees it
-    /// (Mahajan01 §1.2); in ns-2 only where RED itself could signal.
-    pub(super) fn congested(&self, q: &View<'_>, now: Instant) -> bool {
-        self.average_at(now) >= self.params.min_th && !(self.params.ns2_rules && q.len() <= 1)
+    /// (Mahajan01 §1.2).
+    pub(super) fn congested(&self, now: Instant) -> bool {
+        self.average_at(now) >= self.params.min_th
     }
 
     /// Decides about an arriving packet, with the average that includes it.
@@ -318,8 +317,8 @@ macro_rules! as_red {
             self.$core.on_idle(cx.now);
         }
 
-        fn congested(&self, q: &View<'_>, now: Instant) -> bool {
-            self.$core.congested(q, now)
+        fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+            self.$core.congested(now)
         }
     };
 }
@@ -587,23 +586,6 @@ mod tests {
         use Fate::{Marked, Queued};
         assert_eq!(fates("true"), [Queued, Queued, Queued, Marked]);
         assert_eq!(fates("false")[2..], [Marked, Marked], "2·½ ≥ 1, 1·¾ or more");
-    }
-
-    /// Between thresholds of 0 and 4 packets, as the average says from the first packet on.
-    #[test]
-    fn with_the_rules_of_ns2_a_filter_drops_nothing_while_fewer_than_two_packets_wait() {
-        let congested = |ns2: &str| -> Vec<bool> {
-            let settings = [("ns2_rules", ns2), ("w_q", "1"), ("min_th", "0p"), ("max_th", "4p")];
-            let mut lab = Story::new(10, &settings);
-            (0..3)
-                .map(|_| {
-                    lab.arrive();
-                    lab.congested()
-                })
-                .collect()
-        };
-        assert_eq!(congested("true"), [false, true, true]);
-        assert_eq!(congested("false"), [true; 3]);
     }
 
     #[test]

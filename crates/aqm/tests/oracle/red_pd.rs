@@ -14,6 +14,7 @@ struct Settings {
     weight: f64,
     least: f64,
     list_rate: Option<f64>,
+    backlog: usize,
     bounds: bool,
     bytes: bool,
     test: bool,
@@ -276,7 +277,8 @@ impl<M: Model + Congested> Model for RedPd<M> {
     fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], f: bool, rng: &mut Rng) -> Verdict {
         if let Some(flow) = self.monitored.get_mut(&pkt.flow) {
             flow.list.0 += 1;
-            let active = self.c.always && flow.unresponsive || self.queue.congested(now, q);
+            let congested = q.len() >= self.c.backlog && self.queue.congested(now, q);
+            let active = self.c.always && flow.unresponsive || congested;
             let left = 1.0 - flow.passed as f64 * flow.p;
             let chance = match self.c.spaced {
                 true if left > 0.0 => flow.p / left,
@@ -334,8 +336,8 @@ trait Congested {
 }
 
 impl Congested for Red {
-    fn congested(&self, now: u64, q: &[Packet]) -> bool {
-        self.aged(now) >= self.c.min_th as f64 && (!self.c.ns2 || q.len() > 1)
+    fn congested(&self, now: u64, _: &[Packet]) -> bool {
+        self.aged(now) >= self.c.min_th as f64
     }
 }
 
@@ -358,13 +360,13 @@ prop_compose! {
         (test, test_drops, test_increase, factor, always) in
             (any::<bool>(), 1..4u64, 1.2..3.0f64, 1.0..3.0f64, any::<bool>()),
         (spaced, least_rate, authors_cap, last_list, pairs) in any::<(bool, bool, bool, bool, bool)>(),
-        pause in prop::sample::select(vec![0u64, 5, 400]),
+        (pause, backlog) in (prop::sample::select(vec![0u64, 5, 400]), 0..4usize),
         wanted in prop::option::of(0.01..0.5f64),
     ) -> Settings {
         Settings {
             rtt, single, k, m: k + more, burst, weight, least, list_rate, bounds, bytes, test, test_drops,
             test_increase, factor, always, wanted, spaced, least_rate, authors_cap, last_list,
-            pause, pairs,
+            pause, pairs, backlog,
         }
     }
 }
@@ -387,6 +389,7 @@ fn red_pd_settings(c: &Settings) -> Vec<(&'static str, String)> {
         ("weight", c.weight.to_string()),
         ("least_drop_rate", c.least.to_string()),
         ("list_drop_rate", c.list_rate.map_or_else(none, |p| p.to_string())),
+        ("least_backlog", c.backlog.to_string()),
         ("interval_bounds", c.bounds.to_string()),
         ("filter_spacing", choose(c.spaced, ["geometric", "uniform-exact"])),
         ("increment_rate", choose(c.least_rate, ["smoothed", "least"])),

@@ -80,6 +80,8 @@ params! {
         mode: Mode = Mode::Packets, "Mahajan01 §6.4";
         /// How drops of the filter are spaced.
         filter_spacing: FilterSpacing = FilterSpacing::Geometric, "Mahajan01 §5.1; ns-2.35 red-pd.cc";
+        /// Packets that wait at the least when the filter drops one.
+        least_backlog: u32 = 0, in 0..=1_000_000, "ns-2.35 red-pd.cc";
         /// The drop rate of the queue in equation 5.
         increment_rate: IncrementRate = IncrementRate::Smoothed, "Mahajan01 §5.1; ns-2.35 red-pd";
         /// From where on a probability only doubles.
@@ -204,13 +206,14 @@ impl Filter for RedPd {
     }
 
     #[inline]
-    fn drops(&mut self, pkt: &Meta, congested: impl FnOnce() -> bool, cx: &mut Cx<'_>) -> bool {
+    fn drops(&mut self, pkt: &Meta, congested: impl FnOnce(u32) -> bool, cx: &mut Cx<'_>) -> bool {
         if !self.monitored.is_empty()
             && let Some(id) = self.monitored.find(pkt.flow)
         {
             let flow = &mut self.monitored[id];
             flow.record.arrived();
             let always = flow.record.unresponsive && self.rules.c.unresponsive_always;
+            let congested = || congested(self.rules.c.least_backlog);
             if (always || congested()) && cx.rng.chance(flow.chance(self.rules.c.filter_spacing)) {
                 flow.passed = 0;
                 flow.record.lost();

@@ -23,7 +23,7 @@ impl Desk {
     /// A packet arrives before a congested queue: whether the filter drops it.
     fn arrive(&mut self, flow: u64) -> bool {
         let mut cx = Cx { now: self.now, rng: &mut self.rng };
-        self.filter.drops(&packet(flow, 1000), || true, &mut cx)
+        self.filter.drops(&packet(flow, 1000), |_| true, &mut cx)
     }
 
     /// The queue drops a packet of each of these flows.
@@ -237,6 +237,18 @@ fn who_lost_nothing_in_the_last_list_may_be_left_alone() {
     assert_eq!(desk.flow_1().changed, last, "raised again");
 }
 
+/// The queue is asked for congestion with so many packets.
+#[test]
+fn the_filter_may_spare_short_queues() {
+    for (least, dropped) in [("0", true), ("2", true), ("3", false)] {
+        let mut desk = Desk::new(&[STEADY, PATIENT, ("least_backlog", least)]);
+        (0..3).for_each(|_| desk.list(&[1]));
+        desk.flow_1().p = 1.0;
+        let mut cx = Cx { now: desk.now, rng: &mut desk.rng };
+        assert_eq!(desk.filter.drops(&packet(1, 1000), |least| 2 >= least, &mut cx), dropped);
+    }
+}
+
 /// In a list of 1000 packets one drop is 0.1 %, two are more.
 #[test]
 fn while_the_queue_drops_next_to_nothing_nobody_is_raised() {
@@ -349,7 +361,7 @@ fn only_monitored_flows_are_dropped_and_only_in_congestion() {
     desk.flow_1().p = 1.0;
     assert!(desk.arrive(1) && !desk.arrive(2));
     let mut cx = Cx { now: desk.now, rng: &mut desk.rng };
-    assert!(!desk.filter.drops(&packet(1, 1000), || false, &mut cx));
+    assert!(!desk.filter.drops(&packet(1, 1000), |_| false, &mut cx));
     assert_eq!(desk.filter.arrived, 2, "what the filter drops does not reach the queue");
 }
 

@@ -1,0 +1,84 @@
+# HRC's network with RED in ns-2.35: writes one row of ns2_hrc.csv, which `sh ns2_hrc.sh > ns2_hrc.csv` makes.
+#
+#     ns ns2_hrc.tcl TCP RATE SEED
+#
+# Ten TCP flows (Reno, Newreno, Sack1) and one flow of RATE Mb/s share 1 Mb/s, RED with 50 and 100 of 150
+# packets. The report's RED was that of ns-2. From 20 to 120 s, sampled every 10 ms: the mean of RED's average
+# and of the queue, for how much of the time either is below 100; and what is received, in Mb/s of payload.
+
+lassign $argv tcp rate seed
+set ns [new Simulator]
+ns-random [expr 100 + $seed]
+set starts [new RNG]
+$starts seed [expr 5000 + $seed]
+Queue/RED set bytes_ false
+Queue/RED set queue_in_bytes_ false
+Queue/RED set gentle_ false
+Queue/RED set adaptive_ 0
+Queue/RED set wait_ false
+Queue/RED set linterm_ 10
+Queue/RED set thresh_ 50
+Queue/RED set maxthresh_ 100
+Queue/RED set q_weight_ 0.002
+Queue/RED set mean_pktsize_ 1000
+Agent/TCP set window_ 50
+Agent/TCP set packetSize_ 960
+
+foreach node {left a b right} { set $node [$ns node] }
+$ns duplex-link $left $a 100Mb 5ms DropTail
+$ns simplex-link $a $b 1Mb 10ms RED
+$ns simplex-link $b $a 1Mb 10ms DropTail
+$ns duplex-link $b $right 100Mb 5ms DropTail
+foreach {from to} [list $left $a $b $a $b $right] { $ns queue-limit $from $to 10000 }
+$ns queue-limit $a $b 150
+set red [[$ns link $a $b] queue]
+
+for {set i 0} {$i < 10} {incr i} {
+    set source($i) [new Agent/TCP/$tcp]
+    set sink($i) [expr {$tcp == "Sack1" ? [new Agent/TCPSink/Sack1] : [new Agent/TCPSink]}]
+    $ns attach-agent $left $source($i)
+    $ns attach-agent $right $sink($i)
+    $ns connect $source($i) $sink($i)
+    set ftp($i) [new Application/FTP]
+    $ftp($i) attach-agent $source($i)
+    $ns at [$starts uniform 0 1] "$ftp($i) start"
+}
+set udp [new Agent/UDP]
+set null [new Agent/LossMonitor]
+$ns attach-agent $left $udp
+$ns attach-agent $right $null
+$ns connect $udp $null
+$udp set packetSize_ 10000
+set cbr [new Application/Traffic/CBR]
+$cbr set packetSize_ 1000
+$cbr set interval_ [expr 0.008 / $rate]
+$cbr attach-agent $udp
+$ns at [$starts uniform 0 1] "$cbr start"
+
+array set sum {n 0 average 0 queue 0 average_below 0 queue_below 0}
+proc sample {} {
+    global ns red sum
+    set average [$red set ave_]
+    set queue [$red set curq_]
+    incr sum(n)
+    set sum(average) [expr $sum(average) + $average]
+    set sum(queue) [expr $sum(queue) + $queue]
+    incr sum(average_below) [expr $average < 100]
+    incr sum(queue_below) [expr $queue < 100]
+    $ns at [expr [$ns now] + 0.01] sample
+}
+proc received {} {
+    global sink null
+    set tcp 0
+    for {set i 0} {$i < 10} {incr i} { incr tcp [$sink($i) set bytes_] }
+    return [list [$null set bytes_] $tcp]
+}
+$ns at 20 { set before [received]; sample }
+$ns at 120 {
+    set row [list red $tcp $rate $seed]
+    foreach name {average queue average_below queue_below} { lappend row [format %.4f [expr double($sum($name)) / $sum(n)]] }
+    foreach a $before b [received] { lappend row [format %.4f [expr ($b - $a) * 8e-8]] }
+    puts [join $row ,]
+    exit 0
+}
+$ns run
