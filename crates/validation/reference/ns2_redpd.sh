@@ -3,14 +3,11 @@
 echo figure,queue,rtt_ms,test,seed,number,ambient,mbps,declared_s,cut_s,released_s
 run() { ns ns2_redpd.tcl "$@"; }
 for seed in 1 2; do
-    run 14 RED-PD 40 0 $seed
-    run 14 RED-PD 40 1 $seed
-    run 15 RED-PD 40 0 $seed
-    run 15 RED-PD 40 1 $seed
+    for figure in 14 15; do
+        for test in 0 1; do run $figure RED-PD 40 $test $seed; done
+    done
 done
-for figure in 14 15; do
-    run $figure RED 40 0 1
-done
+for figure in 14 15; do run $figure RED 40 0 1; done
 for seed in 1 2 3 4 5; do
     for number in 1@1.5 1@2 2@2; do run 11 RED-PD 40 0 $seed $number; done
     for p in 0.01 0.05 0.1; do
@@ -18,10 +15,15 @@ for seed in 1 2 3 4 5; do
     done
     for test in 0 1; do run 16 RED-PD 40 $test $seed; done
     for number in 0.7 0.9 1.2; do run bytes RED-PD 40 0 $seed $number; done
-    for number in 1.4@0.01 1.4@0.05 1.4@0.1; do run bytes-p RED-PD 40 0 $seed $number; done
-    for rtt in 1 10 20 30 40 60 80 120 170; do run 22 RED-PD $rtt 0 $seed; done
-    for queue in RED RED-PD; do
-        for number in 1 2 4 8 12 16; do run 20 $queue 60 0 $seed $number; done
-        for number in 5cbr 5tcp; do run 19 $queue 40 0 $seed $number; done
-    done
+    for number in 1.4@0.01 1.4@0.05; do run bytes-p RED-PD 40 0 $seed $number; done
+    for rtt in 80 170; do run 22 RED-PD $rtt 0 $seed; done
+done
+# Lists of a small R are many, and Tcl is slow.
+for seed in 1 2; do
+    run bytes-p RED-PD 40 0 $seed 1.4@0.1
+    for rtt in 1 10 20 30 40 60 120; do run 22 RED-PD $rtt 0 $seed; done
+done
+for queue in RED RED-PD; do
+    for number in 1 2 4 8 12 16; do run 20 $queue 60 0 1 $number; done
+    for number in 5cbr 5tcp; do run 19 $queue 40 0 1 $number; done
 done

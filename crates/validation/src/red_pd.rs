@@ -1,8 +1,9 @@
-//! RED-PD against the program of its authors, in ns-2.35 (Mahajan01 Figs. 14 and 15).
+//! RED-PD against the program of its authors, in ns-2.35 (Mahajan01 Figs. 13 to 15).
 //!
 //! `reference/ns2_redpd.csv` was made by the scripts beside it: the filter of ns-2 and the authors'
 //! program in Tcl that moves its probabilities, on our networks. Here it is `preset = "authors"`. ns-2
-//! starts flows elsewhere in the same 10 s, and its program is the one that starts after 10.1 s.
+//! starts flows elsewhere in the same 10 s, and its program is the one that starts after 10.1 s. The rows
+//! of the other figures stand behind bounds and verdicts of the experiments in `redpd`.
 
 use crate::rows::Row;
 use crate::{Allowed, Case};
@@ -19,9 +20,9 @@ const FIG_15: [(&str, &str); 3] = [("30", "5"), ("50", "3"), ("70", "1")];
 pub struct Reference(Row);
 
 impl Reference {
-    /// The runs.
+    /// The runs of Figs. 14 and 15.
     pub fn all() -> Vec<Self> {
-        Row::all(ROWS).map(Self).collect()
+        Row::all(ROWS).filter(|r| matches!(r.text("figure"), "14" | "15")).map(Self).collect()
     }
 
     fn fig_14(&self) -> bool {
@@ -116,4 +117,65 @@ impl Reference {
         }
         Ok(cases)
     }
+}
+
+/// What one flow of `gamma` times f(R, p) gets behind a fixed drop rate `p`, in f(R, p) (Fig. 13): the
+/// mean over the seeds of ns-2, and over three of ours.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn fixed_drop_rate() -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    for (p, number) in [(0.01, "0.01"), (0.05, "0.05"), (0.1, "0.1")] {
+        let target = 8000.0 * (1.5_f64 / p).sqrt() / 0.04;
+        for gamma in [1.0, 8.0] {
+            let number = format!("{gamma}@{number}");
+            let of = |r: &Row| r.text("figure") == "13" && r.text("number") == number;
+            let ns2: Vec<f64> = Row::all(ROWS).filter(of).map(|r| r.number("mbps")).collect();
+            let mut sum = 0.0;
+            for seed in 1..=3 {
+                let outcome = crate::run(&fixed(seed, p, (gamma * target).round()))?;
+                sum += outcome.flows.number("throughput_bps", 0).unwrap_or(f64::NAN);
+            }
+            cases.push(Case {
+                group: "ns-2.35, RED-PD",
+                setting: format!("Fig. 13, p = {p}, {gamma} f(R, p), mean of {} seeds", ns2.len()),
+                quantity: "a flow, f(R, p)",
+                expected: ns2.iter().sum::<f64>() / ns2.len() as f64 * 1e6 / target,
+                measured: sum / 3.0 / target,
+                allowed: Allowed::Share(0.1),
+            });
+        }
+    }
+    Ok(cases)
+}
+
+fn fixed(seed: u64, p: f64, rate: f64) -> String {
+    format!(
+        r#"seed = {seed}
+duration = "400s"
+warmup = "200s"
+[network]
+preset = "dumbbell"
+rate = "200mbit"
+[[queue]]
+aqm = "bernoulli"
+buffer = "1000p"
+params = {{ p = {p} }}
+prefilter = "red-pd"
+[queue.prefilter_params]
+list_drop_rate = {p}
+interval_bounds = true
+filter_spacing = "uniform-exact"
+increment_rate = "least"
+increment_cap = "probability"
+last_list = true
+least_pause = "400ms"
+unresponsive_test = false
+[[traffic]]
+transport = "cbr"
+rate = "{rate}bit"
+start = "0s..10ms"
+"#
+    )
 }

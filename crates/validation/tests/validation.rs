@@ -119,6 +119,13 @@ fn red_pd_fares_as_its_authors_program() {
 }
 
 #[test]
+fn a_flow_behind_a_fixed_drop_rate_gets_what_red_pd_s_authors_give_it() {
+    let cases = red_pd::fixed_drop_rate().unwrap();
+    assert_eq!(cases.len(), 6);
+    assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
+}
+
+#[test]
 fn queue_disciplines_agree_with_linux() {
     let cases = linux::cases().unwrap();
     assert!(cases.len() > 30, "{} comparisons", cases.len());

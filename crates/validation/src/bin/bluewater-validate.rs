@@ -34,6 +34,7 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
         for reference in red_pd::Reference::all() {
             cases.extend(reference.compare()?);
         }
+        cases.extend(red_pd::fixed_drop_rate()?);
     }
     if wanted("linux") {
         cases.extend(linux::cases()?);
