@@ -138,6 +138,11 @@ fn idle_keys_are_refused() {
         ("sack", "ecn = false\necn_timeout = true", "ecn_timeout", "with ecn = true only"),
         ("sack", "ecn = false\necn_on_retransmit = true", "ecn_on_retransmit", "with ecn = true"),
         ("sack", "ecn = false\nmin_window = 2", "min_window", "with ecn = true only"),
+        ("reno", "rack = true", "rack", "transport = \"sack\""),
+        ("newreno", "preset = \"linux\"", "preset", "sack"),
+        ("sack", "rfc8312 = true", "rfc8312", "cubic"),
+        ("sack", "quick_acks = true", "quick_acks", "delayed_ack"),
+        ("cbr", "rate = \"1mbit\"\npreset = \"linux\"", "preset", "for TCP only"),
         (
             "sack",
             &format!("app = \"exponential\"\n{shared}\nunsent = \"backlog\""),
@@ -411,4 +416,27 @@ fn rates_of_given_times_are_checked() {
         let e = fails(&text.replace(old, new));
         assert!(e.to_string().contains(part) && e.key.contains("rates"), "{part} in: {e}");
     }
+}
+
+/// A preset of TCP stands for its keys, those of CUBIC and of ECN where they apply; a key that is given
+/// wins; and the echo, which names them all, reads back to itself.
+#[test]
+fn a_preset_of_tcp_is_its_keys() {
+    let tcp = |lines: &str| {
+        let scenario =
+            Scenario::from_toml(&GOOD.replace("transport = \"sack\"", lines), "x").unwrap();
+        let echo = scenario.to_toml();
+        assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario, "{echo}");
+        match &scenario.traffic[0].transport {
+            traffic::Transport::Tcp(tcp) => tcp.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let reno = tcp("transport = \"sack\"\npreset = \"linux\"");
+    assert!(reno.rack && reno.count_packets && reno.quick_acks && reno.handshake);
+    assert_eq!((reno.initial_window, reno.min_window, reno.rfc8312), (10, 1, false));
+    let cubic = tcp("transport = \"cubic\"\necn = true\npreset = \"linux\"\ninitial_window = 3");
+    assert_eq!((cubic.initial_window, cubic.min_window, cubic.rfc8312), (3, 2, true));
+    let modern = tcp("transport = \"cubic\"\npreset = \"modern\"");
+    assert_eq!((modern.pacing, modern.rack, modern.rfc8312), (Some(true), true, false));
 }

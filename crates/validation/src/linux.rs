@@ -1,6 +1,9 @@
-//! Against Linux 6.1's own queue disciplines.
+//! Against Linux 6.1's own queue disciplines, and against its TCP.
 //!
-//! `reference/linux_udp_and_4tcp.csv` holds what a kernel measured under virtual time (median of three runs):
+//! [`tcp_cases`]: `reference/linux_tcp.csv` holds what its TCP and its queue disciplines did together,
+//! measured by `linux_tcp.py` beside it; here the same flows have the preset `linux` of TCP.
+//!
+//! [`cases`]: `reference/linux_udp_and_4tcp.csv` holds what a kernel measured under virtual time (median of three runs):
 //! 10 Mb/s, round trip 20 ms, one flow of datagrams with 1000 bytes of payload at 5 Mb/s that is not
 //! ECN-capable, and four TCP connections that are, for 20 s.
 //!
@@ -16,6 +19,7 @@ use crate::{Allowed, Case};
 use sim::ScenarioError;
 
 const ROWS: &str = include_str!("../reference/linux_udp_and_4tcp.csv");
+const TCP_ROWS: &str = include_str!("../reference/linux_tcp.csv");
 
 /// The kernel's queue disciplines that we have, and how they were set up.
 const SETUPS: [(&str, &str, &str, &str); 7] = [
@@ -105,6 +109,158 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
             cases.push(Case {
                 group: "Linux 6.1",
                 setting: name.into(),
+                quantity,
+                expected,
+                measured,
+                allowed,
+            });
+        }
+    }
+    Ok(cases)
+}
+
+/// Lengths on the wire, of which a segment's payload; an acknowledgement here. Bytes.
+const SEGMENT: f64 = 1514.0;
+const PAYLOAD: f64 = 1448.0;
+const ACK: f64 = 40.0;
+const DATAGRAM: f64 = 1042.0;
+
+/// What stands behind a word of `tc`.
+fn after(qdisc: &str, word: &str) -> f64 {
+    let mut words = qdisc.split(' ').skip_while(|&w| w != word);
+    words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// RED's weight as `tc` finds it: the largest power of two at which a burst of packets after idleness
+/// lets the average get no further than `min`.
+fn weight(min: f64, burst: f64) -> f64 {
+    let room = burst + 1.0 - min / 1000.0;
+    let holds = |w: &f64| room <= (1.0 - (1.0 - w).powf(burst)) / w;
+    (1..32).map(|log| 2f64.powi(-log)).find(holds).unwrap_or(f64::NAN)
+}
+
+/// The queue discipline, its buffer and its parameters, as those that the kernel had.
+fn queue(row: &Row) -> (&'static str, String, String) {
+    let qdisc = row.text("qdisc");
+    let ecn = format!("preset = \"linux\", ecn = {}", row.text("ecn") == "1");
+    let limit = after(qdisc, "limit");
+    match qdisc.split(' ').next().unwrap_or_default() {
+        "pfifo" => ("droptail", format!("{limit}p"), String::new()),
+        "red" => {
+            let (min, max) = (after(qdisc, "min"), after(qdisc, "max"));
+            let w_q = weight(min, after(qdisc, "burst"));
+            let thresholds = format!("min_th = \"{min}B\", max_th = \"{max}B\", w_q = {w_q}");
+            ("red", format!("{limit}B"), format!("{ecn}, {thresholds}"))
+        }
+        "codel" => ("codel", format!("{limit}p"), ecn),
+        "pie" => ("pie", format!("{limit}p"), ecn),
+        other => unreachable!("no queue discipline {other} here"),
+    }
+}
+
+fn tcp_scenario(row: &Row, seed: u64) -> String {
+    let (aqm, buffer, params) = queue(row);
+    let rate = row.number("rate_mbps");
+    // The kernel's class sends a packet at once if the last has had its time; here it takes its time.
+    let ns = |bytes: f64| bytes * 8e3 / rate;
+    let delay = (row.number("rtt_ms") * 1e6 - ns(SEGMENT) - ns(ACK)) / 2.0;
+    let transport = if row.text("cc") == "cubic" { "cubic" } else { "sack" };
+    let udp = row.number("udp_mbps");
+    let datagrams = if udp > 0.0 {
+        let rate = udp * DATAGRAM / 1000.0;
+        format!("[[traffic]]\ntransport = \"cbr\"\nrate = \"{rate}mbit\"\npacket = \"{DATAGRAM}B\"")
+    } else {
+        String::new()
+    };
+    format!(
+        r#"
+seed = {seed}
+duration = "{}s"
+warmup = "{}s"
+[network]
+preset = "dumbbell"
+rate = "{rate}mbit"
+access_rate = "100gbit"
+access_delay = "0s"
+delay = "{delay:.0}ns"
+[[queue]]
+aqm = "{aqm}"
+buffer = "{buffer}"
+params = {{ {params} }}
+[[traffic]]
+flows = {}
+transport = "{transport}"
+preset = "linux"
+start = "0s..1s"
+packet = "{SEGMENT}B"
+ecn = {}
+{datagrams}
+"#,
+        row.number("seconds"),
+        row.number("warmup_s"),
+        row.text("flows"),
+        row.text("ecn") == "1",
+    )
+}
+
+/// How a row is called.
+fn setting(row: &Row) -> String {
+    let ecn = if row.text("ecn") == "1" { ", ECN" } else { "" };
+    let udp = row.text("udp_mbps");
+    let beside =
+        if udp == "0" { String::new() } else { format!(" beside {udp} Mb/s of datagrams") };
+    format!(
+        "{}, {} Mb/s, {} ms, {} {}{ecn}{beside}",
+        row.text("qdisc").split(' ').next().unwrap_or_default(),
+        row.text("rate_mbps"),
+        row.text("rtt_ms"),
+        row.text("flows"),
+        row.text("cc"),
+    )
+}
+
+/// TCP through each queue discipline, at each rate and number of flows: the kernel's and ours.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn tcp_cases() -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    for row in Row::all(TCP_ROWS) {
+        let flows = row.number("flows") as usize;
+        let beside = row.number("udp_mbps") > 0.0;
+        let mut measured = [0.0; 6];
+        for seed in 1..=SEEDS {
+            let o = crate::run(&tcp_scenario(&row, seed))?;
+            let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
+            let goodput = o.flows.real("goodput_bps");
+            let sum = |of: &[Option<f64>]| of.iter().flatten().sum::<f64>() / 1e6;
+            let each = [
+                sum(&goodput[..flows]) * PAYLOAD / SEGMENT,
+                number("queue_mean_packets"),
+                number("drops"),
+                number("marks"),
+                sum(&goodput[flows..]) * 1000.0 / DATAGRAM,
+                1e3 * number("delay_p95_s"),
+            ];
+            measured.iter_mut().zip(each).for_each(|(m, e)| *m += e / SEEDS as f64);
+        }
+        let quantities = [
+            ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(0.02)),
+            ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
+            ("drops", "drops", Allowed::Factor(1.25, 5.0)),
+            ("marks", "marks", Allowed::Factor(1.25, 5.0)),
+            ("datagrams' goodput, Mb/s", "udp_goodput_mbps", Allowed::Share(0.05)),
+            ("delay in the queue, 95 %, ms", "delay_p95_ms", Allowed::Share(0.15)),
+        ];
+        for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
+            let expected = row.number(column);
+            let of_datagrams = ["udp_goodput_mbps", "delay_p95_ms"].contains(&column);
+            if (of_datagrams && !beside) || (expected == 0.0 && measured == 0.0) {
+                continue;
+            }
+            cases.push(Case {
+                group: "TCP of Linux 6.1",
+                setting: setting(&row),
                 quantity,
                 expected,
                 measured,

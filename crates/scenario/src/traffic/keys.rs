@@ -143,7 +143,7 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
         TransportName::Tfrc => Transport::Tfrc(read(of_transport)?),
         TransportName::Trace => Transport::Trace(Trace { given, ..read(of_transport)? }),
         TransportName::Window => Transport::Window(read(of_transport)?),
-        _ => Transport::Tcp(read(of_transport)?),
+        _ => Transport::Tcp(read_tcp(of_transport, &group)?),
     };
     let app = match group.app {
         AppName::Infinite => App::Infinite {},
@@ -154,6 +154,20 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
         AppName::Web => App::Web(read(of_app)?),
     };
     Ok(TrafficSpec { group, transport, app })
+}
+
+/// The keys of TCP, with those of its preset where they are not given.
+fn read_tcp(mut table: Table<'_>, group: &GroupSpec) -> Result<Tcp, Error> {
+    let given: Tcp = read(table.clone())?;
+    let Some(preset) = given.preset else { return Ok(given) };
+    for keys in preset.keys(group.transport == TransportName::Cubic, group.ecn) {
+        for (key, value) in DeTable::parse(keys)?.into_inner() {
+            if !table.get_ref().contains_key(key.get_ref().as_ref()) {
+                table.get_mut().insert(key, value);
+            }
+        }
+    }
+    read(table)
 }
 
 /// A key that nobody here has.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
 pub(crate) use keys::{Unread, later, read_groups};
-pub use transport::{Cbr, GapsName, Tcp, Tfrc, Trace, Transport, TransportName, Window};
+pub use transport::{Cbr, GapsName, Tcp, TcpPreset, Tfrc, Trace, Transport, TransportName, Window};
 
 use crate::arrivals::Files;
 use crate::error::Complaint;

@@ -81,6 +81,9 @@ pub enum Transport {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "tcp")]
 pub struct Tcp {
+    /// Other defaults for the keys below, together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<TcpPreset>,
     /// An ECN echo with a window of one packet makes the sender wait for its timer.
     #[serde(default)]
     pub ecn_timeout: bool,
@@ -131,6 +134,27 @@ pub struct Tcp {
     /// (RFC 6298 §5 allows it, ns-2 does it).
     #[serde(default)]
     pub forget_rtt: bool,
+    /// `min_rto` bounds what the timeout adds to the smoothed round trip, not the timeout (Linux).
+    #[serde(default)]
+    pub min_rto_above_srtt: bool,
+    /// Losses are told by time (RACK-TLP, RFC 8985), retransmissions' too; the window goes down in
+    /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow
+    /// meanwhile; every acknowledgement is a sample of the round trip and ends a backoff (timestamps,
+    /// RFC 7323). Not for `reno` and `newreno`.
+    #[serde(default)]
+    pub rack: bool,
+    /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
+    /// limit).
+    #[serde(default)]
+    pub count_packets: bool,
+    /// The first 16 packets and two after a mark are acknowledged at once though acknowledgements are
+    /// delayed (Linux).
+    #[serde(default)]
+    pub quick_acks: bool,
+    /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++: its window never
+    /// grows by a packet a round trip as Reno's (Linux).
+    #[serde(default)]
+    pub rfc8312: bool,
     /// Limited transmit (RFC 3042).
     #[serde(default = "yes")]
     pub limited_transmit: bool,
@@ -140,6 +164,35 @@ pub struct Tcp {
     /// Start again from the initial window after an idle timeout (RFC 5681 §4.1).
     #[serde(default = "yes")]
     pub restart_after_idle: bool,
+}
+
+/// Sets of defaults for the keys of TCP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TcpPreset {
+    /// What Linux 6.1 does; `sack` is its Reno.
+    Linux,
+    /// What RFCs recommend today, paced as Linux paces.
+    Modern,
+}
+
+impl TcpPreset {
+    /// The keys that it sets, as in files; those of ECN and of CUBIC where the group has them.
+    pub(super) fn keys(self, cubic: bool, ecn: bool) -> [&'static str; 3] {
+        let common = match self {
+            Self::Linux => {
+                "handshake = true\ninitial_window = 10\nrack = true\ncount_packets = true\n\
+                 delayed_ack = \"40ms\"\nquick_acks = true\nwhole_packets = true\n\
+                 min_rto_above_srtt = true\n"
+            }
+            Self::Modern => {
+                "handshake = true\ninitial_window = 10\nrack = true\ncount_packets = true\n\
+                 delayed_ack = \"40ms\"\npacing = true\n"
+            }
+        };
+        let of_cubic = if cubic && self == Self::Linux { "rfc8312 = true" } else { "" };
+        [common, of_cubic, if ecn { "min_window = 2" } else { "" }]
+    }
 }
 
 /// Keys of `cbr`.
@@ -266,6 +319,9 @@ impl Transport {
     }
 }
 
+/// Which have selective acknowledgements, and windows that are not Prague's.
+const RACK: [TransportName; 3] = [TransportName::Sack, TransportName::Cubic, TransportName::Dctcp];
+
 impl Tcp {
     /// The receiver's window in packets of `bytes`, if allowed.
     pub fn window_packets(&self, bytes: u16) -> Option<u32> {
@@ -286,6 +342,22 @@ impl Tcp {
         }
         if !(1..=if self.ecn_timeout { 1 } else { 1000 }).contains(&self.min_window) {
             return at.refuse("min_window", "1 … 1000 packets; with ecn_timeout 1");
+        }
+        let able = RACK.contains(&group.transport);
+        if self.preset.is_some() && !able {
+            return at.refuse("preset", "nothing, or transport = \"sack\", \"cubic\" or \"dctcp\"");
+        }
+        if self.rack && !able {
+            return at.refuse("rack", "false, or transport = \"sack\", \"cubic\" or \"dctcp\"");
+        }
+        if self.rack && self.ecn_timeout {
+            return at.refuse("ecn_timeout", "false: with rack the window is two packets at least");
+        }
+        if self.rfc8312 && group.transport != TransportName::Cubic {
+            return at.refuse("rfc8312", "with transport = \"cubic\" only");
+        }
+        if self.quick_acks && self.delayed_ack.0 == Duration::ZERO {
+            return at.refuse("quick_acks", "false, or a delayed_ack beside it");
         }
         if !self.restart_after_lost_syn && !self.handshake {
             return at.refuse("restart_after_lost_syn", "true, or handshake = true beside it");

@@ -270,6 +270,15 @@ fn traffic(
         let again = d.flag();
         line(format!("ecn_timeout = {wait}\nmin_window = {least}\necn_on_retransmit = {again}"));
     }
+    if wait == "false" && ["sack", "cubic", "dctcp"].contains(&transport) {
+        line(format!("rack = {}\nmin_rto_above_srtt = {}", d.flag(), d.flag()));
+    }
+    if transport == "cubic" {
+        line(format!("rfc8312 = {}", d.flag()));
+    }
+    let late = d.pick(&["0s", "1ns", "40ms", "1h"]);
+    let quick = late != "0s" && d.flag();
+    line(format!("count_packets = {}\nquick_acks = {quick}", d.flag()));
     line(format!(
         "forget_rtt = {}\nhandshake = {shakes}\nrestart_after_lost_syn = {careful}\nlimited_transmit = {}\n\
          restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\nsend_jitter = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
@@ -278,7 +287,7 @@ fn traffic(
         d.flag(),
         d.flag(),
         d.flag(),
-        d.pick(&["0s", "1ns", "40ms", "1h"]),
+        late,
         if paced { "0s" } else { d.pick(&["0s", "0s", "1ns", "300us", "1h"]) },
         d.pick(&["2", "1", "10", "1000"]),
         d.pick(&["65535p", "1p", "2p", "100kB"]),

@@ -38,6 +38,7 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
     }
     if wanted("linux") {
         cases.extend(linux::cases()?);
+        cases.extend(linux::tcp_cases()?);
     }
     Ok(cases)
 }

@@ -5,6 +5,7 @@
 pub mod bits;
 pub mod control;
 mod ends;
+mod rack;
 pub mod receiver;
 pub mod rtt;
 pub mod sender;
@@ -45,6 +46,15 @@ pub struct Options {
     pub forget_rtt: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
+    /// RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937) and a sample of the round
+    /// trip from every acknowledgement (RFC 7323).
+    pub rack: bool,
+    /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without a limit).
+    pub count_packets: bool,
+    /// CUBIC as in RFC 8312, with `HyStart`, not as in RFC 9438, with `HyStart`++.
+    pub rfc8312: bool,
+    /// Acknowledgements are not delayed at the start and after a mark.
+    pub quick_acks: bool,
     /// A reduction leaves whole packets, as in Linux.
     pub whole_packets: bool,
     /// Start again from the initial window after an idle RTO (RFC 5681 §4.1).
@@ -94,18 +104,23 @@ impl Options {
         let pacing = tcp.pacing.unwrap_or(prague);
         let least_window = f64::from(tcp.min_window).max(if prague { LEAST_WINDOW } else { 0.0 });
         let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
+        let rto = RtoBounds {
+            initial: tcp.initial_rto.0.as_nanos(),
+            min: tcp.min_rto.0.as_nanos(),
+            max: tcp.max_rto.0.as_nanos(),
+            granularity: tcp.rto_granularity.0.as_nanos(),
+        };
         Self {
             variant,
             control,
             initial_window: f64::from(tcp.initial_window),
             window: window.unwrap_or(u32::from(u16::MAX)),
-            rto: RtoBounds {
-                initial: tcp.initial_rto.0.as_nanos(),
-                min: tcp.min_rto.0.as_nanos(),
-                max: tcp.max_rto.0.as_nanos(),
-                granularity: tcp.rto_granularity.0.as_nanos(),
-            },
+            rto: if tcp.min_rto_above_srtt { rto.above_srtt(rto.min) } else { rto },
             limited_transmit: tcp.limited_transmit,
+            rack: tcp.rack,
+            count_packets: tcp.count_packets,
+            rfc8312: tcp.rfc8312,
+            quick_acks: tcp.quick_acks,
             whole_packets: tcp.whole_packets,
             restart_after_idle: tcp.restart_after_idle,
             delayed_ack: tcp.delayed_ack.0.as_nanos(),

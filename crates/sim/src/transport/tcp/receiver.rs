@@ -15,6 +15,8 @@ pub struct Receiver {
     used: u8,
     /// Packets in order that are not acknowledged yet.
     unacknowledged: u8,
+    /// Packets that are acknowledged at once though acknowledgements are delayed.
+    quick: u8,
     /// CE was seen and the sender has not answered yet (RFC 3168 §6.1.3).
     echo: bool,
 }
@@ -34,6 +36,16 @@ impl Receiver {
         let mut beyond = std::mem::take(&mut self.beyond);
         beyond.restart();
         *self = Self { beyond, ..Self::default() };
+    }
+
+    /// The next packets up to `most` are acknowledged at once.
+    pub fn hurry(&mut self, most: u8) {
+        self.quick = self.quick.max(most);
+    }
+
+    /// Whether a mark is news: no echo is under way.
+    pub fn echoes(&self) -> bool {
+        self.echo
     }
 
     /// A segment arrives.
@@ -65,6 +77,9 @@ impl Receiver {
         // RFC 5681 §4.2: at least every second segment, and at once when a gap is filled. A change
         // of the echo is told at once, too.
         if !delayed_ack || filled || news || self.unacknowledged >= 2 {
+            AckWhen::Now
+        } else if self.quick > 0 {
+            self.quick -= 1;
             AckWhen::Now
         } else {
             AckWhen::Later
@@ -207,6 +222,19 @@ mod tests {
         assert!(!r.owes_ack());
         assert_eq!(r.on_data(3, false, false, true), AckWhen::Now, "out of order");
         assert_eq!(r.on_data(2, false, false, true), AckWhen::Now, "fills the gap");
+    }
+
+    #[test]
+    fn some_packets_are_acknowledged_at_once_all_the_same() {
+        let mut r = Receiver::default();
+        r.hurry(2);
+        r.hurry(1);
+        for (seq, when) in [(0, AckWhen::Now), (1, AckWhen::Now), (2, AckWhen::Later)] {
+            assert_eq!(r.on_data(seq, false, false, true), when, "{seq}");
+            if when == AckWhen::Now {
+                acknowledgement(&mut r);
+            }
+        }
     }
 
     #[test]

@@ -55,12 +55,20 @@ pub struct RtoBounds {
     pub granularity: u64,
 }
 
+impl RtoBounds {
+    /// What is added to the smoothed round trip is at least `least`, not the timeout.
+    pub fn above_srtt(self, least: u64) -> Self {
+        Self { min: 0, granularity: self.granularity.max(least), ..self }
+    }
+}
+
 const MOST_DOUBLINGS: u8 = 16;
 /// So many doublings say that the average may be bogus (RFC 6298 §5; as many as in ns-2).
 const STALE_AFTER: u8 = 4;
 
 impl RttEstimator {
     /// Takes a sample of a packet that was sent once (Karn).
+    #[inline]
     pub fn sample(&mut self, rtt: u64, backoff: &mut Backoff) {
         if std::mem::take(&mut backoff.flags) & STALE != 0 || self.srtt == 0 {
             self.srtt = rtt.max(1);
@@ -144,5 +152,6 @@ mod tests {
         (0..100).for_each(|_| e.sample(10 * MS, &mut b));
         assert_eq!(e.rto(b, &RtoBounds { min: 200 * MS, ..BOUNDS }), 200 * MS);
         assert_eq!(e.rto(b, &BOUNDS), e.srtt() + MS);
+        assert_eq!(e.rto(b, &BOUNDS.above_srtt(200 * MS)), e.srtt() + 200 * MS);
     }
 }

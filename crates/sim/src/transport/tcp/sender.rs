@@ -6,25 +6,29 @@
 
 use super::bits::Bits;
 use super::control::Control;
+use super::rack::Rack;
 use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant};
 use crate::packet::{Packet, Payload, SHORTEST_PACKET};
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
-const DUPLICATES: u32 = 3;
+pub(super) const DUPLICATES: u32 = 3;
 /// No timer is running.
-const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
 /// The least slow-start threshold in packets (RFC 5681 eq. 4).
-const LEAST_SSTHRESH: f64 = 2.0;
+pub(super) const LEAST_SSTHRESH: f64 = 2.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
-enum State {
+pub(super) enum State {
     /// Not started.
     Closed,
     /// A SYN is on its way.
     SynSent,
     /// No loss is being repaired.
     Open,
+    /// The window goes down after an ECN echo, until more than `recover` is acknowledged (with
+    /// [`Rack`] only; without it the window goes down at once).
+    Reducing,
     /// Fast recovery, until everything below `recover` is acknowledged.
     Recovery,
     /// After a timeout, until everything below `recover` is acknowledged: duplicates mean nothing
@@ -36,42 +40,44 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// Below one packet after an ECN echo that makes the sender wait for its timer (RFC 3168 §6.1.2).
-    cwnd: f64,
-    ssthresh: f64,
-    control: Control,
-    rtt: RttEstimator,
-    backoff: Backoff,
+    pub(super) cwnd: f64,
+    pub(super) ssthresh: f64,
+    pub(super) control: Control,
+    pub(super) rtt: RttEstimator,
+    pub(super) backoff: Backoff,
     /// When the retransmission timer expires.
-    deadline: u64,
+    pub(super) deadline: u64,
     /// When the packet `timed_seq` was sent, whose round trip is being measured; [`NEVER`]: none.
-    timed_at: u64,
-    last_sent: u64,
-    sacked: Bits,
-    timed_seq: u32,
+    pub(super) timed_at: u64,
+    pub(super) last_sent: u64,
+    pub(super) sacked: Bits,
+    /// With RACK: what it knows.
+    pub(super) rack: Option<Box<Rack>>,
+    pub(super) timed_seq: u32,
     /// The oldest packet that is not acknowledged.
-    una: u32,
+    pub(super) una: u32,
     /// The next packet to send; goes back to `una` after a timeout.
-    next: u32,
+    pub(super) next: u32,
     /// Past the highest packet ever sent.
-    end: u32,
+    pub(super) end: u32,
     /// Past the last packet that the application has given.
-    available: u32,
-    recover: u32,
+    pub(super) available: u32,
+    pub(super) recover: u32,
     /// `end` at the last reduction: until it is acknowledged there is no second one.
-    reduced_at: u32,
+    pub(super) reduced_at: u32,
     /// SACK: past the highest packet retransmitted in this recovery.
-    resent: u32,
-    duplicates: u32,
-    state: State,
+    pub(super) resent: u32,
+    pub(super) duplicates: u32,
+    pub(super) state: State,
     /// The oldest packet has to be sent again, whatever the window.
-    force: bool,
+    pub(super) force: bool,
     /// The next packet carries CWR. RFC 3168 §6.1.2 and §6.1.5 want it on the first new packet, ns-2
     /// and this on the first of any kind: until then the receiver would echo what is answered already.
-    tell_reduced: bool,
+    pub(super) tell_reduced: bool,
     /// The last acknowledgement carried an echo that found the window at one packet.
-    echoed_at_one: bool,
+    pub(super) echoed_at_one: bool,
     /// That echo has doubled the timeout of the timer that runs.
-    wait_doubled: bool,
+    pub(super) wait_doubled: bool,
     /// Packets sent again.
     pub retransmits: u32,
     /// Retransmission timeouts.
@@ -92,6 +98,7 @@ impl Default for Sender {
             timed_at: NEVER,
             last_sent: 0,
             sacked: Bits::default(),
+            rack: None,
             timed_seq: 0,
             una: 0,
             next: 0,
@@ -118,7 +125,8 @@ impl Sender {
     pub fn start(&mut self, now: u64, o: &Options) {
         debug_assert!(self.state == State::Closed, "started twice");
         self.cwnd = o.initial_window;
-        self.control = o.control.into();
+        self.control = Control::new(o.control, o.rfc8312);
+        self.rack = o.rack.then(Box::default);
         if o.handshake {
             self.state = State::SynSent;
             self.force = true;
@@ -208,12 +216,12 @@ impl Sender {
         self.rtt.srtt()
     }
 
-    fn outstanding(&self) -> u32 {
+    pub(super) fn outstanding(&self) -> u32 {
         self.end - self.una
     }
 
     /// The window in packets that may be outstanding.
-    fn window(&self, o: &Options) -> u32 {
+    pub(super) fn window(&self, o: &Options) -> u32 {
         let mut window = self.cwnd as u32;
         if self.state == State::Open && o.limited_transmit {
             window += self.duplicates.min(2); // RFC 3042
@@ -233,7 +241,7 @@ impl Sender {
 
     /// Sends the next new packet, for which there is [`Sender::room`]. `packet` is a data packet of
     /// this flow and becomes it.
-    #[inline]
+    #[inline(always)]
     pub fn next_new(&mut self, now: u64, o: &Options, packet: &mut Packet) {
         let seq = self.next;
         self.next += 1;
@@ -265,6 +273,7 @@ impl Sender {
     fn next_otherwise(&mut self, now: u64, o: &Options) -> Option<u32> {
         match self.state {
             State::Closed | State::SynSent => None,
+            _ if o.rack => self.next_by_rack(o),
             _ if self.force => {
                 self.force = false;
                 self.resent = self.resent.max(self.una + 1);
@@ -279,8 +288,8 @@ impl Sender {
     }
 
     /// How many new packets the window has room for.
-    #[inline]
-    fn room_in_window(&mut self, now: u64, o: &Options) -> u32 {
+    #[inline(always)]
+    pub(super) fn room_in_window(&mut self, now: u64, o: &Options) -> u32 {
         let given = self.available.saturating_sub(self.next);
         // With nothing outstanding there is room for a packet, before and after.
         if self.outstanding() == 0
@@ -356,11 +365,17 @@ impl Sender {
         packet.seq = seq;
         packet.payload = Payload::Data { cwr: std::mem::take(&mut self.tell_reduced) };
         packet.ecn = if again { o.codepoint_again } else { o.codepoint };
+        if o.rack {
+            self.sent_with_rack(now, seq, o);
+        }
     }
 
     /// An acknowledgement arrives.
     #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet, o: &Options) {
+        if o.rack {
+            return self.on_ack_by_rack(now, p, o);
+        }
         let Payload::Ack { ece: echo, blocks, ref sack } = p.payload else { return };
         if p.seq < self.una || p.seq > self.end || self.state < State::Open {
             return;
@@ -464,11 +479,27 @@ impl Sender {
 
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
     #[inline(always)]
-    fn grow(&mut self, now: u64, acked: u32, o: &Options) {
+    pub(super) fn grow(&mut self, now: u64, acked: u32, o: &Options) {
+        if o.count_packets {
+            return self.grow_by_packets(now, acked, o);
+        }
         self.cwnd += if self.cwnd < self.ssthresh {
             self.control.slow_start()
         } else {
             self.control.growth(self.cwnd, acked, now, self.rtt.srtt())
+        };
+        self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
+    }
+
+    /// The same, where an acknowledgement counts for all that it acknowledges (RFC 3465), and, as in
+    /// Linux, for the whole packets of a window.
+    #[inline(never)]
+    fn grow_by_packets(&mut self, now: u64, acked: u32, o: &Options) {
+        self.cwnd += if self.cwnd < self.ssthresh {
+            f64::from(acked) * self.control.slow_start()
+        } else {
+            let windows = [self.cwnd, o.whole(self.cwnd)];
+            self.control.growth_by_packets(windows, acked, now, self.rtt.srtt())
         };
         self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
     }
@@ -536,16 +567,20 @@ impl Sender {
     }
 
     /// The retransmission timeout, ns.
-    fn timeout(&self, o: &Options) -> u64 {
+    #[inline(always)]
+    pub(super) fn timeout(&self, o: &Options) -> u64 {
         self.rtt.rto(self.backoff, &o.rto)
     }
 
-    fn back_off(&mut self, o: &Options) {
+    pub(super) fn back_off(&mut self, o: &Options) {
         self.backoff.double(o.forget_rtt);
     }
 
     /// The time given by [`Sender::deadline`] has come.
     pub fn on_timer(&mut self, now: u64, o: &Options) {
+        if o.rack && self.state >= State::Open {
+            return self.on_timer_by_rack(now, o);
+        }
         self.timed_at = NEVER;
         if self.state == State::SynSent {
             self.back_off(o);

@@ -25,9 +25,15 @@ pub struct Cubic {
     last: u64,
     /// The stage follows a timeout (§4.8).
     timed_out: bool,
+    /// RFC 8312: Reno's share is never that of Reno.
+    rfc8312: bool,
 }
 
 impl Cubic {
+    pub(super) fn new(rfc8312: bool) -> Self {
+        Self { rfc8312, ..Self::default() }
+    }
+
     /// Figure 1: `W_cubic(t)` in packets, t in s.
     fn window(&self, t: f64) -> f64 {
         let from_plateau = t - self.k;
@@ -57,19 +63,25 @@ impl Cubic {
         self.start.on_round(rtt)
     }
 
-    pub(super) fn growth(&mut self, cwnd: f64, acked: u32, now: u64, srtt: u64) -> f64 {
+    pub(super) fn growth(
+        &mut self,
+        cwnd: f64,
+        acked: u32,
+        counted: f64,
+        [now, srtt]: [u64; 2],
+    ) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(cwnd, now));
         self.last = now;
         let seconds = |ns: u64| ns as f64 / 1e9;
         // Figure 4, with α = 1 once the window before the reduction is reached again.
-        let alpha = if self.w_est >= self.prior { 1.0 } else { FRIENDLY };
+        let alpha = if self.w_est >= self.prior && !self.rfc8312 { 1.0 } else { FRIENDLY };
         self.w_est += alpha * f64::from(acked) / cwnd;
         if self.window(seconds(now - epoch)) < self.w_est {
             return (self.w_est - cwnd).max(0.0);
         }
         // §4.2: towards the window a round trip ahead, by half the window at most.
         let target = self.window(seconds(now - epoch + srtt)).clamp(cwnd, 1.5 * cwnd);
-        (target - cwnd) / cwnd
+        counted * (target - cwnd) / cwnd
     }
 
     pub(super) fn reduce(&mut self, window: f64) -> f64 {
@@ -152,7 +164,7 @@ mod tests {
     fn grow(cubic: &mut Cubic, mut cwnd: f64, seconds: f64, rtt: u64) -> f64 {
         let mut now = 0.0;
         while now < seconds * 1e9 {
-            cwnd += cubic.growth(cwnd, 1, now as u64, rtt);
+            cwnd += cubic.growth(cwnd, 1, 1.0, [now as u64, rtt]);
             now += rtt as f64 / cwnd;
         }
         cwnd
@@ -220,17 +232,17 @@ mod tests {
         let mut cubic = Cubic::default();
         cubic.reduce(100.0);
         let rtt = SECOND / 10;
-        cubic.growth(70.0, 1, 0, rtt);
+        cubic.growth(70.0, 1, 1.0, [0, rtt]);
         cubic.unused(20 * SECOND);
         // Three times the plateau's time have passed; as if none had: still far below 100.
-        assert!(cubic.growth(70.0, 1, 20 * SECOND, rtt) < 0.05);
+        assert!(cubic.growth(70.0, 1, 1.0, [20 * SECOND, rtt]) < 0.05);
     }
 
     /// RFC 9406 §4.2: 4 ms more than 20 ms are an alarm, false if the next round trip is shorter;
     /// after five more rounds slow start is over, for good.
     #[test]
     fn slow_start_ends_when_round_trips_stay_longer() {
-        let mut control = Control::from(Algorithm::Cubic);
+        let mut control = Control::new(Algorithm::Cubic, false);
         let ms = |rtt: f64| (rtt * 1e6) as u64;
         let mut round = |rtt: f64| (control.on_slow_start_round(ms(rtt)), control.slow_start());
         for (rtt, growth) in [(20.0, 1.0), (23.9, 1.0), (27.9, 0.25), (27.8, 1.0), (40.0, 0.25)] {

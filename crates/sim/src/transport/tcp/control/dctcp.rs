@@ -40,13 +40,13 @@ impl Dctcp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Algorithm, Control};
+    use super::super::{Algorithm, Control, State};
     use super::*;
 
     /// α is an average with g = 1/16: without a mark it falls to (15/16)ⁿ in n windows.
     #[test]
     fn dctcp_gives_way_by_the_share_of_marks() {
-        let mut control = Control::from(Algorithm::Dctcp);
+        let mut control = Control::new(Algorithm::Dctcp, false);
         assert_eq!(control.after_echo(100.0, 0), 50.0, "the first mark finds α = 1");
         for window in 0..16 {
             for n in 1..=10 {
@@ -54,12 +54,12 @@ mod tests {
             }
         }
         // 160 packets in windows that end when what was sent at their start is acknowledged.
-        let Control::Dctcp(dctcp) = &control else { unreachable!() };
+        let Some(State::Dctcp(dctcp)) = control.0.as_deref() else { unreachable!() };
         let windows = (dctcp.alpha.ln() / (1.0f64 - GAIN).ln()).round() as i32;
         assert!((14..=17).contains(&windows), "{windows}");
         assert!((dctcp.alpha - (1.0 - GAIN).powi(windows)).abs() < 1e-12);
         // Half of the packets marked for long: α = ½, a quarter of the window is given up.
-        let mut control = Control::from(Algorithm::Dctcp);
+        let mut control = Control::new(Algorithm::Dctcp, false);
         for n in 1..=10_000 {
             control.on_ack(1, n % 2 == 0, [n, n + 10], [0; 2]);
         }

@@ -23,6 +23,10 @@ fn options(variant: Variant) -> Options {
         window: 1000,
         rto: RtoBounds { initial: 1000 * MS, min: 200 * MS, max: 60_000 * MS, granularity: MS },
         limited_transmit: true,
+        rack: false,
+        count_packets: false,
+        rfc8312: false,
+        quick_acks: false,
         whole_packets: false,
         restart_after_idle: true,
         delayed_ack: 0,
@@ -371,5 +375,139 @@ fn cubic_has_the_window_of_its_response_function() {
         let window = f64::from(delivered) / f64::from(rounds);
         assert!((window / expected - 1.0).abs() < 0.1, "p = 1/{every}: {window}");
         assert_eq!(p.sender.timeouts, 0);
+    }
+}
+
+fn with_rack() -> Options {
+    Options { rack: true, count_packets: true, ..options(Variant::Sack) }
+}
+
+/// A path on which a window of 16 packets has just been sent.
+fn sixteen(o: Options) -> (Path, Vec<(u32, bool, bool)>) {
+    let mut p = Path::new(o);
+    let mut sent = p.send_all();
+    for _ in 0..3 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    assert_eq!(sent.len(), 16);
+    (p, sent)
+}
+
+/// RFC 8985: what was sent later has arrived, also if it is a retransmission that is lost.
+#[test]
+fn a_lost_retransmission_is_sent_again_without_a_timeout() {
+    for (o, repaired) in [(with_rack(), true), (options(Variant::Sack), false)] {
+        let (mut p, sent) = sixteen(o);
+        let first = sent[0].0;
+        let mut next = p.deliver(&sent, &[first], &[]);
+        assert!(numbers(&next).contains(&first));
+        next = p.deliver(&next, &[first], &[]);
+        for _ in 0..4 {
+            next = p.deliver(&next, &[], &[]);
+        }
+        assert_eq!(p.sender.timeouts, 0);
+        assert_eq!(p.receiver.delivered() > first + 16, repaired);
+    }
+}
+
+/// RFC 6937: while a window of 16 goes down to 8, every second packet that arrives lets one out; the
+/// window does not grow meanwhile, and grows again afterwards.
+#[test]
+fn an_echo_lets_half_of_the_window_out_while_it_is_answered() {
+    let (mut p, sent) = sixteen(with_rack());
+    let all = numbers(&sent);
+    let next = p.deliver(&sent, &[], &all);
+    assert_eq!((next.len(), p.sender.ecn_reductions), (8, 1));
+    assert!(next[0].1, "the next packet carries CWR");
+    let next = p.deliver(&next, &[], &[]);
+    assert!((8.0..9.0).contains(&p.sender.cwnd()), "{}", p.sender.cwnd());
+    assert_eq!(p.sender.ecn_reductions, 1);
+    p.deliver(&next, &[], &[]);
+    assert!(p.sender.cwnd() > 9.0);
+}
+
+/// Losses of a window: the one that half of the packets tell of is repaired in the time of a round trip.
+#[test]
+fn many_losses_are_repaired_in_proportion() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    let lost: Vec<u32> = [0, 2, 4, 6].map(|i| first + i).to_vec();
+    let mut next = p.deliver(&sent, &lost, &[]);
+    for _ in 0..3 {
+        next = p.deliver(&next, &[], &[]);
+    }
+    assert_eq!((p.sender.retransmits, p.sender.timeouts), (4, 0));
+    assert!(p.receiver.delivered() > first + 16);
+}
+
+/// RFC 8985 §7: a probe, two round trips after a window that is lost as a whole, tells of the loss.
+#[test]
+fn a_probe_tells_of_a_lost_tail_before_the_timeout() {
+    let rto = options(Variant::Sack).rto.above_srtt(200 * MS);
+    let (mut p, sent) = sixteen(Options { rto, ..with_rack() });
+    let first = sent[0].0;
+    let start = p.now;
+    assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty());
+    let probe = p.time_out();
+    assert_eq!((p.now - start, numbers(&probe)), (2 * p.sender.srtt(), vec![first + 16]));
+    let mut next = p.deliver(&probe, &[], &[]);
+    assert_eq!(numbers(&next)[0], first);
+    for _ in 0..8 {
+        next = p.deliver(&next, &[], &[]);
+    }
+    assert_eq!(p.sender.timeouts, 0);
+    assert!(p.receiver.delivered() > first + 16);
+}
+
+/// §6.2: with fewer than three selective acknowledgements a quarter of a round trip decides.
+#[test]
+fn a_loss_in_a_small_window_is_told_by_a_quarter_of_a_round_trip() {
+    let mut p = Path::new(Options { window: 2, ..with_rack() });
+    let mut sent = p.send_all();
+    for _ in 0..3 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    let first = sent[0].0;
+    assert!(p.deliver(&sent, &[first], &[]).is_empty());
+    let told = p.now;
+    assert_eq!(numbers(&p.time_out()), [first]);
+    assert!((p.now - told).abs_diff(RTT / 4) < 10, "{}", p.now - told);
+    assert_eq!(p.sender.timeouts, 0);
+}
+
+/// §6.3: after a timeout what was selectively acknowledged is not sent again.
+#[test]
+fn a_timeout_with_rack_spares_what_has_arrived() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    let lost: Vec<u32> = (first..first + 14).collect();
+    p.deliver(&sent, &lost, &[]);
+    // The retransmissions are lost as well, and so is the probe.
+    let mut rounds = 0;
+    while p.sender.timeouts == 0 {
+        p.time_out();
+        rounds += 1;
+        assert!(rounds < 5);
+    }
+    let mut next = vec![(first, false, false)];
+    for _ in 0..8 {
+        next = p.deliver(&next, &[], &[]);
+        assert!(!numbers(&next).contains(&(first + 14)), "{next:?}");
+    }
+    assert!(p.receiver.delivered() > first + 16);
+}
+
+/// RFC 3465: one acknowledgement of 16 packets opens the window by 16 in slow start.
+#[test]
+fn an_acknowledgement_counts_for_all_that_it_acknowledges() {
+    for (count_packets, window) in [(true, 32.0), (false, 17.0)] {
+        let (mut p, sent) = sixteen(Options { count_packets, ..options(Variant::Sack) });
+        for (seq, ..) in sent {
+            p.receiver.on_data(seq, false, false, true);
+        }
+        let mut ack = Packet::default();
+        p.receiver.acknowledge(true, &mut ack);
+        p.sender.on_ack(p.now + RTT, &ack, &p.o);
+        assert_eq!(p.sender.cwnd(), window);
     }
 }

@@ -1,0 +1,421 @@
+//! Losses told by time: RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937).
+//!
+//! A packet is lost if one that was sent later has arrived, a quarter of a round trip or three
+//! selective acknowledgements ago; so are retransmissions. A probe tells of losses at the end of what
+//! was sent. The window goes down in proportion to what arrives, after losses and after ECN echoes.
+//! Every acknowledgement is a sample of the round trip, as timestamps (RFC 7323) allow.
+//!
+//! Left out: the window of reordering does not adapt (§6.2, step 4: paths keep the order), and a
+//! timeout is never undone.
+
+use super::Options;
+use super::sender::{DUPLICATES, LEAST_SSTHRESH, NEVER, Sender, State};
+use crate::packet::{Packet, Payload};
+
+/// What the deadline is for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Timer {
+    #[default]
+    Timeout,
+    /// A loss probe (§7.2).
+    Probe,
+    /// The window of reordering of the oldest packet ends (§6.2, step 5).
+    Reordering,
+}
+
+/// What RACK knows of a connection, in packets and ns.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Rack {
+    /// When each packet was sent last: number n at place n modulo the length, a power of two. What is
+    /// sent at one time is a nanosecond apart, so that times are in the order of sending.
+    sent_at: Box<[u64]>,
+    last: u64,
+    /// When the last sent of what has arrived was sent.
+    newest: u64,
+    /// The round trip of that one.
+    rtt: u64,
+    min_rtt: u64,
+    timer: Timer,
+    /// A probe is due, whatever the window.
+    probe: bool,
+    /// RFC 6937: delivered and sent since the reduction began, and the window then.
+    delivered: u32,
+    out: u32,
+    before: u32,
+    /// Packets lost, as they were counted last.
+    lost: u32,
+    start: HyStart,
+}
+
+impl Rack {
+    /// Packet `seq` is sent; those of `una..end` are under way.
+    fn sent(&mut self, now: u64, seq: u32, [una, end]: [u32; 2]) {
+        if (end - una) as usize > self.sent_at.len() {
+            self.grow(una, end);
+        }
+        let at = self.place(seq);
+        self.last = now.max(self.last + 1);
+        self.sent_at[at] = self.last;
+        self.out += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self, una: u32, end: u32) {
+        let length = ((end - una) as usize).next_power_of_two().max(16);
+        let mut larger = vec![0; length].into_boxed_slice();
+        for n in una..una + self.sent_at.len() as u32 {
+            larger[n as usize & (length - 1)] = self.at(n);
+        }
+        self.sent_at = larger;
+    }
+
+    fn place(&self, n: u32) -> usize {
+        n as usize & (self.sent_at.len() - 1)
+    }
+
+    fn at(&self, n: u32) -> u64 {
+        self.sent_at[self.place(n)]
+    }
+
+    /// Whether `n`, which has not arrived, was sent before something that has (§6.2, step 5, without a
+    /// window of reordering).
+    fn is_older(&self, n: u32) -> bool {
+        self.at(n) < self.newest
+    }
+}
+
+/// `HyStart` (Ha and Rhee 2011): slow start ends when the round trips of a round are longer by an
+/// eighth than the least (4 … 16 ms), or its acknowledgements come in one train for half of it.
+#[derive(Clone, Default, Debug)]
+struct HyStart {
+    /// The round ends when this is acknowledged.
+    end: u32,
+    began: u64,
+    /// The last acknowledgement of the train.
+    last: u64,
+    least: u64,
+    samples: u8,
+}
+
+/// From this window on, packets; samples a round; spacing in a train, ns.
+const HYSTART_WINDOW: f64 = 16.0;
+const HYSTART_SAMPLES: u8 = 8;
+const HYSTART_SPACING: u64 = 2_000_000;
+
+impl HyStart {
+    /// An acknowledgement in slow start: whether it is the end.
+    fn is_end(&mut self, now: u64, rtt: u64, min_rtt: u64) -> bool {
+        if now - self.last <= HYSTART_SPACING {
+            self.last = now;
+            if now - self.began > min_rtt / 2 {
+                return true;
+            }
+        }
+        if self.samples < HYSTART_SAMPLES {
+            self.samples += 1;
+            self.least = if self.samples == 1 { rtt } else { self.least.min(rtt) };
+            return false;
+        }
+        self.least > min_rtt + (min_rtt / 8).clamp(4_000_000, 16_000_000)
+    }
+}
+
+impl Sender {
+    fn rack(&mut self) -> &mut Rack {
+        self.rack.get_or_insert_default()
+    }
+
+    /// Packets in the network: neither acknowledged nor lost.
+    fn pipe_by_rack(&self) -> u32 {
+        let unsacked = self.outstanding() - self.sacked.ones();
+        if self.state < State::Recovery {
+            return unsacked;
+        }
+        let Some(rack) = &self.rack else { return unsacked };
+        let lost = |n: &u32| !self.sacked.contains(*n) && rack.is_older(*n);
+        unsacked - (self.una..self.end).filter(lost).count() as u32
+    }
+
+    /// Packet `seq` is sent.
+    #[inline(never)]
+    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, o: &Options) {
+        let under_way = [self.una, self.end];
+        self.rack().sent(now, seq, under_way);
+        if self.outstanding() == 1 {
+            self.arm(now, o);
+        }
+    }
+
+    /// What is sent while something is being repaired.
+    #[inline(never)]
+    pub(super) fn next_by_rack(&mut self, o: &Options) -> Option<u32> {
+        self.force = false;
+        let new = self.next < self.available && self.next - self.una < o.window;
+        let probe = std::mem::take(&mut self.rack().probe);
+        let rack = self.rack.as_deref()?;
+        if probe {
+            // §7.3: new data, or the last packet once more.
+            return if new {
+                self.next += 1;
+                Some(self.next - 1)
+            } else {
+                self.end.checked_sub(1).filter(|&last| last >= self.una)
+            };
+        }
+        if f64::from(self.pipe_by_rack()) + 1.0 > self.cwnd {
+            return None;
+        }
+        if self.state >= State::Recovery {
+            let lost = |n: &u32| !self.sacked.contains(*n) && rack.is_older(*n);
+            if let Some(hole) = (self.una..self.end).find(lost) {
+                return Some(hole);
+            }
+        }
+        new.then(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+
+    /// An acknowledgement arrives.
+    #[inline(never)]
+    pub(super) fn on_ack_by_rack(&mut self, now: u64, p: &Packet, o: &Options) {
+        let Payload::Ack { ece: echo, blocks, ref sack } = p.payload else { return };
+        let (ack, blocks) = (p.seq, &sack[..usize::from(blocks)]);
+        if ack < self.una || ack > self.end || self.state < State::Open {
+            return;
+        }
+        let times = [now, self.rtt.srtt()];
+        self.control.on_ack(ack - self.una, echo, [ack, self.end], times);
+        let Some(mut rack) = self.rack.take() else { return };
+        let acked = ack - self.una;
+        let used = f64::from(self.outstanding()) + 1.0 > self.cwnd;
+        let before = self.outstanding() - self.sacked.ones();
+        let mut first = None;
+        let mut arrived = |rack: &mut Rack, n: u32| {
+            let at = rack.at(n);
+            let rtt = now.saturating_sub(at);
+            first.get_or_insert(rtt);
+            if at > rack.newest {
+                (rack.newest, rack.rtt) = (at, rtt);
+            }
+        };
+        for n in self.una..ack {
+            if self.sacked.ones() == 0 || !self.sacked.contains(n) {
+                arrived(&mut rack, n);
+            }
+        }
+        self.sacked.advance(self.una.max(ack));
+        for &(from, end) in blocks {
+            for n in ack + u32::from(from)..(ack + u32::from(end)).min(self.end) {
+                if self.sacked.insert(n) {
+                    arrived(&mut rack, n);
+                }
+            }
+        }
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.duplicates = self.sacked.ones();
+        let newly = before - (self.outstanding() - self.sacked.ones());
+        if let Some(rtt) = first {
+            self.rtt.sample(rtt, &mut self.backoff);
+            if rack.min_rtt == 0 || rtt < rack.min_rtt {
+                rack.min_rtt = rtt;
+            }
+            if self.cwnd < self.ssthresh && self.state == State::Open {
+                self.slow_start_round(now, rtt, &mut rack, o);
+            }
+        }
+        if acked > 0 {
+            self.backoff.end();
+        }
+        self.rack = Some(rack);
+
+        match self.state {
+            State::Reducing if ack > self.recover => self.leave_reduction(),
+            State::Recovery if ack >= self.recover => self.leave_reduction(),
+            State::Loss if ack >= self.recover => self.state = State::Open,
+            _ => {}
+        }
+        if o.ecn && echo && self.state == State::Open && self.control.may_reduce(now) {
+            let left = self.control.after_echo(o.whole(self.cwnd), now);
+            self.ecn_reductions += 1;
+            self.begin_reduction(left.max(o.least_window), o);
+            self.state = State::Reducing;
+            self.recover = self.end;
+        }
+        self.detect_loss(now, o);
+        match self.state {
+            State::Reducing | State::Recovery => self.reduce(acked, newly),
+            _ if newly > 0 && used && !echo => self.grow(now, newly, o),
+            _ if newly > 0 && !used => self.control.unused(now),
+            _ => {}
+        }
+        if acked > 0 || self.deadline == NEVER {
+            self.arm(now, o);
+        }
+    }
+
+    /// A sample of the round trip in slow start.
+    fn slow_start_round(&mut self, now: u64, rtt: u64, rack: &mut Rack, o: &Options) {
+        let start = &mut rack.start;
+        let over = self.una > start.end;
+        if !o.rfc8312 {
+            start.least = if start.samples == 0 { rtt } else { start.least.min(rtt) };
+            start.samples = 1;
+            if over {
+                start.end = self.end;
+                start.samples = 0;
+                if self.control.on_slow_start_round(start.least) {
+                    self.ssthresh = self.cwnd;
+                }
+            }
+            return;
+        }
+        if over {
+            *start = HyStart { end: self.end, began: now, last: now, ..HyStart::default() };
+        }
+        let watched = self.control.has_hystart() && self.cwnd >= HYSTART_WINDOW;
+        if start.is_end(now, rtt, rack.min_rtt) && watched {
+            self.ssthresh = self.cwnd;
+        }
+    }
+
+    /// The window is to go down to `left` packets.
+    fn begin_reduction(&mut self, left: f64, o: &Options) {
+        self.ssthresh = o.whole(left).max(LEAST_SSTHRESH);
+        self.tell_reduced = o.ecn;
+        let before = (self.cwnd as u32).max(1);
+        let rack = self.rack();
+        (rack.delivered, rack.out, rack.before, rack.lost) = (0, 0, before, 0);
+    }
+
+    fn leave_reduction(&mut self) {
+        self.state = State::Open;
+        self.cwnd = self.ssthresh;
+    }
+
+    /// RFC 6937 §3, with slow start bounded by what arrived while nothing more is lost.
+    fn reduce(&mut self, acked: u32, newly: u32) {
+        let pipe = self.pipe_by_rack();
+        let lost = self.outstanding() - self.sacked.ones() - pipe;
+        let least = self.ssthresh as u32;
+        let recovery = self.state == State::Recovery;
+        let rack = self.rack();
+        rack.delivered += newly;
+        let more = lost > std::mem::replace(&mut rack.lost, lost);
+        let send = if pipe > least {
+            let whole =
+                (u64::from(rack.delivered) * u64::from(least)).div_ceil(u64::from(rack.before));
+            (whole as u32).saturating_sub(rack.out)
+        } else if acked > 0 && !more {
+            (least - pipe).min(rack.delivered.saturating_sub(rack.out).max(newly) + 1)
+        } else {
+            (least - pipe).min(newly)
+        };
+        let send = if recovery && rack.out == 0 { send.max(1) } else { send };
+        self.cwnd = f64::from(pipe + send);
+    }
+
+    /// §6.2, step 5: whether the oldest packet is lost, or may be.
+    fn detect_loss(&mut self, now: u64, o: &Options) {
+        if self.sacked.ones() == 0 || self.state >= State::Recovery {
+            return;
+        }
+        let una = self.una;
+        let sacked = self.sacked.ones();
+        let rack = self.rack();
+        if !rack.is_older(una) {
+            return;
+        }
+        let until = rack.at(una) + rack.rtt + rack.min_rtt / 4;
+        if sacked >= DUPLICATES || now >= until {
+            self.enter_recovery_by_rack(o);
+            self.deadline = now + self.timeout(o);
+            self.rack().timer = Timer::Timeout;
+        } else {
+            self.deadline = until;
+            self.rack().timer = Timer::Reordering;
+        }
+    }
+
+    fn enter_recovery_by_rack(&mut self, o: &Options) {
+        if self.state == State::Open {
+            let left = self.control.after_loss(o.whole(self.cwnd));
+            self.begin_reduction(left, o);
+        }
+        self.state = State::Recovery;
+        self.recover = self.end;
+    }
+
+    /// Sets the deadline after progress.
+    #[inline(never)]
+    pub(super) fn arm(&mut self, now: u64, o: &Options) {
+        let outstanding = self.outstanding();
+        let state = self.state;
+        let sacked = self.sacked.ones();
+        if outstanding == 0 {
+            self.deadline = NEVER;
+            self.rack().timer = Timer::Timeout;
+            return;
+        }
+        let timeout = self.timeout(o);
+        let srtt = self.rtt.srtt();
+        let min_rto = o.rto.min.max(o.rto.granularity);
+        let rack = self.rack();
+        if rack.timer == Timer::Reordering && sacked > 0 && state < State::Recovery {
+            return;
+        }
+        rack.timer = Timer::Timeout;
+        self.deadline = now + timeout;
+        if state < State::Recovery && sacked == 0 && srtt > 0 {
+            // §7.2: a packet alone may be acknowledged late.
+            let probe = 2 * srtt + if outstanding == 1 { min_rto } else { 0 };
+            if probe < timeout {
+                self.deadline = now + probe;
+                self.rack().timer = Timer::Probe;
+            }
+        }
+    }
+
+    /// The deadline has come.
+    #[inline(never)]
+    pub(super) fn on_timer_by_rack(&mut self, now: u64, o: &Options) {
+        if self.outstanding() == 0 {
+            self.deadline = NEVER;
+            return;
+        }
+        let una = self.una;
+        let timeout = self.timeout(o);
+        let rack = self.rack();
+        match std::mem::take(&mut rack.timer) {
+            Timer::Probe => {
+                // The timeout counts from when the oldest packet was sent (§7.3).
+                let due = (rack.at(una) + timeout).max(now + 1);
+                rack.probe = true;
+                self.force = true;
+                self.deadline = due;
+            }
+            Timer::Reordering => {
+                self.enter_recovery_by_rack(o);
+                self.reduce(0, 0);
+                self.deadline = now + timeout;
+            }
+            Timer::Timeout => {
+                // §6.3: all that was not selectively acknowledged is lost.
+                rack.newest = rack.last + 1;
+                self.timeouts += 1;
+                if self.state == State::Open || una >= self.recover {
+                    let left = self.control.after_loss(o.whole(self.cwnd));
+                    self.begin_reduction(left, o);
+                }
+                self.control.on_timeout();
+                self.back_off(o);
+                self.cwnd = 1.0;
+                self.recover = self.end;
+                self.state = State::Loss;
+                self.deadline = now + self.timeout(o);
+            }
+        }
+    }
+}
