@@ -23,7 +23,7 @@ const GOLDEN: [(&str, &str); 15] = [
     ("blue-on-off", "5736933a512fb80d"),
     ("both-ways", "84a0be220d1872dc"),
     ("overload", "d5f0fafa9fe1caab"),
-    ("red-pd", "9378394863665702"),
+    ("red-pd", "4d3dbd04e5837968"),
     ("tfrc", "2b38946e9a54adc7"),
     ("web", "1919a59e0310d3c0"),
     ("chain", "7f2c40d4bff21617"),
