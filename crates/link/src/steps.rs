@@ -54,6 +54,12 @@ impl<T: Copy> Steps<T> {
         &self.steps
     }
 
+    /// The shortest time that a value holds, ns; [`u64::MAX`] if there is but one, for ever.
+    pub fn least_gap(&self) -> u64 {
+        let ends = self.steps.iter().skip(1).map(|step| step.0).chain(self.period);
+        self.steps.iter().zip(ends).map(|(step, end)| end - step.0).min().unwrap_or(u64::MAX)
+    }
+
     /// The number of the step at `now` (ns), and when the round that it belongs to began.
     pub(crate) fn locate(&self, now: u64) -> (usize, u64) {
         let began = self.period.map_or(0, |period| now - now % period);

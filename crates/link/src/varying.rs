@@ -101,6 +101,17 @@ pub fn mean(rates: &Steps<u64>) -> f64 {
     }
 }
 
+/// The shortest time for which a rate may hold that a queue is told of, ns: telling takes time.
+pub const LEAST_TOLD: u64 = 1_000_000;
+
+/// The last rate in bit/s up to `now` (ns) that is none of an outage, if there was one.
+pub fn told_at(rates: &Steps<u64>, now: u64) -> Option<Rate> {
+    let (step, _) = rates.locate(now);
+    let before = rates.period().filter(|&period| now >= period).map(|_| rates.steps());
+    let steps = before.unwrap_or_default().iter().chain(&rates.steps()[..=step]);
+    steps.rev().find_map(|&(_, rate)| Rate::new(rate))
+}
+
 /// What a queue is told of rates in bit/s.
 pub fn told(rates: &Steps<u64>) -> Rates {
     let steps = rates.steps().iter();

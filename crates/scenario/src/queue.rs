@@ -6,7 +6,7 @@ use aqm::any::{BuildError, FILTERS, Table, canonical, canonical_filter};
 use aqm::units::Size;
 use aqm::{AnyQdisc, CATALOG, Env, Limit, Rng};
 use link::Sending;
-use link::varying::told;
+use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,11 @@ pub(crate) fn expand_queues(
                     .hint(format!("{} has a queue already", topology.link_name(link))));
             }
             seen.push(link);
+            let rates = topology.links[link].sending.rates.as_ref().filter(|_| queue.told_rate);
+            if rates.is_some_and(|rates| rates.least_gap() < LEAST_TOLD) {
+                let allowed = "only of rates that hold for at least 1ms";
+                return Err(Complaint::new(key("told_rate"), allowed));
+            }
             if queue.told_rate && topology.links[link].sending.rates.is_none() {
                 let name = topology.link_name(link);
                 return Err(Complaint::new(key("told_rate"), "only on a link with rate_trace")

@@ -1,6 +1,6 @@
 //! Changes while a link runs: another rate, delay, buffer or queue discipline.
 
-use aqm::{AnyQdisc, Instant, Rate, Rng};
+use aqm::{AnyQdisc, Instant, Rng};
 use link::Impair;
 
 use super::spec::too_large;
@@ -68,10 +68,8 @@ impl Link {
         if next.spec.rate != self.spec.rate || next.spec.sending != self.spec.sending {
             transmitter.change_rate(next.spec.rate, &next.spec.sending);
             if next.spec.told_rate {
-                let rates = next.spec.sending.rates.as_ref();
-                let rate = rates.and_then(|rates| Rate::new(rates.at(next.now)));
                 let now = Instant::from_nanos(next.now);
-                let env = next.spec.env(now, rate.unwrap_or(next.spec.rate));
+                let env = next.spec.env(now, next.spec.rate_at(now));
                 self.queue.tell(&env, &next.spec.rates());
             }
         }

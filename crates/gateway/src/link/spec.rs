@@ -3,7 +3,8 @@
 use aqm::any::BuildError;
 use aqm::told::Rates;
 use aqm::{AnyQdisc, Duration, Env, Instant, Limit, Rate, Rng};
-use link::varying::told;
+use link::framing::Cells;
+use link::varying::{LEAST_TOLD, told, told_at};
 use link::{Framing, Impair, Impairments, Sending, Transmitter};
 
 use crate::frame::Layer;
@@ -85,11 +86,12 @@ impl Spec {
         self.impairments.any().then(new)
     }
 
-    /// The same between ports of `layer`, where the overhead of frames is one on IP packets.
+    /// The same between ports of `layer`, where an overhead of frames is one on IP packets; without one
+    /// frames count as they are.
     #[must_use]
     pub fn framed(mut self, framing: Framing, layer: Layer) -> Self {
         self.sending.framing = framing;
-        if layer == Layer::Ethernet && framing != Framing::default() {
+        if layer == Layer::Ethernet && (framing.overhead != 0 || framing.cells != Cells::None) {
             self.sending.framing.overhead -= ETHERNET_HEADER;
         }
         self
@@ -102,7 +104,7 @@ impl Spec {
         stream: u64,
     ) -> Result<(AnyQdisc<P>, Rng), BuildError> {
         let mut rng = Rng::new(self.seed, stream);
-        let env = self.env(now, self.rate);
+        let env = self.env(now, self.rate_at(now));
         let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let queue = AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?;
         Ok((if self.told_rate { queue.told(&env, self.rates()) } else { queue }, rng))
@@ -111,6 +113,12 @@ impl Spec {
     /// What a queue may know at `now`, while the rate is `rate`.
     pub(super) fn env(&self, now: Instant, rate: Rate) -> Env {
         Env { now, limit: self.limit, rate, mean_packet: self.mean_packet }
+    }
+
+    /// The rate that a queue knows at `now`.
+    pub(super) fn rate_at(&self, now: Instant) -> Rate {
+        let rates = self.sending.rates.as_ref().filter(|_| self.told_rate);
+        rates.and_then(|rates| told_at(rates, now.as_nanos())).unwrap_or(self.rate)
     }
 
     /// What its queue may be told.
@@ -135,6 +143,10 @@ impl Spec {
         }
         if self.delay.max(self.longest()) > Self::MAX_DELAY {
             return beyond(format!("a delay of at most {}", Self::MAX_DELAY));
+        }
+        let gap = self.sending.rates.as_ref().filter(|_| self.told_rate).map(|r| r.least_gap());
+        if gap.is_some_and(|gap| gap < LEAST_TOLD) {
+            return beyond("with told_rate, rates that hold for at least 1ms".into());
         }
         let own = (u64::from(self.limit.max_packets()) + 1).saturating_add(self.on_wire(delay));
         let slots = own.saturating_add(others);

@@ -417,6 +417,44 @@ fn a_queue_is_told_of_rates_if_it_is_to_be() {
     }
 }
 
+/// A queue that is made anew while the rate varies knows the rate of its time, and in an outage the one
+/// before; so does one that stays. Rates that hold for less than a millisecond are not told.
+#[test]
+fn what_is_told_is_the_rate_of_its_time() {
+    let mut s = spec(Rate::from_mbit(100), Duration::ZERO, "avq");
+    s.told_rate = true;
+    let rows = [(0, 8_000_000), (1_000_000_000, 0), (60_000_000_000, 0)];
+    s.sending.rates = ::link::Steps::new(&rows, false).map(std::sync::Arc::new);
+    let rate = |l: &Link, now: u64| {
+        let mut rate = 0.0;
+        l.observe(now, &mut |name, value| {
+            if name == "virtual_rate" {
+                rate = value;
+            }
+        });
+        rate
+    };
+    for now in [500_000_000, 2_000_000_000] {
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        l.deliver(now, |_| ());
+        assert_eq!(rate(&l, now), 8e6);
+        let mut smaller = s.clone();
+        smaller.limit = Limit::packets(20).unwrap();
+        change(&mut l, now, &smaller).unwrap();
+        assert_eq!(rate(&l, now), 8e6, "made anew");
+        smaller.sending.framing.mpu = 64;
+        change(&mut l, now, &smaller).unwrap();
+        l.arrive(now, &udp(1, 1, Ecn::NotEct, 1000));
+        l.deliver(now + 1, |_| ());
+        assert!(rate(&l, now) <= 8e6, "it stays");
+    }
+    let rows = [(0, 8_000_000), (999_999, 9_000_000), (9_000_000, 0)];
+    s.sending.rates = ::link::Steps::new(&rows, true).map(std::sync::Arc::new);
+    assert!(matches!(Link::new(&s, Layer::Ip, 1500), Err(SpecError::Beyond(_))));
+    s.told_rate = false;
+    assert!(Link::new(&s, Layer::Ip, 1500).is_ok());
+}
+
 /// Impairments that begin while packets are on the wire keep their order; a rate that is set takes
 /// the place of one that varies.
 #[test]

@@ -185,18 +185,26 @@ impl Replay {
 
 /// What a flow may send in a turn, bytes.
 fn quantum(spec: &Spec) -> u64 {
+    parameter(spec, "quantum").unwrap_or(u64::MAX).max(1)
+}
+
+/// A parameter of its discipline that is a whole number.
+fn parameter(spec: &Spec, name: &str) -> Option<u64> {
     let given: Vec<_> = spec.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     let all = canonical(&spec.aqm, &given).unwrap_or_default();
-    let quantum = all.into_iter().find(|(name, _)| *name == "quantum");
-    quantum.and_then(|(_, text)| text.parse().ok()).unwrap_or(u64::MAX).max(1)
+    all.into_iter().find(|(known, _)| *known == name).and_then(|(_, text)| text.parse().ok())
 }
+
+/// An update of so many queues takes as long as one of a queue alone.
+const QUEUES: u64 = 16;
 
 /// Time between the updates of such a queue while it is idle, ns.
 fn period(spec: &Spec) -> Result<u64, BuildError> {
     let rates = spec.sending.rates.as_ref().filter(|_| spec.told_rate);
-    let told = rates.and_then(|rates| Some(rates.period()? / rates.steps().len() as u64));
+    let told = rates.map_or(u64::MAX, |rates| rates.least_gap());
     let untold = Spec { told_rate: false, ..spec.clone() };
-    Ok(own_period(&untold)?.min(told.unwrap_or(u64::MAX)).max(1))
+    let queues = parameter(spec, "queues").unwrap_or(1).div_ceil(QUEUES).max(1);
+    Ok((own_period(&untold)?.min(told) / queues).max(1))
 }
 
 /// The same of a queue that is told nothing.

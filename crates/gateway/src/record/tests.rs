@@ -249,12 +249,16 @@ fn a_crafted_recording_is_refused() {
     // 15 ms, from 350 bytes: minutes of computing.
     let month = short(&specs("pie"), [1, 2, 2_592_000_000_000_000]);
     assert!(refused(&month).contains("time jumps to 2592000 s"));
-    // So is a rate that is told each nanosecond.
-    let mut restless = specs("droptail");
-    restless[0].told_rate = true;
-    restless[0].sending.rates = Steps::new(&[(0, 1000), (1, 2000), (2, 0)], true).map(Arc::new);
-    let restless = short(&restless, [1, 2, 10_000_000_000]);
-    assert!(refused(&restless).contains("which takes 10000000000 updates"));
+    // So is a rate that is told each nanosecond, or to many queues for long.
+    for (gap, why) in [(1, "at least 1ms"), (1_000_000, "time jumps to 100000 s")] {
+        let mut restless = specs("sfq");
+        restless[0].params = vec![("queues".into(), "65536".into()), ("aqm".into(), "red".into())];
+        restless[0].told_rate = true;
+        let rates = [(0, 1_000_000), (gap, 2_000_000), (2 * gap, 0)];
+        restless[0].sending.rates = Steps::new(&rates, true).map(Arc::new);
+        let restless = refused(&short(&restless, [1, 2, 100_000 * 1_000_000_000]));
+        assert!(restless.contains(why), "{restless}");
+    }
     // A year of nothing is no reason.
     let year = short(&specs("droptail"), [1, 2, 31_536_000_000_000_000]);
     replay(&mut Recording::new(&year[..]).unwrap(), Allowed::of(400)).unwrap();

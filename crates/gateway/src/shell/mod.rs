@@ -64,11 +64,15 @@ impl Out {
         places: &mut Places,
     ) -> Result<Option<Uplink>, Trouble> {
         let Some(way) = way else { return Ok(None) };
-        match name_servers(&self.dns) {
-            Err(trouble) if self.wanted => return Err(trouble),
-            servers => places.dns = servers.unwrap_or_default(),
+        let servers = name_servers(&self.dns);
+        if let (Err(trouble), true) = (&servers, self.wanted) {
+            return Err(trouble.clone());
         }
-        self.insist(Uplink::new(way, ends))
+        let uplink = self.insist(Uplink::new(way, ends))?;
+        if uplink.is_some() {
+            places.dns = servers.unwrap_or_default();
+        }
+        Ok(uplink)
     }
 
     /// What was wanted has to be; the rest is only said.

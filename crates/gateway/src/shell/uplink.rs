@@ -11,7 +11,7 @@
 //! process, which keeps the right to, waits for that.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -86,8 +86,9 @@ impl Way {
         })?;
         // It goes when this process does, however it ends: then standard input ends.
         let script = "read -r net user || exit
-            \"$@\" --netns \"$net\" --userns \"$user\" & pasta=$!
-            cat > /dev/null; kill $pasta";
+            \"$@\" --netns \"$net\" --userns \"$user\" < /dev/null & pasta=$!
+            exec 3<&0; { cat <&3 > /dev/null; kill $pasta; } 2> /dev/null &
+            wait $pasta";
         let mut wait = Command::new("sh");
         wait.args(["-c", script, "sh"]);
         wait.arg(pasta).args(["--foreground", "--quiet", "--config-net", "--no-map-gw"]);
@@ -174,6 +175,14 @@ fn apply(nft: &Path, rules: &str) -> io::Result<()> {
     Err(io::Error::other(format!("nft: {}", why.lines().next().unwrap_or("failed"))))
 }
 
+/// No IPv6 at an interface, which the rules here know nothing of: not even an address of the link.
+fn ipv4_alone(interface: &str) -> io::Result<()> {
+    match fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1") {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()), // a kernel without it has none
+    }
+}
+
 const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
 
 /// A pair of interfaces between here and the far end, and NAT at both.
@@ -195,12 +204,14 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
     let name = format!("{HERE}{number}");
     let address = |host: u32| IpAddr::V4((u32::from(FIRST) + 4 * number + host).into());
     let index = netlink.interface(&name)?.ok_or(io::ErrorKind::NotFound)?.index;
+    ipv4_alone(&name)?;
     netlink.up(index, Vec::new())?;
     netlink.address(index, address(1), 30)?;
     let (gateway, own, program) = (address(1), address(2), nft.to_path_buf());
     far.run(move || -> io::Result<()> {
         let mut netlink = Netlink::new()?;
         let index = netlink.interface(OUT)?.ok_or(io::ErrorKind::NotFound)?.index;
+        ipv4_alone(OUT)?;
         netlink.up(index, Vec::new())?;
         netlink.address(index, own, 30)?;
         netlink.gateway(index, gateway)?;
@@ -208,14 +219,17 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
         apply(&program, &masquerade())
     })?;
     let alive = watch(&name)?;
-    let _one = one_at_a_time()?;
-    let forwards = fs::read_to_string(FORWARD)?.trim() == "1";
-    if !forwards {
-        // What was no router becomes none for others; whoever is the last to need it knows by this.
+    let mut notes = one_at_a_time()?;
+    let was_router = !notes.was_no_router()? && fs::read_to_string(FORWARD)?.trim() == "1";
+    if !was_router {
+        // What was no router becomes none for others.
+        notes.write(true)?;
         apply(
             nft,
             &format!(
-                "table ip {NO_ROUTER} {{
+                "table ip {NO_ROUTER} {{}}
+                delete table ip {NO_ROUTER}
+                table ip {NO_ROUTER} {{
                     chain through {{
                         type filter hook forward priority filter; policy accept;
                         iifname != \"{HERE}*\" oifname != \"{HERE}*\" drop
@@ -243,7 +257,7 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
             }}"
         ),
     )?;
-    if !forwards {
+    if !was_router {
         fs::write(FORWARD, "1")?;
     }
     Ok(alive)
@@ -252,11 +266,42 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
 /// The rules of a machine that did not forward before.
 const NO_ROUTER: &str = "bluewater_no_router";
 
-/// While it is held no other shell of this machine looks whether it forwards, or changes that.
-fn one_at_a_time() -> io::Result<Flock<OwnedFd>> {
+/// What shells of this machine note for each other: whether it was no router before the first of them.
+/// While it is held no other one looks whether the machine forwards, or changes that.
+struct Notes(Flock<File>);
+
+impl Notes {
+    fn was_no_router(&mut self) -> io::Result<bool> {
+        let mut text = String::new();
+        self.0.rewind()?;
+        (&*self.0).take(10).read_to_string(&mut text)?;
+        Ok(text == WAS_NO_ROUTER)
+    }
+
+    fn write(&mut self, was_no_router: bool) -> io::Result<()> {
+        self.0.set_len(0)?;
+        self.0.rewind()?;
+        self.0.write_all(if was_no_router { WAS_NO_ROUTER.as_bytes() } else { b"" })
+    }
+}
+
+const NOTES: &str = "/run/bluewater-uplink.lock";
+const WAS_NO_ROUTER: &str = "closed\n";
+
+fn one_at_a_time() -> io::Result<Notes> {
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{NOTES}: {e}"));
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let file = open("/run/bluewater-uplink.lock", flags, Mode::from_bits_truncate(0o600))?;
-    Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| e.into())
+    let file = open(NOTES, flags, Mode::from_bits_truncate(0o600)).map_err(|e| named(e.into()))?;
+    let mut file = File::from(file);
+    let clock = Clock::new();
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => return Ok(Notes(held)),
+            Err((back, _)) if clock.now() < TO_START => file = back,
+            Err((_, e)) => return Err(named(e.into())),
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// The command line's own name for [`sweep_uplink`], which users need not know.
@@ -282,13 +327,23 @@ pub fn sweep_uplink(name: &str) {
     }
     _ = io::copy(&mut io::stdin(), &mut io::sink());
     let Some(nft) = program("nft") else { return };
-    let _one = one_at_a_time();
+    let Ok(mut notes) = one_at_a_time() else { return };
     _ = apply(&nft, &format!("delete table ip bluewater_{name}"));
     let Ok(tables) = Command::new(&nft).args(["list", "tables"]).output() else { return };
     let tables = String::from_utf8_lossy(&tables.stdout);
-    if tables.contains(NO_ROUTER) && !tables.contains(&format!("bluewater_{HERE}")) {
+    // Of a shell whose second process was killed the table is left, and no interface.
+    let others = tables.lines().filter_map(|line| line.strip_prefix("table ip bluewater_"));
+    let others = others.filter(|other| other.starts_with(HERE));
+    let Ok(mut netlink) = Netlink::new() else { return };
+    let mut exists = |name: &&str| !matches!(netlink.interface(name), Ok(None));
+    let (alive, dead): (Vec<_>, Vec<_>) = others.partition(|other| exists(other));
+    for other in dead {
+        _ = apply(&nft, &format!("delete table ip bluewater_{other}"));
+    }
+    if alive.is_empty() && notes.was_no_router().unwrap_or(false) {
         _ = fs::write(FORWARD, "0");
         _ = apply(&nft, &format!("delete table ip {NO_ROUTER}"));
+        _ = notes.write(false);
     }
 }
 
@@ -327,11 +382,13 @@ fn memory_file() -> io::Result<File> {
 
 /// The last that was written to `said`, as the end of a sentence.
 fn words(mut said: &File) -> io::Result<String> {
+    const MOST: u64 = 1 << 16;
     let mut bytes = Vec::new();
-    said.rewind()?;
-    said.take(1 << 16).read_to_end(&mut bytes)?;
+    said.seek(SeekFrom::Start(said.metadata()?.len().saturating_sub(MOST)))?;
+    said.take(MOST).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    Ok(text.lines().last().map_or_else(String::new, |line| format!(": {line}")))
+    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    Ok(last.map_or_else(String::new, |line| format!(": {line}")))
 }
 
 /// How long `pasta` may take, ns.
