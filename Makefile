@@ -103,7 +103,7 @@ docs/play/engine.js: $(RUST) scripts/engine.py
 	@if [ -d "$$(rustc --print target-libdir --target wasm32-unknown-unknown)" ]; then \
 		$(CARGO) build --profile web --locked --quiet --package bluewater-web --target wasm32-unknown-unknown && \
 		$(PYTHON) scripts/engine.py $(TARGET)/wasm32-unknown-unknown/web/web.wasm $@; \
-	else echo "no playground: rustup target add wasm32-unknown-unknown" >&2; fi
+	else echo "no playground: rustup target add wasm32-unknown-unknown" >&2; test -z "$$CI"; fi
 
 docs: $(VENV)/core.stamp $(VENV)/docs.stamp docs/play/engine.js ## Check spelling and links, build the site into site/
 	$(BIN)/codespell
@@ -143,6 +143,7 @@ mutants: ## Change aqm, link and transports on purpose, list what no test notice
 	$(CARGO) mutants --workspace --test-workspace=false --jobs $(or $(JOBS),1) $(MUTANTS)
 
 semver: ## Compare the interface of aqm with that of SINCE=revision (cargo install cargo-semver-checks)
+	@test -n "$(SINCE)" || { echo "error: there is no tag yet; name a revision: make semver SINCE=REVISION" >&2; exit 2; }
 	$(CARGO) semver-checks --package bluewater-aqm --baseline-rev $(SINCE)
 
 clean: ## Remove what was built; results stay
