@@ -14,7 +14,7 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure lessons \
+.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure lessons wheel \
 	cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -91,6 +91,10 @@ fmt: $(VENV)/dev.stamp ## Format all code
 	$(CARGO) fmt --all
 	$(BIN)/ruff format --quiet
 	$(BIN)/ruff check --fix --quiet
+
+wheel: $(VENV)/packages.stamp ## Build a wheel that needs no Rust, gateway inside, into build/wheels: ARCH=x86_64 or aarch64
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt auditwheel cargo-zigbuild wheel ziglang
+	scripts/wheel.sh $(or $(ARCH),x86_64) $(if $(TRY),--try)
 
 bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 	$(BIN)/bluewater bench

@@ -11,8 +11,9 @@ from pathlib import Path
 def find(name: str) -> str:
     """The path of a program such as ``bluewater-bench``.
 
-    It is what ``BLUEWATER_BENCH`` names, else the source tree's, else the one in ``PATH``. In a
-    source tree it is built if it is not there or older than what it was made of.
+    It is what ``BLUEWATER_BENCH`` names, else the source tree's, else the one that was installed
+    with the package, else the one in ``PATH``. In a source tree it is built if it is not there or
+    older than what it was made of.
 
     Raises:
         InputError: There is none.
@@ -27,8 +28,9 @@ def find(name: str) -> str:
         if _is_current(program) or _build(tree, name):
             return str(program)
     import shutil  # noqa: PLC0415
+    import sysconfig  # noqa: PLC0415
 
-    if installed := shutil.which(name):
+    if installed := shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name):
         return installed
     from bluewater.errors import InputError  # noqa: PLC0415
 
