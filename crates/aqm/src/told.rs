@@ -63,9 +63,7 @@ impl<Q> Told<Q> {
             self.rates.period.filter(|&p| p > Duration::ZERO).map(|period| (0, round + period))
         });
     }
-}
 
-impl<Q> Told<Q> {
     /// The link has other rates from `env.now` on, where it has that of `env`.
     pub fn follow<P: Copy>(&mut self, env: &Env, rates: Rates)
     where

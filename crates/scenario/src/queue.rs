@@ -84,15 +84,19 @@ pub(crate) fn expand_queues(
                     .hint(format!("{} has a queue already", topology.link_name(link))));
             }
             seen.push(link);
-            let rates = topology.links[link].sending.rates.as_ref().filter(|_| queue.told_rate);
-            if rates.is_some_and(|rates| rates.least_gap() < LEAST_TOLD) {
-                let allowed = "only of rates that hold for at least 1ms";
-                return Err(Complaint::new(key("told_rate"), allowed));
-            }
-            if queue.told_rate && topology.links[link].sending.rates.is_none() {
-                let name = topology.link_name(link);
-                return Err(Complaint::new(key("told_rate"), "only on a link with rate_trace")
-                    .hint(format!("the rate of {name} does not vary, and its queue knows it")));
+            match &topology.links[link].sending.rates {
+                None if queue.told_rate => {
+                    let name = topology.link_name(link);
+                    return Err(Complaint::new(key("told_rate"), "only on a link with rate_trace")
+                        .hint(format!(
+                            "the rate of {name} does not vary, and its queue knows it"
+                        )));
+                }
+                Some(rates) if queue.told_rate && rates.least_gap() < LEAST_TOLD => {
+                    let allowed = "only of rates that hold for at least 1ms";
+                    return Err(Complaint::new(key("told_rate"), allowed));
+                }
+                _ => {}
             }
             queue.link = Some(topology.link_name(link));
             queue
