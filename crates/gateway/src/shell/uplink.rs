@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -266,7 +267,7 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
 /// The rules of a machine that did not forward before.
 const NO_ROUTER: &str = "bluewater_no_router";
 
-/// What shells of this machine note for each other: whether it was no router before the first of them.
+/// What shells of one network namespace note for each other: whether it was no router before the first of them.
 /// While it is held no other one looks whether the machine forwards, or changes that.
 struct Notes(Flock<File>);
 
@@ -285,13 +286,15 @@ impl Notes {
     }
 }
 
-const NOTES: &str = "/run/bluewater-uplink.lock";
 const WAS_NO_ROUTER: &str = "closed\n";
 
 fn one_at_a_time() -> io::Result<Notes> {
-    let named = |e: io::Error| io::Error::new(e.kind(), format!("{NOTES}: {e}"));
+    let namespace = fs::metadata("/proc/self/ns/net")?.ino();
+    let path = format!("/run/bluewater-uplink-{namespace}.lock");
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{path}: {e}"));
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let file = open(NOTES, flags, Mode::from_bits_truncate(0o600)).map_err(|e| named(e.into()))?;
+    let file =
+        open(path.as_str(), flags, Mode::from_bits_truncate(0o600)).map_err(|e| named(e.into()))?;
     let mut file = File::from(file);
     let clock = Clock::new();
     loop {

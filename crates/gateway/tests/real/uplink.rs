@@ -21,6 +21,20 @@ fn have(tool: &str) -> bool {
     there
 }
 
+/// What says that such a thing is not allowed here: at all, or without rights of root.
+const NOT_ALLOWED: &[&str] = &["Operation not permitted", "no user namespace"];
+
+/// What was printed, on both outputs, unless the errors have one of the words for what is not allowed.
+fn tried(output: &Output, not_allowed: &[&str]) -> Option<(String, String)> {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let (text, errors) = (text(&output.stdout), text(&output.stderr));
+    if not_allowed.iter().any(|words| errors.contains(words)) {
+        skipped(&errors);
+        return None;
+    }
+    Some((text, errors))
+}
+
 /// The words of the one line that `internet.py ask` prints.
 #[track_caller]
 fn asked(output: &Output) -> (f64, Vec<String>) {
@@ -47,12 +61,7 @@ fn a_command_reaches_the_network_through_the_link() {
             python3 internet.py ask www.example 80
         wait; sleep 0.5; nft list tables; cat /proc/sys/net/ipv4/ip_forward; ip -br link | grep ^bw";
     let output = beyond("-n", script);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    if errors.contains("Operation not permitted") {
-        skipped(&errors);
-        return;
-    }
+    let Some((text, errors)) = tried(&output, &NOT_ALLOWED[..1]) else { return };
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_else(|| panic!("{errors}"));
     let words: Vec<&str> = first.split(' ').collect();
@@ -101,12 +110,7 @@ fn no_router_is_left_behind() {
         cat /proc/sys/net/ipv4/ip_forward
         shell true; sleep 0.5; cat /proc/sys/net/ipv4/ip_forward; nft list tables";
     let output = beyond("-nm", script);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    if errors.contains("Operation not permitted") {
-        skipped(&errors);
-        return;
-    }
+    let Some((text, errors)) = tried(&output, &NOT_ALLOWED[..1]) else { return };
     assert_eq!(text, "0\n1\n0\n", "{errors}");
 }
 
@@ -125,11 +129,7 @@ fn a_user_reaches_the_network_by_pasta() {
             python3 internet.py ask www.example 80
         pgrep -x pasta && echo left; cd /; rm -r $(dirname $tun)";
     let output = beyond("-nm", script);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    if errors.contains("Operation not permitted") || errors.contains("no user namespace") {
-        skipped(&errors);
-        return;
-    }
+    let Some((_, errors)) = tried(&output, NOT_ALLOWED) else { return };
     let (time, said) = asked(&output);
     assert!((40.0..90.0).contains(&time), "{time} ms: {errors}");
     assert_eq!(said, ["198.51.100.1", "203.0.113.2"]);
@@ -151,12 +151,7 @@ fn what_pasta_says_is_passed_on() {
             $program shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit -- true
         echo code $?; cd /; rm -r $(dirname $tun)";
     let output = beyond("-nm", script);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    if errors.contains("Operation not permitted") || errors.contains("no user namespace") {
-        skipped(&errors);
-        return;
-    }
+    let Some((text, errors)) = tried(&output, NOT_ALLOWED) else { return };
     assert!(text.contains("code 1") || text.contains("code 2"), "{text}{errors}");
     assert!(errors.contains("pasta ended (exit status: 3): pasta: no such option"), "{errors}");
 }
@@ -171,11 +166,7 @@ fn shells_within_shells_add_up() {
         $gateway shell --quiet --rate 10mbit --delay 30ms -- \
         sh -c 'python3 internet.py ask $BLUEWATER_FAR 5001'";
     let output = beyond("-n", script);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    if errors.contains("Operation not permitted") {
-        skipped(&errors);
-        return;
-    }
+    let Some((_, errors)) = tried(&output, &NOT_ALLOWED[..1]) else { return };
     let (time, said) = asked(&output);
     assert_eq!(said[0], "100.64.0.2");
     assert!((80.0..130.0).contains(&time), "{time} ms: {errors}");
@@ -216,12 +207,7 @@ fn no_file_of_the_machine_is_replaced_from_a_chroot() {
         chroot $root $gateway shell --quiet --uplink --dns 192.0.2.77 --rate 10mbit -- true
         echo code $?; grep -c 192.0.2.77 /etc/resolv.conf $root/etc/resolv.conf";
     let output = beyond("-nm", script);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    if errors.contains("Operation not permitted") {
-        skipped(&errors);
-        return;
-    }
+    let Some((text, errors)) = tried(&output, &NOT_ALLOWED[..1]) else { return };
     assert!(text.starts_with("code 1\n/etc/resolv.conf:0\n"), "{text}{errors}");
     assert!(errors.contains("no mounts for the command alone"), "{errors}");
 }
