@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
-use super::transport::{Cbr, Tcp, Tfrc, Trace, Transport, TransportName, Window};
+use super::transport::{Cbr, Kind, Tcp, TcpName, Tfrc, Trace, Transport, TransportName, Window};
 use super::{Group, GroupSpec, TrafficSpec};
 use crate::error::{Complaint, did_you_mean};
 
@@ -43,17 +43,17 @@ struct Owner {
     /// In the file: `transport` or `app`.
     choice: &'static str,
     /// The words that choose it.
-    words: &'static [&'static str],
+    words: Vec<&'static str>,
     schema: fn(&mut SchemaGenerator) -> Schema,
     keys: Vec<String>,
     required: Vec<String>,
 }
 
-const TCP: [&str; 6] = ["reno", "newreno", "sack", "cubic", "dctcp", "prague"];
-
 static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
+    let tcp = TransportName::ALL.iter().filter(|name| matches!(name.kind(), Kind::Tcp(_)));
+    let tcp: Vec<&str> = tcp.map(|name| name.name()).collect();
     vec![
-        owner::<Tcp>("TCP", "transport", &TCP),
+        owner::<Tcp>("TCP", "transport", &tcp),
         owner::<Cbr>("cbr", "transport", &["cbr"]),
         owner::<Tfrc>("tfrc", "transport", &["tfrc"]),
         owner::<Trace>("trace", "transport", &["trace"]),
@@ -69,16 +69,12 @@ static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
 /// The keys of all groups.
 static COMMON: LazyLock<Vec<String>> = LazyLock::new(|| keys_of::<GroupSpec>().0);
 
-fn owner<T: JsonSchema>(
-    name: &'static str,
-    choice: &'static str,
-    words: &'static [&'static str],
-) -> Owner {
+fn owner<T: JsonSchema>(name: &'static str, choice: &'static str, words: &[&'static str]) -> Owner {
     let (keys, required) = keys_of::<T>();
     Owner {
         name,
         choice,
-        words,
+        words: words.to_vec(),
         schema: |generator| generator.subschema_for::<T>(),
         keys,
         required,
@@ -138,12 +134,12 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
         cut(&mut rest, keys)
     };
     let (of_transport, of_app) = (own(owners[0]), own(owners[1]));
-    let transport = match group.transport {
-        TransportName::Cbr => Transport::Cbr(read(of_transport)?),
-        TransportName::Tfrc => Transport::Tfrc(read(of_transport)?),
-        TransportName::Trace => Transport::Trace(Trace { given, ..read(of_transport)? }),
-        TransportName::Window => Transport::Window(read(of_transport)?),
-        _ => Transport::Tcp(read_tcp(of_transport, &group)?),
+    let transport = match group.transport.kind() {
+        Kind::Tcp(name) => Transport::Tcp(Tcp { name, ..read_tcp(of_transport, name, group.ecn)? }),
+        Kind::Cbr => Transport::Cbr(read(of_transport)?),
+        Kind::Tfrc => Transport::Tfrc(read(of_transport)?),
+        Kind::Trace => Transport::Trace(Trace { given, ..read(of_transport)? }),
+        Kind::Window => Transport::Window(read(of_transport)?),
     };
     let app = match group.app {
         AppName::Infinite => App::Infinite {},
@@ -157,10 +153,10 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
 }
 
 /// The keys of TCP, with those of its preset where they are not given.
-fn read_tcp(mut table: Table<'_>, group: &GroupSpec) -> Result<Tcp, Error> {
+fn read_tcp(mut table: Table<'_>, name: TcpName, ecn: bool) -> Result<Tcp, Error> {
     let given: Tcp = read(table.clone())?;
     let Some(preset) = given.preset else { return Ok(given) };
-    for keys in preset.keys(group.transport == TransportName::Cubic, group.ecn) {
+    for keys in preset.keys(name == TcpName::Cubic, ecn) {
         for (key, value) in DeTable::parse(keys)?.into_inner() {
             if !table.get_ref().contains_key(key.get_ref().as_ref()) {
                 table.get_mut().insert(key, value);
@@ -222,7 +218,7 @@ impl JsonSchema for TrafficSpec {
         let choices: Vec<Value> = OWNERS
             .iter()
             .map(|owner| {
-                let (choice, words) = (owner.choice, owner.words);
+                let (choice, words) = (owner.choice, &owner.words);
                 let chosen = json!({"properties": {choice: {"enum": words}}, "required": [choice]});
                 json!({"if": chosen, "then": (owner.schema)(generator)})
             })

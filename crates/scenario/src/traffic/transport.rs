@@ -15,48 +15,104 @@ use crate::limits::LONGEST;
 use crate::text::{Span, Text};
 use crate::{one, yes, zero};
 
-/// How data is carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TransportName {
+/// Declares the names of all transports: name in files, and whose keys it takes.
+macro_rules! names {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal: $kind:expr;)+) => {
+        /// How data is carried.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+        pub enum TransportName {
+            $($(#[doc = $doc])+ #[serde(rename = $text)] $name,)+
+        }
+
+        impl TransportName {
+            pub(super) const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The name in files and results.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+
+            /// Whose keys it takes.
+            pub const fn kind(self) -> Kind {
+                match self { $(Self::$name => $kind,)+ }
+            }
+        }
+    };
+}
+
+names! {
     /// TCP with fast recovery of one loss a window (RFC 5681).
-    Reno,
+    Reno = "reno": Kind::Tcp(TcpName::Reno);
     /// TCP with partial acknowledgements (RFC 6582).
-    NewReno,
+    NewReno = "newreno": Kind::Tcp(TcpName::NewReno);
     /// TCP with selective acknowledgements (RFC 6675).
-    Sack,
+    Sack = "sack": Kind::Tcp(TcpName::Sack);
     /// TCP with selective acknowledgements and CUBIC congestion control (RFC 9438).
-    Cubic,
+    Cubic = "cubic": Kind::Tcp(TcpName::Cubic);
     /// TCP with selective acknowledgements and DCTCP congestion control (RFC 8257).
-    Dctcp,
+    Dctcp = "dctcp": Kind::Tcp(TcpName::Dctcp);
     /// TCP with selective acknowledgements and Prague congestion control for L4S: ECT(1), paced, exact
     /// echoes (RFC 9331).
-    Prague,
+    Prague = "prague": Kind::Tcp(TcpName::Prague);
     /// Datagrams at a constant rate that react to nothing.
-    Cbr,
+    Cbr = "cbr": Kind::Cbr;
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
-    Tfrc,
+    Tfrc = "tfrc": Kind::Tfrc;
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
     /// fields.
-    Trace,
+    Trace = "trace": Kind::Trace;
     /// Datagrams, always the same number under way, whatever happens to them; `infinite` only.
+    Window = "window": Kind::Window;
+}
+
+/// What shares keys: one for each variant of [`Transport`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// TCP, and which.
+    Tcp(TcpName),
+    /// Datagrams at a constant rate.
+    Cbr,
+    /// TCP-friendly rate control.
+    Tfrc,
+    /// The packets of a capture.
+    Trace,
+    /// A constant window.
     Window,
 }
 
-impl TransportName {
-    /// The name in files and results.
-    pub const fn name(self) -> &'static str {
+/// The variants of TCP: how losses are repaired, and the congestion control.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum TcpName {
+    /// Fast recovery of one loss a window.
+    Reno,
+    /// Partial acknowledgements.
+    NewReno,
+    /// Selective acknowledgements.
+    #[default]
+    Sack,
+    /// The same with CUBIC.
+    Cubic,
+    /// The same with DCTCP.
+    Dctcp,
+    /// The same with Prague.
+    Prague,
+}
+
+impl TcpName {
+    /// Whether `rack` and the presets are for it: it has selective acknowledgements, and windows that
+    /// are not Prague's.
+    const fn may_have_rack(self) -> bool {
         match self {
-            Self::Reno => "reno",
-            Self::NewReno => "newreno",
-            Self::Sack => "sack",
-            Self::Cubic => "cubic",
-            Self::Dctcp => "dctcp",
-            Self::Prague => "prague",
-            Self::Cbr => "cbr",
-            Self::Tfrc => "tfrc",
-            Self::Trace => "trace",
-            Self::Window => "window",
+            Self::Sack | Self::Cubic | Self::Dctcp => true,
+            Self::Reno | Self::NewReno | Self::Prague => false,
+        }
+    }
+
+    /// Whether its window follows the share of marks, so that it is nothing without ECN.
+    const fn follows_marks(self) -> bool {
+        match self {
+            Self::Dctcp | Self::Prague => true,
+            Self::Reno | Self::NewReno | Self::Sack | Self::Cubic => false,
         }
     }
 }
@@ -81,6 +137,9 @@ pub enum Transport {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "tcp")]
 pub struct Tcp {
+    /// Which of them.
+    #[serde(skip)]
+    pub name: TcpName,
     /// Other defaults for the keys below, together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<TcpPreset>,
@@ -296,15 +355,16 @@ const SHORTEST_RTO: Duration = Duration::from_millis(1);
 impl Transport {
     /// Whether it can carry an application; what is wrong if not.
     pub(super) fn carries(name: TransportName, app: AppName) -> Result<(), &'static str> {
-        use AppName::{Infinite, Periodic};
-        match (name, app) {
-            (_, Infinite) | (TransportName::Cbr, Periodic) => Ok(()),
-            (TransportName::Trace, _) => Err("none: a trace tells what is sent"),
-            (TransportName::Tfrc, _) => Err("infinite: tfrc always has something to send"),
-            (TransportName::Window, _) => Err("infinite: a window always has something to send"),
-            (TransportName::Cbr, _) => Err("infinite or periodic: cbr sends whatever happens"),
-            (_, Periodic) => Err("for cbr only; TCP has pareto and exponential"),
-            _ => Ok(()),
+        use AppName::{Exponential, Finite, Infinite, Pareto, Periodic, Web};
+        match (name.kind(), app) {
+            (_, Infinite)
+            | (Kind::Cbr, Periodic)
+            | (Kind::Tcp(_), Finite | Pareto | Exponential | Web) => Ok(()),
+            (Kind::Tcp(_), Periodic) => Err("for cbr only; TCP has pareto and exponential"),
+            (Kind::Trace, _) => Err("none: a trace tells what is sent"),
+            (Kind::Tfrc, _) => Err("infinite: tfrc always has something to send"),
+            (Kind::Window, _) => Err("infinite: a window always has something to send"),
+            (Kind::Cbr, _) => Err("infinite or periodic: cbr sends whatever happens"),
         }
     }
 
@@ -318,9 +378,6 @@ impl Transport {
         }
     }
 }
-
-/// Which have selective acknowledgements, and windows that are not Prague's.
-const RACK: [TransportName; 3] = [TransportName::Sack, TransportName::Cubic, TransportName::Dctcp];
 
 impl Tcp {
     /// The receiver's window in packets of `bytes`, if allowed.
@@ -343,7 +400,7 @@ impl Tcp {
         if !(1..=if self.ecn_timeout { 1 } else { 1000 }).contains(&self.min_window) {
             return at.refuse("min_window", "1 … 1000 packets; with ecn_timeout 1");
         }
-        let able = RACK.contains(&group.transport);
+        let able = self.name.may_have_rack();
         if self.preset.is_some() && !able {
             return at.refuse("preset", "nothing, or transport = \"sack\", \"cubic\" or \"dctcp\"");
         }
@@ -353,7 +410,7 @@ impl Tcp {
         if self.rack && self.ecn_timeout {
             return at.refuse("ecn_timeout", "false: with rack the window is two packets at least");
         }
-        if self.rfc8312 && group.transport != TransportName::Cubic {
+        if self.rfc8312 && self.name != TcpName::Cubic {
             return at.refuse("rfc8312", "with transport = \"cubic\" only");
         }
         if self.quick_acks && self.delayed_ack.0 == Duration::ZERO {
@@ -386,11 +443,10 @@ impl Tcp {
         if self.min_rto.0 > self.max_rto.0 {
             return at.refuse("min_rto", "at most max_rto");
         }
-        let follows_marks = [TransportName::Dctcp, TransportName::Prague];
-        if follows_marks.contains(&group.transport) && !group.ecn {
+        if self.name.follows_marks() && !group.ecn {
             return at.refuse("ecn", "true: dctcp and prague follow marks");
         }
-        let paced = self.pacing.unwrap_or(group.transport == TransportName::Prague);
+        let paced = self.pacing.unwrap_or(self.name == TcpName::Prague);
         if paced && self.send_jitter.0 > Duration::ZERO {
             return at.refuse("send_jitter", "0s: a paced sender has times of its own");
         }

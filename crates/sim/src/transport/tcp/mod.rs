@@ -10,11 +10,10 @@ pub mod receiver;
 pub mod rtt;
 pub mod sender;
 
-use scenario::traffic::{self as keys, TrafficSpec, TransportName};
+use scenario::traffic::{self as keys, TcpName, TrafficSpec};
 
 use aqm::Ecn;
 use control::Algorithm;
-use control::prague::LEAST_WINDOW;
 pub(crate) use ends::Ends;
 use rtt::RtoBounds;
 
@@ -89,20 +88,19 @@ impl Options {
     pub(crate) fn new(spec: &TrafficSpec, tcp: &keys::Tcp, _: u32) -> Self {
         let group = &spec.group;
         let web = matches!(spec.app, keys::App::Web(_));
-        let (variant, control) = match group.transport {
-            TransportName::Reno => (Variant::Reno, Algorithm::Reno),
-            TransportName::NewReno => (Variant::NewReno, Algorithm::Reno),
-            TransportName::Cubic => (Variant::Sack, Algorithm::Cubic),
-            TransportName::Dctcp => (Variant::Sack, Algorithm::Dctcp),
-            TransportName::Prague => (Variant::Sack, Algorithm::Prague),
-            _ => (Variant::Sack, Algorithm::Reno),
+        let (variant, control) = match tcp.name {
+            TcpName::Reno => (Variant::Reno, Algorithm::Reno),
+            TcpName::NewReno => (Variant::NewReno, Algorithm::Reno),
+            TcpName::Sack => (Variant::Sack, Algorithm::Reno),
+            TcpName::Cubic => (Variant::Sack, Algorithm::Cubic),
+            TcpName::Dctcp => (Variant::Sack, Algorithm::Dctcp),
+            TcpName::Prague => (Variant::Sack, Algorithm::Prague),
         };
-        let prague = control == Algorithm::Prague;
-        let codepoint = if prague { Ecn::Ect1 } else { Ecn::Ect0 };
-        let codepoint = if group.ecn { codepoint } else { Ecn::NotEct };
-        let again = tcp.ecn_on_retransmit || prague;
-        let pacing = tcp.pacing.unwrap_or(prague);
-        let least_window = f64::from(tcp.min_window).max(if prague { LEAST_WINDOW } else { 0.0 });
+        let needs = control.needs();
+        let codepoint = if group.ecn { needs.codepoint } else { Ecn::NotEct };
+        let again = tcp.ecn_on_retransmit || needs.ecn_on_retransmit;
+        let pacing = tcp.pacing.unwrap_or(needs.paced);
+        let least_window = f64::from(tcp.min_window).max(needs.least_window);
         let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
         let rto = RtoBounds {
             initial: tcp.initial_rto.0.as_nanos(),
@@ -151,7 +149,7 @@ impl Options {
     /// Whether an acknowledgement echoes the marks of just what it acknowledges (RFC 8257 §3.2),
     /// not one until the sender has answered.
     pub fn exact_echo(&self) -> bool {
-        self.control.is_scalable()
+        self.control.needs().exact_echo
     }
 }
 

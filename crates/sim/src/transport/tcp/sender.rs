@@ -125,7 +125,7 @@ impl Sender {
     pub fn start(&mut self, now: u64, o: &Options) {
         debug_assert!(self.state == State::Closed, "started twice");
         self.cwnd = o.initial_window;
-        self.control = Control::new(o.control, o.rfc8312);
+        self.control = Control::new(o);
         self.rack = o.rack.then(Box::default);
         if o.handshake {
             self.state = State::SynSent;
@@ -486,7 +486,7 @@ impl Sender {
         self.cwnd += if self.cwnd < self.ssthresh {
             self.control.slow_start()
         } else {
-            self.control.growth(self.cwnd, acked, now, self.rtt.srtt())
+            self.control.growth(self.cwnd, acked, [now, self.rtt.srtt()])
         };
         self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
     }
@@ -499,7 +499,7 @@ impl Sender {
             f64::from(acked) * self.control.slow_start()
         } else {
             let windows = [self.cwnd, o.whole(self.cwnd)];
-            self.control.growth_by_packets(windows, acked, now, self.rtt.srtt())
+            self.control.growth_by_packets(windows, acked, [now, self.rtt.srtt()])
         };
         self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
     }

@@ -1,5 +1,8 @@
 //! CUBIC (RFC 9438), with `HyStart`++ (RFC 9406).
 
+use super::CongestionControl;
+use crate::transport::tcp::Options;
+
 /// CUBIC's multiplicative decrease (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
 /// CUBIC's C in packets per s³ (RFC 9438 §5.1).
@@ -30,10 +33,6 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    pub(super) fn new(rfc8312: bool) -> Self {
-        Self { rfc8312, ..Self::default() }
-    }
-
     /// Figure 1: `W_cubic(t)` in packets, t in s.
     fn window(&self, t: f64) -> f64 {
         let from_plateau = t - self.k;
@@ -52,24 +51,7 @@ impl Cubic {
         now
     }
 
-    /// What an acknowledgement in slow start adds to the window.
-    pub(super) fn slow_start(&self) -> f64 {
-        if self.start.conservative.is_some() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
-    }
-
-    /// Whether a round trip of slow start was its last.
-    #[inline(never)]
-    pub(super) fn on_round(&mut self, rtt: u64) -> bool {
-        self.start.on_round(rtt)
-    }
-
-    pub(super) fn growth(
-        &mut self,
-        cwnd: f64,
-        acked: u32,
-        counted: f64,
-        [now, srtt]: [u64; 2],
-    ) -> f64 {
+    fn grow(&mut self, cwnd: f64, acked: u32, counted: f64, [now, srtt]: [u64; 2]) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(cwnd, now));
         self.last = now;
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -84,7 +66,7 @@ impl Cubic {
         counted * (target - cwnd) / cwnd
     }
 
-    pub(super) fn reduce(&mut self, window: f64) -> f64 {
+    fn reduce(&mut self, window: f64) -> f64 {
         self.start.done = true;
         // §4.7: who could not get back to where it was leaves room to newcomers.
         self.w_max = if window < self.w_max { window * (1.0 + BETA) / 2.0 } else { window };
@@ -92,8 +74,41 @@ impl Cubic {
         self.epoch = None;
         window * BETA
     }
+}
 
-    pub(super) fn on_timeout(&mut self) {
+impl CongestionControl for Cubic {
+    const HYSTART: bool = true;
+
+    fn new(o: &Options) -> Self {
+        Self { rfc8312: o.rfc8312, ..Self::default() }
+    }
+
+    fn slow_start(&self) -> f64 {
+        if self.start.conservative.is_some() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
+    }
+
+    #[inline(never)]
+    fn on_slow_start_round(&mut self, rtt: u64) -> bool {
+        self.start.on_round(rtt)
+    }
+
+    fn growth(&mut self, cwnd: f64, acked: u32, times: [u64; 2]) -> f64 {
+        self.grow(cwnd, acked, 1.0, times)
+    }
+
+    fn growth_by_packets(&mut self, [cwnd, _]: [f64; 2], acked: u32, times: [u64; 2]) -> f64 {
+        self.grow(cwnd, acked, f64::from(acked), times)
+    }
+
+    fn after_loss(&mut self, window: f64) -> f64 {
+        self.reduce(window)
+    }
+
+    fn after_echo(&mut self, window: f64, _now: u64) -> f64 {
+        self.reduce(window)
+    }
+
+    fn on_timeout(&mut self) {
         // RFC 9406 §4.3: only the first slow start.
         self.start.done = true;
         self.timed_out = true;
@@ -101,7 +116,7 @@ impl Cubic {
     }
 
     /// §4.2: time in which the application did not fill the window does not count.
-    pub(super) fn unused(&mut self, now: u64) {
+    fn unused(&mut self, now: u64) {
         if let Some(epoch) = &mut self.epoch {
             *epoch += now - self.last;
         }
@@ -155,7 +170,6 @@ impl HyStart {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Algorithm, Control};
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -164,7 +178,7 @@ mod tests {
     fn grow(cubic: &mut Cubic, mut cwnd: f64, seconds: f64, rtt: u64) -> f64 {
         let mut now = 0.0;
         while now < seconds * 1e9 {
-            cwnd += cubic.growth(cwnd, 1, 1.0, [now as u64, rtt]);
+            cwnd += cubic.grow(cwnd, 1, 1.0, [now as u64, rtt]);
             now += rtt as f64 / cwnd;
         }
         cwnd
@@ -232,17 +246,17 @@ mod tests {
         let mut cubic = Cubic::default();
         cubic.reduce(100.0);
         let rtt = SECOND / 10;
-        cubic.growth(70.0, 1, 1.0, [0, rtt]);
+        cubic.grow(70.0, 1, 1.0, [0, rtt]);
         cubic.unused(20 * SECOND);
         // Three times the plateau's time have passed; as if none had: still far below 100.
-        assert!(cubic.growth(70.0, 1, 1.0, [20 * SECOND, rtt]) < 0.05);
+        assert!(cubic.grow(70.0, 1, 1.0, [20 * SECOND, rtt]) < 0.05);
     }
 
     /// RFC 9406 §4.2: 4 ms more than 20 ms are an alarm, false if the next round trip is shorter;
     /// after five more rounds slow start is over, for good.
     #[test]
     fn slow_start_ends_when_round_trips_stay_longer() {
-        let mut control = Control::new(Algorithm::Cubic, false);
+        let mut control = Cubic::default();
         let ms = |rtt: f64| (rtt * 1e6) as u64;
         let mut round = |rtt: f64| (control.on_slow_start_round(ms(rtt)), control.slow_start());
         for (rtt, growth) in [(20.0, 1.0), (23.9, 1.0), (27.9, 0.25), (27.8, 1.0), (40.0, 0.25)] {

@@ -1,178 +1,287 @@
-//! Congestion control: how much the window gives way to a signal, and how it grows again.
+//! Congestion control: how much the window gives way to a signal, and how it grows again. A file a
+//! control, and a line for each below.
 //!
 //! The sender decides *when* (once a window, after a timeout, not while the window is not used);
-//! a [`Control`] decides *by how much*. Windows are in packets, times in ns.
+//! a [`CongestionControl`] decides *by how much*. Windows are in packets, times in ns. `dctcp.rs` is the
+//! shortest.
 
 mod cubic;
 mod dctcp;
-pub(crate) mod prague;
+mod prague;
 
+use aqm::Ecn;
 use cubic::Cubic;
 use dctcp::Dctcp;
 use prague::Prague;
 
-/// A choice of congestion control.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Algorithm {
-    /// Half, and a packet a round trip (RFC 5681).
-    Reno,
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// Data Center TCP (RFC 8257).
-    Dctcp,
-    /// Prague, for L4S (RFC 9331).
-    Prague,
+use super::Options;
+
+/// What a congestion control asks of the connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// The window follows the share of marks: an acknowledgement has to echo just the marks of what it
+    /// acknowledges (RFC 8257 §3.2, RFC 9331 §4.2), not one until the sender has answered.
+    pub(crate) exact_echo: bool,
+    /// What data packets carry, where ECN is on.
+    pub(crate) codepoint: Ecn,
+    /// Retransmissions carry it, too.
+    pub(crate) ecn_on_retransmit: bool,
+    /// It is paced, unless `pacing` says no.
+    pub(crate) paced: bool,
+    /// The least window that an echo leaves, in packets.
+    pub(crate) least_window: f64,
 }
 
-impl Algorithm {
-    /// Whether the window follows the share of marks: an acknowledgement has to echo just the marks of
-    /// what it acknowledges (RFC 8257 §3.2, RFC 9331 §4.2).
-    pub fn is_scalable(self) -> bool {
-        matches!(self, Self::Dctcp | Self::Prague)
-    }
-}
+/// The state of one connection's congestion control, and its rules. What is left out is as Reno's
+/// (RFC 5681).
+pub(crate) trait CongestionControl {
+    /// What it asks of the connection.
+    const NEEDS: Needs = Needs {
+        exact_echo: false,
+        codepoint: Ecn::Ect0,
+        ecn_on_retransmit: false,
+        paced: false,
+        least_window: 0.0,
+    };
+    /// By how much a paced sender is faster than the window a round trip, after slow start: as in Linux.
+    const PACING_GAIN: f64 = 1.2;
+    /// Slow start ends early by round trips, see [`CongestionControl::on_slow_start_round`].
+    const HYSTART: bool = false;
 
-/// The congestion control of one connection. Reno has no state; the others' is aside, so that the
-/// sender stays small.
-#[derive(Clone, Default, Debug)]
-pub struct Control(Option<Box<State>>);
-
-#[derive(Clone, Debug)]
-enum State {
-    Cubic(Cubic),
-    Dctcp(Dctcp),
-    Prague(Prague),
-}
-
-impl Control {
-    /// The state of a new connection; `rfc8312` chooses the CUBIC.
-    pub fn new(algorithm: Algorithm, rfc8312: bool) -> Self {
-        Self(
-            match algorithm {
-                Algorithm::Reno => None,
-                Algorithm::Cubic => Some(State::Cubic(Cubic::new(rfc8312))),
-                Algorithm::Dctcp => Some(State::Dctcp(Dctcp::default())),
-                Algorithm::Prague => Some(State::Prague(Prague::default())),
-            }
-            .map(Box::new),
-        )
-    }
+    /// The state of a new connection.
+    fn new(o: &Options) -> Self;
 
     /// What an acknowledgement in slow start adds to the window.
     #[inline]
-    pub fn slow_start(&self) -> f64 {
-        match self.0.as_deref() {
-            Some(State::Cubic(cubic)) => cubic.slow_start(),
-            _ => 1.0,
-        }
-    }
-
-    /// By how much a paced sender is faster than the window a round trip: twice in slow start, so
-    /// that pacing does not stop the window from doubling; else as Linux and, for Prague, its authors
-    /// have it.
-    pub fn pacing_gain(&self, slow_start: bool) -> f64 {
-        match self.0.as_deref() {
-            _ if slow_start => 2.0,
-            Some(State::Prague(_)) => 1.03,
-            None | Some(State::Cubic(_) | State::Dctcp(_)) => 1.2,
-        }
-    }
-
-    /// Whether slow start ends early by round trips.
-    pub fn has_hystart(&self) -> bool {
-        matches!(self.0.as_deref(), Some(State::Cubic(_)))
+    fn slow_start(&self) -> f64 {
+        1.0
     }
 
     /// A round trip of slow start was measured, in ns: whether it is time to leave slow start.
     #[inline]
-    pub fn on_slow_start_round(&mut self, rtt: u64) -> bool {
-        match self.0.as_deref_mut() {
-            Some(State::Cubic(cubic)) => cubic.on_round(rtt),
-            _ => false,
-        }
+    fn on_slow_start_round(&mut self, _rtt: u64) -> bool {
+        false
     }
 
     /// What an acknowledgement in congestion avoidance adds to the window `cwnd`; `srtt` is the
     /// smoothed round trip. Those that have more to work out do it out of line.
     #[inline(always)]
-    pub fn growth(&mut self, cwnd: f64, acked: u32, now: u64, srtt: u64) -> f64 {
-        match self.0.as_deref_mut() {
-            None | Some(State::Dctcp(_)) => 1.0 / cwnd,
-            Some(State::Cubic(cubic)) => cubic.growth(cwnd, acked, 1.0, [now, srtt]),
-            Some(State::Prague(prague)) => prague.growth(cwnd, acked),
-        }
+    fn growth(&mut self, cwnd: f64, _acked: u32, [_now, _srtt]: [u64; 2]) -> f64 {
+        1.0 / cwnd
     }
 
     /// The same where it counts as an acknowledgement for each of the packets; of the window `cwnd`
     /// `whole` packets are used.
-    pub fn growth_by_packets(
+    fn growth_by_packets(
         &mut self,
-        [cwnd, whole]: [f64; 2],
+        [_cwnd, whole]: [f64; 2],
         acked: u32,
-        now: u64,
-        srtt: u64,
+        [_now, _srtt]: [u64; 2],
     ) -> f64 {
-        let counted = f64::from(acked);
-        match self.0.as_deref_mut() {
-            None | Some(State::Dctcp(_)) => counted / whole,
-            Some(State::Cubic(cubic)) => cubic.growth(cwnd, acked, counted, [now, srtt]),
-            Some(State::Prague(prague)) => prague.growth(cwnd, acked),
-        }
+        f64::from(acked) / whole
     }
 
     /// The window that is left of `window` after a loss.
-    pub fn after_loss(&mut self, window: f64) -> f64 {
-        match self.0.as_deref_mut() {
-            // RFC 8257 §3.5: a loss counts as for anybody.
-            None | Some(State::Dctcp(_) | State::Prague(_)) => window / 2.0,
-            Some(State::Cubic(cubic)) => cubic.reduce(window),
-        }
+    fn after_loss(&mut self, window: f64) -> f64 {
+        window / 2.0
     }
 
     /// Whether an ECN echo may reduce the window, a window of data after the last reduction.
     #[inline]
-    pub fn may_reduce(&self, now: u64) -> bool {
-        match self.0.as_deref() {
-            Some(State::Prague(prague)) => prague.may_reduce(now),
-            _ => true,
-        }
+    fn may_reduce(&self, _now: u64) -> bool {
+        true
     }
 
     /// The window that is left of `window` after an ECN echo.
     #[inline]
-    pub fn after_echo(&mut self, window: f64, now: u64) -> f64 {
-        match self.0.as_deref_mut() {
-            None => window / 2.0,
-            Some(State::Cubic(cubic)) => cubic.reduce(window),
-            Some(State::Dctcp(dctcp)) => dctcp.after_echo(window),
-            Some(State::Prague(prague)) => prague.after_echo(window, now),
-        }
+    fn after_echo(&mut self, window: f64, _now: u64) -> f64 {
+        window / 2.0
     }
 
     /// The window begins anew after a timeout.
-    pub fn on_timeout(&mut self) {
-        if let Some(State::Cubic(cubic)) = self.0.as_deref_mut() {
-            cubic.on_timeout();
-        }
-    }
+    fn on_timeout(&mut self) {}
 
     /// Every acknowledgement, before anything else: it acknowledges `acked` packets up to `ack`,
     /// with or without an echo, while packets up to `end` have been sent; `srtt` is the smoothed round
     /// trip.
     #[inline]
-    pub fn on_ack(&mut self, acked: u32, echo: bool, [ack, end]: [u32; 2], [now, srtt]: [u64; 2]) {
-        match self.0.as_deref_mut() {
-            Some(State::Dctcp(dctcp)) => dctcp.on_ack(acked, echo, ack, end),
-            Some(State::Prague(prague)) => prague.on_ack(acked, echo, [ack, end], [now, srtt]),
-            None | Some(State::Cubic(_)) => {}
-        }
+    fn on_ack(
+        &mut self,
+        _acked: u32,
+        _echo: bool,
+        [_ack, _end]: [u32; 2],
+        [_now, _srtt]: [u64; 2],
+    ) {
     }
 
     /// An acknowledgement left the window as it is, because the application did not fill it.
     #[inline]
-    pub fn unused(&mut self, now: u64) {
-        if let Some(State::Cubic(cubic)) = self.0.as_deref_mut() {
-            cubic.unused(now);
-        }
+    fn unused(&mut self, _now: u64) {}
+}
+
+/// Half, and a packet a round trip (RFC 5681).
+struct Reno;
+
+impl CongestionControl for Reno {
+    fn new(_: &Options) -> Self {
+        Self
     }
+}
+
+/// The choice among all controls.
+macro_rules! controls {
+    ($($(#[$doc:meta])+ $name:ident;)+) => {
+        /// A choice of congestion control.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Algorithm {
+            /// Half, and a packet a round trip (RFC 5681).
+            Reno,
+            $($(#[$doc])+ $name,)+
+        }
+
+        impl Algorithm {
+            /// What it asks of the connection.
+            pub(crate) const fn needs(self) -> Needs {
+                match self { Self::Reno => Reno::NEEDS, $(Self::$name => $name::NEEDS,)+ }
+            }
+        }
+
+        /// The congestion control of one connection. Reno has no state; the others' is aside, so that
+        /// the sender stays small.
+        #[derive(Clone, Default, Debug)]
+        pub struct Control(Option<Box<State>>);
+
+        #[derive(Clone, Debug)]
+        enum State {
+            $($name($name),)+
+        }
+
+        /// As [`CongestionControl`].
+        impl Control {
+            /// The state of a new connection.
+            pub fn new(o: &Options) -> Self {
+                Self(match o.control {
+                    Algorithm::Reno => None,
+                    $(Algorithm::$name => Some(Box::new(State::$name($name::new(o)))),)+
+                })
+            }
+
+            #[inline]
+            pub(super) fn slow_start(&self) -> f64 {
+                match self.0.as_deref() {
+                    None => Reno.slow_start(),
+                    $(Some(State::$name(control)) => control.slow_start(),)+
+                }
+            }
+
+            /// By how much a paced sender is faster than the window a round trip: twice in slow start,
+            /// so that pacing does not stop the window from doubling.
+            pub(super) fn pacing_gain(&self, slow_start: bool) -> f64 {
+                match self.0.as_deref() {
+                    _ if slow_start => 2.0,
+                    None => Reno::PACING_GAIN,
+                    $(Some(State::$name(_)) => $name::PACING_GAIN,)+
+                }
+            }
+
+            /// Whether slow start ends early by round trips.
+            pub(super) fn has_hystart(&self) -> bool {
+                match self.0.as_deref() {
+                    None => Reno::HYSTART,
+                    $(Some(State::$name(_)) => $name::HYSTART,)+
+                }
+            }
+
+            #[inline]
+            pub(super) fn on_slow_start_round(&mut self, rtt: u64) -> bool {
+                match self.0.as_deref_mut() {
+                    None => Reno.on_slow_start_round(rtt),
+                    $(Some(State::$name(control)) => control.on_slow_start_round(rtt),)+
+                }
+            }
+
+            #[inline(always)]
+            pub(super) fn growth(&mut self, cwnd: f64, acked: u32, times: [u64; 2]) -> f64 {
+                match self.0.as_deref_mut() {
+                    None => Reno.growth(cwnd, acked, times),
+                    $(Some(State::$name(control)) => control.growth(cwnd, acked, times),)+
+                }
+            }
+
+            pub(super) fn growth_by_packets(
+                &mut self,
+                windows: [f64; 2],
+                acked: u32,
+                times: [u64; 2],
+            ) -> f64 {
+                match self.0.as_deref_mut() {
+                    None => Reno.growth_by_packets(windows, acked, times),
+                    $(Some(State::$name(control)) => {
+                        control.growth_by_packets(windows, acked, times)
+                    })+
+                }
+            }
+
+            pub(super) fn after_loss(&mut self, window: f64) -> f64 {
+                match self.0.as_deref_mut() {
+                    None => Reno.after_loss(window),
+                    $(Some(State::$name(control)) => control.after_loss(window),)+
+                }
+            }
+
+            #[inline]
+            pub(super) fn may_reduce(&self, now: u64) -> bool {
+                match self.0.as_deref() {
+                    None => Reno.may_reduce(now),
+                    $(Some(State::$name(control)) => control.may_reduce(now),)+
+                }
+            }
+
+            #[inline]
+            pub(super) fn after_echo(&mut self, window: f64, now: u64) -> f64 {
+                match self.0.as_deref_mut() {
+                    None => Reno.after_echo(window, now),
+                    $(Some(State::$name(control)) => control.after_echo(window, now),)+
+                }
+            }
+
+            pub(super) fn on_timeout(&mut self) {
+                match self.0.as_deref_mut() {
+                    None => Reno.on_timeout(),
+                    $(Some(State::$name(control)) => control.on_timeout(),)+
+                }
+            }
+
+            #[inline]
+            pub(super) fn on_ack(
+                &mut self,
+                acked: u32,
+                echo: bool,
+                numbers: [u32; 2],
+                times: [u64; 2],
+            ) {
+                match self.0.as_deref_mut() {
+                    None => Reno.on_ack(acked, echo, numbers, times),
+                    $(Some(State::$name(control)) => control.on_ack(acked, echo, numbers, times),)+
+                }
+            }
+
+            #[inline]
+            pub(super) fn unused(&mut self, now: u64) {
+                match self.0.as_deref_mut() {
+                    None => Reno.unused(now),
+                    $(Some(State::$name(control)) => control.unused(now),)+
+                }
+            }
+        }
+    };
+}
+
+controls! {
+    /// CUBIC (RFC 9438).
+    Cubic;
+    /// Data Center TCP (RFC 8257).
+    Dctcp;
+    /// Prague, for L4S (RFC 9331).
+    Prague;
 }

@@ -15,12 +15,15 @@
 //! begins with 1 as DCTCP's and Linux's does. The draft's faster growth after seven calm rounds and its
 //! reaction to classic queues are left out.
 
+use aqm::Ecn;
+
+use super::{CongestionControl, Needs};
+use crate::transport::tcp::Options;
+
 /// The round trip that shorter ones are treated as, ns.
 const REFERENCE_RTT: u64 = 25_000_000;
 /// The gain of the average.
 const GAIN: f64 = 1.0 / 16.0;
-/// The least window in packets.
-pub(crate) const LEAST_WINDOW: f64 = 2.0;
 
 /// Prague's state.
 #[derive(Clone, Debug)]
@@ -49,14 +52,23 @@ impl Prague {
     fn virtual_rtt(&self) -> u64 {
         self.srtt.max(REFERENCE_RTT)
     }
+}
 
-    pub(super) fn on_ack(
-        &mut self,
-        acked: u32,
-        echo: bool,
-        [ack, end]: [u32; 2],
-        [now, srtt]: [u64; 2],
-    ) {
+impl CongestionControl for Prague {
+    const NEEDS: Needs = Needs {
+        exact_echo: true,
+        codepoint: Ecn::Ect1,
+        ecn_on_retransmit: true,
+        paced: true,
+        least_window: 2.0,
+    };
+    const PACING_GAIN: f64 = 1.03;
+
+    fn new(_: &Options) -> Self {
+        Self::default()
+    }
+
+    fn on_ack(&mut self, acked: u32, echo: bool, [ack, end]: [u32; 2], [now, srtt]: [u64; 2]) {
         self.srtt = srtt;
         self.acked += acked;
         self.marked += if echo { acked } else { 0 };
@@ -70,16 +82,20 @@ impl Prague {
     }
 
     /// Whether a virtual round trip is over since the last reduction.
-    pub(super) fn may_reduce(&self, now: u64) -> bool {
+    fn may_reduce(&self, now: u64) -> bool {
         self.reduced_at.is_none_or(|at| now - at >= self.virtual_rtt())
     }
 
-    pub(super) fn growth(&self, cwnd: f64, acked: u32) -> f64 {
+    fn growth(&mut self, cwnd: f64, acked: u32, _times: [u64; 2]) -> f64 {
         let scale = self.srtt as f64 / self.virtual_rtt() as f64;
         f64::from(acked) / cwnd * scale * scale
     }
 
-    pub(super) fn after_echo(&mut self, window: f64, now: u64) -> f64 {
+    fn growth_by_packets(&mut self, [cwnd, _]: [f64; 2], acked: u32, times: [u64; 2]) -> f64 {
+        self.growth(cwnd, acked, times)
+    }
+
+    fn after_echo(&mut self, window: f64, now: u64) -> f64 {
         self.reduced_at = Some(now);
         window * (1.0 - self.alpha / 2.0)
     }
@@ -97,7 +113,7 @@ mod tests {
         for (srtt, gain) in [(5, 0.04), (25, 1.0), (80, 1.0)] {
             let mut prague = Prague::default();
             prague.on_ack(1, false, [1, 10], [MS, srtt * MS]);
-            let window = (0..10).map(|_| prague.growth(10.0, 1)).sum::<f64>();
+            let window = (0..10).map(|_| prague.growth(10.0, 1, [0; 2])).sum::<f64>();
             assert!((window - gain).abs() < 1e-12, "{srtt}: {window}");
         }
     }
