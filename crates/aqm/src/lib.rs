@@ -1,9 +1,6 @@
-//! Queue disciplines for active queue management (AQM).
+#![doc = include_str!("../README.md")]
 //!
-//! One library for a packet simulator and a real gateway: no clock, no socket, no logger, no OS
-//! entropy, no `unsafe`, no allocation after construction. Time and randomness are arguments.
-//!
-//! A packet's way through the crate:
+//! # A packet's way through the crate
 //!
 //! ```text
 //! arrive -> Qdisc::enqueue -> Policy::on_arrival -> (mark | drop | admit) -> ring
