@@ -13,6 +13,7 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 - ``columns:flows``: the columns of one of them;
 - ``validation``: the table that ``make validate`` wrote;
 - ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked;
+- ``golden``: the pinned scenarios with their decision hashes;
 - ``cost``: the table that ``make cost`` wrote;
 - ``structure:sim``: what imports what in a crate, among the ``crates``, or in ``python``.
 
@@ -22,6 +23,7 @@ An unknown marker fails the build, so that no table is missing without being mis
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from importlib.metadata import version
@@ -37,6 +39,12 @@ from bluewater.study.experiment import known, load
 VERSION = version("bluewater")
 MARKER = re.compile(r"^<!-- ([a-z]+)(?::([a-z0-9-]+))? -->$", re.MULTILINE)
 ROOT = Path(__file__).parent
+
+
+def on_config(config: Any) -> None:
+    """Where versions stand side by side (`make version`), a reader can choose one."""
+    if "MIKE_DOCS_VERSION" in os.environ:
+        config.extra["version"] = {"provider": "mike"}
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -157,6 +165,13 @@ def _validation(_: str) -> str:
 
 def _cost(_: str) -> str:
     return (ROOT / "measured" / "cost.md").read_text(encoding="utf-8")
+
+
+def _golden(_: str) -> str:
+    tests = ROOT.parent / "crates" / "sim" / "tests"
+    pins = re.findall(r'\("([\w-]+)", "([0-9a-f]{16})"\)', (tests / "golden.rs").read_text("utf-8"))
+    rows = [[_code(name), _code(each)] for name, each in pins]
+    return table(["scenario", "decision hash"], rows)
 
 
 def _measured(name: str) -> str:
@@ -311,6 +326,7 @@ _TABLES = {
     "columns": _columns,
     "validation": _validation,
     "cost": _cost,
+    "golden": _golden,
     "measured": _measured,
     "scenario": _scenario,
     "traffic": _traffic,

@@ -36,7 +36,7 @@ details {{ border-left: 3px solid #1c5fb8; padding-left: 1rem; }}
 
 def page(source: Path) -> str:
     """A lesson as a page of its own."""
-    extensions = ["attr_list", "pymdownx.details"]
+    extensions = ["attr_list", "tables", "pymdownx.details"]
     body = markdown.markdown(source.read_text(), extensions=extensions)
     title = re.search(r"<h1>(.*?)</h1>", body)
     body = re.sub(r'href="([\w-]+)\.md"', r'href="\1.html"', body)

@@ -64,7 +64,7 @@
     const [bits, bytes] = [state.rate * 1e6, Math.max(3000, Math.round(state.buffer * state.rate * 125))];
     const greedy = (name, flows, start) => [
       "", "[[traffic]]", `name = "${name}"`, `flows = ${flows}`, `transport = "${state.tcp}"`, `start = "${start}"`,
-      ...(["prague", "dctcp"].includes(state.tcp) ? [] : [`ecn = ${state.ecn === "on"}`]),
+      `ecn = ${state.ecn === "on" || ["prague", "dctcp"].includes(state.tcp)}`, // these two need it
     ];
     return [
       `duration = "${SECONDS}s"`, `warmup = "${WARMUP}s"`, "", "[network]", 'preset = "dumbbell"', `rate = "${bits}bit"`,
@@ -208,17 +208,24 @@
     ["Fairness (Jain) of TCP from the start", (r) => [jain(r.goodput("tcp")), ""]],
     ["TCP, all together", (r) => [[...r.goodput("tcp"), ...r.goodput("more")].reduce((a, b) => a + b, 0) / 1e6, "Mb/s"]],
     ["The flow without control", (r) => [(r.goodput("udp")[0] ?? NaN) / 1e6, "Mb/s"]],
+    ["The flow without control loses", (r) => [100 * r.lost("udp"), "%"]],
   ];
   const CHARTS = [
     ["Queue", (r, state) => r.series.backlog_bytes.map((bytes) => bytes * 8e-3 / state.rate), { unit: "ms", small: true }],
-    ["Link used, each 0.1 s", (r) => r.series.idle_s.map((idle) => 100 * (1 - idle / 0.1)), { unit: "%", top: 100 }],
-    ["Lost and marked", (r) => r.series.arrivals.map((n, i) => (n ? 100 * (r.series.drops[i] + r.series.marks[i]) / n : 0)), { unit: "%", small: true }],
+    ["Link used", (r) => r.series.idle_s.map((idle) => 100 * (1 - idle / 0.1)), { unit: "%", top: 100 }],
+    ["Lost", (r) => r.share("drops"), { unit: "%", small: true }],
+    ["Marked", (r) => (r.queue("marks") ? r.share("marks") : []), { unit: "%", small: true }],
     ["Its own signal", (r, state, side) => r.series[DISCIPLINES[state[side]].signal] ?? [], { unit: "" }],
   ];
   const reader = (answer) => ({
     hash: answer.decision_hash,
     series: answer.series,
+    share: (what) => answer.series[what].map((n, i) => 100 * n / (answer.series.arrivals[i] || 1)),
     queue: (column) => answer.queues[column]?.[0] ?? NaN,
+    lost: (group) => {
+      const sum = (column) => answer.flows[column].reduce((all, n, i) => all + (answer.flows.group[i] === group ? n : 0), 0);
+      return sum("drops") / sum("arrivals");
+    },
     goodput: (group) => answer.flows.goodput_bps.filter((_, i) => answer.flows.group[i] === group),
   });
 
@@ -307,19 +314,18 @@
       const controls = shown.map((key) => (CONTROLS[key]
         ? this.slider(id(key), CONTROLS[key].name, CONTROLS[key].unit, CONTROLS[key], this.state[key], (x) => { this.state[key] = x; })
         : this.select(id(key), CHOICES[key].name, CHOICES[key].words, this.state[key], (x) => { this.state[key] = x; })));
-      const sides = this.sides.map((side) => {
+      const key = (side) => make("span", { className: `key ${side}` });
+      const legend = this.sides.map((side) => make("strong", {}, key(side), this.state[side]));
+      const sides = this.small ? [] : this.sides.map((side) => {
         const { sliders = {}, unit = "" } = DISCIPLINES[this.state[side]];
-        const key = make("span", { className: `key ${side}` });
-        const choose = this.small
-          ? make("strong", {}, key, this.state[side])
-          : this.select(id(side), side === "a" ? "Discipline" : "beside it", Object.keys(DISCIPLINES), this.state[side], (x) => {
-            this.state[side] = x;
-            this.defaults([side]);
-            this.build();
-            this.querySelector(`#${id(side)}`).focus();
-          });
-        if (!this.small) choose.prepend(key);
-        const own = (this.small ? [] : Object.entries(sliders)).map(([name, range]) => (
+        const choose = this.select(id(side), side === "a" ? "Discipline" : "beside it", Object.keys(DISCIPLINES), this.state[side], (x) => {
+          this.state[side] = x;
+          this.defaults([side]);
+          this.build();
+          this.querySelector(`#${id(side)}`).focus();
+        });
+        choose.prepend(key(side));
+        const own = Object.entries(sliders).map(([name, range]) => (
           this.slider(id(`${side}-${name}`), name, unit, range, this.state.params[side][name], (x) => { this.state.params[side][name] = x; })));
         return make("div", { className: "side" }, choose, ...own);
       });
@@ -349,6 +355,7 @@
       this.status.setAttribute("role", "status");
       this.replaceChildren(
         ...(this.small ? [] : [make("div", { className: "buttons" }, ...pictures)]),
+        make("div", { className: "legend" }, ...legend),
         make("div", { className: "charts" }, ...this.charts.map((chart) => chart.box)),
         make("div", { className: "controls" }, ...controls),
         make("div", { className: "sides" }, ...sides),

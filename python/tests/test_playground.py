@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PLAY = ROOT / "docs/play"
 GOLDEN = sorted((ROOT / "crates/sim/tests/golden").glob("*.toml"))
+PINS = (ROOT / "crates/sim/tests/golden.rs").read_text()
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 PLAYS = "document.querySelector('bluewater-play')"
 SHOWN = f"Object.keys({PLAYS}.answers).length == {PLAYS}.sides.length"
@@ -70,6 +71,7 @@ def test_decisions_are_the_same_as_on_the_command_line(tab: Page, file: Path) ->
     text = file.read_text()
     answer = tab.evaluate(f"(text) => {PLAYS}.simulate(text)", text)
     assert answer["decision_hash"] == hash_of(text)
+    assert f'("{file.stem}", "{answer["decision_hash"]}")' in PINS
 
 
 def test_what_is_wrong_is_said_with_its_place(tab: Page) -> None:
@@ -108,6 +110,35 @@ def test_every_discipline_and_picture_can_be_chosen(tab: Page) -> None:
         button.click()
         tab.wait_for_function(SHOWN)
         assert "Decision hash" in tab.locator(".status").inner_text()
+
+
+def test_every_tcp_can_be_chosen(tab: Page) -> None:
+    choices = tab.get_by_label("TCP", exact=True).locator("option").all_inner_texts()
+    assert len(choices) == 4
+    for choice in choices:
+        tab.evaluate(f"{PLAYS}.answers = {{}}")
+        tab.get_by_label("TCP", exact=True).select_option(choice)
+        tab.wait_for_function(SHOWN)
+
+
+def test_what_is_dragged_is_shown_at_once(tab: Page) -> None:
+    """A second of dragging: what is simulated and drawn meanwhile. A quiet machine makes 40."""
+    tab.get_by_role("button", name="A bloated buffer").click()
+    tab.wait_for_function(SHOWN)
+    drag = f"""async () => {{
+            const play = {PLAYS}, before = play.runs;
+            const slider = play.querySelector("[id$=-buffer]");
+            let frames = 0;
+            for (const began = performance.now(); performance.now() - began < 1000; frames++) {{
+                slider.value = 300 + 10 * (frames % 60);
+                slider.dispatchEvent(new Event("input"));
+                await new Promise(requestAnimationFrame);
+            }}
+            return [frames, play.runs - before];
+        }}"""
+    frames, runs = max(tab.evaluate(drag) for _ in range(3))
+    assert frames >= 30
+    assert runs >= 4
 
 
 def test_it_is_small() -> None:
