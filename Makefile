@@ -15,7 +15,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
 .PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure lessons wheel \
-	cost soak chaos coverage mutants semver clean
+	package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -38,7 +38,7 @@ $(VENV)/dev.stamp: $(VENV)/packages.stamp
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/packages.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt codespell mkdocs-material mkdocstrings-python
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt codespell mike mkdocs-material mkdocstrings-python
 	@touch $@
 
 $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
@@ -92,9 +92,12 @@ fmt: $(VENV)/dev.stamp ## Format all code
 	$(BIN)/ruff format --quiet
 	$(BIN)/ruff check --fix --quiet
 
-wheel: $(VENV)/packages.stamp ## Build a wheel that needs no Rust, gateway inside, into build/wheels: ARCH=x86_64 or aarch64
+wheel: $(VENV)/packages.stamp ## Build a wheel that needs no Rust into build/wheels: ARCH=x86_64 (default), aarch64, macos
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt auditwheel cargo-zigbuild wheel ziglang
 	scripts/wheel.sh $(or $(ARCH),x86_64) $(if $(TRY),--try)
+
+package: ## Check that crates/aqm can be published as it is, without doing so
+	$(CARGO) publish --package bluewater-aqm --locked --dry-run $(if $(DIRTY),--allow-dirty)
 
 bench: $(VENV)/core.stamp ## Measure instructions and processor time per packet
 	$(BIN)/bluewater bench
@@ -113,6 +116,11 @@ docs: $(VENV)/core.stamp $(VENV)/docs.stamp docs/play/engine.js ## Check spellin
 	$(BIN)/codespell
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html; for its search: $(PYTHON) -m http.server -d site"
+
+# Each release stands beside the others, in a branch that a web server shows.
+version: $(VENV)/core.stamp $(VENV)/docs.stamp docs/play/engine.js ## Put the site of this version into the branch gh-pages (mike)
+	PATH="$(CURDIR)/$(BIN):$$PATH" NO_MKDOCS_2_WARNING=1 $(BIN)/mike deploy --update-aliases "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)" latest
+	$(BIN)/mike set-default latest
 
 lessons: docs/play/engine.js $(VENV)/docs.stamp ## Put the lessons into build/lessons and a zip file; they need no network
 	$(BIN)/python scripts/lessons.py build/lessons

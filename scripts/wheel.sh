@@ -1,36 +1,60 @@
 #!/usr/bin/env bash
-# Builds a wheel that needs no Rust: the package and the gateway, for Linux with glibc 2.28 or newer.
+# Builds wheels that need no Rust, into build/wheels.
 #
-#   scripts/wheel.sh [x86_64|aarch64]    into build/wheels; --try then installs and uses it
+#   scripts/wheel.sh [x86_64|aarch64]    the package and the gateway, for Linux with glibc 2.28 or newer;
+#                    --try               then installs and uses it
+#   scripts/wheel.sh macos               the package alone, for Macs of both kinds
 #
-# Both are linked by zig, which knows older glibcs and other processors.
+# All are linked by zig, which knows older glibcs, other processors and other systems. Those for
+# macOS have been built so, and not been run on a Mac.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-arch=x86_64 attempt=
+what=x86_64 attempt=
 for word in "$@"; do
   case $word in
-    x86_64 | aarch64) arch=$word ;;
+    x86_64 | aarch64 | macos) what=$word ;;
     --try) attempt=yes ;;
-    *) echo "scripts/wheel.sh: $word: x86_64, aarch64 or --try" >&2 && exit 2 ;;
+    *) echo "scripts/wheel.sh: $word: allowed are x86_64, aarch64, macos and --try" >&2 && exit 2 ;;
   esac
 done
+if [[ $attempt && $what != "$(uname -m)" ]]; then
+  echo "scripts/wheel.sh: --try: a wheel for $what does not run on $(uname -m)" >&2
+  exit 2
+fi
 target=${CARGO_TARGET_DIR:-target}
 python=.venv/bin/python
-
 export PATH="$PWD/.venv/bin:$PATH"
-rustup target add "$arch-unknown-linux-gnu"
-cargo zigbuild --release --locked --quiet --target "$arch-unknown-linux-gnu.2.28" --bin bluewater-gateway
+
+# What is compiled for: Rust's standard library for it has to be there.
+need() {
+  [[ -d $(rustc --print target-libdir --target "$1") ]] || rustup target add "$1" || {
+    echo "scripts/wheel.sh: no standard library of Rust for $1; install it: rustup target add $1" >&2
+    exit 1
+  }
+}
+
+if [[ $what == macos ]]; then
+  for triple in aarch64-apple-darwin x86_64-apple-darwin; do
+    need $triple
+    $python -m maturin build --release --locked --quiet --zig --target $triple --out build/wheels
+  done
+  ls -l build/wheels/*macosx*.whl
+  exit 0
+fi
+
+need "$what-unknown-linux-gnu"
+cargo zigbuild --release --locked --quiet --target "$what-unknown-linux-gnu.2.28" --bin bluewater-gateway
 $python -m maturin build --release --locked --quiet --zig \
-  --target "$arch-unknown-linux-gnu" --compatibility manylinux_2_28 --out build/wheels
-wheel=$(ls -t build/wheels/*"$arch"*.whl | head -1)
+  --target "$what-unknown-linux-gnu" --compatibility manylinux_2_28 --out build/wheels
+wheel=$(ls -t build/wheels/*"linux_2_28_$what"*.whl | head -1)
 # The gateway beside the command `bluewater`.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 $python -m wheel unpack --dest "$work" "$wheel"
 scripts=$(echo "$work"/bluewater-*)/$(basename "$work"/bluewater-*).data/scripts
 mkdir -p "$scripts"
-cp "$target/$arch-unknown-linux-gnu/release/bluewater-gateway" "$scripts"
+cp "$target/$what-unknown-linux-gnu/release/bluewater-gateway" "$scripts"
 $python -m wheel pack --dest-dir build/wheels "$work"/bluewater-*
 $python -m auditwheel show "$wheel"
 ls -l "$wheel"

@@ -27,6 +27,7 @@ def find(name: str) -> str:
         program = target / "release" / name
         if _is_current(program) or _build(tree, name):
             return str(program)
+    import platform  # noqa: PLC0415
     import shutil  # noqa: PLC0415
     import sysconfig  # noqa: PLC0415
 
@@ -34,6 +35,8 @@ def find(name: str) -> str:
         return installed
     from bluewater.errors import InputError  # noqa: PLC0415
 
+    if name == "bluewater-gateway" and platform.system() != "Linux":
+        raise InputError("real packets need Linux", hint="the simulator runs everywhere")
     raise InputError(
         f"the program {name} is not there",
         hint=f"run this in the source tree with Rust installed, or set {variable} to its path",
