@@ -15,7 +15,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
 .PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure lessons wheel \
-	package version cost soak chaos coverage mutants semver clean
+	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -95,6 +95,9 @@ fmt: $(VENV)/dev.stamp ## Format all code
 wheel: $(VENV)/packages.stamp ## Build a wheel that needs no Rust into build/wheels: ARCH=x86_64 (default), aarch64, macos
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt auditwheel cargo-zigbuild wheel ziglang
 	scripts/wheel.sh $(or $(ARCH),x86_64) $(if $(TRY),--try)
+
+container: wheel ## Put the wheel into an image named bluewater, with podman or docker
+	$(or $(shell command -v podman),docker) build --file Containerfile --tag bluewater --build-arg ARCH=$(or $(ARCH),$(shell uname -m)) .
 
 package: ## Check that crates/aqm can be published as it is, without doing so
 	$(CARGO) publish --package bluewater-aqm --locked --dry-run $(if $(DIRTY),--allow-dirty)
