@@ -353,7 +353,8 @@ any_qdisc! {
         "Signals with a probability that a controller moves by delay and its growth.", "RFC 8033",
         ["p_d" ["0 … 1"]: "drop probability", "delay" ["s"]: "queueing delay at the last update",
          "burst" ["s"]: "burst allowance left"],
-        "linux": [derandomise = "true"];
+        "linux": [derandomise = "true", spared_by = "last-departure", steep_above = "250ms",
+            p_max = "256"];
     DocsisPie = "docsis-pie", Fifo<docsis_pie::DocsisPie>,
         "PIE as cable modems have it: by bytes, with protection of a burst after the first drop.",
         "RFC 8034",
@@ -443,7 +444,8 @@ any_qdisc! {
         "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
         "RFC 8290; RFC 8033",
         ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
-        "linux": [derandomise = "true"];
+        "linux": [derandomise = "true", spared_by = "last-departure", steep_above = "250ms",
+            p_max = "256"];
     RedPd = "red-pd", RedPdQueue,
         "RED behind a filter that drops packets of the flows that RED dropped most often.",
         "Mahajan01",

@@ -232,9 +232,11 @@ def be_host(s, namespace, interface):
 # once without a switch to this program and back, which is what costs.
 
 
+BUFFER = bytearray(1 << 24)  # of all connections: nobody reads it
+
+
 def drain(connection):
-    buffer = bytearray(1 << 24)
-    while connection.recv_into(buffer, 0, socket.MSG_WAITALL):
+    while connection.recv_into(BUFFER, 0, socket.MSG_WAITALL):
         pass
 
 
@@ -267,12 +269,11 @@ def receive(s, delivered):
 
 def feed(start, s):
     time.sleep(start)
-    data = bytes(1 << 24)
     flow = socket.socket()
     flow.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, s["cc"].encode())
     flow.connect(("10.0.1.1", 5000))
     while True:
-        flow.send(data)
+        flow.send(BUFFER)
 
 
 def send(s):
@@ -347,18 +348,17 @@ def counters(s, receiver, sender, *_):
     return found
 
 
-def inside(settings):
+def inside(s):
     for kind, where in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]:
         if LIBC.mount(b"none", where.encode(), kind.encode(), 0, None):
             raise OSError(ctypes.get_errno(), where)
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-    for name in {*NEEDED, *(f"net/sched/sch_{s['qdisc'].split()[0]}" for s in settings)}:
+    for name in [*NEEDED, f"net/sched/sch_{s['qdisc'].split()[0]}"]:
         path = f"{MODULES}/{os.uname().release}/kernel/{name}.ko"
         if os.path.exists(path):
             load(path)
     LIBC.prctl(29, 1)
-    for s in settings:
-        print("ROW " + json.dumps(measure(s)), flush=True)
+    print("ROW " + json.dumps(measure(s)), flush=True)
 
 
 def measure(s):
@@ -452,7 +452,7 @@ def qdisc(name, rate, limit, ecn):
 # Mb/s, ms, flows and how long: the more packets, the shorter.
 LINKS = {
     "a": (5, 40, 1, 60), "b": (10, 40, 4, 40), "c": (20, 100, 10, 21),
-    "d": (50, 40, 40, 8), "e": (100, 20, 80, 6),
+    "d": (50, 40, 40, 16), "e": (100, 20, 80, 12),
 }  # fmt: skip
 TABLE = """
     pfifo a cubic, red a cubic, codel a reno ecn, pie a cubic ecn
@@ -490,38 +490,33 @@ def complete(s):
     return s
 
 
-def run(settings, seed, folder):
-    """Measures one setting after another under one kernel."""
-    source, shim, told = f"{folder}/shim.c", f"{folder}/shim.so", f"{folder}/settings.json"
+def run(setting, folder):
+    """Measures a setting under a kernel of its own: what another left in its memory would count."""
+    source, shim, told = f"{folder}/shim.c", f"{folder}/shim.so", f"{folder}/setting.json"
     Path(source).write_text(SHIM)
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", shim, source], check=True)
-    Path(told).write_text(json.dumps(settings))
+    Path(told).write_text(json.dumps(setting))
     environment = {
-        "LD_PRELOAD": shim, "SEED": str(seed), "PATH": os.environ["PATH"], "HOME": folder,
+        "LD_PRELOAD": shim, "SEED": str(setting["seed"]), "PATH": os.environ["PATH"], "HOME": folder,
         "TMPDIR": "/dev/shm",
     }  # fmt: skip
     # lpj and the initcalls: these would wait for the clock without sleeping.
     command = [
-        KERNEL, "mem=512M", "root=/dev/root", "rootfstype=hostfs", "ro", "quiet", "panic=-1",
+        KERNEL, "mem=2048M", "root=/dev/root", "rootfstype=hostfs", "ro", "quiet", "panic=-1",
         "lpj=1000000", "initcall_blacklist=raid6_select_algo,calibrate_xor_blocks",
-        "con=null", "con0=null,fd:1", "init=/usr/bin/python3", f"SETTINGS={told}",
+        "con=null", "con0=null,fd:1", "init=/usr/bin/python3", f"SETTING={told}",
         "--", "-IS", str(Path(__file__).resolve()),
     ]  # fmt: skip
-    kernel = subprocess.Popen(
+    kernel = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    rows, other = 0, ""
-    for line in kernel.stdout:
+    if setting.get("debug"):
+        print(kernel.stdout, end="")
+    for line in kernel.stdout.splitlines():
         if line.startswith("ROW "):
-            rows += 1
-            yield json.loads(line[4:])
-        else:
-            other += line
-            if any(s.get("debug") for s in settings):
-                print(line, end="")
-    if rows < len(settings):
-        sys.exit(f"{len(settings) - rows} rows are missing:\n{other}")
+            return json.loads(line[4:])
+    sys.exit(f"no row:\n{kernel.stdout}")
 
 
 def outside():
@@ -532,18 +527,19 @@ def outside():
     options.add_argument("--json", help="one setting of your own instead")
     options = options.parse_args()
     wanted = [json.loads(options.json)] if options.json else settings()
-    wanted = [complete(s) for s in wanted if options.only in " ".join(map(str, s.values()))]
+    wanted = [s for s in map(complete, wanted) if options.only in " ".join(map(str, s.values()))]
     print(",".join(COLUMNS), flush=True)
     for seed in range(options.first, options.first + options.seeds):
         with tempfile.TemporaryDirectory() as folder:
-            for row in run([{**s, "seed": seed} for s in wanted], seed, folder):
+            for s in wanted:
+                row = run({**s, "seed": seed}, folder)
                 print(",".join(str(row[c]) for c in COLUMNS), flush=True)
 
 
 if __name__ == "__main__":
     if os.getpid() == 1:
         try:
-            inside(json.loads(Path(os.environ["SETTINGS"]).read_text()))
+            inside(json.loads(Path(os.environ["SETTING"]).read_text()))
         except BaseException as e:
             print("FAILED", repr(e), getattr(e, "stderr", ""), flush=True)
         LIBC.reboot(0x4321FEDC)  # power off

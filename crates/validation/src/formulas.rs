@@ -38,6 +38,13 @@ pub fn mean(sample: &[f64]) -> f64 {
     sample.iter().sum::<f64>() / sample.len() as f64
 }
 
+/// The median of a sample that is not empty.
+pub fn median(mut sample: Vec<f64>) -> f64 {
+    sample.sort_by(f64::total_cmp);
+    let middle = |n: usize| sample[n / 2];
+    (middle(sample.len()) + middle(sample.len() - 1)) / 2.0
+}
+
 /// Sign test, both tails: how probable it is that of so many figures above and below their references
 /// the fewer are so few, or fewer, if each falls to either side by the toss of a coin.
 pub fn sign_test(above: u32, below: u32) -> f64 {

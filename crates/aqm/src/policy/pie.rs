@@ -52,10 +52,16 @@ params! {
         mode: Mode = Mode::Packets, "RFC 8033 appendix B";
         /// How the queueing delay is measured.
         delay: Delay = Delay::Timestamps, "RFC 8033 §4.3, §5.2";
+        /// Which delay spares arriving packets where it is below half the target and the drop probability below 0.2.
+        spared_by: SparedBy = SparedBy::LastUpdate, "RFC 8033 §4.1";
         /// Bytes in a measurement of the departure rate; no shorter queue is measured.
         dq_threshold: u32 = 16_384, in 1..=1_048_576, "RFC 8033 §5.2";
         /// Whether signals are spaced: none before the probabilities of the packets since the last add up to 0.85, one at 8.5.
         derandomise: bool = false, "RFC 8033 §5.4";
+        /// Delay above which each step is larger by 0.02; zero: none is (Linux: 250 ms).
+        steep_above: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "Linux";
+        /// Where the drop probability ends; beyond 1 it only takes longer to come down (Linux: 256).
+        p_max: f64 = 1.0, in 0.0..=256.0, "RFC 8033 §4.2";
         /// Whether a step up is at most 0.02 where the probability is 0.1 or more.
         cap: bool = true, "RFC 8033 §5.5";
     }
@@ -68,6 +74,16 @@ choice! {
         Timestamps = "timestamps",
         /// From the length of the queue and the departure rate.
         DepartureRate = "departure-rate",
+    }
+}
+
+choice! {
+    /// Which delay, if it is short, spares arriving packets.
+    pub enum SparedBy {
+        /// That of the last update.
+        LastUpdate = "last-update",
+        /// That of the packet that left last, as in Linux.
+        LastDeparture = "last-departure",
     }
 }
 
@@ -124,14 +140,14 @@ impl Policy for Pie {
 
     #[inline]
     fn on_departure(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Departure {
-        match self.config.delay {
-            Delay::Timestamps => self.sojourn = cx.now.since(pkt.arrived),
-            Delay::DepartureRate => self.departures.departed(
+        self.sojourn = cx.now.since(pkt.arrived);
+        if self.config.delay == Delay::DepartureRate {
+            self.departures.departed(
                 u64::from(pkt.len),
                 q.backlog().bytes,
                 u64::from(self.config.dq_threshold),
                 cx.now,
-            ),
+            );
         }
         Departure::Send
     }
@@ -162,7 +178,7 @@ impl Policy for Pie {
     }
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        sink("p_d", self.p);
+        sink("p_d", self.p.min(1.0));
         sink("delay", self.old.as_secs_f64());
         sink("burst", self.burst.as_secs_f64());
     }
@@ -172,7 +188,11 @@ impl Pie {
     /// Whether an arriving packet is to be signalled (RFC 8033 §4.1, §5.4).
     #[inline]
     fn chosen(&mut self, pkt: &Meta, q: &View<'_>, rng: &mut Rng) -> bool {
-        let calm = self.old < self.config.target / 2 && self.p < 0.2;
+        let delay = match self.config.spared_by {
+            SparedBy::LastUpdate => self.old,
+            SparedBy::LastDeparture => self.sojourn,
+        };
+        let calm = delay < self.config.target / 2 && self.p < 0.2;
         let short = q.backlog().bytes <= 2 * u64::from(self.mean_packet);
         if self.burst > Duration::ZERO || calm || short {
             return false;
@@ -208,11 +228,13 @@ impl Pie {
 
 /// The drop probability after an update (RFC 8033 §4.2, §5.5).
 fn updated(p: f64, delay: Duration, old: Duration, c: &PieConfig) -> f64 {
+    let steep = c.steep_above > Duration::ZERO && delay > c.steep_above;
     let [delay, old, target] = [delay, old, c.target].map(Duration::as_secs_f64);
     let step = (c.alpha * (delay - target) + c.beta * (delay - old)) / damping(p);
     let step = if c.cap && p >= 0.1 { step.min(0.02) } else { step };
+    let step = if steep { step + 0.02 } else { step };
     let decay = if delay == 0.0 && old == 0.0 { 0.98 } else { 1.0 };
-    ((p + step) * decay).clamp(0.0, 1.0)
+    ((p + step) * decay).clamp(0.0, c.p_max)
 }
 
 /// By what a step is divided at a drop probability `p` (auto-tuning, RFC 8033 §4.2).
@@ -288,6 +310,12 @@ mod tests {
     #[test]
     fn p_by_hand() {
         let (rfc, free) = (PieConfig::default(), PieConfig { cap: false, ..PieConfig::default() });
+        let linux = PieConfig {
+            steep_above: Duration::from_millis(250),
+            p_max: 256.0,
+            ..PieConfig::default()
+        };
+        let steep = PieConfig { steep_above: Duration::from_millis(250), ..PieConfig::default() };
         for (c, p, delay, old, expected) in [
             // 0.125·0.015 + 1.25·0.015 = 0.020625 at 30 ms after 15 ms.
             (&rfc, 0.0, 30, 15, 0.020_625 / 2048.0),
@@ -300,6 +328,11 @@ mod tests {
             // Empty twice: (0.5 − 0.125·0.015)·0.98.
             (&rfc, 0.5, 0, 0, 0.498_125 * 0.98),
             (&free, 0.99, 500, 0, 1.0),
+            (&linux, 1.0, 251, 251, 1.04),
+            (&linux, 1.9, 5, 845, 1.9 - 1.051_25),
+            (&steep, 0.3, 250, 250, 0.3 + 0.02), // capped
+            (&steep, 0.3, 251, 251, 0.3 + 0.02 + 0.02),
+            (&steep, 0.0, 251, 251, 0.0295 / 2048.0 + 0.02),
             (&rfc, 0.3, 15, 15, 0.3), // at the target and steady
         ] {
             let [delay, old] = [delay, old].map(Duration::from_millis);
@@ -360,6 +393,29 @@ mod tests {
         assert!(lab.signal("p_d") > 0.1);
         let late = stand(&mut lab, 60, 1000, Ecn::Ect0);
         assert!(late.contains(&Fate::Dropped(Cause::Early)) && !late.contains(&Fate::Marked));
+    }
+
+    /// A queue of 60 ms until p is 0.15, then one of six packets, the first of which leaves after 4 ms:
+    /// by departures packets are spared at once, by updates only after the next.
+    #[test]
+    fn a_short_delay_spares_at_once_or_from_the_next_update_on() {
+        let spared = |by| {
+            let mut lab = Story::new(1000, &[("ecn", "false"), ("spared_by", by)]);
+            while lab.signal("p_d") < 0.15 {
+                stand(&mut lab, 60, 1, Ecn::Ect0);
+            }
+            while lab.backlog().packets > 6 {
+                lab.depart();
+            }
+            lab.wait_ms(4);
+            lab.depart();
+            (0..200).all(|_| {
+                let kept = lab.arrive() == Fate::Queued;
+                lab.depart();
+                kept
+            })
+        };
+        assert!(spared("last-departure") && !spared("last-update"));
     }
 
     /// Two packets wait on a slow link: the delay is far above target, and nothing is dropped.

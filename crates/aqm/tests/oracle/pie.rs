@@ -14,6 +14,9 @@ pub(super) struct PieSettings {
     dq_threshold: u64,
     derandomise: bool,
     cap: bool,
+    by_departure: bool,
+    steep_above: u64,
+    p_max: f64,
 }
 
 impl PieSettings {
@@ -31,6 +34,9 @@ impl PieSettings {
             ("dq_threshold", self.dq_threshold.to_string()),
             ("derandomise", self.derandomise.to_string()),
             ("cap", self.cap.to_string()),
+            ("spared_by", if self.by_departure { "last-departure" } else { "last-update" }.into()),
+            ("steep_above", format!("{}ns", self.steep_above)),
+            ("p_max", self.p_max.to_string()),
         ]
     }
 }
@@ -76,7 +82,9 @@ impl Pie {
     }
 
     fn drop_early(&mut self, pkt: &Packet, q: &[Packet], rng: &mut Rng) -> bool {
-        if self.qdelay_old < self.half_target() && self.drop_prob < 0.2 {
+        let qdelay =
+            if self.c.by_departure { self.last_sojourn as f64 / 1e9 } else { self.qdelay_old };
+        if qdelay < self.half_target() && self.drop_prob < 0.2 {
             return false;
         }
         if bytes(q) <= 2 * MEAN as u64 {
@@ -133,11 +141,14 @@ impl Pie {
         if self.c.cap && d >= 0.1 && p > 0.02 {
             p = 0.02;
         }
+        if self.c.steep_above > 0 && ns > self.c.steep_above {
+            p += 0.02;
+        }
         self.drop_prob += p;
         if current == 0.0 && self.qdelay_old == 0.0 {
             self.drop_prob *= 0.98;
         }
-        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
+        self.drop_prob = self.drop_prob.clamp(0.0, self.c.p_max);
         self.burst_allowance = self.burst_allowance.saturating_sub(self.c.t_update);
         let half = self.half_target();
         if self.drop_prob == 0.0 && current < half && self.qdelay_old < half {
@@ -204,7 +215,7 @@ impl Model for Pie {
     }
 
     fn signals(&self, _: u64) -> Vec<f64> {
-        vec![self.drop_prob, self.qdelay_old, self.burst_allowance as f64 / 1e9]
+        vec![self.drop_prob.min(1.0), self.qdelay_old, self.burst_allowance as f64 / 1e9]
     }
 }
 
@@ -218,11 +229,16 @@ prop_compose! {
         (alpha, beta) in (prop::sample::select(vec![0.125, 5.0, 100.0]), prop::sample::select(vec![0.0, 1.25, 50.0])),
         (ecn, mark_ecnth, bytes, by_rate, derandomise, cap) in
             (prop::bool::weighted(0.7), 0.0..=1.0f64, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        (by_departure, steep_above, p_max) in (
+            any::<bool>(),
+            prop::sample::select(vec![0, 0, 1, 5_000_000, 250_000_000]),
+            prop::sample::select(vec![1.0, 0.5, 256.0]),
+        ),
         dq_threshold in prop::sample::select(vec![1, 2000, 5000, 16_384, 1_048_576]),
     ) -> PieSettings {
         PieSettings {
             target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, by_rate, dq_threshold,
-            derandomise, cap,
+            derandomise, cap, by_departure, steep_above, p_max,
         }
     }
 }

@@ -160,6 +160,10 @@ pub struct Tcp {
     /// §3.1, RFC 6298 §5.7; ns-2 has neither).
     #[serde(default = "yes")]
     pub restart_after_lost_syn: bool,
+    /// A SYN that is sent again asks for no ECN, and the connection does without (RFC 3168 §6.1.1.1
+    /// allows it, Linux does it).
+    #[serde(default)]
+    pub ecn_fallback: bool,
     /// Delay of acknowledgements; `0s` acknowledges each packet.
     #[serde(default = "zero")]
     pub delayed_ack: Text<Duration>,
@@ -242,15 +246,19 @@ impl TcpPreset {
             Self::Linux => {
                 "handshake = true\ninitial_window = 10\nrack = true\ncount_packets = true\n\
                  delayed_ack = \"40ms\"\nquick_acks = true\nwhole_packets = true\n\
-                 min_rto_above_srtt = true\n"
+                 min_rto_above_srtt = true\nrestart_after_lost_syn = false\n"
             }
             Self::Modern => {
                 "handshake = true\ninitial_window = 10\nrack = true\ncount_packets = true\n\
                  delayed_ack = \"40ms\"\npacing = true\n"
             }
         };
+        let of_ecn = match self {
+            Self::Linux => "min_window = 2\necn_fallback = true",
+            Self::Modern => "min_window = 2",
+        };
         let of_cubic = if cubic && self == Self::Linux { "rfc8312 = true" } else { "" };
-        [common, of_cubic, if ecn { "min_window = 2" } else { "" }]
+        [common, of_cubic, if ecn { of_ecn } else { "" }]
     }
 }
 
@@ -419,10 +427,18 @@ impl Tcp {
         if !self.restart_after_lost_syn && !self.handshake {
             return at.refuse("restart_after_lost_syn", "true, or handshake = true beside it");
         }
+        if self.ecn_fallback && !self.handshake {
+            return at.refuse("ecn_fallback", "false, or handshake = true beside it");
+        }
+        let marked_again = self.ecn_on_retransmit || group.transport == TransportName::Prague;
+        if self.ecn_fallback && marked_again {
+            return at.refuse("ecn_fallback", "false where retransmissions are ECN-capable");
+        }
         for (key, has_effect) in [
             ("ecn_timeout", self.ecn_timeout),
             ("ecn_on_retransmit", self.ecn_on_retransmit),
             ("min_window", self.min_window > 1),
+            ("ecn_fallback", self.ecn_fallback),
         ] {
             if has_effect && !group.ecn {
                 let complaint = Complaint::new(at.key(key), "with ecn = true only");

@@ -268,7 +268,9 @@ fn traffic(
     let (shakes, careful) = d.number(&[(true, true), (true, false), (false, true)]);
     if ecn {
         let again = d.flag();
+        let fallback = shakes && !again && transport != "prague" && d.flag();
         line(format!("ecn_timeout = {wait}\nmin_window = {least}\necn_on_retransmit = {again}"));
+        line(format!("ecn_fallback = {fallback}"));
     }
     if wait == "false" && ["sack", "cubic", "dctcp"].contains(&transport) {
         line(format!("rack = {}\nmin_rto_above_srtt = {}", d.flag(), d.flag()));

@@ -64,6 +64,8 @@ pub struct Options {
     pub handshake: bool,
     /// Whether one that is lost leaves a window of one packet and a timeout of 3 s.
     pub restart_after_lost_syn: bool,
+    /// Whether a connection whose SYN is sent again does without ECN.
+    pub ecn_fallback: bool,
     /// Whether data packets are ECN-capable.
     pub ecn: bool,
     /// What they carry.
@@ -124,6 +126,7 @@ impl Options {
             delayed_ack: tcp.delayed_ack.0.as_nanos(),
             handshake: tcp.handshake && !web,
             restart_after_lost_syn: tcp.restart_after_lost_syn,
+            ecn_fallback: tcp.ecn_fallback,
             ecn: group.ecn,
             codepoint,
             codepoint_again: if again { codepoint } else { Ecn::NotEct },

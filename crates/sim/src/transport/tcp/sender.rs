@@ -74,6 +74,8 @@ pub struct Sender {
     /// The next packet carries CWR. RFC 3168 §6.1.2 and §6.1.5 want it on the first new packet, ns-2
     /// and this on the first of any kind: until then the receiver would echo what is answered already.
     pub(super) tell_reduced: bool,
+    /// The handshake ended without ECN: what is sent is not ECN-capable.
+    pub(super) without_ecn: bool,
     /// The last acknowledgement carried an echo that found the window at one packet.
     pub(super) echoed_at_one: bool,
     /// That echo has doubled the timeout of the timer that runs.
@@ -111,6 +113,7 @@ impl Default for Sender {
             state: State::Closed,
             force: false,
             tell_reduced: false,
+            without_ecn: false,
             echoed_at_one: false,
             wait_doubled: false,
             retransmits: 0,
@@ -364,7 +367,7 @@ impl Sender {
         self.last_sent = now;
         packet.seq = seq;
         packet.payload = Payload::Data { cwr: std::mem::take(&mut self.tell_reduced) };
-        packet.ecn = if again { o.codepoint_again } else { o.codepoint };
+        packet.ecn = if again | self.without_ecn { o.codepoint_again } else { o.codepoint };
         if o.rack {
             self.sent_with_rack(now, seq, o);
         }
@@ -585,6 +588,7 @@ impl Sender {
         if self.state == State::SynSent {
             self.back_off(o);
             self.timeouts += 1;
+            self.without_ecn = o.ecn_fallback;
             self.force = true;
             self.deadline = now + self.timeout(o);
             return;

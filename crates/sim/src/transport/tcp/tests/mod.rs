@@ -32,6 +32,7 @@ fn options(variant: Variant) -> Options {
         delayed_ack: 0,
         handshake: false,
         restart_after_lost_syn: true,
+        ecn_fallback: false,
         ecn: true,
         codepoint: Ecn::Ect0,
         codepoint_again: Ecn::NotEct,
@@ -315,6 +316,26 @@ fn a_lost_syn_leaves_one_packet_and_three_seconds() {
             assert_eq!(p.deliver(&sent, &[], &[]).len(), 2);
             assert_eq!(p.sender.deadline() - p.now, 300 * MS);
         }
+    }
+}
+
+/// RFC 3168 §6.1.1.1: the network may have dropped the SYN because it asked for ECN.
+#[test]
+fn after_a_lost_syn_a_connection_does_without_ecn_if_it_falls_back() {
+    for (lost, ecn_fallback, capable) in
+        [(0, true, true), (1, true, false), (2, true, false), (1, false, true)]
+    {
+        let mut p = Path::new(Options { handshake: true, ecn_fallback, ..options(Variant::Sack) });
+        p.send();
+        for _ in 0..lost {
+            p.now = p.sender.deadline();
+            p.sender.on_timer(p.now, &p.o);
+            p.send();
+        }
+        p.now += RTT;
+        p.sender.on_syn_ack(p.now, &p.o);
+        let sent = p.send_all();
+        assert!(!sent.is_empty() && sent.iter().all(|(_, _, ecn)| *ecn == capable), "{lost}");
     }
 }
 
