@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # Checks what the build on this machine does not show: that crates/aqm needs no standard library, and
 # that everything compiles with the oldest Rust that Cargo.toml promises. Both need something from
-# rustup; what is missing is said and left out. `--get` fetches it first.
+# rustup; what is missing is said and left out, with CI=1 that fails. `--get` fetches it first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bare=thumbv7em-none-eabi # a processor without an operating system: there is no std to be linked
 oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1.0/p' Cargo.toml)
 target=${CARGO_TARGET_DIR:-target}
+
+left_out() {
+  echo "not checked: $1" >&2
+  [[ -z ${CI-} ]]
+}
 
 if [[ ${1-} == --get ]]; then
   rustup target add "$bare"
@@ -17,12 +22,12 @@ fi
 if [[ -d $(rustc --print target-libdir --target "$bare") ]]; then
   cargo check --quiet --locked --package bluewater-aqm --target "$bare"
 else
-  echo "not checked: aqm without std; rustup target add $bare" >&2
+  left_out "aqm without std; rustup target add $bare"
 fi
 
 if rustup run "$oldest" rustc --version >/dev/null 2>&1; then
   # A folder of its own: another compiler's files would be built anew each time.
   CARGO_TARGET_DIR=$target/$oldest rustup run "$oldest" cargo check --quiet --locked --workspace
 else
-  echo "not checked: Rust $oldest; rustup toolchain install $oldest --profile minimal" >&2
+  left_out "Rust $oldest; rustup toolchain install $oldest --profile minimal"
 fi

@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -13,9 +14,23 @@ from typer.testing import CliRunner, Result
 
 from bluewater.cli import app
 
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
 settings.register_profile("fast", max_examples=50, deadline=None)
 settings.register_profile("slow", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where everything is to be tried, what is skipped fails."""
+    report = yield
+    if report.skipped and "CI" in os.environ and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI=1 does not allow: {report.longrepr}"
+    return report
+
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -13,7 +13,9 @@ from bluewater.results.store import Store
 from bluewater.study import experiment
 from bluewater.study.claims import Bound, Claim, Measured, Verdict, settle
 from bluewater.study.experiment import Experiment, parse
+from bluewater.study.readings import apply
 from bluewater.study.reproduce import Outcome, Plan, reproduce
+from bluewater.study.sweep import Cell
 
 CLAIM = """
 [[claim]]
@@ -100,6 +102,24 @@ def test_a_reading_sets_before_the_axes_and_a_condition_after() -> None:
         "buffer": "100kB",
         "params": {"increment": 0.1},
     }
+
+
+@pytest.mark.parametrize(
+    ("condition", "met"),
+    [
+        ("queue.0.aqm=red", True),
+        ("queue.0.aqm!=red", False),
+        ("queue.0.params.ecn!=false", True),
+        ("queue.0.aqm=red & queue.0.params.ecn!=false", True),
+        ("queue.0.aqm=red & queue.0.buffer=9p", False),
+        ("side!=left", False),
+    ],
+)
+def test_conditions_may_be_joined_and_turned(condition: str, met: bool) -> None:
+    scenario = {"queue": [{"aqm": "red", "buffer": "8p"}]}
+    cell = Cell({"side": "left"}, scenario)
+    changed = apply(cell, [(condition, {"seed": 7})], "f", "set").scenario
+    assert changed == (scenario | {"seed": 7} if met else scenario)
 
 
 @pytest.fixture(scope="module")

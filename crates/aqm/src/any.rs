@@ -11,7 +11,7 @@ use crate::fifo::Fifo;
 use crate::filter::Prefilter;
 use crate::filter::red_pd::{RedPd, RedPdConfig};
 use crate::packet::Meta;
-use crate::param::{ConfigError, Param, ParamError, Params};
+use crate::param::{ConfigError, Param, ParamError, Params, idle};
 use crate::policy::{
     ared, ared_feng, avq, bernoulli, blue, choke, cobalt, codel, csfq, docsis_pie, drop_front,
     drop_tail, fred, pi, pi2, pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
@@ -89,6 +89,20 @@ fn configure<C: Params>(aqm: &str, settings: &[(&str, &str)]) -> Result<C, Build
     }
     let own: Vec<_> = settings.iter().filter(|(name, _)| *name != PRESET).copied().collect();
     set_all(&mut config, &own)?;
+    without_idle(config, &own)
+}
+
+/// The configuration, if none of the parameters that were set is without effect. Those that a preset
+/// set, and others beside it took the effect from, are as if nobody had.
+fn without_idle<C: Params>(mut config: C, set: &[(&str, &str)]) -> Result<C, BuildError> {
+    let defaults = C::default();
+    for param in C::table() {
+        let Some(error) = idle(&param, &config) else { continue };
+        if set.iter().any(|(name, _)| *name == param.name) {
+            return Err(BuildError::Parameter(param.name.into(), error));
+        }
+        set_all(&mut config, &[(param.name, &defaults.get(param.name).unwrap_or_default())])?;
+    }
     Ok(config)
 }
 
@@ -114,7 +128,7 @@ fn configure_filter(name: &str, settings: &[(&str, &str)]) -> Result<RedPdConfig
     }
     let mut config = RedPdConfig::default();
     set_all(&mut config, settings)?;
-    Ok(config)
+    without_idle(config, settings)
 }
 
 /// All parameters of the filter `name` with `settings` over its defaults, as canonical text.

@@ -26,6 +26,32 @@ pub struct Param {
     pub doc: &'static str,
     /// Where it comes from: paper and section.
     pub source: &'static str,
+    /// Without these it has no effect: of each list one has to hold.
+    pub with: Vec<&'static [Condition]>,
+}
+
+/// What another parameter has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Condition {
+    /// The other parameter.
+    pub name: &'static str,
+    /// Its texts.
+    pub texts: &'static [&'static str],
+    /// Whether it has to be one of them, or none of them.
+    pub one_of: bool,
+}
+
+impl Condition {
+    fn holds(&self, config: &impl Params) -> bool {
+        // An algorithm that shares parameters may lack the other.
+        config.get(self.name).is_none_or(|text| self.texts.contains(&&*text) == self.one_of)
+    }
+
+    /// As it is written in a configuration.
+    fn show(&self) -> String {
+        let sign = if self.one_of { "=" } else { "other than" };
+        format!("{} {sign} {}", self.name, self.texts.join(" | "))
+    }
 }
 
 /// The kind of a parameter's value.
@@ -95,11 +121,30 @@ pub trait Params: Default + Clone {
     fn get(&self, name: &str) -> Option<String>;
 }
 
+/// What is wrong with a parameter that has another value than its default while the others take all
+/// effect from it.
+pub fn idle<C: Params>(param: &Param, config: &C) -> Option<ParamError> {
+    let default = C::default().get(param.name);
+    let missing = param.with.iter().find(|any| !any.iter().any(|other| other.holds(config)))?;
+    if config.get(param.name) == default {
+        return None;
+    }
+    let with: Vec<String> = missing.iter().map(Condition::show).collect();
+    let beside: Vec<String> = missing
+        .iter()
+        .map(|other| format!("{} = {}", other.name, config.get(other.name).unwrap_or_default()))
+        .collect();
+    Some(ParamError {
+        allowed: format!("{}; others with {}", default.unwrap_or_default(), with.join(" or ")),
+        hint: format!("with {} it would have no effect: leave it out", beside.join(" and ")),
+    })
+}
+
 /// The parameters of both. One that both have is one parameter: it is set in both, and the first
 /// documents it.
 impl<A: Params, B: Params> Params for (A, B) {
     fn table() -> Vec<Param> {
-        include(A::table(), &B::default())
+        include(A::table(), &B::default(), None)
     }
 
     fn set(&mut self, name: &str, text: &str) -> Result<(), Option<ParamError>> {
@@ -255,9 +300,14 @@ pub fn allowed<T: Value, U: Value>(bounds: Option<&core::ops::RangeInclusive<U>>
 /// A table with the parameters of an included configuration behind its own, which hide those of the
 /// same name. Used by [`params!`](crate::param::params).
 #[doc(hidden)]
-pub fn include<C: Params>(mut own: Vec<Param>, defaults: &C) -> Vec<Param> {
+pub fn include<C: Params>(
+    mut own: Vec<Param>,
+    defaults: &C,
+    with: Option<&'static [Condition]>,
+) -> Vec<Param> {
     for mut inner in C::table() {
         if own.iter().all(|p| p.name != inner.name) {
+            inner.with.extend(with);
             inner.default = defaults.get(inner.name).unwrap_or_default();
             own.push(inner);
         }
@@ -266,7 +316,8 @@ pub fn include<C: Params>(mut own: Vec<Param>, defaults: &C) -> Vec<Param> {
 }
 
 /// Declares a configuration struct: for each parameter its documentation, name, type, default,
-/// allowed range (left out where the type says it all) and source. A last field that begins with
+/// allowed range (left out where the type says it all) and source; and, behind `with`, what others
+/// have to be for it to have an effect. A last field that begins with
 /// `..` includes all parameters of another configuration, at defaults that may be others; where
 /// both have a parameter of one name, the outer one's counts and the inner one's is hidden.
 ///
@@ -281,6 +332,8 @@ pub fn include<C: Params>(mut own: Vec<Param>, defaults: &C) -> Vec<Param> {
 ///         wait: Duration = Duration::from_millis(20), in Duration::ZERO..=Duration::from_secs(1), "Feng01 §2";
 ///         /// Whether to mark.
 ///         ecn: bool = true, "RFC 3168";
+///         /// From where on.
+///         threshold: f64 = 0.1, in 0.0..=1.0, "RFC 8033 §5.1", with ecn = "true";
 ///     }
 /// }
 /// let mut config = ExampleConfig::default();
@@ -298,7 +351,7 @@ pub fn include<C: Params>(mut own: Vec<Param>, defaults: &C) -> Vec<Param> {
 ///     }
 /// }
 /// let names: Vec<_> = LargerConfig::table().iter().map(|p| p.name).collect();
-/// assert_eq!(names, ["count", "wait", "ecn"]);
+/// assert_eq!(names, ["count", "wait", "ecn", "threshold"]);
 /// assert_eq!(LargerConfig::table()[2].default, "false");
 /// let mut config = LargerConfig::default();
 /// config.set("wait", "5ms").unwrap();
@@ -311,9 +364,11 @@ macro_rules! params {
         $vis:vis struct $config:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $name:ident : $type:ty = $default:expr, $(in $bounds:expr,)? $source:literal;
+                $name:ident : $type:ty = $default:expr, $(in $bounds:expr,)? $source:literal
+                    $(, with $($other:ident $is:tt $($text:literal)|+) or +)*;
             )*
-            $(..$inner:ident : $inner_type:ty = $inner_default:expr;)?
+            $(..$inner:ident : $inner_type:ty = $inner_default:expr
+                $(, with $inner_other:ident = $inner_text:literal)?;)?
         }
     ) => {
         $(#[doc = $about])+
@@ -341,8 +396,20 @@ macro_rules! params {
                     allowed: $crate::params!(@allowed $type $(, $bounds)?),
                     doc: concat!($($doc),+).trim_ascii_start(),
                     source: $source,
+                    with: $crate::alloc::vec![$(&[$($crate::param::Condition {
+                        name: stringify!($other),
+                        texts: &[$($text),+],
+                        one_of: $crate::params!(@one_of $is),
+                    }),+] as &[_]),*],
                 }),*];
-                $(let table = $crate::param::include::<$inner_type>(table, &$inner_default);)?
+                $(
+                    let with = $crate::params!(@or None $(, Some(&[$crate::param::Condition {
+                        name: stringify!($inner_other),
+                        texts: &[$inner_text],
+                        one_of: true,
+                    }] as &[_]))?);
+                    let table = $crate::param::include::<$inner_type>(table, &$inner_default, with);
+                )?
                 table
             }
 
@@ -369,6 +436,8 @@ macro_rules! params {
             }
         }
     };
+    (@one_of =) => { true };
+    (@one_of !=) => { false };
     (@or $otherwise:expr) => { $otherwise };
     (@or $otherwise:expr, $inner:expr) => { $inner };
     (@allowed $type:ty) => { $crate::param::allowed::<$type, $type>(None) };

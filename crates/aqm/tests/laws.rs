@@ -6,7 +6,7 @@
 //! interest only together go into [`TOGETHER`].
 
 use aqm::any::{BuildError, PRESET, canonical};
-use aqm::param::Kind;
+use aqm::param::{Condition, Kind, Param};
 use aqm::told::Rates;
 use aqm::{
     AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Limit, Meta, Outlet,
@@ -83,7 +83,7 @@ const TOGETHER: &[(&str, &str)] = &[
     ("cobalt", "target=1ms interval=1us ecn=false mtu=0"),
     ("docsis-pie", "target=1ms t_update=1ms alpha=1000 beta=100 max_burst=3ms burst_reset=5ms"),
     ("pi2", "target=1ms t_update=1ms alpha=100 beta=100 signals=random"),
-    ("pi2", "target=1ms t_update=1ms alpha=100 beta=10 k=0.5 ecn=false"),
+    ("pi2", "target=1ms t_update=1ms alpha=100 beta=10 ecn=false"),
     ("dualpi2", "target=1ms t_update=1ms alpha=100 beta=100 signals=random"),
     (
         "dualpi2",
@@ -123,7 +123,8 @@ fn cases() -> Vec<(&'static Entry, Settings)> {
                     .split_once(" … ")
                     .map_or(vec![], |(low, high)| vec![low.to_string(), high.to_string()]),
             };
-            cases.extend(values.into_iter().map(|v| (entry, vec![(p.name.to_string(), v)])));
+            let own = |v| [vec![(p.name.to_string(), v)], beside(entry, &p)].concat();
+            cases.extend(values.into_iter().map(|v| (entry, own(v))));
         }
         cases.extend(
             entry
@@ -138,6 +139,24 @@ fn cases() -> Vec<(&'static Entry, Settings)> {
         }
     }
     cases
+}
+
+/// What has to stand beside a parameter for it to be allowed.
+fn beside(entry: &Entry, p: &Param) -> Settings {
+    let table = (entry.parameters)();
+    let of = |name: &str| table.iter().find(|other| other.name == name);
+    let unmet = |condition: &&Condition| {
+        let default = of(condition.name).map(|other| &other.default[..]).unwrap_or_default();
+        condition.texts.contains(&default) != condition.one_of
+    };
+    let settings = |any: &&[Condition]| {
+        let first = any.iter().all(|each| unmet(&each)).then(|| any.first())??;
+        let other = of(first.name)?;
+        let low = other.allowed.split(" … ").next();
+        let text = if first.one_of { first.texts[0] } else { low? };
+        Some([vec![(other.name.to_string(), text.to_string())], beside(entry, other)].concat())
+    };
+    p.with.iter().filter_map(settings).flatten().collect()
 }
 
 /// One thing that happens to a queue.
@@ -272,7 +291,7 @@ fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
     let before = Env { rate: twist.built_for.unwrap_or(env.rate), ..env };
     let mut q = match AnyQdisc::<Payload>::build(entry.name, &pairs, &before, &mut rng) {
         Ok(q) => q,
-        Err(BuildError::Config(_)) if settings.len() == 1 => return None,
+        Err(BuildError::Config(_)) if settings.len() <= 2 => return None,
         Err(e) => panic!("{} {settings:?}: {e:?}", entry.name),
     };
     let mut expected: Vec<&str> = entry.signals.iter().map(|signal| signal.name).collect();

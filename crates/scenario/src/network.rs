@@ -199,7 +199,7 @@ impl Delays {
     fn expand(&self, n: usize, key: &str) -> Result<Vec<Duration>, Complaint> {
         match self {
             Self::One(d) => Ok(vec![d.0; n]),
-            Self::Each(each) if each.len() >= n => Ok(each.iter().map(|d| d.0).collect()),
+            Self::Each(each) if each.len() == n => Ok(each.iter().map(|d| d.0).collect()),
             Self::Each(_) => Err(Complaint::new(key, format!("one delay, or {n} (one a node)"))),
         }
     }
@@ -319,6 +319,10 @@ impl Topology {
         };
         check_link(rate, delay, "network.rate", "network.delay")?;
         let access = delays(&network.access_delay, left.max(right), "network.access_delay")?;
+        if cross == 0 && network.cross_delay.is_some() {
+            return Err(Complaint::new("network.cross_delay", "only with cross")
+                .hint("without pairs of nodes for cross traffic it would have no effect"));
+        }
         let cross_access = delays(&network.cross_delay, cross, "network.cross_delay")?;
 
         let mut nodes: Vec<String> =

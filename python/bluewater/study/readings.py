@@ -6,7 +6,8 @@ judged beside the standard reading, which is the experiment's file as it stands.
 
 What a value or a reading sets are dotted keys, as on an axis of a sweep, and stand before what the
 axes set. A key ``NAME=VALUE`` holds settings for the cells where an axis has this value, or a
-dotted key of the scenario does; they stand after what the axes set::
+dotted key of the scenario does; they stand after what the axes set. ``NAME!=VALUE`` is met where
+it does not, or is not there; several conditions are joined by " & "::
 
     set = { "network.delay" = "10ms", "queue.0.aqm=sfb" = { "queue.0.params.increment" = 0.1 } }
 """
@@ -142,10 +143,15 @@ def apply(cell: Cell, conditional: Sequence[tuple[str, Settings]], file: str, ke
     return Cell(cell.axes, scenario)
 
 
-def _meets(cell: Cell, scenario: Mapping[str, Any], condition: str) -> bool:
+def _meets(cell: Cell, scenario: Mapping[str, Any], conditions: str) -> bool:
+    return all(_holds(cell, scenario, each) for each in conditions.split(" & "))
+
+
+def _holds(cell: Cell, scenario: Mapping[str, Any], condition: str) -> bool:
     name, _, wanted = (part.strip() for part in condition.partition("="))
+    name, other = name.removesuffix("!"), name.endswith("!")
     there = [cell.axes[name]] if name in cell.axes else _looked_up(scenario, name)
-    return any(_text(value) == wanted for value in there)
+    return any(_text(value) == wanted for value in there) is not other
 
 
 def _looked_up(scenario: Any, key: str) -> Iterator[Any]:

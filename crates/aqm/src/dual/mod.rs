@@ -48,9 +48,9 @@ params! {
         /// How the link is shared between the queues.
         scheduler: Scheduler = Scheduler::Wrr, "RFC 9332 §4.2.2, appendix A.2";
         /// The C queue's part of the link while both queues have packets (`wrr`).
-        classic_share: f64 = 0.0625, in 0.001..=0.999, "RFC 9332 appendix A.2";
+        classic_share: f64 = 0.0625, in 0.001..=0.999, "RFC 9332 appendix A.2", with scheduler = "wrr";
         /// By how much longer the C queue's head must have waited (`ts-fifo`).
-        tshift: Duration = Duration::from_millis(50), in Duration::ZERO..=Duration::from_secs(3600), "RFC 9332 appendix A.2";
+        tshift: Duration = Duration::from_millis(50), in Duration::ZERO..=Duration::from_secs(3600), "RFC 9332 appendix A.2", with scheduler = "ts-fifo";
     }
 }
 

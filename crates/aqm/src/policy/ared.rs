@@ -35,7 +35,7 @@ params! {
     /// Parameters of Adaptive RED.
     pub struct AredConfig {
         /// Wanted queueing delay; sets the thresholds.
-        target: Duration = Duration::from_millis(5), "FGS01 §5.3";
+        target: Duration = Duration::from_millis(5), "FGS01 §5.3", with min_th = "none";
         /// Average below which nothing is signalled; `none`: from target.
         min_th: Option<Size> = None, "FGS01 §5.3";
         /// Average at which the probability is max_p; `none`: three times min_th.

@@ -66,13 +66,13 @@ params! {
         /// How p_m changes: by steps, by factors, or both.
         update: Update = Update::Additive, "Feng02 Fig. 3; others: BLUE report §5";
         /// What p_m is multiplied by when it rises (multiplicative and mixed).
-        increase_factor: f64 = 1.25, in 1.0..=100.0, "BLUE report §5; value ours";
+        increase_factor: f64 = 1.25, in 1.0..=100.0, "BLUE report §5; value ours", with update = "multiplicative" | "mixed";
         /// What p_m is multiplied by when it falls (multiplicative and mixed).
-        decrease_factor: f64 = 0.975, in 0.0..=1.0, "BLUE report §5; value ours";
+        decrease_factor: f64 = 0.975, in 0.0..=1.0, "BLUE report §5; value ours", with update = "multiplicative" | "mixed";
         /// `auto` adds the smoothed queueing delay to freeze_time.
         freeze: Freeze = Freeze::Fixed, "BLUE report §3.2.2";
         /// Weight of a departing packet's delay in the smoothed queueing delay.
-        delay_weight: f64 = 0.002, in 0.0..=1.0, "value ours: RED's w_q";
+        delay_weight: f64 = 0.002, in 0.0..=1.0, "value ours: RED's w_q", with freeze = "auto";
         /// Each early signal also raises p_m, as in the ns-2 class of the BLUE report; a departure
         /// from the papers.
         legacy_mark_increment: bool = false, "BLUE report App. C";

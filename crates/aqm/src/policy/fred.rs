@@ -52,7 +52,7 @@ params! {
         /// Average from which on every packet is dropped; `none`: twice min_th.
         max_th: Option<Size> = None, "LM97";
         /// Round-trip time: the packets that the link sends in it bound min_th.
-        rtt: Duration = Duration::from_millis(100), "LM97 (no value given)";
+        rtt: Duration = Duration::from_millis(100), "LM97 (no value given)", with min_th = "none";
         /// Random drop probability as the average reaches max_th.
         max_p: f64 = 0.02, in 0.0..=1.0, "LM97; HRC §3";
         /// Weight of the present queue length in the average.

@@ -44,9 +44,9 @@ params! {
         /// Time between two samples (T).
         interval: Duration = Duration::from_micros(6250), in Duration::from_micros(100)..=Duration::from_secs(3600), "HMTG01 §V (160 Hz)";
         /// Least number of flows, for the design rule (N).
-        flows: u32 = 60, in 1..=1_000_000, "HMTG01 §V";
+        flows: u32 = 60, in 1..=1_000_000, "HMTG01 §V", with a = "none" or b = "none";
         /// Largest round-trip time, for the design rule (R).
-        rtt: Duration = Duration::from_millis(246), in Duration::from_micros(100)..=Duration::from_secs(3600), "HMTG01 §V";
+        rtt: Duration = Duration::from_millis(246), in Duration::from_micros(100)..=Duration::from_secs(3600), "HMTG01 §V", with a = "none" or b = "none";
         /// Whether packets or bytes are counted.
         mode: Mode = Mode::Packets, "HMTG01 (packets)";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.

@@ -34,7 +34,7 @@ params! {
         /// Delay to which the controller steers the queue.
         target: Duration = Duration::from_millis(15), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 9332 Fig. 2";
         /// Longest round-trip time for which the controller is to be stable.
-        rtt_max: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 9332 Fig. 2";
+        rtt_max: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 9332 Fig. 2", with t_update = "none" or alpha = "none" or beta = "none";
         /// Time between updates; none: the lesser of `target` and a third of `rtt_max`.
         t_update: Option<Duration> = None, in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 9332 Fig. 2";
         /// Integral gain, in Hz; none: 0.1 t_update/rtt_max².
@@ -42,7 +42,7 @@ params! {
         /// Proportional gain, in Hz; none: 0.3/rtt_max.
         beta: Option<f64> = None, in 0.0..=10_000.0, "RFC 9332 Fig. 2";
         /// Coupling factor: a scalable packet's probability is k p', a classic one's p'².
-        k: f64 = 2.0, in 0.1..=100.0, "RFC 9332 Fig. 2, appendix C";
+        k: f64 = 2.0, in 0.1..=100.0, "RFC 9332 Fig. 2, appendix C", with ecn = "true";
         /// How a probability becomes signals.
         signals: Signals = Signals::Recur, "RFC 9332 Fig. 4";
     }

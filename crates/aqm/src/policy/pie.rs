@@ -47,7 +47,7 @@ params! {
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "RFC 8033 §5.1";
         /// Drop probability from which on ECN-capable packets are dropped like others.
-        mark_ecnth: f64 = 0.1, in 0.0..=1.0, "RFC 8033 §5.1";
+        mark_ecnth: f64 = 0.1, in 0.0..=1.0, "RFC 8033 §5.1", with ecn = "true";
         /// Whether a packet's probability is proportional to its length.
         mode: Mode = Mode::Packets, "RFC 8033 appendix B";
         /// How the queueing delay is measured.
@@ -55,7 +55,7 @@ params! {
         /// Which delay spares arriving packets where it is below half the target and the drop probability below 0.2.
         spared_by: SparedBy = SparedBy::LastUpdate, "RFC 8033 §4.1";
         /// Bytes in a measurement of the departure rate; no shorter queue is measured.
-        dq_threshold: u32 = 16_384, in 1..=1_048_576, "RFC 8033 §5.2";
+        dq_threshold: u32 = 16_384, in 1..=1_048_576, "RFC 8033 §5.2", with delay = "departure-rate";
         /// Whether signals are spaced: none before the probabilities of the packets since the last add up to 0.85, one at 8.5.
         derandomise: bool = false, "RFC 8033 §5.4";
         /// Delay above which each step is larger by 0.02; zero: none is (Linux: 250 ms).

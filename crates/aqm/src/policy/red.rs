@@ -58,11 +58,11 @@ params! {
         /// Whether the average counts packets or bytes.
         mode: Mode = Mode::Packets, "FJ93 §4";
         /// In byte mode: what the length of a packet does.
-        lengths: Lengths = Lengths::Chance, "FJ93 §4; ns-2.35 red.cc; Linux";
+        lengths: Lengths = Lengths::Chance, "FJ93 §4; ns-2.35 red.cc; Linux", with mode = "bytes";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "Feng02 §III.B";
         /// What happens to ECN-capable packets where every packet is signalled.
-        above_max: AboveMax = AboveMax::Mark, "Feng02 §III.B; drop: RFC 3168 §7";
+        above_max: AboveMax = AboveMax::Mark, "Feng02 §III.B; drop: RFC 3168 §7", with ecn = "true";
         /// How signals are spaced.
         spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
         /// As ns-2: no signal while fewer than two packets wait, nor to the first packet after the

@@ -42,7 +42,7 @@ params! {
         /// Least time between two changes of a bin's p_m; `0s`: none.
         freeze_time: Duration = Duration::ZERO, "Feng02 Fig. 14; 1 ms: HRC §3";
         /// Whether a packet that the penalty drops raises p_m of its bins, too.
-        penalty_raises: bool = false, "Feng02 Fig. 14; `true`: ours, after Feng02 Fig. 3";
+        penalty_raises: bool = false, "Feng02 Fig. 14; `true`: ours, after Feng02 Fig. 3", with nonresponsive_from != "1" or freeze_time != "0s";
         /// The least p_min that counts as 1.
         nonresponsive_from: f64 = 1.0, in 0.5..=1.0, "Feng02 Fig. 14; less: ours";
         ..bins: BinsConfig = BinsConfig::default();

@@ -198,13 +198,15 @@ impl TrafficSpec {
         if group.packet_bytes().is_none() {
             return at.refuse("packet", "40B … 65535B");
         }
-        if group.step.as_ref().is_some_and(|s| s.flows == 0) {
-            return at.refuse("step.flows", "at least 1");
+        if let Some(step) = &group.step
+            && !(1..=group.flows).contains(&step.flows)
+        {
+            return at.refuse("step.flows", &format!("1 … {}, the group's flows", group.flows));
         }
         if group.rekey == Some(Text(Duration::ZERO)) {
             return at.refuse("rekey", "more than 0s");
         }
-        self.transport.check(group, at)?;
+        self.transport.check(group, &self.app, at)?;
         self.app.check(at)?;
         topology.ends(group.from.as_deref(), true, &at.key("from"))?;
         topology.ends(group.to.as_deref(), false, &at.key("to"))?;

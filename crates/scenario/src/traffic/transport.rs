@@ -7,7 +7,7 @@ use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::app::AppName;
+use super::app::{App, AppName};
 use super::{Group, GroupSpec};
 use crate::arrivals::{Arrivals, Files};
 use crate::error::Complaint;
@@ -377,10 +377,13 @@ impl Transport {
     }
 
     /// Checks what the types alone cannot.
-    pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    pub(super) fn check(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
         match self {
-            Self::Tcp(tcp) => tcp.check(group, at),
-            Self::Cbr(cbr) => cbr.check(at),
+            Self::Tcp(tcp) => {
+                tcp.check(group, at)?;
+                tcp.check_idle(group, app, at)
+            }
+            Self::Cbr(cbr) => cbr.check(group, at),
             Self::Tfrc(_) | Self::Trace(_) => Ok(()),
             Self::Window(window) => window.check(at),
         }
@@ -418,33 +421,6 @@ impl Tcp {
         if self.rack && self.ecn_timeout {
             return at.refuse("ecn_timeout", "false: with rack the window is two packets at least");
         }
-        if self.rfc8312 && self.name != TcpName::Cubic {
-            return at.refuse("rfc8312", "with transport = \"cubic\" only");
-        }
-        if self.quick_acks && self.delayed_ack.0 == Duration::ZERO {
-            return at.refuse("quick_acks", "false, or a delayed_ack beside it");
-        }
-        if !self.restart_after_lost_syn && !self.handshake {
-            return at.refuse("restart_after_lost_syn", "true, or handshake = true beside it");
-        }
-        if self.ecn_fallback && !self.handshake {
-            return at.refuse("ecn_fallback", "false, or handshake = true beside it");
-        }
-        let marked_again = self.ecn_on_retransmit || group.transport == TransportName::Prague;
-        if self.ecn_fallback && marked_again {
-            return at.refuse("ecn_fallback", "false where retransmissions are ECN-capable");
-        }
-        for (key, has_effect) in [
-            ("ecn_timeout", self.ecn_timeout),
-            ("ecn_on_retransmit", self.ecn_on_retransmit),
-            ("min_window", self.min_window > 1),
-            ("ecn_fallback", self.ecn_fallback),
-        ] {
-            if has_effect && !group.ecn {
-                let complaint = Complaint::new(at.key(key), "with ecn = true only");
-                return Err(complaint.hint("without ECN it would have no effect: leave it out"));
-            }
-        }
         for (key, time, least) in [
             ("initial_rto", self.initial_rto, SHORTEST_RTO),
             ("max_rto", self.max_rto, SHORTEST_RTO),
@@ -456,8 +432,10 @@ impl Tcp {
                 return at.refuse(key, &format!("{least} … {LONGEST}"));
             }
         }
-        if self.min_rto.0 > self.max_rto.0 {
-            return at.refuse("min_rto", "at most max_rto");
+        for (key, time) in [("min_rto", self.min_rto), ("initial_rto", self.initial_rto)] {
+            if time.0 > self.max_rto.0 {
+                return at.refuse(key, "at most max_rto");
+            }
         }
         if self.name.follows_marks() && !group.ecn {
             return at.refuse("ecn", "true: dctcp and prague follow marks");
@@ -470,16 +448,77 @@ impl Tcp {
     }
 }
 
+impl Tcp {
+    /// Refuses what has no effect beside the group's other keys. What has none in some queue, network or
+    /// duration is left alone: these are varied apart from the traffic.
+    fn check_idle(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
+        let defaults_to = |key: &str, what: &str, hint: &str| {
+            let hint = format!("{hint} it would have no effect: leave it out");
+            Err(Complaint::new(at.key(key), what).hint(hint))
+        };
+        if self.rfc8312 && self.name != TcpName::Cubic {
+            return at.refuse("rfc8312", "with transport = \"cubic\" only");
+        }
+        if self.quick_acks && self.delayed_ack.0 == Duration::ZERO {
+            return at.refuse("quick_acks", "false, or a delayed_ack beside it");
+        }
+        if !self.restart_after_lost_syn && !self.handshake {
+            return at.refuse("restart_after_lost_syn", "true, or handshake = true beside it");
+        }
+        if self.ecn_fallback && !self.handshake {
+            return at.refuse("ecn_fallback", "false, or handshake = true beside it");
+        }
+        if self.ecn_fallback && (self.ecn_on_retransmit || self.name == TcpName::Prague) {
+            return at.refuse("ecn_fallback", "false where retransmissions are ECN-capable");
+        }
+        for (key, set) in [
+            ("ecn_timeout", self.ecn_timeout),
+            ("ecn_on_retransmit", self.ecn_on_retransmit),
+            ("min_window", self.min_window > 1),
+            ("ecn_fallback", self.ecn_fallback),
+        ] {
+            if set && !group.ecn {
+                return defaults_to(key, "with ecn = true only", "without ECN");
+            }
+        }
+        if self.name == TcpName::Prague {
+            for (key, set, allowed) in [
+                ("ecn_on_retransmit", self.ecn_on_retransmit, "false: prague does it anyway"),
+                ("ecn_timeout", self.ecn_timeout, "false: prague's window is two packets at least"),
+            ] {
+                if set {
+                    return defaults_to(key, allowed, "with prague");
+                }
+            }
+        }
+        let is_idle_at_times = matches!(app, App::Pareto(_) | App::Exponential(_));
+        if !self.restart_after_idle && !is_idle_at_times {
+            let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
+            return defaults_to("restart_after_idle", allowed, "a sender that is never idle:");
+        }
+        Ok(())
+    }
+}
+
 impl Cbr {
-    fn check(&self, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         if !(0.0..=1.0).contains(&self.jitter) {
             return at.refuse("jitter", "0 … 1");
         }
         if self.jitter > 0.0 && self.gaps != GapsName::Uniform {
             return at.refuse("jitter", "0: it is the width of gaps = \"uniform\"");
         }
+        if self.jitter == 0.0 && self.gaps == GapsName::Uniform {
+            let complaint = Complaint::new(at.key("gaps"), "with a jitter above 0");
+            return Err(complaint.hint("uniform gaps without a width are constant"));
+        }
         if !self.rates.is_sorted_by(|a, b| a.0.0 < b.0.0) {
             return at.refuse("rates", "pairs of a time and a rate, times ascending");
+        }
+        if let (Some(stop), Some((last, _))) = (group.stop, self.rates.last())
+            && last.0 >= stop.0
+        {
+            return at.refuse("rates", &format!("times before {}, when the group stops", stop.0));
         }
         Ok(())
     }

@@ -192,7 +192,11 @@ fn traffic(
         line(format!("stop = \"{}ns\"", ns / 2));
     }
     if d.flag() {
-        line(format!("step = {{ flows = {}, every = \"{}ns\" }}", 1 + d.below(3), ns / 5));
+        line(format!(
+            "step = {{ flows = {}, every = \"{}ns\" }}",
+            1 + d.below(3).min(flows - 1),
+            ns / 5
+        ));
     }
     if d.flag() {
         line("identity = \"shared\"".into());
@@ -221,19 +225,21 @@ fn traffic(
             line(format!("app = \"periodic\"\non = \"{on}ns\"\noff = \"{off}ns\""));
         }
         let gaps = d.pick(&["constant", "uniform", "poisson"]);
-        let (first, jitter) = (rate(d), d.below(2));
+        let (first, jitter) = (rate(d), d.pick(&["1.0", "0.001"]));
         line(format!("rate = \"{first}bit\"\ngaps = \"{gaps}\""));
         if gaps == "uniform" {
             line(format!("jitter = {jitter}"));
         }
         if d.flag() {
-            line(format!("rates = [[\"{}ns\", \"{}bit\"]]", ns / 2, rate(d)));
+            line(format!("rates = [[\"{}ns\", \"{}bit\"]]", ns / 3, rate(d)));
         }
         return;
     }
-    match d.below(5) {
+    let app = d.below(5);
+    match app {
         4 => {
-            let (objects, connections) = (1 + d.below(5), 1 + d.below(5));
+            let objects = 1 + d.below(5);
+            let connections = 1 + d.below(objects);
             let size = d.pick(&["10p", "1B", "1p", "100kB"]);
             let shape = d.pick(&["", "shape = 1.2\n", "shape = 1.0001\n"]);
             let think = (ns / d.number(&[10, 1, 1000])).max(1);
@@ -267,8 +273,10 @@ fn traffic(
     let (wait, least) = d.number(&[("false", 1), ("true", 1), ("false", 2), ("false", 1000)]);
     let (shakes, careful) = d.number(&[(true, true), (true, false), (false, true)]);
     if ecn {
-        let again = d.flag();
-        let fallback = shakes && !again && transport != "prague" && d.flag();
+        let prague = transport == "prague";
+        let again = d.flag() && !prague;
+        let fallback = shakes && !again && !prague && d.flag();
+        let wait = if prague { "false" } else { wait };
         line(format!("ecn_timeout = {wait}\nmin_window = {least}\necn_on_retransmit = {again}"));
         line(format!("ecn_fallback = {fallback}"));
     }
@@ -287,7 +295,7 @@ fn traffic(
          min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
         d.flag(),
         d.flag(),
-        d.flag(),
+        d.flag() || ![2, 3].contains(&app),
         d.flag(),
         late,
         if paced { "0s" } else { d.pick(&["0s", "0s", "1ns", "300us", "1h"]) },

@@ -102,27 +102,27 @@ params! {
         /// Whether monitored flows are tested for whether they respond.
         unresponsive_test: bool = true, "Mahajan01 §6.2";
         /// How the test is made.
-        unresponsive_rule: UnresponsiveRule = UnresponsiveRule::Growth, "ours (Mahajan01 §6.2); pairs: ns-2.35 red-pd";
+        unresponsive_rule: UnresponsiveRule = UnresponsiveRule::Growth, "ours (Mahajan01 §6.2); pairs: ns-2.35 red-pd", with unresponsive_test = "true";
         /// Losses in a sample of the test by growth.
-        test_drops: u32 = 16, in 1..=10_000, "ours (Mahajan01 §6.2: several epochs)";
+        test_drops: u32 = 16, in 1..=10_000, "ours (Mahajan01 §6.2: several epochs)", with unresponsive_test = "true", with unresponsive_rule = "growth";
         /// Factor by which losses have to grow between two samples for the test by growth to decide.
-        test_increase: f64 = 3.0, in 1.1..=100.0, "ours (Mahajan01 §6.2: substantially)";
+        test_increase: f64 = 3.0, in 1.1..=100.0, "ours (Mahajan01 §6.2: substantially)", with unresponsive_test = "true", with unresponsive_rule = "growth";
         /// Factor on increments for unresponsive flows.
-        unresponsive_increase: f64 = 2.0, in 1.0..=100.0, "ours (Mahajan01 §6.2: bigger quanta)";
+        unresponsive_increase: f64 = 2.0, in 1.0..=100.0, "ours (Mahajan01 §6.2: bigger quanta)", with unresponsive_test = "true";
         /// beta for unresponsive flows.
-        unresponsive_beta: f64 = 1.5, in 1.01..=1000.0, "Mahajan01 §5.2";
+        unresponsive_beta: f64 = 1.5, in 1.01..=1000.0, "Mahajan01 §5.2", with unresponsive_test = "true";
         /// p_d for unresponsive flows.
-        unresponsive_p_d: f64 = 0.05, in 0.0001..=1.0, "Mahajan01 §5.2";
+        unresponsive_p_d: f64 = 0.05, in 0.0001..=1.0, "Mahajan01 §5.2", with unresponsive_test = "true";
         /// p_min for unresponsive flows.
-        unresponsive_p_min: f64 = 0.0025, in 0.000001..=1.0, "Mahajan01 §5.2";
+        unresponsive_p_min: f64 = 0.0025, in 0.000001..=1.0, "Mahajan01 §5.2", with unresponsive_test = "true";
         /// l for unresponsive flows.
-        unresponsive_l: u32 = 5, in 1..=100, "Mahajan01 §5.2";
+        unresponsive_l: u32 = 5, in 1..=100, "Mahajan01 §5.2", with unresponsive_test = "true";
         /// Drops packets of unresponsive flows even while the queue is not congested.
-        unresponsive_always: bool = false, "ns-2.35 red-pd";
+        unresponsive_always: bool = false, "ns-2.35 red-pd", with unresponsive_test = "true";
         /// Drop rate above which R is raised, while there is room for monitored flows; `none`: R is target_rtt.
         wanted_drop_rate: Option<f64> = None, in 0.0001..=1.0, "Mahajan01 §8.2, ours";
         /// The largest R where it is varied.
-        max_rtt: Duration = Duration::from_millis(500), in Duration::from_millis(1)..=Duration::from_secs(60), "Mahajan01 §8.2, ours";
+        max_rtt: Duration = Duration::from_millis(500), in Duration::from_millis(1)..=Duration::from_secs(60), "Mahajan01 §8.2, ours", with wanted_drop_rate != "none";
         /// Most flows whose drops are remembered, besides monitored ones.
         history: u32 = 4096, in 1..=65_536, "Mahajan01 §8.1";
         /// Most flows that are monitored.

@@ -23,29 +23,29 @@ params! {
         ecn: bool = true, "Feng02 Fig. 14";
         /// Beyond this probability a share of the signals are drops for all packets, which grows from
         /// 0 here to 1 at probability 1.
-        mark_up_to: f64 = 1.0, in 0.0..=1.0, "Feng02 Fig. 14; less: Linux";
+        mark_up_to: f64 = 1.0, in 0.0..=1.0, "Feng02 Fig. 14; less: Linux", with ecn = "true";
         /// How flows are assigned to the Nᴸ buckets that L bins of N make.
         assignment: Assignment = Assignment::Hash, "Feng02 §IV.A; distinct: Feng02 §IV.C, ours";
         /// How the hash changes.
         hash: Hash = Hash::Static, "Feng02 §IV.D";
         /// How long a hash is used, if it moves.
-        hash_interval: Duration = Duration::from_secs(2), in Duration::from_millis(1)..=Duration::from_secs(86_400), "Feng02 §IV.D";
+        hash_interval: Duration = Duration::from_secs(2), in Duration::from_millis(1)..=Duration::from_secs(86_400), "Feng02 §IV.D", with hash = "moving" | "double-buffered";
         /// How long before its turn the second set of bins learns; `none`: all the time.
-        warm_up: Option<Duration> = None, "Feng02 §IV.D; less: Linux";
+        warm_up: Option<Duration> = None, "Feng02 §IV.D; less: Linux", with hash = "double-buffered";
         /// By what a nonresponsive packet changes the second set's bins.
-        warm_up_by: WarmUpBy = WarmUpBy::Verdict, "Feng02 §IV.D; length: Linux";
+        warm_up_by: WarmUpBy = WarmUpBy::Verdict, "Feng02 §IV.D; length: Linux", with hash = "double-buffered";
         /// What limits nonresponsive flows, all together.
         penalty: Penalty = Penalty::Rate, "Feng02 §IV.B; others: HRC §5";
         /// Rate that they may have together (`rate`; `fair-share` until it has an estimate).
-        penalty_rate: Rate = PENALTY_RATE, "Feng02 §IV.B";
+        penalty_rate: Rate = PENALTY_RATE, "Feng02 §IV.B", with penalty = "rate" | "fair-share";
         /// What may pass at once after a pause, beyond one packet (`rate`, `fair-share`).
-        penalty_burst: Size = Size::Bytes(0), "value ours";
+        penalty_burst: Size = Size::Bytes(0), "value ours", with penalty = "rate" | "fair-share";
         /// Time after a nonresponsive packet in which no other passes (`boxtime`, `boxtime-random`).
-        boxtime: Duration = Duration::from_millis(50), "HRC §3";
+        boxtime: Duration = Duration::from_millis(50), "HRC §3", with penalty = "boxtime" | "boxtime-random";
         /// Each Boxtime is drawn uniformly from (1 ± this) · boxtime (`boxtime-random`).
-        boxtime_jitter: f64 = 0.5, in 0.0..=1.0, "HRC §5; value ours";
+        boxtime_jitter: f64 = 0.5, in 0.0..=1.0, "HRC §5; value ours", with penalty = "boxtime-random";
         /// How long flows are counted for an estimate (`fair-share`).
-        share_interval: Duration = Duration::from_secs(1), in Duration::from_millis(1)..=Duration::from_secs(3600), "value ours";
+        share_interval: Duration = Duration::from_secs(1), in Duration::from_millis(1)..=Duration::from_secs(3600), "value ours", with penalty = "fair-share";
     }
 }
 

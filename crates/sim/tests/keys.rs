@@ -1,0 +1,274 @@
+//! Each key of traffic and networks does something in the setting where it belongs, or is refused.
+
+use sim::{Run, Scenario, ScenarioError};
+
+const START: &str = "duration = \"6s\"\n";
+const DUMBBELL: &str = "[network]\npreset = \"dumbbell\"\nrate = \"5mbit\"\n";
+const LINK: &str = "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"5mbit\"\ndelay = \"20ms\"\n";
+/// A queue that tells flows apart, one that marks many packets, and one that marks or drops few.
+const QUEUES: [&str; 3] = [
+    "aqm = \"sfb\"\nbuffer = \"30p\"\nparams = { bins = 2, increment = 0.05, bin_limit = \"30p\" }\n",
+    "aqm = \"bernoulli\"\nbuffer = \"30p\"\nparams = { p = 0.15, ecn = true }\n",
+    "aqm = \"bernoulli\"\nbuffer = \"60p\"\nparams = { p = 0.005 }\n",
+];
+
+/// Everything of a result but the time it took.
+fn outcome(text: &str) -> Result<String, String> {
+    let scenario = Scenario::from_toml(text, "x").map_err(|e| e.to_string())?;
+    let done = Run::new(scenario, text, "x").map_err(|e| e.to_string())?.finish();
+    Ok(done.decision_hash)
+}
+
+fn network(keys: &str, group: &str) -> String {
+    format!("{START}{DUMBBELL}{keys}\n[[queue]]\nQUEUE\n[[traffic]]\n{group}\n")
+}
+
+fn link(keys: &str) -> String {
+    let ends = "from = [\"a\"]\nto = [\"b\"]\ntransport = \"sack\"\nflows = 3";
+    format!("{START}{LINK}{keys}\n[[queue]]\nlink = \"a->b\"\nQUEUE\n[[traffic]]\n{ends}\n")
+}
+
+const MANY: &str = "transport = \"sack\"\nflows = 12\necn = true";
+const CROWD: &str = "transport = \"sack\"\nflows = 60\necn = true";
+const WEB: &str =
+    "transport = \"sack\"\nflows = 3\napp = \"web\"\nsize = \"20p\"\noff = \"100ms\"\nobjects = 6";
+const PARETO: &str = "transport = \"sack\"\nflows = 3\napp = \"pareto\"\non = \"200ms\"\noff = \"900ms\"\nshape = 1.5\nrate = \"3mbit\"";
+const EXPONENTIAL: &str = "transport = \"sack\"\nflows = 3\napp = \"exponential\"\non = \"200ms\"\noff = \"900ms\"\nrate = \"3mbit\"";
+const PERIODIC: &str =
+    "transport = \"cbr\"\nrate = \"6mbit\"\napp = \"periodic\"\non = \"200ms\"\noff = \"100ms\"";
+const CBR: &str = "transport = \"cbr\"\nrate = \"6mbit\"";
+
+/// The group, its key, and the value that is tried. A key that the group has already takes another.
+const GROUPS: &[(&str, &str, &str)] = &[
+    (MANY, "flows", "11"),
+    (MANY, "rekey", "\"300ms\""),
+    (MANY, "transport", "\"cubic\""),
+    (MANY, "start", "\"1s\""),
+    (MANY, "stop", "\"3s\""),
+    (MANY, "step", "{ flows = 2, every = \"200ms\" }"),
+    (MANY, "packet", "\"500B\""),
+    (MANY, "ecn", "false"),
+    (MANY, "preset", "\"linux\""),
+    (MANY, "preset", "\"modern\""),
+    (MANY, "ecn_timeout", "true"),
+    (MANY, "min_window", "3"),
+    (CROWD, "ecn_on_retransmit", "true"),
+    ("transport = \"sack\"\nflows = 60\necn = true\nhandshake = true", "ecn_fallback", "true"),
+    (MANY, "handshake", "true"),
+    (MANY, "delayed_ack", "\"40ms\""),
+    (MANY, "send_jitter", "\"1ms\""),
+    (MANY, "pacing", "true"),
+    ("transport = \"prague\"\necn = true", "pacing", "false"),
+    (MANY, "initial_window", "10"),
+    (MANY, "window", "\"4p\""),
+    (MANY, "min_rto", "\"1s\""),
+    (MANY, "initial_rto", "\"50ms\""),
+    (CROWD, "max_rto", "\"1s\""),
+    (MANY, "rto_granularity", "\"400ms\""),
+    ("transport = \"sack\"\nflows = 60\nmax_rto = \"2s\"", "forget_rtt", "true"),
+    (MANY, "min_rto_above_srtt", "true"),
+    (MANY, "rack", "true"),
+    ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "count_packets", "true"),
+    ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "quick_acks", "true"),
+    ("transport = \"cubic\"\nflows = 2", "rfc8312", "true"),
+    (MANY, "limited_transmit", "false"),
+    (MANY, "whole_packets", "true"),
+    (PARETO, "restart_after_idle", "false"),
+    (EXPONENTIAL, "restart_after_idle", "false"),
+    ("transport = \"sack\"\nflows = 60\nhandshake = true", "restart_after_lost_syn", "false"),
+    (CBR, "rate", "\"5.5mbit\""),
+    (CBR, "rates", "[[\"3s\", \"1mbit\"]]"),
+    (CBR, "gaps", "\"poisson\""),
+    ("transport = \"cbr\"\nrate = \"6mbit\"\ngaps = \"uniform\"\njitter = 0.1", "jitter", "0.9"),
+    ("transport = \"tfrc\"\nflows = 4", "discounting", "false"),
+    ("transport = \"tfrc\"\nflows = 4", "equation_timeout", "\"1s\""),
+    ("transport = \"window\"\nwindow = 60", "window", "30"),
+    ("transport = \"window\"\nwindow = 60", "timeout", "\"20ms\""),
+    ("transport = \"sack\"\napp = \"finite\"\nsize = \"900p\"", "size", "\"500p\""),
+    (PARETO, "app", "\"exponential\""),
+    (PARETO, "on", "\"400ms\""),
+    (PARETO, "off", "\"400ms\""),
+    (PARETO, "shape", "1.2"),
+    (PARETO, "rate", "\"1mbit\""),
+    (PARETO, "unsent", "\"backlog\""),
+    (EXPONENTIAL, "on", "\"400ms\""),
+    (EXPONENTIAL, "off", "\"400ms\""),
+    (EXPONENTIAL, "rate", "\"1mbit\""),
+    (EXPONENTIAL, "unsent", "\"backlog\""),
+    (PERIODIC, "on", "\"400ms\""),
+    (PERIODIC, "off", "\"400ms\""),
+    (WEB, "size", "\"10p\""),
+    (WEB, "off", "\"900ms\""),
+    (WEB, "shape", "1.2"),
+    (WEB, "objects", "4"),
+    (WEB, "connections", "1"),
+];
+
+const NETWORK: &[(&str, &str)] = &[
+    ("rate", "\"4mbit\""),
+    ("delay", "\"30ms\""),
+    ("bottlenecks", "2"),
+    ("access_rate", "\"10mbit\""),
+    ("access_delay", "\"3ms\""),
+    ("left", "3"),
+    ("right", "3"),
+];
+
+const LINKS: &[(&str, &str)] = &[
+    ("rate", "\"4mbit\""),
+    ("delay", "\"30ms\""),
+    ("rate_trace", "{ steps = [[\"0s\", \"5mbit\"], [\"1s\", \"1mbit\"], [\"5s\", \"5mbit\"]] }"),
+    ("delay_trace", "{ steps = [[\"0s\", \"20ms\"], [\"1s\", \"40ms\"], [\"5s\", \"20ms\"]] }"),
+    ("loss_trace", "{ steps = [[\"0s\", \"0%\"], [\"1s\", \"5%\"], [\"5s\", \"0%\"]] }"),
+    ("jitter", "\"5ms\""),
+    ("loss", "\"1%\""),
+    ("duplicate", "\"5%\""),
+    ("corrupt", "\"2%\""),
+    ("framing", "\"atm overhead 44\""),
+];
+
+/// `group` with a key, in place of what it says of that key.
+fn changed(group: &str, key: &str, value: &str) -> String {
+    let other = |line: &&str| !line.starts_with(&format!("{key} ="));
+    let mut lines: Vec<&str> = group.lines().filter(other).collect();
+    let own = format!("{key} = {value}");
+    let rest = |line: &&str| !(key == "app" && line.starts_with("shape ="));
+    lines.retain(rest);
+    lines.push(&own);
+    lines.join("\n")
+}
+
+/// Whether the two scenarios give the same, whatever the queue.
+fn same(what: &str, plain: &str, other: &str) -> bool {
+    QUEUES.iter().all(|queue| {
+        let [plain, other] = [plain, other].map(|text| {
+            outcome(&text.replace("QUEUE\n", queue)).unwrap_or_else(|e| panic!("{what}: {e}"))
+        });
+        plain == other
+    })
+}
+
+#[test]
+fn each_key_does_something() {
+    let mut idle = Vec::new();
+    let mut differ = |what: String, plain: &str, other: &str| {
+        if same(&what, plain, other) {
+            idle.push(what);
+        }
+    };
+    for (group, key, value) in GROUPS {
+        let other = network("", &changed(group, key, value));
+        differ(format!("{key} = {value}"), &network("", group), &other);
+    }
+    for (key, value) in NETWORK {
+        let plain = network("", MANY);
+        let own = format!("{key} = {value}\n");
+        let other = if *key == "rate" {
+            plain.replacen("rate = \"5mbit\"\n", &own, 1)
+        } else {
+            plain.replacen("preset = \"dumbbell\"\n", &format!("preset = \"dumbbell\"\n{own}"), 1)
+        };
+        differ(format!("network.{key}"), &plain, &other);
+    }
+    for (key, value) in LINKS {
+        let plain = link("");
+        let own = format!("\n{key} = {value}\n");
+        let given = plain.lines().find(|line| line.starts_with(&format!("{key} = ")));
+        let other = match given {
+            Some(line) => plain.replacen(&format!("\n{line}\n"), &own, 1),
+            None => link(own.trim()),
+        };
+        differ(format!("link.{key}"), &plain, &other);
+    }
+    let jitter = "jitter = \"20ms\"";
+    differ("link.reorder".into(), &link(jitter), &link(&format!("{jitter}\nreorder = true")));
+    let [two, one] = ["", "identity = \"shared\"\n"]
+        .map(|more| network("", &format!("{MANY}\n{more}[[traffic]]\n{MANY}\n{more}")));
+    differ("identity".into(), &two, &one);
+    assert!(idle.is_empty(), "without effect: {idle:?}");
+}
+
+/// A key that is new has its place in the tables above.
+#[test]
+fn no_key_is_forgotten() {
+    let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
+    let keys = |name: &str| {
+        let all = schema["$defs"][name]["properties"].as_object();
+        all.unwrap_or_else(|| panic!("no {name}")).keys().cloned().collect::<Vec<_>>()
+    };
+    // Names of nodes and groups, what a preset needs, and what tests of its own have.
+    let elsewhere = [
+        "name",
+        "from",
+        "to",
+        "preset",
+        "file",
+        "digest",
+        "duplex",
+        "cross",
+        "cross_delay",
+        "reorder",
+        "identity",
+    ];
+    let missing = |keys: Vec<String>, table: &[&str]| {
+        let known =
+            |key: &&String| !table.contains(&key.as_str()) && !elsewhere.contains(&key.as_str());
+        keys.iter().filter(known).cloned().collect::<Vec<_>>()
+    };
+    let groups: Vec<&str> = GROUPS.iter().map(|(_, key, _)| *key).collect();
+    for name in [
+        "TrafficSpec",
+        "tcp",
+        "cbr",
+        "tfrc",
+        "trace",
+        "window",
+        "finite",
+        "pareto",
+        "exponential",
+        "periodic",
+        "web",
+    ] {
+        assert_eq!(missing(keys(name), &groups), [""; 0], "{name}");
+    }
+    let [network, links] =
+        [NETWORK, LINKS].map(|table| table.iter().map(|(key, _)| *key).collect::<Vec<_>>());
+    assert_eq!(missing(keys("Network"), &network), [""; 0]);
+    assert_eq!(missing(keys("LinkSpec"), &links), [""; 0]);
+}
+
+fn refused(text: &str) -> ScenarioError {
+    Scenario::from_toml(&text.replace("QUEUE\n", QUEUES[0]), "x").unwrap_err()
+}
+
+/// What has no effect beside the group's other keys, or the network's, is refused.
+#[test]
+fn what_would_do_nothing_is_refused() {
+    for (group, line, key, part) in [
+        (MANY, "restart_after_idle = false", "restart_after_idle", "pareto"),
+        (WEB, "restart_after_idle = false", "restart_after_idle", "pareto"),
+        (MANY, "initial_rto = \"30s\"\nmax_rto = \"2s\"", "initial_rto", "at most max_rto"),
+        (MANY, "step = { flows = 13, every = \"1s\" }", "step.flows", "1 … 12"),
+        (
+            "transport = \"prague\"\necn = true",
+            "ecn_on_retransmit = true",
+            "ecn_on_retransmit",
+            "anyway",
+        ),
+        ("transport = \"prague\"\necn = true", "ecn_timeout = true", "ecn_timeout", "prague"),
+        (CBR, "gaps = \"uniform\"", "gaps", "jitter above 0"),
+        (CBR, "stop = \"2s\"\nrates = [[\"3s\", \"1mbit\"]]", "rates", "before 2s"),
+        (WEB, "connections = 7", "connections", "at most 6"),
+    ] {
+        let e = refused(&network("", &format!("{group}\n{line}")));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    for (keys, key) in [
+        ("cross_delay = \"5ms\"", "network.cross_delay"),
+        ("access_delay = [\"1ms\", \"2ms\"]", "network.access_delay"),
+    ] {
+        let e = refused(&network(keys, MANY));
+        assert_eq!(e.key, key, "{e}");
+    }
+}
