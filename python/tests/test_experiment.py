@@ -284,3 +284,17 @@ def test_a_bad_view_is_named(tmp_path: Path, old: str, new: str, key: str, says:
         loaded = parse(text.replace("[view]", SWEEP + "[view]"), "f.toml", "x")
         reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path), 1)
     assert raised.value.key == key
+
+
+@pytest.mark.parametrize("sql", ["SELECT seed, lost AS value FROM runs", "SELECT seed FROM runs"])
+def test_a_query_that_cannot_be_asked_is_found_before_the_first_run(
+    tmp_path: Path, sql: str
+) -> None:
+    text = (
+        TINY + f'[[claim]]\nid = "a"\npaper = "t"\ntext = "t"\nmeasure = "{sql}"\nholds = "> 0"\n'
+    )
+    loaded = parse(text, "f", "x")
+    store = Store(tmp_path)
+    with pytest.raises(InputError, match=r"claim\.a\.measure"):
+        reproduce(Plan.of([(loaded, loaded.size("full"))]), store, jobs=1)
+    assert not list(tmp_path.rglob("*.parquet"))

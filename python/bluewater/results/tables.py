@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
+from bluewater import _core
 from bluewater.errors import InputError
 from bluewater.results.result import TABLES, schema
 
@@ -158,6 +159,45 @@ class Tables:
         """The tables that its runs have, ``runs`` aside."""
         kept = {path.stem for path in self.store.path(self.entries[0].key).glob("*.parquet")}
         return [name for name in TABLES if name in kept]
+
+
+class Blank(Tables):
+    """The tables before any run: the right columns without a row, on which queries can be tried.
+
+    A series has the signals of every queue discipline there, the summary what formulas give, too.
+    """
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """No run."""
+        return self._without_rows(
+            "summary", {**schema("queues"), **_signals(), "value": pl.Float64()}
+        )
+
+    @property
+    def present(self) -> list[str]:
+        """Every table."""
+        return list(TABLES)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table without rows."""
+        if name == "runs":
+            return self.runs
+        return self._without_rows(name, _signals() if name == "series" else {})
+
+    def _without_rows(self, name: str, more: Mapping[str, pl.DataType]) -> pl.DataFrame:
+        place = pl.DataFrame([_place(entry) for entry in self.entries], infer_schema_length=None)
+        own = {**schema(name), **more}
+        free = {column: kind for column, kind in own.items() if column not in place.columns}
+        return place.clear().with_columns(
+            pl.lit(None, dtype=kind).alias(column) for column, kind in free.items()
+        )
+
+
+@cache
+def _signals() -> dict[str, pl.DataType]:
+    signals = (s["name"] for aqm in _core.catalog()["aqms"] for s in aqm["signals"])
+    return dict.fromkeys(signals, pl.Float64())
 
 
 @dataclass(frozen=True)

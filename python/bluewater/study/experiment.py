@@ -19,7 +19,7 @@ import msgspec
 from bluewater import _core, kinds
 from bluewater.errors import InputError, unknown
 from bluewater.results.store import run_key
-from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Entry
+from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Blank, Entry
 from bluewater.study import paper, readings
 from bluewater.study.claims import Claim
 from bluewater.study.execute import Task
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bluewater.kinds.kind import Kind
+    from bluewater.results.store import Store
 
 
 class About(Table, frozen=True):
@@ -165,6 +166,22 @@ class Experiment:
     def stated(self, claim: Claim) -> list[str]:
         """The names of the stated readings that a claim is judged under."""
         return [each.id for each in self.readings if not each.claims or claim.id in each.claims]
+
+    def try_queries(self, entries: Sequence[Entry], store: Store) -> None:
+        """Tries every query on empty tables: what cannot be asked is said before any run is made.
+
+        Raises:
+            InputError: A query fails, or gives not the columns that are needed.
+        """
+        tables = Blank(entries, store, self.views)
+        for claim in self.claims:
+            needed = ("seed", "value")
+            tables.query(claim.measure, needed, f"claim.{claim.id}.measure", self.file)
+        for plot in self.plots:
+            for panel in plot.panels:
+                tables.query(panel.sql, ("x", "y"), f"plot.{plot.id}.panel.sql", self.file)
+        for sheet in self.sheets:
+            tables.query(sheet.sql, (), f"table.{sheet.id}.sql", self.file)
 
     def cells(self, size: Size, reading: Reading | None = None) -> list[Cell]:
         """The cells of the sweep at a size, in the standard reading or another."""

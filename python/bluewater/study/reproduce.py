@@ -87,7 +87,12 @@ def reproduce(
     jobs: int,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Makes what the store lacks of a plan and judges every claim."""
+    """Makes what the store lacks of a plan and judges every claim.
+
+    Every query is tried on empty tables before the first run.
+    """
+    for experiment, _, runs in plan.parts:
+        experiment.try_queries([entry for _, entry in runs], store)
     held = {task.key for task in plan.tasks if task.key in store}
     clocks = [_Clock(frozenset(task.key for task, _ in runs)) for *_, runs in plan.parts]
 
