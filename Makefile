@@ -14,7 +14,7 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure lessons wheel \
+.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure explored lessons wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -136,6 +136,12 @@ measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its
 	$(BIN)/bluewater reproduce cmu/summary --out $(OUT)/measure
 	$(BIN)/bluewater reproduce beyond/adversaries --out $(OUT)/measure
 	cp $(OUT)/measure/cmu-summary/one.md $(OUT)/measure/cmu-summary/ten.md $(OUT)/measure/beyond-adversaries/times.md docs/measured/
+
+explored: PAPER := cmu
+explored: $(VENV)/core.stamp ## Search what PAPER=cmu leaves open and write its page into docs/explored; ARGS="--budget 54"
+	$(BIN)/bluewater explore $(PAPER) $(ARGS) --out $(OUT)
+	mkdir -p docs/explored/$(PAPER)
+	cp $(OUT)/explore-$(PAPER)/explore.html $(OUT)/explore-$(PAPER)/*.csv docs/explored/$(PAPER)/
 
 cost: ## Measure what a packet costs in each discipline and write the table into docs/
 	$(PYTHON) scripts/bench_gate.py --table

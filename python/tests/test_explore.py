@@ -196,6 +196,16 @@ def test_one_experiment_alone(tmp_path: Path) -> None:
     assert len(found.items) == 2
 
 
+def test_real_packets_are_not_searched(folder: Path) -> None:
+    one = (folder / "one.toml").read_text()
+    (folder / "one.toml").write_text(
+        'place = "testbed"\n'
+        + one.replace('formula = "misclassification"\nlevels = 2\nbins = 23\nnonresponsive = 8', "")
+    )
+    (group,) = groups(experiment.select("mine"))
+    assert [each.id for each in group.experiments] == ["mine/two"]
+
+
 def test_command(cli: Cli) -> None:
     done = cli("explore", "Me26", "--json", "--jobs", "1", "--hold-out", "0")
     assert done.exit_code == 0, done.stderr

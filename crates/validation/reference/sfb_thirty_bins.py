@@ -16,10 +16,24 @@ import bluewater
 LEVELS, BINS = 3, 10
 
 
-def taken(access: float, buffer: int, size: float, steps: tuple[float, float], seed: int) -> list[float]:
+def taken(
+    access: float, buffer: int, size: float, steps: tuple[float, float], seed: int
+) -> list[float]:
     """What the penalty took of the flow's packets, and of those of TCP, in per cent."""
-    flow = {"transport": "cbr", "rate": "0.5mbit", "gaps": "poisson", "ecn": False, "start": "0s..1s"}
-    tcp = {"transport": "sack", "flows": 999, "ecn": True, "ecn_on_retransmit": True, "start": "0s..1s"}
+    flow = {
+        "transport": "cbr",
+        "rate": "0.5mbit",
+        "gaps": "poisson",
+        "ecn": False,
+        "start": "0s..1s",
+    }
+    tcp = {
+        "transport": "sack",
+        "flows": 999,
+        "ecn": True,
+        "ecn_on_retransmit": True,
+        "start": "0s..1s",
+    }
     params = {
         "levels": LEVELS,
         "bins": BINS,

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from bluewater import kinds
 from bluewater.results.tables import Entry, Tables
 from bluewater.study.claims import MIN_SEEDS, Claim, Measured, Verdict, measure
 from bluewater.study.execute import Task, execute
@@ -134,10 +135,15 @@ class Group:
 
 
 def groups(experiments: Sequence[Experiment]) -> list[Group]:
-    """The experiments by section; those without an unknown are left out."""
+    """The experiments by section; sections where nothing is open are left out.
+
+    So are experiments that measure real time: a search of one would take hours.
+    """
     found: dict[str, list[Experiment]] = {}
     titles: dict[str, str] = {}
     for each in experiments:
+        if kinds.of(each.base, each.file).alone:
+            continue
         alone = each.section is None or len(experiments) == 1
         key = each.id if alone or each.section is None else each.section.id
         titles[key] = (
