@@ -27,3 +27,22 @@ for queue in RED RED-PD; do
     for number in 1 2 4 8 12 16; do run 20 $queue 60 0 1 $number; done
     for number in 5cbr 5tcp; do run 19 $queue 40 0 1 $number; done
 done
+# More seeds, made later.
+for seed in 1 2 3 4 5; do
+    for gamma in 0.25 1 1.5 2 4 8; do run 13 RED-PD 40 0 $seed $gamma@0.03; done
+done
+for seed in 2 3 4 5; do
+    for queue in RED RED-PD; do
+        for number in 5cbr 5tcp; do run 19 $queue 40 0 $seed $number; done
+    done
+done
+for seed in 2 3 4; do
+    for queue in RED RED-PD; do
+        for number in 1 2 4 8; do run 20 $queue 60 0 $seed $number; done
+    done
+done
+for seed in 2 3; do
+    for queue in RED RED-PD; do
+        for number in 12 16; do run 20 $queue 60 0 $seed $number; done
+    done
+done
