@@ -1,8 +1,9 @@
-"""Does RED leave a link of 10 Mb/s idle, and lose more than BLUE? (Feng02 Fig. 13, feng/fig13 a and b)
+"""Whether RED leaves a link of 10 Mb/s idle, and loses more than BLUE (Feng02 Fig. 13).
 
-One row a run of the simulator: the testbed of feng/fig13 for path delays each way, retransmissions that
-are ECN-capable (RFC 2481) or not (RFC 3168), and RED that marks ECN-capable packets above max_th, as
-the paper's does, or drops them there. It needs the package:
+What feng/fig13 a and feng/fig13-simulated c rest on. One row a run of the simulator: the testbed of
+feng/fig13 for path delays each way, retransmissions that are ECN-capable (RFC 2481) or not
+(RFC 3168), and RED that marks ECN-capable packets above max_th, as the paper's text, or drops
+them there, as ALTQ's. It needs the package:
 
     python red_blue_ethernet.py > red_blue_ethernet.csv
 """

@@ -1,10 +1,10 @@
-"""Does SFB with 10 x 3 bins find one flow among 1000? (Feng02 §V.B, feng/sred-memory a)
+"""Whether SFB with 10 x 3 bins finds one flow among 1000 (Feng02 §V.B, feng/sred-memory a).
 
 The flow sends 0.5 Mb/s of 100, five times what each of 999 TCP flows would get. The paper gives no
 network and no parameters for it. One row a run of the simulator, for round trips without queue,
 buffers, bin sizes (in N-th parts of the buffer; the paper's other bins have 1.5), steps, and seeds,
-each of which is a hash of its own: the share of the flow's packets and of the TCP flows' packets that
-the penalty took from 20 s to 40 s. It needs the package, and some minutes:
+each of which is a hash of its own: the share of the flow's packets and of the TCP flows' packets
+that the penalty took from 20 s to 40 s. It needs the package, and some minutes:
 
     python sfb_thirty_bins.py > sfb_thirty_bins.csv
 """
