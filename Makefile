@@ -96,8 +96,9 @@ wheel: $(VENV)/packages.stamp ## Build a wheel that needs no Rust into build/whe
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt auditwheel cargo-zigbuild wheel ziglang
 	scripts/wheel.sh $(or $(ARCH),x86_64) $(if $(TRY),--try)
 
+container: ARCH ?= $(subst arm64,aarch64,$(shell uname -m))
 container: wheel ## Put the wheel into an image named bluewater, with podman or docker
-	$(or $(shell command -v podman),docker) build --file Containerfile --tag bluewater --build-arg ARCH=$(or $(ARCH),$(shell uname -m)) .
+	$(or $(shell command -v podman),docker) build --file Containerfile --tag bluewater --build-arg ARCH=$(ARCH) .
 
 package: ## Check that crates/aqm can be published as it is, without doing so
 	$(CARGO) publish --package bluewater-aqm --locked --dry-run $(if $(DIRTY),--allow-dirty)

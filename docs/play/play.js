@@ -16,6 +16,7 @@
 
   // Sliders: a place 0 … 1 becomes a value in `digits` significant digits.
   const scale = (least, most, power = 0) => ({
+    within: (value) => Math.min(Math.max(value, least), most),
     value: (part) => (power ? least + (most - least) * part ** power : least * (most / least) ** part),
     part: (value) => (power ? ((value - least) / (most - least)) ** (1 / power) : Math.log(value / least) / Math.log(most / least)),
   });
@@ -24,7 +25,7 @@
     flows: { name: "TCP connections", unit: "", ...scale(1, 400), whole: true, start: 50 },
     rate: { name: "Rate of the link", unit: "Mb/s", ...scale(1, 100), start: 20 },
     rtt: { name: "Round trip without queue", unit: "ms", ...scale(2, 400), start: 60 },
-    buffer: { name: "Buffer, as time on the link", unit: "ms", ...scale(5, 2000), start: 100 },
+    buffer: { name: "Buffer, as time on the link (two packets at least)", unit: "ms", ...scale(5, 2000), start: 100 },
     udp: { name: "One flow without control", unit: "% of the link", ...scale(0, 150, 1), whole: true, start: 0 },
     step: { name: "More connections half-way", unit: "", ...scale(0, 400, 2), whole: true, start: 150 },
   };
@@ -49,10 +50,11 @@
     DRR: { aqm: "drr", sliders: {}, start: {} },
   };
   const PICTURES = {
-    "Load step (Feng02, Fig. 6)": { a: "RED", b: "BLUE", flows: 50, step: 150, rate: 20, rtt: 60, buffer: 100, udp: 0, tcp: "sack", ecn: "on" },
-    "One who does not respond (Fig. 18)": { a: "RED", b: "SFB", flows: 100, udp: 60, step: 0, rate: 20, rtt: 60, buffer: 100, tcp: "sack", ecn: "on" },
+    "Load step (as in Feng02, Fig. 6)": { a: "RED", b: "BLUE", flows: 50, step: 150, rate: 20, rtt: 60, buffer: 100, udp: 0, tcp: "sack", ecn: "on" },
+    "One who does not respond (as in Fig. 16)": { a: "RED", b: "SFB", flows: 100, udp: 60, step: 0, rate: 20, rtt: 60, buffer: 100, tcp: "sack", ecn: "on" },
     "A bloated buffer": { a: "drop-tail", b: "CoDel", flows: 4, udp: 0, step: 0, rate: 10, rtt: 30, buffer: 1000, tcp: "cubic", ecn: "off" },
   };
+  const NEED_ECN = ["prague", "dctcp"];
   const SECONDS = 30;
   const WARMUP = 5;
 
@@ -61,10 +63,10 @@
   const toml = (state, side) => {
     const { aqm, unit = "" } = DISCIPLINES[state[side]] ?? {};
     const params = Object.entries(state.params[side]).map(([key, value]) => `${key} = ${unit ? `"${value}${unit}"` : value}`);
-    const [bits, bytes] = [state.rate * 1e6, Math.max(3000, Math.round(state.buffer * state.rate * 125))];
+    const [bits, bytes] = [Math.round(state.rate * 1e6), Math.max(3000, Math.round(state.buffer * state.rate * 125))];
     const greedy = (name, flows, start) => [
       "", "[[traffic]]", `name = "${name}"`, `flows = ${flows}`, `transport = "${state.tcp}"`, `start = "${start}"`,
-      `ecn = ${state.ecn === "on" || ["prague", "dctcp"].includes(state.tcp)}`, // these two need it
+      `ecn = ${state.ecn === "on" || NEED_ECN.includes(state.tcp)}`,
     ];
     return [
       `duration = "${SECONDS}s"`, `warmup = "${WARMUP}s"`, "", "[network]", 'preset = "dumbbell"', `rate = "${bits}bit"`,
@@ -94,8 +96,14 @@
         return;
       }
       const began = performance.now();
-      const answer = simulate(data.text);
-      self.postMessage({ id: data.id, answer, ms: performance.now() - began });
+      let answer;
+      try {
+        answer = simulate(data.text);
+      } catch { // It has trapped, and is good for nothing more.
+        self.postMessage({ trapped: true });
+        return;
+      }
+      self.postMessage({ ...data, answer, ms: performance.now() - began });
     };
   };
   let module;
@@ -103,34 +111,53 @@
     module ??= new Promise((resolve, reject) => {
       const script = document.createElement("script");
       script.src = new URL("engine.js", BASE);
-      script.onload = async () => {
+      const unpacked = async () => {
         const packed = Uint8Array.from(atob(self.BLUEWATER_ENGINE), (c) => c.charCodeAt(0));
         const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-        resolve(await WebAssembly.compile(await new Response(stream).arrayBuffer()));
+        return WebAssembly.compile(await new Response(stream).arrayBuffer());
       };
+      script.onload = () => unpacked().then(resolve, () => reject(new Error("engine.js is damaged: make docs builds it anew")));
       script.onerror = () => reject(new Error("engine.js is not there: make docs builds it where Rust has the target wasm32-unknown-unknown"));
       document.head.append(script);
     });
     return module;
   };
 
+  const PATIENCE = 20_000; // ms
+
   class Engine {
     constructor(done) {
       this.done = done;
       this.next = null;
+      this.begin();
+    }
+
+    /** A worker of its own; anew after one that trapped, or ran for too long. */
+    begin() {
       this.busy = true;
       const source = new Blob([`(${worker})()`], { type: "text/javascript" });
       this.worker = new Worker(URL.createObjectURL(source));
-      this.worker.onmessage = ({ data }) => {
-        this.busy = false;
-        done(data);
-        this.go();
-      };
+      this.worker.onmessage = ({ data }) => (data.trapped ? this.again("more than the simulator has room for in a page") : this.free(data));
       this.ready = compiled().then((wasm) => {
         this.worker.postMessage({ module: wasm });
         this.busy = false;
         this.go();
       });
+    }
+
+    again(message) {
+      const asked = this.asked;
+      this.worker.terminate();
+      clearTimeout(this.timer);
+      this.begin();
+      if (asked) this.done({ ...asked, answer: { error: { message } } });
+    }
+
+    free(data) {
+      clearTimeout(this.timer);
+      this.busy = false;
+      this.done(data);
+      this.go();
     }
 
     ask(question) {
@@ -141,8 +168,9 @@
     go() {
       if (this.busy || !this.next) return;
       this.busy = true;
-      this.worker.postMessage(this.next);
-      this.next = null;
+      [this.asked, this.next] = [this.next, null];
+      this.timer = setTimeout(() => this.again(`not done in ${PATIENCE / 1000} s`), PATIENCE);
+      this.worker.postMessage(this.asked);
     }
   }
 
@@ -244,6 +272,28 @@
       this.number = count++;
       this.small = this.hasAttribute("small");
       this.sides = this.getAttribute("b") === "" ? ["a"] : ["a", "b"];
+      this.begin();
+      this.build();
+      this.engines = Object.fromEntries(this.sides.map((side) => [side, new Engine((data) => this.answered(side, data))]));
+      Promise.all(Object.values(this.engines).map((engine) => engine.ready)).catch((error) => { this.status.textContent = error.message; });
+      this.changed();
+      new ResizeObserver(() => this.show()).observe(this);
+      if (this.addressed) {
+        addEventListener("hashchange", () => {
+          this.begin();
+          this.build();
+          this.changed();
+        });
+      }
+    }
+
+    /** Whether the address is that of this one. */
+    get addressed() {
+      return !this.small && this.number === 0;
+    }
+
+    /** The state that the page and its address ask for; no answers. */
+    begin() {
       this.state = { a: this.getAttribute("a") ?? "RED", b: this.getAttribute("b") ?? "BLUE", params: {} };
       for (const [key, { start, unit }] of Object.entries({ ...CONTROLS, ...CHOICES })) {
         const given = this.getAttribute(key);
@@ -252,11 +302,7 @@
       this.defaults();
       if (!this.small) this.fromAddress();
       this.answers = {};
-      this.build();
-      this.engines = Object.fromEntries(this.sides.map((side) => [side, new Engine((data) => this.answered(side, data))]));
-      Promise.all(Object.values(this.engines).map((engine) => engine.ready)).catch((error) => { this.status.textContent = error.message; });
-      this.changed();
-      new ResizeObserver(() => this.show()).observe(this);
+      this.refused = {};
     }
 
     defaults(sides = this.sides) {
@@ -265,13 +311,16 @@
 
     fromAddress() {
       const given = new URLSearchParams(location.hash.slice(1));
-      for (const side of this.sides) if (DISCIPLINES[given.get(side)]) this.state[side] = given.get(side);
+      for (const side of this.sides) if (Object.hasOwn(DISCIPLINES, given.get(side))) this.state[side] = given.get(side);
       this.defaults();
+      const number = (value, { within, whole }) => (whole ? Math.round(within(Number(value))) : within(Number(value)));
       for (const [key, value] of given) {
         const [side, name] = key.split(".");
-        if (CONTROLS[key] && Number(value) >= 0 && value !== "") this.state[key] = Number(value);
-        else if (CHOICES[key]?.words.includes(value)) this.state[key] = value;
-        else if (name && this.state.params[side]?.[name] !== undefined && Number(value) > 0) this.state.params[side][name] = Number(value);
+        const sliders = this.sides.includes(side) ? DISCIPLINES[this.state[side]].sliders ?? {} : {};
+        const good = value !== "" && Number.isFinite(Number(value));
+        if (Object.hasOwn(CONTROLS, key) && good) this.state[key] = number(value, CONTROLS[key]);
+        else if (Object.hasOwn(CHOICES, key) && CHOICES[key].words.includes(value)) this.state[key] = value;
+        else if (name && Object.hasOwn(sliders, name) && good) this.state.params[side][name] = number(value, sliders[name]);
       }
     }
 
@@ -282,7 +331,7 @@
       history.replaceState(null, "", `#${words}`);
     }
 
-    slider(id, name, unit, { value, part, whole }, now, set) {
+    slider(id, name, unit, { value, part, within, whole }, now, set) {
       const output = make("output", { textContent: `${plain(now)} ${unit}`, htmlFor: id });
       const input = make("input", { type: "range", id, min: 0, max: 1000, value: Math.round(1000 * part(now)) });
       const say = (x) => {
@@ -290,11 +339,22 @@
         input.setAttribute("aria-valuetext", output.textContent);
       };
       say(now);
-      input.addEventListener("input", () => {
-        const x = whole ? Math.round(value(input.value / 1000)) : round(value(input.value / 1000));
+      const move = (x) => {
+        now = x;
         say(x);
         set(x);
         this.changed();
+      };
+      input.addEventListener("input", () => move(whole ? Math.round(value(input.value / 1000)) : round(value(input.value / 1000))));
+      // A key is a step that one can see: one more, or a hundredth of the slider.
+      input.addEventListener("keydown", (event) => {
+        const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        const place = Math.min(Math.max(part(now) + by / 100, 0), 1);
+        const x = whole ? within(now + by) : round(value(place));
+        input.value = Math.round(1000 * part(x));
+        move(x);
       });
       return make("div", { className: "control" }, make("label", { htmlFor: id, textContent: name }), input, output);
     }
@@ -313,13 +373,23 @@
       const shown = this.small ? (this.getAttribute("show") ?? "flows").split(" ") : [...Object.keys(CONTROLS), ...Object.keys(CHOICES)];
       const controls = shown.map((key) => (CONTROLS[key]
         ? this.slider(id(key), CONTROLS[key].name, CONTROLS[key].unit, CONTROLS[key], this.state[key], (x) => { this.state[key] = x; })
-        : this.select(id(key), CHOICES[key].name, CHOICES[key].words, this.state[key], (x) => { this.state[key] = x; })));
+        : this.select(id(key), CHOICES[key].name, CHOICES[key].words, this.state[key], (x) => {
+          this.state[key] = x;
+          this.build();
+          this.querySelector(`#${id(key)}`).focus();
+        })));
+      const ecn = controls[shown.indexOf("ecn")]?.querySelector("select");
+      if (ecn && NEED_ECN.includes(this.state.tcp)) {
+        [ecn.value, ecn.disabled] = ["on", true];
+        ecn.title = `${this.state.tcp} needs it`;
+      }
       const key = (side) => make("span", { className: `key ${side}` });
       const legend = this.sides.map((side) => make("strong", {}, key(side), this.state[side]));
       const sides = this.small ? [] : this.sides.map((side) => {
         const { sliders = {}, unit = "" } = DISCIPLINES[this.state[side]];
         const choose = this.select(id(side), side === "a" ? "Discipline" : "beside it", Object.keys(DISCIPLINES), this.state[side], (x) => {
           this.state[side] = x;
+          delete this.answers[side];
           this.defaults([side]);
           this.build();
           this.querySelector(`#${id(side)}`).focus();
@@ -336,12 +406,14 @@
       });
       this.table = make("tbody");
       const head = make("tr", {}, make("td"), ...this.sides.map((side) => make("th", { scope: "col", textContent: this.state[side] })));
-      const pictures = Object.entries(PICTURES).map(([name, picture]) => {
+      const pictures = Object.entries(PICTURES).map(([name, picture], at) => {
         const button = make("button", { type: "button", textContent: name });
         button.addEventListener("click", () => {
           Object.assign(this.state, picture);
+          this.answers = {};
           this.defaults();
           this.build();
+          this.querySelectorAll(".buttons button")[at].focus();
           this.changed();
         });
         return button;
@@ -367,20 +439,23 @@
     }
 
     changed() {
-      for (const side of this.sides) this.engines?.[side]?.ask({ id: side, text: toml(this.state, side) });
-      if (!this.small && this.number === 0) {
+      for (const side of this.sides) this.engines?.[side]?.ask({ text: toml(this.state, side) });
+      this.say();
+      if (this.addressed) {
         clearTimeout(this.later);
         this.later = setTimeout(() => this.toAddress(), 300);
       }
     }
 
-    answered(side, { answer, ms }) {
+    answered(side, { text, answer, ms }) {
+      delete this.refused[side];
       if (answer.error) {
-        const { key, value, allowed } = answer.error;
-        this.status.textContent = `${this.state[side]}: ${key} = ${value}: allowed are ${allowed}`;
-        return;
+        const { key, value, allowed, message } = answer.error;
+        this.refused[side] = message ?? `${key} = ${value}: ${allowed}`;
+        delete this.answers[side];
+      } else {
+        this.answers[side] = { ...reader(answer), text, ms };
       }
-      this.answers[side] = { ...reader(answer), ms };
       this.runs = (this.runs ?? 0) + 1;
       if (this.waiting) return;
       this.waiting = true;
@@ -391,8 +466,12 @@
     }
 
     show() {
-      const known = this.sides.filter((side) => this.answers?.[side]);
-      if (!known.length) return;
+      const known = this.sides.filter((side) => this.answers[side]);
+      this.say();
+      if (!known.length) {
+        this.table.replaceChildren();
+        return;
+      }
       for (const { name, values, options, canvas, box } of this.charts) {
         const lines = known.map((side) => {
           const answer = this.answers[side];
@@ -410,13 +489,35 @@
           ...values.map(([value, unit]) => make("td", { textContent: `${plain(value)} ${unit}` })));
       });
       this.table.replaceChildren(...rows.filter(Boolean));
-      const said = known.map((side) => `${this.state[side]} ${this.answers[side].hash}`).join(", ");
-      const ms = Math.max(...known.map((side) => this.answers[side].ms));
-      this.status.textContent = `${SECONDS} s in ${ms.toFixed(0)} ms, here in this page. Decision hash: ${said}`;
+    }
+
+    /** The answer of a side, if it is to what is set now. */
+    current(side) {
+      const answer = this.answers[side];
+      return answer?.text === toml(this.state, side) ? answer : undefined;
+    }
+
+    /** What there is to say of what is shown; what belongs to other settings turns pale. */
+    say() {
+      const answers = this.sides.map((side) => this.current(side));
+      const refused = this.sides.filter((side) => this.refused[side]).map((side) => `${this.state[side]}: ${this.refused[side]}`);
+      this.classList.toggle("stale", !answers.every(Boolean));
+      if (refused.length) this.status.textContent = refused.join("; ");
+      else if (answers.every(Boolean)) {
+        const said = this.sides.map((side, i) => `${this.state[side]} ${answers[i].hash}`).join(", ");
+        const ms = Math.max(...answers.map((answer) => answer.ms));
+        this.status.textContent = `${SECONDS} s in ${ms.toFixed(0)} ms, here in this page. Decision hash: ${said}`;
+      } else if (this.runs && !this.slow) {
+        this.slow = setTimeout(() => {
+          this.slow = 0;
+          if (!this.sides.every((side) => this.current(side) || this.refused[side])) this.status.textContent = "Simulating …";
+        }, 300);
+      }
     }
 
     download(side) {
-      const text = `# bluewater run FILE says ${this.answers[side]?.hash ?? ""}, too\n${toml(this.state, side)}`;
+      const hash = this.current(side)?.hash;
+      const text = `${hash ? `# bluewater run FILE says ${hash}, too\n` : ""}${toml(this.state, side)}`;
       const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/toml" })), download: `${DISCIPLINES[this.state[side]].aqm}.toml` });
       link.click();
       URL.revokeObjectURL(link.href);
@@ -430,7 +531,7 @@
     simulate(text) {
       return new Promise((resolve) => {
         const engine = new Engine((data) => resolve(data.answer));
-        engine.ask({ id: "test", text });
+        engine.ask({ text });
       });
     }
   }

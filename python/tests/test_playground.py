@@ -145,3 +145,72 @@ def test_it_is_small() -> None:
     """What a server sends of it, compressed."""
     sent = sum(len(gzip.compress((PLAY / name).read_bytes())) for name in ("engine.js", "play.js"))
     assert sent < 1_000_000
+
+
+def at(tab: Page, address: str) -> None:
+    """Opens the page anew at an address."""
+    url = tab.url.split("#")[0]
+    tab.goto("about:blank")
+    tab.goto(f"{url}#{address}")
+
+
+def test_a_hash_is_named_only_beside_the_scenario_that_has_it(tab: Page) -> None:
+    at(tab, "flows=20&step=0")
+    tab.wait_for_function(SHOWN)
+    before = tab.evaluate(f"{PLAYS}.answers.a.hash")
+    tab.evaluate(f"{PLAYS}.engines.a.busy = true")  # as if it took long
+    tab.get_by_label("Round trip without queue").press("ArrowRight")
+    assert tab.evaluate(f"{PLAYS}.classList.contains('stale')")
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="RED as TOML").click()
+    text = download.value.path().read_text()
+    assert "bluewater run" not in text
+    assert before not in text
+    tab.evaluate(f"{PLAYS}.engines.a.busy = false; {PLAYS}.engines.a.go()")
+    tab.wait_for_function(f"!{PLAYS}.classList.contains('stale')")
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="RED as TOML").click()
+    text = download.value.path().read_text()
+    assert f"says {hash_of(text)}, too" in text
+
+
+def test_an_address_in_an_open_page_is_followed_and_kept_within_the_sliders(tab: Page) -> None:
+    at(tab, "a=BLUE")
+    tab.wait_for_function(SHOWN)
+    tab.evaluate("location.hash = 'a=PIE&b=DRR&flows=3e6&udp=1e7&rate=5&toString=x&b.max_p=1'")
+    tab.wait_for_function(f"{PLAYS}.state.a == 'PIE' && {PLAYS}.state.b == 'DRR'")
+    state = tab.evaluate(f"{PLAYS}.state")
+    assert (state["flows"], state["udp"], state["rate"]) == (400, 150, 5)
+    tab.evaluate("location.hash = 'a=__proto__&b=constructor'")
+    tab.wait_for_function(f"{PLAYS}.state.a == 'RED' && {PLAYS}.state.b == 'BLUE'")
+    tab.wait_for_function(SHOWN)
+
+
+def test_a_worker_that_traps_or_runs_on_gives_place_to_another(tab: Page) -> None:
+    at(tab, "flows=5&step=0")
+    tab.wait_for_function(SHOWN)
+    tab.evaluate(f"{PLAYS}.state.flows = 3900000; {PLAYS}.changed()")
+    tab.wait_for_function(f"{PLAYS}.refused.a", timeout=60_000)
+    said = tab.locator(".status").inner_text()
+    assert "more than the simulator has room for" in said or "not done in 20 s" in said
+    tab.evaluate(f"{PLAYS}.state.flows = 6; {PLAYS}.changed()")
+    tab.wait_for_function(f"!{PLAYS}.classList.contains('stale')")
+
+
+def test_tcp_that_needs_ecn_says_so(tab: Page) -> None:
+    at(tab, "ecn=off")
+    tab.get_by_label("TCP", exact=True).select_option("dctcp")
+    ecn = tab.get_by_label("ECN")
+    assert (ecn.is_disabled(), ecn.input_value()) == (True, "on")
+    tab.get_by_label("TCP", exact=True).select_option("sack")
+    assert (ecn.is_disabled(), ecn.input_value()) == (False, "off")
+
+
+def test_a_key_is_a_step_that_one_can_see(tab: Page) -> None:
+    at(tab, "flows=1&step=0")
+    slider = tab.get_by_label("TCP connections")
+    slider.press("ArrowRight")
+    assert tab.evaluate(f"{PLAYS}.state.flows") == 2
+    for _ in range(3):
+        slider.press("ArrowLeft")
+    assert tab.evaluate(f"{PLAYS}.state.flows") == 1
