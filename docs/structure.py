@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 Graph = dict[str, set[str]]
+Module = tuple[str, ...]
 
-_USE = re.compile(r"\bcrate::(?:\{(.*?)\};|(\w+))", re.DOTALL)
+_USE = re.compile(r"\b(pub(?:\([\w: ]+\))? )?use ([^;]+);")
+_PATH = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
 _COMMENT = re.compile(r"//.*")
+_TEST = re.compile(r"^#\[cfg\(test\)\]\n(?:[^\n{]*;|[^\n]*\{\n.*?\n\})$", re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"^(?:pub(?:\([\w: ]+\))? )?mod \w+ \{\n.*?\n\}$", re.DOTALL | re.MULTILINE)
+_BRANCH = re.compile(r"[^,{}]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?")
 _STYLE = "font: 13px system-ui, sans-serif; max-width: 100%; height: auto"
 _STEP, _HIGH, _GAP = 64, 28, 14  # pixels: from layer to layer, a box, between boxes
 
@@ -37,20 +42,92 @@ def crates() -> Graph:
 
 def modules(crate: str) -> Graph:
     """A crate's modules of the first level, without tests and programs."""
+    return folders(crate)[()]
+
+
+def folders(crate: str) -> dict[Module, Graph]:
+    """How the modules in each folder use each other, each with all that is below it.
+
+    A module and its own children are one concept and may name each other; ``lib.rs`` may not: what
+    it defines for the modules below it would be a circle.
+    """
+    found: dict[Module, Graph] = {(): {}}
+    for user, used in imports(crate).items():
+        for depth, name in enumerate(user):
+            found.setdefault(user[:depth], {}).setdefault(name, set())
+        for other in used:
+            depth = next(
+                (i for i, (a, b) in enumerate(zip(user, other, strict=False)) if a != b), 0
+            )
+            if depth or user[:1] != other[:1]:
+                a, b = ((*each, "lib")[depth] for each in (user, other))
+                found.setdefault(user[:depth], {}).setdefault(a, set()).add(b)
+    for graph in found.values():
+        for name in set().union(*graph.values()):
+            graph.setdefault(name, set())
+    return found
+
+
+def imports(crate: str) -> dict[Module, set[Module]]:
+    """For each file of a crate, the files that define what it names; without tests and programs."""
     source = ROOT / "crates" / crate / "src"
-    graph: Graph = {}
+    bodies: dict[Module, str] = {}
+    names: dict[Module, dict[str, Module]] = {}
+    found: dict[Module, set[Module]] = {}
     for path in sorted(source.rglob("*.rs")):
         parts = path.relative_to(source).with_suffix("").parts
-        if {"tests", "bin", "lab"} & set(parts) or parts[0] in {"lib", "main"}:
+        if {"tests", "bin", "lab", "main"} & set(parts):
             continue
-        text = _COMMENT.sub("", path.read_text("utf-8").split("#[cfg(test)]\nmod tests")[0])
-        graph.setdefault(parts[0], set()).update(_used(text))
-    return {name: (used & graph.keys()) - {name} for name, used in graph.items()}
+        module = parts[:-1] if parts[-1] in {"mod", "lib"} else parts
+        text = _TEST.sub("", _COMMENT.sub("", path.read_text("utf-8")))
+        text = _INLINE.sub(lambda found: re.sub(r"use super::[^;]+;", "", found[0]), text)
+        bodies[module] = body = _USE.sub("", text)
+        branches = [
+            (public, *each) for public, tree in _USE.findall(text) for each in _spread(tree)
+        ]
+        names[module] = {name: way for _, name, way in branches}
+        found[module] = {
+            way for public, name, way in branches if not public or re.search(rf"\b{name}\b", body)
+        } | {tuple(way.split("::")) for way in _PATH.findall(body)}
+
+    def home(module: Module, way: Module) -> Module | None:
+        first, *rest = way
+        if first == "crate":
+            at: Module = ()
+        elif first == "super":
+            return home(module[:-1], ("self", *rest))
+        elif first == "self":
+            at = module
+        elif (*module, first) in bodies:
+            at, rest = module, list(way)
+        elif names[module].get(first, way)[0] != first:
+            return home(module, (*names[module][first], *rest))
+        else:
+            return None  # another crate's, or the file's own
+        while rest and rest[0] == "super":
+            at, rest = at[:-1], rest[1:]
+        while rest and (*at, rest[0]) in bodies:
+            at, rest = (*at, rest[0]), rest[1:]
+        if rest and rest[0] in names[at]:
+            return home(at, (*names[at][rest[0]], *rest[1:]))
+        return at
+
+    return {
+        module: {home(module, way) for way in ways} - {module, None}
+        for module, ways in found.items()
+    }
 
 
-def _used(text: str) -> Iterable[str]:
-    for several, one in _USE.findall(text):
-        yield from [one] if one else re.findall(r"(?:^|,)\s*(\w+)", several)
+def _spread(tree: str) -> Iterable[tuple[str, Module]]:
+    """A ``use``'s paths, each with the name that it gives."""
+    start, _, rest = tree.partition("{")
+    if rest:
+        for branch in _BRANCH.findall(rest.rpartition("}")[0]):
+            yield from _spread(start + branch.strip())
+        return
+    path, _, alias = tree.strip().removesuffix("::self").partition(" as ")
+    way = tuple(path.split("::"))
+    yield alias or way[-1], way
 
 
 def packages() -> Graph:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import of_docs
@@ -8,6 +9,9 @@ from conftest import of_docs
 import bluewater
 from bluewater import _core
 from bluewater.results.result import SIMULATED, TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LAYERS = (
     {"_core", "errors", "text"},
@@ -50,10 +54,60 @@ def test_imports_go_one_way(path: Path) -> None:
 
 def test_there_is_no_circle() -> None:
     assert {"aqm", "sim", "gateway"} <= structure.crates().keys()
-    for name in ("crates", "python", *structure.crates()):
-        structure.layers(structure.named(name))
+    graphs = [structure.crates(), structure.packages()]
+    for crate in structure.crates():
+        graphs += structure.folders(crate).values()
+    for graph in graphs:
+        structure.layers(graph)
     with pytest.raises(ValueError, match="a circle: a → b → a"):
         structure.layers({"a": {"b"}, "b": {"a"}})
+
+
+@pytest.fixture
+def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def write(**files: str) -> None:
+        for name, text in files.items():
+            path = tmp_path / "crates" / "x" / "src" / (name.replace("__", "/") + ".rs")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+
+    monkeypatch.setattr(structure, "ROOT", tmp_path)
+    return write
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "use super::super::b::{c::{self, D}, E as F};",
+        "fn f() -> super::super::b::D {}",
+        "use crate::Short;",
+        "use crate::{b, Short as _};",
+        'fn f() {}\n#[serde(default = "crate::b::e")]\nstruct G;',
+    ],
+)
+def test_a_name_counts_for_the_file_that_defines_it(crate: Callable[..., None], use: str) -> None:
+    tests = "#[cfg(test)]\nmod tests {\n    use crate::d::X;\n}\n"
+    crate(
+        lib="pub mod a;\npub use b::D as Short;\n",
+        a__mod="mod inner;\n",
+        a__inner=f"// crate::d::X\n{use}\n{tests}",
+        b__mod="pub mod c;\npub use c::D;\nstruct E;",
+        b__c="pub struct D;",
+        d="pub struct X;",
+    )
+    assert structure.modules("x") == {"a": {"b"}, "b": set(), "d": set()}
+    assert structure.imports("x")[()] == set()
+
+
+def test_circles_are_seen_among_modules_of_a_folder_and_with_the_crate_itself(
+    crate: Callable[..., None],
+) -> None:
+    crate(lib="", a__mod="", a__b="use super::c::C;", a__c="use crate::a::b::B;")
+    assert structure.folders("x")[("a",)] == {"b": {"c"}, "c": {"b"}}
+    crate(a__c="use super::One;", a__mod="use b::B;\nstruct One;")
+    assert structure.folders("x")[("a",)] == {"b": {"c"}, "c": set()}
+    crate(lib="use a::A;\nfn one() {}", a__mod="use crate::one;")
+    assert structure.modules("x") == {"a": {"lib"}, "lib": {"a"}}
 
 
 def test_arrows_that_others_imply_are_left_out() -> None:

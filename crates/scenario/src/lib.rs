@@ -3,6 +3,7 @@
 
 pub mod arrivals;
 pub mod course;
+mod defaults;
 pub mod error;
 mod limits;
 pub mod network;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, Deserializer};
 
 use arrivals::Files;
+use defaults::zero;
 use error::Complaint;
 pub use error::ScenarioError;
 use network::{LinkSpec, Network, Topology};
@@ -76,15 +78,6 @@ const MAX_SAMPLES: u64 = 10_000_000;
 
 fn default_seed() -> u64 {
     1
-}
-fn one() -> u32 {
-    1
-}
-fn yes() -> bool {
-    true
-}
-fn zero() -> Text<Duration> {
-    Text(Duration::ZERO)
 }
 
 impl Scenario {

@@ -100,7 +100,7 @@ pub struct LinkSpec {
     /// Propagation delay.
     pub delay: Text<Duration>,
     /// Whether there is the same link back. Its wire draws random numbers of its own.
-    #[serde(default = "crate::yes")]
+    #[serde(default = "crate::defaults::yes")]
     pub duplex: bool,
     /// The rate over time. Queue disciplines that are told the rate of their link, and sizes in `bdp`,
     /// go by `rate` all the same.
@@ -117,7 +117,7 @@ pub struct LinkSpec {
     #[schemars(with = "Option<Written>")]
     pub loss_trace: Option<Course>,
     /// Each packet takes up to so much longer, uniform.
-    #[serde(default = "crate::zero", skip_serializing_if = "is_default")]
+    #[serde(default = "crate::defaults::zero", skip_serializing_if = "is_default")]
     pub jitter: Text<Duration>,
     /// Whether packets may overtake others by `jitter`, or where the delay falls; else they wait.
     #[serde(default, skip_serializing_if = "is_default")]

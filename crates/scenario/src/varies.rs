@@ -40,7 +40,7 @@ pub struct Course {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Whether it begins again at its last time; else the last value holds.
-    #[serde(default = "crate::yes")]
+    #[serde(default = "crate::defaults::yes")]
     pub repeat: bool,
     /// Sixteen hexadecimal digits over what the file says. A run fails if it says something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]

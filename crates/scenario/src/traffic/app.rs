@@ -137,7 +137,7 @@ pub struct Web {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<f64>,
     /// Objects of a page, 1 … 1000.
-    #[serde(default = "crate::one")]
+    #[serde(default = "crate::defaults::one")]
     pub objects: u32,
     /// The most connections of a session at a time, 1 … 1000.
     #[serde(default = "four_connections")]

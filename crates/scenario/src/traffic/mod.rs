@@ -19,9 +19,9 @@ pub use transport::{
 };
 
 use crate::arrivals::Files;
+use crate::defaults::one;
 use crate::error::Complaint;
 use crate::network::Topology;
-use crate::one;
 use crate::text::{Span, Text};
 
 /// Flows that join in steps.

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::app::{App, AppName};
 use super::{Group, GroupSpec};
 use crate::arrivals::{Arrivals, Files};
+use crate::defaults::{one, yes, zero};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::{Span, Text};
-use crate::{one, yes, zero};
 
 /// Declares the names of all transports: name in files, and whose keys it takes.
 macro_rules! names {

@@ -5,7 +5,6 @@
 pub mod bits;
 pub mod control;
 mod ends;
-mod rack;
 pub mod receiver;
 pub mod rtt;
 pub mod sender;

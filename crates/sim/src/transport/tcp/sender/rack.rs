@@ -8,9 +8,9 @@
 //! Left out: the window of reordering does not adapt (§6.2, step 4: paths keep the order), and a
 //! timeout is never undone.
 
-use super::Options;
-use super::sender::{DUPLICATES, LEAST_SSTHRESH, NEVER, Sender, State};
+use super::{DUPLICATES, LEAST_SSTHRESH, NEVER, Sender, State};
 use crate::packet::{Packet, Payload};
+use crate::transport::tcp::Options;
 
 /// What the deadline is for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

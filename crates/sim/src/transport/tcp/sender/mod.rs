@@ -4,22 +4,25 @@
 //! what arrives and what time it is, and asked what to send next until it has nothing
 //! ([`Sender::next`]).
 
+mod rack;
+mod scoreboard;
+
 use super::bits::Bits;
 use super::control::Control;
-use super::rack::Rack;
 use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant};
 use crate::packet::{Packet, Payload, SHORTEST_PACKET};
+use rack::Rack;
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
-pub(super) const DUPLICATES: u32 = 3;
+const DUPLICATES: u32 = 3;
 /// No timer is running.
-pub(super) const NEVER: u64 = u64::MAX;
+const NEVER: u64 = u64::MAX;
 /// The least slow-start threshold in packets (RFC 5681 eq. 4).
-pub(super) const LEAST_SSTHRESH: f64 = 2.0;
+const LEAST_SSTHRESH: f64 = 2.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
-pub(super) enum State {
+enum State {
     /// Not started.
     Closed,
     /// A SYN is on its way.
@@ -40,46 +43,46 @@ pub(super) enum State {
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// Below one packet after an ECN echo that makes the sender wait for its timer (RFC 3168 §6.1.2).
-    pub(super) cwnd: f64,
-    pub(super) ssthresh: f64,
-    pub(super) control: Control,
-    pub(super) rtt: RttEstimator,
-    pub(super) backoff: Backoff,
+    cwnd: f64,
+    ssthresh: f64,
+    control: Control,
+    rtt: RttEstimator,
+    backoff: Backoff,
     /// When the retransmission timer expires.
-    pub(super) deadline: u64,
+    deadline: u64,
     /// When the packet `timed_seq` was sent, whose round trip is being measured; [`NEVER`]: none.
-    pub(super) timed_at: u64,
-    pub(super) last_sent: u64,
-    pub(super) sacked: Bits,
+    timed_at: u64,
+    last_sent: u64,
+    sacked: Bits,
     /// With RACK: what it knows.
-    pub(super) rack: Option<Box<Rack>>,
-    pub(super) timed_seq: u32,
+    rack: Option<Box<Rack>>,
+    timed_seq: u32,
     /// The oldest packet that is not acknowledged.
-    pub(super) una: u32,
+    una: u32,
     /// The next packet to send; goes back to `una` after a timeout.
-    pub(super) next: u32,
+    next: u32,
     /// Past the highest packet ever sent.
-    pub(super) end: u32,
+    end: u32,
     /// Past the last packet that the application has given.
-    pub(super) available: u32,
-    pub(super) recover: u32,
+    available: u32,
+    recover: u32,
     /// `end` at the last reduction: until it is acknowledged there is no second one.
-    pub(super) reduced_at: u32,
+    reduced_at: u32,
     /// SACK: past the highest packet retransmitted in this recovery.
-    pub(super) resent: u32,
-    pub(super) duplicates: u32,
-    pub(super) state: State,
+    resent: u32,
+    duplicates: u32,
+    state: State,
     /// The oldest packet has to be sent again, whatever the window.
-    pub(super) force: bool,
+    force: bool,
     /// The next packet carries CWR. RFC 3168 §6.1.2 and §6.1.5 want it on the first new packet, ns-2
     /// and this on the first of any kind: until then the receiver would echo what is answered already.
-    pub(super) tell_reduced: bool,
+    tell_reduced: bool,
     /// The handshake ended without ECN: what is sent is not ECN-capable.
-    pub(super) without_ecn: bool,
+    without_ecn: bool,
     /// The last acknowledgement carried an echo that found the window at one packet.
-    pub(super) echoed_at_one: bool,
+    echoed_at_one: bool,
     /// That echo has doubled the timeout of the timer that runs.
-    pub(super) wait_doubled: bool,
+    wait_doubled: bool,
     /// Packets sent again.
     pub retransmits: u32,
     /// Retransmission timeouts.
@@ -219,12 +222,12 @@ impl Sender {
         self.rtt.srtt()
     }
 
-    pub(super) fn outstanding(&self) -> u32 {
+    fn outstanding(&self) -> u32 {
         self.end - self.una
     }
 
     /// The window in packets that may be outstanding.
-    pub(super) fn window(&self, o: &Options) -> u32 {
+    fn window(&self, o: &Options) -> u32 {
         let mut window = self.cwnd as u32;
         if self.state == State::Open && o.limited_transmit {
             window += self.duplicates.min(2); // RFC 3042
@@ -292,7 +295,7 @@ impl Sender {
 
     /// How many new packets the window has room for.
     #[inline(always)]
-    pub(super) fn room_in_window(&mut self, now: u64, o: &Options) -> u32 {
+    fn room_in_window(&mut self, now: u64, o: &Options) -> u32 {
         let given = self.available.saturating_sub(self.next);
         // With nothing outstanding there is room for a packet, before and after.
         if self.outstanding() == 0
@@ -304,46 +307,6 @@ impl Sender {
             self.cwnd = o.initial_window; // RFC 5681 §4.1
         }
         self.window(o).saturating_sub(self.next - self.una).min(given)
-    }
-
-    /// RFC 6675 §4, NextSeg: rules 1, 2 and 3.
-    fn next_by_scoreboard(&mut self, o: &Options) -> Option<u32> {
-        let highest = self.sacked.nth_highest(1, self.end).unwrap_or(self.una);
-        let lost = self.loss_edge();
-        if f64::from(self.pipe(lost)) + 1.0 > self.cwnd {
-            return None;
-        }
-        let hole = (self.resent.max(self.una)..highest).find(|&n| !self.sacked.contains(n));
-        match hole {
-            Some(seq) if seq < lost => {
-                self.resent = seq + 1;
-                Some(seq)
-            }
-            _ if self.next < self.available && self.next - self.una < o.window => {
-                let seq = self.next;
-                self.next += 1;
-                Some(seq)
-            }
-            Some(seq) => {
-                self.resent = seq + 1;
-                Some(seq)
-            }
-            None => None,
-        }
-    }
-
-    /// Packets below this number that are not SACKed count as lost: three above them are SACKed
-    /// (RFC 6675 §4, IsLost).
-    fn loss_edge(&self) -> u32 {
-        self.sacked.nth_highest(DUPLICATES, self.end).unwrap_or(self.una)
-    }
-
-    /// Packets in the network (RFC 6675 §4, SetPipe).
-    fn pipe(&self, lost: u32) -> u32 {
-        let unsacked = |from: u32, to: u32| {
-            if from < to { to - from - self.sacked.count(from, to) } else { 0 }
-        };
-        unsacked(lost.max(self.una), self.end) + unsacked(self.una, self.resent)
     }
 
     #[inline]
@@ -398,19 +361,6 @@ impl Sender {
         } else if self.cwnd < 1.0 && self.deadline == NEVER {
             self.deadline = now + self.timeout(o); // It waits, though nothing is on its way.
         }
-    }
-
-    /// Puts the blocks into the scoreboard; true if they tell anything new.
-    fn take_sack(&mut self, ack: u32, blocks: &[(u16, u16)]) -> bool {
-        self.sacked.advance(self.una.max(ack));
-        let mut news = false;
-        for &(first, end) in blocks {
-            let end = (ack + u32::from(end)).min(self.end);
-            for n in ack + u32::from(first)..end {
-                news |= self.sacked.insert(n);
-            }
-        }
-        news
     }
 
     /// An ECN echo. RFC 3168 §6.1.2: at most one reduction a window.
@@ -482,7 +432,7 @@ impl Sender {
 
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
     #[inline(always)]
-    pub(super) fn grow(&mut self, now: u64, acked: u32, o: &Options) {
+    fn grow(&mut self, now: u64, acked: u32, o: &Options) {
         if o.count_packets {
             return self.grow_by_packets(now, acked, o);
         }
@@ -571,11 +521,11 @@ impl Sender {
 
     /// The retransmission timeout, ns.
     #[inline(always)]
-    pub(super) fn timeout(&self, o: &Options) -> u64 {
+    fn timeout(&self, o: &Options) -> u64 {
         self.rtt.rto(self.backoff, &o.rto)
     }
 
-    pub(super) fn back_off(&mut self, o: &Options) {
+    fn back_off(&mut self, o: &Options) {
         self.backoff.double(o.forget_rtt);
     }
 
