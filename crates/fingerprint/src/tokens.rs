@@ -32,12 +32,14 @@ impl Hash {
 pub(crate) struct Module {
     pub(crate) file: PathBuf,
     pub(crate) folder: PathBuf,
+    /// Whether its sentences count.
+    pub(crate) sentences: bool,
 }
 
 /// Adds a file; gives the modules that it has in files of their own.
 pub(crate) fn add(text: &str, module: &Module, hash: &mut Hash) -> Result<Vec<Module>, String> {
     let tokens: TokenStream = text.parse().map_err(|e| format!("not Rust: {e}"))?;
-    let mut walk = Walk { hash, below: Vec::new() };
+    let mut walk = Walk { hash, below: Vec::new(), sentences: module.sentences };
     walk.stream(tokens, &module.folder)?;
     Ok(walk.below)
 }
@@ -45,13 +47,22 @@ pub(crate) fn add(text: &str, module: &Module, hash: &mut Hash) -> Result<Vec<Mo
 struct Walk<'a> {
     hash: &'a mut Hash,
     below: Vec<Module>,
+    sentences: bool,
 }
 
 impl Walk<'_> {
     fn stream(&mut self, tokens: TokenStream, folder: &Path) -> Result<(), String> {
         let mut tokens = tokens.into_iter().peekable();
+        let mut compared = false;
         while let Some(token) = tokens.next() {
+            let after = std::mem::replace(&mut compared, is_one_of(Some(&token), "=|"));
             match &token {
+                TokenTree::Literal(text)
+                    if !(self.sentences || after || is_one_of(tokens.peek(), "=|!"))
+                        && is_sentence(&text.to_string()) =>
+                {
+                    self.hash.word("a sentence");
+                }
                 TokenTree::Punct(hash) if hash.as_char() == '#' => {
                     let inner = tokens
                         .next_if(|t| matches!(t, TokenTree::Punct(bang) if bang.as_char() == '!'));
@@ -94,7 +105,7 @@ impl Walk<'_> {
         let Some(file) = files.into_iter().find(|file| file.exists()) else {
             return Err(format!("there is no file of the module {name}"));
         };
-        self.below.push(Module { file, folder: own });
+        self.below.push(Module { file, folder: own, sentences: self.sentences });
         Ok(())
     }
 
@@ -123,6 +134,20 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
+
+fn is_one_of(token: Option<&TokenTree>, marks: &str) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if marks.contains(punct.as_char()))
+}
+
+/// Whether a literal is a text for people: of one line, in which a word follows a word.
+fn is_sentence(literal: &str) -> bool {
+    let is_word = |word: &str| word.len() > 1 && word.bytes().all(|b| b.is_ascii_alphabetic());
+    let text = literal.replace("\\\n", " "); // goes on in the next line of the source
+    let words: Vec<&str> = text.trim_matches('"').split(' ').filter(|w| !w.is_empty()).collect();
+    text.starts_with('"')
+        && !["\n", "\\n"].iter().any(|end| text.contains(end))
+        && words.windows(2).any(|two| two.iter().all(|word| is_word(word)))
 }
 
 /// The attribute in these brackets: its text if it is `cfg(test)`, else its first word.

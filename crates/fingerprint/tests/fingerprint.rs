@@ -80,6 +80,49 @@ fn what_the_compiler_sees_changes_it() {
 }
 
 #[test]
+fn what_is_said_to_people_changes_nothing() {
+    let with = |text: &str| hash_with_lib(&format!("{LIB}{text}"));
+    for (one, other) in [
+        (r#"fn f() { refuse("k", "at least 1") }"#, r#"fn f() { refuse("k", "more than 0") }"#),
+        (r#"fn f() { panic!("no victim at {x}") }"#, r#"fn f() { panic!("there is none") }"#),
+        ("fn f() { bad(\"a very \\\n    long one\") }", "fn f() { bad(\"a long one\") }"),
+        (
+            r#"t! { Red = "red", "Drops early packets." }"#,
+            r#"t! { Red = "red", "Marks by their length." }"#,
+        ),
+    ] {
+        assert_eq!(with(one), with(other), "{one}");
+    }
+    let gateway = Makers { crates: &["gateway"], libraries: &[], uncounted: &[] };
+    let of_gateway = |text: &str| {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("crates/gateway/src")).unwrap();
+        fs::write(root.path().join("crates/gateway/src/lib.rs"), text).unwrap();
+        fs::write(root.path().join("Cargo.lock"), LOCK).unwrap();
+        of(&gateway, root.path()).unwrap().hash
+    };
+    let [add, delete] =
+        ["add", "delete"].map(|verb| format!("fn f() {{ nft(\"{verb} table ip\") }}"));
+    assert_ne!(of_gateway(&add), of_gateway(&delete), "a command");
+}
+
+#[test]
+fn what_may_be_a_name_or_is_compared_changes_it() {
+    let with = |text: &str| hash_with_lib(&format!("{LIB}fn f() {{ {text} }}"));
+    for (one, other) in [
+        (r#"push("drops")"#, r#"push("marks")"#),
+        (r#"format!("{x} {y}")"#, r#"format!("{y} {x}")"#),
+        (r#"match x { "drop tail" => 1, _ => 0 }"#, r#"match x { "drop head" => 1, _ => 0 }"#),
+        (r#"x == "drop tail""#, r#"x == "drop head""#),
+        ("read(\"all of\\nit\")", "read(\"all by\\nit\")"),
+        (r##"read(r#"one word"#)"##, r##"read(r#"two word"#)"##),
+        (r#"push("one word")"#, r#"push("one", "word")"#),
+    ] {
+        assert_ne!(with(one), with(other), "{one}");
+    }
+}
+
+#[test]
 fn a_field_for_tests_hides_no_other() {
     let one = "struct S { #[cfg(test)] pub a: u8, pub b: u8 }";
     assert_ne!(hash_with_lib(one), hash_with_lib(&one.replace("b: u8", "b: u16")));
