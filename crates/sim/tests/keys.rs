@@ -258,7 +258,6 @@ fn what_would_do_nothing_is_refused() {
         ("transport = \"prague\"\necn = true", "ecn_timeout = true", "ecn_timeout", "prague"),
         (CBR, "gaps = \"uniform\"", "gaps", "jitter above 0"),
         (CBR, "stop = \"2s\"\nrates = [[\"3s\", \"1mbit\"]]", "rates", "before 2s"),
-        (WEB, "connections = 7", "connections", "at most 6"),
     ] {
         let e = refused(&network("", &format!("{group}\n{line}")));
         assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");

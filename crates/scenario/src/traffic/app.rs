@@ -196,10 +196,6 @@ impl Web {
                 return at.refuse(key, "1 … 1000");
             }
         }
-        if self.connections != four_connections() && u32::from(self.connections) > self.objects {
-            let allowed = format!("at most {}, the objects of a page", self.objects);
-            return at.refuse("connections", &allowed);
-        }
         Ok(())
     }
 }
