@@ -145,12 +145,12 @@ pub fn canonical_filter(
 impl<P: Copy + Default> AnyQdisc<P> {
     /// This queue, which was built with `env`, told the rates of its link from now on.
     #[must_use]
-    pub fn told(self, env: &Env, rates: Rates) -> Self {
+    pub fn with_rates(self, env: &Env, rates: Rates) -> Self {
         Self::Told(Box::new(Told::new(self, env, rates)))
     }
 
     /// A queue that is told rates is told these from `env.now` on, where that of `env` holds.
-    pub fn tell(&mut self, env: &Env, rates: Rates) {
+    pub fn set_rates(&mut self, env: &Env, rates: Rates) {
         if let Self::Told(told) = self {
             told.follow(env, rates);
         }

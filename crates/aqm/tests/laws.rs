@@ -305,7 +305,7 @@ fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
     }
     if twist.told {
         let steps = [(Duration::ZERO, Some(env.rate))].into();
-        q = q.told(&env, Rates { steps, period: None });
+        q = q.with_rates(&env, Rates { steps, period: None });
         q.on_timer(&mut Cx { now, rng: &mut rng }, &mut Log::default());
     }
     let mut log = Log::default();

@@ -159,7 +159,7 @@ impl QueueSpec {
                 .map_err(|e| self.filter_complaint(i, e))?;
         }
         Ok(match &sending.rates {
-            Some(rates) if self.told_rate => queue.told(env, told(rates)),
+            Some(rates) if self.told_rate => queue.with_rates(env, told(rates)),
             _ => queue,
         })
     }

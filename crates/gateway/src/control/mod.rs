@@ -34,7 +34,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg};
 use nix::unistd::{Uid, geteuid};
 use serde_json::{Value, json};
 
-use crate::namespace::ends::Rooms;
+use crate::namespace::ends::Namespaces;
 use crate::trouble::Trouble;
 pub(crate) use asking::{Asked, Asking, line};
 pub use client::ask;
@@ -101,16 +101,20 @@ impl Control {
         &self.name
     }
 
-    /// Listens in a thread of its own; who joins is shown into the `rooms`.
+    /// Listens in a thread of its own; who joins gets handles of the `namespaces`.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(crate) fn serve(self, mut asking: Asking, rooms: Option<Rooms>) -> Result<Entry, Trouble> {
+    pub(crate) fn serve(
+        self,
+        mut asking: Asking,
+        namespaces: Option<Namespaces>,
+    ) -> Result<Entry, Trouble> {
         let Self { listener, entry, owner, .. } = self;
         let listen = move || {
             for stream in listener.incoming().flatten() {
                 // One at a time, and whoever is too slow is cut off.
-                _ = attend(&stream, owner, rooms.as_ref(), |request| asking.ask(request));
+                _ = attend(&stream, owner, namespaces.as_ref(), |request| asking.ask(request));
             }
         };
         let thread = thread::Builder::new().name("control".into()).spawn(listen);
@@ -123,7 +127,7 @@ impl Control {
 fn attend(
     stream: &UnixStream,
     owner: Uid,
-    rooms: Option<&Rooms>,
+    namespaces: Option<&Namespaces>,
     answer: impl FnOnce(Request) -> Result<Value, Trouble>,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -135,10 +139,10 @@ fn attend(
         Ok(()) => {
             BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
             match parse(&line) {
-                Ok(Request::Join { end }) => rooms
-                    .map(|rooms| {
-                        shown.extend(rooms.way(end));
-                        json!(rooms.places)
+                Ok(Request::Join { end }) => namespaces
+                    .map(|namespaces| {
+                        shown.extend(namespaces.handles(end));
+                        json!(namespaces.places)
                     })
                     .ok_or_else(|| {
                         Trouble::new("it has no ends to join", "start it with `shell --name`")

@@ -70,7 +70,7 @@ impl Link {
             if next.spec.told_rate {
                 let now = Instant::from_nanos(next.now);
                 let env = next.spec.env(now, next.spec.rate_at(now));
-                self.queue.tell(&env, &next.spec.rates());
+                self.queue.set_rates(&env, &next.spec.rates());
             }
         }
         if varied

@@ -41,9 +41,9 @@ impl Queues {
     }
 
     /// The link has `rates` from `env.now` on, and that of `env` there.
-    pub(super) fn tell(&mut self, env: &Env, rates: &Rates) {
+    pub(super) fn set_rates(&mut self, env: &Env, rates: &Rates) {
         let replaced = self.replaced.iter_mut().map(|(queue, _)| queue);
-        replaced.chain([&mut self.current]).for_each(|queue| queue.tell(env, rates.clone()));
+        replaced.chain([&mut self.current]).for_each(|queue| queue.set_rates(env, rates.clone()));
     }
 
     /// Adds up what happened, if there is more than one queue to it.

@@ -107,7 +107,7 @@ impl Spec {
         let env = self.env(now, self.rate_at(now));
         let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let queue = AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?;
-        Ok((if self.told_rate { queue.told(&env, self.rates()) } else { queue }, rng))
+        Ok((if self.told_rate { queue.with_rates(&env, self.rates()) } else { queue }, rng))
     }
 
     /// What a queue may know at `now`, while the rate is `rate`.

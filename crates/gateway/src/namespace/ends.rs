@@ -86,9 +86,9 @@ impl End {
     }
 }
 
-/// The way into both ends, for those who join.
+/// Open handles of both ends' namespaces, for those who join.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct Namespaces {
     /// This process, to be waited for.
     process: OwnedFd,
     user: File,
@@ -98,9 +98,9 @@ pub(crate) struct Rooms {
     pub(crate) places: Places,
 }
 
-impl Rooms {
+impl Namespaces {
     /// What [`crate::control::join`] gets, which stays open here.
-    pub(crate) fn way(&self, end: End) -> [RawFd; 3] {
+    pub(crate) fn handles(&self, end: End) -> [RawFd; 3] {
         let net = &self.nets[usize::from(end == End::Far)];
         [self.process.as_raw_fd(), self.user.as_raw_fd(), net.as_raw_fd()]
     }
@@ -142,9 +142,9 @@ impl Ends {
             .map_err(|e| Trouble::system("dropping privileges", e))
     }
 
-    /// The way into them.
-    pub(crate) fn rooms(&self, places: Places) -> io::Result<Rooms> {
-        Ok(Rooms {
+    /// Their open handles.
+    pub(crate) fn namespaces(&self, places: Places) -> io::Result<Namespaces> {
+        Ok(Namespaces {
             process: sys::process(getpid())?,
             user: File::open("/proc/self/ns/user")?,
             nets: [self.near.run(Namespace::here)?, self.far.run(Namespace::here)?],

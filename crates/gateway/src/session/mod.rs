@@ -23,7 +23,7 @@ use crate::direction::DIRECTIONS;
 use crate::io::forward::{Forwarder, Pause};
 use crate::io::port::{Port, Ports};
 use crate::link::{Link, Pace, Spec};
-use crate::namespace::ends::Rooms;
+use crate::namespace::ends::Namespaces;
 use crate::options::{Change, explain};
 use crate::output::capture::Capture;
 use crate::output::writer::{Gaps, Lost, Writer};
@@ -36,7 +36,7 @@ use confine::confine;
 /// How to forward.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
-    /// What it is called by those who ask it; a free number if nothing else, see [`Control::bind`].
+    /// The name of its control socket; without one a free number, see [`Control::bind`].
     pub name: Option<String>,
     /// The port of its metrics.
     pub metrics: Option<u16>,
@@ -44,7 +44,7 @@ pub struct Forwarding {
     pub web: Option<SocketAddr>,
     /// Whether the forwarding thread goes before others.
     pub realtime: RealTime,
-    /// Look at the clock instead of sleeping for the last so many ns before a departure.
+    /// For how long it busy-waits before a departure instead of sleeping, ns.
     pub spin: u64,
     /// Where to write JSON lines.
     pub log: Option<PathBuf>,
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    /// From now on answers what comes to the `doors`, and shows those who join into the `rooms`;
+    /// From now on answers what comes to the `doors`, and hands out the `namespaces`;
     /// threads listen there, which write to `wake`. All threads of the process are there then, and
     /// none of them may do more than they need.
     ///
@@ -216,7 +216,7 @@ impl Session {
     pub(crate) fn serve(
         &mut self,
         doors: Doors,
-        rooms: Option<Rooms>,
+        namespaces: Option<Namespaces>,
         wake: &UnixStream,
     ) -> Result<(), Trouble> {
         let (asking, inbox) = control::line(wake)?;
@@ -226,8 +226,8 @@ impl Session {
         if let Some(web) = doors.web {
             web.serve(&doors.about, asking.again()?)?;
         }
-        let commands = rooms.is_some();
-        self.inbox = Some((inbox, doors.control.serve(asking, rooms)?));
+        let commands = namespaces.is_some();
+        self.inbox = Some((inbox, doors.control.serve(asking, namespaces)?));
         self.log.iter_mut().for_each(Writer::start);
         self.forwarder.tap_mut().iter_mut().for_each(|recorder| recorder.out().start());
         self.capture.iter().for_each(Capture::start);

@@ -119,15 +119,16 @@ pub fn shell(
     let doors = Doors::open(how, specs)?;
     let name = doors.name().to_string();
     let mut session = Session::new(specs, how, ports)?;
-    let rooms =
-        ends.rooms(places.clone()).map_err(|e| Trouble::system("opening the namespaces", e))?;
+    let namespaces = ends
+        .namespaces(places.clone())
+        .map_err(|e| Trouble::system("opening the namespaces", e))?;
     let servers = far.iter().map(|line| Server::start(&ends.far, line, &name, &places));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let child = Bounded::start(&ends.near, bound(command, &name, &places, false))?;
     ends.unprivileged()?;
     let again = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
     let mut running = Running::new(child, terminated, again);
-    session.serve(doors, Some(rooms), &wake)?;
+    session.serve(doors, Some(namespaces), &wake)?;
     drop(wake);
     let ended = session.run(&waker, || running.ended());
     drop(servers);

@@ -89,9 +89,9 @@ impl List {
     }
 
     fn look(&mut self) {
-        let mut next = self.list.begin_look();
+        let mut next = self.list.begin_timer_check();
         while let Some(flow) = next {
-            let (after, is_set) = self.list.look_at(flow);
+            let (after, is_set) = self.list.check_timer(flow);
             if !is_set {
                 self.list.set_moving(flow, self.timers[flow]);
             }
@@ -110,7 +110,7 @@ impl List {
             } else {
                 let key = self.list.first_elsewhere()?;
                 if self.list.is_of_flows(key) {
-                    if self.list.is_to_look() {
+                    if self.list.is_timer_check_due() {
                         self.look();
                         continue;
                     }

@@ -64,13 +64,13 @@ impl EventList {
 
     /// Whether what comes first of the flows is the time to look for events that have moved on.
     #[inline(always)]
-    pub(crate) fn is_to_look(&self) -> bool {
+    pub(crate) fn is_timer_check_due(&self) -> bool {
         self.moving.begins() <= self.flows.time()
     }
 
     /// Begins to look at what may have moved on: the first of the flows to look at.
     #[inline]
-    pub(crate) fn begin_look(&mut self) -> Option<usize> {
+    pub(crate) fn begin_timer_check(&mut self) -> Option<usize> {
         let first = self.moving.begin();
         self.list_flows();
         first
@@ -79,7 +79,7 @@ impl EventList {
     /// A flow is looked at: the next one, and whether this one waits for a time already. If it does
     /// not its event has to be set anew.
     #[inline(always)]
-    pub(crate) fn look_at(&mut self, flow: usize) -> (Option<usize>, bool) {
+    pub(crate) fn check_timer(&mut self, flow: usize) -> (Option<usize>, bool) {
         (self.moving.take(flow), self.timed[flow])
     }
 
@@ -98,7 +98,7 @@ impl EventList {
     }
 
     /// Sets the next event of a flow, in ns, which is likely to move on before it comes. Then it is
-    /// not an event, but looked at ([`EventList::look_at`]) not long before.
+    /// not an event, but looked at ([`EventList::check_timer`]) not long before.
     #[inline]
     pub(crate) fn set_moving(&mut self, flow: usize, time: u64) {
         let before = self.moving.begins();

@@ -6,8 +6,8 @@
 use aqm::{AnyQdisc, Duration, Meta, Qdisc, Rate, Rng, Visitor};
 use link::{DecisionHash, Exit, Impair, Item, QueueStats, QueueSummary, Sending, Server};
 
+use super::impaired::ImpairedWire;
 use super::line::Line;
-use super::stage::Stage;
 use super::wires::{Merge, Wires};
 use crate::packet::Packet;
 
@@ -54,21 +54,21 @@ pub struct Link {
     pub(crate) line: Line,
     /// Without one, packets wait for the transmitter in the order of their arrival.
     pub(crate) queue: Option<Box<Managed>>,
-    pub(super) stage: Option<Box<Stage>>,
+    pub(super) impaired: Option<Box<ImpairedWire>>,
 }
 
 impl Link {
     /// An idle link at time 0 with a plain queue.
     pub fn plain(rate: Rate, delay: Duration) -> Self {
-        Self { line: Line::new(rate, delay, false), queue: None, stage: None }
+        Self { line: Line::new(rate, delay, false), queue: None, impaired: None }
     }
 
     /// The wire of link number `of`, which impairs packets. In paths it comes directly behind that
     /// link, whose delay is the least that the wire takes.
     pub fn wire(of: usize, impair: Impair) -> Self {
         const AT_ONCE: Rate = Rate::new(u64::MAX).unwrap();
-        let stage = Some(Box::new(Stage::new(impair, of)));
-        Self { line: Line::new(AT_ONCE, Duration::ZERO, true), queue: None, stage }
+        let impaired = Some(Box::new(ImpairedWire::new(impair, of)));
+        Self { line: Line::new(AT_ONCE, Duration::ZERO, true), queue: None, impaired }
     }
 
     /// The same, sending as `sending` says.
@@ -87,9 +87,9 @@ impl Link {
         flows: usize,
     ) -> Self {
         let server = Server::new(rng, queue.poll_at().is_some(), flows, ());
-        let service = Service { server, identities: None, hand: Packet::default() };
+        let service = Service { server, identities: None, scratch: Packet::default() };
         let managed = Managed { queue, service };
-        Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)), stage: None }
+        Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)), impaired: None }
     }
 
     /// The managed queue, if this link has one.
@@ -112,10 +112,10 @@ struct Service {
     /// Of each flow, where a flow's number is not its identity.
     identities: Option<Box<[Identity]>>,
     /// The packet that arrives, in one place.
-    hand: Packet,
+    scratch: Packet,
 }
 
-/// The packet in hand arrives at a managed link.
+/// The scratch packet arrives at a managed link.
 struct Arrive<'a> {
     service: &'a mut Service,
     wires: &'a mut Wires,
@@ -133,17 +133,17 @@ impl Visitor<Packet> for Arrive<'_> {
 }
 
 impl Service {
-    /// Takes the next packet that has arrived by `until` in hand. Returns when it did.
+    /// Takes the next packet that has arrived by `until` as the scratch packet. Returns when it did.
     #[inline(never)]
     fn take(&mut self, merge: &mut Merge, until: u64, lines: &mut [Line]) -> Option<u64> {
         self.server.stats().expect(|| merge.coming());
-        merge.take(until, &mut self.hand, lines)
+        merge.take(until, &mut self.scratch, lines)
     }
 
-    /// The packet in hand arrives at `now`.
+    /// The scratch packet arrives at `now`.
     #[inline(always)]
     fn arrive(&mut self, queue: &mut impl Qdisc<Packet>, now: u64) {
-        let packet = &self.hand;
+        let packet = &self.scratch;
         let mut meta = packet.meta(now);
         if let Some(identities) = &self.identities {
             meta.flow = packet.identity(identities[packet.flow as usize].at(now));
@@ -157,7 +157,7 @@ impl Managed {
     #[inline]
     pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, wires: &mut Wires) {
         let Self { service, queue } = self;
-        service.hand = *packet;
+        service.scratch = *packet;
         queue.visit(Arrive { service, wires, now });
     }
 

@@ -9,7 +9,7 @@
 //!   the order of their arrival, as its queue does with departures; without a queue it takes a
 //!   packet at once where none can come before it.
 //!
-//! A wire that impairs packets (`stage.rs`) is one more element of a path, behind its link, and never
+//! A wire that impairs packets (`impaired.rs`) is one more element of a path, behind its link, and never
 //! folded.
 //!
 //! Managed and merging links are *lazy*: they have to be woken before anything that they have not
@@ -17,10 +17,10 @@
 
 mod alone;
 mod fold;
+mod impaired;
 mod line;
 mod managed;
 mod path;
-mod stage;
 mod wires;
 
 use link::{DecisionHash, NEVER};
@@ -29,12 +29,12 @@ use crate::event::{EventList, Timetable};
 use crate::packet::{Packet, SHORTEST_PACKET};
 pub use alone::Alone;
 use fold::Fold;
+use impaired::ImpairedWire;
+pub use impaired::Passed;
 use line::Transit;
 pub use managed::{Identity, Link, Managed};
 pub use path::END;
 use path::{BITS, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
-pub use stage::Passed;
-use stage::Stage;
 use wires::{Merge, Wires};
 
 /// Links and paths.
@@ -43,19 +43,19 @@ pub struct Network {
     /// The managed queues, by link.
     queues: Vec<Option<Box<Managed>>>,
     /// The wires that impair packets, by link.
-    stages: Vec<Option<Box<Stage>>>,
+    impaired: Vec<Option<Box<ImpairedWire>>>,
     wires: Wires,
 }
 
 /// What happens next in a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The packet in hand comes to the end of its path.
+    /// The packet that was handed over comes to the end of its path.
     End,
     /// The timer of the flow with this number is due.
     Timer(usize),
-    /// Timers that may have moved on are to be looked at, from [`Network::begin_look`] on.
-    Look,
+    /// Timers that may have moved on are to be looked at, from [`Network::begin_timer_check`] on.
+    CheckTimers,
     /// Nothing before the time that was given.
     Nothing,
 }
@@ -64,14 +64,14 @@ impl Network {
     /// An idle network at time 0, folded, with an event list that has room for `flows` flows.
     pub fn new(links: Vec<Link>, paths: Vec<u32>, flows: usize) -> Self {
         let events = EventList::new(links.len(), flows);
-        let (mut lines, mut queues, mut stages) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lines, mut queues, mut impaired) = (Vec::new(), Vec::new(), Vec::new());
         for link in links {
             lines.push(link.line);
             queues.push(link.queue);
-            stages.push(link.stage);
+            impaired.push(link.impaired);
         }
         let wires = Wires { lines, merges: Vec::new(), paths, events };
-        let mut network = Self { queues, stages, wires };
+        let mut network = Self { queues, impaired, wires };
         network.set_folding(true);
         network
     }
@@ -80,9 +80,9 @@ impl Network {
     pub fn set_folding(&mut self, on: bool) {
         let wires = &mut self.wires;
         // Packets that come out when they go in would leave a lane in another order.
-        let stages = &self.stages;
-        let in_order =
-            (0..stages.len()).all(|link| stages[link].is_some() || wires.lines[link].takes_time());
+        let impaired = &self.impaired;
+        let in_order = (0..impaired.len())
+            .all(|link| impaired[link].is_some() || wires.lines[link].takes_time());
         wires.merges.clear();
         for (number, line) in wires.lines.iter_mut().enumerate() {
             line.merge = None;
@@ -91,9 +91,9 @@ impl Network {
         for entry in wires.paths.iter_mut().filter(|entry| **entry != END) {
             *entry &= !BITS;
         }
-        let managed = |link: usize| self.queues[link].is_some() || stages[link].is_some();
+        let managed = |link: usize| self.queues[link].is_some() || impaired[link].is_some();
         let folds = if on && in_order {
-            let impairs = |link: usize| stages[link].is_some();
+            let impairs = |link: usize| impaired[link].is_some();
             fold::folds(&wires.paths, managed, impairs, self.queues.len())
         } else {
             vec![Fold::Not; self.queues.len()]
@@ -143,8 +143,8 @@ impl Network {
                 events.links.take(key, packet);
             } else if let Some(first) = events.first_elsewhere() {
                 if events.is_of_flows(first) {
-                    let look = events.is_to_look();
-                    let event = if look { Event::Look } else { Event::Timer(events.flow()) };
+                    let look = events.is_timer_check_due();
+                    let event = if look { Event::CheckTimers } else { Event::Timer(events.flow()) };
                     return (events.links.time_of(first), event);
                 }
                 key = first;
@@ -199,8 +199,8 @@ impl Network {
     /// A packet comes at `now` to an impairing wire.
     #[inline(never)]
     fn enter_stage(&mut self, link: usize, now: u64, packet: &Packet) {
-        if let Some(stage) = &mut self.stages[link]
-            && let Some(first) = stage.enter(now, packet, link, &mut self.wires)
+        if let Some(impaired) = &mut self.impaired[link]
+            && let Some(first) = impaired.enter(now, packet, link, &mut self.wires)
         {
             self.wires.list(link, first);
         }
@@ -247,8 +247,8 @@ impl Network {
             queue.catch_up(now, link, &mut self.wires);
         } else {
             let Some(mut merge) = self.wires.detach(link) else {
-                if let Some(stage) = &mut self.stages[link] {
-                    stage.catch_up(now, link, &mut self.wires);
+                if let Some(impaired) = &mut self.impaired[link] {
+                    impaired.catch_up(now, link, &mut self.wires);
                 }
                 return;
             };
@@ -333,14 +333,14 @@ impl Network {
 
     /// The first flow to look at.
     #[inline]
-    pub fn begin_look(&mut self) -> Option<usize> {
-        self.wires.events.begin_look()
+    pub fn begin_timer_check(&mut self) -> Option<usize> {
+        self.wires.events.begin_timer_check()
     }
 
     /// A flow is looked at: the next one, and whether this one's timer is set already.
     #[inline]
-    pub fn look_at(&mut self, flow: usize) -> (Option<usize>, bool) {
-        self.wires.events.look_at(flow)
+    pub fn check_timer(&mut self, flow: usize) -> (Option<usize>, bool) {
+        self.wires.events.check_timer(flow)
     }
 
     /// The flow of a packet that comes soon, if it is known.
@@ -386,13 +386,13 @@ impl Network {
     /// Begins a new window of measurement at `now`.
     pub fn restart_measurement(&mut self, now: u64) {
         self.queues.iter_mut().flatten().for_each(|queue| queue.restart_measurement(now));
-        self.stages.iter_mut().flatten().for_each(|stage| stage.restart_measurement());
+        self.impaired.iter_mut().flatten().for_each(|impaired| impaired.restart_measurement());
     }
 
     /// What the wire of a link did to packets in the window of measurement, if it impairs them.
     pub fn passed(&self, link: usize) -> Option<Passed> {
-        let stage = self.stages.iter().flatten().find(|stage| stage.of == link);
-        stage.map(|stage| stage.passed())
+        let impaired = self.impaired.iter().flatten().find(|impaired| impaired.of == link);
+        impaired.map(|impaired| impaired.passed())
     }
 
     /// The hash over all decisions of all queues, in the order of the links.
@@ -401,11 +401,11 @@ impl Network {
         let lines = &self.wires.lines;
         // What comes to the end of a path from an impairing wire comes from its link.
         let mut ends: Vec<usize> = (0..lines.len()).collect();
-        for (number, stage) in self.stages.iter().enumerate() {
-            stage.iter().for_each(|stage| ends[stage.of] = number);
+        for (number, impaired) in self.impaired.iter().enumerate() {
+            impaired.iter().for_each(|impaired| ends[impaired.of] = number);
         }
         for (link, queue) in self.queues.iter().enumerate() {
-            if self.stages[link].is_none() {
+            if self.impaired[link].is_none() {
                 let decided =
                     queue.as_ref().map_or_else(DecisionHash::default, |q| q.decision_hash());
                 hash.combine(decided);

@@ -16,7 +16,7 @@ use crate::network::{Event, Identity, Link, Managed, Network, Passed};
 use crate::packet::Packet;
 use crate::results::transfers::Transfers;
 use crate::transport::{
-    After, EndPoints as _, Ends, Extra, FlowReport, FlowSetup, Group, Port, Transport,
+    After, EndPoints as _, Ends, FlowReport, FlowSetup, Group, Port, SendTiming, Transport,
 };
 use flow::Flow;
 
@@ -29,7 +29,7 @@ pub struct Simulation {
     groups: Vec<Group>,
     flows: Vec<Flow>,
     /// Of each flow, if any has such.
-    extras: Vec<Extra>,
+    send_timings: Vec<SendTiming>,
     /// When a finite flow was acknowledged to its end, ns.
     completed: Vec<u64>,
     /// By group.
@@ -37,7 +37,7 @@ pub struct Simulation {
     /// Timers of flows handled so far.
     timers: u64,
     /// The packet that is being made.
-    hand: Packet,
+    scratch: Packet,
 }
 
 impl Simulation {
@@ -66,13 +66,13 @@ impl Simulation {
         Self {
             now: 0,
             network,
-            extras: extras(&groups, setups),
+            send_timings: send_timings(&groups, setups),
             completed: vec![NEVER; flows.len()],
             groups,
             flows,
             webs,
             timers: 0,
-            hand: Packet::default(),
+            scratch: Packet::default(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Simulation {
                     self.now = now;
                     self.on_flow(i);
                 }
-                Event::Look => self.look(),
+                Event::CheckTimers => self.check_timers(),
                 Event::Nothing => break,
             }
         }
@@ -204,14 +204,15 @@ impl Simulation {
             return;
         }
         let i = packet.flow as usize;
-        let Self { network, flows, groups, hand, extras, .. } = self;
+        let Self { network, flows, groups, scratch, send_timings, .. } = self;
         let flow = &mut flows[i];
         let group = &groups[usize::from(flow.seat.group)];
         // Nearly all are of TCP.
         let after = if let (Ends::Tcp(ends), Transport::Tcp(o)) = (&mut flow.ends, &group.transport)
         {
             let seat = &mut flow.seat;
-            let mut port = Port { now, flow: packet.flow, group, seat, network, hand, extras };
+            let mut port =
+                Port { now, flow: packet.flow, group, seat, network, scratch, send_timings };
             ends.on_packet(&mut port, packet, o)
         } else {
             self.on_other(i, packet)
@@ -253,10 +254,13 @@ impl Simulation {
     /// Has something done by the ends of flow `i`, through its port.
     #[inline]
     fn at(&mut self, i: usize, act: impl FnOnce(&mut Ends, &mut Port<'_>)) {
-        let Self { now, network, flows, groups, hand, extras, .. } = self;
+        let Self { now, network, flows, groups, scratch, send_timings, .. } = self;
         let Flow { ends, seat } = &mut flows[i];
         let group = &groups[usize::from(seat.group)];
-        act(ends, &mut Port { now: *now, flow: i as u32, group, seat, network, hand, extras });
+        act(
+            ends,
+            &mut Port { now: *now, flow: i as u32, group, seat, network, scratch, send_timings },
+        );
     }
 
     /// A flow's listed event has come; it may have been put off meanwhile.
@@ -287,10 +291,10 @@ impl Simulation {
 
     /// Looks at timers that may have moved on.
     #[inline(never)]
-    fn look(&mut self) {
-        let mut next = self.network.begin_look();
+    fn check_timers(&mut self) {
+        let mut next = self.network.begin_timer_check();
         while let Some(i) = next {
-            let (after, is_set) = self.network.look_at(i);
+            let (after, is_set) = self.network.check_timer(i);
             fetch_ahead(&self.flows, || after);
             if !is_set {
                 self.flows[i].list_anew(i, &mut self.network);
@@ -308,8 +312,8 @@ impl Simulation {
         } else if self.now >= group.stop {
             seat.app_at = NEVER;
             ends.stop();
-            if let Some(extra) = self.extras.get_mut(i) {
-                extra.on_off = None;
+            if let Some(send_timing) = self.send_timings.get_mut(i) {
+                send_timing.on_off = None;
             }
         } else {
             self.at(i, Ends::on_app);
@@ -318,7 +322,7 @@ impl Simulation {
 }
 
 /// What flows have besides, if any has such.
-fn extras(groups: &[Group], setups: Vec<FlowSetup>) -> Vec<Extra> {
+fn send_timings(groups: &[Group], setups: Vec<FlowSetup>) -> Vec<SendTiming> {
     let has = |group: &Group| {
         let later = matches!(&group.transport, Transport::Tcp(o) if o.later);
         later || matches!(group.app, App::OnOff { .. })
@@ -326,9 +330,9 @@ fn extras(groups: &[Group], setups: Vec<FlowSetup>) -> Vec<Extra> {
     if !groups.iter().any(has) {
         return Vec::new();
     }
-    let extra = |FlowSetup { group, rng, jitter, .. }| {
+    let send_timing = |FlowSetup { group, rng, jitter, .. }| {
         let is_on_off = matches!(groups[usize::from(group)].app, App::OnOff { .. });
-        Extra { on_off: is_on_off.then(|| OnOff::new(rng)), jitter, paced_until: 0 }
+        SendTiming { on_off: is_on_off.then(|| OnOff::new(rng)), jitter, paced_until: 0 }
     };
-    setups.into_iter().map(extra).collect()
+    setups.into_iter().map(send_timing).collect()
 }

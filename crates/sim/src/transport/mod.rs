@@ -14,8 +14,8 @@ pub mod window;
 use scenario::traffic::{TrafficSpec, Transport as Keys};
 
 use crate::packet::Packet;
-pub(crate) use port::{Extra, Port, Seat};
 pub use port::{FlowSetup, Group};
+pub(crate) use port::{Port, Seat, SendTiming};
 
 /// What a flow has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -57,7 +57,7 @@ pub(crate) struct Seat {
 
 /// What few flows have.
 #[derive(Clone, Debug)]
-pub(crate) struct Extra {
+pub(crate) struct SendTiming {
     pub(crate) on_off: Option<OnOff>,
     /// Who draws the time before it sends.
     pub(crate) jitter: aqm::Rng,
@@ -75,41 +75,41 @@ pub(crate) struct Port<'a> {
     pub(crate) seat: &'a mut Seat,
     pub(crate) network: &'a mut Network,
     /// Room for the packet that is being made.
-    pub(crate) hand: &'a mut Packet,
+    pub(crate) scratch: &'a mut Packet,
     /// Of each flow, if any has such.
-    pub(crate) extras: &'a mut [Extra],
+    pub(crate) send_timings: &'a mut [SendTiming],
 }
 
 impl Port<'_> {
-    /// Makes the packet in hand one of the flow, on its way out, as long as the group's packets are.
+    /// Makes the scratch packet one of the flow, on its way out, as long as the group's packets are.
     #[inline(always)]
     pub(crate) fn take_data(&mut self) -> &mut Packet {
-        *self.hand = Packet {
+        *self.scratch = Packet {
             hop: self.seat.out,
             flow: self.flow,
             len: self.group.packet,
             connection: self.seat.connection,
             ..Packet::default()
         };
-        self.hand
+        self.scratch
     }
 
-    /// Addresses the packet in hand to the sending end, and sends it.
+    /// Addresses the scratch packet to the sending end, and sends it.
     #[inline(always)]
     pub(crate) fn send_back(&mut self) {
-        let Self { seat, hand, .. } = self;
-        (hand.flow, hand.hop, hand.connection) = (self.flow, seat.back, seat.connection);
-        self.network.forward(self.now, self.hand);
+        let Self { seat, scratch, .. } = self;
+        (scratch.flow, scratch.hop, scratch.connection) = (self.flow, seat.back, seat.connection);
+        self.network.forward(self.now, self.scratch);
     }
 
-    /// Sends the packet in hand, which is addressed.
+    /// Sends the scratch packet, which is addressed.
     #[inline(always)]
     pub(crate) fn send(&mut self) {
-        self.network.forward(self.now, self.hand);
+        self.network.forward(self.now, self.scratch);
     }
 
     /// What this flow has besides.
-    pub(crate) fn extra(&mut self) -> Option<&mut Extra> {
-        self.extras.get_mut(self.flow as usize)
+    pub(crate) fn send_timing(&mut self) -> Option<&mut SendTiming> {
+        self.send_timings.get_mut(self.flow as usize)
     }
 }

@@ -100,7 +100,7 @@ impl EndPoints for Ends {
             _ => {
                 let (answer, after) = on_handshake(sender, port.now, packet, o);
                 if let Some(payload) = answer {
-                    *port.hand = Packet { payload, ..Packet::default() };
+                    *port.scratch = Packet { payload, ..Packet::default() };
                     port.send_back();
                 }
                 after
@@ -156,9 +156,9 @@ impl EndPoints for Ends {
         if !at_once
             && port.seat.send_at == NEVER
             && sender.room(now, o) != Some(0)
-            && let Some(extra) = port.extra()
+            && let Some(send_timing) = port.send_timing()
         {
-            let wait = o.send_jitter as f64 * extra.jitter.uniform();
+            let wait = o.send_jitter as f64 * send_timing.jitter.uniform();
             port.seat.send_at = now.saturating_add(wait as u64);
         }
     }
@@ -206,7 +206,7 @@ fn on_handshake(
 
 /// The flow's source of data, if it has periods.
 fn source<'a>(port: &'a mut Port<'_>) -> Option<&'a mut OnOff> {
-    port.extra()?.on_off.as_mut()
+    port.send_timing()?.on_off.as_mut()
 }
 
 /// Sends all that a connection may send, or the first of it if it is paced.
@@ -214,32 +214,32 @@ fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
     if !o.pacing {
         return send_all(sender, port, o);
     }
-    let mut until = port.extra().map_or(0, |extra| extra.paced_until);
+    let mut until = port.send_timing().map_or(0, |send_timing| send_timing.paced_until);
     while until <= port.now {
-        if !sender.next(port.now, o, port.hand) {
+        if !sender.next(port.now, o, port.scratch) {
             break;
         }
         port.send();
         until = port.now + sender.pace();
     }
-    if let Some(extra) = port.extra() {
-        extra.paced_until = until;
+    if let Some(send_timing) = port.send_timing() {
+        send_timing.paced_until = until;
     }
     if until > port.now && sender.room(port.now, o) != Some(0) {
         port.seat.send_at = until;
     }
 }
 
-/// Sends all that a connection may send. In hand is a data packet of its flow.
+/// Sends all that a connection may send. The scratch packet is a data packet of its flow.
 #[inline(always)]
 fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
     if let Some(room) = sender.room(port.now, o) {
         for _ in 0..room {
-            sender.next_new(port.now, o, port.hand);
+            sender.next_new(port.now, o, port.scratch);
             port.send();
         }
     } else {
-        while sender.next(port.now, o, port.hand) {
+        while sender.next(port.now, o, port.scratch) {
             port.send();
         }
     }
@@ -248,6 +248,6 @@ fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
 /// Sends the acknowledgement of what `receiver` has.
 #[inline(always)]
 fn answer(receiver: &mut Receiver, port: &mut Port<'_>, o: &Options) {
-    receiver.acknowledge(o.sack(), port.hand);
+    receiver.acknowledge(o.sack(), port.scratch);
     port.send_back();
 }

@@ -87,7 +87,7 @@ impl Ends {
         port.seat.ack_at = next;
         if let Some(Feedback { echo, p, rate }) = told {
             let payload = Payload::Feedback { echo: echo.into(), p, rate };
-            *port.hand = Packet { payload, ..Packet::default() };
+            *port.scratch = Packet { payload, ..Packet::default() };
             port.send_back();
         }
     }

@@ -70,7 +70,7 @@ impl EndPoints for Ends {
             }
             self.sent += 1;
             let capable = o.ecn && arrival.ecn == Ecn::NotEct;
-            *port.hand = Packet {
+            *port.scratch = Packet {
                 payload: Payload::Datagram,
                 flow: o.first + arrival.flow,
                 hop: self.outs[arrival.flow as usize],

@@ -58,7 +58,8 @@ impl EndPoints for Ends {
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
         if packet.payload == Payload::Datagram {
             self.received += 1;
-            *port.hand = Packet { seq: packet.seq, payload: Payload::Answer, ..Packet::default() };
+            *port.scratch =
+                Packet { seq: packet.seq, payload: Payload::Answer, ..Packet::default() };
             port.send_back();
             return After::Nothing;
         }

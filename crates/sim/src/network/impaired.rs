@@ -13,7 +13,7 @@ use crate::packet::Packet;
 /// A wire that impairs packets, and those that are on it. The next to come out is on its line's wire,
 /// where the event list finds it.
 #[derive(Clone)]
-pub(crate) struct Stage {
+pub(crate) struct ImpairedWire {
     impair: Impair,
     /// The link that it belongs to.
     pub(crate) of: usize,
@@ -66,7 +66,7 @@ impl Ord for Waiting {
     }
 }
 
-impl Stage {
+impl ImpairedWire {
     pub(crate) fn new(impair: Impair, of: usize) -> Self {
         Self {
             impair,
