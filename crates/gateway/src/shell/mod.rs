@@ -79,9 +79,10 @@ impl Out {
     fn insist<T>(&self, found: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
         match found {
             Err(Trouble { what, hint }) if !self.wanted => {
+                let hint = if hint.is_empty() { hint } else { format!("\nhint: {hint}") };
                 say(format!(
                     "note: this shell is within another, and does not lead to that one's link: \
-                     {what}\nhint: {hint}"
+                     {what}{hint}"
                 ));
                 Ok(None)
             }
