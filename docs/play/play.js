@@ -90,9 +90,10 @@
       const length = engine.run();
       return JSON.parse(new TextDecoder().decode(new Uint8Array(engine.memory.buffer, engine.answer(), length)));
     };
-    self.onmessage = async ({ data }) => {
+    // Not `instantiate`, which is done later: the first question stands right behind the module.
+    self.onmessage = ({ data }) => {
       if (data.module) {
-        engine = (await WebAssembly.instantiate(data.module, {})).exports;
+        engine = new WebAssembly.Instance(data.module, {}).exports;
         return;
       }
       const began = performance.now();
@@ -124,6 +125,7 @@
   };
 
   const PATIENCE = 20_000; // ms
+  const PATIENCE_OVERTAKEN = 2_000; // ms, once there is another question
 
   class Engine {
     constructor(done) {
@@ -145,16 +147,17 @@
       });
     }
 
+    /** Ends the worker, and says why; without a message the next question says enough. */
     again(message) {
       const asked = this.asked;
       this.worker.terminate();
-      clearTimeout(this.timer);
+      this.timers.forEach(clearTimeout);
       this.begin();
-      if (asked) this.done({ ...asked, answer: { error: { message } } });
+      if (message) this.done({ ...asked, answer: { error: { message } } });
     }
 
     free(data) {
-      clearTimeout(this.timer);
+      this.timers.forEach(clearTimeout);
       this.busy = false;
       this.done(data);
       this.go();
@@ -162,6 +165,10 @@
 
     ask(question) {
       this.next = question;
+      if (this.busy && this.asked && !this.overtaken) {
+        this.overtaken = true;
+        this.timers.push(setTimeout(() => this.again(), this.since + PATIENCE_OVERTAKEN - performance.now()));
+      }
       this.go();
     }
 
@@ -169,7 +176,8 @@
       if (this.busy || !this.next) return;
       this.busy = true;
       [this.asked, this.next] = [this.next, null];
-      this.timer = setTimeout(() => this.again(`not done in ${PATIENCE / 1000} s`), PATIENCE);
+      [this.since, this.overtaken] = [performance.now(), false];
+      this.timers = [setTimeout(() => this.again(`not done in ${PATIENCE / 1000} s`), PATIENCE)];
       this.worker.postMessage(this.asked);
     }
   }
@@ -280,6 +288,7 @@
       new ResizeObserver(() => this.show()).observe(this);
       if (this.addressed) {
         addEventListener("hashchange", () => {
+          if (!location.hash.includes("=")) return; // a place in the page
           this.begin();
           this.build();
           this.changed();
@@ -317,7 +326,7 @@
       for (const [key, value] of given) {
         const [side, name] = key.split(".");
         const sliders = this.sides.includes(side) ? DISCIPLINES[this.state[side]].sliders ?? {} : {};
-        const good = value !== "" && Number.isFinite(Number(value));
+        const good = /^[-+.\de]+$/i.test(value) && Number.isFinite(Number(value));
         if (Object.hasOwn(CONTROLS, key) && good) this.state[key] = number(value, CONTROLS[key]);
         else if (Object.hasOwn(CHOICES, key) && CHOICES[key].words.includes(value)) this.state[key] = value;
         else if (name && Object.hasOwn(sliders, name) && good) this.state.params[side][name] = number(value, sliders[name]);
@@ -334,6 +343,7 @@
     slider(id, name, unit, { value, part, within, whole }, now, set) {
       const output = make("output", { textContent: `${plain(now)} ${unit}`, htmlFor: id });
       const input = make("input", { type: "range", id, min: 0, max: 1000, value: Math.round(1000 * part(now)) });
+      output.setAttribute("aria-live", "off"); // the slider says it
       const say = (x) => {
         output.textContent = `${plain(x)} ${unit}`;
         input.setAttribute("aria-valuetext", output.textContent);
@@ -397,7 +407,10 @@
         choose.prepend(key(side));
         const own = Object.entries(sliders).map(([name, range]) => (
           this.slider(id(`${side}-${name}`), name, unit, range, this.state.params[side][name], (x) => { this.state.params[side][name] = x; })));
-        return make("div", { className: "side" }, choose, ...own);
+        const box = make("div", { className: "side" }, choose, ...own);
+        box.setAttribute("role", "group");
+        box.setAttribute("aria-label", `${this.state[side]}, ${side === "a" ? "first" : "second"}`);
+        return box;
       });
       this.charts = CHARTS.filter((chart) => !this.small || chart[2].small).map(([name, values, options]) => {
         const canvas = make("canvas");
@@ -423,7 +436,7 @@
         button.addEventListener("click", () => this.download(side));
         return button;
       });
-      this.status = make("p", { className: "status", textContent: "Loading the simulator …" });
+      this.status = make("p", { className: "status", textContent: this.runs ? "" : "Loading the simulator …" });
       this.status.setAttribute("role", "status");
       this.replaceChildren(
         ...(this.small ? [] : [make("div", { className: "buttons" }, ...pictures)]),
@@ -448,6 +461,7 @@
     }
 
     answered(side, { text, answer, ms }) {
+      if (answer.error && text !== toml(this.state, side)) return; // of what was set before
       delete this.refused[side];
       if (answer.error) {
         const { key, value, allowed, message } = answer.error;

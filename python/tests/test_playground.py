@@ -158,7 +158,7 @@ def test_a_hash_is_named_only_beside_the_scenario_that_has_it(tab: Page) -> None
     at(tab, "flows=20&step=0")
     tab.wait_for_function(SHOWN)
     before = tab.evaluate(f"{PLAYS}.answers.a.hash")
-    tab.evaluate(f"{PLAYS}.engines.a.busy = true")  # as if it took long
+    tab.evaluate(f"{PLAYS}.engines.a.go = () => {{}}")  # as if it took long
     tab.get_by_label("Round trip without queue").press("ArrowRight")
     assert tab.evaluate(f"{PLAYS}.classList.contains('stale')")
     with tab.expect_download() as download:
@@ -166,7 +166,7 @@ def test_a_hash_is_named_only_beside_the_scenario_that_has_it(tab: Page) -> None
     text = download.value.path().read_text()
     assert "bluewater run" not in text
     assert before not in text
-    tab.evaluate(f"{PLAYS}.engines.a.busy = false; {PLAYS}.engines.a.go()")
+    tab.evaluate(f"delete {PLAYS}.engines.a.go; {PLAYS}.engines.a.go()")
     tab.wait_for_function(f"!{PLAYS}.classList.contains('stale')")
     with tab.expect_download() as download:
         tab.get_by_role("button", name="RED as TOML").click()
@@ -181,8 +181,10 @@ def test_an_address_in_an_open_page_is_followed_and_kept_within_the_sliders(tab:
     tab.wait_for_function(f"{PLAYS}.state.a == 'PIE' && {PLAYS}.state.b == 'DRR'")
     state = tab.evaluate(f"{PLAYS}.state")
     assert (state["flows"], state["udp"], state["rate"]) == (400, 150, 5)
-    tab.evaluate("location.hash = 'a=__proto__&b=constructor'")
+    tab.evaluate("location.hash = 'playground'")  # a place in the page
+    tab.evaluate("location.hash = 'a=__proto__&b=constructor&flows=%20'")
     tab.wait_for_function(f"{PLAYS}.state.a == 'RED' && {PLAYS}.state.b == 'BLUE'")
+    assert tab.evaluate(f"{PLAYS}.state.flows") == 50
     tab.wait_for_function(SHOWN)
 
 
@@ -214,3 +216,22 @@ def test_a_key_is_a_step_that_one_can_see(tab: Page) -> None:
     for _ in range(3):
         slider.press("ArrowLeft")
     assert tab.evaluate(f"{PLAYS}.state.flows") == 1
+
+
+def test_a_worker_is_ready_before_its_first_question() -> None:
+    """What takes a moment there is done before the question in one browser, after it in another."""
+    assert "new WebAssembly.Instance(" in (PLAY / "play.js").read_text()
+    assert "WebAssembly.instantiate" not in (PLAY / "play.js").read_text()
+
+
+def test_a_question_that_hangs_gives_way_to_the_next(tab: Page) -> None:
+    at(tab, "flows=5&step=0")
+    tab.wait_for_function(SHOWN)
+    tab.evaluate(
+        f"""const engine = {PLAYS}.engines.a, post = engine.worker.postMessage.bind(engine.worker);
+        engine.worker.postMessage = (asked) => asked.text.includes('flows = 77') || post(asked);
+        {PLAYS}.state.flows = 77; {PLAYS}.changed();
+        {PLAYS}.state.flows = 6; {PLAYS}.changed();"""
+    )
+    tab.wait_for_function(f"!{PLAYS}.classList.contains('stale')", timeout=10_000)
+    assert tab.evaluate(f"{PLAYS}.refused") == {}
