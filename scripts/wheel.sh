@@ -25,6 +25,8 @@ fi
 target=${CARGO_TARGET_DIR:-target}
 python=.venv/bin/python
 export PATH="$PWD/.venv/bin:$PATH"
+# Where it was built is nobody's business.
+export RUSTFLAGS="--remap-path-prefix=$PWD=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
 
 # What is compiled for: Rust's standard library for it has to be there.
 need() {

@@ -134,10 +134,13 @@ impl Namespace {
             Ok(port)
         })
         .map_err(|e: io::Error| {
-            Trouble::new(
-                format!("no TUN device: {e}"),
-                "modprobe tun; in a container: give it /dev/net/tun",
-            )
+            let hint = match e.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "this user needs /dev/net/tun to read and write; as root: chmod 666 /dev/net/tun"
+                }
+                _ => "modprobe tun; in a container: give it /dev/net/tun",
+            };
+            Trouble::new(format!("no TUN device: {e}"), hint)
         })
     }
 
