@@ -167,7 +167,10 @@ impl Policy for Pie {
         }
         self.next = self.next.next_tick(cx.now, self.config.t_update);
         let delay = self.estimate(q);
-        self.p = updated(self.p, delay, self.old, &self.config);
+        // Of many queues most are empty: there a step down from 0 leads to 0.
+        if self.p > 0.0 || delay > Duration::ZERO || self.old > Duration::ZERO {
+            self.p = updated(self.p, delay, self.old, &self.config);
+        }
         let calm = |d: Duration| d < self.config.target / 2;
         self.burst = if self.p == 0.0 && calm(delay) && calm(self.old) {
             self.config.max_burst
