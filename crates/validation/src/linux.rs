@@ -15,7 +15,7 @@
 //! are those of a ping, ours 20 ms and the delay that packets meet in the queue.
 
 use crate::formulas::median;
-use crate::rows::Row;
+use crate::rows::{Row, by_setting};
 use crate::{Allowed, Case};
 use sim::ScenarioError;
 
@@ -229,14 +229,7 @@ fn setting(row: &Row) -> String {
 /// See [`ScenarioError`].
 pub fn tcp_cases() -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
-    let mut settings: Vec<Vec<Row>> = Vec::new();
-    for row in Row::all(TCP_ROWS) {
-        match settings.iter_mut().find(|rows| setting(&rows[0]) == setting(&row)) {
-            Some(rows) => rows.push(row),
-            None => settings.push(vec![row]),
-        }
-    }
-    for rows in settings {
+    for rows in by_setting(Row::all(TCP_ROWS), |a, b| setting(a) == setting(b)) {
         let row = &rows[0];
         let flows = row.number("flows") as usize;
         let beside = row.number("udp_mbps") > 0.0;

@@ -16,7 +16,7 @@
 //! packets, and resumes after recovery with ns-2's own partial-window rule.
 
 use crate::formulas::{interval_of_difference, mean};
-use crate::rows::Row;
+use crate::rows::{Row, by_setting};
 use crate::{Allowed, Case};
 use sim::ScenarioError;
 
@@ -180,14 +180,8 @@ pub struct Seeds(Vec<Reference>);
 impl Seeds {
     /// The settings.
     pub fn all() -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        for reference in Row::all(SEED_ROWS).map(Reference) {
-            match all.iter_mut().find(|seeds| seeds.0[0].is_as(&reference)) {
-                Some(seeds) => seeds.0.push(reference),
-                None => all.push(Self(vec![reference])),
-            }
-        }
-        all
+        let references = Row::all(SEED_ROWS).map(Reference);
+        by_setting(references, Reference::is_as).into_iter().map(Self).collect()
     }
 
     /// Whether they are of the setting of a single run.

@@ -1,5 +1,20 @@
 //! Figures that others measured, as rows of CSV without quotes.
 
+/// The items of each setting together, as they came; `same` tells whether two are of one.
+pub(super) fn by_setting<T>(
+    items: impl Iterator<Item = T>,
+    same: impl Fn(&T, &T) -> bool,
+) -> Vec<Vec<T>> {
+    let mut settings: Vec<Vec<T>> = Vec::new();
+    for item in items {
+        match settings.iter_mut().find(|setting| same(&setting[0], &item)) {
+            Some(setting) => setting.push(item),
+            None => settings.push(vec![item]),
+        }
+    }
+    settings
+}
+
 /// A row, with the names of its columns.
 #[derive(Clone, Debug)]
 pub(super) struct Row {

@@ -446,13 +446,11 @@ impl Tcp {
         }
         Ok(())
     }
-}
 
-impl Tcp {
     /// Refuses what has no effect beside the group's other keys. What has none in some queue, network or
     /// duration is left alone: these are varied apart from the traffic.
     fn check_idle(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
-        let defaults_to = |key: &str, what: &str, hint: &str| {
+        let idle = |key: &str, what: &str, hint: &str| {
             let hint = format!("{hint} it would have no effect: leave it out");
             Err(Complaint::new(at.key(key), what).hint(hint))
         };
@@ -478,7 +476,7 @@ impl Tcp {
             ("ecn_fallback", self.ecn_fallback),
         ] {
             if set && !group.ecn {
-                return defaults_to(key, "with ecn = true only", "without ECN");
+                return idle(key, "with ecn = true only", "without ECN");
             }
         }
         if self.name == TcpName::Prague {
@@ -487,14 +485,14 @@ impl Tcp {
                 ("ecn_timeout", self.ecn_timeout, "false: prague's window is two packets at least"),
             ] {
                 if set {
-                    return defaults_to(key, allowed, "with prague");
+                    return idle(key, allowed, "with prague");
                 }
             }
         }
         let is_idle_at_times = matches!(app, App::Pareto(_) | App::Exponential(_));
         if !self.restart_after_idle && !is_idle_at_times {
             let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
-            return defaults_to("restart_after_idle", allowed, "a sender that is never idle:");
+            return idle("restart_after_idle", allowed, "a sender that is never idle:");
         }
         Ok(())
     }

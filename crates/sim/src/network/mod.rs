@@ -192,13 +192,13 @@ impl Network {
                 self.list(link);
             }
         } else {
-            self.enter_stage(link, now, packet);
+            self.enter_impaired(link, now, packet);
         }
     }
 
     /// A packet comes at `now` to an impairing wire.
     #[inline(never)]
-    fn enter_stage(&mut self, link: usize, now: u64, packet: &Packet) {
+    fn enter_impaired(&mut self, link: usize, now: u64, packet: &Packet) {
         if let Some(impaired) = &mut self.impaired[link]
             && let Some(first) = impaired.enter(now, packet, link, &mut self.wires)
         {
