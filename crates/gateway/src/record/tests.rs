@@ -107,7 +107,8 @@ proptest! {
     #[test]
     fn a_replay_of_a_link_that_varies_decides_alike(
         stream: u64,
-        rates in prop::option::of(prop::collection::vec((1u64..400_000_000, 0u64..30_000_000), 1..6)),
+        // Queues are told of rates that hold for at least 1 ms.
+        rates in prop::option::of(prop::collection::vec((1_000_000u64..400_000_000, 0u64..30_000_000), 1..6)),
         delays in prop::option::of(prop::collection::vec((1u64..300_000_000, 0u64..40_000_000), 1..5)),
         losses in prop::option::of(prop::collection::vec((1u64..300_000_000, 0f64..0.3), 1..5)),
         framing in prop::sample::select(vec!["0", "-14", "pppoe-ptm", "bridged-llcsnap", "ethernet"]),
