@@ -133,7 +133,7 @@ struct Shell {
     #[arg(long)]
     uplink: bool,
     /// The name server that it asks then, an IPv4 address; again for more. This machine's if not given.
-    #[arg(long, value_name = "ADDRESS", requires = "uplink")]
+    #[arg(long, value_name = "ADDRESS", requires = "uplink", value_parser = shell::name_server)]
     dns: Vec<Ipv4Addr>,
     /// A line for sh that runs at the far end as long as the command does; again for more.
     #[arg(long = "far", value_name = "LINE")]

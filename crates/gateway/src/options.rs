@@ -129,6 +129,9 @@ pub struct LinkOptions {
     /// Overhead of the way down, if it is another.
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
     pub down_overhead: Option<Framing>,
+    /// The least that is sent on the way down, if it is another.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
+    pub down_mpu: Option<u32>,
 }
 
 const RATE_TRACE: &str = "--rate-trace";
@@ -150,8 +153,10 @@ impl LinkOptions {
             params: self.params.clone(),
             mean_packet: self.mean_packet,
             seed,
-            sending: self
-                .sending([(RATE_TRACE, &self.rate_trace), (RATE_TRACE, &None)], self.overhead)?,
+            sending: self.sending(
+                [(RATE_TRACE, &self.rate_trace), (RATE_TRACE, &None)],
+                (self.overhead, self.mpu),
+            )?,
             impairments: Impairments {
                 delay: self.course(&DELAY, "--delay-trace", &self.delay_trace)?,
                 jitter: self.jitter.unwrap_or(Duration::ZERO).as_nanos(),
@@ -178,7 +183,7 @@ impl LinkOptions {
                     ("--down-rate-trace", &self.down_rate_trace),
                     (RATE_TRACE, if self.down_rate.is_some() { &None } else { &self.rate_trace }),
                 ],
-                self.down_overhead.or(self.overhead),
+                (self.down_overhead.or(self.overhead), self.down_mpu.or(self.mpu)),
             )?,
             ..up.clone()
         };
@@ -213,11 +218,11 @@ impl LinkOptions {
     fn sending(
         &self,
         traces: [(&str, &Option<PathBuf>); 2],
-        framing: Option<Framing>,
+        (framing, mpu): (Option<Framing>, Option<u32>),
     ) -> Result<Sending, Trouble> {
         let (key, trace) = if traces[0].1.is_some() { traces[0] } else { traces[1] };
         let mut framing = framing.unwrap_or_default();
-        framing.mpu = self.mpu.unwrap_or(framing.mpu);
+        framing.mpu = mpu.unwrap_or(framing.mpu);
         // A constant rate of a way down is not that of the trace of the way up.
         Ok(Sending { rates: self.course(&RATE, key, trace)?, framing })
     }
@@ -240,7 +245,7 @@ impl LinkOptions {
 }
 
 /// What is to change at links that run; all else stays.
-#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Args, Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Change {
     /// Only the link of this way.
@@ -313,8 +318,14 @@ impl Change {
     /// What the links are to be like after it.
     ///
     /// # Errors
-    /// When a buffer is none.
+    /// When it says nothing, or a buffer is none.
     pub fn apply(&self, specs: [&Spec; 2]) -> Result<[Option<Spec>; 2], Trouble> {
+        if *self == (Self { way: self.way.clone(), ..Self::default() }) {
+            return Err(Trouble::new(
+                "nothing is to change",
+                "name what is: rate, delay, buffer, aqm, param, jitter, loss …",
+            ));
+        }
         let meant = |i: usize| self.way.as_deref().is_none_or(|way| way == DIRECTIONS[i]);
         let new = |i: usize| {
             let other = 1 - i;
@@ -371,9 +382,14 @@ fn limit(key: &str, size: Size, rate: Rate, round_trip: Duration) -> Result<Limi
         Size::OfBuffer(_) => None,
     };
     limit.ok_or_else(|| {
+        let least = Limit::MIN_PACKET;
         Trouble::new(
             format!("{key} {size}: no such buffer"),
-            format!("bytes from {}B on (50kB), packets (100p), or 1bdp", Limit::MIN_PACKET),
+            format!(
+                "bytes from {least}B on (50kB), packets (100p), or 1bdp; with what is on the wire at \
+                 most {} packets of {least} bytes",
+                Spec::MAX_PACKETS
+            ),
         )
     })
 }
@@ -382,7 +398,10 @@ fn limit(key: &str, size: Size, rate: Rate, round_trip: Duration) -> Result<Limi
 pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
     let names = |all: Vec<&str>| format!("there are {}", all.join(", "));
     match error {
-        SpecError::Beyond(allowed) => Trouble::new(format!("beyond reach: {allowed}"), ""),
+        SpecError::Beyond(allowed) => Trouble::new(
+            format!("beyond reach: {allowed}"),
+            "a lower rate, a shorter delay or a smaller buffer",
+        ),
         SpecError::Queue(BuildError::UnknownAqm) => Trouble::new(
             format!("no queue discipline is called {aqm}"),
             names(CATALOG.iter().map(|e| e.name).collect()),

@@ -5,7 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGIO, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
+};
 
 use crate::trouble::Trouble;
 
@@ -14,10 +16,14 @@ pub(crate) fn waker() -> Result<(UnixStream, UnixStream), Trouble> {
     UnixStream::pair().map_err(|e| Trouble::system("a pair of sockets", e))
 }
 
-/// A flag that SIGTERM and SIGHUP set; they also write to `wake`.
+/// What would end a process at once, but for faults and what a terminal sends.
+const ENDING: [i32; 9] =
+    [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU];
+
+/// A flag that any signal sets which would end the process; they also write to `wake`.
 pub(crate) fn terminated(wake: &UnixStream) -> Result<Arc<AtomicBool>, Trouble> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGHUP] {
+    for signal in ENDING {
         watch(signal, &flag, wake).map_err(|e| Trouble::system("watching signals", e))?;
     }
     Ok(flag)

@@ -114,6 +114,8 @@ struct Table {
 /// # Errors
 /// What is wrong with it, with its line where there is one.
 pub fn read<T: Copy>(kind: &Kind<T>, text: &str, repeat: bool) -> Result<Steps<T>, String> {
+    // Some editors begin each file with a mark of its encoding.
+    let text = text.trim_start_matches('\u{feff}');
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let first = first.ok_or("there is nothing in it")?;
     let rows = if first.bytes().all(|b| b.is_ascii_digit()) {
@@ -391,6 +393,7 @@ mod tests {
             let rates = read(&RATE, csv, repeat).unwrap();
             assert_eq!(read(&RATE, toml, repeat).unwrap(), rates);
             assert_eq!(rates.steps()[..2], [(0, 10_000_000), (half, 0)]);
+            assert_eq!(read(&RATE, &format!("\u{feff}{csv}"), repeat).unwrap(), rates);
             assert_eq!(read(&RATE, &to_csv(&rates), repeat).unwrap().steps(), rates.steps());
         }
         let delays = read(&DELAY, csv, false).unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
 use nix::libc;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use crate::io::port::{Port, Ports};
 use crate::io::xdp::Xdp;
@@ -51,7 +51,9 @@ pub fn bridge(
     say(format!("plane: {}{why}", ports.ends[0].plane()));
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
-    watch(SIGINT, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
+    for signal in [SIGINT, SIGQUIT] {
+        watch(signal, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
+    }
     // A name or port that is taken is said before a file is touched.
     let doors = Doors::open(how, specs)?;
     let mut session = Session::new(specs, how, ports)?;

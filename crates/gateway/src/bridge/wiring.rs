@@ -58,6 +58,18 @@ pub(crate) fn check(both: &[Named<'_>; 2]) -> Result<Vec<Trouble>, Trouble> {
         }
     }
     both.iter().try_for_each(alone)?;
+    let bridges = [behind(lan)?, behind(wan)?];
+    if let [Some(one), Some(other)] = &bridges
+        && one.index == other.index
+    {
+        return Err(Trouble::new(
+            format!(
+                "{} and {} lead to the same bridge, {}: frames would go round in circles",
+                lan.name, wan.name, one.name
+            ),
+            "name two interfaces with different networks behind them",
+        ));
+    }
     let addressed = both.iter().filter_map(|Named { name, .. }| {
         let address = address(name)?;
         Some(Trouble::new(
@@ -71,21 +83,50 @@ pub(crate) fn check(both: &[Named<'_>; 2]) -> Result<Vec<Trouble>, Trouble> {
     Ok(addressed.collect())
 }
 
-/// Says it if one of two interfaces is put into a bridge or bond from now on, from a thread of its own,
-/// with what it has open now.
+/// The bridge of this machine that an interface leads to: by the cable in it, by what it lies upon, or
+/// as the bridge's own port.
+fn behind(Named { name, about }: &Named<'_>) -> Result<Option<Interface>, Trouble> {
+    let failed = |e: io::Error| Trouble::system(name, e);
+    let bridge = |one: &Interface| one.kind.as_deref() == Some("bridge");
+    if bridge(about) {
+        return Ok(Some(about.clone()));
+    }
+    let Some(beside) = about.beside else { return Ok(None) };
+    let mut netlink = Netlink::new().map_err(failed)?;
+    let beside = netlink.numbered(beside).map_err(failed)?;
+    let Some(beside) = beside else { return Ok(None) };
+    if bridge(&beside) {
+        return Ok(Some(beside));
+    }
+    let Some(master) = beside.master else { return Ok(None) };
+    Ok(netlink.numbered(master).map_err(failed)?.filter(bridge))
+}
+
+/// Says it if one of two interfaces is put into a bridge or bond from now on, or is to carry longer
+/// packets than both did, from a thread of its own, with what it has open now.
 pub(crate) fn watch(both: &[Named<'_>; 2]) -> Result<(), Trouble> {
     let failed = |e: io::Error| Trouble::system("watching the interfaces", e);
     let mut netlink = Netlink::new().map_err(failed)?;
-    let mut known = both.each_ref().map(|one| (one.name.to_string(), one.about.index, None));
+    let mut known =
+        both.each_ref().map(|one| (one.name.to_string(), one.about.index, None, one.about.mtu));
+    let carried = both[0].about.mtu;
     let look = move || loop {
-        for (name, index, master) in &mut known {
+        for (name, index, master, mtu) in &mut known {
             // One that is gone ends the gateway.
             let Ok(Some(now)) = netlink.numbered(*index) else { continue };
             if now.master != *master && now.master.is_some() {
                 let Trouble { what, hint } = past(name, &now, &mut netlink);
                 say(format!("warning: {what}\nhint: {hint}"));
             }
-            *master = now.master;
+            if now.mtu > *mtu && now.mtu > carried {
+                say(format!(
+                    "warning: {name} has an MTU of {} now: of its packets, those longer than \
+                     {carried} bytes are not carried\nhint: ip link set {name} mtu {carried}, or \
+                     start the gateway again",
+                    now.mtu
+                ));
+            }
+            (*master, *mtu) = (now.master, now.mtu);
         }
         thread::sleep(LOOK);
     };

@@ -183,10 +183,11 @@ pub fn sweep(file: &str, number_then: u64) {
 /// What is allowed.
 pub fn name(text: &str) -> Result<String, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if (1..=MAX_NAME).contains(&text.len()) && text.chars().all(good) {
+    let option = text.starts_with('-');
+    if (1..=MAX_NAME).contains(&text.len()) && text.chars().all(good) && !option {
         Ok(text.into())
     } else {
-        Err(format!("allowed: 1 to {MAX_NAME} letters, digits, - and _"))
+        Err(format!("allowed: 1 to {MAX_NAME} letters, digits, _ and, but for the first, -"))
     }
 }
 

@@ -97,6 +97,17 @@ impl Spec {
         self
     }
 
+    /// The same as it was asked for: with an overhead on IP packets, see [`Self::framed`].
+    #[must_use]
+    pub(crate) fn asked(&self, layer: Layer) -> Self {
+        let mut asked = self.clone();
+        let framing = &mut asked.sending.framing;
+        if layer == Layer::Ethernet && (framing.overhead != 0 || framing.cells != Cells::None) {
+            framing.overhead += ETHERNET_HEADER;
+        }
+        asked
+    }
+
     /// The queue at rest at `now`, and its stream of random numbers.
     pub(crate) fn queue<P: Copy + Default>(
         &self,

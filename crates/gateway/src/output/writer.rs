@@ -3,10 +3,10 @@
 //! them. Where a disk is full, a pipe is closed or its reader stalls, records are lost and counted;
 //! the packets go on.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{major, minor};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::sys;
@@ -81,6 +82,18 @@ impl Lost {
     }
 }
 
+/// Whether records may be written to what is there: of devices only terminals, `null` and `full`.
+fn takes_text(about: &Metadata) -> bool {
+    let kind = about.file_type();
+    let device = about.rdev();
+    let harmless = match major(device) {
+        1 => matches!(minor(device), 3 | 7), // the others are memory
+        4 | 5 | 136..=143 => true,           // terminals
+        _ => false,
+    };
+    !kind.is_block_device() && (!kind.is_char_device() || harmless)
+}
+
 /// The longest nap of the thread that writes when it has nothing to do: so much is lost by SIGKILL.
 const NAP: Duration = Duration::from_millis(20);
 /// How long the last records may take, once everything has ended.
@@ -94,8 +107,15 @@ impl Writer {
     /// A new file at `path`, with memory for `room` bytes that wait.
     ///
     /// # Errors
-    /// When it cannot be opened; a FIFO that nobody reads would wait for a reader.
+    /// When it cannot be opened, or should not be: a FIFO that nobody reads would wait for a reader,
+    /// and to a disk, the memory or a watchdog nothing of this is to be written.
     pub fn create(path: &Path, room: usize, gaps: Gaps) -> Result<Self, Trouble> {
+        if fs::metadata(path).is_ok_and(|about| !takes_text(&about)) {
+            return Err(Trouble::new(
+                format!("{}: a device is not written to", path.display()),
+                "name a file, a FIFO, a terminal or /dev/null",
+            ));
+        }
         let file = OpenOptions::new()
             // Who rotates logs may cut the file off meanwhile: what comes then begins it anew, without
             // a hole.
@@ -311,7 +331,6 @@ const NAP_MS: u16 = NAP.as_millis() as u16;
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::io::Read as _;
     use std::os::unix::net::UnixStream;
 
@@ -365,6 +384,19 @@ mod tests {
         writer.record(b"after\n");
         assert_eq!(writer.end(), (0, None));
         assert_eq!(fs::read(&path).unwrap(), b"after\n");
+    }
+
+    /// Opened for writing, some devices do things.
+    #[test]
+    fn devices_are_not_written_to() {
+        for path in ["/dev/zero", "/dev/random", "/dev/net/tun", "/dev/loop0"] {
+            if !Path::new(path).exists() {
+                continue;
+            }
+            let refused = Writer::create(Path::new(path), 1000, Gaps::Allowed).map(drop);
+            assert!(refused.unwrap_err().what.contains("device is not written to"), "{path}");
+        }
+        Writer::create(Path::new("/dev/null"), 1000, Gaps::Allowed).unwrap();
     }
 
     /// `/dev/full` takes nothing, as a full disk.

@@ -307,7 +307,8 @@ impl Session {
         for (link, next) in links.iter_mut().zip(next) {
             next.into_iter().for_each(|next| link.change(next));
         }
-        let queues = report::settings(links.each_ref().map(Link::spec));
+        let asked = links.each_ref().map(|link| link.spec().asked(link.layer()));
+        let queues = report::settings(&asked);
         self.line(&json!({"time_s": now as f64 / 1e9, "change": queues}));
         Ok(())
     }

@@ -38,7 +38,7 @@ use crate::trouble::{Trouble, say};
 use bound::bound;
 pub use bound::{BOUND, run_bound};
 use running::{Bounded, Running, Server, TO_CLEAN_UP};
-pub use uplink::{SWEEP_UPLINK, sweep_uplink};
+pub use uplink::{SWEEP_UPLINK, name_server, sweep_uplink};
 use uplink::{Uplink, Way, name_servers};
 
 /// The way out of the far end.
@@ -53,7 +53,11 @@ pub struct Out {
 impl Out {
     /// How it is to go out, if it is. A shell within a shell is to add to its link if it can.
     fn find(&self, depth: u8) -> Result<Option<Way>, Trouble> {
-        if self.wanted || depth > 0 { self.insist(Way::find()) } else { Ok(None) }
+        let outer = depth.checked_sub(1).map(|outer| Places::new(outer).far[0]);
+        if !self.wanted && outer.is_none() {
+            return Ok(None);
+        }
+        self.insist(Way::find(outer))
     }
 
     /// Goes out, if that is possible, and says where names are known.

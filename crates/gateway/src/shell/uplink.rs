@@ -37,6 +37,8 @@ use crate::netlink::Netlink;
 use crate::privilege;
 use crate::trouble::Trouble;
 
+/// An Ethernet address of nobody's, for those who insist on one.
+const MAC: &str = "02:00:00:00:00:01";
 /// The far end's interface towards the way out.
 const OUT: &str = "up0";
 /// What the interfaces on this side are called, before a number.
@@ -63,13 +65,14 @@ pub(super) struct Waiting {
 }
 
 impl Way {
-    /// What this machine has. Has to be called before [`enter_user_namespace`].
+    /// What this machine has, for a shell behind the `outer` link's far end, if it is in another. Has to
+    /// be called before [`enter_user_namespace`].
     ///
     /// # Errors
     /// What is missing.
     ///
     /// [`enter_user_namespace`]: crate::namespace::enter_user_namespace
-    pub(super) fn find() -> Result<Self, Trouble> {
+    pub(super) fn find(outer: Option<IpAddr>) -> Result<Self, Trouble> {
         let missing = |what: &str, hint: &str| {
             Trouble::new(format!("--uplink: {what}"), format!("{hint}, or leave out --uplink"))
         };
@@ -95,6 +98,10 @@ impl Way {
         wait.arg(pasta).args(["--foreground", "--quiet", "--config-net", "--no-map-gw"]);
         wait.args(["--ipv4-only", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]);
         wait.args(["--ns-ifname", OUT]);
+        if let Some(gateway) = outer {
+            // It asks the interface to the outside for both, and the end of a link has neither.
+            wait.args(["--mac-addr", MAC, "--gateway", &gateway.to_string()]);
+        }
         let failed = |e| Trouble::system("--uplink: starting pasta", e);
         let said = memory_file().map_err(failed)?;
         wait.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
@@ -396,6 +403,19 @@ fn words(mut said: &File) -> io::Result<String> {
 
 /// How long `pasta` may take, ns.
 const TO_START: u64 = 5_000_000_000;
+
+/// A name server's address, which can be asked from behind a link.
+///
+/// # Errors
+/// What is allowed.
+pub fn name_server(text: &str) -> Result<Ipv4Addr, String> {
+    let address: Option<Ipv4Addr> = text.parse().ok();
+    address.filter(|a| !a.is_loopback() && !a.is_unspecified() && !a.is_multicast()).ok_or_else(|| {
+        "allowed: an IPv4 address, but not this machine's own 127.0.0.1, which is another behind the \
+         link"
+            .into()
+    })
+}
 
 /// The name servers that commands behind the link ask: those that were `given`, else this machine's.
 /// One at a loopback address cannot be asked from there.

@@ -62,6 +62,43 @@ fn questions_do_not_end_a_gateway() {
     assert!(errors.contains("up   3mbit"), "a summary at the end: {errors}");
 }
 
+/// Whatever the signal, but for a fault.
+#[test]
+fn each_signal_that_ends_a_gateway_leaves_a_summary() {
+    if !interfaces_allowed() {
+        return;
+    }
+    for signal in ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "XCPU"] {
+        let (_, errors) = well(&operated("", &format!("kill -{signal} $run; wait $run")));
+        assert!(errors.contains("up   1mbit"), "SIG{signal}: a summary at the end: {errors}");
+    }
+}
+
+/// What was asked for is shown, in the same words, and nothing asked for is an error.
+#[test]
+fn settings_are_shown_as_they_were_given() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "
+        $g ctl $name show || exit 11
+        $g ctl $name set --way up --overhead 'overhead 40 mpu 64 atm' || exit 12
+        $g ctl $name set; test $? = 2 || exit 13
+        $g ctl $name set --way down; test $? = 2 || exit 14
+        $g ctl $name show || exit 15
+        end";
+    let (text, errors) =
+        well(&operated("--overhead 44 --down-overhead pppoe-ptm --down-mpu 70", script));
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let framing = |line: usize, way: usize| lines[line]["queues"][way]["framing"].clone();
+    assert_eq!(
+        [framing(0, 0), framing(0, 1)],
+        ["overhead 44 mpu 0 noatm", "overhead 30 mpu 70 ptm"]
+    );
+    assert_eq!(framing(lines.len() - 1, 0), "overhead 40 mpu 64 atm");
+    assert_eq!(errors.matches("nothing is to change").count(), 2, "{errors}");
+}
+
 /// Neither a full disk, nor a closed pipe, nor a reader that stalls: the link goes on, and what is
 /// lost is said in the answer to `show` and at the end.
 #[test]
@@ -155,6 +192,11 @@ fn bad_wiring_is_refused_or_said() {
     let enslave = "ip link add br0 type bridge; ip link set lan master br0; sleep 1.5; end";
     let (_, errors) = well(&operated("--quiet", enslave));
     assert!(errors.contains("warning: lan is a port of br0"), "{errors}");
+    let longer = "ip link set wan mtu 1400; sleep 1; ip link set wan mtu 1600; sleep 1.5; end";
+    let (_, errors) = well(&operated("--quiet", longer));
+    let said = "warning: wan has an MTU of 1600 now: of its packets, those longer than 1500 bytes";
+    assert!(errors.contains(said), "{errors}");
+    assert_eq!(errors.matches("warning: wan has an MTU").count(), 1, "{errors}");
 
     let begin = "ip link add lan type veth peer name x; ip link add wan type veth peer name y
         for i in lan wan x y; do ip link set $i up; done";
@@ -170,6 +212,16 @@ fn bad_wiring_is_refused_or_said() {
             "t0 is no Ethernet interface, but a tun",
         ),
         ("ip link property add dev lan altname other", "lan other", "are the same interface"),
+        (
+            "ip link add br0 type bridge && ip link set x master br0 && ip link set y master br0",
+            "lan wan",
+            "lan and wan lead to the same bridge, br0",
+        ),
+        (
+            "ip link add br0 type bridge && ip link set x master br0 && ip link set br0 up",
+            "lan br0",
+            "lan and br0 lead to the same bridge, br0",
+        ),
         (
             "for i in lan wan; do ip link set $i mtu 65535; done",
             "lan wan",

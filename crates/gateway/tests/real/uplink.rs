@@ -114,21 +114,28 @@ fn no_router_is_left_behind() {
     assert_eq!(text, "0\n1\n0\n", "{errors}");
 }
 
+/// `command` by a user without any rights, for whom `$program` is the gateway and `internet.py` is here.
+fn as_user(command: &str) -> String {
+    format!(
+        "folder=$(mktemp -d); program=$folder/gateway; cp $gateway $program
+        cp internet.py $folder; cd $folder; chmod a+rx . gateway; mknod tun c 10 200; chmod a+rw tun
+        mount --bind tun /dev/net/tun
+        setpriv --reuid 12345 --regid 12345 --clear-groups env XDG_RUNTIME_DIR= HOME=/ {command}
+        cd /; rm -r $folder"
+    )
+}
+
 /// Without any rights of root.
 #[test]
 fn a_user_reaches_the_network_by_pasta() {
     if !interfaces_allowed() || !have("nft") || !have("pasta") {
         return;
     }
-    let script = "
-        tun=$(mktemp -d)/tun; program=$(dirname $tun)/gateway; cp $gateway internet.py $(dirname $tun)
-        mv $(dirname $tun)/bluewater-gateway $program; chmod a+rx $(dirname $tun) $program
-        mknod $tun c 10 200; chmod a+rw $tun; mount --bind $tun /dev/net/tun; cd $(dirname $tun)
-        setpriv --reuid 12345 --regid 12345 --clear-groups env XDG_RUNTIME_DIR= HOME=/ \
-            $program shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit --delay 20ms -- \
-            python3 internet.py ask www.example 80
-        pgrep -x pasta && echo left; cd /; rm -r $(dirname $tun)";
-    let output = beyond("-nm", script);
+    let script = as_user(
+        "$program shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit --delay 20ms -- \
+            python3 internet.py ask www.example 80",
+    );
+    let output = beyond("-nm", &(script + "; ! pgrep -x pasta || echo left"));
     let Some((_, errors)) = tried(&output, NOT_ALLOWED) else { return };
     let (time, said) = asked(&output);
     assert!((40.0..90.0).contains(&time), "{time} ms: {errors}");
@@ -167,6 +174,24 @@ fn shells_within_shells_add_up() {
         sh -c 'python3 internet.py ask $BLUEWATER_FAR 5001'";
     let output = beyond("-n", script);
     let Some((_, errors)) = tried(&output, &NOT_ALLOWED[..1]) else { return };
+    let (time, said) = asked(&output);
+    assert_eq!(said[0], "100.64.0.2");
+    assert!((80.0..130.0).contains(&time), "{time} ms: {errors}");
+}
+
+/// The same without root, where `pasta` brings packets from one link to the next.
+#[test]
+fn shells_within_shells_add_up_for_a_user() {
+    if !interfaces_allowed() || !have("nft") || !have("pasta") {
+        return;
+    }
+    let script = as_user(
+        "$program shell --quiet --rate 10mbit --delay 10ms --far \"$program sink\" -- \
+        $program shell --quiet --rate 10mbit --delay 30ms -- \
+        sh -c 'python3 internet.py ask $BLUEWATER_FAR 5001'",
+    );
+    let output = beyond("-nm", &script);
+    let Some((_, errors)) = tried(&output, NOT_ALLOWED) else { return };
     let (time, said) = asked(&output);
     assert_eq!(said[0], "100.64.0.2");
     assert!((80.0..130.0).contains(&time), "{time} ms: {errors}");
