@@ -194,8 +194,11 @@ impl ScenarioError {
             {
                 new.key = key;
                 new.value = shown(text, value);
-                if message.ends_with("expected a sequence") && new.value.starts_with('"') {
-                    new.hint = format!("a list is in brackets, even of one: [{}]", new.value);
+                if message.ends_with("expected a sequence") {
+                    new.hint = match message.contains("map") {
+                        true => format!("a table of several, even of one: [[{}]]", new.key),
+                        false => format!("a list is in brackets, even of one: [{}]", new.value),
+                    };
                 }
             }
         }

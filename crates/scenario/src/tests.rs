@@ -168,6 +168,8 @@ fn hints_say_what_was_meant() {
     assert!(e.hint.contains("[\"S\"]"), "{e}");
     let e = with("[[queue]]", "[sweep]\n\"queue.0.aqm\" = [\"red\"]\n[[queue]]");
     assert!(e.hint.contains("bluewater sweep"), "{e}");
+    let e = with("[[queue]]", "[queue]");
+    assert!(e.hint.contains("[[queue]]"), "{e}");
 }
 
 #[test]
