@@ -6,10 +6,11 @@ down and come back, the gateway is stopped and goes on, clients connect and say 
 fast as they can, pages watch it, links change, the disk is full and empty again, whoever reads what
 it writes stalls, is killed, or is ended by the kernel for want of memory. In half of the rounds the
 calendar jumps by an hour each time that the gateway looks at it. After each of these it has to
-answer, with every packet accounted for. A round ends by SIGTERM (exit code 0 and a summary) or
-SIGKILL; either way its control socket goes, and its recording replays as far as it goes. Needs user
-namespaces; as root it takes both planes, packet sockets and AF_XDP. What cannot be done here (jumps
-without libfaketime, memory limits without cgroups) is said.
+answer, with every packet accounted for. The links vary, impair and frame by chance. A round ends by
+a signal (exit code 0 and a summary) or SIGKILL; either way its control socket goes, and its
+recording replays as far as it goes. Needs user namespaces; as root it takes both planes, packet
+sockets and AF_XDP. What cannot be done here (jumps without libfaketime, memory limits without
+cgroups) is said.
 """
 
 from __future__ import annotations
@@ -36,6 +37,22 @@ if TYPE_CHECKING:
 ROUND = 30  # s
 PORT = 9100
 AQMS = ("droptail", "blue", "red", "pie", "codel", "fq-codel", "sfb", "dualpi2")
+# What may be beside rate, delay and buffer; files are made in the round's folder.
+BESIDE = (
+    ["--jitter", "3ms"], ["--jitter", "2ms", "--reorder"], ["--loss", "1%"],
+    ["--loss", "gemodel 1% 25%"], ["--duplicate", "1%"], ["--corrupt", "1%"], ["--overhead", "44"],
+    ["--overhead", "overhead 40 mpu 64 atm"], ["--rate-trace", "rates"],
+    ["--rate-trace", "rates", "--told-rate"], ["--delay-trace", "delays"],
+    ["--loss-trace", "losses"], ["--down-rate-trace", "lines", "--once"],
+)  # fmt: skip
+TRACES = {
+    "rates": "time_s,rate_mbps\n0,20\n0.5,2\n0.8,0\n1,40\n3,1\n",
+    "delays": "time_s,delay_ms\n0,2\n1,30\n1.5,0\n2,1\n",
+    "losses": "time_s,loss\n0,0\n1,0.5\n1.2,0.01\n2,1\n",
+    "lines": "".join(f"{ms}\n" for ms in range(1, 2000, 3)),
+}
+# What ends it in order.
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 DISK = 256  # kB: what is written fills it within a round
 INSIDE = "BLUEWATER_CHAOS_INSIDE"
 ROOT = os.geteuid() == 0
@@ -96,6 +113,11 @@ class Round:
         options += ["--pcapng", str(fifo), "--metrics", str(PORT), "--name", "chaos"]
         if self.recorded:
             options += ["--record", str(folder / "disk/run.arr")]
+        for name, text in TRACES.items():
+            (folder / name).write_text(text)
+        chosen = {words[0]: words for words in dice.sample(BESIDE, dice.randrange(4))}
+        for words in chosen.values():
+            options += [str(folder / word) if word in TRACES else word for word in words]
         self.plane = dice.choice(PLANES)
         options += ["--plane", self.plane, "--web", "0"]
         self.jumps = FAKETIME is not None and dice.random() < 0.5
@@ -190,12 +212,18 @@ class Round:
                     assert answer.startswith(b"HTTP/1.1 200 OK"), answer[:200]
 
     def change_of_links(self) -> None:
-        """Another rate, delay, buffer or discipline."""
+        """Another rate, delay, buffer, discipline or wire."""
         words = [
             ["--rate", self.dice.choice(["1mbit", "10mbit", "50mbit"])],
             ["--delay", self.dice.choice(["0s", "1ms", "30ms"])],
             ["--buffer", self.dice.choice(["2p", "20kB", "200kB"])],
             ["--aqm", self.dice.choice(AQMS)],
+            ["--jitter", self.dice.choice(["0s", "1ms", "20ms"])],
+            ["--reorder", self.dice.choice(["true", "false"])],
+            ["--loss", self.dice.choice(["0", "2%", "gemodel 1% 25%"])],
+            ["--duplicate", self.dice.choice(["0", "2%"])],
+            ["--corrupt", self.dice.choice(["0", "2%"])],
+            ["--overhead", self.dice.choice(["0", "44", "pppoe-ptm", "conservative"])],
         ]
         refused = self.ask("set", *self.dice.choice(words))
         allowed = self.recorded or "changes at a time" in refused.stderr
@@ -251,7 +279,8 @@ class Round:
     def end(self) -> str:
         """Ends it, and says how."""
         gently = self.dice.random() < 0.7
-        self.process.send_signal(signal.SIGTERM if gently else signal.SIGKILL)
+        how = self.dice.choice(ENDS) if gently else signal.SIGKILL
+        self.process.send_signal(how)
         code = self.process.wait(timeout=20)
         text = self.errors.read_text()
         assert code == (0 if gently else -signal.SIGKILL), f"exit code {code}: {text}"
@@ -273,7 +302,7 @@ class Round:
             run(self.gateway, "replay", str(self.folder / "disk/run.arr"))
         for left in (self.folder / "disk").iterdir():
             left.unlink()
-        return "SIGTERM" if gently else "SIGKILL"
+        return f"ended by {how.name}"
 
 
 def memory_can_be_limited() -> bool:
