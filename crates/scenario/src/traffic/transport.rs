@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aqm::units::Size;
-use aqm::{Duration, Rate};
+use aqm::{Duration, Ecn, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -108,13 +108,48 @@ impl TcpName {
         }
     }
 
-    /// Whether its window follows the share of marks, so that it is nothing without ECN.
-    const fn follows_marks(self) -> bool {
+    /// What it asks of the connection.
+    pub const fn needs(self) -> Needs {
         match self {
-            Self::Dctcp | Self::Prague => true,
-            Self::Reno | Self::NewReno | Self::Sack | Self::Cubic => false,
+            Self::Reno | Self::NewReno | Self::Sack | Self::Cubic => Needs::NONE,
+            Self::Dctcp => Needs { exact_echo: true, ..Needs::NONE },
+            Self::Prague => Needs {
+                exact_echo: true,
+                codepoint: Ecn::Ect1,
+                ecn_on_retransmit: true,
+                paced: true,
+                least_window: 2,
+            },
         }
     }
+}
+
+/// What a variant of TCP asks of the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// The window follows the share of marks: it is nothing without ECN, and an acknowledgement has to
+    /// echo just the marks of what it acknowledges (RFC 8257 §3.2, RFC 9331 §4.2), not one until the
+    /// sender has answered.
+    pub exact_echo: bool,
+    /// What data packets carry, where ECN is on.
+    pub codepoint: Ecn,
+    /// Retransmissions carry it, too.
+    pub ecn_on_retransmit: bool,
+    /// It is paced, unless `pacing` says no.
+    pub paced: bool,
+    /// The least window that an echo leaves, in packets.
+    pub least_window: u32,
+}
+
+impl Needs {
+    /// What Reno asks.
+    const NONE: Self = Self {
+        exact_echo: false,
+        codepoint: Ecn::Ect0,
+        ecn_on_retransmit: false,
+        paced: false,
+        least_window: 0,
+    };
 }
 
 /// The keys of a transport.
@@ -437,10 +472,11 @@ impl Tcp {
                 return at.refuse(key, "at most max_rto");
             }
         }
-        if self.name.follows_marks() && !group.ecn {
+        let needs = self.name.needs();
+        if needs.exact_echo && !group.ecn {
             return at.refuse("ecn", "true: dctcp and prague follow marks");
         }
-        let paced = self.pacing.unwrap_or(self.name == TcpName::Prague);
+        let paced = self.pacing.unwrap_or(needs.paced);
         if paced && self.send_jitter.0 > Duration::ZERO {
             return at.refuse("send_jitter", "0s: a paced sender has times of its own");
         }
@@ -466,7 +502,8 @@ impl Tcp {
         if self.ecn_fallback && !self.handshake {
             return at.refuse("ecn_fallback", "false, or handshake = true beside it");
         }
-        if self.ecn_fallback && (self.ecn_on_retransmit || self.name == TcpName::Prague) {
+        let needs = self.name.needs();
+        if self.ecn_fallback && (self.ecn_on_retransmit || needs.ecn_on_retransmit) {
             return at.refuse("ecn_fallback", "false where retransmissions are ECN-capable");
         }
         for (key, set) in [
@@ -479,14 +516,20 @@ impl Tcp {
                 return idle(key, "with ecn = true only", "without ECN");
             }
         }
-        if self.name == TcpName::Prague {
-            for (key, set, allowed) in [
-                ("ecn_on_retransmit", self.ecn_on_retransmit, "false: prague does it anyway"),
-                ("ecn_timeout", self.ecn_timeout, "false: prague's window is two packets at least"),
-            ] {
-                if set {
-                    return idle(key, allowed, "with prague");
-                }
+        for (key, set, allowed) in [
+            (
+                "ecn_on_retransmit",
+                self.ecn_on_retransmit && needs.ecn_on_retransmit,
+                "false: prague does it anyway",
+            ),
+            (
+                "ecn_timeout",
+                self.ecn_timeout && needs.least_window > 1,
+                "false: prague's window is two packets at least",
+            ),
+        ] {
+            if set {
+                return idle(key, allowed, "with prague");
             }
         }
         let is_idle_at_times = matches!(app, App::Pareto(_) | App::Exponential(_));

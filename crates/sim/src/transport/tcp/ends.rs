@@ -60,7 +60,7 @@ impl EndPoints for Ends {
             Payload::Data { cwr } => {
                 let ce = packet.ecn == Ecn::Ce;
                 let mut answered = cwr;
-                if o.exact_echo() {
+                if o.exact_echo {
                     answered = true;
                     if receiver.owes_other_echo(ce) {
                         answer(receiver, port, o);

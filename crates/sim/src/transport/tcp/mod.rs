@@ -69,6 +69,9 @@ pub struct Options {
     pub ecn: bool,
     /// What they carry.
     pub codepoint: Ecn,
+    /// An acknowledgement echoes the marks of just what it acknowledges (RFC 8257 §3.2), not one until
+    /// the sender has answered.
+    pub exact_echo: bool,
     /// What retransmissions carry (the same in RFC 2481; RFC 3168 §6.1.5 forbids it).
     pub codepoint_again: Ecn,
     /// An echo with a window of one packet makes the sender wait for its timer.
@@ -97,11 +100,11 @@ impl Options {
             TcpName::Dctcp => (Variant::Sack, Algorithm::Dctcp),
             TcpName::Prague => (Variant::Sack, Algorithm::Prague),
         };
-        let needs = control.needs();
+        let needs = tcp.name.needs();
         let codepoint = if group.ecn { needs.codepoint } else { Ecn::NotEct };
         let again = tcp.ecn_on_retransmit || needs.ecn_on_retransmit;
         let pacing = tcp.pacing.unwrap_or(needs.paced);
-        let least_window = f64::from(tcp.min_window).max(needs.least_window);
+        let least_window = f64::from(tcp.min_window.max(needs.least_window));
         let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
         let rto = RtoBounds {
             initial: tcp.initial_rto.0.as_nanos(),
@@ -128,6 +131,7 @@ impl Options {
             ecn_fallback: tcp.ecn_fallback,
             ecn: group.ecn,
             codepoint,
+            exact_echo: needs.exact_echo,
             codepoint_again: if again { codepoint } else { Ecn::NotEct },
             ecn_timeout: tcp.ecn_timeout,
             least_window: if tcp.ecn_timeout { 0.0 } else { least_window },
@@ -146,12 +150,6 @@ impl Options {
     /// The window left by a reduction.
     fn whole(&self, window: f64) -> f64 {
         if self.whole_packets { window.floor() } else { window }
-    }
-
-    /// Whether an acknowledgement echoes the marks of just what it acknowledges (RFC 8257 §3.2),
-    /// not one until the sender has answered.
-    pub fn exact_echo(&self) -> bool {
-        self.control.needs().exact_echo
     }
 }
 

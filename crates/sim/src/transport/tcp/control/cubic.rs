@@ -77,10 +77,12 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
-    const HYSTART: bool = true;
-
     fn new(o: &Options) -> Self {
         Self { rfc8312: o.rfc8312, ..Self::default() }
+    }
+
+    fn has_hystart(&self) -> bool {
+        true
     }
 
     fn slow_start(&self) -> f64 {

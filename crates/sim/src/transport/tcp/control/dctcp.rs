@@ -1,6 +1,6 @@
 //! Data Center TCP (RFC 8257).
 
-use super::{CongestionControl, Needs, Reno};
+use super::CongestionControl;
 use crate::transport::tcp::Options;
 
 /// DCTCP's estimation gain g (RFC 8257 §4.2).
@@ -24,8 +24,6 @@ impl Default for Dctcp {
 }
 
 impl CongestionControl for Dctcp {
-    const NEEDS: Needs = Needs { exact_echo: true, ..Reno::NEEDS };
-
     fn new(_: &Options) -> Self {
         Self::default()
     }

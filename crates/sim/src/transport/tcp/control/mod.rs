@@ -9,47 +9,29 @@ mod cubic;
 mod dctcp;
 mod prague;
 
-use aqm::Ecn;
 use cubic::Cubic;
 use dctcp::Dctcp;
 use prague::Prague;
 
 use super::Options;
 
-/// What a congestion control asks of the connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Needs {
-    /// The window follows the share of marks: an acknowledgement has to echo just the marks of what it
-    /// acknowledges (RFC 8257 §3.2, RFC 9331 §4.2), not one until the sender has answered.
-    pub(crate) exact_echo: bool,
-    /// What data packets carry, where ECN is on.
-    pub(crate) codepoint: Ecn,
-    /// Retransmissions carry it, too.
-    pub(crate) ecn_on_retransmit: bool,
-    /// It is paced, unless `pacing` says no.
-    pub(crate) paced: bool,
-    /// The least window that an echo leaves, in packets.
-    pub(crate) least_window: f64,
-}
-
 /// The state of one connection's congestion control, and its rules. What is left out is as Reno's
 /// (RFC 5681).
 pub(crate) trait CongestionControl {
-    /// What it asks of the connection.
-    const NEEDS: Needs = Needs {
-        exact_echo: false,
-        codepoint: Ecn::Ect0,
-        ecn_on_retransmit: false,
-        paced: false,
-        least_window: 0.0,
-    };
-    /// By how much a paced sender is faster than the window a round trip, after slow start: as in Linux.
-    const PACING_GAIN: f64 = 1.2;
-    /// Slow start ends early by round trips, see [`CongestionControl::on_slow_start_round`].
-    const HYSTART: bool = false;
-
     /// The state of a new connection.
-    fn new(o: &Options) -> Self;
+    fn new(o: &Options) -> Self
+    where
+        Self: Sized;
+
+    /// By how much a paced sender is faster than the window a round trip, after slow start: as in Linux.
+    fn pacing_gain(&self) -> f64 {
+        1.2
+    }
+
+    /// Whether slow start ends early by round trips, see [`CongestionControl::on_slow_start_round`].
+    fn has_hystart(&self) -> bool {
+        false
+    }
 
     /// What an acknowledgement in slow start adds to the window.
     #[inline]
@@ -139,13 +121,6 @@ macro_rules! controls {
             $($(#[$doc])+ $name,)+
         }
 
-        impl Algorithm {
-            /// What it asks of the connection.
-            pub(crate) const fn needs(self) -> Needs {
-                match self { Self::Reno => Reno::NEEDS, $(Self::$name => $name::NEEDS,)+ }
-            }
-        }
-
         /// The congestion control of one connection. Reno has no state; the others' is aside, so that
         /// the sender stays small.
         #[derive(Clone, Default, Debug)]
@@ -156,7 +131,6 @@ macro_rules! controls {
             $($name($name),)+
         }
 
-        /// As [`CongestionControl`].
         impl Control {
             /// The state of a new connection.
             pub fn new(o: &Options) -> Self {
@@ -166,111 +140,21 @@ macro_rules! controls {
                 })
             }
 
-            #[inline]
-            pub(super) fn slow_start(&self) -> f64 {
-                match self.0.as_deref() {
-                    None => Reno.slow_start(),
-                    $(Some(State::$name(control)) => control.slow_start(),)+
-                }
-            }
-
-            /// By how much a paced sender is faster than the window a round trip: twice in slow start,
-            /// so that pacing does not stop the window from doubling.
-            pub(super) fn pacing_gain(&self, slow_start: bool) -> f64 {
-                match self.0.as_deref() {
-                    _ if slow_start => 2.0,
-                    None => Reno::PACING_GAIN,
-                    $(Some(State::$name(_)) => $name::PACING_GAIN,)+
-                }
-            }
-
-            /// Whether slow start ends early by round trips.
-            pub(super) fn has_hystart(&self) -> bool {
-                match self.0.as_deref() {
-                    None => Reno::HYSTART,
-                    $(Some(State::$name(_)) => $name::HYSTART,)+
-                }
-            }
-
-            #[inline]
-            pub(super) fn on_slow_start_round(&mut self, rtt: u64) -> bool {
-                match self.0.as_deref_mut() {
-                    None => Reno.on_slow_start_round(rtt),
-                    $(Some(State::$name(control)) => control.on_slow_start_round(rtt),)+
-                }
-            }
-
+            /// Asks whichever it is. Compiled into each branch, so that nothing is called by pointer.
             #[inline(always)]
-            pub(super) fn growth(&mut self, cwnd: f64, acked: u32, times: [u64; 2]) -> f64 {
-                match self.0.as_deref_mut() {
-                    None => Reno.growth(cwnd, acked, times),
-                    $(Some(State::$name(control)) => control.growth(cwnd, acked, times),)+
-                }
-            }
-
-            pub(super) fn growth_by_packets(
-                &mut self,
-                windows: [f64; 2],
-                acked: u32,
-                times: [u64; 2],
-            ) -> f64 {
-                match self.0.as_deref_mut() {
-                    None => Reno.growth_by_packets(windows, acked, times),
-                    $(Some(State::$name(control)) => {
-                        control.growth_by_packets(windows, acked, times)
-                    })+
-                }
-            }
-
-            pub(super) fn after_loss(&mut self, window: f64) -> f64 {
-                match self.0.as_deref_mut() {
-                    None => Reno.after_loss(window),
-                    $(Some(State::$name(control)) => control.after_loss(window),)+
-                }
-            }
-
-            #[inline]
-            pub(super) fn may_reduce(&self, now: u64) -> bool {
+            fn ask<T>(&self, question: impl FnOnce(&dyn CongestionControl) -> T) -> T {
                 match self.0.as_deref() {
-                    None => Reno.may_reduce(now),
-                    $(Some(State::$name(control)) => control.may_reduce(now),)+
+                    None => question(&Reno),
+                    $(Some(State::$name(control)) => question(control),)+
                 }
             }
 
-            #[inline]
-            pub(super) fn after_echo(&mut self, window: f64, now: u64) -> f64 {
+            /// The same where it may change.
+            #[inline(always)]
+            fn tell<T>(&mut self, news: impl FnOnce(&mut dyn CongestionControl) -> T) -> T {
                 match self.0.as_deref_mut() {
-                    None => Reno.after_echo(window, now),
-                    $(Some(State::$name(control)) => control.after_echo(window, now),)+
-                }
-            }
-
-            pub(super) fn on_timeout(&mut self) {
-                match self.0.as_deref_mut() {
-                    None => Reno.on_timeout(),
-                    $(Some(State::$name(control)) => control.on_timeout(),)+
-                }
-            }
-
-            #[inline]
-            pub(super) fn on_ack(
-                &mut self,
-                acked: u32,
-                echo: bool,
-                numbers: [u32; 2],
-                times: [u64; 2],
-            ) {
-                match self.0.as_deref_mut() {
-                    None => Reno.on_ack(acked, echo, numbers, times),
-                    $(Some(State::$name(control)) => control.on_ack(acked, echo, numbers, times),)+
-                }
-            }
-
-            #[inline]
-            pub(super) fn unused(&mut self, now: u64) {
-                match self.0.as_deref_mut() {
-                    None => Reno.unused(now),
-                    $(Some(State::$name(control)) => control.unused(now),)+
+                    None => news(&mut Reno),
+                    $(Some(State::$name(control)) => news(control),)+
                 }
             }
         }
@@ -284,4 +168,69 @@ controls! {
     Dctcp;
     /// Prague, for L4S (RFC 9331).
     Prague;
+}
+
+/// As [`CongestionControl`].
+impl Control {
+    #[inline]
+    pub(super) fn slow_start(&self) -> f64 {
+        self.ask(|control| control.slow_start())
+    }
+
+    /// By how much a paced sender is faster than the window a round trip: twice in slow start, so that
+    /// pacing does not stop the window from doubling.
+    pub(super) fn pacing_gain(&self, slow_start: bool) -> f64 {
+        if slow_start { 2.0 } else { self.ask(|control| control.pacing_gain()) }
+    }
+
+    pub(super) fn has_hystart(&self) -> bool {
+        self.ask(|control| control.has_hystart())
+    }
+
+    #[inline]
+    pub(super) fn on_slow_start_round(&mut self, rtt: u64) -> bool {
+        self.tell(|control| control.on_slow_start_round(rtt))
+    }
+
+    #[inline(always)]
+    pub(super) fn growth(&mut self, cwnd: f64, acked: u32, times: [u64; 2]) -> f64 {
+        self.tell(|control| control.growth(cwnd, acked, times))
+    }
+
+    pub(super) fn growth_by_packets(
+        &mut self,
+        windows: [f64; 2],
+        acked: u32,
+        times: [u64; 2],
+    ) -> f64 {
+        self.tell(|control| control.growth_by_packets(windows, acked, times))
+    }
+
+    pub(super) fn after_loss(&mut self, window: f64) -> f64 {
+        self.tell(|control| control.after_loss(window))
+    }
+
+    #[inline]
+    pub(super) fn may_reduce(&self, now: u64) -> bool {
+        self.ask(|control| control.may_reduce(now))
+    }
+
+    #[inline]
+    pub(super) fn after_echo(&mut self, window: f64, now: u64) -> f64 {
+        self.tell(|control| control.after_echo(window, now))
+    }
+
+    pub(super) fn on_timeout(&mut self) {
+        self.tell(|control| control.on_timeout());
+    }
+
+    #[inline]
+    pub(super) fn on_ack(&mut self, acked: u32, echo: bool, numbers: [u32; 2], times: [u64; 2]) {
+        self.tell(|control| control.on_ack(acked, echo, numbers, times));
+    }
+
+    #[inline]
+    pub(super) fn unused(&mut self, now: u64) {
+        self.tell(|control| control.unused(now));
+    }
 }

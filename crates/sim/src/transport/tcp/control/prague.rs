@@ -15,9 +15,7 @@
 //! begins with 1 as DCTCP's and Linux's does. The draft's faster growth after seven calm rounds and its
 //! reaction to classic queues are left out.
 
-use aqm::Ecn;
-
-use super::{CongestionControl, Needs};
+use super::CongestionControl;
 use crate::transport::tcp::Options;
 
 /// The round trip that shorter ones are treated as, ns.
@@ -55,17 +53,12 @@ impl Prague {
 }
 
 impl CongestionControl for Prague {
-    const NEEDS: Needs = Needs {
-        exact_echo: true,
-        codepoint: Ecn::Ect1,
-        ecn_on_retransmit: true,
-        paced: true,
-        least_window: 2.0,
-    };
-    const PACING_GAIN: f64 = 1.03;
-
     fn new(_: &Options) -> Self {
         Self::default()
+    }
+
+    fn pacing_gain(&self) -> f64 {
+        1.03
     }
 
     fn on_ack(&mut self, acked: u32, echo: bool, [ack, end]: [u32; 2], [now, srtt]: [u64; 2]) {

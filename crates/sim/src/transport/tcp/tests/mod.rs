@@ -35,6 +35,7 @@ fn options(variant: Variant) -> Options {
         ecn_fallback: false,
         ecn: true,
         codepoint: Ecn::Ect0,
+        exact_echo: false,
         codepoint_again: Ecn::NotEct,
         ecn_timeout: false,
         least_window: 1.0,
