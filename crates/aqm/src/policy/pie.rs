@@ -168,7 +168,7 @@ impl Policy for Pie {
         self.next = self.next.next_tick(cx.now, self.config.t_update);
         let delay = self.estimate(q);
         // Of many queues most are empty: there a step down from 0 leads to 0.
-        if self.p > 0.0 || delay > Duration::ZERO || self.old > Duration::ZERO {
+        if self.p > 0.0 || delay > Duration::ZERO {
             self.p = updated(self.p, delay, self.old, &self.config);
         }
         let calm = |d: Duration| d < self.config.target / 2;
