@@ -53,7 +53,10 @@ pub struct Signal {
 pub type Table = fn() -> Vec<Param>;
 
 /// A named set of parameters, chosen by the setting `preset`; settings beside it go before it.
-pub type Preset = (&'static str, &'static [(&'static str, &'static str)]);
+pub type Preset = (&'static str, Settings);
+
+/// Pairs of parameter and text.
+type Settings = &'static [(&'static str, &'static str)];
 
 /// The setting that chooses a [`Preset`].
 pub const PRESET: &str = "preset";
@@ -183,10 +186,24 @@ pub trait Visitor<P: Copy> {
     fn visit(self, queue: &mut impl Qdisc<P>);
 }
 
+/// The settings of a preset: listed, or the name of a list that several have.
+macro_rules! settings {
+    ([$($key:ident = $value:literal),*]) => { &[$((stringify!($key), $value)),*] };
+    ($shared:ident) => { $shared };
+}
+
+/// What Linux's PIE does otherwise, alone and in each queue of FQ-PIE.
+const PIE_LINUX: Settings = settings!([
+    derandomise = "true",
+    spared_by = "last-departure",
+    steep_above = "250ms",
+    p_max = "256"
+]);
+
 macro_rules! any_qdisc {
     ($($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
        $source:literal, [$($signal:literal [$unit:literal]: $meaning:literal),*]
-       $(, $preset:literal: [$($key:ident = $value:literal),*])*;)*) => {
+       $(, $preset:literal: $settings:tt)*;)*) => {
         /// Any queue discipline of the library, chosen by name. One predictable branch a call.
         #[derive(Clone)]
         pub enum AnyQdisc<P: Copy + Default> {
@@ -205,7 +222,7 @@ macro_rules! any_qdisc {
             parameters:
                 <<$queue<$($policy,)? ()> as Discipline<()>>::Config as Params>::table,
             signals: &[$(Signal { name: $signal, unit: $unit, doc: $meaning }),*],
-            presets: &[$(($preset, &[$((stringify!($key), $value)),*])),*],
+            presets: &[$(($preset, settings!($settings))),*],
         }),*];
 
         impl<P: Copy + Default> AnyQdisc<P> {
@@ -367,8 +384,7 @@ any_qdisc! {
         "Signals with a probability that a controller moves by delay and its growth.", "RFC 8033",
         ["p_d" ["0 … 1"]: "drop probability", "delay" ["s"]: "queueing delay at the last update",
          "burst" ["s"]: "burst allowance left"],
-        "linux": [derandomise = "true", spared_by = "last-departure", steep_above = "250ms",
-            p_max = "256"];
+        "linux": PIE_LINUX;
     DocsisPie = "docsis-pie", Fifo<docsis_pie::DocsisPie>,
         "PIE as cable modems have it: by bytes, with protection of a burst after the first drop.",
         "RFC 8034",
@@ -458,8 +474,7 @@ any_qdisc! {
         "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
         "RFC 8290; RFC 8033",
         ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
-        "linux": [derandomise = "true", spared_by = "last-departure", steep_above = "250ms",
-            p_max = "256"];
+        "linux": PIE_LINUX;
     RedPd = "red-pd", RedPdQueue,
         "RED behind a filter that drops packets of the flows that RED dropped most often.",
         "Mahajan01",
