@@ -464,8 +464,8 @@
       if (answer.error && text !== toml(this.state, side)) return; // of what was set before
       delete this.refused[side];
       if (answer.error) {
-        const { key, value, allowed, message } = answer.error;
-        this.refused[side] = message ?? `${key} = ${value}: ${allowed}`;
+        const { key, value, problem, allowed, message } = answer.error;
+        this.refused[side] = message ?? `${key} = ${value}: ${problem}${allowed && `; allowed: ${allowed}`}`;
         delete this.answers[side];
       } else {
         this.answers[side] = { ...reader(answer), text, ms };

@@ -27,6 +27,7 @@ class ScenarioError(ValueError):
     line: int | None
     key: str | None
     value: str | None
+    problem: str
     allowed: str | None
     hint: str | None
 

@@ -20,6 +20,7 @@ pub(crate) fn raise(py: Python<'_>, error: sim::ScenarioError) -> PyErr {
         value.setattr("line", error.line)?;
         value.setattr("key", filled(error.key))?;
         value.setattr("value", filled(error.value))?;
+        value.setattr("problem", error.problem)?;
         value.setattr("allowed", filled(error.allowed))?;
         value.setattr("hint", filled(error.hint))
     };

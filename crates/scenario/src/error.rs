@@ -19,7 +19,9 @@ pub struct ScenarioError {
     pub key: String,
     /// The value as it was written; empty where a key is missing.
     pub value: String,
-    /// What is allowed.
+    /// What is wrong: `not allowed` where the value is.
+    pub problem: String,
+    /// What is allowed, in words; may be empty.
     pub allowed: String,
     /// What to do; may be empty.
     pub hint: String,
@@ -37,12 +39,18 @@ impl fmt::Display for ScenarioError {
                 write!(f, " = {}", self.value)?;
             }
         }
-        write!(f, ": {}", self.allowed)?;
+        write!(f, ": {}", self.problem)?;
+        if !self.allowed.is_empty() {
+            write!(f, "; allowed: {}", self.allowed)?;
+        }
         if self.hint.is_empty() { Ok(()) } else { write!(f, "\nhint: {}", self.hint) }
     }
 }
 
 impl std::error::Error for ScenarioError {}
+
+/// What is wrong with a value that is not among those allowed.
+const NOT_ALLOWED: &str = "not allowed";
 
 /// A complaint about a key, before it is known where the key stands.
 #[derive(Clone, Debug)]
@@ -58,11 +66,7 @@ pub struct Complaint {
 impl Complaint {
     /// About a key, with what is allowed there.
     pub fn new(key: impl Into<String>, allowed: impl Into<String>) -> Self {
-        Self {
-            key: key.into(),
-            allowed: format!("not allowed; allowed: {}", allowed.into()),
-            hint: String::new(),
-        }
+        Self { key: key.into(), allowed: allowed.into(), hint: String::new() }
     }
 
     /// The same with a hint.
@@ -170,13 +174,17 @@ impl ScenarioError {
     pub(crate) fn from_toml(error: &toml::de::Error, text: &str, file: &str) -> Self {
         let mut new = Self { file: file.into(), ..Self::default() };
         let message = error.message();
-        match message.split_once(HINT) {
-            Some((allowed, hint)) => {
-                new.allowed = format!("not allowed; allowed: {allowed}");
-                new.hint = hint.into();
-            }
-            None => new.allowed = message.into(),
-        }
+        let (problem, allowed, hint) = match message.split_once(HINT) {
+            Some((allowed, hint)) => (NOT_ALLOWED, allowed, hint),
+            // What serde says of unknown names and of values of another type.
+            None => match message.rsplit_once(", expected ") {
+                Some((problem, allowed)) => {
+                    (problem, allowed.strip_prefix("one of ").unwrap_or(allowed), "")
+                }
+                None => (message, "", ""),
+            },
+        };
+        (new.problem, new.allowed, new.hint) = (problem.into(), allowed.into(), hint.into());
         if let Some(word) = message
             .strip_prefix("unknown field `")
             .or_else(|| message.strip_prefix("unknown variant `"))
@@ -216,6 +224,7 @@ impl ScenarioError {
                 _ => String::new(),
             },
             key: complaint.key,
+            problem: NOT_ALLOWED.into(),
             allowed: complaint.allowed,
             hint: complaint.hint,
         }

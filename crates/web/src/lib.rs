@@ -47,7 +47,7 @@ pub extern "C" fn answer() -> *const u8 {
 
 /// The results of a scenario as JSON: `decision_hash`, `scenario` (with every default written out), and
 /// the tables `queues`, `flows` and `series`, each with an array for each column; or an `error` with
-/// `line`, `key`, `allowed` and `hint`.
+/// `line`, `key`, `problem`, `allowed` and `hint`.
 pub fn simulated(text: &str) -> String {
     let answer = outcome(text).map_or_else(|e| error(&e), |outcome| tables(&outcome));
     answer.to_string()
@@ -64,7 +64,7 @@ fn outcome(text: &str) -> Result<Outcome, ScenarioError> {
 fn error(error: &ScenarioError) -> Value {
     json!({"error": {
         "line": error.line, "key": error.key, "value": error.value,
-        "allowed": error.allowed, "hint": error.hint,
+        "problem": error.problem, "allowed": error.allowed, "hint": error.hint,
     }})
 }
 

@@ -22,7 +22,7 @@ def at_line(error: _core.ScenarioError, line: int | None) -> _core.ScenarioError
         f"{error.file}" if each is None else f"{error.file}:{each}" for each in (error.line, line)
     )
     moved = _core.ScenarioError(str(error).replace(before, after, 1))
-    for name in ("file", "key", "value", "allowed", "hint"):
+    for name in ("file", "key", "value", "problem", "allowed", "hint"):
         setattr(moved, name, getattr(error, name))
     moved.line = line
     return moved

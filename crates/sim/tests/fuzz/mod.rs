@@ -425,7 +425,7 @@ pub fn check_read(text: &str) -> Option<Scenario> {
         Err(e) => {
             let said = e.to_string();
             assert_eq!(e.file, "fuzz.toml");
-            assert!(said.starts_with("fuzz.toml") && !e.allowed.trim().is_empty(), "{said:?}");
+            assert!(said.starts_with("fuzz.toml") && !e.problem.trim().is_empty(), "{said:?}");
             assert!(e.line.is_none_or(|line| line <= text.lines().count() + 1), "{said:?}");
             None
         }
