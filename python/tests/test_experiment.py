@@ -265,6 +265,46 @@ def test_claims_share_views(tmp_path: Path) -> None:
     assert set(d.values()) == {0}  # every flow is on one side
 
 
+STEPS = """
+duration = "6s"
+[measure]
+interval = "500ms"
+[[traffic]]
+name = "bulk"
+flows = 6
+step = { flows = 2, every = "2s" }
+transport = "sack"
+app = "infinite"
+[network]
+preset = "feng"
+[[queue]]
+aqm = "red"
+buffer = "100kB"
+[[claim]]
+id = "a"
+text = "t"
+paper = "p"
+measure = "SELECT seed, MAX(step) AS value FROM steps GROUP BY seed"
+holds = "between 2 and 2"
+[[claim]]
+id = "b"
+text = "t"
+paper = "p"
+measure = "SELECT seed, COUNT(*) AS value FROM steps WHERE step = 1 AND since_s < 1 GROUP BY seed"
+holds = "between 2 and 2"
+"""
+
+
+def test_samples_know_their_load_step(tmp_path: Path) -> None:
+    """Three steps of 2 s, of four samples of half a second each, told of at their ends."""
+    loaded = parse(STEPS, "f.toml", "x")
+    (outcome,) = reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path), 1)
+    assert [set(f.readings[0].values.values()) for f in outcome.findings] == [{2}, {2}]
+    without = parse(STEPS.replace('step = { flows = 2, every = "2s" }', ""), "f.toml", "x")
+    with pytest.raises(InputError, match="query fails"):
+        reproduce(Plan.of([(without, without.size("full"))]), Store(tmp_path), 1)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "key", "says"),
     [

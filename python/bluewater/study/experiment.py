@@ -29,6 +29,7 @@ from bluewater.study.readings import Reading, Unknown
 from bluewater.study.scenario import parse_table, read_text
 from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
 from bluewater.study.typed import Table, read
+from bluewater.units import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,7 +134,8 @@ class Experiment:
         section: The section of the paper, if that is said.
         unknowns: What is left open, by the experiment or its section.
         readings: The stated readings, the experiment's own before its section's.
-        views: Queries that claims, plots and tables use as tables, by name.
+        views: Queries that claims, plots and tables use as tables, by name; ``steps`` among them
+            where flows join in steps.
     """
 
     id: str
@@ -275,10 +277,11 @@ def _check(kind: Kind, table: Mapping[str, Any], file: str, cell: str) -> str:
     except _core.ScenarioError as error:
         # Its line is one of the text made for this cell, which nobody has written.
         raise InputError(
-            (error.allowed or "not a scenario") + (f" (in the cell {cell})" if cell else ""),
+            error.problem + (f" (in the cell {cell})" if cell else ""),
             file=file,
             key=error.key,
             value=error.value,
+            allowed=error.allowed,
             hint=error.hint,
         ) from error
 
@@ -319,10 +322,26 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
         section=section,
         unknowns=(*own.unknown, *(section.unknowns if section else ())),
         readings=(*own.reading, *(_joint(section, short) if section else ())),
-        views=own.view,
+        views={**_steps(base), **own.view},
     )
     check_names(made)
     return made
+
+
+def _steps(base: Mapping[str, Any]) -> dict[str, str]:
+    """The view of an experiment whose flows join in steps: the series with the step of each sample.
+
+    A sample tells of the time up to it, so its middle decides. Whether the keys are right is
+    checked with the scenario.
+    """
+    try:
+        middle = seconds(base["measure"]["interval"]) / 2
+        (every,) = {seconds(group["step"]["every"]) for group in base["traffic"] if "step" in group}
+    except (InputError, KeyError, TypeError, ValueError):
+        return {}
+    since = f"(time_s - {middle:g})"
+    step = f"FLOOR({since} / {every:g}) AS step, MOD({since}, {every:g}) AS since_s"
+    return {"steps": f"SELECT *, {step} FROM series"}
 
 
 def _joint(section: Section, experiment: str) -> list[Reading]:
