@@ -8,11 +8,12 @@ use std::hint::black_box;
 use aqm::{
     AnyQdisc, CATALOG, Cx, Duration, Ecn, Env, FlowKey, Instant, Limit, Meta, Qdisc, Rate, Rng,
 };
-use counting::allocations;
+use counting::counted;
 
 #[test]
 fn the_counter_counts() {
-    assert_eq!(allocations(|| drop(black_box(Box::new(1)))), 1);
+    assert_eq!(counted(|| drop(black_box(Box::new(1)))).1, [1, 0]);
+    assert_eq!(counted(|| black_box(Box::new(1_u64))).1, [1, 8]);
 }
 
 #[test]
@@ -25,7 +26,7 @@ fn no_algorithm_allocates_after_construction() {
         let env = Env { now, limit, rate: Rate::from_mbit(8), mean_packet: 1000 };
         let mut q = AnyQdisc::<u32>::build(entry.name, &[], &env, &mut rng).unwrap();
         let mut signals = 0.0;
-        let taken = allocations(|| {
+        let ((), [taken, _]) = counted(|| {
             for i in 0..100_000 {
                 now += Duration::from_nanos(dice.bits() % 2_000_000);
                 let mut cx = Cx { now, rng: &mut rng };

@@ -1,6 +1,9 @@
 //! What disciplines say that they remember, with a buffer of 100 packets.
 
+mod counting;
+
 use aqm::{AnyQdisc, CATALOG, Env, Instant, Limit, Qdisc, Rate, Rng, State};
+use counting::counted;
 
 fn state(name: &str) -> State {
     let limit = Limit::packets(100).unwrap();
@@ -32,5 +35,26 @@ fn who_tells_flows_apart_and_tags_packets() {
         assert_eq!(told.per_flow > 0, flows > 0, "{name}: {told:?}");
         let nothing = ["droptail", "drop-front", "random-drop"].contains(&name);
         assert_eq!(told.queue > 0, !nothing, "{name}: {told:?}");
+    }
+}
+
+/// What a discipline says that it remembers is what it takes beyond a queue that drops at its tail, but
+/// for the lengths of its lists. A buffer of 128 packets fills a ring; two coupled queues have one each.
+#[test]
+fn what_is_told_is_what_is_taken() {
+    let limit = Limit::packets(128).unwrap();
+    let env = Env { now: Instant::ZERO, limit, rate: Rate::from_mbit(45), mean_packet: 1000 };
+    let build = |name| {
+        let build = || AnyQdisc::<()>::build(name, &[], &env, &mut Rng::new(0, 0)).unwrap();
+        let (queue, [_, bytes]) = counted(build);
+        (queue.state(), bytes)
+    };
+    let plain = build("droptail").1;
+    for name in CATALOG.iter().map(|entry| entry.name) {
+        let (State { queue, per_flow, flows, per_packet }, taken) = build(name);
+        let told = queue + per_flow * flows + per_packet * 128;
+        let coupled = u64::from(["dualpi2", "curvy-red"].contains(&name));
+        let difference = told.abs_diff(taken - (1 + coupled) * plain);
+        assert!(difference <= told / 50 + coupled * 500, "{name}: {told} told, {difference} amiss");
     }
 }

@@ -5,7 +5,7 @@
 mod counting;
 
 use aqm::{CATALOG, Duration, Limit, Rate, Rng};
-use counting::allocations;
+use counting::counted;
 use gateway::frame::Layer;
 use gateway::link::{Link, Spec};
 
@@ -30,7 +30,7 @@ fn no_packet_takes_memory() {
         frame[0] = 0x45;
         frame[9] = 17;
         let (mut now, mut sent) = (0, 0);
-        let taken = allocations(|| {
+        let ((), [taken, _]) = counted(|| {
             for i in 0..30_000 {
                 now += rng.below([200_000, 2_000_000][i / 3000 % 2]) as u64;
                 let len = [28, 40, 1000, 1500][rng.below(4)];
