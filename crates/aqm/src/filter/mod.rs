@@ -180,6 +180,7 @@ mod tests {
     use crate::packet::{Ecn, FlowKey};
     use crate::param::{Value as _, params};
     use crate::policy::ared::Ared;
+    use crate::policy::fred::Fred;
     use crate::policy::lab::{config, env};
     use crate::policy::red::Red;
     use crate::time::Duration;
@@ -307,5 +308,20 @@ mod tests {
         both.set("w_q", "0.5").unwrap();
         let names: Vec<_> = <(red_pd::RedPdConfig, crate::policy::red::RedConfig)>::table();
         assert_eq!(names.iter().filter(|p| p.name == "mode").count(), 1);
+    }
+
+    /// FRED remembers something for each flow and each packet, RED-PD for more flows.
+    #[test]
+    fn what_is_remembered_is_that_of_both() {
+        let (env, mut rng) = (env(100), Rng::new(1, 0));
+        let red_pd = red_pd::RedPd::new(&config(&[]), &env, &mut rng).unwrap().state();
+        let fred = || Fifo::<Fred, ()>::new(&config(&[]), &env, &mut Rng::new(1, 0)).unwrap();
+        let of_fred = fred().state();
+        let both = Prefilter::<red_pd::RedPd, _>::before(fred(), &config(&[]), &env, &mut rng);
+        let both = both.unwrap().state();
+        assert_eq!(both.queue - red_pd.queue, of_fred.queue);
+        assert_eq!(both.per_flow - red_pd.per_flow, of_fred.per_flow);
+        assert_eq!((both.flows, both.per_packet), (2048, of_fred.per_packet));
+        assert!(of_fred.per_flow > 0 && of_fred.per_packet > 0);
     }
 }

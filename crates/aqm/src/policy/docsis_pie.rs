@@ -228,3 +228,18 @@ fn damping(p: f64) -> f64 {
         _ => 0.03125,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// §A.2: a bound belongs to the range above it.
+    #[test]
+    fn steps_are_divided_by_less_where_p_is_greater() {
+        for (p, by) in
+            [(0.09, 2.0), (0.1, 0.5), (0.99, 0.5), (1.0, 0.125), (9.9, 0.125), (10.0, 0.03125)]
+        {
+            assert_eq!(damping(p), by, "{p}");
+        }
+    }
+}

@@ -202,6 +202,19 @@ mod tests {
     }
 
     #[test]
+    fn a_list_without_a_packet_is_no_sample() {
+        let c =
+            RedPdConfig { unresponsive_rule: UnresponsiveRule::Pairs, ..RedPdConfig::default() };
+        let mut record = Record::new(Instant::ZERO);
+        let end = Instant::from_nanos(1_000_000);
+        record.end_list(&c, Instant::ZERO, end, true);
+        assert_eq!(record.taken, 0);
+        record.arrived();
+        record.end_list(&c, Instant::ZERO, end, true);
+        assert_eq!((record.taken, record.samples[0].rate), (1, 1000.0));
+    }
+
+    #[test]
     fn five_samples_are_kept() {
         let mut record = Record::new(Instant::ZERO);
         for n in 1..=7 {

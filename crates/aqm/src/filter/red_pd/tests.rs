@@ -344,6 +344,18 @@ fn a_quiet_flow_is_released_as_equation_7_says() {
     assert!((took - equations::release_time(17, 3, 0.04, 0.02, 3, 5)).abs() < 1e-6);
 }
 
+/// §5.2: monitored no longer *below* p_min.
+#[test]
+fn a_flow_at_p_min_is_still_monitored() {
+    let mut desk = Desk::new(&[STEADY, PATIENT, ("p_min", "0.03125")]);
+    (0..3).for_each(|_| desk.list(&[1]));
+    desk.flow_1().p = 0.0625;
+    (0..5).for_each(|_| desk.list(&[]));
+    assert_eq!(desk.p(1), Some(0.03125));
+    (0..3).for_each(|_| desk.list(&[]));
+    assert_eq!(desk.p(1), None);
+}
+
 #[test]
 fn a_probability_rests_while_a_flow_has_some_drops() {
     let mut desk = Desk::new(&[STEADY, PATIENT]);
@@ -452,6 +464,14 @@ fn a_full_history_forgets_the_flows_with_the_fewest_drops() {
     let mut left: Vec<u64> = desk.filter.history.iter().map(|(_, key, _)| key.0).collect();
     left.sort_unstable();
     assert_eq!(left, [1, 2]);
+}
+
+/// Of seven flows five may stay: those with one drop go, then those with two, and nobody more.
+#[test]
+fn a_full_history_forgets_no_more_than_it_has_to() {
+    let mut desk = Desk::new(&[STEADY, ("history", "10")]);
+    desk.list(&[1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 7, 7]);
+    assert_eq!(desk.filter.history.iter().count(), 5);
 }
 
 #[test]
