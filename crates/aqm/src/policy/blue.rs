@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Where the papers are silent:
-//! - `last_update` begins "long ago": the first event acts.
+//! - `last_update` begins "long ago": the first event acts. p_m begins at `initial`.
 //! - L is compared with the queue that the packet finds, itself not counted; the event comes before
 //!   the packet's own coin. A packet that does not fit tosses no coin: its loss is the signal.
 //! - A packet that is dropped early is not an overflow (but see `legacy_mark_increment`).
@@ -46,6 +46,8 @@ params! {
         increment: f64 = 0.02, in 0.0..=1.0, "Feng02 Fig. 3, Table II (B4)";
         /// What p_m falls by when the link is idle (δ2).
         decrement: f64 = 0.002, in 0.0..=1.0, "Feng02 Fig. 3, Table II (B4)";
+        /// p_m at the start.
+        initial: f64 = 0.0, in 0.0..=1.0, "not in Feng02; ns class of its author (LANL's port): 1 is documented, 0 is what it does";
         /// A queue longer than this (L) also counts as an overflow; `none`: only a full buffer does.
         threshold: Option<Size> = None, "Feng02 Fig. 3";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
@@ -182,7 +184,7 @@ impl Policy for Blue {
             threshold,
             per_byte: (measure == Measure::Bytes).then(|| 1.0 / f64::from(env.mean_packet)),
             signal,
-            p_m: 0.0,
+            p_m: config.initial,
             last_update: None,
             freeze: config.freeze_time,
             delay: 0.0,

@@ -2,6 +2,7 @@ use super::*;
 
 #[derive(Clone, Debug)]
 struct BlueSettings {
+    initial: f64,
     freeze_time: u64,
     up: f64,
     down: f64,
@@ -32,7 +33,7 @@ struct Blue {
 
 impl Blue {
     fn new(c: BlueSettings) -> Self {
-        Self { p: 0.0, last_update: None, freeze: c.freeze_time, delay: 0.0, idle: false, c }
+        Self { p: c.initial, last_update: None, freeze: c.freeze_time, delay: 0.0, idle: false, c }
     }
 
     fn may_change(&self, now: u64) -> bool {
@@ -154,7 +155,8 @@ impl Model for Blue {
 
 prop_compose! {
     fn blue()(
-        (freeze_time, up, down) in (
+        (initial, freeze_time, up, down) in (
+            prop::sample::select(vec![0.0, 0.0, 0.3, 1.0]),
             prop::sample::select(vec![1, 100, 1_000_000, 5_000_000, 100_000_000]),
             0.0..0.6f64,
             0.0..0.2f64,
@@ -172,7 +174,7 @@ prop_compose! {
         let threshold = threshold.map(|l| if bytes { l * 700 } else { l });
         let at_head = at_head && ecn;
         BlueSettings {
-            freeze_time, up, down, threshold, ecn, front, at_head, bytes, continuous, jitter, update,
+            initial, freeze_time, up, down, threshold, ecn, front, at_head, bytes, continuous, jitter, update,
             grow, shrink, auto, weight, legacy,
         }
     }
@@ -184,6 +186,7 @@ proptest! {
     #[test]
     fn blue_is_its_model(c in blue(), room in room(), ops in traffic()) {
         let settings = [
+            ("initial", c.initial.to_string()),
             ("freeze_time", format!("{}ns", c.freeze_time)),
             ("increment", c.up.to_string()),
             ("decrement", c.down.to_string()),

@@ -40,6 +40,14 @@ fn losses_raise_p_once_in_a_freeze_time_and_the_first_acts_at_once() {
 }
 
 #[test]
+fn p_begins_where_it_is_told() {
+    let mut lab = Story::new(2, &[("initial", "1"), ("ecn", "false")]);
+    assert_eq!(lab.arrive(), Fate::Dropped(Cause::Early), "every signal is certain");
+    assert_eq!(lab.depart(), None);
+    assert_eq!(lab.signal("p_m"), 1.0 - 0.002, "and an idle link lowers it");
+}
+
+#[test]
 fn an_idle_link_lowers_p_and_shares_the_freeze_with_losses() {
     let mut lab = full(1, &[]);
     lab.arrive();
