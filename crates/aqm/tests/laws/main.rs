@@ -323,6 +323,8 @@ fn an_uncongested_queue_signals_nothing() {
             "bernoulli" => return,
             // AVQ signals a link that is busier than it should be, while its queue is empty (KS01).
             "avq" => return,
+            // BLUE that begins with p_m above 0 signals until idleness has brought it down.
+            "blue" if case.1.iter().any(|(key, value)| key == "initial" && value != "0") => return,
             // CSFQ holds a flow to the fair rate of the last window, congested or not (SSZ98 Fig. 3).
             "csfq" if !case.1.contains(&("only_congested".into(), "true".into())) => return,
             _ => {}
