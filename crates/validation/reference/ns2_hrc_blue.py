@@ -28,7 +28,9 @@ def means(lines):
             sums[:] = [x + span * n for x, n in zip(sums, held, strict=True)]
         step = 1 if what == "+" else -1
         held, last = [held[0] + step * (flow == "99"), held[1] + step], now
-    return [x / (end - start) for sums, (start, end) in zip(area, WINDOWS, strict=True) for x in sums]
+    return [
+        x / (end - start) for sums, (start, end) in zip(area, WINDOWS, strict=True) for x in sums
+    ]
 
 
 if __name__ == "__main__":
@@ -44,9 +46,7 @@ if __name__ == "__main__":
                 range(1, seeds + 1), (2, 3, 4, 6, 8), ("Blue", "RED")
             ):
                 arguments = (aqm, tcp, delay, rate, seed, trace.name)
-                subprocess.run(
-                    [sys.argv[1], "ns2_hrc_blue.tcl", *map(str, arguments)], check=True
-                )
+                subprocess.run([sys.argv[1], "ns2_hrc_blue.tcl", *map(str, arguments)], check=True)
                 trace.seek(0)
                 row = (f"{x:.2f}" for x in means(trace))
                 print(aqm.lower(), tcp, delay, rate, seed, *row, sep=",", flush=True)
