@@ -14,7 +14,7 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure explored lessons wheel \
+.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure explored lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -34,7 +34,7 @@ $(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/packages.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt hypothesis mypy playwright prometheus-client pytest pytest-timeout ruff
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt distributed hypothesis mypy playwright prometheus-client psutil pytest pytest-timeout ruff
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/packages.stamp
@@ -146,6 +146,9 @@ explored: $(VENV)/core.stamp ## Search what PAPER=cmu leaves open and write its 
 
 cost: ## Measure what a packet costs in each discipline and write the table into docs/
 	$(PYTHON) scripts/bench_gate.py --table
+
+slurm: $(VENV)/core.stamp ## Run a sweep on a SLURM of four nodes on this machine, and kill parts of it (root)
+	scripts/slurm.sh
 
 soak: ## Run the gateway at full load both ways for TIME=3600 s; check its memory and accounts
 	$(CARGO) build --release --locked --quiet --bin bluewater-gateway

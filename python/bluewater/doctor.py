@@ -14,7 +14,8 @@ from bluewater.errors import InputError
 from bluewater.results import host
 from bluewater.results.store import Store, run_key
 from bluewater.study import experiment
-from bluewater.study.execute import Task, execute
+from bluewater.study.execute import execute
+from bluewater.study.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

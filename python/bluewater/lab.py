@@ -21,7 +21,7 @@ from bluewater.results.tables import Tables
 from bluewater.study import compare as side_by_side
 from bluewater.study import experiment, scenario
 from bluewater.study.compare import Setup
-from bluewater.study.execute import execute
+from bluewater.study.execute import HERE, engine, execute
 from bluewater.study.experiment import About, Experiment, Size, distinct
 from bluewater.study.reproduce import Plan
 from bluewater.study.reproduce import reproduce as make
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from bluewater.results.result import Result
     from bluewater.results.tables import Entry, Label
-    from bluewater.study.execute import Failure
     from bluewater.study.reproduce import Outcome
     from bluewater.study.scenario import Source
+    from bluewater.study.task import Failure, Task
 
 DEFAULT_OUT = Path("results")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
@@ -235,6 +235,7 @@ def sweep(
     reps: int | None = None,
     size: str = "full",
     jobs: int = CORES,
+    on: str = HERE,
     out: Path | str = DEFAULT_OUT,
     progress: bool = True,
 ) -> Sweep:
@@ -250,6 +251,8 @@ def sweep(
         reps: So many seeds from 1 on, in place of ``seeds``.
         size: One of the file's sizes.
         jobs: Runs made at the same time.
+        on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
+            ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
         out: The folder of results.
         progress: Whether a bar is shown, in a terminal or a notebook.
 
@@ -258,25 +261,39 @@ def sweep(
         ScenarioError: The scenario is not valid.
         Interrupted: Ctrl-C; what was finished is kept.
     """
+    engine(on, jobs)  # what is wrong with it is said before anything is planned
     made = _experiment(source, axes)
     chosen = made.size(size)
     if (wanted := _seeds(seeds, reps)) is not None:
         chosen = replace(chosen, seeds=wanted)
-    return carry_out(made, chosen, jobs, Path(out), progress)
+    return carry_out(made, chosen, jobs, Path(out), progress, on)
 
 
-def carry_out(made: Experiment, size: Size, jobs: int, out: Path, progress: bool = True) -> Sweep:
+def carry_out(
+    made: Experiment, size: Size, jobs: int, out: Path, progress: bool = True, on: str = HERE
+) -> Sweep:
     """Makes the runs of an experiment at a size, without judging anything."""
     plan = made.plan(size)
-    tasks = [task for task, _ in plan]
     store = Store(out / "runs")
-    held = sum(task.key in store for task in tasks)
-    with of_runs(tasks, held, made.id, progress) as on_progress:
-        failures = execute(tasks, store, jobs, on_progress)
+    failures = make_all([task for task, _ in plan], store, jobs, made.id, progress, on)
     failed = {failure.task.key for failure in failures}
     entries: list[Entry] = [entry for _, entry in plan if entry.key not in failed]
     names = tuple(axis.name for axis in made.axes)
     return Sweep(made.id, names, Tables(entries, store, made.views), tuple(failures))
+
+
+def make_all(
+    tasks: Sequence[Task],
+    store: Store,
+    jobs: int,
+    title: str,
+    progress: bool = True,
+    on: str = HERE,
+) -> list[Failure]:
+    """Makes what the store lacks of some runs, with a bar."""
+    held = sum(task.key in store for task in tasks)
+    with of_runs(tasks, held, title, progress) as on_progress:
+        return execute(tasks, store, jobs, on_progress, on)
 
 
 def compare(
@@ -326,6 +343,7 @@ def reproduce(
     seeds: Sequence[int] | None = None,
     reps: int | None = None,
     jobs: int = CORES,
+    on: str = HERE,
     out: Path | str = DEFAULT_OUT,
     report: bool = True,
     progress: bool = True,
@@ -338,15 +356,18 @@ def reproduce(
         seeds: The seeds; those of the experiments if not given.
         reps: So many seeds from 1 on, in place of ``seeds``.
         jobs: Runs made at the same time.
+        on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
+            ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
         out: The folder of results.
         report: Whether ``report.html`` is written there.
         progress: Whether a bar is shown.
     """
+    engine(on, jobs)
     made = plan(name, size, _seeds(seeds, reps))
     store = Store(Path(out) / "runs")
     held = sum(task.key in store for task in made.tasks)
     with of_runs(made.tasks, held, "starting", progress) as on_progress:
-        outcomes = make(made, store, jobs, on_progress)
+        outcomes = make(made, store, jobs, on_progress, on)
     if report:
         from bluewater.report import write_report  # noqa: PLC0415 - matplotlib takes long
 

@@ -15,7 +15,8 @@ import bluewater
 from bluewater import _core
 from bluewater.errors import Interrupted, StorageError
 from bluewater.results.store import Store, run_key
-from bluewater.study.execute import Progress, Task, execute
+from bluewater.study.execute import execute
+from bluewater.study.task import Progress, Task
 
 
 def task(seed: int, duration: str = "2s") -> Task:

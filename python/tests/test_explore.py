@@ -10,8 +10,9 @@ from conftest import Cli
 from bluewater.errors import InputError
 from bluewater.results.store import Store
 from bluewater.study import experiment
-from bluewater.study.execute import Task, execute
+from bluewater.study.execute import execute
 from bluewater.study.explore import Point, Search, groups
+from bluewater.study.task import Task
 
 PAPER = """
 title = "Nonresponsive flows"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,7 @@ from conftest import TINY
 import bluewater
 from bluewater.errors import InputError, StorageError
 from bluewater.results.result import SIMULATED, Result
-from bluewater.results.store import Store, read_result, run_key
+from bluewater.results.store import Store, _here, read_result, run_key
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +68,41 @@ def test_full_disk_leaves_nothing(
 
 
 def test_leavings_of_the_dead_are_removed(tmp_path: Path) -> None:
-    ours = tmp_path / f".tmp-key-{os.getpid()}"
-    dead = tmp_path / ".tmp-key-999999999"
-    ours.mkdir()
-    dead.mkdir()
+    """Those of another machine, where numbers mean other processes, only when they are old."""
+    here = _here()
+    ours = tmp_path / f".tmp-{here}-{os.getpid()}-1"
+    dead = tmp_path / f".tmp-{here}-999999999-1"
+    theirs = tmp_path / ".tmp-000000000000-999999999-1"
+    forgotten = tmp_path / ".tmp-000000000000-999999999-2"
+    older = tmp_path / ".tmp-key-1"
+    for folder in (ours, dead, theirs, forgotten, older):
+        folder.mkdir()
+    for folder in (forgotten, older):
+        os.utime(folder, (0, 0))
     Store(tmp_path).prepare()
-    assert ours.exists()
-    assert not dead.exists()
+    assert sorted(tmp_path.iterdir()) == sorted([ours, theirs])
+
+
+def test_an_entry_goes_from_one_store_into_another(tmp_path: Path, result: Result) -> None:
+    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    for store in (one, two):
+        store.prepare()
+    one.write("ab12", result)
+    two.add("ab12", one.files("ab12"))
+    assert two.read("ab12").series.equals(result.series)
+    two.put_aside(["ab12"])
+    assert "ab12" in two, "whole"
+    two.add("ab12", {})
+    assert two.read("ab12").decision_hash == result.decision_hash, "the first one stays"
+
+
+def test_many_writers_of_one_entry(tmp_path: Path, result: Result) -> None:
+    store = Store(tmp_path)
+    store.prepare()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: store.write("ab12", result), range(32)))
+    assert store.read("ab12").decision_hash == result.decision_hash
+    assert not list(tmp_path.glob(".tmp-*"))
 
 
 def test_two_writers_of_one_entry(tmp_path: Path, result: Result) -> None:

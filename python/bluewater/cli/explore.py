@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bluewater.results.store import Store
-    from bluewater.study.execute import Task
+    from bluewater.study.task import Task
 
 
 def add(app: typer.Typer) -> None:

@@ -17,6 +17,21 @@ Jobs = Annotated[
     int,
     typer.Option("--jobs", "-j", min=1, help="Runs made at the same time.", show_default="cores"),
 ]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="ENGINE",
+        help="Where runs are made: here; dask, processes of this machine; dask=ADDRESS, the "
+        "cluster of a scheduler; slurm, job arrays of --jobs elements.",
+    ),
+]
+Part = Annotated[
+    str | None,
+    typer.Option(
+        "--shard", metavar="I/N", help="Make the I-th of N parts of all runs, and no tables."
+    ),
+]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key.")
 ]

@@ -14,7 +14,9 @@ from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
     Jobs,
     Json,
+    On,
     Out,
+    Part,
     Quick,
     Reps,
     Resume,
@@ -24,11 +26,14 @@ from bluewater.cli.options import (
     seeds,
     store,
 )
+from bluewater.cli.sweep import make_part
 from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT, plan
 from bluewater.progress import notes, of_runs
 from bluewater.study.claims import Verdict
+from bluewater.study.execute import HERE, engine
 from bluewater.study.reproduce import reproduce as make
+from bluewater.study.task import Shard
 from bluewater.text import measured
 
 if TYPE_CHECKING:
@@ -63,6 +68,7 @@ def add(app: typer.Typer) -> None:
     "bluewater reproduce --quick",
     "bluewater reproduce feng/fig6-8 --quick",
     "bluewater reproduce feng --size full --jobs 8",
+    "bluewater reproduce feng --on dask=tcp://cluster:8786 --out /shared/results",
 )
 def reproduce(
     name: Name = None,
@@ -72,6 +78,8 @@ def reproduce(
     seeds_: Seeds = None,
     reps: Reps = None,
     jobs: Jobs = CORES,
+    on: On = HERE,
+    shard: Part = None,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
     strict: Annotated[
@@ -84,15 +92,21 @@ def reproduce(
     Runs that were made before are used again. The report is a single HTML file; beside it are
     the plots as PNG, SVG and PDF and their data.
     """
+    engine(on, jobs)  # what is wrong with it is said before anything is planned
+    part = Shard.parse(shard) if shard else None
     made = plan(name, "quick" if quick else size, seeds(seed, seeds_, reps))
+    tasks = part.of(made.tasks) if part else made.tasks
     runs = store(out_)
     if not resume:
-        for task in made.tasks:
+        for task in tasks:
             runs.remove(task.key)
-    held = sum(task.key in runs for task in made.tasks)
-    note(f"{len(made.tasks)} runs, {held} of them made before, {jobs} at a time")
-    with of_runs(made.tasks, held, "starting") as on_progress:
-        outcomes = make(made, runs, jobs, on_progress)
+    held = sum(task.key in runs for task in tasks)
+    note(f"{len(tasks)} runs, {held} of them made before, {jobs} at a time")
+    if part:
+        make_part(tasks, runs, jobs, "starting", on)
+        return
+    with of_runs(tasks, held, "starting") as on_progress:
+        outcomes = make(made, runs, jobs, on_progress, on)
     _finish(outcomes, out_, json, jobs)
     failed = any(not failure.skipped for outcome in outcomes for failure in outcome.failures)
     unmet = any(f.verdict is Verdict.NOT_REPRODUCED for o in outcomes for f in o.findings)

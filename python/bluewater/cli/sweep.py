@@ -12,13 +12,31 @@ from rich.table import Table
 from bluewater import lab, text
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
-from bluewater.cli.options import Jobs, Json, Out, Reps, Seed, Seeds, Settings, seeds, store
+from bluewater.cli.options import (
+    Jobs,
+    Json,
+    On,
+    Out,
+    Part,
+    Reps,
+    Seed,
+    Seeds,
+    Settings,
+    seeds,
+    store,
+)
 from bluewater.lab import CORES, DEFAULT_OUT
+from bluewater.study.execute import HERE, engine
 from bluewater.study.experiment import parse
 from bluewater.study.scenario import changed, read_text
+from bluewater.study.task import Shard
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bluewater.lab import Sweep
+    from bluewater.results.store import Store
+    from bluewater.study.task import Failure, Task
 
 
 def add(app: typer.Typer) -> None:
@@ -26,7 +44,12 @@ def add(app: typer.Typer) -> None:
     app.command()(sweep)
 
 
-@example("bluewater sweep my.toml --reps 5", "bluewater sweep my.toml --dry-run")
+@example(
+    "bluewater sweep my.toml --reps 5",
+    "bluewater sweep my.toml --dry-run",
+    "bluewater sweep my.toml --reps 20 --on slurm --jobs 100",
+    "bluewater sweep my.toml --reps 20 --shard 3/10 --out /shared/results",
+)
 def sweep(
     file: Annotated[Path, typer.Argument(help="A scenario with [sweep] as TOML.")],
     size: Annotated[str, typer.Option(help="One of the file's sizes.")] = "full",
@@ -35,6 +58,8 @@ def sweep(
     seeds_: Seeds = None,
     reps: Reps = None,
     jobs: Jobs = CORES,
+    on: On = HERE,
+    shard: Part = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and list the runs.")] = False,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
@@ -46,19 +71,26 @@ def sweep(
     Parquet and CSV, `summary.csv` (mean and interval of each metric in each cell), and the tables
     of flows and of time series as Parquet.
     """
+    engine(on, jobs)  # what is wrong with it is said before anything is planned
+    part = Shard.parse(shard) if shard else None
     source = changed(read_text(file), settings or [], str(file))
     experiment = parse(source, str(file), file.stem)
     chosen = experiment.size(size)
     if wanted := seeds(seed, seeds_, reps):
         chosen = replace(chosen, seeds=wanted)
     tasks = [task for task, _ in experiment.plan(chosen)]
+    if part:
+        tasks = part.of(tasks)
     held = sum(task.key in store(out_) for task in tasks)
     note(f"{len(tasks)} runs, {held} of them made before, {jobs} at a time")
     if dry_run:
         for task in tasks:
             out.print(f"{task.key}  {task.label}", markup=False, soft_wrap=True)
         return
-    found = lab.carry_out(experiment, chosen, jobs, out_)
+    if part:
+        make_part(tasks, store(out_), jobs, experiment.id, on)
+        return
+    found = lab.carry_out(experiment, chosen, jobs, out_, on=on)
     if found.tables.entries:
         found.write(out_ / file.stem)
         note(f"tables in {out_ / file.stem}")
@@ -68,9 +100,20 @@ def sweep(
             out.print(_table(found))
         for remark in found.remarks:
             note(f"note: {remark}")
-    for failure in found.failures:
+    _tell(found.failures)
+
+
+def make_part(tasks: Sequence[Task], runs: Store, jobs: int, title: str, on: str) -> None:
+    """Makes runs for others to put together."""
+    failures = lab.make_all(tasks, runs, jobs, title, on=on)
+    note("when all parts are made, the same command without --shard puts them together")
+    _tell(failures)
+
+
+def _tell(failures: Sequence[Failure]) -> None:
+    for failure in failures:
         note(f"failed: {failure.task.label}: {failure.reason}")
-    if found.failures:
+    if failures:
         raise typer.Exit(FAILED)
 
 

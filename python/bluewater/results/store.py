@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
+import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import polars as pl
 
@@ -18,10 +23,11 @@ from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.results.result import TABLES, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Mapping
 
 _TEMPORARY = ".tmp-"
+_FORGOTTEN_S = 86_400
+"""Seconds after which nobody is thought to write a folder, if its writer cannot be looked for."""
 
 
 def run_key(canonical: str, version: str) -> str:
@@ -34,8 +40,8 @@ class Store:
     """A folder of finished runs.
 
     An entry is made in a temporary folder beside its final place and renamed into it, so that an
-    entry that exists is complete. Two processes may write the same entry: the first one wins, and
-    as a run is a function of its inputs both hold the same.
+    entry that exists is complete. Processes of any machines that see the folder may write the same
+    entry: the first one wins, and as a run is a function of its inputs all hold the same.
     """
 
     root: Path
@@ -48,21 +54,41 @@ class Store:
         return self.path(key).is_dir()
 
     def prepare(self) -> None:
-        """Makes the folder and removes what writers that no longer run have left half done."""
+        """Makes the folder and removes what writers that no longer run have left half done.
+
+        Whether a writer of another machine runs cannot be seen: what it left goes after a day.
+        """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(self.root, error) from error
         for left in self.root.glob(f"{_TEMPORARY}*"):
-            if not _alive(int(left.name.rpartition("-")[2])):
+            if _is_left(left):
                 shutil.rmtree(left, ignore_errors=True)
 
     def write(self, key: str, result: Result) -> None:
         """Adds an entry atomically; an entry that is already there stays as it is."""
+        self._enter(key, lambda folder: result.save(folder, key))
+
+    def files(self, key: str) -> dict[str, bytes]:
+        """What an entry consists of."""
+        return {path.name: path.read_bytes() for path in self.path(key).iterdir()}
+
+    def add(self, key: str, files: Mapping[str, bytes]) -> None:
+        """Adds what :meth:`files` of another store gave, as :meth:`write` adds a result."""
+
+        def fill(folder: Path) -> None:
+            folder.mkdir()
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+
+        self._enter(key, fill)
+
+    def _enter(self, key: str, fill: Callable[[Path], object]) -> None:
         final = self.path(key)
-        temporary = self.root / f"{_TEMPORARY}{key}-{os.getpid()}"
+        temporary = self.root / f"{_TEMPORARY}{_here()}-{os.getpid()}-{uuid4().hex[:12]}"
         try:
-            result.save(temporary, key)
+            fill(temporary)
             final.parent.mkdir(exist_ok=True)
             if not final.exists():
                 temporary.rename(final)
@@ -90,10 +116,13 @@ class Store:
         folder = self.root / "damaged"
         try:
             folder.mkdir(exist_ok=True)
-            taken = len(list(folder.glob(f"{key}*")))
-            aside = folder / (f"{key}-{taken}" if taken else key)
+            aside = folder / key
+            if aside.exists():
+                aside = folder / f"{key}-{uuid4().hex[:8]}"
             self.path(key).rename(aside)
         except OSError as error:
+            if key not in self:
+                return  # somebody else was faster
             raise _unwritable(self.root, error) from error
         warnings.warn(
             f"{problem}: the stored run is damaged, and is made again (put aside as {aside})",
@@ -166,6 +195,27 @@ def _damaged(file: str, error: Exception) -> InputError:
         file=file,
         hint="the command that made it puts it aside and makes the run again",
     )
+
+
+@cache
+def _here() -> str:
+    """Among which processes a number means a process: a name without hyphens."""
+    parts = [platform.node()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether nobody writes a temporary folder any more."""
+    _, where, pid, *_ = f"{folder.name}--".split("-")
+    if where == _here() and pid.isdecimal():
+        return not _alive(int(pid))
+    try:
+        return time.time() - folder.stat().st_mtime > _FORGOTTEN_S
+    except OSError:
+        return False  # it is gone
 
 
 def _alive(pid: int) -> bool:

@@ -1,7 +1,7 @@
-"""Making many runs at once, in processes of this machine.
+"""Making many runs at once: in processes of this machine, or where an engine makes them.
 
-A run is a pure function from scenario to stored result, so an executor needs to know nothing but
-texts and keys: whatever starts :mod:`bluewater.study.worker` elsewhere can take this one's place.
+A run is a pure function from scenario to stored result, so an engine needs to know nothing but
+texts and keys. One that loses a process loses what that process had in hand.
 """
 
 from __future__ import annotations
@@ -14,55 +14,21 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bluewater.errors import InputError, Interrupted, StorageError
+from bluewater.errors import InputError, Interrupted, StorageError, unknown
 from bluewater.kinds import KINDS
+from bluewater.study import on_dask, on_slurm
+from bluewater.study.task import Failure, Progress, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bluewater.results.store import Store
 
-
-@dataclass(frozen=True)
-class Task:
-    """A run to make.
-
-    Attributes:
-        key: Its name in the store.
-        text: Its canonical scenario.
-        label: A name for people.
-        kind: Of which of :data:`bluewater.kinds.KINDS` it is.
-    """
-
-    key: str
-    text: str
-    label: str
-    kind: str = "simulator"
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A run that could not be made, and why.
-
-    Attributes:
-        skipped: Whether this machine does not allow it, so that it was not tried.
-    """
-
-    task: Task
-    reason: str
-    skipped: bool = False
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Something happened to a task: ``fraction`` of it is done, at 1 it is finished."""
-
-    task: Task
-    fraction: float
-    failure: Failure | None = None
+    Engine = Callable[[Sequence[Task], Store, Callable[[Progress], None]], list[Failure]]
 
 
 @dataclass
@@ -76,24 +42,36 @@ class _Shared:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+HERE = "here"
+"""The engine that is processes of this machine."""
+
+
 def execute(
     tasks: Sequence[Task],
     store: Store,
     jobs: int,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    on: str = HERE,
 ) -> list[Failure]:
     """Makes every task that the store does not hold yet; returns those that failed.
 
     A task whose process dies is named in the failures and the others go on. A damaged result is put
-    aside with a :class:`~bluewater.errors.DamagedWarning`, and made again.
+    aside with a :class:`~bluewater.errors.DamagedWarning`, and made again. What measures real time
+    is always made here.
+
+    Args:
+        tasks: What is to be made; one that is there twice is made once.
+        store: Where the results go.
+        jobs: Runs made at the same time.
+        on_progress: Called with what happens.
+        on: ``here``, or the engine that makes them: see :func:`engine`.
 
     Raises:
-        InputError: ``jobs`` is below 1.
+        InputError: ``jobs`` is below 1, or the engine cannot be used.
         StorageError: The results cannot be written; those written before are kept.
         Interrupted: Ctrl-C; what was finished is kept, nothing half-written stays.
     """
-    if jobs < 1:
-        raise InputError("no run would be made", key="jobs", value=jobs, allowed="1 or more")
+    make = engine(on, jobs)
     store.prepare()
     store.put_aside(task.key for task in tasks)
     pending = [task for task in {t.key: t for t in tasks}.values() if task.key not in store]
@@ -104,19 +82,45 @@ def execute(
     pending = [task for task in pending if not reasons[task.kind]]
     alone = [task for task in pending if KINDS[task.kind].alone]
     together = [task for task in pending if not KINDS[task.kind].alone]
-    for part, width in ((together, jobs), (alone, 1)):
-        failures += _execute(part, tasks, store, width, on_progress)
+    try:
+        if together:
+            failures += make(together, store, on_progress)
+        failures += _here(alone, store, on_progress, jobs=1)
+    except KeyboardInterrupt:
+        kept = sum(task.key in store for task in tasks)
+        raise Interrupted(kept, len(tasks)) from None
+    finally:
+        store.prepare()
     return failures
 
 
-def _execute(
-    pending: Sequence[Task],
-    tasks: Sequence[Task],
-    store: Store,
-    jobs: int,
-    on_progress: Callable[[Progress], None],
+def engine(on: str, jobs: int) -> Engine:
+    """What makes ``jobs`` runs at the same time where ``on`` says.
+
+    ``here``; ``dask`` for a cluster of processes of this machine, or ``dask=ADDRESS`` for that of a
+    scheduler; ``slurm`` for job arrays.
+
+    Raises:
+        InputError: There is no such engine, or what it needs is not installed.
+    """
+    if jobs < 1:
+        raise InputError("no run would be made", key="jobs", value=jobs, allowed="1 or more")
+    name, _, address = on.partition("=")
+    if name == "dask":
+        on_dask.check()
+        return partial(on_dask.make, jobs=jobs, address=address)
+    if on == "slurm":
+        on_slurm.check()
+        return partial(on_slurm.make, jobs=jobs)
+    if on == HERE:
+        return partial(_here, jobs=jobs)
+    raise unknown("engine", on, (HERE, "dask", "dask=ADDRESS", "slurm"), key="on")
+
+
+def _here(
+    pending: Sequence[Task], store: Store, on_progress: Callable[[Progress], None], jobs: int
 ) -> list[Failure]:
-    """Makes ``pending``, a part of ``tasks``."""
+    """Makes runs in processes of this machine."""
     shared = _Shared(deque(pending))
     threads = [
         threading.Thread(target=_feed, args=(shared, store), daemon=True)
@@ -135,13 +139,8 @@ def _execute(
                 failures.append(event.failure)
             finished += event.fraction >= 1.0
             on_progress(event)
-    except KeyboardInterrupt:
-        _abandon(shared, threads)
-        kept = sum(task.key in store for task in tasks)
-        raise Interrupted(kept, len(tasks)) from None
     finally:
         _abandon(shared, threads)
-        store.prepare()
     return failures
 
 
@@ -201,9 +200,8 @@ def _end(worker: subprocess.Popen[str], shared: _Shared) -> None:
 def _make(task: Task, worker: subprocess.Popen[str], log: Any, shared: _Shared) -> None:
     assert worker.stdin is not None
     assert worker.stdout is not None
-    request = {"key": task.key, "kind": task.kind, "text": task.text, "origin": task.label}
     try:
-        worker.stdin.write(json.dumps(request) + "\n")
+        worker.stdin.write(json.dumps(asdict(task)) + "\n")
         worker.stdin.flush()
     except BrokenPipeError:
         pass  # it died: reading says so too, and why is found below

@@ -22,12 +22,12 @@ from bluewater.results.store import run_key
 from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Blank, Entry
 from bluewater.study import paper, readings
 from bluewater.study.claims import Claim
-from bluewater.study.execute import Task
 from bluewater.study.paper import Paper, Section
 from bluewater.study.plot import Plot
 from bluewater.study.readings import Reading, Unknown
 from bluewater.study.scenario import parse_table, read_text
 from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
+from bluewater.study.task import Task
 from bluewater.study.typed import Table, read
 from bluewater.units import seconds
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater import kinds
 from bluewater.results.tables import Entry, Tables
 from bluewater.study.claims import MIN_SEEDS, Claim, Measured, Verdict, measure
-from bluewater.study.execute import Task, execute
+from bluewater.study.execute import execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bluewater.results.store import Store
     from bluewater.study.experiment import Experiment, Size
     from bluewater.study.readings import Unknown
+    from bluewater.study.task import Task
 
 
 SIZE = "explore"

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from bluewater.results.tables import STANDARD, Tables
 from bluewater.study.claims import Finding, judge
-from bluewater.study.execute import Failure, Progress, execute
+from bluewater.study.execute import HERE, execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bluewater.results.store import Store
     from bluewater.results.tables import Entry
-    from bluewater.study.execute import Task
     from bluewater.study.experiment import Experiment, Size
+    from bluewater.study.task import Failure, Progress, Task
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,9 @@ def reproduce(
     store: Store,
     jobs: int,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    on: str = HERE,
 ) -> list[Outcome]:
-    """Makes what the store lacks of a plan and judges every claim.
+    """Makes what the store lacks of a plan, by an engine, and judges every claim.
 
     Every query is tried on empty tables before the first run.
     """
@@ -102,7 +103,8 @@ def reproduce(
             clock.tick(progress.task.key, now)
         on_progress(progress)
 
-    failures = {failure.task.key: failure for failure in execute(plan.tasks, store, jobs, watch)}
+    made = execute(plan.tasks, store, jobs, watch, on)
+    failures = {failure.task.key: failure for failure in made}
     outcomes = []
     for (experiment, size, runs), clock in zip(plan.parts, clocks, strict=True):
         entries = [entry for _, entry in runs if entry.key not in failures]

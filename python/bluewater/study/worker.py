@@ -1,8 +1,8 @@
 """The process that makes runs: reads tasks on stdin, writes results to a store.
 
-Both directions are JSON lines. In: ``{"key", "kind", "text", "origin"}``. Out, a number of
-``{"progress": fraction}``, then ``{"done": decision hash}`` or ``{"error": {…}}``. It ends when
-stdin does, after the run in hand; its parent alone decides on Ctrl-C.
+Both directions are JSON lines. In: a :class:`~bluewater.study.task.Task`. Out, a number of
+``{"progress": fraction}``, then what :func:`serve` says. It ends when stdin does, after the run in
+hand; its parent alone decides on Ctrl-C.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from bluewater.errors import StorageError
 from bluewater.kinds import KINDS
 from bluewater.results.store import Store
+from bluewater.study.task import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TextIO
 
 REPORT_EVERY = 0.2
@@ -34,10 +36,24 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:
-        _reply(replies, _serve(json.loads(line), store, replies))
+        _reply(replies, serve(Task(**json.loads(line)), store, _told(replies)))
 
 
-def _serve(task: dict[str, str], store: Store, replies: TextIO) -> dict[str, Any]:
+def serve(
+    task: Task, store: Store, progress: Callable[[float], object] | None = None
+) -> dict[str, Any]:
+    """Makes a run into a store: ``{"done": decision hash}`` or ``{"error": {…}}``."""
+    try:
+        result = KINDS[task.kind].run(task.text, task.label, progress)
+        store.write(task.key, result)
+    except StorageError as error:
+        return {"error": {"kind": "storage", "problem": error.problem, "hint": error.hint}}
+    except Exception as error:
+        return {"error": {"kind": "run", "problem": f"{type(error).__name__}: {error}"}}
+    return {"done": result.decision_hash}
+
+
+def _told(replies: TextIO) -> Callable[[float], None]:
     last = time.monotonic()
 
     def progress(fraction: float) -> None:
@@ -47,14 +63,7 @@ def _serve(task: dict[str, str], store: Store, replies: TextIO) -> dict[str, Any
             last = now
             _reply(replies, {"progress": fraction})
 
-    try:
-        result = KINDS[task["kind"]].run(task["text"], task["origin"], progress)
-        store.write(task["key"], result)
-    except StorageError as error:
-        return {"error": {"kind": "storage", "problem": error.problem, "hint": error.hint}}
-    except Exception as error:
-        return {"error": {"kind": "run", "problem": f"{type(error).__name__}: {error}"}}
-    return {"done": result.decision_hash}
+    return progress
 
 
 def _reply(replies: TextIO, message: dict[str, Any]) -> None:

@@ -1,0 +1,149 @@
+"""Runs on a Dask cluster.
+
+Workers that see the folder of the results write into it themselves: what they have finished is
+kept even if everything else dies. The others send the files of a run to who asked for it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from bluewater.errors import InputError, StorageError
+from bluewater.kinds import KINDS
+from bluewater.results.store import Store, run_key
+from bluewater.study.task import Failure, Progress, Task
+from bluewater.study.worker import serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from distributed import Client
+
+_DEATHS = 10
+"""Workers of a cluster of our own that may die under a run before it is given up."""
+_SEEN_S = 60.0
+"""Seconds until a shared folder shows what another machine wrote into it."""
+
+
+def check() -> None:
+    """Raises an :class:`InputError` if Dask is not installed."""
+    if find_spec("distributed") is None:
+        raise InputError("Dask is not installed", hint="pip install 'bluewater[dask]'")
+
+
+def make(
+    pending: Sequence[Task],
+    store: Store,
+    on_progress: Callable[[Progress], None],
+    *,
+    jobs: int,
+    address: str,
+) -> list[Failure]:
+    """Makes runs on the cluster of the scheduler at ``address``, or on ``jobs`` processes here."""
+    from distributed import as_completed  # noqa: PLC0415 - takes a second, and is not always there
+
+    failures = []
+    with ExitStack() as stack:
+        client = stack.enter_context(_client(address, jobs))
+        beacon = stack.enter_context(_beacon(store))
+        # Names of this call alone: others may have other folders.
+        token = uuid4().hex[:12]
+        tasks = {f"bluewater-{token}-{task.key}": task for task in pending}
+        futures = client.map(
+            work, list(tasks.values()), key=list(tasks), root=str(store.root), beacon=beacon
+        )
+        stack.callback(client.cancel, futures, force=True)
+        done = as_completed(  # type: ignore[no-untyped-call]
+            futures, with_results=True, raise_errors=False
+        )
+        for future, answer in done:
+            task = tasks[str(future.key)]
+            failure = _failure(task, future.status, answer, store)
+            if failure is not None:
+                failures.append(failure)
+            future.release()
+            on_progress(Progress(task, 1.0, failure))
+    return failures
+
+
+def work(task: Task, root: str, beacon: str) -> dict[str, Any]:
+    """Makes a run, in a worker: what :func:`~bluewater.study.worker.serve` says of it.
+
+    With ``files`` if the folder at ``root``, which holds the file ``beacon``, is not to be seen
+    from here.
+    """
+    if run_key(task.text, KINDS[task.kind].version()) != task.key:
+        problem = "the worker has another version of Bluewater, or of what it runs"
+        return {"error": {"kind": "run", "problem": problem}}
+    if (Path(root) / beacon).exists():
+        store = Store(Path(root))
+        return {"done": ""} if task.key in store else serve(task, store)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        said = serve(task, store)
+        return said if "error" in said else {**said, "files": store.files(task.key)}
+
+
+@contextmanager
+def _client(address: str, jobs: int) -> Iterator[Client]:
+    from distributed import Client  # noqa: PLC0415
+    from distributed.deploy.subprocess import SubprocessCluster  # noqa: PLC0415
+
+    if address:
+        try:
+            client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"no Dask scheduler answers: {error}", key="on", value=f"dask={address}"
+            ) from error
+        with client:
+            yield client
+        return
+    # Processes of their own: those of LocalCluster begin by running the caller's script again.
+    with (
+        SubprocessCluster(
+            n_workers=jobs,
+            threads_per_worker=1,
+            dashboard_address=None,  # type: ignore[arg-type]
+            scheduler_kwargs={"allowed_failures": _DEATHS},
+            worker_kwargs={"memory_limit": 0, "dashboard": False},
+        ) as cluster,
+        Client(cluster) as client,  # type: ignore[no-untyped-call]
+    ):
+        yield client
+
+
+@contextmanager
+def _beacon(store: Store) -> Iterator[str]:
+    """A file in the store, by which a worker knows that it sees the same folder."""
+    path = store.root / f".seen-{uuid4().hex}"
+    path.touch()
+    try:
+        yield path.name
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _failure(task: Task, status: str, answer: Any, store: Store) -> Failure | None:
+    """What became of a task, by the state of its future and by what that holds."""
+    if status != "finished":
+        error = answer[1] if isinstance(answer, tuple) else answer
+        return Failure(task, f"{type(error).__name__}: {error}" if error else status)
+    if error := answer.get("error"):
+        if error["kind"] == "storage":
+            raise StorageError(error["problem"], file=task.label, hint=error["hint"])
+        return Failure(task, error["problem"])
+    if files := answer.get("files"):
+        store.add(task.key, files)
+    until = time.monotonic() + _SEEN_S
+    while task.key not in store:
+        if time.monotonic() > until:
+            return Failure(task, f"a worker wrote it, but it is not in {store.root}")
+        time.sleep(0.5)
+    return None
