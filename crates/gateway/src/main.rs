@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -278,8 +279,22 @@ struct RunOptions {
 }
 
 impl RunOptions {
-    fn forwarding(&self) -> Result<Forwarding, Trouble> {
+    /// `inputs` are files that it has been told to read.
+    fn forwarding<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> Result<Forwarding, Trouble> {
         interval(self.interval)?;
+        let identity = |path: &PathBuf| std::fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+        let inputs: Vec<_> = inputs.into_iter().filter_map(identity).collect();
+        for output in [&self.log, &self.record, &self.pcapng].into_iter().flatten() {
+            if identity(output).is_some_and(|output| inputs.contains(&output)) {
+                return Err(Trouble::new(
+                    format!("{}: it is read, and cannot be written, too", output.display()),
+                    "name another file for --log, --record or --pcapng",
+                ));
+            }
+        }
         Ok(Forwarding {
             name: self.name.clone(),
             metrics: self.metrics,
@@ -325,7 +340,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
     match task {
         Task::Shell(options) => {
             let specs = options.link.specs()?;
-            let how = options.run.forwarding()?;
+            let how = options.run.forwarding(options.link.inputs())?;
             let ends = (options.mtu, options.ecn);
             let dns = options.dns.iter().copied().map(IpAddr::V4).collect();
             let out = Out { wanted: options.uplink, dns };
@@ -342,7 +357,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
         }
         Task::Run(options) => {
             let specs = options.link.specs()?;
-            let how = options.run.forwarding()?;
+            let how = options.run.forwarding(options.link.inputs().chain(&options.config))?;
             let finished = bridge(&specs, &how, [&options.lan, &options.wan], options.plane)?;
             if !options.run.quiet {
                 say(report::table(&finished));

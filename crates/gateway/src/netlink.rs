@@ -10,7 +10,8 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+    InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
+    LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -31,6 +32,8 @@ pub(crate) struct Interface {
     pub(crate) master: Option<u32>,
     /// The number of the interface in this namespace that is its other end, or that it lies upon.
     pub(crate) beside: Option<u32>,
+    /// Whether it is a bridge whose ports may be in different VLANs.
+    pub(crate) filters_vlans: bool,
     /// Whether its frames are Ethernet's.
     pub(crate) ethernet: bool,
     /// Its Ethernet address; empty if it has none.
@@ -84,6 +87,7 @@ impl Netlink {
             kind: None,
             master: None,
             beside: None,
+            filters_vlans: false,
             ethernet: link.header.link_layer_type == LinkLayerType::Ether,
             address: Vec::new(),
             dropped: 0,
@@ -99,6 +103,11 @@ impl Netlink {
                 LinkAttribute::Link(index) => found.beside = Some(index).filter(|_| !elsewhere),
                 LinkAttribute::Address(address) => found.address = address,
                 LinkAttribute::LinkInfo(infos) => {
+                    let filters = |info: &LinkInfo| {
+                        let LinkInfo::Data(InfoData::Bridge(about)) = info else { return false };
+                        about.contains(&InfoBridge::VlanFiltering(true))
+                    };
+                    found.filters_vlans = infos.iter().any(filters);
                     found.kind = infos.into_iter().find_map(|info| match info {
                         LinkInfo::Kind(kind) => Some(kind.to_string()),
                         _ => None,

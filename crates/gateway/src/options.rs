@@ -214,6 +214,14 @@ impl LinkOptions {
         Ok([up, down])
     }
 
+    /// The files that it names.
+    pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
+        let rates = [&self.rate_trace, &self.down_rate_trace];
+        let delays = [&self.delay_trace, &self.down_delay_trace];
+        let losses = [&self.loss_trace, &self.down_loss_trace];
+        [rates, delays, losses].into_iter().flatten().flatten()
+    }
+
     /// How a way sends, by the first of two traces that is given.
     fn sending(
         &self,

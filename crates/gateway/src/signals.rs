@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use nix::libc::{SIGPWR, SIGSTKFLT};
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGIO, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
 };
@@ -16,9 +17,11 @@ pub(crate) fn waker() -> Result<(UnixStream, UnixStream), Trouble> {
     UnixStream::pair().map_err(|e| Trouble::system("a pair of sockets", e))
 }
 
-/// What would end a process at once, but for faults and what a terminal sends.
-const ENDING: [i32; 9] =
-    [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU];
+/// What would end a process at once, but for faults, what a terminal sends, and real-time signals.
+const ENDING: [i32; 11] = [
+    SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU, SIGPWR,
+    SIGSTKFLT,
+];
 
 /// A flag that any signal sets which would end the process; they also write to `wake`.
 pub(crate) fn terminated(wake: &UnixStream) -> Result<Arc<AtomicBool>, Trouble> {

@@ -99,7 +99,9 @@ fn behind(Named { name, about }: &Named<'_>) -> Result<Option<Interface>, Troubl
         return Ok(Some(beside));
     }
     let Some(master) = beside.master else { return Ok(None) };
-    Ok(netlink.numbered(master).map_err(failed)?.filter(bridge))
+    // Where ports may be in different VLANs they may well be two networks.
+    let found = netlink.numbered(master).map_err(failed)?;
+    Ok(found.filter(|one| bridge(one) && !one.filters_vlans))
 }
 
 /// Says it if one of two interfaces is put into a bridge or bond from now on, or is to carry longer
@@ -242,6 +244,7 @@ mod tests {
             kind: None,
             master: None,
             beside: None,
+            filters_vlans: false,
             ethernet: true,
             address: Vec::new(),
             dropped: 0,

@@ -43,7 +43,13 @@ fn question(
     files: impl FnOnce(Vec<OwnedFd>),
 ) -> Result<Value, Trouble> {
     let mut stream = reach(name)?;
-    let failed = |e: io::Error| Trouble::system(format!("asking {name}"), e);
+    let failed = |e: io::Error| match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Trouble::new(
+            format!("{name} does not answer"),
+            "it is stopped, or others ask it and say nothing: try again",
+        ),
+        _ => Trouble::system(format!("asking {name}"), e),
+    };
     stream.set_read_timeout(Some(2 * PATIENCE)).map_err(failed)?;
     let mut asked = serde_json::to_vec(request).map_err(|e| failed(e.into()))?;
     asked.push(b'\n');

@@ -28,12 +28,14 @@ use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg};
 use nix::unistd::{Uid, geteuid};
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::namespace::ends::Namespaces;
 use crate::trouble::Trouble;
 pub(crate) use asking::{Asked, Asking, line};
@@ -130,14 +132,13 @@ fn attend(
     namespaces: Option<&Namespaces>,
     answer: impl FnOnce(Request) -> Result<Value, Trouble>,
 ) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     let mut shown = Vec::new();
     let answer = match welcome(stream, owner) {
         Err(trouble) => Err(trouble),
         Ok(()) => {
-            BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
+            BufReader::new(Hasty::new(stream).take(LONGEST)).read_line(&mut line)?;
             match parse(&line) {
                 Ok(Request::Join { end }) => namespaces
                     .map(|namespaces| {
@@ -164,6 +165,29 @@ fn attend(
         line.drain(..sent);
     }
     (&*stream).write_all(&line)
+}
+
+/// A reader for whom the whole of what it reads has to come within [`PATIENCE`].
+struct Hasty<'a> {
+    stream: &'a UnixStream,
+    clock: Clock,
+}
+
+impl<'a> Hasty<'a> {
+    fn new(stream: &'a UnixStream) -> Self {
+        Self { stream, clock: Clock::new() }
+    }
+}
+
+impl Read for Hasty<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = PATIENCE.saturating_sub(Duration::from_nanos(self.clock.now()));
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        (&*self.stream).read(bytes)
+    }
 }
 
 /// Whether whoever asks may: the user whose gateway it is, and root.

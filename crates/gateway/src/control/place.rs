@@ -3,7 +3,7 @@
 //! is looked at once it is open, and everything is done in what is open, whatever becomes of its name.
 
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -102,13 +102,17 @@ impl Folder {
         let again = openat(&self.file, ".", flags, Mode::empty())?;
         // Between the question and the new socket nobody else does the same.
         let _alone = Flock::lock(again, FlockArg::LockExclusive).map_err(|(_, e)| e)?;
-        if self.connect(file).is_ok() {
-            return Ok(None);
+        match self.connect(file) {
+            Ok(_) => return Ok(None),
+            // Only then is nobody there.
+            Err(e) if matches!(e.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {}
+            Err(e) => return Err(e),
         }
-        _ = unlinkat(&self.file, file, UnlinkatFlags::NoRemoveDir);
+        let remove = || _ = unlinkat(&self.file, file, UnlinkatFlags::NoRemoveDir);
+        remove();
         let listener = UnixListener::bind(self.inside(file))?;
-        let entry = Entry::watch(self.file.try_clone()?, file)?;
-        Ok(Some((listener, entry)))
+        let entry = self.file.try_clone().and_then(|folder| Entry::watch(folder, file));
+        Ok(Some((listener, entry.inspect_err(|_| remove())?)))
     }
 }
 

@@ -3,11 +3,11 @@
 //! them. Where a disk is full, a pipe is closed or its reader stalls, records are lost and counted;
 //! the packets go on.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
@@ -110,19 +110,25 @@ impl Writer {
     /// When it cannot be opened, or should not be: a FIFO that nobody reads would wait for a reader,
     /// and to a disk, the memory or a watchdog nothing of this is to be written.
     pub fn create(path: &Path, room: usize, gaps: Gaps) -> Result<Self, Trouble> {
-        if fs::metadata(path).is_ok_and(|about| !takes_text(&about)) {
-            return Err(Trouble::new(
-                format!("{}: a device is not written to", path.display()),
-                "name a file, a FIFO, a terminal or /dev/null",
-            ));
-        }
+        // What is looked at is what is opened, whatever has the name by then.
+        let there = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
+        let again = match there.as_ref().map(|there| (there.metadata(), there.as_raw_fd())) {
+            Ok((Ok(about), _)) if !takes_text(&about) => {
+                return Err(Trouble::new(
+                    format!("{}: a device is not written to", path.display()),
+                    "name a file, a FIFO, a terminal or /dev/null",
+                ));
+            }
+            Ok((_, number)) => Some(PathBuf::from(format!("/proc/self/fd/{number}"))),
+            Err(_) => None,
+        };
         let file = OpenOptions::new()
             // Who rotates logs may cut the file off meanwhile: what comes then begins it anew, without
             // a hole.
             .append(true)
-            .create(true)
+            .create_new(again.is_none())
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path);
+            .open(again.as_deref().unwrap_or(path));
         let file = file.map_err(|e| match e.raw_os_error() {
             Some(libc::ENXIO) => Trouble::new(
                 format!("{}: nobody reads from it", path.display()),
@@ -331,6 +337,7 @@ const NAP_MS: u16 = NAP.as_millis() as u16;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Read as _;
     use std::os::unix::net::UnixStream;
 

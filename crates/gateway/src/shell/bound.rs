@@ -2,11 +2,11 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::IpAddr;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
@@ -126,21 +126,23 @@ fn ask_for_names(servers: &[IpAddr]) -> io::Result<()> {
     let text: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
     // Nobody can take a name first that nobody knows.
     let number = RandomState::new().hash_one(0);
-    let path = env::temp_dir().join(format!("bluewater-names-{number:016x}"));
-    let mut file = File::create_new(&path)?;
-    // Of the shell around this one, which is without a name by now: nothing can be mounted on that.
-    if fs::metadata(NAMES).is_ok_and(|found| found.nlink() == 0) {
-        _ = umount2(NAMES, MntFlags::MNT_DETACH);
-    }
-    let mounted = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.set_permissions(Permissions::from_mode(0o644)))
-        .and_then(|()| {
-            let bind = MsFlags::MS_BIND;
-            Ok(mount(Some(&path), NAMES, NOTHING, bind, NOTHING)?)
-        });
-    // What is mounted stays without its name.
-    _ = fs::remove_file(&path);
+    let folder = env::temp_dir().join(format!("bluewater-names-{number:016x}"));
+    let named = |e| io::Error::other(format!("{}: {e}", folder.display()));
+    fs::create_dir(&folder).map_err(named)?;
+    // In a file system of its own it keeps a name there: without one nothing could be mounted on it by
+    // a shell in this one.
+    let (flags, options) = (MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=0755,size=64k"));
+    let mounted =
+        mount(Some("tmpfs"), &folder, Some("tmpfs"), flags, options).map_err(io::Error::from);
+    let mounted = mounted.and_then(|()| {
+        let file = folder.join("resolv.conf");
+        let bound = fs::write(&file, text)
+            .and_then(|()| fs::set_permissions(&file, Permissions::from_mode(0o644)))
+            .and_then(|()| Ok(mount(Some(&file), NAMES, NOTHING, MsFlags::MS_BIND, NOTHING)?));
+        umount2(&folder, MntFlags::MNT_DETACH)?;
+        bound
+    });
+    _ = fs::remove_dir(&folder);
     mounted
 }
 

@@ -68,10 +68,99 @@ fn each_signal_that_ends_a_gateway_leaves_a_summary() {
     if !interfaces_allowed() {
         return;
     }
-    for signal in ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "XCPU"] {
+    for signal in [
+        "HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "XCPU", "PWR",
+        "STKFLT",
+    ] {
         let (_, errors) = well(&operated("", &format!("kill -{signal} $run; wait $run")));
         assert!(errors.contains("up   1mbit"), "SIG{signal}: a summary at the end: {errors}");
     }
+}
+
+/// One that cannot be started leaves what runs under its name alone, and nothing of its own.
+#[test]
+fn a_name_is_not_taken_from_who_has_it() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "
+        export XDG_RUNTIME_DIR=$(mktemp -d)
+        $g run --rate 1mbit --lan other --wan another --name two & two=$!
+        for i in $(seq 100); do $g ctl two show >&- 2>&- && break; sleep 0.05; done
+        for files in $(seq 12 40); do
+            (ulimit -n $files; $g shell --rate 1mbit --name two -- true) >&- 2>&- && exit 11
+            $g ctl two show >&- || exit 12
+            (ulimit -n $files; $g shell --rate 1mbit --name new -- true) >&- 2>&-
+            test -e $XDG_RUNTIME_DIR/bluewater/new.sock && sleep 0.5
+            test -e $XDG_RUNTIME_DIR/bluewater/new.sock && exit 13
+        done
+        kill $two; wait $two; rm -r $XDG_RUNTIME_DIR; end";
+    let script = format!(
+        "ip link add other type veth peer name o; ip link add another type veth peer name p
+         for i in other another o p; do ip link set $i up; done; {script}"
+    );
+    well(&operated("--quiet", &script));
+}
+
+/// What it reads is not what it writes.
+#[test]
+fn inputs_are_not_overwritten() {
+    let folder = scratch("inputs");
+    fs::create_dir(&folder).unwrap();
+    let trace = folder.join("trace.csv");
+    let rates = "time_s,rate_mbps\n0,1\n1,1\n";
+    fs::write(&trace, rates).unwrap();
+    std::os::unix::fs::symlink(&trace, folder.join("link")).unwrap();
+    let config = folder.join("run.toml");
+    let options = "rate = \"1mbit\"\nlan = \"a\"\nwan = \"b\"\n";
+    fs::write(&config, options).unwrap();
+    let (folder_name, trace_name) = (folder.display(), trace.display());
+    for (arguments, input, text) in [
+        (
+            format!(
+                "--lan a --wan b --rate 1mbit --rate-trace {trace_name} --log {folder_name}/link"
+            ),
+            &trace,
+            rates,
+        ),
+        (format!("--config {0} --record {0}", config.display()), &config, options),
+    ] {
+        let output = gateway(&format!("run {arguments}"), &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("it is read, and cannot be written"), "{errors}");
+        assert_eq!(fs::read_to_string(input).unwrap(), text);
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A byte now and then does not keep the door to oneself.
+#[test]
+fn a_client_that_drips_is_cut_off() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "
+        socket=$XDG_RUNTIME_DIR/bluewater/$name.sock
+        python3 -c '
+import socket, sys, time
+client = socket.socket(socket.AF_UNIX)
+client.connect(sys.argv[1])
+for _ in range(40):
+    client.send(b\" \")
+    time.sleep(0.2)
+' $socket 2>&- & sleep 0.5
+        $g ctl $name show >&- || exit 11
+        end";
+    let runtime = scratch("drips");
+    fs::create_dir(&runtime).unwrap();
+    fs::set_permissions(&runtime, PermissionsExt::from_mode(0o700)).unwrap();
+    let script = format!("export XDG_RUNTIME_DIR={}; {script}", runtime.display());
+    let begin = "kill $run; wait $run; $g run --rate 1mbit --quiet --lan lan --wan wan --name $name & run=$!
+        for i in $(seq 100); do $g ctl $name show >&- 2>&- && break; sleep 0.05; done";
+    let (first, rest) = script.split_once(';').unwrap();
+    well(&operated("--quiet", &format!("{first}; {begin}\n{rest}")));
+    fs::remove_dir_all(&runtime).unwrap();
 }
 
 /// What was asked for is shown, in the same words, and nothing asked for is an error.
@@ -221,6 +310,12 @@ fn bad_wiring_is_refused_or_said() {
             "ip link add br0 type bridge && ip link set x master br0 && ip link set br0 up",
             "lan br0",
             "lan and br0 lead to the same bridge, br0",
+        ),
+        (
+            "ip link add br0 type bridge vlan_filtering 1 && for i in x y; do ip link set $i master br0
+             done; ip addr add 10.1.2.3/24 dev lan",
+            "lan wan",
+            "lan has the address 10.1.2.3",
         ),
         (
             "for i in lan wan; do ip link set $i mtu 65535; done",

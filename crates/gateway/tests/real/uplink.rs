@@ -197,6 +197,22 @@ fn shells_within_shells_add_up_for_a_user() {
     assert!((80.0..130.0).contains(&time), "{time} ms: {errors}");
 }
 
+/// Three deep, and where the outer one leads out.
+#[test]
+fn a_user_has_shells_within_shells_within_shells() {
+    if !interfaces_allowed() || !have("nft") || !have("pasta") {
+        return;
+    }
+    let shell = "$program shell --quiet --rate 10mbit";
+    for outer in ["", "--uplink --dns 203.0.113.1"] {
+        let command = format!("{shell} {outer} -- {shell} -- {shell} -- cat /etc/resolv.conf");
+        let output = beyond("-nm", &as_user(&command));
+        let Some((text, errors)) = tried(&output, NOT_ALLOWED) else { return };
+        assert!(output.status.success(), "{text}{errors}");
+        assert!(outer.is_empty() || text == "nameserver 203.0.113.1\n", "{text}{errors}");
+    }
+}
+
 /// What is missing is said before anything starts.
 #[test]
 fn an_uplink_without_its_tools_is_refused() {
