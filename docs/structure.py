@@ -21,7 +21,7 @@ Module = tuple[str, ...]
 
 _USE = re.compile(r"\b(pub(?:\([\w: ]+\))? )?use ([^;]+);")
 _PATH = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
-_COMMENT = re.compile(r"//.*")
+_COMMENT = re.compile(r"(?<!:)//.*")  # not what is behind `http:`
 _TEST = re.compile(r"^#\[cfg\(test\)\]\n(?:[^\n{]*;|[^\n]*\{\n.*?\n\})$", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"^(?:pub(?:\([\w: ]+\))? )?mod \w+ \{\n.*?\n\}$", re.DOTALL | re.MULTILINE)
 _BRANCH = re.compile(r"[^,{}]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?")
@@ -144,13 +144,17 @@ def packages() -> Graph:
 
 def imported(path: Path) -> set[str]:
     """The parts of the Python package that a file imports, anywhere in it, for types too."""
-    found = set()
+    names = []
+    folders = path.parts[len(path.parts) - 1 - path.parts[::-1].index("bluewater") : -1]
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "bluewater":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("bluewater."):
-            found.add(str(node.module).split(".")[1])
-    return found
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = folders[: len(folders) - node.level + 1] if node.level else ()
+            module = [*above, *([node.module] if node.module else [])]
+            names += [".".join([*module, alias.name]) for alias in node.names]
+    parts = [name.split(".") for name in names]
+    return {part[1] for part in parts if part[0] == "bluewater" and len(part) > 1}
 
 
 def layers(graph: Graph) -> list[list[str]]:

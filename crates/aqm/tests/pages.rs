@@ -20,13 +20,14 @@ fn crate_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).into()
 }
 
-/// Name and text of the page of each algorithm that has one.
+/// The page of each algorithm.
 fn pages() -> Vec<(&'static aqm::Entry, String)> {
     let folder = crate_dir().join("../../docs/algorithms");
-    CATALOG
-        .iter()
-        .filter_map(|e| Some((e, fs::read_to_string(folder.join(format!("{}.md", e.name))).ok()?)))
-        .collect()
+    let text = |name| {
+        let path = folder.join(format!("{name}.md"));
+        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    };
+    CATALOG.iter().map(|e| (e, text(e.name))).collect()
 }
 
 /// All Rust text of the crate.
@@ -48,7 +49,6 @@ fn sources() -> String {
 
 #[test]
 fn pages_have_the_same_headings_and_a_place_for_the_parameters() {
-    assert!(pages().len() >= 7, "pages are missing");
     for (entry, text) in pages() {
         let headings: Vec<&str> = text.lines().filter(|l| l.starts_with("## ")).collect();
         assert_eq!(headings, HEADINGS, "{}", entry.name);

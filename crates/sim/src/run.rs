@@ -280,7 +280,7 @@ impl Run {
         }
     }
 
-    /// Packets that reached their receiver in the whole run: departures of the first managed queue.
+    /// Departures of the primary queue in the whole run.
     fn delivered(&self) -> u64 {
         self.primary().map_or(0, |queue| queue.queue().counters().departed.packets)
     }

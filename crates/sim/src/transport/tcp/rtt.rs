@@ -12,7 +12,7 @@ pub struct RttEstimator {
 pub struct Backoff {
     /// How often the timeout has been doubled.
     doublings: u8,
-    /// [`STALE`] and [`SLOW`], until the next sample; two bytes in all are copied as one.
+    /// [`STALE`] and [`SLOW`], until the next sample; together two bytes, which one instruction moves.
     flags: u8,
 }
 
