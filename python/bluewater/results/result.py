@@ -116,7 +116,8 @@ class Result:
         (folder / "meta.json").write_text(self._meta(key, folder), encoding="utf-8")
 
     def _meta(self, key: str, folder: Path) -> str:
-        names = ["scenario.toml", *(f"{name}.parquet" for name, _ in self.tables())]
+        tables = (f"{name}.parquet" for name in ("summary", *self.names))
+        names = ["scenario.toml", *tables]
         meta: dict[str, Any] = {
             "format": FORMAT,
             "key": key,
@@ -156,12 +157,10 @@ def _empty(schema: tuple[tuple[str, pl.DataType], ...]) -> bytes:
 
 def frame(columns: Mapping[str, list[Any]], name: str) -> pl.DataFrame:
     """A frame from the columns of a table, of the types that are declared; signals are numbers."""
-    made = pl.DataFrame(dict(columns), strict=False)
     types = schema(name)
-    return made.with_columns(
-        pl.col(column).cast(types.get(column, pl.Float64()))
-        for column, kind in made.schema.items()
-        if kind == pl.Null
+    return pl.DataFrame(
+        dict(columns),
+        schema_overrides={column: types.get(column, pl.Float64()) for column in columns},
     )
 
 
@@ -169,4 +168,11 @@ def _made(raw: Mapping[str, Any], name: str) -> pl.DataFrame:
     # Not a closure: results are sent to other processes, and pickled.
     if name not in TABLES:
         raise KeyError(name)
-    return frame(raw.get(name) or {column: [] for column in schema(name)}, name)
+    columns = raw.get(name) or {column: [] for column in schema(name)}
+    return frame(columns, name) if any(columns.values()) else _without_rows(name, *columns)
+
+
+@cache
+def _without_rows(name: str, *columns: str) -> pl.DataFrame:
+    # Most runs have the same four, and making one costs as much as making one with rows.
+    return frame({column: [] for column in columns}, name)
