@@ -236,6 +236,7 @@ def sweep(
     size: str = "full",
     jobs: int = CORES,
     on: str = HERE,
+    share: str = "",
     out: Path | str = DEFAULT_OUT,
     progress: bool = True,
 ) -> Sweep:
@@ -253,6 +254,8 @@ def sweep(
         jobs: Runs made at the same time.
         on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
             ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
+        share: Where finished runs are kept as well and looked for first, for machines that share
+            no folder: any address of fsspec, as ``s3://bucket/folder``.
         out: The folder of results.
         progress: Whether a bar is shown, in a terminal or a notebook.
 
@@ -266,15 +269,15 @@ def sweep(
     chosen = made.size(size)
     if (wanted := _seeds(seeds, reps)) is not None:
         chosen = replace(chosen, seeds=wanted)
-    return carry_out(made, chosen, jobs, Path(out), progress, on)
+    return carry_out(made, chosen, jobs, Store(Path(out) / "runs", share), progress, on)
 
 
 def carry_out(
-    made: Experiment, size: Size, jobs: int, out: Path, progress: bool = True, on: str = HERE
+    made: Experiment, size: Size, jobs: int, store: Store, progress: bool = True, on: str = HERE
 ) -> Sweep:
     """Makes the runs of an experiment at a size, without judging anything."""
     plan = made.plan(size)
-    store = Store(out / "runs")
+    store.sync(task.key for task, _ in plan)
     failures = make_all([task for task, _ in plan], store, jobs, made.id, progress, on)
     failed = {failure.task.key for failure in failures}
     entries: list[Entry] = [entry for _, entry in plan if entry.key not in failed]
@@ -302,6 +305,8 @@ def compare(
     *,
     seeds: Sequence[int] = (1,),
     jobs: int = CORES,
+    on: str = HERE,
+    share: str = "",
     out: Path | str = DEFAULT_OUT,
     progress: bool = True,
     **keys: Any,
@@ -313,6 +318,8 @@ def compare(
         setup: The link and its load.
         seeds: Each discipline is run for each of them.
         jobs: Runs made at the same time.
+        on: Where the runs are made, as for :func:`sweep`.
+        share: Where they are kept as well, as for :func:`sweep`.
         out: The folder of results.
         progress: Whether a bar is shown.
         keys: Fields of :class:`~bluewater.Setup` that are set: ``rate="10mbit"``.
@@ -322,13 +329,14 @@ def compare(
     """
     if not aqms:
         raise InputError("nothing to compare", key="aqms", value=[], allowed="one or more")
+    engine(on, jobs)
     chosen = replace(setup or Setup(), **keys)
     axes = (side_by_side.axis(distinct_names(aqms)),)
     made = Experiment(
         "compare", "compare", chosen.title, About(), side_by_side.scenario(chosen), axes, {}, (), ()
     )
     size = Size("given", distinct(list(seeds), "seeds"), {}, {})
-    return carry_out(made, size, jobs, Path(out), progress)
+    return carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
 
 
 def distinct_names(aqms: Sequence[str]) -> list[str]:
@@ -344,6 +352,7 @@ def reproduce(
     reps: int | None = None,
     jobs: int = CORES,
     on: str = HERE,
+    share: str = "",
     out: Path | str = DEFAULT_OUT,
     report: bool = True,
     progress: bool = True,
@@ -358,13 +367,16 @@ def reproduce(
         jobs: Runs made at the same time.
         on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
             ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
+        share: Where finished runs are kept as well and looked for first, for machines that share
+            no folder: any address of fsspec, as ``s3://bucket/folder``.
         out: The folder of results.
         report: Whether ``report.html`` is written there.
         progress: Whether a bar is shown.
     """
     engine(on, jobs)
     made = plan(name, size, _seeds(seeds, reps))
-    store = Store(Path(out) / "runs")
+    store = Store(Path(out) / "runs", share)
+    store.sync(task.key for task in made.tasks)
     held = sum(task.key in store for task in made.tasks)
     with of_runs(made.tasks, held, "starting", progress) as on_progress:
         outcomes = make(made, store, jobs, on_progress, on)

@@ -10,10 +10,11 @@ from rich.table import Table
 from bluewater import lab, text
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
-from bluewater.cli.options import Jobs, Json, Out, Reps, Seeds, Settings, seeds
+from bluewater.cli.options import Jobs, Json, On, Out, Reps, Seeds, Settings, Shared, seeds
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.study.compare import Setup
+from bluewater.study.execute import HERE
 from bluewater.study.scenario import parsed
 from bluewater.text import measured, number
 
@@ -64,6 +65,8 @@ def compare(
     seeds_: Seeds = None,
     reps: Reps = None,
     jobs: Jobs = CORES,
+    on: On = HERE,
+    share: Shared = "",
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
@@ -78,7 +81,7 @@ def compare(
         tuple(against or ()), parsed(settings or []),
     )  # fmt: skip
     many = seeds(None if seeds_ else seed, seeds_, reps) or (seed,)
-    found = lab.compare(aqms, setup, seeds=many, jobs=jobs, out=out_)
+    found = lab.compare(aqms, setup, seeds=many, jobs=jobs, on=on, share=share, out=out_)
     for failure in found.failures:
         note(f"failed: {failure.task.label}: {failure.reason}")
     if found.failures:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bluewater.cli.console import note, out, print_json, table
 from bluewater.cli.group import FAILED, example
-from bluewater.cli.options import Jobs, Json, Out, Quick, Reps, Seed, Seeds, seeds, store
+from bluewater.cli.options import (
+    Jobs,
+    Json,
+    On,
+    Out,
+    Quick,
+    Reps,
+    Seed,
+    Seeds,
+    Shared,
+    seeds,
+    store,
+)
 from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes, of_runs
-from bluewater.study.execute import execute
+from bluewater.study.execute import HERE, engine, execute
 from bluewater.study.experiment import select
 from bluewater.study.explore import SIZE, Search, groups
 
@@ -55,6 +68,8 @@ def explore(
     seeds_: Seeds = None,
     reps: Reps = None,
     jobs: Jobs = CORES,
+    on: On = HERE,
+    share: Shared = "",
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
@@ -73,11 +88,19 @@ def explore(
             hint="[[unknown]] in an experiment, or [[section.unknown]] in paper.toml, does that",
         )
     wanted = seeds(seed, seeds_, reps)
-    runs = store(out_)
+    engine(on, jobs)
+    runs = store(out_, share)
     searches = []
     for group in found:
         search = Search(
-            group, "quick" if quick else size, wanted, runs, jobs, budget, hold_out, make=_making
+            group,
+            "quick" if quick else size,
+            wanted,
+            runs,
+            jobs,
+            budget,
+            hold_out,
+            make=partial(_making, on=on),
         )
         note(
             f"{group.title}: {len(group.variables)} unknowns, {group.possible} combinations, "
@@ -90,10 +113,11 @@ def explore(
         raise typer.Exit(FAILED)
 
 
-def _making(tasks: Sequence[Task], runs: Store, jobs: int) -> dict[str, str]:
+def _making(tasks: Sequence[Task], runs: Store, jobs: int, on: str) -> dict[str, str]:
+    runs.sync(task.key for task in tasks)
     held = sum(task.key in runs for task in tasks)
     with of_runs(tasks, held, "exploring") as on_progress:
-        failures = execute(tasks, runs, jobs, on_progress)
+        failures = execute(tasks, runs, jobs, on_progress, on)
     return {failure.task.key: failure.reason for failure in failures}
 
 

@@ -32,6 +32,16 @@ Part = Annotated[
         "--shard", metavar="I/N", help="Make the I-th of N parts of all runs, and no tables."
     ),
 ]
+Shared = Annotated[
+    str,
+    typer.Option(
+        "--share",
+        metavar="ADDRESS",
+        envvar="BLUEWATER_SHARE",
+        help="Where finished runs are kept as well and looked for first, for machines that share "
+        "no folder: any address of fsspec, as s3://bucket/folder.",
+    ),
+]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key.")
 ]
@@ -74,6 +84,6 @@ def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ..
     return distinct(chosen, "--seeds")
 
 
-def store(out: Path) -> Store:
-    """The store of runs in a results folder."""
-    return Store(out / "runs")
+def store(out: Path, share: str = "") -> Store:
+    """The store of runs in a results folder; see :class:`~bluewater.results.store.Store`."""
+    return Store(out / "runs", share)

@@ -22,6 +22,7 @@ from bluewater.cli.options import (
     Resume,
     Seed,
     Seeds,
+    Shared,
     SizeName,
     seeds,
     store,
@@ -80,6 +81,7 @@ def reproduce(
     jobs: Jobs = CORES,
     on: On = HERE,
     shard: Part = None,
+    share: Shared = "",
     out_: Out = DEFAULT_OUT,
     json: Json = False,
     strict: Annotated[
@@ -96,8 +98,10 @@ def reproduce(
     part = Shard.parse(shard) if shard else None
     made = plan(name, "quick" if quick else size, seeds(seed, seeds_, reps))
     tasks = part.of(made.tasks) if part else made.tasks
-    runs = store(out_)
-    if not resume:
+    runs = store(out_, share)
+    if resume:
+        runs.sync(task.key for task in tasks)
+    else:
         for task in tasks:
             runs.remove(task.key)
     held = sum(task.key in runs for task in tasks)

@@ -22,6 +22,7 @@ from bluewater.cli.options import (
     Seed,
     Seeds,
     Settings,
+    Shared,
     seeds,
     store,
 )
@@ -60,6 +61,7 @@ def sweep(
     jobs: Jobs = CORES,
     on: On = HERE,
     shard: Part = None,
+    share: Shared = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and list the runs.")] = False,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
@@ -81,16 +83,19 @@ def sweep(
     tasks = [task for task, _ in experiment.plan(chosen)]
     if part:
         tasks = part.of(tasks)
-    held = sum(task.key in store(out_) for task in tasks)
+    runs = store(out_, share)
+    if not dry_run:
+        runs.sync(task.key for task in tasks)
+    held = sum(task.key in runs for task in tasks)
     note(f"{len(tasks)} runs, {held} of them made before, {jobs} at a time")
     if dry_run:
         for task in tasks:
             out.print(f"{task.key}  {task.label}", markup=False, soft_wrap=True)
         return
     if part:
-        make_part(tasks, store(out_), jobs, experiment.id, on)
+        make_part(tasks, runs, jobs, experiment.id, on)
         return
-    found = lab.carry_out(experiment, chosen, jobs, out_, on=on)
+    found = lab.carry_out(experiment, chosen, jobs, runs, on=on)
     if found.tables.entries:
         found.write(out_ / file.stem)
         note(f"tables in {out_ / file.stem}")

@@ -21,6 +21,7 @@ import polars as pl
 
 from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.results.result import TABLES, Result
+from bluewater.results.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,9 +43,15 @@ class Store:
     An entry is made in a temporary folder beside its final place and renamed into it, so that an
     entry that exists is complete. Processes of any machines that see the folder may write the same
     entry: the first one wins, and as a run is a function of its inputs all hold the same.
+
+    Attributes:
+        root: The folder.
+        share: The address of a place that machines share which do not see the folder; each entry
+            that is added is put there, too. See :class:`~bluewater.results.share.Share`.
     """
 
     root: Path
+    share: str = ""
 
     def path(self, key: str) -> Path:
         """Where the entry of this name is, or would be."""
@@ -66,9 +73,26 @@ class Store:
             if _is_left(left):
                 shutil.rmtree(left, ignore_errors=True)
 
+    def sync(self, keys: Iterable[str]) -> None:
+        """Has the folder and the shared place hold of these what either of them holds."""
+        if not self.share:
+            return
+        keys = list(dict.fromkeys(keys))
+        share = Share(self.share)
+        there = set(share.held(keys))
+        self.prepare()
+        self.put_aside(keys)
+        for key in keys:
+            if key in self and key not in there:
+                share.write(key, self.files(key))
+            elif key in there and key not in self and (files := share.read(key)):
+                self.add(key, files)
+
     def write(self, key: str, result: Result) -> None:
         """Adds an entry atomically; an entry that is already there stays as it is."""
         self._enter(key, lambda folder: result.save(folder, key))
+        if self.share:
+            Share(self.share).write(key, self.files(key))
 
     def files(self, key: str) -> dict[str, bytes]:
         """What an entry consists of."""

@@ -177,7 +177,7 @@ def _feed(shared: _Shared, store: Store) -> None:
 def _start(shared: _Shared, store: Store, log: Any) -> subprocess.Popen[str]:
     with shared.lock:
         worker = subprocess.Popen(
-            [sys.executable, "-m", "bluewater.study.worker", str(store.root)],
+            [sys.executable, "-m", "bluewater.study.worker", str(store.root), store.share],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -56,7 +56,12 @@ def make(
         token = uuid4().hex[:12]
         tasks = {f"bluewater-{token}-{task.key}": task for task in pending}
         futures = client.map(
-            work, list(tasks.values()), key=list(tasks), root=str(store.root), beacon=beacon
+            work,
+            list(tasks.values()),
+            key=list(tasks),
+            root=str(store.root),
+            beacon=beacon,
+            share=store.share,
         )
         stack.callback(client.cancel, futures, force=True)
         done = as_completed(  # type: ignore[no-untyped-call]
@@ -72,7 +77,7 @@ def make(
     return failures
 
 
-def work(task: Task, root: str, beacon: str) -> dict[str, Any]:
+def work(task: Task, root: str, beacon: str, share: str = "") -> dict[str, Any]:
     """Makes a run, in a worker: what :func:`~bluewater.study.worker.serve` says of it.
 
     With ``files`` if the folder at ``root``, which holds the file ``beacon``, is not to be seen
@@ -82,10 +87,10 @@ def work(task: Task, root: str, beacon: str) -> dict[str, Any]:
         problem = "the worker has another version of Bluewater, or of what it runs"
         return {"error": {"kind": "run", "problem": problem}}
     if (Path(root) / beacon).exists():
-        store = Store(Path(root))
+        store = Store(Path(root), share)
         return {"done": ""} if task.key in store else serve(task, store)
     with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder))
+        store = Store(Path(folder), share)
         said = serve(task, store)
         return said if "error" in said else {**said, "files": store.files(task.key)}
 

@@ -90,7 +90,7 @@ def _submitted(
     lines = [json.dumps(asdict(task)) + "\n" for task in waiting.values()]
     (folder / TASKS).write_text("".join(lines), encoding="utf-8")
     count = min(jobs, len(waiting))
-    job = _submit(folder.resolve(), store.root.resolve(), count)
+    job = _submit(folder.resolve(), store, count)
 
     def look() -> None:
         for key in [key for key in waiting if key in store]:
@@ -118,9 +118,10 @@ def _submitted(
     return failures
 
 
-def _submit(folder: Path, root: Path, count: int) -> str:
+def _submit(folder: Path, store: Store, count: int) -> str:
     """The number of a job that makes the runs of a folder."""
-    part = [sys.executable, "-m", "bluewater.study.part", str(folder), str(root)]
+    where = [str(folder), str(store.root.resolve()), store.share]
+    part = [sys.executable, "-m", "bluewater.study.part", *where]
     script = f"exec {shlex.join(part)} $SLURM_ARRAY_TASK_ID/{count}"
     command = [
         "sbatch", "--parsable", "--job-name=bluewater", f"--array=1-{count}", "--cpus-per-task=1",

@@ -1,4 +1,4 @@
-"""What an element of a job array does: ``python -m bluewater.study.part FOLDER STORE I/N``.
+"""What an element of a job array does: ``python -m bluewater.study.part FOLDER STORE SHARE I/N``.
 
 Makes the I-th of N shards of the tasks in a folder into a store, one after the other.
 """
@@ -17,9 +17,10 @@ from bluewater.study.task import Shard, Task
 
 def main() -> None:
     """Makes the shard."""
-    folder, root, shard = Path(sys.argv[1]), Path(sys.argv[2]), Shard.parse(sys.argv[3])
+    folder, store = Path(sys.argv[1]), Store(Path(sys.argv[2]), sys.argv[3])
+    shard = Shard.parse(sys.argv[4])
     lines = (folder / TASKS).read_text(encoding="utf-8").splitlines()
-    failures = execute(shard.of([Task(**json.loads(line)) for line in lines]), Store(root), 1)
+    failures = execute(shard.of([Task(**json.loads(line)) for line in lines]), store, 1)
     told = [json.dumps([failure.task.key, failure.reason]) + "\n" for failure in failures]
     failed(folder, shard.number).write_text("".join(told), encoding="utf-8")
 

@@ -31,7 +31,7 @@ REPORT_EVERY = 0.2
 def main() -> None:
     """Serves tasks until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    store = Store(Path(sys.argv[1]))
+    store = Store(Path(sys.argv[1]), sys.argv[2])
     # Whatever prints goes to stderr: the replies have a stream of their own.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -1,0 +1,114 @@
+"""Finished runs where machines that share no folder find them: any address that fsspec knows.
+
+A run is one object, ``KEY[:2]/KEY.zip``, so that it is there whole or not at all wherever objects
+are written at once, as in S3; what is there in part has a wrong checksum and counts as not there.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from bluewater.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fsspec import AbstractFileSystem
+
+
+@dataclass(frozen=True)
+class Share:
+    """A place for runs, by its address, such as ``s3://bucket/folder``."""
+
+    address: str
+
+    def check(self) -> None:
+        """Raises an :class:`InputError` if what the address needs is not installed or not known."""
+        _ = self._place
+
+    def held(self, keys: Iterable[str]) -> list[str]:
+        """Which of these runs are there."""
+        files, root = self._place
+        by_folder = defaultdict(list)
+        for key in keys:
+            by_folder[key[:2]].append(key)
+        found = []
+        with _told(self.address):
+            files.invalidate_cache()
+            for folder, own in by_folder.items():
+                try:
+                    there = files.ls(f"{root}/{folder}", detail=False)
+                except FileNotFoundError:
+                    continue
+                names = {path.rpartition("/")[2] for path in there}
+                found += [key for key in own if f"{key}.zip" in names]
+        return found
+
+    def read(self, key: str) -> dict[str, bytes] | None:
+        """The files of a run by name, or ``None`` if it is not there whole."""
+        with _told(self.address):
+            try:
+                content = self._place[0].cat_file(self._path(key))
+            except FileNotFoundError:
+                return None
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                files = {name: archive.read(name) for name in archive.namelist()}
+        except (zipfile.BadZipFile, EOFError):
+            return None
+        # Who else writes there must not choose where files of ours go.
+        return None if any("/" in name or name.startswith(".") for name in files) else files
+
+    def write(self, key: str, files: Mapping[str, bytes]) -> None:
+        """Puts a run there, in place of what may be there of it."""
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w") as archive:
+            for name, each in files.items():
+                archive.writestr(name, each)
+        path = self._path(key)
+        with _told(self.address):
+            self._place[0].makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._place[0].pipe_file(path, content.getvalue())
+
+    def _path(self, key: str) -> str:
+        return f"{self._place[1]}/{key[:2]}/{key}.zip"
+
+    @cached_property
+    def _place(self) -> tuple[AbstractFileSystem, str]:
+        try:
+            from fsspec.core import url_to_fs  # noqa: PLC0415 - not always there
+        except ImportError as error:
+            raise InputError(
+                "fsspec is not installed", key="share", hint="pip install 'bluewater[share]'"
+            ) from error
+        try:
+            files, root = url_to_fs(self.address)
+        except (ImportError, ValueError) as error:
+            raise InputError(
+                f"not a place for runs: {error}",
+                key="share",
+                value=self.address,
+                allowed="an address that fsspec knows, as s3://bucket/folder",
+            ) from error
+        return files, root.rstrip("/")
+
+
+@contextmanager
+def _told(address: str) -> Iterator[Any]:
+    """What goes wrong at the other end as one kind of error: each kind of place has its own."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"cannot reach the shared runs: {type(error).__name__}: {error}",
+            file=address,
+            hint="finished runs are kept here; the same command goes on",
+        ) from error

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import TINY
+
+import bluewater
+from bluewater.errors import InputError, StorageError
+from bluewater.lab import Sweep
+from bluewater.results.share import Share
+
+SWEPT = TINY + '\n[sweep]\n"queue.0.aqm" = ["droptail", "blue"]'
+
+
+def swept(out: Path, share: str = "", on: str = "here") -> Sweep:
+    return bluewater.sweep(SWEPT, jobs=1, on=on, share=share, out=out, progress=False)
+
+
+def finished(found: Sweep) -> list[tuple[str, float]]:
+    """Which making of each run this is."""
+    return [(run.decision_hash, run.summary["wall_s"]) for _, run in found.results()]
+
+
+def objects(share: Path) -> list[Path]:
+    return sorted(share.glob("??/*.zip"))
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    return tmp_path / "bucket" / "runs"
+
+
+def test_a_run_is_made_once_for_all_who_share_it(tmp_path: Path, there: Path) -> None:
+    first = swept(tmp_path / "a", there.as_uri())
+    assert len(objects(there)) == 2
+    assert finished(swept(tmp_path / "b", there.as_uri())) == finished(first)
+    assert finished(swept(tmp_path / "c")) != finished(first)
+
+
+def test_what_was_made_before_is_shared(tmp_path: Path, there: Path) -> None:
+    first = swept(tmp_path / "a")
+    assert not there.exists()
+    swept(tmp_path / "a", there.as_uri())
+    assert finished(swept(tmp_path / "b", there.as_uri())) == finished(first)
+
+
+def test_workers_of_a_cluster_share_what_they_make(tmp_path: Path, there: Path) -> None:
+    first = swept(tmp_path / "a", there.as_uri(), on="dask")
+    assert not first.failures
+    assert finished(swept(tmp_path / "b", there.as_uri())) == finished(first)
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped", "elsewhere"])
+def test_what_is_damaged_there_is_made_again_and_replaced(
+    tmp_path: Path, there: Path, how: str
+) -> None:
+    swept(tmp_path / "a", there.as_uri())
+    whole = {path: path.read_bytes() for path in objects(there)}
+    for path, content in whole.items():
+        if how == "cut":
+            path.write_bytes(content[: len(content) // 2])
+        elif how == "flipped":
+            path.write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
+        else:
+            evil = io.BytesIO()
+            with zipfile.ZipFile(evil, "w") as archive:
+                archive.writestr("../../../evil", "x")
+            path.write_bytes(evil.getvalue())
+    again = swept(tmp_path / "b", there.as_uri())
+    assert not again.failures
+    assert not list(tmp_path.rglob("evil"))
+    for path in whole:
+        files = Share(there.as_uri()).read(path.stem)
+        assert files is not None
+        assert json.loads(files["meta.json"])["key"] == path.stem
+
+
+def test_what_is_there_is_told(tmp_path: Path, there: Path) -> None:
+    swept(tmp_path / "a", there.as_uri())
+    keys = [path.stem for path in objects(there)]
+    share = Share(there.as_uri())
+    assert sorted(share.held([*keys, "ab" * 16])) == keys
+    assert share.read("ab" * 16) is None
+
+
+def test_a_place_of_no_known_kind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a place for runs"):
+        swept(tmp_path, "nowhere://x")
+
+
+def test_a_place_that_cannot_be_reached(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot reach the shared runs"):
+        swept(tmp_path, (tmp_path / "file").as_uri())
