@@ -200,8 +200,9 @@ const PIE_LINUX: Settings = settings!([
     p_max = "256"
 ]);
 
+/// What stands for every type of queue. The first token is a `$`, for the macro within.
 macro_rules! any_qdisc {
-    ($($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
+    ($d:tt $($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
        $source:literal, [$($signal:literal [$unit:literal]: $meaning:literal),*]
        $(, $preset:literal: $settings:tt)*;)*) => {
         /// Any queue discipline of the library, chosen by name. One predictable branch a call.
@@ -212,6 +213,17 @@ macro_rules! any_qdisc {
             Filtered(Box<Prefilter<RedPd, Self>>),
             /// Any of these that is told the rates of its link.
             Told(Box<Told<Self>>),
+        }
+
+        /// What is done with the queue, `act`, whatever its type is.
+        macro_rules! each {
+            ($d queue:expr, $d q:ident => $d act:expr) => {
+                match $d queue {
+                    $(AnyQdisc::$variant($d q) => $d act,)*
+                    AnyQdisc::Filtered($d q) => $d act,
+                    AnyQdisc::Told($d q) => $d act,
+                }
+            };
         }
 
         /// All algorithms, in the order of the documentation.
@@ -229,11 +241,7 @@ macro_rules! any_qdisc {
             /// Shows the queue as what it is.
             #[inline]
             pub fn visit(&mut self, visitor: impl Visitor<P>) {
-                match self {
-                    $(Self::$variant(q) => visitor.visit(&mut **q),)*
-                    Self::Filtered(q) => visitor.visit(&mut **q),
-                    Self::Told(q) => visitor.visit(&mut **q),
-                }
+                each!(self, q => visitor.visit(&mut **q))
             }
 
             /// The algorithm `name` with `settings` (pairs of parameter and text) over its
@@ -286,50 +294,50 @@ macro_rules! any_qdisc {
                 cx: &mut Cx<'_>,
                 out: &mut impl Outlet<P>,
             ) {
-                match self { $(Self::$variant(q) => q.enqueue(meta, packet, cx, out),)* Self::Filtered(q) => q.enqueue(meta, packet, cx, out), Self::Told(q) => q.enqueue(meta, packet, cx, out) }
+                each!(self, q => q.enqueue(meta, packet, cx, out))
             }
 
             #[inline]
             fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
-                match self { $(Self::$variant(q) => q.dequeue(cx, out),)* Self::Filtered(q) => q.dequeue(cx, out), Self::Told(q) => q.dequeue(cx, out) }
+                each!(self, q => q.dequeue(cx, out))
             }
 
             fn backlog(&self) -> Backlog {
-                match self { $(Self::$variant(q) => q.backlog(),)* Self::Filtered(q) => q.backlog(), Self::Told(q) => q.backlog() }
+                each!(self, q => q.backlog())
             }
 
             fn counters(&self) -> &Counters {
-                match self { $(Self::$variant(q) => q.counters(),)* Self::Filtered(q) => q.counters(), Self::Told(q) => q.counters() }
+                each!(self, q => q.counters())
             }
 
             fn congested(&self, now: Instant) -> bool {
-                match self { $(Self::$variant(q) => q.congested(now),)* Self::Filtered(q) => q.congested(now), Self::Told(q) => q.congested(now) }
+                each!(self, q => q.congested(now))
             }
 
             fn poll_at(&self) -> Option<Instant> {
-                match self { $(Self::$variant(q) => q.poll_at(),)* Self::Filtered(q) => q.poll_at(), Self::Told(q) => q.poll_at() }
+                each!(self, q => q.poll_at())
             }
 
             fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-                match self { $(Self::$variant(q) => q.on_timer(cx, out),)* Self::Filtered(q) => q.on_timer(cx, out), Self::Told(q) => q.on_timer(cx, out) }
+                each!(self, q => q.on_timer(cx, out))
             }
 
             fn rate_changed(&mut self, env: &Env) {
-                match self { $(Self::$variant(q) => q.rate_changed(env),)* Self::Filtered(q) => q.rate_changed(env), Self::Told(q) => q.rate_changed(env) }
+                each!(self, q => q.rate_changed(env))
             }
 
             fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-                match self { $(Self::$variant(q) => q.observe(now, sink),)* Self::Filtered(q) => q.observe(now, sink), Self::Told(q) => q.observe(now, sink) }
+                each!(self, q => q.observe(now, sink))
             }
 
             fn state(&self) -> State {
-                match self { $(Self::$variant(q) => q.state(),)* Self::Filtered(q) => q.state(), Self::Told(q) => q.state() }
+                each!(self, q => q.state())
             }
         }
     };
 }
 
-any_qdisc! {
+any_qdisc! { $
     DropTail = "droptail", Fifo<drop_tail::DropTail>,
         "Drops the arriving packet when the buffer is full.", "BLUE report §1", [];
     RandomDrop = "random-drop", Fifo<random_drop::RandomDrop>,
