@@ -1,13 +1,11 @@
 //! From a scenario to its results.
 
-use std::collections::HashMap;
-
 use aqm::{Cause, Duration, Qdisc as _, State};
 use link::columns::{Value, columns};
 use link::stats::{FlowTally, QueueSummary};
 use link::varying::bits;
 use scenario::error::Complaint;
-use scenario::traffic::{App, Finite, Transport};
+use scenario::traffic::{App, Finite};
 use scenario::{QueueSpec, Scenario, ScenarioError};
 
 use crate::network::{Managed, Passed};
@@ -16,11 +14,9 @@ use crate::results::registry::{self, TableSpec};
 use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
 use crate::series::{GroupSeries, Named, Series, delivered_bits, packet_bits};
-use crate::setup::{
-    Paths, Stream, build_link, finite_packets, group, identities, stop, stream, wires,
-};
+use crate::setup::{Flows, finite_packets, flows, identities, links, queue_links, stop};
 use crate::simulation::Simulation;
-use crate::transport::{FlowReport, FlowSetup};
+use crate::transport::FlowReport;
 
 /// A scenario being run.
 pub struct Run {
@@ -93,74 +89,19 @@ impl Run {
 
     fn build(scenario: Scenario) -> Result<Self, Complaint> {
         let topology = scenario.topology()?;
-        let flows =
-            scenario.traffic.iter().map(|t| t.group.flows as usize * usize::from(t.slots())).sum();
-        let mean_packet = scenario
-            .traffic
-            .first()
-            .and_then(|spec| spec.group.packet_bytes())
-            .unwrap_or(1000)
-            .into();
-        let mut specs: HashMap<usize, (usize, &QueueSpec)> = HashMap::new();
-        let mut queues = Vec::new();
-        for (i, spec) in scenario.queue.iter().enumerate() {
-            let link = topology.find_link(spec.link.as_deref(), &format!("queue[{i}].link"))?;
-            specs.insert(link, (i, spec));
-            queues.push(Named {
-                link,
-                name: topology.link_name(link),
-                aqm: spec.aqm.clone(),
-                parameters_set: spec.parameters_set(),
-            });
-        }
-        let mut links = (0..topology.links.len())
-            .map(|link| {
-                let seed = scenario.seed;
-                build_link(&topology, link, specs.get(&link).copied(), seed, mean_packet, flows)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let end = scenario.duration.0.as_nanos();
-        let (impairing, wires) = wires(&topology, scenario.seed, links.len());
-        links.extend(impairing);
-        let table = Vec::new();
-        let mut paths = Paths { topology: &topology, wires, table, known: HashMap::new() };
-        let mut groups = Vec::new();
-        let mut setups = Vec::new();
-        for (g, spec) in scenario.traffic.iter().enumerate() {
-            groups.push(group(spec, end, setups.len() as u32));
-            let from = topology.ends(spec.group.from.as_deref(), true, "traffic.from")?;
-            let to = topology.ends(spec.group.to.as_deref(), false, "traffic.to")?;
-            for k in 0..spec.group.flows {
-                let number = setups.len();
-                let mut rng = stream(scenario.seed, Stream::Setup, number);
-                let (a, b) = (from[rng.below(from.len())], to[rng.below(to.len())]);
-                let (first, last) = (spec.group.start.0.from, spec.group.start.0.to);
-                let step = spec
-                    .group
-                    .step
-                    .as_ref()
-                    .map_or(Duration::ZERO, |s| s.every.0 * u64::from(k / s.flows));
-                let traced = match &spec.transport {
-                    Transport::Trace(trace) => trace.arrivals.starts.get(k as usize),
-                    _ => None,
-                };
-                let start = step + first + (last - first).mul_f64(rng.uniform());
-                let start = start + Duration::from_nanos(traced.copied().unwrap_or(0));
-                for _ in 0..spec.slots() {
-                    setups.push(FlowSetup {
-                        group: g as u16,
-                        out: paths.of(a, b)?,
-                        back: paths.of(b, a)?,
-                        start: start.as_nanos(),
-                        rng: stream(scenario.seed, Stream::App, number),
-                        jitter: stream(scenario.seed, Stream::Jitter, setups.len()),
-                    });
-                }
-            }
-        }
+        let managed = queue_links(&scenario, &topology)?;
+        let (links, wires) = links(&scenario, &topology, &managed)?;
+        let Flows { groups, setups, paths } = flows(&scenario, &topology, wires)?;
+        let named = |(spec, &link): (&QueueSpec, &usize)| Named {
+            link,
+            name: topology.link_name(link),
+            aqm: spec.aqm.clone(),
+            parameters_set: spec.parameters_set(),
+        };
+        let queues: Vec<Named> = scenario.queue.iter().zip(&managed).map(named).collect();
         let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
         let series = Series::new(&queues, &links);
-        let mut simulation = Simulation::new(links, paths.table, groups, setups);
+        let mut simulation = Simulation::new(links, paths, groups, setups);
         let by_group = GroupSeries::new(&scenario.traffic, queues.len());
         if scenario.measure.groups {
             simulation.count_groups();
@@ -176,7 +117,7 @@ impl Run {
             starts,
             simulation,
             queues,
-            end,
+            end: scenario.duration.0.as_nanos(),
             samples: 0,
             now: 0,
             measuring: false,
@@ -294,9 +235,6 @@ impl Run {
         let tallies: Vec<FlowTally> = (0..n)
             .map(|i| self.primary().map(|queue| queue.stats().flow(i)).unwrap_or_default())
             .collect();
-        let count = |f: &dyn Fn(usize) -> u32| -> Column {
-            Column::Count((0..n).map(|i| u64::from(f(i))).collect())
-        };
         let goodput = |i: usize| {
             let bits = |report| delivered_bits(report, packet_bits(spec(i)));
             (bits(&reports[i]) - bits(&self.before[i])) as f64 / measured
@@ -313,34 +251,8 @@ impl Run {
             Column::Real(self.starts.iter().map(|&s| Some(s as f64 / 1e9)).collect()),
         );
         t.push("goodput_bps", Column::Real((0..n).map(|i| Some(goodput(i))).collect()));
-        let bytes = |f: &dyn Fn(&FlowTally) -> u64| Column::Count(tallies.iter().map(f).collect());
-        let share = |t: &FlowTally| f64::from(t.all_dropped()) / f64::from(t.arrived.max(1));
-        let rate = |t: &FlowTally| t.departed_bytes as f64 * 8.0 / measured;
-        t.push("throughput_bps", Column::Real(tallies.iter().map(|t| Some(rate(t))).collect()));
-        t.push("loss", Column::Real(tallies.iter().map(|t| Some(share(t))).collect()));
-        t.push("arrivals", count(&|i| tallies[i].arrived));
-        t.push("drops", count(&|i| tallies[i].all_dropped()));
-        for cause in Cause::ALL {
-            let name = format!("drops_{}", cause.name());
-            t.push(&name, count(&|i| tallies[i].dropped[cause as usize]));
-        }
-        t.push("marks", count(&|i| tallies[i].marked));
-        t.push("arrivals_bytes", bytes(&|t| t.arrived_bytes));
-        t.push("drops_bytes", bytes(&|t| t.dropped_bytes));
-        let lost = |t: &FlowTally| t.dropped_bytes as f64 * 8.0 / measured;
-        t.push("drops_bps", Column::Real(tallies.iter().map(|t| Some(lost(t))).collect()));
-        t.push("retransmits", count(&|i| reports[i].retransmits - self.before[i].retransmits));
-        t.push("timeouts", count(&|i| reports[i].timeouts - self.before[i].timeouts));
-        t.push(
-            "ecn_reductions",
-            count(&|i| reports[i].ecn_reductions - self.before[i].ecn_reductions),
-        );
-        t.push(
-            "srtt_s",
-            Column::Real(
-                reports.iter().map(|r| (r.srtt > 0).then(|| r.srtt as f64 / 1e9)).collect(),
-            ),
-        );
+        push_tallies(&mut t, &tallies, measured);
+        push_reports(&mut t, &reports, &self.before);
         t.push(
             "completed_s",
             Column::Real(
@@ -462,4 +374,39 @@ impl Run {
         t.push("parameters_set", Column::Count(set));
         t
     }
+}
+
+/// What the first queue counted of each flow, with rates over `measured` seconds.
+fn push_tallies(t: &mut Table, tallies: &[FlowTally], measured: f64) {
+    let count = |f: &dyn Fn(&FlowTally) -> u32| {
+        Column::Count(tallies.iter().map(|tally| u64::from(f(tally))).collect())
+    };
+    let bytes = |f: &dyn Fn(&FlowTally) -> u64| Column::Count(tallies.iter().map(f).collect());
+    let real = |f: &dyn Fn(&FlowTally) -> f64| {
+        Column::Real(tallies.iter().map(|tally| Some(f(tally))).collect())
+    };
+    t.push("throughput_bps", real(&|t| t.departed_bytes as f64 * 8.0 / measured));
+    t.push("loss", real(&|t| f64::from(t.all_dropped()) / f64::from(t.arrived.max(1))));
+    t.push("arrivals", count(&|t| t.arrived));
+    t.push("drops", count(&|t| t.all_dropped()));
+    for cause in Cause::ALL {
+        t.push(&format!("drops_{}", cause.name()), count(&|t| t.dropped[cause as usize]));
+    }
+    t.push("marks", count(&|t| t.marked));
+    t.push("arrivals_bytes", bytes(&|t| t.arrived_bytes));
+    t.push("drops_bytes", bytes(&|t| t.dropped_bytes));
+    t.push("drops_bps", real(&|t| t.dropped_bytes as f64 * 8.0 / measured));
+}
+
+/// What the ends of each flow did since `before`.
+fn push_reports(t: &mut Table, reports: &[FlowReport], before: &[FlowReport]) {
+    let since = |f: fn(&FlowReport) -> u32| {
+        let both = reports.iter().zip(before);
+        Column::Count(both.map(|(now, before)| u64::from(f(now) - f(before))).collect())
+    };
+    t.push("retransmits", since(|r| r.retransmits));
+    t.push("timeouts", since(|r| r.timeouts));
+    t.push("ecn_reductions", since(|r| r.ecn_reductions));
+    let srtt = |r: &FlowReport| (r.srtt > 0).then(|| r.srtt as f64 / 1e9);
+    t.push("srtt_s", Column::Real(reports.iter().map(srtt).collect()));
 }

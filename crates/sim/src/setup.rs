@@ -5,21 +5,21 @@ use std::collections::HashMap;
 use aqm::units::Size;
 use aqm::{Duration, Env, Instant, Rate, Rng};
 use link::Impair;
-use scenario::QueueSpec;
 use scenario::error::Complaint;
 use scenario::network::Topology;
 use scenario::text::Text;
 use scenario::traffic::{
     self as keys, Exponential, Finite, Pareto, Periodic, TrafficSpec, UnsentName,
 };
+use scenario::{QueueSpec, Scenario};
 
 use crate::app::{App, Objects, Periods, Unsent};
 use crate::network::{END, Identity, Link};
-use crate::transport::{Group, Transport};
+use crate::transport::{FlowSetup, Group, Transport};
 
 /// Who draws from which numbered stream of the scenario's seed.
 #[derive(Clone, Copy)]
-pub(crate) enum Stream {
+enum Stream {
     /// The queue of a link.
     Queue = 1,
     /// End points and start of a flow.
@@ -30,7 +30,7 @@ pub(crate) enum Stream {
     Jitter = 4,
 }
 
-pub(crate) fn stream(seed: u64, user: Stream, number: usize) -> Rng {
+fn stream(seed: u64, user: Stream, number: usize) -> Rng {
     Rng::new(seed, (user as u64) << 56 | number as u64)
 }
 
@@ -56,7 +56,41 @@ pub(crate) fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
     Some(identities)
 }
 
-pub(crate) fn build_link(
+/// Of each queue of the scenario, the number of its link.
+pub(crate) fn queue_links(
+    scenario: &Scenario,
+    topology: &Topology,
+) -> Result<Vec<usize>, Complaint> {
+    let link = |(i, spec): (usize, &QueueSpec)| {
+        topology.find_link(spec.link.as_deref(), &format!("queue[{i}].link"))
+    };
+    scenario.queue.iter().enumerate().map(link).collect()
+}
+
+/// All links, those with a queue at `managed`; behind them the wires of those that impair packets, and
+/// of each link the number of its wire, if it has one.
+pub(crate) fn links(
+    scenario: &Scenario,
+    topology: &Topology,
+    managed: &[usize],
+) -> Result<(Vec<Link>, Vec<Option<u32>>), Complaint> {
+    let traffic = &scenario.traffic;
+    let flows = traffic.iter().map(|t| t.group.flows as usize * usize::from(t.slots())).sum();
+    let first = traffic.first().and_then(|spec| spec.group.packet_bytes());
+    let mean_packet = first.unwrap_or(1000).into();
+    let mut links = (0..topology.links.len())
+        .map(|link| {
+            let queue = managed.iter().position(|&at| at == link);
+            let spec = queue.map(|i| (i, &scenario.queue[i]));
+            build_link(topology, link, spec, scenario.seed, mean_packet, flows)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let (impairing, wires) = wires(topology, scenario.seed, links.len());
+    links.extend(impairing);
+    Ok((links, wires))
+}
+
+fn build_link(
     topology: &Topology,
     link: usize,
     spec: Option<(usize, &QueueSpec)>,
@@ -80,7 +114,7 @@ pub(crate) fn build_link(
 
 /// The wires of all links that impair packets, as further links, numbered from `from` on; and of each
 /// link the number of its own.
-pub(crate) fn wires(topology: &Topology, seed: u64, from: usize) -> (Vec<Link>, Vec<Option<u32>>) {
+fn wires(topology: &Topology, seed: u64, from: usize) -> (Vec<Link>, Vec<Option<u32>>) {
     let mut wires = Vec::new();
     let numbers = topology.links.iter().enumerate().map(|(link, edge)| {
         edge.impairments.any().then(|| {
@@ -94,17 +128,71 @@ pub(crate) fn wires(topology: &Topology, seed: u64, from: usize) -> (Vec<Link>, 
     (wires, numbers)
 }
 
+/// All traffic, ready to start.
+pub(crate) struct Flows {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) setups: Vec<FlowSetup>,
+    /// The table of paths.
+    pub(crate) paths: Vec<u32>,
+}
+
+/// The flows of all groups, over links with these `wires`.
+pub(crate) fn flows(
+    scenario: &Scenario,
+    topology: &Topology,
+    wires: Vec<Option<u32>>,
+) -> Result<Flows, Complaint> {
+    let (seed, end) = (scenario.seed, scenario.duration.0.as_nanos());
+    let mut paths = Paths { topology, wires, table: Vec::new(), known: HashMap::new() };
+    let (mut groups, mut setups) = (Vec::new(), Vec::new());
+    for (g, spec) in scenario.traffic.iter().enumerate() {
+        groups.push(group(spec, end, setups.len() as u32));
+        let from = topology.ends(spec.group.from.as_deref(), true, "traffic.from")?;
+        let to = topology.ends(spec.group.to.as_deref(), false, "traffic.to")?;
+        for k in 0..spec.group.flows {
+            let number = setups.len();
+            let mut rng = stream(seed, Stream::Setup, number);
+            let (a, b) = (from[rng.below(from.len())], to[rng.below(to.len())]);
+            let (out, back) = (paths.of(a, b)?, paths.of(b, a)?);
+            let start = start(spec, k, rng.uniform()).as_nanos();
+            let app = stream(seed, Stream::App, number);
+            setups.extend((number..number + usize::from(spec.slots())).map(|slot| FlowSetup {
+                group: g as u16,
+                out,
+                back,
+                start,
+                rng: app.clone(),
+                jitter: stream(seed, Stream::Jitter, slot),
+            }));
+        }
+    }
+    Ok(Flows { groups, setups, paths: paths.table })
+}
+
+/// When flow `k` of a group starts, `drawn` (0 … 1) of the way from the earliest time to the latest.
+fn start(spec: &TrafficSpec, k: u32, drawn: f64) -> Duration {
+    let (first, last) = (spec.group.start.0.from, spec.group.start.0.to);
+    let step = spec.group.step.as_ref();
+    let step = step.map_or(Duration::ZERO, |s| s.every.0 * u64::from(k / s.flows));
+    let traced = match &spec.transport {
+        keys::Transport::Trace(trace) => trace.arrivals.starts.get(k as usize),
+        _ => None,
+    };
+    let traced = Duration::from_nanos(traced.copied().unwrap_or(0));
+    step + first + (last - first).mul_f64(drawn) + traced
+}
+
 /// The table of paths, each pair of nodes once.
-pub(crate) struct Paths<'a> {
-    pub(crate) topology: &'a Topology,
+struct Paths<'a> {
+    topology: &'a Topology,
     /// The number of each link's wire, if that impairs packets.
-    pub(crate) wires: Vec<Option<u32>>,
-    pub(crate) table: Vec<u32>,
-    pub(crate) known: HashMap<(usize, usize), u32>,
+    wires: Vec<Option<u32>>,
+    table: Vec<u32>,
+    known: HashMap<(usize, usize), u32>,
 }
 
 impl Paths<'_> {
-    pub(crate) fn of(&mut self, from: usize, to: usize) -> Result<u32, Complaint> {
+    fn of(&mut self, from: usize, to: usize) -> Result<u32, Complaint> {
         if let Some(&at) = self.known.get(&(from, to)) {
             return Ok(at);
         }
@@ -125,7 +213,7 @@ impl Paths<'_> {
 
 /// What the flows of a group share; the first of them is number `first`, and the run ends at `end`
 /// (ns).
-pub(crate) fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
+fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
     let packet = spec.group.packet_bytes().unwrap_or(1000);
     Group {
         transport: Transport::new(spec, first),
