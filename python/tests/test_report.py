@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -137,13 +139,16 @@ class Links(HTMLParser):
         super().__init__()
         self.loaded: list[str] = []
         self.ids: set[str] = set()
+        self.styled = 0
         self.anchors: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         assert tag not in {"script", "link", "iframe", "object"}
         self.loaded += [values[name] for name in ("src", "srcset", "data") if name in values]
+        assert values.get("id") not in self.ids
         self.ids |= {values["id"]} if "id" in values else set()
+        self.styled += "style" in values
         target = values.get("href", values.get("xlink:href", ""))
         self.anchors |= {target[1:]} if target.startswith("#") else set()
 
@@ -154,9 +159,26 @@ def test_the_report_needs_nothing_else(page: Path) -> None:
     links.feed(text)
     assert links.loaded == []
     assert links.anchors <= links.ids
+    assert links.styled == 0  # a class is much shorter, and there are thousands of marks
     assert "@import" not in text
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", text))
     assert not re.search(r'href="https?:', text)
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+
+@pytest.mark.skipif("CI" not in os.environ and CHROMIUM is None, reason="there is no browser")
+def test_a_phone_scrolls_the_report_in_one_direction(page: Path, tmp_path: Path) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
+    long = page.read_text().replace("Loss against buffer.", "LossWithoutASpace" * 20)
+    (tmp_path / "report.html").write_text(long.replace("The moon", "TheMoon" * 20))
+    with sync_api.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 390, "height": 844})
+        tab.goto((tmp_path / "report.html").as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth") == 390
+        browser.close()
 
 
 def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import polars as pl
@@ -35,6 +36,8 @@ _UNSEEN = (
 _REFERENCE = re.compile(r"#([A-Za-z0-9_-]+)")
 _NAME = re.compile(r' id="([^"]*)"')
 _PLACE = re.compile(r' (?:d|x|y)="[^"]*"')
+_STYLE = re.compile(r' style="([^"]*)"')
+_EVERYWHERE = re.compile(r"<defs><style[^>]*>(.*?)</style></defs>", re.DOTALL)
 _LONG = re.compile(r"-?[0-9]+\.[0-9]{2,}")
 
 
@@ -67,6 +70,25 @@ def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
     return [*written, table]
 
 
+def share_styles(pictures: Sequence[dict[str, Any]]) -> str:
+    """Puts classes in place of the styles in the ``svg`` of each; gives the sheet of the classes.
+
+    A third of a report was the same few styles, once for each mark.
+    """
+    classes: dict[str, str] = {}
+    everywhere: dict[str, None] = {}
+
+    def shared(found: re.Match[str]) -> str:
+        return f' class="{classes.setdefault(found[1], f"s{len(classes)}")}"'
+
+    for picture in pictures:
+        everywhere |= dict.fromkeys(_EVERYWHERE.findall(picture["svg"]))
+        picture["svg"] = _STYLE.sub(shared, _EVERYWHERE.sub("", picture["svg"]))
+    rules = [f"figure svg {rule.strip()}" for rule in everywhere]
+    rules += [f"figure svg .{name}{{{style}}}" for style, name in classes.items()]
+    return "".join(rules)
+
+
 def inline_svg(path: Path, label: str) -> str:
     """A saved SVG as an element that takes its ink, grid and background from the page around it."""
     text = path.read_text(encoding="utf-8")
@@ -77,8 +99,13 @@ def inline_svg(path: Path, label: str) -> str:
     text = _PLACE.sub(lambda found: _LONG.sub(_shorter, found[0]), text)
     for left_out in _UNSEEN:
         text = left_out.sub("", text)
-    used = set(_REFERENCE.findall(text))
-    text = _NAME.sub(lambda found: found[0] if found[1] in used else "", text)
+    # Names are a page's: each picture has its own. What nothing refers to needs none.
+    own = "p" + sha256(f"{path.parent.name}/{path.stem}".encode()).hexdigest()[:6]
+    referred = set(_REFERENCE.findall(text))
+    used = [name for name in dict.fromkeys(_NAME.findall(text)) if name in referred]
+    names = {name: f"{own}-{number}" for number, name in enumerate(used)}
+    text = _NAME.sub(lambda at: f' id="{names[at[1]]}"' if at[1] in names else "", text)
+    text = _REFERENCE.sub(lambda at: f"#{names.get(at[1], at[1])}", text)
     text = text.replace("fill: #ffffff", "fill: none")
     for size in ("width", "height"):
         text = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", text, count=1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater import _core
 from bluewater.plots.draw import draw
 from bluewater.plots.experiment import drawables
-from bluewater.plots.files import inline_svg, save
+from bluewater.plots.files import inline_svg, save, share_styles
 from bluewater.report.metrics import METRICS
 from bluewater.report.page import environment
 from bluewater.results import host
@@ -52,6 +52,7 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
     else:
         sections = [_section(outcome, folder) for outcome in outcomes]
     papers = _papers(sections)
+    styles = share_styles([plot for section in sections for plot in section["plots"]])
     open_ = _open([section for paper in papers for section in paper["sections"]])
     page = (
         environment()
@@ -66,6 +67,7 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
             filters=_filters(open_),
             by=BY,
             css=CSS,
+            styles=styles,
             marks=MARKS,
             metrics=METRICS,
             version=_core.version(),
