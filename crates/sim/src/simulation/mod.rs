@@ -15,9 +15,7 @@ use crate::app::{App, Objects, OnOff};
 use crate::network::{Event, Identity, Link, Managed, Network, Passed};
 use crate::packet::Packet;
 use crate::results::transfers::Transfers;
-use crate::transport::{
-    After, EndPoints as _, Ends, FlowReport, FlowSetup, Group, Port, SendTiming, Transport,
-};
+use crate::transport::{After, Ends, FlowReport, FlowSetup, Group, Port, SendTiming};
 use flow::Flow;
 
 /// A simulation that can be advanced and looked at.
@@ -172,7 +170,7 @@ impl Simulation {
     pub fn alone(&self, i: usize, packets: u32) -> Option<u64> {
         let seat = &self.flows[i].seat;
         let group = &self.groups[usize::from(seat.group)];
-        let Transport::Tcp(o) = &group.transport else { return None };
+        let o = group.transport.connections()?;
         let alone = self.network.alone(seat.out, seat.back, group.packet);
         let web = matches!(group.app, App::Web(Objects { handshake: true, .. }));
         let handshake = if o.handshake || web { alone.handshake() } else { 0 };
@@ -205,18 +203,10 @@ impl Simulation {
         }
         let i = packet.flow as usize;
         let Self { network, flows, groups, scratch, send_timings, .. } = self;
-        let flow = &mut flows[i];
-        let group = &groups[usize::from(flow.seat.group)];
-        // Nearly all are of TCP.
-        let after = if let (Ends::Tcp(ends), Transport::Tcp(o)) = (&mut flow.ends, &group.transport)
-        {
-            let seat = &mut flow.seat;
-            let mut port =
-                Port { now, flow: packet.flow, group, seat, network, scratch, send_timings };
-            ends.on_packet(&mut port, packet, o)
-        } else {
-            self.on_other(i, packet)
-        };
+        let Flow { ends, seat } = &mut flows[i];
+        let group = &groups[usize::from(seat.group)];
+        let mut port = Port { now, flow: packet.flow, group, seat, network, scratch, send_timings };
+        let after = ends.on_packet(&mut port, packet);
         match after {
             After::Nothing => {}
             After::Timer => self.flows[i].list(i, &mut self.network),
@@ -224,21 +214,14 @@ impl Simulation {
         }
     }
 
-    /// A packet has come to the end of its path, of whatever transport.
-    #[inline(never)]
-    fn on_other(&mut self, i: usize, packet: &Packet) -> After {
-        let mut after = After::Nothing;
-        self.at(i, |ends, port| after = ends.on_packet(port, packet));
-        after
-    }
-
     /// What flow `i` was given is sent, or is to be sent later.
     #[inline(never)]
     fn ask_for_data(&mut self, i: usize) {
-        let Flow { ends, seat } = &self.flows[i];
-        if let (App::Finite { packets }, Ends::Tcp(ends)) =
-            (self.groups[usize::from(seat.group)].app, ends)
-            && ends.sender.acknowledged() == packets
+        let Flow { ends, seat } = &mut self.flows[i];
+        let group = &self.groups[usize::from(seat.group)];
+        if let App::Finite { packets } = group.app
+            && let Some((connection, _)) = ends.connection(&group.transport)
+            && connection.sender.acknowledged() == packets
         {
             self.completed[i] = self.completed[i].min(self.now);
         }
@@ -323,10 +306,8 @@ impl Simulation {
 
 /// What flows have besides, if any has such.
 fn send_timings(groups: &[Group], setups: Vec<FlowSetup>) -> Vec<SendTiming> {
-    let has = |group: &Group| {
-        let later = matches!(&group.transport, Transport::Tcp(o) if o.later);
-        later || matches!(group.app, App::OnOff { .. })
-    };
+    let has =
+        |group: &Group| group.transport.sends_later() || matches!(group.app, App::OnOff { .. });
     if !groups.iter().any(has) {
         return Vec::new();
     }

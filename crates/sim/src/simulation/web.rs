@@ -6,7 +6,7 @@ use super::{Flow, Simulation};
 use crate::app::App;
 use crate::app::web::{Client, Next, Web};
 use crate::packet::{Packet, Payload};
-use crate::transport::{After, Ends, FlowSetup, Group, Transport};
+use crate::transport::{After, FlowSetup, Group};
 
 /// The web sessions of each group that is of such.
 pub(super) fn webs(groups: &[Group], setups: &[FlowSetup]) -> Vec<Option<Box<Web>>> {
@@ -42,11 +42,8 @@ impl Simulation {
     fn ask(&mut self, i: usize) {
         let Flow { ends, seat } = &mut self.flows[i];
         let group = usize::from(seat.group);
-        let (Some(web), Ends::Tcp(ends), Transport::Tcp(o)) =
-            (&mut self.webs[group], ends, &self.groups[group].transport)
-        else {
-            return;
-        };
+        let connection = ends.connection(&self.groups[group].transport);
+        let (Some(web), Some((ends, o))) = (&mut self.webs[group], connection) else { return };
         web.slot(i).delivered += ends.receiver.delivered();
         ends.sender.renew();
         ends.receiver.renew();
@@ -80,10 +77,8 @@ impl Simulation {
     #[inline(never)]
     pub(super) fn repeat(&mut self, i: usize) {
         let group = usize::from(self.flows[i].seat.group);
-        let (Some(web), Transport::Tcp(o)) = (&mut self.webs[group], &self.groups[group].transport)
-        else {
-            return;
-        };
+        let options = self.groups[group].transport.connections();
+        let (Some(web), Some(o)) = (&mut self.webs[group], options) else { return };
         let slot = web.slot(i);
         if matches!(slot.client, Client::Opening | Client::Asking) {
             slot.retry = slot.retry.saturating_mul(2).min(o.rto.max);
@@ -102,7 +97,9 @@ impl Simulation {
             self.on_opening(i, packet.payload);
             return;
         }
-        match self.on_other(i, packet) {
+        let mut after = After::Nothing;
+        self.at(i, |ends, port| after = ends.on_any(port, packet));
+        match after {
             After::Nothing => {}
             After::Timer => self.flows[i].list(i, &mut self.network),
             After::Ask => self.send(i),
@@ -116,11 +113,8 @@ impl Simulation {
     fn on_opening(&mut self, i: usize, payload: Payload) {
         let Flow { ends, seat } = &mut self.flows[i];
         let group = usize::from(seat.group);
-        let (Some(web), Ends::Tcp(ends), Transport::Tcp(o)) =
-            (&mut self.webs[group], ends, &self.groups[group].transport)
-        else {
-            return;
-        };
+        let connection = ends.connection(&self.groups[group].transport);
+        let (Some(web), Some((ends, o))) = (&mut self.webs[group], connection) else { return };
         let slot = web.slot(i);
         match payload {
             Payload::Syn => {
@@ -145,9 +139,10 @@ impl Simulation {
 
     /// A packet of an object has come to the client.
     fn on_object(&mut self, i: usize) {
-        let Flow { ends, seat } = &self.flows[i];
+        let Flow { ends, seat } = &mut self.flows[i];
         let group = usize::from(seat.group);
-        let (Some(web), Ends::Tcp(ends)) = (&mut self.webs[group], ends) else { return };
+        let connection = ends.connection(&self.groups[group].transport);
+        let (Some(web), Some((ends, _))) = (&mut self.webs[group], connection) else { return };
         let slot = web.slot(i);
         if slot.client == Client::Idle {
             return;

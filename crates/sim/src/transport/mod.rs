@@ -74,6 +74,11 @@ pub(crate) trait EndPoints {
     /// Nothing new is sent from now on.
     fn stop(&mut self) {}
 
+    /// Whether what may be sent is sent later: flows have a [`SendTiming`].
+    fn sends_later(_: &Self::Options) -> bool {
+        false
+    }
+
     /// A time to be woken that mostly moves on before it comes, ns; `u64::MAX` for none.
     fn deadline(&self) -> u64 {
         u64::MAX
@@ -86,7 +91,23 @@ pub(crate) trait EndPoints {
 /// The enums over all transports. `Name: module` stands for the keys `Name` of a scenario, and for
 /// `Ends` and `Options` in the module.
 macro_rules! transports {
-    ($($(#[$doc:meta])* $name:ident: $module:ident;)*) => {
+    ($(#[$first_doc:meta])* $first:ident: $first_module:ident;
+     $($(#[$doc:meta])* $name:ident: $module:ident;)*) => {
+        transports! { enums $(#[$first_doc])* $first: $first_module; $($(#[$doc])* $name: $module;)* }
+
+        impl Ends {
+            /// Nearly all packets are of the first transport: it is asked apart from the others, and
+            /// what it does is part of the loop.
+            #[inline(always)]
+            pub(crate) fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet) -> After {
+                match (&mut *self, &port.group.transport) {
+                    (Self::$first(ends), Transport::$first(o)) => ends.on_packet(port, packet, o),
+                    _ => self.on_any(port, packet),
+                }
+            }
+        }
+    };
+    (enums $($(#[$doc:meta])* $name:ident: $module:ident;)*) => {
         /// How the flows of a group carry their data.
         #[derive(Clone, Debug)]
         pub enum Transport {
@@ -114,6 +135,13 @@ macro_rules! transports {
                     $(Self::$name(o) => <$module::Ends as EndPoints>::begins(o, number),)*
                 }
             }
+
+            /// Whether what may be sent is sent later.
+            pub(crate) fn sends_later(&self) -> bool {
+                match self {
+                    $(Self::$name(o) => <$module::Ends as EndPoints>::sends_later(o),)*
+                }
+            }
         }
 
         /// Both ends of a flow, of its group's transport.
@@ -131,8 +159,9 @@ macro_rules! transports {
                 }
             }
 
-            #[inline]
-            pub(crate) fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet) -> After {
+            /// A packet has come, of whatever transport.
+            #[inline(never)]
+            pub(crate) fn on_any(&mut self, port: &mut Port<'_>, packet: &Packet) -> After {
                 match (self, &port.group.transport) {
                     $((Self::$name(ends), Transport::$name(o)) => ends.on_packet(port, packet, o),)*
                     _ => After::Nothing,
@@ -180,4 +209,27 @@ transports! {
     Trace: trace;
     /// A constant number of packets under way.
     Window: window;
+}
+
+/// The one transport that has connections, which web sessions open one after another, and whose
+/// transfers end with an acknowledgement.
+impl Ends {
+    /// The flow's connection, with its options, if its group's transport has such.
+    #[inline]
+    pub(crate) fn connection<'a>(
+        &'a mut self,
+        transport: &'a Transport,
+    ) -> Option<(&'a mut tcp::Ends, &'a tcp::Options)> {
+        match (self, transport) {
+            (Self::Tcp(ends), Transport::Tcp(o)) => Some((ends, o)),
+            _ => None,
+        }
+    }
+}
+
+impl Transport {
+    /// What the connections of a group share, if it has such.
+    pub(crate) fn connections(&self) -> Option<&tcp::Options> {
+        if let Self::Tcp(o) = self { Some(o) } else { None }
+    }
 }

@@ -167,6 +167,10 @@ impl EndPoints for Ends {
         self.sender.withdraw();
     }
 
+    fn sends_later(o: &Options) -> bool {
+        o.later
+    }
+
     #[inline(always)]
     fn deadline(&self) -> u64 {
         self.sender.deadline()
