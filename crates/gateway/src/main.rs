@@ -338,32 +338,12 @@ fn print(line: impl Display) {
 
 fn run(task: Task) -> Result<ExitCode, Trouble> {
     match task {
-        Task::Shell(options) => {
-            let specs = options.link.specs()?;
-            let how = options.run.forwarding(options.link.inputs())?;
-            let ends = (options.mtu, options.ecn);
-            let dns = options.dns.iter().copied().map(IpAddr::V4).collect();
-            let out = Out { wanted: options.uplink, dns };
-            let (code, finished) =
-                shell::shell(&specs, &how, ends, &options.command, &options.far, &out)?;
-            if !options.run.quiet {
-                say(report::table(&finished));
-            }
-            Ok(ExitCode::from(code as u8))
-        }
+        Task::Shell(options) => shell(&options),
         Task::Join { name, end, command } => {
             let code = shell::join(&name, end, &command)?;
             Ok(ExitCode::from(code as u8))
         }
-        Task::Run(options) => {
-            let specs = options.link.specs()?;
-            let how = options.run.forwarding(options.link.inputs().chain(&options.config))?;
-            let finished = bridge(&specs, &how, [&options.lan, &options.wan], options.plane)?;
-            if !options.run.quiet {
-                say(report::table(&finished));
-            }
-            Ok(if finished.conserved { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
-        }
+        Task::Run(options) => between(&options),
         Task::Ctl { name, what } => {
             let request = match what {
                 Ctl::Show => Request::Show {},
@@ -384,30 +364,8 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::SUCCESS)
         }
         Task::Replay { recording, any_buffer } => replay(&recording, any_buffer),
-        Task::Bulk(bulk) => {
-            let to = SocketAddr::new(bulk.to, bulk.port);
-            let failed = |e: io::Error| Trouble::system("sending", e);
-            let streams = traffic::open(to, bulk.flows.into(), bulk.congestion.as_deref());
-            let streams = streams.map_err(failed)?;
-            let all = streams.len() == usize::from(bulk.flows);
-            eprintln!("{} of {} connections were made", streams.len(), bulk.flows);
-            let stop = Arc::new(AtomicBool::new(false));
-            let after = Arc::clone(&stop);
-            thread::spawn(move || {
-                thread::sleep(std::time::Duration::from_nanos(bulk.time.as_nanos()));
-                after.store(true, Ordering::Relaxed);
-            });
-            traffic::send(streams, &stop).map_err(failed)?;
-            Ok(ExitCode::from(u8::from(!all)))
-        }
-        Task::Sink { port } => {
-            let listener = TcpListener::bind(("::", port))
-                .or_else(|_| TcpListener::bind(("0.0.0.0", port)))
-                .map_err(|e| Trouble::system(format!("listening at port {port}"), e))?;
-            traffic::receive(&listener, &AtomicBool::new(false), &Received::default())
-                .map_err(|e| Trouble::system("receiving", e))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Task::Bulk(options) => bulk(&options),
+        Task::Sink { port } => sink(port),
         Task::Bound { confined, parent, dns, command } => {
             let (code, trouble) = run_bound(&parent, confined, &dns, &command);
             if let Some(trouble) = trouble {
@@ -428,6 +386,60 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
 
 /// A check failed.
 const FAILED: u8 = 1;
+
+/// A command behind a link; its exit code is ours.
+fn shell(options: &Shell) -> Result<ExitCode, Trouble> {
+    let specs = options.link.specs()?;
+    let how = options.run.forwarding(options.link.inputs())?;
+    let ends = (options.mtu, options.ecn);
+    let dns = options.dns.iter().copied().map(IpAddr::V4).collect();
+    let out = Out { wanted: options.uplink.clone(), dns };
+    let (code, finished) = shell::shell(&specs, &how, ends, &options.command, &options.far, &out)?;
+    if !options.run.quiet {
+        say(report::table(&finished));
+    }
+    Ok(ExitCode::from(code as u8))
+}
+
+/// A link between two interfaces.
+fn between(options: &Run) -> Result<ExitCode, Trouble> {
+    let specs = options.link.specs()?;
+    let how = options.run.forwarding(options.link.inputs().chain(&options.config))?;
+    let finished = bridge(&specs, &how, [&options.lan, &options.wan], options.plane)?;
+    if !options.run.quiet {
+        say(report::table(&finished));
+    }
+    Ok(if finished.conserved { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Sends over connections, for some time.
+fn bulk(options: &Bulk) -> Result<ExitCode, Trouble> {
+    let to = SocketAddr::new(options.to, options.port);
+    let failed = |e: io::Error| Trouble::system("sending", e);
+    let streams = traffic::open(to, options.flows.into(), options.congestion.as_deref());
+    let streams = streams.map_err(failed)?;
+    let all = streams.len() == usize::from(options.flows);
+    eprintln!("{} of {} connections were made", streams.len(), options.flows);
+    let stop = Arc::new(AtomicBool::new(false));
+    let after = Arc::clone(&stop);
+    let time = std::time::Duration::from_nanos(options.time.as_nanos());
+    thread::spawn(move || {
+        thread::sleep(time);
+        after.store(true, Ordering::Relaxed);
+    });
+    traffic::send(streams, &stop).map_err(failed)?;
+    Ok(ExitCode::from(u8::from(!all)))
+}
+
+/// Receives what others send, and throws it away.
+fn sink(port: u16) -> Result<ExitCode, Trouble> {
+    let listener = TcpListener::bind(("::", port))
+        .or_else(|_| TcpListener::bind(("0.0.0.0", port)))
+        .map_err(|e| Trouble::system(format!("listening at port {port}"), e))?;
+    traffic::receive(&listener, &AtomicBool::new(false), &Received::default())
+        .map_err(|e| Trouble::system("receiving", e))?;
+    Ok(ExitCode::SUCCESS)
+}
 
 /// Prints the summaries of both directions as JSON; whether the decisions are those recorded goes to
 /// stderr and into the exit code.

@@ -197,18 +197,7 @@ const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
 fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
     let there: OwnedFd = far.run(Namespace::here)?;
     let mut netlink = Netlink::new()?;
-    let first = std::process::id() % PAIRS;
-    let mut made = Err(io::ErrorKind::AddrInUse.into());
-    let mut number = first;
-    for n in (first..PAIRS).chain(0..first) {
-        number = n;
-        made = netlink.veth(&format!("{HERE}{n}"), OUT, there.as_raw_fd());
-        match &made {
-            Err(e) if e.raw_os_error() == Some(nix::libc::EEXIST) => {}
-            _ => break,
-        }
-    }
-    made?;
+    let number = free_pair(&mut netlink, &there)?;
     let name = format!("{HERE}{number}");
     let address = |host: u32| IpAddr::V4((u32::from(FIRST) + 4 * number + host).into());
     let index = netlink.interface(&name)?.ok_or(io::ErrorKind::NotFound)?.index;
@@ -227,48 +216,71 @@ fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
         apply(&program, &masquerade())
     })?;
     let alive = watch(&name)?;
+    forward_for(nft, &name)?;
+    Ok(alive)
+}
+
+/// Makes a pair of interfaces, of which one is `there`, under the first free number.
+fn free_pair(netlink: &mut Netlink, there: &OwnedFd) -> io::Result<u32> {
+    let first = std::process::id() % PAIRS;
+    for number in (first..PAIRS).chain(0..first) {
+        match netlink.veth(&format!("{HERE}{number}"), OUT, there.as_raw_fd()) {
+            Err(e) if e.raw_os_error() == Some(nix::libc::EEXIST) => {}
+            made => return made.map(|_| number),
+        }
+    }
+    Err(io::Error::from_raw_os_error(nix::libc::EEXIST))
+}
+
+/// Lets this machine forward what comes from the interface `name`, and for others no more than before.
+fn forward_for(nft: &Path, name: &str) -> io::Result<()> {
     let mut notes = one_at_a_time()?;
     let was_router = !notes.was_no_router()? && fs::read_to_string(FORWARD)?.trim() == "1";
     if !was_router {
         // What was no router becomes none for others.
         notes.write(true)?;
-        apply(
-            nft,
-            &format!(
-                "table ip {NO_ROUTER} {{}}
-                delete table ip {NO_ROUTER}
-                table ip {NO_ROUTER} {{
-                    chain through {{
-                        type filter hook forward priority filter; policy accept;
-                        iifname != \"{HERE}*\" oifname != \"{HERE}*\" drop
-                    }}
-                }}"
-            ),
-        )?;
+        apply(nft, &for_nobody_else())?;
     }
-    apply(
-        nft,
-        &format!(
-            "table ip bluewater_{name} {{
-                chain out {{
-                    type nat hook postrouting priority srcnat; policy accept;
-                    iifname \"{name}\" masquerade
-                }}
-                chain through {{
-                    type filter hook forward priority filter; policy accept;
-                    oifname \"{name}\" ct state new drop
-                }}
-                chain from_here {{
-                    type filter hook output priority filter; policy accept;
-                    oifname \"{name}\" ct state new drop
-                }}
-            }}"
-        ),
-    )?;
+    apply(nft, &outwards_alone(name))?;
     if !was_router {
         fs::write(FORWARD, "1")?;
     }
-    Ok(alive)
+    Ok(())
+}
+
+/// Forwards nothing that is not a shell's.
+fn for_nobody_else() -> String {
+    format!(
+        "table ip {NO_ROUTER} {{}}
+        delete table ip {NO_ROUTER}
+        table ip {NO_ROUTER} {{
+            chain through {{
+                type filter hook forward priority filter; policy accept;
+                iifname != \"{HERE}*\" oifname != \"{HERE}*\" drop
+            }}
+        }}"
+    )
+}
+
+/// Lets what comes from the interface `name` out as of this machine, and nothing in that did not begin
+/// there.
+fn outwards_alone(name: &str) -> String {
+    format!(
+        "table ip bluewater_{name} {{
+            chain out {{
+                type nat hook postrouting priority srcnat; policy accept;
+                iifname \"{name}\" masquerade
+            }}
+            chain through {{
+                type filter hook forward priority filter; policy accept;
+                oifname \"{name}\" ct state new drop
+            }}
+            chain from_here {{
+                type filter hook output priority filter; policy accept;
+                oifname \"{name}\" ct state new drop
+            }}
+        }}"
+    )
 }
 
 /// The rules of a machine that did not forward before.
