@@ -57,7 +57,9 @@ const NOT_ALLOWED: &str = "not allowed";
 pub struct Complaint {
     /// The key, as `queue[0].aqm`.
     pub key: String,
-    /// What is allowed, in words.
+    /// What is wrong: `not allowed` where the value is.
+    pub problem: String,
+    /// What is allowed, in words; may be empty.
     pub allowed: String,
     /// What to do; may be empty.
     pub hint: String,
@@ -66,7 +68,21 @@ pub struct Complaint {
 impl Complaint {
     /// About a key, with what is allowed there.
     pub fn new(key: impl Into<String>, allowed: impl Into<String>) -> Self {
-        Self { key: key.into(), allowed: allowed.into(), hint: String::new() }
+        Self::wrong(key, NOT_ALLOWED).allowed(allowed)
+    }
+
+    /// About a key, with what is wrong, where that is more than a value that is not allowed: a key that
+    /// is missing, a file that cannot be read.
+    pub fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        let (allowed, hint) = (String::new(), String::new());
+        Self { key: key.into(), problem: problem.into(), allowed, hint }
+    }
+
+    /// The same with what is allowed.
+    #[must_use]
+    pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
+        self.allowed = allowed.into();
+        self
     }
 
     /// The same with a hint.
@@ -224,7 +240,7 @@ impl ScenarioError {
                 _ => String::new(),
             },
             key: complaint.key,
-            problem: NOT_ALLOWED.into(),
+            problem: complaint.problem,
             allowed: complaint.allowed,
             hint: complaint.hint,
         }

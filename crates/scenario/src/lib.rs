@@ -140,10 +140,8 @@ impl Scenario {
                 return Err(Complaint::new("measure.interval", allowed));
             }
         } else if self.measure.groups {
-            return Err(Complaint::new(
-                "measure.interval",
-                "needed by groups: time between samples",
-            ));
+            let needed = Complaint::wrong("measure.interval", "needed by groups");
+            return Err(needed.allowed("time between samples"));
         }
         for (i, link) in self.link.iter_mut().enumerate() {
             link.resolve(&format!("link[{i}]"), files)?;

@@ -278,16 +278,14 @@ impl Topology {
         match (network.preset, links.is_empty()) {
             (Some(preset), true) => Self::preset(preset, network),
             (None, false) if *network == Network::default() => Self::graph(links),
-            (None, false) => Err(Complaint::new("network", "overrides need a preset")
+            (None, false) => Err(Complaint::wrong("network", "overrides need a preset")
                 .hint("with links of your own, leave [network] out")),
             (Some(_), false) => {
                 Err(Complaint::new("link", "either a preset network or links of your own"))
             }
-            (None, true) => Err(Complaint::new(
-                "network.preset",
-                "feng, feng-10ms, cmu, redpd, report, dumbbell, chain",
-            )
-            .hint("add [network] with a preset, or [[link]] entries")),
+            (None, true) => Err(Complaint::wrong("network.preset", "there is no network")
+                .allowed("feng, feng-10ms, cmu, redpd, report, dumbbell, chain")
+                .hint("add [network] with a preset, or [[link]] entries")),
         }
     }
 
@@ -405,7 +403,7 @@ impl Topology {
     pub fn find_link(&self, name: Option<&str>, key: &str) -> Result<usize, Complaint> {
         let Some(name) = name else {
             return if self.bottlenecks == 0 {
-                Err(Complaint::new(key, "needed: a link such as A->B"))
+                Err(Complaint::wrong(key, "needed").allowed("a link such as A->B"))
             } else {
                 Ok(0)
             };
@@ -430,7 +428,7 @@ impl Topology {
         let Some(names) = names else {
             let side = if left { &self.left } else { &self.right };
             return if side.is_empty() {
-                Err(Complaint::new(key, "needed: names of nodes"))
+                Err(Complaint::wrong(key, "needed").allowed("names of nodes"))
             } else {
                 Ok(side.clone())
             };
@@ -471,8 +469,8 @@ impl Topology {
                 for (from, to, reached) in ways {
                     if a == b || !reached[b] {
                         let (from, to) = (&self.nodes[from], &self.nodes[to]);
-                        let allowed = format!("there is no route from {from} to {to}");
-                        return Err(Complaint::new(key, allowed)
+                        let problem = format!("there is no route from {from} to {to}");
+                        return Err(Complaint::wrong(key, problem)
                             .hint("connect the nodes with [[link]], in both directions"));
                     }
                 }

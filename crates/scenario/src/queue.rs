@@ -132,10 +132,8 @@ impl QueueSpec {
                     .map(own)
                     .map_err(|e| self.filter_complaint(i, e))?;
         } else if !self.prefilter_params.is_empty() {
-            return Err(Complaint::new(
-                format!("queue[{i}].prefilter"),
-                "needed by its parameters",
-            ));
+            let key = format!("queue[{i}].prefilter");
+            return Err(Complaint::wrong(key, "needed by its parameters"));
         }
         Ok(())
     }
@@ -201,7 +199,8 @@ impl QueueSpec {
             }
             Size::Bytes(n) => n,
             Size::Bdp(multiple) => {
-                let rtt = topology.base_rtt().ok_or("bdp needs a preset network: give bytes")?;
+                let rtt =
+                    topology.base_rtt().ok_or("bytes or packets: bdp is of a preset network")?;
                 let rate = topology.links[link].rate.bits_per_second() as f64;
                 (multiple * rate / 8.0 * rtt.as_secs_f64()) as u64
             }

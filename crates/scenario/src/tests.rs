@@ -16,8 +16,39 @@ flows = 4
 transport = "sack"
 "#;
 
+/// The error of a text. What is wrong stands where that belongs, not behind `allowed:`.
 fn fails(text: &str) -> ScenarioError {
-    Scenario::from_toml(text, "x.toml").unwrap_err()
+    let e = Scenario::from_toml(text, "x.toml").unwrap_err();
+    let wrong = ["need", "there is no", "cannot", "missing", "No such"];
+    assert!(!wrong.iter().any(|word| e.allowed.contains(word)) && !e.problem.is_empty(), "{e}");
+    e
+}
+
+#[test]
+fn what_is_missing_or_cannot_be_read_is_a_problem_and_nothing_is_allowed() {
+    for (old, new, key, problem) in [
+        ("\"200kB\"", "\"200kB\"\nprefilter_params = { k = 6 }", "queue[0].prefilter", "needed by"),
+        ("warmup = \"2s\"", "measure = { groups = true }", "measure.interval", "needed by groups"),
+        ("preset = \"feng\"", "rate = \"1mbit\"", "network.preset", "there is no network"),
+        ("\"sack\"", "\"trace\"\nfile = \"none.pcap\"", "traffic[0].file", ""),
+        ("\"sack\"", "\"cbr\"", "traffic[0].rate", "needed by cbr"),
+    ] {
+        let e = with(old, new);
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.problem.contains(problem) && e.problem != "not allowed", "{e}");
+    }
+    let links = GOOD.replace(
+        "[network]\npreset = \"feng\"",
+        "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1mbit\"\ndelay = \"1ms\"",
+    );
+    for (text, key) in [
+        (links.clone(), "queue[0].link"),
+        (links.replace("aqm = ", "link = \"a->b\"\naqm = "), "traffic[0].from"),
+    ] {
+        let e = fails(&text);
+        assert_eq!((e.key.as_str(), e.problem.as_str()), (key, "needed"), "{e}");
+        assert!(!e.allowed.is_empty(), "{e}");
+    }
 }
 
 /// The good scenario with one line replaced.
@@ -255,7 +286,7 @@ fn a_network_without_a_way_back_is_refused() {
         to = ["b"]
         "#,
     );
-    assert!(e.allowed.contains("no route from b to a"), "{e}");
+    assert!(e.problem.contains("no route from b to a"), "{e}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Course {
     ) -> Result<Arc<Steps<T>>, Complaint> {
         let steps = match (&self.file, &self.steps) {
             (Some(file), None) => {
-                let wrong = |e| Complaint::new(format!("{key}.file"), e);
+                let wrong = |e| Complaint::wrong(format!("{key}.file"), e);
                 let arrivals::Text { text, file } = files.text(file).map_err(wrong)?;
                 let steps = course::read(kind, &text, self.repeat);
                 let steps = steps.map_err(|e| wrong(format!("{file}: {e}")))?;
@@ -109,7 +109,7 @@ impl Course {
                 steps
             }
             (None, Some(steps)) => course::course(kind, steps, self.repeat)
-                .map_err(|e| Complaint::new(format!("{key}.steps"), e))?,
+                .map_err(|e| Complaint::wrong(format!("{key}.steps"), e))?,
             _ => return Err(Complaint::new(key, "one of file, steps or, of a rate, model")),
         };
         Ok(Arc::new(steps))

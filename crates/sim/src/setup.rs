@@ -199,7 +199,7 @@ impl Paths<'_> {
         let route = self
             .topology
             .route(from, to)
-            .ok_or_else(|| Complaint::new("traffic", "nodes with a route between them"))?;
+            .ok_or_else(|| Complaint::wrong("traffic", "there is no route between its nodes"))?;
         let at = self.table.len() as u32;
         for link in route {
             self.table.push(link);

@@ -107,7 +107,7 @@ fn a_file_is_read_from_the_folder_of_the_scenario() {
     assert_eq!(error.key, "link[0].rate_trace.digest", "{error}");
     let error = sim::capture::scenario(&text.replace("rate.csv", "none.csv"), &origin).unwrap_err();
     assert!(
-        error.key == "link[0].rate_trace.file" && error.allowed.contains("none.csv"),
+        error.key == "link[0].rate_trace.file" && error.problem.contains("none.csv"),
         "{error}"
     );
     std::fs::remove_dir_all(folder).unwrap();

@@ -125,7 +125,7 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     for owner in &mine {
         let missing = owner.required.iter().find(|key| !rest.get_ref().contains_key(key.as_str()));
         if let Some(key) = missing {
-            return Err(Complaint::new(at.key(key), format!("needed by {}", owner.name)).into());
+            return Err(Complaint::wrong(at.key(key), format!("needed by {}", owner.name)).into());
         }
     }
     // No transport and application that go together share a key.

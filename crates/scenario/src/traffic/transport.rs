@@ -593,7 +593,7 @@ impl Trace {
         let until = group.stop.map_or(end, |stop| stop.0.min(end)).saturating_sub(from);
         let arrivals = files
             .capture(&self.file, until)
-            .map_err(|problem| Complaint::new(at.key("file"), problem))?;
+            .map_err(|problem| Complaint::wrong(at.key("file"), problem))?;
         if arrivals.packets.is_empty() {
             return at.refuse("file", "a capture with packets before the end");
         }
