@@ -205,8 +205,8 @@ impl Simulation {
         let Self { network, flows, groups, scratch, send_timings, .. } = self;
         let Flow { ends, seat } = &mut flows[i];
         let group = &groups[usize::from(seat.group)];
-        let mut port = Port { now, flow: packet.flow, group, seat, network, scratch, send_timings };
-        let after = ends.on_packet(&mut port, packet);
+        let port = Port { now, flow: packet.flow, group, seat, network, scratch, send_timings };
+        let after = ends.on_packet(port, packet);
         match after {
             After::Nothing => {}
             After::Timer => self.flows[i].list(i, &mut self.network),

@@ -97,12 +97,18 @@ macro_rules! transports {
 
         impl Ends {
             /// Nearly all packets are of the first transport: it is asked apart from the others, and
-            /// what it does is part of the loop.
+            /// what it does is part of the loop. Its port is its own, so that it stays in registers.
             #[inline(always)]
-            pub(crate) fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet) -> After {
-                match (&mut *self, &port.group.transport) {
-                    (Self::$first(ends), Transport::$first(o)) => ends.on_packet(port, packet, o),
-                    _ => self.on_any(port, packet),
+            pub(crate) fn on_packet(&mut self, mut port: Port<'_>, packet: &Packet) -> After {
+                let group = port.group;
+                match (&mut *self, &group.transport) {
+                    (Self::$first(ends), Transport::$first(o)) => {
+                        ends.on_packet(&mut port, packet, o)
+                    }
+                    _ => {
+                        let mut port = port;
+                        self.on_any(&mut port, packet)
+                    }
                 }
             }
         }
