@@ -4,9 +4,9 @@
 
 Needs Debian's packages user-mode-linux, iproute2, ethtool and a C compiler; no rights. The kernel boots
 with the host's files as its root, read-only, and this program as its first process. Its time is
-virtual: computing takes none of it, so that the load of the machine changes nothing. Its random
-numbers come from the seed: where it asks the host for some, a shim answers. So the same settings in
-the same order give the same rows, bit for bit.
+virtual: computing takes none of it, so that the load of the machine changes little. Its random
+numbers come from the seed: where it asks the host for some, a shim answers. A row measured again
+still differs, as one of another seed does; from what is not known.
 
     linux_tcp.py [--seeds 3] [--only TEXT] > linux_tcp.csv
 
@@ -486,7 +486,8 @@ def complete(s):
     s = {"seconds": 40, "warmup_s": 10, "udp_mbps": 0, "burst": 1, **s}
     # pfifo holds what the path holds; 20 packets at least.
     s.setdefault("limit", max(20, round(s["rate_mbps"] * s["rtt_ms"] / 8 / 1.514)))
-    s.setdefault("qdisc", qdisc(s["name"], s["rate_mbps"], s["limit"], s["ecn"]))
+    if "qdisc" not in s:
+        s["qdisc"] = qdisc(s["name"], s["rate_mbps"], s["limit"], s["ecn"])
     return s
 
 

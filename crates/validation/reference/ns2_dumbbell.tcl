@@ -2,7 +2,11 @@
 # prints one row of ns2_dumbbell_seeds.csv, which holds more seeds of rows of ns2_dumbbell.csv. Other
 # draws than there: the two share no random numbers.
 #
-#     ns ns2_dumbbell.tcl VARIANT QUEUE W_Q FLOWS BUFFER APP SECONDS WINDOW SEED
+#     ns ns2_dumbbell.tcl VARIANT QUEUE W_Q FLOWS BUFFER APP SECONDS WINDOW SEED [MBPS]
+#
+# With MBPS a flow of datagrams of 1000 bytes at this rate goes among them, as in rows of
+# ns2_cbr_and_tcp.csv: behind the row stand what came of it and what the connections had acknowledged, in
+# Mb/s of the whole run. Those rows share no random numbers with these, either.
 #
 # VARIANT  std: connections begin with a SYN in the first second. std_pre: they are established, with
 #          one packet, in the first second, and their traffic begins in the second after it.
@@ -11,7 +15,7 @@
 #          3 s. pareto: 1 Mb/s while on, and what could not be sent stays in the send buffer.
 # SECONDS  of the run, of which the last WINDOW are measured.
 
-lassign $argv variant queue w_q flows buffer app duration window seed
+lassign $argv variant queue w_q flows buffer app duration window seed mbps
 remove-all-packet-headers
 add-packet-header IP TCP Flags RTP
 set ns [new Simulator]
@@ -103,6 +107,21 @@ for {set i 0} {$i < $flows} {incr i} {
     }
 }
 
+if {$mbps != ""} {
+    set udp [new Agent/UDP]
+    $udp set packetSize_ 1000
+    $udp set fid_ $flows
+    set received [new Agent/LossMonitor]
+    $ns attach-agent $left([expr int([$setup uniform 0 5])]) $udp
+    $ns attach-agent $right([expr int([$setup uniform 0 5])]) $received
+    $ns connect $udp $received
+    set datagrams [new Application/Traffic/CBR]
+    $datagrams set packetSize_ 1000
+    $datagrams set rate_ [set mbps]Mb
+    $datagrams attach-agent $udp
+    $ns at [$setup uniform 0 1] "$datagrams start"
+}
+
 set monitor [$ns monitor-queue $A $B ""]
 set integral [$monitor get-pkts-integrator]
 proc counts {} {
@@ -126,9 +145,16 @@ $ns at $duration {
         set squares [expr $squares + $packets_of * $packets_of]
         incr starved [expr $packets_of == 0]
     }
-    puts [format "%s,%s,%s,%s,%s,%s,%s,%s,%s,%.6f,%.6f,%.3f,%.6f,%d" $variant $queue $w_q $flows $buffer $app \
+    puts -nonewline [format "%s,%s,%s,%s,%s,%s,%s,%s,%s,%.6f,%.6f,%.3f,%.6f,%d" $variant $queue $w_q $flows $buffer $app \
         $duration $window $seed [expr $drops / $arrivals] [expr $bytes * 8 / 45e6 / $window] \
         [expr $packets / $window] [expr $sum * $sum / ($flows * $squares)] $starved]
+    if {$mbps != ""} {
+        set acknowledged 0.0
+        for {set i 0} {$i < $flows} {incr i} { set acknowledged [expr $acknowledged + [$tcp($i) set ack_]] }
+        puts -nonewline [format ",%.5f,%.4f" [expr [$received set bytes_] * 8e-6 / $duration] \
+            [expr $acknowledged * 1040 * 8e-6 / $duration]]
+    }
+    puts ""
     exit 0
 }
 $ns run
