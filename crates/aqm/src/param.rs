@@ -373,6 +373,7 @@ macro_rules! params {
     ) => {
         $(#[doc = $about])+
         #[derive(Clone, PartialEq, Debug)]
+        #[non_exhaustive]
         $vis struct $config {
             $($(#[doc = $doc])+ pub $name: $type,)*
             $(
