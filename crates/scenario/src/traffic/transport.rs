@@ -25,7 +25,8 @@ macro_rules! names {
         }
 
         impl TransportName {
-            pub(super) const ALL: &[Self] = &[$(Self::$name),+];
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
 
             /// The name in files and results.
             pub const fn name(self) -> &'static str {

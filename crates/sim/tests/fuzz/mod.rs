@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use aqm::param::Kind;
 use aqm::{CATALOG, Duration, Qdisc as _};
-use scenario::traffic::{TrafficSpec, Transport};
+use scenario::traffic::{Kind as Carrier, TrafficSpec, Transport, TransportName};
 use sim::results::table::Column;
 use sim::{Run, Scenario};
 
@@ -171,8 +171,11 @@ fn traffic(
         (wanted * u128::from(packet) * 8_000_000_000 / u128::from(ns)).max(1)
     };
     let back = d.flag();
-    let transport =
-        d.pick(&["sack", "reno", "newreno", "cubic", "dctcp", "prague", "cbr", "tfrc", "window"]);
+    // All that read no file, the plainest first.
+    let all = TransportName::ALL.iter().filter(|name| !matches!(name.kind(), Carrier::Trace));
+    let others = all.map(|name| name.name()).filter(|name| *name != "sack");
+    let names: Vec<&str> = ["sack"].into_iter().chain(others).collect();
+    let transport = d.pick(&names);
     let name = if back { "back" } else { "out" };
     let flows = 1 + d.below(if transport == "cbr" { 3 } else { 20 });
     let ecn = d.flag() || ["dctcp", "prague"].contains(&transport);
