@@ -130,20 +130,22 @@ def _spread(tree: str) -> Iterable[tuple[str, Module]]:
     yield alias or way[-1], way
 
 
-def packages() -> Graph:
-    """The parts of the Python package."""
+def packages(*inside: str) -> Graph:
+    """The parts of the Python package, or of a folder ``inside`` it."""
     root = ROOT / "python" / "bluewater"
+    depth = len(inside)
     graph: Graph = {}
-    for path in sorted(root.rglob("*.py")):
-        own = path.relative_to(root).parts[0].removesuffix(".py")
+    for path in sorted(root.joinpath(*inside).rglob("*.py")):
+        own = path.relative_to(root).parts[depth].removesuffix(".py")
         if own.startswith("_"):
             continue
-        graph.setdefault(own, set()).update(imported(path))
+        ways = {way for way in imported(path) if way[:depth] == inside and len(way) > depth}
+        graph.setdefault(own, set()).update(way[depth] for way in ways)
     return {name: (used & graph.keys()) - {name} for name, used in graph.items()}
 
 
-def imported(path: Path) -> set[str]:
-    """The parts of the Python package that a file imports, anywhere in it, for types too."""
+def imported(path: Path) -> set[Module]:
+    """What of the Python package a file imports, anywhere in it, for types too."""
     names = []
     folders = path.parts[len(path.parts) - 1 - path.parts[::-1].index("bluewater") : -1]
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -153,8 +155,8 @@ def imported(path: Path) -> set[str]:
             above = folders[: len(folders) - node.level + 1] if node.level else ()
             module = [*above, *([node.module] if node.module else [])]
             names += [".".join([*module, alias.name]) for alias in node.names]
-    parts = [name.split(".") for name in names]
-    return {part[1] for part in parts if part[0] == "bluewater" and len(part) > 1}
+    ways = [tuple(name.split(".")) for name in names]
+    return {way[1:] for way in ways if way[0] == "bluewater" and len(way) > 1}
 
 
 def layers(graph: Graph) -> list[list[str]]:

@@ -47,7 +47,8 @@ def test_imports_go_one_way(path: Path) -> None:
     place = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
     own = part(path)
     assert own in place, "a new part of the package needs its place in LAYERS"
-    known = structure.imported(path) & (set(place) | {each.stem for each in ROOT.iterdir()})
+    parts = {way[0] for way in structure.imported(path)}
+    known = parts & (set(place) | {each.stem for each in ROOT.iterdir()})
     wrong = {each for each in known if each != own and place[each] >= place[own]}
     assert not wrong
 
@@ -55,12 +56,26 @@ def test_imports_go_one_way(path: Path) -> None:
 def test_there_is_no_circle() -> None:
     assert {"aqm", "sim", "gateway"} <= structure.crates().keys()
     graphs = [structure.crates(), structure.packages()]
+    folders = {path.parent.relative_to(ROOT).parts for path in ROOT.glob("*/**/*.py")}
+    assert ("results",) in folders
+    graphs += [structure.packages(*folder) for folder in folders]
     for crate in structure.crates():
         graphs += structure.folders(crate).values()
     for graph in graphs:
         structure.layers(graph)
     with pytest.raises(ValueError, match="a circle: a → b → a"):
         structure.layers({"a": {"b"}, "b": {"a"}})
+
+
+def test_a_circle_inside_a_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "python" / "bluewater" / "results"
+    folder.mkdir(parents=True)
+    folder.joinpath("one.py").write_text("from bluewater.results import two\n", "utf-8")
+    folder.joinpath("two.py").write_text("from .one import Name\n", "utf-8")
+    monkeypatch.setattr(structure, "ROOT", tmp_path)
+    assert structure.packages() == {"results": set()}
+    with pytest.raises(ValueError, match="a circle: one → two → one"):
+        structure.layers(structure.packages("results"))
 
 
 @pytest.fixture
