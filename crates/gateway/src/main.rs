@@ -393,7 +393,7 @@ fn shell(options: &Shell) -> Result<ExitCode, Trouble> {
     let how = options.run.forwarding(options.link.inputs())?;
     let ends = (options.mtu, options.ecn);
     let dns = options.dns.iter().copied().map(IpAddr::V4).collect();
-    let out = Out { wanted: options.uplink.clone(), dns };
+    let out = Out { wanted: options.uplink, dns };
     let (code, finished) = shell::shell(&specs, &how, ends, &options.command, &options.far, &out)?;
     if !options.run.quiet {
         say(report::table(&finished));
