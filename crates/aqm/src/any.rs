@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::context::{Backlog, Cx, Env, State};
 use crate::dual::{Dual, curvy_red, dualpi2};
-use crate::fair::{Fair, drr, flow_queue::FlowQueue, sfq};
+use crate::fair::{Fair, cake::Cake, drr, flow_queue::FlowQueue, sfq};
 use crate::fifo::Fifo;
 use crate::filter::Prefilter;
 use crate::filter::red_pd::{RedPd, RedPdConfig};
@@ -14,7 +14,8 @@ use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params, idle};
 use crate::policy::{
     ared, ared_feng, avq, bernoulli, blue, choke, cobalt, codel, csfq, docsis_pie, drop_front,
-    drop_tail, fred, pi, pi2, pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
+    drop_tail, fred, gsp, pi, pi2, pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
+    wred,
 };
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
@@ -63,6 +64,10 @@ pub const PRESET: &str = "preset";
 
 /// The filters that can stand before any queue, see [`AnyQdisc::filtered`]: name and parameters.
 pub const FILTERS: &[(&str, Table)] = &[("red-pd", RedPdConfig::table)];
+
+/// The algorithms to which the codepoint of a packet's [`Label`](crate::Label) means something, and
+/// those to which its hosts do.
+pub const LABELS: [&[&str]; 2] = [&["cake", "wred"], &["cake"]];
 
 /// Why a queue cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -361,6 +366,11 @@ any_qdisc! { $
         "RED whose max_p keeps the average at the middle of its thresholds.", "FGS01",
         ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
          "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"];
+    Wred = "wred", Fifo<wred::Wred>,
+        "RED with thresholds for each class of traffic, by the codepoint of its packets.",
+        "Cisco WRED; RFC 2597",
+        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode",
+         "p_low" ["0 … 1"]: "p_b of the lowest class", "p_high" ["0 … 1"]: "p_b of the highest"];
     Choke = "choke", Fifo<choke::Choke<red::RedConfig>>,
         "RED that draws a queued packet at each arrival, and drops both if they are of one flow.",
         "PPP00; HRC §2",
@@ -483,6 +493,13 @@ any_qdisc! { $
         "RFC 8290; RFC 8033",
         ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
         "linux": PIE_LINUX;
+    Cake = "cake", Cake,
+        "Sorts packets by class, host and flow into queues with a COBALT each, and shares the link among them.",
+        "HTM18; tc-cake(8)",
+        ["sparse" [""]: "flows that came lately", "bulk" [""]: "flows that take turns",
+         "decaying" [""]: "flows without packets whose COBALT is not at rest"],
+        "internet": [rtt = "100ms"], "regional": [rtt = "30ms"], "metro": [rtt = "10ms"],
+        "lan": [rtt = "1ms"], "oceanic": [rtt = "300ms"], "satellite": [rtt = "1s"];
     RedPd = "red-pd", RedPdQueue,
         "RED behind a filter that drops packets of the flows that RED dropped most often.",
         "Mahajan01",
@@ -513,6 +530,10 @@ any_qdisc! { $
         "Signals what would overflow a virtual queue, whose rate follows the arrivals.", "KS01",
         ["virtual_rate" ["bit/s"]: "rate of the virtual link",
          "virtual_queue" ["bytes"]: "length of the virtual queue"];
+    Gsp = "gsp", Fifo<gsp::Gsp>,
+        "Signals one packet when the queue passes a threshold, then none until that had its effect.",
+        "LF15", ["interval" ["s"]: "wait after a signal that comes now",
+         "excess" ["s"]: "by how much the weighted time above the threshold was longer"];
     Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
         "Signals every packet with one fixed probability: a lossy link.", "Mahajan01 §5.2", [];
 }

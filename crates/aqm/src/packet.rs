@@ -34,6 +34,43 @@ impl Ecn {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct FlowKey(pub u64);
 
+/// What a packet's header tells beside its flow. It stands in the [`FlowKey`], so that disciplines
+/// that ask for none of it pay nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Label {
+    /// The codepoint of the DiffServ field, 0 … 63 (RFC 2474).
+    pub dscp: u8,
+    /// The host that sends, 0 … [`Label::HOSTS`] − 1.
+    pub host: u16,
+    /// The host that it sends to, in the same range.
+    pub peer: u16,
+}
+
+impl Label {
+    /// As many hosts can be told apart on either side.
+    pub const HOSTS: u16 = 1 << 13;
+    /// As many codepoints there are.
+    pub const CODEPOINTS: u8 = 1 << 6;
+    /// The bits of a key that tell the codepoint, the sender, its peer.
+    pub(crate) const FIELDS: [u64; 3] = [0x3f << 58, 0x1fff << 45, 0x1fff << 32];
+}
+
+impl FlowKey {
+    /// The key of a flow with a label, of which what is out of range is cut off.
+    pub const fn labelled(flow: u32, label: Label) -> Self {
+        let Label { dscp, host, peer } = label;
+        let (host, peer) = (host % Label::HOSTS, peer % Label::HOSTS);
+        Self((dscp as u64) << 58 | (host as u64) << 45 | (peer as u64) << 32 | flow as u64)
+    }
+
+    /// The label of a key that was made with one.
+    pub const fn label(self) -> Label {
+        let [dscp, host, peer] = [self.0 >> 58, self.0 >> 45, self.0 >> 32];
+        let hosts = Label::HOSTS as u64;
+        Label { dscp: dscp as u8, host: (host % hosts) as u16, peer: (peer % hosts) as u16 }
+    }
+}
+
 /// A packet as a queue sees it. The payload stays opaque.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Meta {
@@ -48,3 +85,25 @@ pub struct Meta {
 }
 
 const _: () = assert!(size_of::<Meta>() == 24, "a packet's metadata stays at three words");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_stands_in_the_key_beside_the_flow() {
+        let last = Label { dscp: 63, host: Label::HOSTS - 1, peer: Label::HOSTS - 1 };
+        for label in [
+            Label::default(),
+            Label { dscp: 46, ..Label::default() },
+            Label { host: 8191, ..Label::default() },
+            Label { peer: 4097, ..Label::default() },
+            last,
+        ] {
+            let key = FlowKey::labelled(u32::MAX, label);
+            assert_eq!((key.label(), key.0 as u32), (label, u32::MAX));
+        }
+        assert_eq!(FlowKey(7).label(), Label::default());
+        assert_eq!(Label::FIELDS.iter().sum::<u64>(), FlowKey::labelled(0, last).0);
+    }
+}

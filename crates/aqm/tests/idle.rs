@@ -4,8 +4,8 @@
 use aqm::any::canonical;
 use aqm::param::{Kind, Param};
 use aqm::{
-    AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Limit, Meta, Outlet, Qdisc,
-    Rate, Rng,
+    AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit, Meta, Outlet,
+    Qdisc, Rate, Rng,
 };
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,6 +48,13 @@ const LOADS: [Load; 5] = [
     Load { limit: 20, flows: 3, pause: 1000, operations: 12_000, heavy: true },
     Load { limit: 200, flows: 60, pause: 3000, operations: 20_000, heavy: true },
 ];
+
+/// A flow among five hosts and eleven; every eighth flow has the same codepoint.
+fn flow_key(flow: u64) -> FlowKey {
+    let dscp = [0, 8, 46, 20, 38, 16, 32, 56][(flow % 8) as usize];
+    let label = Label { dscp, host: (flow % 5) as u16, peer: (flow % 11) as u16 };
+    FlowKey::labelled(flow as u32, label)
+}
 
 /// What happens under a load; nothing when the settings are refused, and where it differs from `base`
 /// only as much as shows that.
@@ -92,7 +99,7 @@ fn run(
             let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ect0];
             let flow = if draw.chance(0.3) { 0 } else { draw.below(load.flows) as u64 };
             let meta = Meta {
-                flow: FlowKey(flow),
+                flow: flow_key(flow),
                 len: [40, 576, 1000, 1500][draw.below(4)],
                 ecn: ecn[(flow % 4) as usize],
                 ..Meta::default()

@@ -24,6 +24,7 @@ fn who_tells_flows_apart_and_tags_packets() {
         ("drr", 101, 12),
         ("fq-codel", 1024, 12),
         ("fq-pie", 1024, 12),
+        ("cake", 3072, 12),
         ("red-pd", 2048, 0),
         ("csfq", 1024, 0),
     ];

@@ -115,6 +115,28 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         self.with(line, |advised| advised.drop_queued(position, Cause::Overflow, cx, out));
     }
 
+    /// Drops the packet at the head of a line, which must have one, for want of room, and tells the
+    /// line's policy so first.
+    pub(super) fn overflow(&mut self, line: usize, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        let One { policy, chain, backlog } = &mut self.lines[line];
+        if let Some(slot) = chain.head() {
+            let view = View { backlog: *backlog, limit: self.line_limit, ring: &[], head: 0 };
+            _ = policy.on_overflow(&self.pool.metas[slot], &view, cx);
+            self.drop_at(line, End::Head, cx, out);
+        }
+    }
+
+    /// The policy of a line.
+    #[inline]
+    pub(super) fn policy(&self, line: usize) -> &A {
+        &self.lines[line].policy
+    }
+
+    /// The policies of all lines, in order.
+    pub(super) fn policies(&mut self) -> impl Iterator<Item = &mut A> {
+        self.lines.iter_mut().map(|one| &mut one.policy)
+    }
+
     /// The link has another rate.
     pub(super) fn rate_changed(&mut self, env: &Env) {
         let limit = if self.line_limit == Limit::UNBOUNDED { env.limit } else { self.line_limit };

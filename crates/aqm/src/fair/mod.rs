@@ -6,8 +6,10 @@
 //! | `lines` | many first-in first-out lines in one pool of packets, each advised by a policy |
 //! | `rounds` | who is served next: round robin by packet, credit or deficit |
 //! | `longest` | which of many queues is the longest |
+//! | `heap` | the same, where it is asked packet after packet |
 //! | `links` | lists of slot numbers in one array |
 //! | [`sfq`], [`drr`], [`flow_queue`] | the schemes: how packets are sorted, and what is put together |
+//! | [`cake`] | CAKE, which sorts by class, host and flow, and has rounds of its own |
 
 use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::{FlowKey, Meta};
@@ -20,8 +22,10 @@ use crate::units::Limit;
 use lines::Lines;
 use rounds::Rounds;
 
+pub mod cake;
 pub mod drr;
 pub mod flow_queue;
+mod heap;
 mod lines;
 mod links;
 mod longest;

@@ -160,6 +160,18 @@ impl Policy for Cobalt {
 }
 
 impl Cobalt {
+    /// It has other parameters, and the link another rate.
+    pub(crate) fn reconfigure(&mut self, config: CobaltConfig, env: &Env) {
+        self.tolerated = tolerated(&config, env);
+        self.config = config;
+    }
+
+    /// Whether an empty queue need not remember anything of it.
+    #[inline]
+    pub(crate) fn at_rest(&self, now: Instant) -> bool {
+        self.p_drop == 0.0 && self.count == 0 && now >= self.drop_next
+    }
+
     fn due(&self, now: Instant) -> bool {
         self.count > 0 && now >= self.drop_next
     }

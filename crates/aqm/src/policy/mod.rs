@@ -22,6 +22,7 @@ pub mod docsis_pie;
 pub mod drop_front;
 pub mod drop_tail;
 pub mod fred;
+pub mod gsp;
 #[cfg(test)]
 pub(crate) mod lab;
 pub mod pi;
@@ -36,6 +37,7 @@ pub mod sfred;
 mod spacing;
 pub mod sred;
 pub mod stochastic_fair;
+pub mod wred;
 
 /// What to do with a packet that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

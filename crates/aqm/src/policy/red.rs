@@ -155,6 +155,11 @@ impl RedParams {
         Self { packet_time: env.packet_time(), ..self.clone() }
     }
 
+    /// What thresholds and averages count.
+    pub(super) fn measure(&self) -> Measure {
+        self.measure
+    }
+
     /// The average from which on every packet is signalled.
     fn certain_from(&self) -> f64 {
         if self.gentle { 2.0 * self.max_th } else { self.max_th }
@@ -181,6 +186,22 @@ impl RedCore {
         let avg = Average::new(params.w_q, params.packet_time, now);
         let avg = avg.in_whole_packets(params.ns2_rules);
         Self { params, max_p, avg, count: -1.0, crossing: true }
+    }
+
+    /// A copy of the average, for whoever keeps one of several cores.
+    pub(super) fn own_average(&self) -> Average {
+        self.avg.clone()
+    }
+
+    /// The average is kept elsewhere, and this is its value.
+    #[inline]
+    pub(super) fn set_average(&mut self, value: f64) {
+        self.avg.value = value;
+    }
+
+    /// Brings an average that is kept elsewhere to the rate of `env`.
+    pub(super) fn retime(&self, avg: &mut Average, env: &Env) {
+        avg.change(self.params.w_q, env.packet_time(), env.now);
     }
 
     /// Takes the queue that an arriving packet finds into the average; its new value.
@@ -279,7 +300,7 @@ impl RedCore {
 
     /// The probability of the average alone, at any average.
     #[inline]
-    fn p_b(&self, avg: f64) -> f64 {
+    pub(super) fn p_b(&self, avg: f64) -> f64 {
         let (min_th, max_th) = (self.params.min_th, self.params.max_th);
         if avg < min_th {
             0.0

@@ -8,8 +8,8 @@
 use aqm::any::{BuildError, PRESET, canonical};
 use aqm::told::Rates;
 use aqm::{
-    AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Limit, Meta, Outlet,
-    Qdisc, Rate, Rng,
+    AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Label, Limit, Meta,
+    Outlet, Qdisc, Rate, Rng,
 };
 
 mod cases;
@@ -72,13 +72,20 @@ fn traffic(seed: u64, operations: usize, ect: bool, pause: Duration) -> Vec<Op> 
             }
             let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
             Op::Arrive(Meta {
-                flow: FlowKey(rng.below(5) as u64),
+                flow: flow_key(rng.below(5)),
                 len: [40, 576, 1000, 1500, 9000][rng.below(5)],
                 ecn: if ect { ecn[rng.below(4)] } else { Ecn::NotEct },
                 ..Meta::default()
             })
         })
         .collect()
+}
+
+/// A flow between two hosts and two, with a codepoint of its own: CS0, CS1, EF, AF22, AF43.
+fn flow_key(flow: usize) -> FlowKey {
+    let label =
+        Label { dscp: [0, 8, 46, 20, 38][flow], host: flow as u16 % 2, peer: flow as u16 / 3 };
+    FlowKey::labelled(flow as u32, label)
 }
 
 /// What became of each packet so far; the laws of accounting.
@@ -91,7 +98,7 @@ struct Ledger {
 
 impl Ledger {
     fn arrived(&mut self, meta: Meta) {
-        let flow = &mut self.flows[meta.flow.0 as usize];
+        let flow = &mut self.flows[meta.flow.0 as u32 as usize];
         flow[0] += 1;
         flow[1] += u64::from(meta.len);
         self.packets.push((meta, true));
@@ -101,7 +108,7 @@ impl Ledger {
         let (meta, here) = self.packets[id as usize];
         assert!(here, "packet {id} leaves twice");
         self.packets[id as usize].1 = false;
-        let flow = &mut self.flows[meta.flow.0 as usize];
+        let flow = &mut self.flows[meta.flow.0 as u32 as usize];
         flow[2] += 1;
         flow[3] += u64::from(meta.len);
         meta
@@ -357,8 +364,10 @@ fn a_flow_keeps_its_order() {
         let flows: Vec<u64> = ops
             .iter()
             .filter_map(|op| match op {
-                Op::Arrive(meta) if by_codepoint => Some(meta.flow.0 + 5 * meta.ecn as u64),
-                Op::Arrive(meta) => Some(meta.flow.0),
+                Op::Arrive(meta) if by_codepoint => {
+                    Some(u64::from(meta.flow.0 as u32) + 5 * meta.ecn as u64)
+                }
+                Op::Arrive(meta) => Some(u64::from(meta.flow.0 as u32)),
                 _ => None,
             })
             .collect();

@@ -1,11 +1,12 @@
 use super::*;
 
 /// CAKE's queue management as its paper describes it, one flow.
-struct Cobalt {
+pub(super) struct Cobalt {
     target: u64,
     interval: u64,
     ecn: bool,
-    mtu: u64,
+    /// The time of four packets.
+    four: u64,
     increment: f64,
     decrement: f64,
     count: u64,
@@ -18,6 +19,30 @@ struct Cobalt {
 }
 
 impl Cobalt {
+    pub(super) fn new(target: u64, interval: u64, ecn: bool, four: u64, steps: [f64; 2]) -> Self {
+        let [increment, decrement] = steps;
+        Self {
+            target,
+            interval,
+            ecn,
+            four,
+            increment,
+            decrement,
+            count: 0,
+            drop_next: 0,
+            dropping: false,
+            p_drop: 0.0,
+            blue_timer: 0,
+            sojourn: 0,
+            now: 0,
+        }
+    }
+
+    /// Nothing of it matters any more.
+    pub(super) fn at_rest(&self, now: u64) -> bool {
+        self.p_drop == 0.0 && self.count == 0 && self.drop_next <= i128::from(now)
+    }
+
     fn control(&self, t: i128) -> i128 {
         let n = if self.count == 0 { 1 } else { self.count };
         t + i128::from((self.interval as f64 / (n as f64).sqrt()) as u64)
@@ -27,7 +52,7 @@ impl Cobalt {
         self.count > 0 && i128::from(now) - self.drop_next >= 0
     }
 
-    fn queue_full(&mut self, now: u64) {
+    pub(super) fn queue_full(&mut self, now: u64) {
         if now - self.blue_timer > self.target {
             self.p_drop = f64::min(self.p_drop + self.increment, 1.0);
             self.blue_timer = now;
@@ -55,8 +80,7 @@ impl Cobalt {
     fn should_drop(&mut self, now: u64, packet: &mut Packet, rng: &mut Rng) -> bool {
         self.sojourn = now - packet.arrived;
         let next_due = self.next_due(now);
-        // 8 Mbit/s: a microsecond a byte.
-        let over_target = self.sojourn > self.target && self.sojourn > 4 * self.mtu * 1000;
+        let over_target = self.sojourn > self.target && self.sojourn > self.four;
         if over_target {
             if !self.dropping {
                 self.dropping = true;
@@ -161,10 +185,8 @@ proptest! {
             ("increment", increment.to_string()),
             ("decrement", decrement.to_string()),
         ];
-        let model = Cobalt {
-            target, interval, ecn, mtu, increment, decrement, count: 0, drop_next: 0,
-            dropping: false, p_drop: 0.0, blue_timer: 0, sojourn: 0, now: 0,
-        };
+        // 8 Mbit/s: a microsecond a byte.
+        let model = Cobalt::new(target, interval, ecn, 4 * mtu * 1000, [increment, decrement]);
         compare("cobalt", &settings, room, &ops, model)?;
     }
 }

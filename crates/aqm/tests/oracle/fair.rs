@@ -9,30 +9,30 @@ use super::red::{Red, red, red_settings};
 use super::*;
 
 /// A buffer for several queues.
-struct Buffer<M> {
-    queues: Vec<Naive<M>>,
+pub(super) struct Buffer<M> {
+    pub(super) queues: Vec<Naive<M>>,
     room: Room,
-    events: Vec<Event>,
+    pub(super) events: Vec<Event>,
 }
 
-fn bytes(q: &[Packet]) -> u64 {
+pub(super) fn bytes(q: &[Packet]) -> u64 {
     q.iter().map(|p| u64::from(p.len)).sum()
 }
 
 impl<M: Model> Buffer<M> {
-    fn new(room: Room, of_queue: Room, models: Vec<M>) -> Self {
+    pub(super) fn new(room: Room, of_queue: Room, models: Vec<M>) -> Self {
         let queue = |model| Naive { model, room: of_queue, q: Vec::new(), events: Vec::new() };
         Self { queues: models.into_iter().map(queue).collect(), room, events: Vec::new() }
     }
 
-    fn too_full(&self) -> bool {
+    pub(super) fn too_full(&self) -> bool {
         match self.room {
             Room::Packets(n) => self.queues.iter().map(|q| q.q.len() as u64).sum::<u64>() > n,
             Room::Bytes(n) => self.queues.iter().map(|q| bytes(&q.q)).sum::<u64>() > n,
         }
     }
 
-    fn arrive(&mut self, queue: usize, now: u64, packet: Packet, rng: &mut Rng) {
+    pub(super) fn arrive(&mut self, queue: usize, now: u64, packet: Packet, rng: &mut Rng) {
         if matches!(self.room, Room::Bytes(n) if u64::from(packet.len) > n) {
             self.events.push(Event::Dropped(packet.id, Cause::Overflow));
         } else {
@@ -42,7 +42,7 @@ impl<M: Model> Buffer<M> {
     }
 
     /// The packet that a queue sends: its length.
-    fn depart(&mut self, queue: usize, now: u64, rng: &mut Rng) -> Option<u32> {
+    pub(super) fn depart(&mut self, queue: usize, now: u64, rng: &mut Rng) -> Option<u32> {
         let lens: BTreeMap<u32, u32> = self.queues[queue].q.iter().map(|p| (p.id, p.len)).collect();
         self.queues[queue].depart(now, rng);
         let mut events = std::mem::take(&mut self.queues[queue].events);
@@ -57,7 +57,7 @@ impl<M: Model> Buffer<M> {
         sent
     }
 
-    fn longest(&self) -> usize {
+    pub(super) fn longest(&self) -> usize {
         let mut longest = 0;
         for (i, queue) in self.queues.iter().enumerate() {
             if bytes(&queue.q) > bytes(&self.queues[longest].q) {
@@ -67,7 +67,7 @@ impl<M: Model> Buffer<M> {
         longest
     }
 
-    fn steal(&mut self, queue: usize, front: bool) {
+    pub(super) fn steal(&mut self, queue: usize, front: bool) {
         let q = &mut self.queues[queue].q;
         let victim = if front { q.remove(0) } else { q.pop().unwrap() };
         self.events.push(Event::Dropped(victim.id, Cause::Overflow));

@@ -6,11 +6,14 @@
 //! the models step where the library computes powers.
 
 use aqm::any::BuildError;
-use aqm::{AnyQdisc, Cause, Cx, Ecn, Env, FlowKey, Instant, Limit, Meta, Outlet, Qdisc, Rate, Rng};
+use aqm::{
+    AnyQdisc, Cause, Cx, Ecn, Env, FlowKey, Instant, Label, Limit, Meta, Outlet, Qdisc, Rate, Rng,
+};
 use proptest::prelude::*;
 
 mod avq;
 mod blue;
+mod cake;
 mod choke;
 mod cobalt;
 mod codel;
@@ -20,6 +23,7 @@ mod drops;
 mod dual;
 mod fair;
 mod fred;
+mod gsp;
 mod pi;
 mod pi2;
 mod pie;
@@ -29,6 +33,7 @@ mod red_penalty_box;
 mod rem;
 mod sfb;
 mod sred;
+mod wred;
 
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
 const PACKET_NS: f64 = 1e6;
@@ -384,6 +389,20 @@ fn traffic() -> impl Strategy<Value = Vec<Op>> {
     // Runs of the same operation, so that queues fill and links go idle.
     prop::collection::vec((operation(), 1..6usize), 1..120)
         .prop_map(|runs| runs.into_iter().flat_map(|(op, n)| std::iter::repeat_n(op, n)).collect())
+}
+
+/// The same traffic of twelve flows between three hosts and two, whose packets have codepoints.
+fn labelled(ops: Vec<Op>, codepoints: &[u8]) -> Vec<Op> {
+    let mut number = 0;
+    let one = |op| {
+        let Op::Arrive { len, ecn, flow } = op else { return op };
+        number += 1;
+        let flow = (7 * (number / 3) + flow) % 12;
+        let dscp = codepoints[flow as usize % codepoints.len()];
+        let label = Label { dscp, host: (flow % 3) as u16, peer: (flow / 6) as u16 };
+        Op::Arrive { len, ecn, flow: FlowKey::labelled(flow as u32, label).0 }
+    };
+    ops.into_iter().map(one).collect()
 }
 
 fn room() -> impl Strategy<Value = Room> {

@@ -1,0 +1,300 @@
+//! The flows of a tin: who has which queue, and whose turn it is.
+//!
+//! ```text
+//! whose queue:  the hash names one queue of a set of eight. If another flow has it, one of the others
+//!               that has the flow, else one that nobody has, else the first, shared
+//! whose turn:   empty queues whose COBALT is not at rest, one of them before each packet;
+//!               sparse flows, in the order in which they came;  bulk flows, in rounds
+//! a turn:       while the deficit is positive: send, deficit := deficit − length
+//!               else:  the flow is a bulk flow, and gets quantum/load in each round; its turn comes in
+//!                      the first round in which its deficit is positive
+//! load:         bulk flows of its host that sends, or of that which receives, or the greater of both
+//! ```
+//!
+//! A host with n bulk flows so gets as much in a round as one with a single flow. A flow that gets a
+//! small share of a quantum waits for many rounds; it is put into the list of the round that it waits
+//! for (one of 64, which come again and again) and costs nothing until then.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use crate::fair::links::{Chain, Links};
+use crate::hash::Cuts;
+use crate::packet::{FlowKey, Label};
+
+/// Queues of a set.
+pub(super) const WAYS: usize = 8;
+
+/// What a flow is at present.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum State {
+    /// It has no packets, and its queue is anyone's.
+    #[default]
+    Idle,
+    /// It came lately.
+    Sparse,
+    /// It was sparse and sent more than a quantum, and had no packet then.
+    Waiting,
+    /// It takes turns with the others.
+    Bulk,
+    /// It has no packets, and its COBALT is not at rest.
+    Decaying,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Flow {
+    /// Bytes that it may send, in 1/65536.
+    deficit: i64,
+    /// Who sends and who receives.
+    hosts: [u16; 2],
+    state: State,
+    /// The list of rounds that it is in, if it is in one.
+    round: u8,
+}
+
+/// Bulk flows in their rounds.
+#[derive(Clone, Debug)]
+struct Rounds {
+    lists: [Chain; 64],
+    /// Which of the lists are not empty.
+    occupied: u64,
+    /// That of the present round.
+    now: u8,
+}
+
+impl Rounds {
+    /// The flow whose turn it is; goes on to the next round in which there is one.
+    #[inline]
+    fn head(&mut self) -> Option<usize> {
+        if self.occupied == 0 {
+            return None;
+        }
+        let ahead = self.occupied.rotate_right(self.now.into()).trailing_zeros();
+        self.now = (self.now + ahead as u8) % 64;
+        self.lists[usize::from(self.now)].head()
+    }
+}
+
+/// The flows.
+#[derive(Clone, Debug)]
+pub(super) struct Flows {
+    sets: Cuts,
+    tags: Box<[u32]>,
+    flows: Box<[Flow]>,
+    links: Links,
+    sparse: Chain,
+    decaying: Chain,
+    rounds: Rounds,
+    /// How many are in the first list, in the rounds, in the last list.
+    pub(super) counts: [u32; 3],
+    /// What a flow alone gets in a round, in 1/65536 bytes.
+    pub(super) quantum: i64,
+    /// Bulk flows of each host, as sender and as receiver, where that counts.
+    bulk_of: [Option<Box<[u16]>>; 2],
+}
+
+impl Flows {
+    /// What a queue costs in memory, in bytes.
+    pub(super) const BYTES_PER_QUEUE: u64 =
+        (size_of::<Flow>() + size_of::<u32>()) as u64 + Links::BYTES;
+
+    /// `sets` of eight queues; `fair` says between whom shares are equal: senders, receivers.
+    pub(super) fn new(sets: u32, fair: [bool; 2], quantum: i64) -> Self {
+        let queues = sets as usize * WAYS;
+        let hosts = || vec![0; usize::from(Label::HOSTS)].into();
+        Self {
+            sets: Cuts::new(sets),
+            tags: vec![0; queues].into(),
+            flows: vec![Flow::default(); queues].into(),
+            links: Links::new(queues),
+            sparse: Chain::EMPTY,
+            decaying: Chain::EMPTY,
+            rounds: Rounds { lists: [Chain::EMPTY; 64], occupied: 0, now: 0 },
+            counts: [0; 3],
+            quantum,
+            bulk_of: fair.map(|counts| counts.then(hosts)),
+        }
+    }
+
+    /// What the counts of hosts take, in bytes.
+    pub(super) fn bytes_of_hosts(&self) -> u64 {
+        self.bulk_of.iter().flatten().map(|hosts| 2 * hosts.len() as u64).sum()
+    }
+
+    /// The queue of a flow, by the hash of what it is told from others by.
+    #[inline]
+    pub(super) fn queue_of(&mut self, word: u64, key: FlowKey) -> usize {
+        let (tag, mut rest) = (word as u32, word);
+        let set = self.sets.cut(&mut rest) * WAYS;
+        let direct = set + (rest >> 61) as usize;
+        if self.tags[direct] == tag && self.flows[direct].state != State::Idle {
+            return direct;
+        }
+        self.queue_in_set(set, direct, tag, key)
+    }
+
+    #[inline(never)]
+    fn queue_in_set(&mut self, set: usize, direct: usize, tag: u32, key: FlowKey) -> usize {
+        let mut ways = (0..WAYS).map(|way| set + (direct + way) % WAYS);
+        let has_it = |queue: &usize| self.tags[*queue] == tag;
+        let is_free = |queue: &usize| self.flows[*queue].state == State::Idle;
+        let found = ways.clone().find(has_it);
+        if let Some(queue) = found.filter(|queue| !is_free(queue)) {
+            return queue;
+        }
+        let queue = found.or_else(|| ways.find(is_free)).unwrap_or(direct);
+        let bulk = self.flows[queue].state == State::Bulk;
+        if bulk {
+            self.count_at_hosts(queue, false);
+        }
+        let Label { host, peer, .. } = key.label();
+        self.flows[queue].hosts = [host, peer];
+        self.tags[queue] = tag;
+        if bulk {
+            self.count_at_hosts(queue, true);
+        }
+        queue
+    }
+
+    /// A packet has come to a queue.
+    #[inline]
+    pub(super) fn came(&mut self, queue: usize) {
+        match self.flows[queue].state {
+            State::Sparse | State::Bulk => {}
+            State::Waiting => self.to_bulk(queue),
+            State::Idle | State::Decaying => self.to_sparse(queue),
+        }
+    }
+
+    fn to_sparse(&mut self, queue: usize) {
+        if self.flows[queue].state == State::Decaying {
+            self.links.remove(&mut self.decaying, queue);
+            self.counts[2] -= 1;
+        }
+        self.links.append(&mut self.sparse, queue);
+        self.counts[0] += 1;
+        self.flows[queue].state = State::Sparse;
+        self.flows[queue].deficit = self.share(queue);
+    }
+
+    fn to_bulk(&mut self, queue: usize) {
+        self.counts[0] -= 1;
+        self.counts[1] += 1;
+        self.flows[queue].state = State::Bulk;
+        self.count_at_hosts(queue, true);
+    }
+
+    /// The queue whose turn it is, with a positive deficit; `first`: the first since a packet was sent.
+    /// `has_packets` says whether a queue has any.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        first: bool,
+        has_packets: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if first && let Some(queue) = self.decaying.head() {
+            return Some(queue);
+        }
+        loop {
+            let head = self.sparse.head().or_else(|| self.rounds.head());
+            let queue = head.or(self.decaying.head())?;
+            if self.flows[queue].deficit > 0 || head.is_none() {
+                return Some(queue);
+            }
+            self.wait(queue, has_packets(queue));
+        }
+    }
+
+    /// The queue whose turn it is has used up what it had: it waits for the round in which it has more.
+    #[inline]
+    fn wait(&mut self, queue: usize, has_packets: bool) {
+        if self.flows[queue].state == State::Sparse {
+            self.links.remove(&mut self.sparse, queue);
+            if has_packets {
+                self.to_bulk(queue);
+            } else {
+                self.flows[queue].state = State::Waiting;
+            }
+        } else {
+            self.leave_round(queue);
+        }
+        let share = self.share(queue);
+        let flow = &mut self.flows[queue];
+        // The lists of rounds come again after 64. Whoever waits for longer looks again before.
+        let wanted = -flow.deficit;
+        let rounds = if wanted < share { 1 } else { (wanted / share + 1).min(63) };
+        flow.deficit += rounds * share;
+        flow.round = (self.rounds.now + rounds as u8) % 64;
+        self.rounds.occupied |= 1 << flow.round;
+        self.links.append(&mut self.rounds.lists[usize::from(flow.round)], queue);
+    }
+
+    fn leave_round(&mut self, queue: usize) {
+        let round = self.flows[queue].round;
+        let list = &mut self.rounds.lists[usize::from(round)];
+        self.links.remove(list, queue);
+        if list.head().is_none() {
+            self.rounds.occupied &= !(1 << round);
+        }
+    }
+
+    /// The queue whose turn it is has sent a packet of `len` bytes.
+    #[inline]
+    pub(super) fn sent(&mut self, queue: usize, len: u32) {
+        self.flows[queue].deficit -= i64::from(len) << 16;
+    }
+
+    /// The queue whose turn it is was found empty; `at_rest`: nothing needs to be remembered of it.
+    pub(super) fn found_empty(&mut self, queue: usize, at_rest: bool) {
+        match self.flows[queue].state {
+            State::Idle => return,
+            State::Sparse => {
+                self.links.remove(&mut self.sparse, queue);
+                self.counts[0] -= 1;
+            }
+            State::Waiting => {
+                self.leave_round(queue);
+                self.counts[0] -= 1;
+            }
+            State::Bulk => {
+                self.leave_round(queue);
+                self.counts[1] -= 1;
+                self.count_at_hosts(queue, false);
+            }
+            State::Decaying => {
+                self.links.remove(&mut self.decaying, queue);
+                self.counts[2] -= 1;
+            }
+        }
+        self.flows[queue].state = State::Idle;
+        if !at_rest {
+            self.links.append(&mut self.decaying, queue);
+            self.counts[2] += 1;
+            self.flows[queue].state = State::Decaying;
+        }
+    }
+
+    /// What a flow gets in a round.
+    #[inline]
+    fn share(&self, queue: usize) -> i64 {
+        let hosts = self.flows[queue].hosts;
+        let load = |side: usize| {
+            self.bulk_of[side].as_ref().map_or(0, |bulk| bulk[usize::from(hosts[side])])
+        };
+        match load(0).max(load(1)) {
+            0 | 1 => self.quantum,
+            load => self.quantum / i64::from(load),
+        }
+    }
+
+    /// A bulk flow more, or less, of its hosts.
+    fn count_at_hosts(&mut self, queue: usize, more: bool) {
+        let hosts = self.flows[queue].hosts;
+        for (bulk, host) in self.bulk_of.iter_mut().zip(hosts) {
+            if let Some(bulk) = bulk {
+                let bulk = &mut bulk[usize::from(host)];
+                *bulk = if more { *bulk + 1 } else { *bulk - 1 };
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! CAKE: common applications kept enhanced (Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018,
+//! "HTM18"; tc-cake(8)). Its shaper and the overhead of frames are the link's business here; what is
+//! left is flow queueing four times over:
+//!
+//! ```text
+//! a packet arrives:  its codepoint names a tin, its flow a queue of the tin;  it is queued
+//!                    the buffer is too full:  the queue with the most bytes loses its head, and its
+//!                                             COBALT hears of it
+//! next:   of the tins with packets, the last that keeps within its rate, else the one that does
+//!         so soonest;  in it a queue by deficits (flows.rs);  its head by its COBALT
+//! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `tins.rs` | codepoints, tins, their rates |
+//! | `flows.rs` | set-associative queues, sparse and bulk flows, hosts |
+//!
+//! Each tin has COBALT's `target` at 1.5 times the transmission of an `mtu` at its rate at least, and
+//! its `interval` longer by as much, but twice that target at least; a quantum of 1/4096 s at its rate,
+//! 300 … 1514 bytes.
+//!
+//! Against Linux:
+//! - Hosts are told apart by their number in the packet's [`Label`], exactly; Linux has a table of 1024.
+//! - A share of the quantum is exact; Linux rounds it at random. A bulk flow that waits for several
+//!   rounds gets their shares at once, by the load at its turn, and its place in the last of them is by
+//!   when it began to wait.
+//! - The buffer counts the packets' bytes, or packets; Linux counts the memory that they take.
+//! - Hashes are keyed ([`FlowHash`]).
+
+use alloc::boxed::Box;
+
+use super::heap::Heap;
+use super::lines::Lines;
+use super::{End, Plan, Turn};
+use crate::context::{Backlog, Cx, Env, State};
+use crate::hash::FlowHash;
+use crate::packet::{FlowKey, Label, Meta};
+use crate::param::{ConfigError, choice, params};
+use crate::policy::Policy as _;
+use crate::policy::cobalt::{Cobalt, CobaltConfig};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+use flows::{Flows, WAYS};
+use tins::Schedule;
+
+mod flows;
+#[cfg(test)]
+mod tests;
+mod tins;
+
+pub use tins::Diffserv;
+
+params! {
+    /// Parameters of CAKE.
+    pub struct CakeConfig {
+        /// How packets are sorted into tins by their DSCP.
+        diffserv: Diffserv = Diffserv::Diffserv3, "HTM18 §III.C; tc-cake(8)";
+        /// Between whom the link is shared equally.
+        isolation: Isolation = Isolation::Triple, "HTM18 §III.B; tc-cake(8)";
+        /// About the round-trip time of the slowest flows: COBALT's interval.
+        rtt: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "tc-cake(8)";
+        /// Delay that is let alone; `none`: a twentieth of `rtt`.
+        target: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "tc-cake(8): rtt/20";
+        /// Sets of eight queues in each tin.
+        sets: u32 = 128, in 1..=1024, "HTM18 §III.B: 1024 queues", with isolation != "flowblind";
+        /// Length in bytes of the longest usual packet.
+        mtu: u32 = 1514, in 0..=65_535, "Linux sch_cake";
+        /// Whether COBALT's signals mark ECN-capable packets; `false`: every signal is a drop.
+        ecn: bool = true, "HTM18 §III.D";
+    }
+}
+
+choice! {
+    /// Between whom the link is shared equally.
+    pub enum Isolation {
+        /// Nobody: one queue in each tin.
+        FlowBlind = "flowblind",
+        /// Hosts that send.
+        SrcHost = "srchost",
+        /// Hosts that receive.
+        DstHost = "dsthost",
+        /// Pairs of hosts.
+        Hosts = "hosts",
+        /// Flows.
+        Flows = "flows",
+        /// Hosts that send, and their flows.
+        DualSrcHost = "dual-srchost",
+        /// Hosts that receive, and their flows.
+        DualDstHost = "dual-dsthost",
+        /// Hosts that send, hosts that receive, and their flows.
+        Triple = "triple-isolate",
+    }
+}
+
+impl Isolation {
+    /// The bits of a key by which queues are told apart.
+    fn mask(self) -> u64 {
+        let [dscp, host, peer] = Label::FIELDS;
+        match self {
+            Self::FlowBlind => 0,
+            Self::SrcHost => host,
+            Self::DstHost => peer,
+            Self::Hosts => host | peer,
+            _ => !dscp,
+        }
+    }
+
+    /// Whether senders, and whether receivers share equally what their flows get.
+    fn fair(self) -> [bool; 2] {
+        let triple = self == Self::Triple;
+        [triple || self == Self::DualSrcHost, triple || self == Self::DualDstHost]
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Tin {
+    schedule: Schedule,
+    flows: Flows,
+    packets: u32,
+}
+
+/// CAKE, of packets with payload `P`.
+///
+/// All memory is taken at construction.
+#[derive(Clone, Debug)]
+pub struct Cake<P> {
+    config: CakeConfig,
+    hash: FlowHash,
+    mask: u64,
+    /// The tin of each codepoint.
+    tin_of: [u8; Label::CODEPOINTS as usize],
+    tins: Box<[Tin]>,
+    /// Of all tins, one tin's after the other's.
+    lines: Lines<Cobalt, P>,
+    longest: Heap,
+}
+
+impl CakeConfig {
+    /// Queues of a tin.
+    fn queues(&self) -> usize {
+        self.sets as usize * WAYS
+    }
+
+    /// What the COBALT of a tin's queues is like at the tin's `rate`.
+    fn cobalt(&self, rate: Rate) -> CobaltConfig {
+        let target = self.target.unwrap_or(self.rtt / 20);
+        let at_least = rate.transmission(u64::from(self.mtu) * 3 / 2).max(target);
+        let interval = self.rtt + at_least.saturating_sub(target);
+        CobaltConfig {
+            target: at_least,
+            interval: interval.max(at_least * 2),
+            ecn: self.ecn,
+            mtu: self.mtu,
+            ..CobaltConfig::default()
+        }
+    }
+}
+
+/// What a flow alone gets in a round, in 1/65536 bytes.
+fn quantum(rate: Rate) -> i64 {
+    ((rate.bits_per_second() / 8 / 4096).clamp(300, 1514) as i64) << 16
+}
+
+impl<P: Copy + Default> Cake<P> {
+    /// The tin to send from at `now`, if any has flows.
+    #[inline]
+    fn choose(&self, now: Instant) -> Option<usize> {
+        let mut best = None;
+        for (number, tin) in self.tins.iter().enumerate() {
+            let [sparse, bulk, _] = tin.flows.counts;
+            let next = tin.schedule.next;
+            if sparse + bulk > 0 && best.is_none_or(|(_, soonest)| next <= now || next <= soonest) {
+                best = Some((number, next));
+            }
+        }
+        best.map(|(number, _)| number)
+    }
+
+    /// A line may have another length.
+    #[inline]
+    fn changed(&mut self, line: usize) {
+        self.longest.changed(line, self.lines.backlog_of(line).bytes);
+    }
+
+    /// The longest queue gives way until the buffer is no longer too full.
+    #[inline(never)]
+    fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        while self.lines.excess() {
+            let line = self.longest.longest(|line| self.lines.backlog_of(line).bytes);
+            self.lines.overflow(line, cx, out);
+            self.tins[line / self.config.queues()].packets -= 1;
+            self.changed(line);
+        }
+    }
+
+    /// A packet of a tin; none where the queue whose turn it is has none.
+    #[inline]
+    fn serve(
+        &mut self,
+        number: usize,
+        first: bool,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) -> Option<(Meta, P)> {
+        let start = number * self.config.queues();
+        let tin = &mut self.tins[number];
+        let has_packets = |queue| self.lines.backlog_of(start + queue).packets > 0;
+        let queue = tin.flows.next(first, has_packets)?;
+        let line = start + queue;
+        let before = self.lines.backlog_of(line).packets;
+        let sent = self.lines.dequeue(line, cx, out);
+        tin.packets -= before - self.lines.backlog_of(line).packets;
+        if let Some((meta, _)) = &sent {
+            tin.flows.sent(queue, meta.len);
+            tin.schedule.sent(meta.len, cx.now);
+        } else {
+            tin.flows.found_empty(queue, self.lines.policy(line).at_rest(cx.now));
+        }
+        self.changed(line);
+        sent
+    }
+}
+
+impl<P: Copy + Default> Discipline<P> for Cake<P> {
+    type Config = CakeConfig;
+
+    fn new(config: &CakeConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
+        let (count, queues) = (config.diffserv.count(), config.queues());
+        let hash = FlowHash::new(rng);
+        let tin = |number| {
+            let rate = config.diffserv.rate(number, env.rate);
+            Tin {
+                schedule: Schedule::new(rate, env.now),
+                flows: Flows::new(config.sets, config.isolation.fair(), quantum(rate)),
+                packets: 0,
+            }
+        };
+        let tins: Box<[Tin]> = (0..count).map(tin).collect();
+        let plan = Plan {
+            queues: count * queues,
+            queue_limit: None,
+            turn: Turn::Packet,
+            prefer_new: true,
+            drop: End::Head,
+            drop_batch: 1,
+        };
+        let mut line = 0;
+        let lines = Lines::new(&plan, env, |env| {
+            let rate = tins[line / queues].schedule.rate;
+            line += 1;
+            Cobalt::new(&config.cobalt(rate), &Env { rate, ..*env }, rng)
+        })?;
+        Ok(Self {
+            hash,
+            mask: config.isolation.mask(),
+            tin_of: core::array::from_fn(|dscp| config.diffserv.tin_of(dscp as u8)),
+            tins,
+            lines,
+            longest: Heap::new(count * queues),
+            config: config.clone(),
+        })
+    }
+}
+
+impl<P: Copy + Default> Qdisc<P> for Cake<P> {
+    #[inline]
+    fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        let number = usize::from(self.tin_of[usize::from(meta.flow.label().dscp)]);
+        let tin = &mut self.tins[number];
+        let word = self.hash.word(FlowKey(meta.flow.0 & self.mask));
+        let queue = tin.flows.queue_of(word, meta.flow);
+        let line = number * self.config.queues() + queue;
+        let before = self.lines.backlog_of(line).packets;
+        self.lines.enqueue(line, meta, packet, cx, out);
+        if self.lines.backlog_of(line).packets == before {
+            return;
+        }
+        if tin.packets == 0 {
+            tin.schedule.wake(cx.now);
+        }
+        tin.packets += 1;
+        tin.flows.came(queue);
+        self.changed(line);
+        if self.lines.excess() {
+            self.make_room(cx, out);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        let mut first = true;
+        while self.lines.backlog().packets > 0 {
+            let number = self.choose(cx.now)?;
+            let sent = self.serve(number, first, cx, out);
+            if sent.is_some() {
+                return sent;
+            }
+            first = false;
+        }
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.lines.backlog()
+    }
+
+    fn counters(&self) -> &Counters {
+        self.lines.counters()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+
+    fn on_timer(&mut self, _: &mut Cx<'_>, _: &mut impl Outlet<P>) {}
+
+    fn rate_changed(&mut self, env: &Env) {
+        for (number, tin) in self.tins.iter_mut().enumerate() {
+            let rate = self.config.diffserv.rate(number, env.rate);
+            tin.schedule = Schedule::new(rate, tin.schedule.next);
+            tin.flows.quantum = quantum(rate);
+        }
+        let queues = self.config.queues();
+        for (line, cobalt) in self.lines.policies().enumerate() {
+            let rate = self.tins[line / queues].schedule.rate;
+            cobalt.reconfigure(self.config.cobalt(rate), &Env { rate, ..*env });
+        }
+    }
+
+    fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        let all = |kind: usize| self.tins.iter().map(|tin| f64::from(tin.flows.counts[kind])).sum();
+        sink("sparse", all(0));
+        sink("bulk", all(1));
+        sink("decaying", all(2));
+    }
+
+    fn state(&self) -> State {
+        let lines = self.lines.state(Flows::BYTES_PER_QUEUE + Heap::BYTES_PER_QUEUE);
+        let tins = self.tins.iter().map(|tin| size_of::<Tin>() as u64 + tin.flows.bytes_of_hosts());
+        State { queue: size_of::<Self>() as u64 + tins.sum::<u64>(), ..lines }
+    }
+}

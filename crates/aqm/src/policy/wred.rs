@@ -1,0 +1,197 @@
+//! WRED: RED with thresholds for each class of traffic (weighted RED, as routers of Cisco have it; the
+//! dropping precedence of assured forwarding, RFC 2597).
+//!
+//! One average is kept of the queue. Classes differ in where their signals begin and how frequent they
+//! get, so that packets of a lower class are signalled first, while those of a higher are let alone:
+//!
+//! ```text
+//! a packet arrives:  avg as in RED, of the whole queue
+//!                    class c of C:  min_th, max_th and max_p on the line from those of the lowest
+//!                                   class to those of the highest, at c/(C − 1)
+//!                    the rest as in RED, with a count for each class
+//! ```
+//!
+//! | `classes` | C | class |
+//! |---|---|---|
+//! | `precedence` | 8 | the upper three bits of the codepoint (RFC 2474 §4.2.2) |
+//! | `drop-precedence` | 3 | AFx3 lowest, AFx2, AFx1; other codepoints are in the highest (RFC 2597) |
+//!
+//! The defaults for eight classes are as Cisco's: the minimum of precedence *i* is (9 + *i*)/18 of the
+//! maximum. With one class for all it is RED.
+
+use super::average::Average;
+use super::red::{RedConfig, RedCore, RedParams};
+use super::{Arrival, Cx, Env, Policy, View};
+use crate::packet::Meta;
+use crate::param::{ConfigError, choice, params};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::units::Size;
+
+params! {
+    /// Parameters of WRED: those of RED are of the lowest class.
+    pub struct WredConfig {
+        /// What a packet's class is.
+        classes: Classes = Classes::Precedence, "Cisco WRED; RFC 2597";
+        /// `min_th` of the highest class.
+        min_th_high: Size = Size::OfBuffer(0.44), "Cisco WRED: 16/18 of max_th";
+        /// `max_th` of the highest class; `none`: that of the lowest.
+        max_th_high: Option<Size> = None, "Cisco WRED";
+        /// `max_p` of the highest class; `none`: that of the lowest.
+        max_p_high: Option<f64> = None, in 0.0..=1.0, "Cisco WRED";
+        ..red: RedConfig = RedConfig {
+            min_th: Size::OfBuffer(0.25),
+            max_th: Size::OfBuffer(0.5),
+            max_p: 0.1,
+            ..RedConfig::default()
+        };
+    }
+}
+
+choice! {
+    /// What a packet's class is.
+    pub enum Classes {
+        /// The upper three bits of its codepoint.
+        Precedence = "precedence",
+        /// The dropping precedence of assured forwarding.
+        DropPrecedence = "drop-precedence",
+    }
+}
+
+impl Classes {
+    fn count(self) -> usize {
+        match self {
+            Self::Precedence => 8,
+            Self::DropPrecedence => 3,
+        }
+    }
+
+    /// The class of a codepoint, 0 for the lowest.
+    #[inline]
+    fn of(self, dscp: u8) -> usize {
+        match self {
+            Self::Precedence => usize::from(dscp >> 3),
+            // AFxy is 8x + 2y, x = 1 … 4.
+            Self::DropPrecedence => match (dscp >> 3, dscp & 7) {
+                (1..=4, 6) => 0,
+                (1..=4, 4) => 1,
+                _ => 2,
+            },
+        }
+    }
+}
+
+/// The WRED policy.
+#[derive(Clone, Debug)]
+pub struct Wred {
+    classes: Classes,
+    avg: Average,
+    /// One for each class; their averages are that of all.
+    cores: [RedCore; 8],
+}
+
+impl Policy for Wred {
+    type Config = WredConfig;
+    type Tag = ();
+
+    fn new(config: &WredConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+        let params = RedParams::new(&config.red, env)?;
+        let of = |key, size: Size| env.resolve(key, size, config.red.mode.into());
+        let min_th = [params.min_th, of("min_th_high", config.min_th_high)?];
+        let max_high = config.max_th_high.map(|size| of("max_th_high", size)).transpose()?;
+        let max_th = [params.max_th, max_high.unwrap_or(params.max_th)];
+        let max_p = [config.red.max_p, config.max_p_high.unwrap_or(config.red.max_p)];
+        if min_th[1] >= max_th[1] {
+            return Err(ConfigError { key: "min_th_high", allowed: "less than max_th_high" });
+        }
+        let count = config.classes.count();
+        let core = |class: usize| {
+            let share = (class as f64 / (count - 1) as f64).min(1.0);
+            let between = |[low, high]: [f64; 2]| low + share * (high - low);
+            let params = params.clone().with_thresholds(between(min_th), between(max_th))?;
+            Ok(RedCore::new(params, between(max_p), env.now))
+        };
+        let cores =
+            [core(0)?, core(1)?, core(2)?, core(3)?, core(4)?, core(5)?, core(6)?, core(7)?];
+        Ok(Self { classes: config.classes, avg: cores[0].own_average(), cores })
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        let core = &mut self.cores[self.classes.of(pkt.flow.label().dscp)];
+        self.avg.sample(q.size(core.params.measure()), cx.now);
+        core.set_average(self.avg.value);
+        core.judge(pkt, q, cx)
+    }
+
+    #[inline]
+    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
+        self.avg.admitted();
+    }
+
+    fn on_idle(&mut self, cx: &mut Cx<'_>) {
+        self.avg.on_idle(cx.now);
+    }
+
+    fn congested(&self, _: &View<'_>, now: Instant) -> bool {
+        self.avg.at(now) >= self.cores[0].params.min_th
+    }
+
+    fn rate_changed(&mut self, env: &Env) {
+        self.cores[0].retime(&mut self.avg, env);
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        let avg = self.avg.at(now);
+        sink("avg", avg);
+        sink("p_low", self.cores[0].p_b(avg));
+        sink("p_high", self.cores[self.classes.count() - 1].p_b(avg));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{FlowKey, Label};
+    use crate::policy::lab::{Fate, Lab, refused};
+
+    fn key(dscp: u8) -> u64 {
+        FlowKey::labelled(1, Label { dscp, ..Label::default() }).0
+    }
+
+    /// The average is the queue. From 4 packets on class 0 is signalled, from 11 on class 7, in between
+    /// the others, a packet apart.
+    #[test]
+    fn lower_classes_are_signalled_first() {
+        let settings = [
+            ("w_q", "1"),
+            ("min_th", "3p"),
+            ("max_th", "4p"),
+            ("min_th_high", "10p"),
+            ("max_th_high", "11p"),
+        ];
+        for precedence in 0..8u8 {
+            let mut lab = Lab::<Wred>::new(50, &settings);
+            for _ in 0..4 + precedence {
+                assert_eq!(lab.arrive_from(key(63)), Fate::Queued);
+            }
+            assert_eq!(lab.arrive_from(key(precedence << 3)), Fate::Marked, "{precedence}");
+            assert_eq!(lab.arrive_from(key(63)) == Fate::Marked, precedence >= 6);
+        }
+    }
+
+    /// AF11, AF22, AF43; and best effort, CS1, EF, which have no dropping precedence.
+    #[test]
+    fn dropping_precedence_is_the_second_digit() {
+        for (dscp, class) in [(10, 2), (20, 1), (38, 0), (0, 2), (8, 2), (46, 2)] {
+            assert_eq!(Classes::DropPrecedence.of(dscp), class, "{dscp}");
+        }
+    }
+
+    #[test]
+    fn thresholds_leave_room_in_every_class() {
+        assert_eq!(refused::<Wred>(&[("min_th", "60%")]).key, "max_th");
+        assert_eq!(refused::<Wred>(&[("min_th_high", "50%")]).key, "min_th_high");
+        assert_eq!(refused::<Wred>(&[("max_th_high", "1bdp")]).key, "max_th_high");
+    }
+}

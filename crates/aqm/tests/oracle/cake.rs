@@ -1,0 +1,334 @@
+//! CAKE as its paper and manual describe it, with lists that are searched and rounds that are counted
+//! one by one.
+
+use std::collections::VecDeque;
+
+use aqm::hash::{Cuts, FlowHash};
+
+use super::cobalt::Cobalt;
+use super::fair::Buffer;
+use super::*;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Set {
+    None,
+    Sparse,
+    SparseWait,
+    Bulk,
+    Decaying,
+}
+
+#[derive(Clone)]
+struct Flow {
+    tag: u32,
+    set: Set,
+    host: u64,
+    peer: u64,
+    deficit: i64,
+}
+
+struct Tin {
+    /// Bits per second.
+    rate: u64,
+    next: u64,
+    flows: Vec<Flow>,
+    sparse: VecDeque<usize>,
+    decaying: VecDeque<usize>,
+    /// Bulk flows, and those that wait for a packet among them: in which round their turn comes, and
+    /// since when they wait.
+    bulk: Vec<(u64, u64, usize)>,
+    round: u64,
+    waits: u64,
+}
+
+struct Cake {
+    buffer: Buffer<Cobalt>,
+    hash: Option<FlowHash>,
+    sets: u32,
+    diffserv: &'static str,
+    isolation: &'static str,
+    tins: Vec<Tin>,
+}
+
+/// Shares of the link by tin, in parts of 16 (or 7/8 of the one before).
+fn rates(diffserv: &str) -> Vec<u64> {
+    let link = 8_000_000u64;
+    match diffserv {
+        "besteffort" => vec![link],
+        "diffserv3" => vec![link, link / 16, link / 4],
+        "diffserv4" => vec![link, link / 16, link / 2, link / 4],
+        _ => (0..8).map(|n| link * 7u64.pow(n) / 8u64.pow(n)).collect(),
+    }
+}
+
+/// Of the codepoints that are tried: CS0, CS1, EF, AF41.
+fn tin_of(diffserv: &str, dscp: u64) -> usize {
+    let column = [0, 8, 46, 34].iter().position(|known| *known == dscp).unwrap();
+    let row = match diffserv {
+        "besteffort" => [0, 0, 0, 0],
+        "diffserv3" => [0, 1, 2, 0],
+        "diffserv4" => [0, 1, 3, 2],
+        "diffserv8" => [2, 1, 6, 3],
+        _ => [0, 1, 5, 4],
+    };
+    row[column]
+}
+
+fn transmission(bytes: u64, rate: u64) -> u64 {
+    ((u128::from(bytes) * 8_000_000_000 + u128::from(rate / 2)) / u128::from(rate)) as u64
+}
+
+impl Tin {
+    fn quantum(&self) -> i64 {
+        let bytes = (self.rate / 8 / 4096).clamp(300, 1514);
+        bytes as i64 * 65_536
+    }
+
+    fn host_load(&self, queue: usize, isolation: &str) -> i64 {
+        let flow = &self.flows[queue];
+        let bulk = |same: &dyn Fn(&Flow) -> bool| {
+            self.flows.iter().filter(|f| f.set == Set::Bulk && same(f)).count() as i64
+        };
+        let mut load = 1;
+        if ["triple-isolate", "dual-srchost"].contains(&isolation) {
+            load = load.max(bulk(&|f| f.host == flow.host));
+        }
+        if ["triple-isolate", "dual-dsthost"].contains(&isolation) {
+            load = load.max(bulk(&|f| f.peer == flow.peer));
+        }
+        load
+    }
+
+    fn listed(&self) -> usize {
+        self.sparse.len() + self.bulk.len()
+    }
+}
+
+impl Cake {
+    fn start_of(&self, tin: usize) -> usize {
+        tin * self.sets as usize * 8
+    }
+
+    /// The queue of a tin for a packet.
+    fn queue_of(&mut self, tin: usize, key: u64) -> usize {
+        let (host, peer) = (key >> 45 & 0x1fff, key >> 32 & 0x1fff);
+        let told = match self.isolation {
+            "flowblind" => 0,
+            "srchost" => host << 45,
+            "dsthost" => peer << 32,
+            "hosts" => host << 45 | peer << 32,
+            _ => key & 0x03ff_ffff_ffff_ffff,
+        };
+        let word = self.hash.as_ref().unwrap().word(FlowKey(told));
+        let set = Cuts::new(self.sets).of(word).next().unwrap() * 8;
+        let rest = (u128::from(word) * u128::from(self.sets)) as u64;
+        let direct = set + (rest >> 61) as usize;
+        let tag = word as u32;
+        let flows = &mut self.tins[tin].flows;
+        let ways: Vec<usize> = (0..8).map(|i| set + (direct + i) % 8).collect();
+        let mut found = None;
+        for &way in ways.iter().rev() {
+            if flows[way].tag == tag {
+                found = Some(way);
+            }
+        }
+        // A queue that was given back still has the tag: a living one goes first where it is direct.
+        if flows[direct].tag == tag && flows[direct].set != Set::None {
+            return direct;
+        }
+        if let Some(way) = found.filter(|way| flows[*way].set != Set::None) {
+            return way;
+        }
+        let free = ways.iter().copied().find(|way| flows[*way].set == Set::None);
+        let queue = found.or(free).unwrap_or(direct);
+        flows[queue] = Flow { tag, host, peer, ..flows[queue].clone() };
+        queue
+    }
+
+    fn came(&mut self, tin: usize, queue: usize) {
+        let t = &mut self.tins[tin];
+        match t.flows[queue].set {
+            Set::None | Set::Decaying => {
+                t.decaying.retain(|q| *q != queue);
+                t.sparse.push_back(queue);
+                let load = t.host_load(queue, self.isolation);
+                t.flows[queue].set = Set::Sparse;
+                t.flows[queue].deficit = t.quantum() / load;
+            }
+            Set::SparseWait => t.flows[queue].set = Set::Bulk,
+            Set::Sparse | Set::Bulk => {}
+        }
+    }
+
+    /// The tin to serve.
+    fn best_tin(&self, now: u64) -> Option<usize> {
+        let busy: Vec<usize> =
+            (0..self.tins.len()).filter(|t| self.tins[*t].listed() > 0).collect();
+        let in_time = busy.iter().copied().filter(|t| self.tins[*t].next <= now).max();
+        // The last of those that are as soon.
+        in_time.or(busy.into_iter().rev().min_by_key(|t| self.tins[*t].next))
+    }
+
+    fn turn(&mut self, tin: usize, first: bool) -> Option<usize> {
+        let start = self.start_of(tin);
+        let t = &mut self.tins[tin];
+        if first && let Some(queue) = t.decaying.front() {
+            return Some(*queue);
+        }
+        loop {
+            let queue = match t.sparse.front() {
+                Some(queue) => *queue,
+                None => {
+                    let Some(&(round, _, queue)) = t.bulk.iter().min() else {
+                        return t.decaying.front().copied();
+                    };
+                    t.round = round;
+                    queue
+                }
+            };
+            if t.flows[queue].deficit > 0 {
+                return Some(queue);
+            }
+            t.sparse.retain(|q| *q != queue);
+            t.bulk.retain(|(_, _, q)| *q != queue);
+            if t.flows[queue].set == Set::Sparse {
+                let packets = self.buffer.queues[start + queue].q.len();
+                t.flows[queue].set = if packets > 0 { Set::Bulk } else { Set::SparseWait };
+            }
+            let share = t.quantum() / t.host_load(queue, self.isolation);
+            let mut round = t.round;
+            while t.flows[queue].deficit <= 0 && round < t.round + 63 {
+                t.flows[queue].deficit += share;
+                round += 1;
+            }
+            t.waits += 1;
+            t.bulk.push((round, t.waits, queue));
+        }
+    }
+
+    fn found_empty(&mut self, tin: usize, queue: usize, now: u64) {
+        let start = self.start_of(tin);
+        let t = &mut self.tins[tin];
+        t.sparse.retain(|q| *q != queue);
+        t.bulk.retain(|(_, _, q)| *q != queue);
+        t.decaying.retain(|q| *q != queue);
+        t.flows[queue].set = Set::None;
+        if !self.buffer.queues[start + queue].model.at_rest(now) {
+            t.flows[queue].set = Set::Decaying;
+            t.decaying.push_back(queue);
+        }
+    }
+
+    fn packets(&self, tin: usize) -> usize {
+        let queues = self.sets as usize * 8;
+        self.buffer.queues[self.start_of(tin)..][..queues].iter().map(|q| q.q.len()).sum()
+    }
+}
+
+impl Side for Cake {
+    fn start(&mut self, rng: &mut Rng) {
+        self.hash = Some(FlowHash::new(rng));
+    }
+
+    fn arrive(&mut self, now: u64, packet: Packet, rng: &mut Rng) {
+        let tin = tin_of(self.diffserv, packet.flow >> 58);
+        let queue = self.queue_of(tin, packet.flow);
+        let line = self.start_of(tin) + queue;
+        let (before, empty) = (self.buffer.queues[line].q.len(), self.packets(tin) == 0);
+        self.buffer.arrive(line, now, packet, rng);
+        if self.buffer.queues[line].q.len() == before {
+            return;
+        }
+        if empty && self.tins[tin].next < now {
+            self.tins[tin].next = now;
+        }
+        self.came(tin, queue);
+        while self.buffer.too_full() {
+            let longest = self.buffer.longest();
+            self.buffer.queues[longest].model.queue_full(now);
+            self.buffer.steal(longest, true);
+        }
+    }
+
+    fn depart(&mut self, now: u64, rng: &mut Rng) {
+        let mut first = true;
+        while (0..self.tins.len()).any(|tin| self.packets(tin) > 0) {
+            let tin = self.best_tin(now).unwrap();
+            let queue = self.turn(tin, first).unwrap();
+            first = false;
+            let line = self.start_of(tin) + queue;
+            let Some(len) = self.buffer.depart(line, now, rng) else {
+                self.found_empty(tin, queue, now);
+                continue;
+            };
+            let t = &mut self.tins[tin];
+            t.flows[queue].deficit -= i64::from(len) * 65_536;
+            let time = (f64::from(len) * (8e9 / t.rate as f64)) as u64;
+            if t.next < now {
+                t.next += time;
+            } else if t.next < now + time {
+                t.next = now + time;
+            }
+            return;
+        }
+        self.buffer.events.push(Event::Idle);
+    }
+
+    fn clock(&mut self, _: u64, _: &mut Rng) {}
+
+    fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.buffer.events)
+    }
+
+    fn signals(&self, _: u64) -> Vec<f64> {
+        let count = |sets: &[Set]| {
+            let flows = self.tins.iter().flat_map(|t| &t.flows);
+            flows.filter(|f| sets.contains(&f.set)).count() as f64
+        };
+        vec![count(&[Set::Sparse, Set::SparseWait]), count(&[Set::Bulk]), count(&[Set::Decaying])]
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn cake_is_its_model(
+        diffserv in pick(&["besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"]),
+        isolation in pick(&["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost",
+                            "dual-dsthost", "triple-isolate"]),
+        rtt in prop::sample::select(vec![1_000u64, 2_000_000, 100_000_000]),
+        target in prop::option::of(0..4_000_000u64),
+        (sets, mtu, ecn) in
+            (1..4u32, prop::sample::select(vec![0u64, 300, 1514]), prop::bool::weighted(0.7)),
+        room in room(), ops in traffic(),
+    ) {
+        let settings = [
+            ("diffserv", diffserv.to_string()),
+            ("isolation", isolation.to_string()),
+            ("rtt", format!("{rtt}ns")),
+            ("target", target.map_or("none".to_string(), |target| format!("{target}ns"))),
+            ("sets", sets.to_string()),
+            ("mtu", mtu.to_string()),
+            ("ecn", ecn.to_string()),
+        ];
+        let queues = sets as usize * 8;
+        let free = Flow { tag: 0, set: Set::None, host: 0, peer: 0, deficit: 0 };
+        let tin = |rate| Tin {
+            rate, next: 0, flows: vec![free.clone(); queues], sparse: VecDeque::new(),
+            decaying: VecDeque::new(), bulk: Vec::new(), round: 0, waits: 0,
+        };
+        let tins: Vec<Tin> = rates(diffserv).into_iter().map(tin).collect();
+        let cobalts = tins.iter().flat_map(|t| {
+            let wanted = target.unwrap_or(rtt / 20);
+            let target = wanted.max(transmission(mtu * 3 / 2, t.rate));
+            let interval = (rtt + target - wanted).max(2 * target);
+            let four = transmission(4 * mtu, t.rate);
+            let steps = [1.0 / 256.0, 1.0 / 4096.0];
+            (0..queues).map(move |_| Cobalt::new(target, interval, ecn, four, steps))
+        });
+        let buffer = Buffer::new(room, Room::Packets(u64::MAX), cobalts.collect());
+        let model = Cake { buffer, hash: None, sets, diffserv, isolation, tins };
+        compare_with("cake", &settings, room, &labelled(ops, &[0, 8, 46, 34, 0]), model)?;
+    }
+}
