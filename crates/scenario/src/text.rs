@@ -81,6 +81,52 @@ impl Quantity for Span {
     const PATTERN: &'static str = r"^[0-9.]+ ?[a-zµ]*(\.\.[0-9.]+ ?[a-zµ]+)?$";
 }
 
+/// A codepoint of the DiffServ field, 0 … 63: `EF`, `AF41`, `CS1`, `LE`, `VA`, `46`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Codepoint(pub u8);
+
+impl FromStr for Codepoint {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let digit = |text: &str| text.parse::<u8>().ok();
+        let assured = |digits: u8| (digits / 10, digits % 10);
+        let number = match text.split_at_checked(2) {
+            Some(("EF", "")) => Some(46),
+            Some(("VA", "")) => Some(44),
+            Some(("LE", "")) => Some(1),
+            Some(("CS", class)) => digit(class).filter(|class| *class < 8).map(|class| 8 * class),
+            Some(("AF", digits)) => match digit(digits).map(assured) {
+                Some((class @ 1..=4, drop @ 1..=3)) => Some(8 * class + 2 * drop),
+                _ => None,
+            },
+            _ => digit(text),
+        };
+        number
+            .filter(|number| *number < 64)
+            .map(Self)
+            .ok_or_else(|| TextError { allowed: Self::ABOUT, hint: String::new() })
+    }
+}
+
+impl Display for Codepoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            46 => f.write_str("EF"),
+            44 => f.write_str("VA"),
+            1 => f.write_str("LE"),
+            n if n % 8 == 0 => write!(f, "CS{}", n / 8),
+            n if n % 2 == 0 && (10..=38).contains(&n) => write!(f, "AF{}{}", n / 8, n % 8 / 2),
+            n => write!(f, "{n}"),
+        }
+    }
+}
+
+impl Quantity for Codepoint {
+    const NAME: &'static str = "Codepoint";
+    const ABOUT: &'static str = "a DSCP: EF, AF41, CS1, LE, VA, or its number, 0 … 63, as text";
+    const PATTERN: &'static str = r"^(EF|VA|LE|CS[0-7]|AF[1-4][1-3]|[0-9]|[1-5][0-9]|6[0-3])$";
+}
+
 impl<'de, T: Quantity> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<T>(std::marker::PhantomData<T>);

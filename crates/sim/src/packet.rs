@@ -68,6 +68,11 @@ pub enum Payload {
         /// Packets per second that arrive.
         rate: f32,
     },
+    /// A packet of a recording of the gateway.
+    Recorded {
+        /// What it tells beside its flow, the upper half of a [`FlowKey`].
+        label: u32,
+    },
 }
 
 /// A packet, on a wire or in a queue. What links look at comes first, so that the rest is copied as
@@ -104,6 +109,22 @@ impl Default for Packet {
             flow: 0,
             seq: 0,
             payload: Payload::Data { cwr: false },
+        }
+    }
+}
+
+impl Payload {
+    /// Whether it goes to where the group's data comes from; `asked`: a client there asks for the data,
+    /// and begins.
+    #[inline]
+    pub fn goes_back(&self, asked: bool) -> bool {
+        match self {
+            Self::Data { .. } | Self::Datagram | Self::Paced { .. } | Self::Recorded { .. } => {
+                false
+            }
+            Self::Ack { .. } | Self::Answer | Self::Feedback { .. } | Self::Request => true,
+            Self::Syn => asked,
+            Self::SynAck => !asked,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From a scenario to its results.
 
+use aqm::any::LABELS;
 use aqm::{Cause, Duration, Qdisc as _, State};
 use link::columns::{Value, columns};
 use link::stats::{FlowTally, QueueSummary};
@@ -8,7 +9,7 @@ use scenario::error::Complaint;
 use scenario::traffic::{App, Finite};
 use scenario::{QueueSpec, Scenario, ScenarioError};
 
-use crate::network::{Managed, Passed};
+use crate::network::{Identities, Managed, Passed};
 use crate::results::jain;
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::{Column, Table};
@@ -106,8 +107,9 @@ impl Run {
         if scenario.measure.groups {
             simulation.count_groups();
         }
-        if let Some(identities) = identities(&scenario.traffic) {
-            simulation.identify(&identities);
+        let labels = scenario.queue.iter().any(|queue| LABELS[0].contains(&queue.aqm.as_str()));
+        if let Some(identities) = identities(&scenario.traffic, labels) {
+            simulation.identify(&Identities::Flows(identities.into()));
         }
         Ok(Self {
             warmup: scenario.warmup.0.as_nanos(),

@@ -35,9 +35,11 @@ fn stream(seed: u64, user: Stream, number: usize) -> Rng {
 }
 
 /// What queues take for the identity of each flow, if that is not its number: the k-th flows of all
-/// groups of one `identity` share that of the first.
-pub(crate) fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
-    if traffic.iter().all(|spec| spec.group.identity.is_none() && spec.group.rekey.is_none()) {
+/// groups of one `identity` share that of the first. They are labelled if a queue asks for that.
+pub(crate) fn identities(traffic: &[TrafficSpec], labels: bool) -> Option<Vec<Identity>> {
+    if !labels
+        && traffic.iter().all(|spec| spec.group.identity.is_none() && spec.group.rekey.is_none())
+    {
         return None;
     }
     let mut known: HashMap<(&str, u32), u32> = HashMap::new();
@@ -50,7 +52,9 @@ pub(crate) fn identities(traffic: &[TrafficSpec]) -> Option<Vec<Identity>> {
                 Some(name) => *known.entry((name, k)).or_insert(number),
                 None => number,
             };
-            identities.push(Identity { flow, rekey });
+            let asked = matches!(spec.app, keys::App::Web(_));
+            let label = labels.then(|| (spec.group.label(), asked));
+            identities.push(Identity { flow, rekey, label });
         }
     }
     Some(identities)
@@ -294,11 +298,13 @@ mod tests {
             ]
         "#;
         let traffic = Scenario::from_toml(text, "x").map(|scenario| scenario.traffic).unwrap();
-        let identities = identities(&traffic).unwrap();
+        let identities = identities(&traffic, false).unwrap();
         let flows: Vec<u32> = identities.iter().map(|identity| identity.flow).collect();
         assert_eq!(flows, [0, 1, 2, 1, 2, 5]);
         let rekeys: Vec<u64> = identities.iter().map(|identity| identity.rekey).collect();
         assert_eq!(rekeys, [0, 0, 0, 5_000_000, 5_000_000, 5_000_000]);
-        assert_eq!(super::identities(&traffic[..1]), None);
+        assert_eq!(super::identities(&traffic[..1], false), None);
+        let labelled = super::identities(&traffic[..1], true).unwrap();
+        assert_eq!(labelled[0].label, Some((aqm::Label::default(), false)));
     }
 }

@@ -185,6 +185,15 @@ fn each_key_does_something() {
     let [two, one] = ["", "identity = \"shared\"\n"]
         .map(|more| network("", &format!("{MANY}\n{more}[[traffic]]\n{MANY}\n{more}")));
     differ("identity".into(), &two, &one);
+    // What packets tell beside their flow, where a queue asks for it.
+    let cake = "aqm = \"cake\"\nbuffer = \"300p\"\n";
+    for key in ["dscp = \"EF\"", "host = 1", "peer = 1"] {
+        let [plain, other] = ["", key].map(|more| {
+            let groups = format!("{MANY}\n{more}\n[[traffic]]\n{CROWD}\n");
+            network("", &groups).replace("QUEUE\n", cake)
+        });
+        differ(key.into(), &plain, &other);
+    }
     assert!(idle.is_empty(), "without effect: {idle:?}");
 }
 
@@ -209,6 +218,9 @@ fn no_key_is_forgotten() {
         "cross_delay",
         "reorder",
         "identity",
+        "dscp",
+        "host",
+        "peer",
     ];
     let missing = |keys: Vec<String>, table: &[&str]| {
         let known =
@@ -238,6 +250,8 @@ fn refused(text: &str) -> ScenarioError {
 fn what_would_do_nothing_is_refused() {
     for (group, line, key, part) in [
         (MANY, "restart_after_idle = false", "restart_after_idle", "pareto"),
+        (MANY, "dscp = \"EF\"", "dscp", "only with a queue of cake or wred"),
+        (MANY, "peer = 3", "peer", "only with a queue of cake"),
         (WEB, "restart_after_idle = false", "restart_after_idle", "pareto"),
         (MANY, "initial_rto = \"30s\"\nmax_rto = \"2s\"", "initial_rto", "at most max_rto"),
         (MANY, "step = { flows = 13, every = \"1s\" }", "step.flows", "1 … 12"),

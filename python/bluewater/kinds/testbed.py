@@ -65,6 +65,8 @@ def _group(name: str, group: Mapping[str, Any]) -> list[tuple[bool, str, Any, An
         absent = ["rates", "stop", "step", "identity", "rekey", "from", "to"]
     else:
         absent = []
+    # The kernel's sockets are all of one host, and leave the codepoint alone.
+    absent += ["dscp", "host", "peer"]
     return [
         *((group[k] not in v, f"{name}.{k}", group[k], ", ".join(v)) for k, v in allowed.items()),
         *((k in group, f"{name}.{k}", group.get(k), "nothing") for k in absent),

@@ -7,8 +7,9 @@ mod app;
 mod keys;
 mod transport;
 
-use aqm::Duration;
+use aqm::any::LABELS;
 use aqm::units::Size;
+use aqm::{Duration, Label};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ use crate::arrivals::Files;
 use crate::defaults::one;
 use crate::error::Complaint;
 use crate::network::Topology;
-use crate::text::{Span, Text};
+use crate::text::{Codepoint, Span, Text};
 
 /// Flows that join in steps.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +67,17 @@ pub struct GroupSpec {
     /// Its flows change their ports so often: to queues they are new flows then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Text<Duration>>,
+    /// The codepoint of its packets, those of its receivers too: `EF`, `AF41`, `CS1`, `46`. Without it
+    /// CS0. Only with a queue that asks for it, `cake` or `wred`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<Text<Codepoint>>,
+    /// The host that it sends from, 0 … 8191, and without it 0, as `cake` shares among hosts; nodes
+    /// are no hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u16>,
+    /// The host that it sends to, in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<u16>,
     /// How data is carried.
     pub transport: TransportName,
     /// What is carried.
@@ -164,7 +176,33 @@ pub(crate) fn expand_traffic(
     Ok((groups, flows))
 }
 
+/// Refuses what packets tell beside their flow where no queue, of which `aqms` are the algorithms, asks
+/// for it.
+pub(crate) fn check_labels(specs: &[TrafficSpec], aqms: &[&str]) -> Result<(), Complaint> {
+    for (i, TrafficSpec { group, .. }) in specs.iter().enumerate() {
+        let given = [
+            ("dscp", group.dscp.is_some(), LABELS[0]),
+            ("host", group.host.is_some(), LABELS[1]),
+            ("peer", group.peer.is_some(), LABELS[1]),
+        ];
+        for (key, _, readers) in given.into_iter().filter(|(_, given, _)| *given) {
+            if !aqms.iter().any(|aqm| readers.contains(aqm)) {
+                let allowed = format!("only with a queue of {}", readers.join(" or "));
+                return Err(Complaint::new(Group(i).key(key), allowed)
+                    .hint("no queue here asks for it: leave it out"));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl GroupSpec {
+    /// What its packets tell beside their flow.
+    pub fn label(&self) -> Label {
+        let dscp = self.dscp.map_or(0, |dscp| dscp.0.0);
+        Label { dscp, host: self.host.unwrap_or(0), peer: self.peer.unwrap_or(0) }
+    }
+
     /// Data packets on the wire in bytes, if allowed.
     pub fn packet_bytes(&self) -> Option<u16> {
         match self.packet.0 {
@@ -206,6 +244,11 @@ impl TrafficSpec {
         }
         if group.rekey == Some(Text(Duration::ZERO)) {
             return at.refuse("rekey", "more than 0s");
+        }
+        for (key, host) in [("host", group.host), ("peer", group.peer)] {
+            if host.is_some_and(|host| host >= Label::HOSTS) {
+                return at.refuse(key, &format!("0 … {}", Label::HOSTS - 1));
+            }
         }
         self.transport.check(group, &self.app, at)?;
         self.app.check(at)?;

@@ -32,7 +32,7 @@ use fold::Fold;
 use impaired::ImpairedWire;
 pub use impaired::Passed;
 use line::Transit;
-pub use managed::{Identity, Link, Managed};
+pub use managed::{Identities, Identity, Link, Managed};
 pub use path::END;
 use path::{BITS, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
 use wires::{Merge, Wires};
@@ -379,7 +379,7 @@ impl Network {
     }
 
     /// Sets what all managed queues take for each flow's identity. Only before the first packet.
-    pub fn identify(&mut self, identities: &[Identity]) {
+    pub fn identify(&mut self, identities: &Identities) {
         self.queues.iter_mut().flatten().for_each(|queue| queue.identify(identities));
     }
 

@@ -12,7 +12,7 @@ use link::{DecisionHash, NEVER};
 
 use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
-use crate::network::{Event, Identity, Link, Managed, Network, Passed};
+use crate::network::{Event, Identities, Link, Managed, Network, Passed};
 use crate::packet::Packet;
 use crate::results::transfers::Transfers;
 use crate::transport::{After, Ends, FlowReport, FlowSetup, Group, Port, SendTiming};
@@ -139,7 +139,7 @@ impl Simulation {
     }
 
     /// Sets what queues take for each flow's identity, in place of its number. Only at time 0.
-    pub fn identify(&mut self, identities: &[Identity]) {
+    pub fn identify(&mut self, identities: &Identities) {
         debug_assert!(self.now == 0, "packets are under way");
         self.network.identify(identities);
     }

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use aqm::any::LABELS;
 use aqm::param::Kind;
 use aqm::{CATALOG, Duration, Qdisc as _};
 use scenario::traffic::{Kind as Carrier, TrafficSpec, Transport, TransportName};
@@ -68,16 +69,16 @@ pub fn scenario(d: &mut Draw<'_>) -> Generated {
         line(format!("groups = {}", d.flag()));
     }
     let (links, ends, slowest) = network(d, rate, &mut line);
-    let mut taken = Vec::new();
+    let (mut taken, mut aqms) = (Vec::new(), Vec::new());
     for _ in 0..1 + d.below(3) {
         let link = links[d.below(links.len())].clone();
         if !taken.contains(&link) {
-            queue(d, &link, &mut line);
+            aqms.push(queue(d, &link, &mut line));
             taken.push(link);
         }
     }
     for _ in 0..1 + d.below(3) {
-        traffic(d, packet, ns, ends.as_ref(), &mut line);
+        traffic(d, packet, ns, ends.as_ref(), &aqms, &mut line);
     }
     Generated { text, rate: slowest }
 }
@@ -121,7 +122,8 @@ fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> (Vec<S
     (links, Some(("v0".into(), format!("v{}", nodes - 1))), slowest)
 }
 
-fn queue(d: &mut Draw<'_>, link: &str, line: &mut impl FnMut(String)) {
+/// A queue; the name of its algorithm.
+fn queue(d: &mut Draw<'_>, link: &str, line: &mut impl FnMut(String)) -> &'static str {
     let entry = &CATALOG[d.below(CATALOG.len())];
     let buffers = ["100p", "1p", "2p", "10p", "1000p", "40B", "1kB", "64KiB", "1bdp", "0.1bdp"];
     let mut params = String::new();
@@ -156,6 +158,7 @@ fn queue(d: &mut Draw<'_>, link: &str, line: &mut impl FnMut(String)) {
             "prefilter = \"red-pd\"\nprefilter_params = {{ target_rtt = \"{rtt}\"{limits} }}"
         ));
     }
+    entry.name
 }
 
 fn traffic(
@@ -163,6 +166,7 @@ fn traffic(
     packet: u64,
     ns: u64,
     ends: Option<&(String, String)>,
+    aqms: &[&str],
     line: &mut impl FnMut(String),
 ) {
     // A rate at which so many packets are sent in the whole run.
@@ -200,6 +204,13 @@ fn traffic(
             1 + d.below(3).min(flows - 1),
             ns / 5
         ));
+    }
+    let asks = |readers: &[&str]| aqms.iter().any(|aqm| readers.contains(aqm));
+    if asks(LABELS[0]) {
+        line(format!("dscp = \"{}\"", d.pick(&["EF", "0", "CS1", "AF42", "63"])));
+    }
+    if asks(LABELS[1]) {
+        line(format!("host = {}\npeer = {}", d.below(3), 8190 + d.below(2)));
     }
     if d.flag() {
         line("identity = \"shared\"".into());
