@@ -68,6 +68,8 @@ pub struct Headers {
     pub flow: Flow,
     /// Its ECN field; [`Ecn::NotEct`] for what has none, or where it must not be changed.
     pub ecn: Ecn,
+    /// The codepoint of its DiffServ field, 0 … 63; 0 for what has none.
+    pub dscp: u8,
 }
 
 /// Reads the headers of `frame`.
@@ -207,7 +209,7 @@ fn ipv4(packet: &[u8]) -> Option<Headers> {
         if fragment { (protocol, [0; 2]) } else { transport(protocol, payload, false) };
     let flow =
         Flow { source: mapped(packet, 12), destination: mapped(packet, 16), protocol, ports };
-    Some(Headers { flow, ecn: ecn(packet[1]) })
+    Some(Headers { flow, ecn: ecn(packet[1]), dscp: packet[1] >> 2 })
 }
 
 fn ipv6(packet: &[u8]) -> Option<Headers> {
@@ -224,7 +226,8 @@ fn ipv6(packet: &[u8]) -> Option<Headers> {
         protocol,
         ports,
     };
-    Some(Headers { flow, ecn: ecn(header[1] >> 4) })
+    let class = header[0] << 4 | header[1] >> 4;
+    Some(Headers { flow, ecn: ecn(class), dscp: class >> 2 })
 }
 
 /// The transport protocol behind any extension headers, and its ports. Of these IPv4 has AH alone.
@@ -541,6 +544,7 @@ mod tests {
                 let tos = dscp | ecn as u8;
                 for before in [v4(6, tos, 0, &[7; 4], &PORTS), v6(6, tos, &PORTS)] {
                     assert_eq!(parse(&before, Layer::Ip).ecn, ecn);
+                    assert_eq!(parse(&before, Layer::Ip).dscp, dscp >> 2);
                     let mut after = before.clone();
                     assert_eq!(set_ce(&mut after, Layer::Ip), ecn != Ecn::NotEct);
                     let expected = if ecn == Ecn::NotEct { ecn } else { Ecn::Ce };

@@ -96,6 +96,7 @@ impl Link {
         {
             impair.follow(flights.last_at());
         }
+        self.labels = next.spec.asks_for_labels();
         self.spec = next.spec;
     }
 }

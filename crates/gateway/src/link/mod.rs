@@ -43,6 +43,8 @@ pub struct Link {
     spec: Spec,
     layer: Layer,
     hasher: Hasher,
+    /// Whether the queue asks for codepoints and hosts.
+    labels: bool,
     queue: Queues,
     server: Server<Frames>,
     wire: Wire,
@@ -156,6 +158,7 @@ impl Link {
             spec: spec.clone(),
             layer,
             hasher: Hasher::default(),
+            labels: spec.asks_for_labels(),
             queue: Queues::new(queue),
             server: Server::new(rng, true, 0, Frames::new(Arena::new(slots, longest))),
             wire: Wire {
@@ -203,7 +206,10 @@ impl Link {
             // Nothing is counted as shorter, so that as many as fit by bytes fit in memory.
             len: (frame.len() as u32).max(Limit::MIN_PACKET as u32),
             ecn: headers.ecn,
-            flow: self.hasher.key(&headers.flow),
+            flow: match self.labels {
+                true => self.hasher.labelled(&headers),
+                false => self.hasher.key(&headers.flow),
+            },
             arrived: Instant::from_nanos(now),
         };
         let handle = Handle { slot, seq: self.seq };

@@ -1,6 +1,6 @@
 //! What a link is to be like, and whether there can be such a link.
 
-use aqm::any::BuildError;
+use aqm::any::{BuildError, LABELS};
 use aqm::told::Rates;
 use aqm::{AnyQdisc, Duration, Env, Instant, Limit, Rate, Rng};
 use link::framing::Cells;
@@ -44,6 +44,11 @@ pub enum SpecError {
 }
 
 impl Spec {
+    /// Whether its queue asks for codepoints and hosts.
+    pub fn asks_for_labels(&self) -> bool {
+        LABELS[0].contains(&self.aqm.as_str())
+    }
+
     /// No link is faster.
     pub const MAX_RATE: u64 = 100_000_000_000;
     /// No wire is longer.

@@ -4,7 +4,31 @@ use std::io::{self, BufRead, Read as _, Write};
 
 use serde_json::Value;
 
-pub(super) const MAGIC: &[u8; 8] = b"bwarr\0\0\x01";
+/// What an arrival tells of its flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Version {
+    /// Its key.
+    Keys = 1,
+    /// With codepoint and hosts.
+    Labels = 2,
+}
+
+impl Version {
+    /// For queues of which one asks for labels, or none does.
+    pub(super) fn of(labels: bool) -> Self {
+        if labels { Self::Labels } else { Self::Keys }
+    }
+
+    /// What a recording begins with.
+    pub(super) fn magic(self) -> [u8; 8] {
+        [b'b', b'w', b'a', b'r', b'r', 0, 0, self as u8]
+    }
+
+    /// Bytes of a key.
+    pub(super) fn key(self) -> usize {
+        4 * self as usize
+    }
+}
 
 pub(super) fn broken(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)

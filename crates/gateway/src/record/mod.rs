@@ -8,12 +8,14 @@
 //! The file, numbers little-endian, `varint` being LEB128:
 //!
 //! ```text
-//! "bwarr" 0 0 1                    the last byte is the version
+//! "bwarr" 0 0 1                    the last byte is the version, 2 if a queue asks for more of a
+//!                                  packet than its flow
 //! u32, JSON of that length         the links: {"queues": [up, down]}
 //! for each arrival:
 //!   varint                         ns since the arrival before (the first: since time 0)
 //!   varint                         length in bytes × 8 + direction (0 up, 1 down) × 4 + ECN field
-//!   u32                            flow key
+//!   u32                            flow key; version 2: u64, with its codepoint (6 bits, the
+//!                                  uppermost) and hashes of the hosts from and to (13 bits each)
 //! at the end, if it was reached:
 //!   varint                         ns since the last arrival
 //!   varint 0
@@ -35,7 +37,7 @@ use crate::io::forward::Tap;
 use crate::link::Spec;
 use crate::report::setting;
 
-use format::{LONGEST_VARINT, MAGIC, write_json, write_varint};
+use format::{LONGEST_VARINT, Version, write_json, write_varint};
 pub use recording::{Entry, Recording};
 pub use replay::{Allowed, Replay, Replayed, replay};
 
@@ -43,6 +45,7 @@ pub use replay::{Allowed, Replay, Replayed, replay};
 #[derive(Debug)]
 pub struct Recorder<W: Write> {
     out: W,
+    version: Version,
     /// Time of the last arrival, ns.
     last: u64,
 }
@@ -65,10 +68,11 @@ impl<W: Write> Recorder<W> {
             all
         };
         let queues = [one("up", &specs[0]), one("down", &specs[1])];
-        let mut head = MAGIC.to_vec();
+        let version = Version::of(specs.iter().any(Spec::asks_for_labels));
+        let mut head = version.magic().to_vec();
         write_json(&mut head, &json!({"queues": queues}))?;
         out.write_all(&head)?;
-        Ok(Self { out, last: 0 })
+        Ok(Self { out, version, last: 0 })
     }
 
     /// What it is written to.
@@ -93,11 +97,11 @@ impl<W: Write> Recorder<W> {
     fn write(&mut self, direction: usize, meta: &Meta) -> io::Result<()> {
         let now = meta.arrived.as_nanos();
         let head = u64::from(meta.len) << 3 | (direction as u64) << 2 | meta.ecn as u64;
-        let mut entry = [0; 2 * LONGEST_VARINT + 4];
+        let mut entry = [0; 2 * LONGEST_VARINT + 8];
         let mut rest = &mut entry[..];
         write_varint(&mut rest, now - self.last)?;
         write_varint(&mut rest, head)?;
-        rest.write_all(&(meta.flow.0 as u32).to_le_bytes())?;
+        rest.write_all(&meta.flow.0.to_le_bytes()[..self.version.key()])?;
         let unused = rest.len();
         self.last = now;
         self.out.write_all(&entry[..entry.len() - unused])

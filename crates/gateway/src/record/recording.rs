@@ -10,7 +10,7 @@ use link::{Impairments, Sending, Steps};
 use scenario::varies::Probability;
 use serde_json::Value;
 
-use super::format::{MAGIC, broken, read_json, read_varint};
+use super::format::{Version, broken, read_json, read_varint};
 use crate::link::Spec;
 use crate::options::MEAN_PACKETS;
 
@@ -18,6 +18,7 @@ use crate::options::MEAN_PACKETS;
 #[derive(Debug)]
 pub struct Recording<R: BufRead> {
     input: R,
+    version: Version,
     /// The links.
     pub specs: [Spec; 2],
     now: u64,
@@ -48,16 +49,15 @@ impl<R: BufRead> Recording<R> {
             _ => e,
         };
         input.read_exact(&mut magic).map_err(short)?;
-        if magic[..5] != MAGIC[..5] {
+        if magic[..5] != Version::Keys.magic()[..5] {
             return Err(broken("this is no recording of arrivals"));
         }
-        if magic != *MAGIC {
-            return Err(broken("this recording is of another version"));
-        }
+        let known = [Version::Keys, Version::Labels].into_iter().find(|v| v.magic() == magic);
+        let version = known.ok_or_else(|| broken("this recording is of another version"))?;
         let head = read_json(&mut input).map_err(short)?;
         let link =
             |i: usize| spec(&head["queues"][i]).ok_or_else(|| broken("no links in its head"));
-        Ok(Self { specs: [link(0)?, link(1)?], input, now: 0, ended: false })
+        Ok(Self { specs: [link(0)?, link(1)?], input, version, now: 0, ended: false })
     }
 
     /// The next entry; nothing after the last one.
@@ -89,14 +89,14 @@ impl<R: BufRead> Recording<R> {
             let hash = |i: usize| hashes["decision_hash"][i].as_str().unwrap_or_default().into();
             return Ok(Entry::End(now, [hash(0), hash(1)]));
         }
-        let mut flow = [0; 4];
-        self.input.read_exact(&mut flow)?;
+        let mut flow = [0; 8];
+        self.input.read_exact(&mut flow[..self.version.key()])?;
         self.now = now;
         let len =
             u16::try_from(head >> 3).map_err(|_| broken("a packet of more than 65535 bytes"))?;
         let meta = Meta {
             arrived: Instant::from_nanos(self.now),
-            flow: FlowKey(u32::from_le_bytes(flow).into()),
+            flow: FlowKey(u64::from_le_bytes(flow)),
             len: len.into(),
             ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(head & 3) as usize],
         };

@@ -5,8 +5,8 @@ use std::io::{self, BufRead};
 use aqm::any::{BuildError, canonical};
 use aqm::{Cx, Instant, Meta, Qdisc as _};
 use link::QueueSummary;
-use sim::network::{END, Event, Link, Network};
-use sim::packet::Packet;
+use sim::network::{END, Event, Identities, Link, Network};
+use sim::packet::{Packet, Payload};
 
 use super::format::broken;
 use super::recording::{Entry, Recording};
@@ -129,7 +129,8 @@ impl Replay {
             path.push(1);
         }
         path.push(END);
-        let network = Network::new(links, path, 0);
+        let mut network = Network::new(links, path, 0);
+        network.identify(&Identities::Recorded);
         Ok(Self { network, seq: 0, period, quantum: quantum(spec), turns: 0 })
     }
 
@@ -162,6 +163,7 @@ impl Replay {
             seq: self.seq,
             len: meta.len as u16,
             ecn: meta.ecn,
+            payload: Payload::Recorded { label: (meta.flow.0 >> 32) as u32 },
             ..Packet::default()
         };
         self.seq = self.seq.wrapping_add(1);
@@ -203,7 +205,9 @@ fn period(spec: &Spec) -> Result<u64, BuildError> {
     let rates = spec.sending.rates.as_ref().filter(|_| spec.told_rate);
     let told = rates.map_or(u64::MAX, |rates| rates.least_gap());
     let untold = Spec { told_rate: false, ..spec.clone() };
-    let queues = parameter(spec, "queues").unwrap_or(1).div_ceil(QUEUES).max(1);
+    // CAKE has at most 64 of them for each of its sets.
+    let sets = parameter(spec, "sets").unwrap_or(0).saturating_mul(64);
+    let queues = parameter(spec, "queues").unwrap_or(1).max(sets).div_ceil(QUEUES).max(1);
     Ok((own_period(&untold)?.min(told) / queues).max(1))
 }
 

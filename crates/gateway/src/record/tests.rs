@@ -1,7 +1,7 @@
 use super::format::read_varint;
 use super::*;
 use crate::frame::Layer;
-use aqm::{CATALOG, Duration, Ecn, FlowKey, Instant, Limit, Rate, Rng};
+use aqm::{CATALOG, Duration, Ecn, FlowKey, Instant, Label, Limit, Rate, Rng};
 use link::Sending;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ fn specs(aqm: &str) -> [Spec; 2] {
 fn datagram(rng: &mut Rng) -> Vec<u8> {
     let mut p = vec![0; [28, 40, 576, 1000, 1500][rng.below(5)]];
     p[0] = 0x45;
-    p[1] = rng.below(4) as u8;
+    p[1] = rng.below(4) as u8 | [0, 8, 46, 20][rng.below(4)] << 2;
+    p[15] = rng.below(3) as u8;
     let len = p.len() as u16;
     p[2..4].copy_from_slice(&len.to_be_bytes());
     p[9] = 17;
@@ -174,7 +175,7 @@ fn what_is_no_recording_is_refused() {
     let refused = |bytes: &[u8]| Recording::new(bytes).map(drop).unwrap_err().to_string();
     assert!(refused(b"not a recording of any kind").contains("no recording"));
     let mut other = file.clone();
-    other[7] = 2;
+    other[7] = 3;
     assert!(refused(&other).contains("version"));
     let mut long = file.clone();
     long[11] = 0xff;
@@ -185,6 +186,24 @@ fn what_is_no_recording_is_refused() {
     let mut recording = Recording::new(&file[..]).unwrap();
     assert_eq!(recording.next_entry().unwrap(), Some(Entry::Cut));
     assert_eq!(recording.next_entry().unwrap(), None);
+}
+
+/// What a queue asks for is recorded, and for the others a key is as short as ever.
+#[test]
+fn labels_are_recorded_where_a_queue_asks_for_them() {
+    let key = FlowKey::labelled(7, Label { dscp: 46, host: 8191, peer: 5 });
+    for (aqm, version, read) in [("fq-codel", 1, FlowKey(7)), ("cake", 2, key), ("wred", 2, key)] {
+        let mut file = Vec::new();
+        let mut recorder = Recorder::new(&mut file, &specs(aqm)).unwrap();
+        let arrived = Instant::from_nanos(1);
+        recorder.arrived(0, &Meta { arrived, flow: key, len: 1000, ecn: Ecn::Ect0 });
+        assert_eq!(file[7], version);
+        let mut recording = Recording::new(&file[..]).unwrap();
+        let Some(Entry::Arrival(0, meta)) = recording.next_entry().unwrap() else {
+            panic!("{aqm}")
+        };
+        assert_eq!(meta.flow, read, "{aqm}");
+    }
 }
 
 /// A recording of three arrivals, with an end.
