@@ -186,11 +186,17 @@ fn each_key_does_something() {
         .map(|more| network("", &format!("{MANY}\n{more}[[traffic]]\n{MANY}\n{more}")));
     differ("identity".into(), &two, &one);
     // What packets tell beside their flow, where a queue asks for it.
-    let cake = "aqm = \"cake\"\nbuffer = \"300p\"\n";
-    for key in ["dscp = \"EF\"", "host = 1", "peer = 1"] {
+    for (key, isolation) in [
+        ("dscp = \"EF\"", "triple-isolate"),
+        ("host = 1", "dual-srchost"),
+        ("peer = 1", "dual-dsthost"),
+    ] {
+        let cake = format!(
+            "aqm = \"cake\"\nbuffer = \"300p\"\nparams = {{ isolation = \"{isolation}\" }}\n"
+        );
         let [plain, other] = ["", key].map(|more| {
             let groups = format!("{MANY}\n{more}\n[[traffic]]\n{CROWD}\n");
-            network("", &groups).replace("QUEUE\n", cake)
+            network("", &groups).replace("QUEUE\n", &cake)
         });
         differ(key.into(), &plain, &other);
     }
