@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ROUND = 30  # s
 PORT = 9100
-AQMS = ("droptail", "blue", "red", "pie", "codel", "fq-codel", "sfb", "dualpi2")
+AQMS = ("droptail", "blue", "red", "pie", "codel", "fq-codel", "sfb", "dualpi2", "cake", "wred")
 # What may be beside rate, delay and buffer; files are made in the round's folder.
 BESIDE = (
     ["--jitter", "3ms"], ["--jitter", "2ms", "--reorder"], ["--loss", "1%"],

@@ -491,8 +491,9 @@ def complete(s):
     return s
 
 
-def run(setting, folder):
-    """Measures a setting under a kernel of its own: what another left in its memory would count."""
+def run(setting, folder, program=__file__):
+    """Measures a setting by `program` under a kernel of its own: what another left in its memory would
+    count."""
     source, shim, told = f"{folder}/shim.c", f"{folder}/shim.so", f"{folder}/setting.json"
     Path(source).write_text(SHIM)
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", shim, source], check=True)
@@ -506,7 +507,7 @@ def run(setting, folder):
         KERNEL, "mem=2048M", "root=/dev/root", "rootfstype=hostfs", "ro", "quiet", "panic=-1",
         "lpj=1000000", "initcall_blacklist=raid6_select_algo,calibrate_xor_blocks",
         "con=null", "con0=null,fd:1", "init=/usr/bin/python3", f"SETTING={told}",
-        "--", "-IS", str(Path(__file__).resolve()),
+        "--", "-IS", str(Path(program).resolve()),
     ]  # fmt: skip
     kernel = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

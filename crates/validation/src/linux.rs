@@ -126,7 +126,7 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
 const SEGMENT: f64 = 1514.0;
 const PAYLOAD: f64 = 1448.0;
 const ACK: f64 = 40.0;
-const DATAGRAM: f64 = 1042.0;
+pub(crate) const DATAGRAM: f64 = 1042.0;
 
 /// What stands behind a word of `tc`.
 fn after(qdisc: &str, word: &str) -> f64 {

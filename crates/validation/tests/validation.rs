@@ -4,7 +4,8 @@ use std::thread;
 
 use validation::formulas::sign_test;
 use validation::{
-    Case, dctcp_response, delayed_ack_response, linux, ns2, queues, red_pd, tcp_response,
+    Case, dctcp_response, delayed_ack_response, linux, linux_cake, ns2, queues, red_pd,
+    tcp_response,
 };
 
 fn failures(cases: &[Case]) -> Vec<&Case> {
@@ -129,6 +130,13 @@ fn a_flow_behind_a_fixed_drop_rate_gets_what_red_pd_s_authors_give_it() {
 fn queue_disciplines_agree_with_linux() {
     let cases = linux::cases().unwrap();
     assert!(cases.len() > 30, "{} comparisons", cases.len());
+    assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
+}
+
+#[test]
+fn cake_shares_as_linux_s() {
+    let cases = linux_cake::cases().unwrap();
+    assert!(cases.len() > 80, "{} comparisons", cases.len());
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }
 
