@@ -13,6 +13,8 @@ __all__ = [
     "measure_trace",
     "misclassification",
     "model_rates",
+    "quantity",
+    "random",
     "run",
     "schema",
     "sfb_shapes",
@@ -65,4 +67,6 @@ def generate_trace(
     progress: Callable[[float], object] | None = None,
     **options: str | float,
 ) -> tuple[int, int]: ...
+def random() -> float: ...
+def quantity(kind: str, text: str) -> tuple[int, str]: ...
 def version() -> str: ...

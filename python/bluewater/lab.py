@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from bluewater.aqm import Aqm
     from bluewater.results.result import Result
     from bluewater.results.tables import Entry, Label
     from bluewater.study.reproduce import Outcome
@@ -300,7 +301,7 @@ def make_all(
 
 
 def compare(
-    aqms: Sequence[str],
+    aqms: Sequence[str | type[Aqm]],
     setup: Setup | None = None,
     *,
     seeds: Sequence[int] = (1,),
@@ -314,7 +315,7 @@ def compare(
     """Runs queue disciplines on one link, with the same random numbers.
 
     Args:
-        aqms: Their names.
+        aqms: Their names, or classes of one's own.
         setup: The link and its load.
         seeds: Each discipline is run for each of them.
         jobs: Runs made at the same time.
@@ -339,7 +340,7 @@ def compare(
     return carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
 
 
-def distinct_names(aqms: Sequence[str]) -> list[str]:
+def distinct_names(aqms: Sequence[str | type[Aqm]]) -> list[str | type[Aqm]]:
     """The names, each once."""
     return list(dict.fromkeys(aqms))
 

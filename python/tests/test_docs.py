@@ -174,7 +174,7 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     for block in BLOCK.finditer(text):
         code = block["code"]
         match block["kind"]:
-            case "toml":
+            case "toml" | "python" if block["title"]:
                 (tmp_path / block["title"]).write_text(code, "utf-8")
             case "sh":
                 printed = _shell(code, tmp_path)
@@ -244,7 +244,9 @@ def test_what_pages_say_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in BLOCK.finditer((DOCS / f"{page}.md").read_text("utf-8")):
-        if block["kind"] == "python":
+        if block["kind"] == "python" and block["title"]:
+            (tmp_path / block["title"]).write_text(block["code"], "utf-8")
+        elif block["kind"] == "python":
             exec(block["code"], names)
         elif block["kind"] == "toml":
             made = parse(block["code"], "x.toml", "x")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LAYERS = (
     {"_core", "errors", "text"},
-    {"programs", "units"},
+    {"aqm", "programs", "units"},
     {"handover"},
     {"results"},
     {"trace", "rates"},

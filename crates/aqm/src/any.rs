@@ -10,6 +10,7 @@ use crate::fair::{Fair, cake::Cake, drr, flow_queue::FlowQueue, sfq};
 use crate::fifo::Fifo;
 use crate::filter::Prefilter;
 use crate::filter::red_pd::{RedPd, RedPdConfig};
+use crate::own::{Advice, Own};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Param, ParamError, Params, idle};
 use crate::policy::{
@@ -151,6 +152,12 @@ pub fn canonical_filter(
 }
 
 impl<P: Copy + Default> AnyQdisc<P> {
+    /// A queue that an algorithm advises which was brought along, with the room of `env`.
+    #[must_use]
+    pub fn own(advice: Box<dyn Advice>, env: &Env) -> Self {
+        Self::Own(Box::new(Fifo::advised_by(Own(advice), env.limit)))
+    }
+
     /// This queue, which was built with `env`, told the rates of its link from now on.
     #[must_use]
     pub fn with_rates(self, env: &Env, rates: Rates) -> Self {
@@ -218,6 +225,8 @@ macro_rules! any_qdisc {
             Filtered(Box<Prefilter<RedPd, Self>>),
             /// Any of these that is told the rates of its link.
             Told(Box<Told<Self>>),
+            /// One that was brought along.
+            Own(Box<Fifo<Own, P>>),
         }
 
         /// What is done with the queue, `act`, whatever its type is.
@@ -227,6 +236,7 @@ macro_rules! any_qdisc {
                     $(AnyQdisc::$variant($d q) => $d act,)*
                     AnyQdisc::Filtered($d q) => $d act,
                     AnyQdisc::Told($d q) => $d act,
+                    AnyQdisc::Own($d q) => $d act,
                 }
             };
         }

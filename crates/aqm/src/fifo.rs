@@ -24,6 +24,11 @@ pub struct Fifo<A: Policy, P> {
 }
 
 impl<A: Policy, P: Copy + Default> Fifo<A, P> {
+    /// An empty queue with a policy that is there already.
+    pub(crate) fn advised_by(policy: A, limit: Limit) -> Self {
+        Self { policy, ring: Ring::new(limit), counters: Counters::default() }
+    }
+
     /// The policy, to look at its state.
     pub fn policy(&self) -> &A {
         &self.policy
@@ -39,11 +44,7 @@ impl<A: Policy, P: Copy + Default> Discipline<P> for Fifo<A, P> {
     type Config = A::Config;
 
     fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
-        Ok(Self {
-            policy: A::new(config, env, rng)?,
-            ring: Ring::new(env.limit),
-            counters: Counters::default(),
-        })
+        A::new(config, env, rng).map(|policy| Self::advised_by(policy, env.limit))
     }
 }
 

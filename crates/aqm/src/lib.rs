@@ -20,6 +20,7 @@
 //! | [`dual`] | two queues for two kinds of traffic, whose algorithms are coupled |
 //! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
 //! | [`told`] | a queue that is told the rates of its link |
+//! | [`own`] | an algorithm that is brought along while the program runs |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
 //! | [`response`] | what TCP sends at a given loss |
 //! | [`any`] | choice by name: the list of all algorithms |
@@ -40,6 +41,7 @@ pub mod fifo;
 pub mod filter;
 pub mod flow_table;
 pub mod hash;
+pub mod own;
 pub mod packet;
 pub mod param;
 pub mod policy;

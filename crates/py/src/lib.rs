@@ -5,6 +5,7 @@ mod catalog;
 mod convert;
 mod error;
 mod explain;
+mod own;
 
 use pyo3::prelude::*;
 
@@ -25,7 +26,7 @@ mod _core {
     #[pymodule_export]
     use crate::error::ScenarioError;
 
-    use crate::{captures, convert, error, explain};
+    use crate::{captures, convert, error, explain, own};
 
     /// Slices of a run; between two of them Python's signals are looked at.
     const SLICES: u64 = 500;
@@ -42,14 +43,22 @@ mod _core {
         let checked = |e| error::raise(py, e);
         let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
         let slice = scenario.duration.0 / SLICES;
+        // An algorithm in Python is asked at each packet: the interpreter stays at hand.
+        let attached = scenario.queue.iter().any(|queue| queue.code.is_some());
+        drop(own::failure());
         let mut run = py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
-        while py.detach(|| run.advance(slice)) {
+        let advance = |run: &mut Run| {
+            if attached { run.advance(slice) } else { py.detach(|| run.advance(slice)) }
+        };
+        while advance(&mut run) {
+            own::failure().map_or(Ok(()), Err)?;
             py.check_signals()?;
             if let Some(progress) = &progress {
                 progress.call1((run.progress(),))?;
             }
         }
         let outcome = py.detach(|| run.finish());
+        own::failure().map_or(Ok(()), Err)?;
         convert::outcome(py, &outcome)
     }
 
@@ -182,6 +191,24 @@ mod _core {
             return Err(PyValueError::new_err("a length of 100ms … 1h"));
         }
         Ok(course::to_csv(&model.make(mean.parse().map_err(wrong)?, length, seed)))
+    }
+
+    /// The next uniform number in [0, 1) of the queue whose method is being called.
+    #[pyfunction]
+    fn random() -> PyResult<f64> {
+        own::random().ok_or_else(|| PyValueError::new_err("only in a method of an AQM"))
+    }
+
+    /// A `duration` in nanoseconds or a `rate` in bit/s, and its canonical text.
+    #[pyfunction]
+    fn quantity(kind: &str, text: &str) -> PyResult<(u64, String)> {
+        own::quantity(kind, text)
+    }
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        own::provide();
+        Ok(())
     }
 
     /// The version, with a hash over what results are made by.

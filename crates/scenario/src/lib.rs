@@ -7,6 +7,7 @@ mod defaults;
 pub mod error;
 mod limits;
 pub mod network;
+pub mod own;
 mod queue;
 mod schema;
 pub mod text;
@@ -145,6 +146,9 @@ impl Scenario {
         }
         for (i, link) in self.link.iter_mut().enumerate() {
             link.resolve(&format!("link[{i}]"), files)?;
+        }
+        for (i, queue) in self.queue.iter_mut().enumerate() {
+            queue.resolve(i, files)?;
         }
         let topology = self.topology()?;
         self.queue = expand_queues(self.queue, &topology)?;

@@ -10,8 +10,10 @@ use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::arrivals::Files;
 use crate::error::{Complaint, did_you_mean};
 use crate::network::Topology;
+use crate::own::{Class, parts, provider, short};
 use crate::text::Text;
 
 /// A managed queue on one direction of a link.
@@ -21,8 +23,12 @@ pub struct QueueSpec {
     /// The link, as `A->B`; without it the bottleneck of the preset, and if it has several, each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// The algorithm; `bluewater list` names them.
+    /// The algorithm; `bluewater list` names them. One's own, in Python: `python:FILE:CLASS`, from the
+    /// scenario's folder.
     pub aqm: String,
+    /// The text of that file, in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// Room: bytes (`200kB`), packets (`100p`), or bandwidth–delay products (`1.5bdp`).
     pub buffer: Text<Size>,
     /// The algorithm's parameters; `bluewater explain AQM` lists them.
@@ -118,14 +124,57 @@ fn pairs<'a>(texts: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {
 }
 
 impl QueueSpec {
+    /// Reads the file of an algorithm in Python, and keeps its text.
+    pub(crate) fn resolve(&mut self, i: usize, files: &mut dyn Files) -> Result<(), Complaint> {
+        let Some((file, _)) = parts(&self.aqm) else {
+            return match &self.code {
+                Some(_) => Err(Complaint::wrong(
+                    format!("queue[{i}].code"),
+                    "only with an aqm = \"python:FILE:CLASS\"",
+                )),
+                None => Ok(()),
+            };
+        };
+        if self.code.is_none() {
+            let read = files.text(file);
+            let text = read.map_err(|e| Complaint::wrong(format!("queue[{i}].aqm"), e))?;
+            self.code = Some(text.text);
+        }
+        if let Some(name) = short(&self.aqm) {
+            self.aqm = name;
+        }
+        Ok(())
+    }
+
+    /// The class, if the algorithm is one in Python.
+    fn class(&self) -> Option<Class<'_>> {
+        let (file, name) = parts(&self.aqm)?;
+        Some(Class { file, name, code: self.code.as_deref()? })
+    }
+
+    /// All parameters with `settings` over the defaults, of an algorithm of either kind.
+    fn canonical(
+        &self,
+        i: usize,
+        settings: &[(&str, &str)],
+    ) -> Result<Vec<(String, String)>, Complaint> {
+        match self.class() {
+            Some(class) => {
+                provider().and_then(|own| own.canonical(class, settings)).map_err(|c| within(i, c))
+            }
+            None => canonical(&self.aqm, settings)
+                .map(|all| all.into_iter().map(|(name, text)| (name.into(), text)).collect())
+                .map_err(|e| self.complaint(i, e)),
+        }
+    }
+
     /// Checks the algorithm and its parameters, and those of a filter, and writes out their defaults.
     fn check(&mut self, i: usize) -> Result<(), Complaint> {
         let own = |all: Vec<(&str, String)>| {
             all.into_iter().map(|(name, text)| (name.to_string(), typed(text))).collect()
         };
-        self.params = canonical(&self.aqm, &pairs(&texts(&self.params)))
-            .map(own)
-            .map_err(|e| self.complaint(i, e))?;
+        let all = self.canonical(i, &pairs(&texts(&self.params)))?;
+        self.params = all.into_iter().map(|(name, text)| (name, typed(text))).collect();
         if let Some(filter) = &self.prefilter {
             self.prefilter_params =
                 canonical_filter(filter, &pairs(&texts(&self.prefilter_params)))
@@ -149,8 +198,15 @@ impl QueueSpec {
         sending: &Sending,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
-        let mut queue = AnyQdisc::build(&self.aqm, &pairs(&texts(&self.params)), env, rng)
-            .map_err(|e| self.complaint(i, e))?;
+        let given = texts(&self.params);
+        let mut queue = match self.class() {
+            Some(class) => provider()
+                .and_then(|own| own.build(class, &pairs(&given), env))
+                .map(|advice| AnyQdisc::own(advice, env))
+                .map_err(|c| within(i, c))?,
+            None => AnyQdisc::build(&self.aqm, &pairs(&given), env, rng)
+                .map_err(|e| self.complaint(i, e))?,
+        };
         if let Some(filter) = &self.prefilter {
             queue = queue
                 .filtered(filter, &pairs(&texts(&self.prefilter_params)), env, rng)
@@ -164,15 +220,15 @@ impl QueueSpec {
 
     /// How many parameters are not at their defaults, with those of a filter.
     pub fn parameters_set(&self) -> u64 {
-        let count = |defaults: Vec<(&str, String)>, params: &BTreeMap<String, Parameter>| {
-            let set = |(name, default): &&(&str, String)| {
-                params.get(*name).is_some_and(|value| value.to_string() != *default)
-            };
-            defaults.iter().filter(set).count() as u64
+        let set = |name: &str, default: &str, params: &BTreeMap<String, Parameter>| {
+            params.get(name).is_some_and(|value| value.to_string() != *default)
         };
+        let own = self.canonical(0, &[]).unwrap_or_default();
         let filter = self.prefilter.as_deref().map(|name| canonical_filter(name, &[]));
-        count(canonical(&self.aqm, &[]).unwrap_or_default(), &self.params)
-            + count(filter.and_then(Result::ok).unwrap_or_default(), &self.prefilter_params)
+        let filter = filter.and_then(Result::ok).unwrap_or_default();
+        let changed = own.iter().filter(|(name, text)| set(name, text, &self.params)).count()
+            + filter.iter().filter(|(name, text)| set(name, text, &self.prefilter_params)).count();
+        changed as u64
     }
 
     /// An error of the algorithm, as a complaint about the key that caused it.
@@ -216,6 +272,11 @@ impl QueueSpec {
             )
         })
     }
+}
+
+/// A complaint about queue `i` of the file.
+fn within(i: usize, complaint: Complaint) -> Complaint {
+    Complaint { key: format!("queue[{i}].{}", complaint.key), ..complaint }
 }
 
 /// An error of the algorithm `name`, one of `all`, that is chosen by the first of the `keys` behind

@@ -15,7 +15,10 @@ impl Scenario {
         let filter_parameters: serde_json::Map<_, _> =
             FILTERS.iter().flat_map(|(_, table)| described(&table())).collect();
         let queue = &mut schema["$defs"]["QueueSpec"];
-        queue["properties"]["aqm"]["enum"] = serde_json::json!(aqms);
+        queue["properties"]["aqm"]["anyOf"] = serde_json::json!([
+            {"enum": aqms},
+            {"pattern": "^python:.+:[A-Za-z_][A-Za-z0-9_]*$"}
+        ]);
         queue["properties"]["prefilter"]["enum"] = serde_json::json!(filters);
         queue["properties"]["prefilter_params"]["properties"] = filter_parameters.into();
         queue["allOf"] = CATALOG

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from bluewater import _core
+from bluewater.aqm import LANGUAGE
+from bluewater.aqm import entry as own_entry
 from bluewater.cli.console import escaped, note, out, print_json, table
 from bluewater.cli.group import example
 from bluewater.cli.options import Json
@@ -33,7 +35,9 @@ def add(app: typer.Typer) -> None:
     "bluewater explain sfb --bins 46 --nonresponsive 8",
 )
 def explain(
-    aqm: Annotated[str, typer.Argument(help="A queue discipline, such as blue.")],
+    aqm: Annotated[
+        str, typer.Argument(help="A queue discipline, such as blue, or python:FILE:CLASS.")
+    ],
     buffer: Annotated[
         str, typer.Option(help="Buffer for which its state is counted: 100p or 200kB.")
     ] = "100p",
@@ -57,6 +61,8 @@ def explain(
     only if --out says where).
     """
     entries = {entry["name"]: entry for entry in _core.catalog()["aqms"]}
+    if aqm.startswith(LANGUAGE):
+        entries[aqm] = own_entry(aqm)
     if aqm not in entries:
         raise unknown("queue discipline", aqm, entries)
     asked = (bins, nonresponsive, out_)
@@ -66,7 +72,9 @@ def explain(
             key="--bins",
             allowed="--bins, --nonresponsive and --out with " + " or ".join(_WITH_BINS),
         )
-    entry = {**entries[aqm], "state": _state(aqm, buffer)}
+    entry = dict(entries[aqm])
+    if not aqm.startswith(LANGUAGE):  # what an object of Python's remembers is Python's affair
+        entry["state"] = _state(aqm, buffer)
     advised = None
     if asked != (None, None, None):
         if bins is None or (nonresponsive is None and out_ is None):
@@ -127,7 +135,9 @@ def _print_entry(entry: dict[str, Any], buffer: str) -> None:
         signals = [(each["name"], each["unit"], each["doc"]) for each in entry["signals"]]
         named = ("signal", "unit", "meaning")
         out.print(table("Signals, as columns of a time series", named, signals))
-    state = entry["state"]
+    state = entry.get("state")
+    if state is None:
+        return
     flows = (
         f"{state['per_flow']} for each of up to {state['flows']} flows, " if state["flows"] else ""
     )

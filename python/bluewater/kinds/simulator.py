@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from bluewater import _core
+from bluewater.aqm import named
 from bluewater.errors import InputError
 from bluewater.kinds.kind import Kind
 from bluewater.results.result import Result
@@ -31,7 +32,7 @@ def at_line(error: _core.ScenarioError, line: int | None) -> _core.ScenarioError
 def check(table: Mapping[str, Any], file: str) -> str:
     """The canonical scenario, every default filled in."""
     try:
-        text = tomli_w.dumps({k: v for k, v in table.items() if k != "place"})
+        text = tomli_w.dumps({k: v for k, v in named(table).items() if k != "place"})
     except (TypeError, AttributeError) as error:
         raise InputError(
             f"a table with what no file can hold: {error}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ def side_by_side(results: Sequence[tuple[str, Result]]) -> tuple[list[Drawable |
 
 def stem(names: Sequence[str]) -> str:
     """The name of a picture of these; short, and another one for other names."""
+    names = [re.sub(r"[^\w.-]+", "-", name.rsplit("/", 1)[-1]) for name in names]
     whole = f"compare-{'-'.join(names)}"
     if len(whole) <= _LONGEST:
         return whole

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bluewater.aqm import keys
 from bluewater.errors import InputError, unknown
 from bluewater.study.sweep import Axis, Point, assign
 from bluewater.units import duration_text, seconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from bluewater.aqm import Aqm
 
 AGAINST = ("reno", "newreno", "sack", "cubic", "dctcp", "tfrc", "cbr", "web")
 """What other traffic there can be: flows of a transport, datagrams, or web sessions."""
@@ -102,6 +105,13 @@ def _other(text: str) -> dict[str, Any]:
     return {**group, "transport": kind}
 
 
-def axis(aqms: Sequence[str]) -> Axis:
-    """The axis of queue disciplines."""
-    return Axis("aqm", tuple(Point(name, {"queue.0.aqm": name}) for name in aqms))
+def axis(aqms: Sequence[str | type[Aqm]]) -> Axis:
+    """The axis of queue disciplines, by name or as classes."""
+    return Axis("aqm", tuple(map(_point, aqms)))
+
+
+def _point(aqm: str | type[Aqm]) -> Point:
+    if isinstance(aqm, str):
+        return Point(aqm, {"queue.0.aqm": aqm})
+    written = {f"queue.0.{key}": text for key, text in keys(aqm).items()}
+    return Point(aqm.__name__, written)

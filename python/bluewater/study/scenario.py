@@ -13,6 +13,7 @@ import tomli_w
 
 from bluewater import kinds
 from bluewater._core import ScenarioError
+from bluewater.aqm import named
 from bluewater.errors import InputError
 from bluewater.kinds.simulator import at_line
 from bluewater.study.sweep import assign
@@ -60,7 +61,7 @@ class Scenario:
     def __init__(
         self, table: Mapping[str, Any] | None = None, /, *, origin: str = "<scenario>", **keys: Any
     ) -> None:
-        whole = copy.deepcopy({**(table or {}), **keys})
+        whole = copy.deepcopy(dict(named({**(table or {}), **keys})))
         object.__setattr__(self, "_origin", origin)
         object.__setattr__(self, "_table", whole)
         object.__setattr__(self, "_canonical", kinds.of(whole, origin).check(whole, origin))
@@ -164,7 +165,7 @@ def to_text(scenario: Source) -> tuple[str, str]:
     if isinstance(scenario, str):
         looks_like_path = "\n" not in scenario and "=" not in scenario
         return to_text(Path(scenario)) if looks_like_path else (scenario, "<string>")
-    return tomli_w.dumps(dict(scenario)), "<dict>"
+    return tomli_w.dumps(named(scenario)), "<dict>"
 
 
 def changed(text: str, settings: Sequence[str], origin: str) -> str:
