@@ -29,7 +29,7 @@ def test_list_json(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "reproduce", "report", "compare", "run", "sweep", "plot",
-                                     "list", "explain", "bench", "doctor"])  # fmt: skip
+                                     "export", "list", "explain", "bench", "doctor"])  # fmt: skip
 def test_help_has_examples(cli: Cli, command: str) -> None:
     found = cli(*filter(None, [command]), "--help", keep_out=False)
     assert found.exit_code == 0

@@ -13,6 +13,7 @@ from bluewater.cli import (
     doctor,
     explain,
     explore,
+    export,
     gateway,
     info,
     plot,
@@ -53,6 +54,7 @@ def _all(
 for module in (
     reproduce,
     explore,
+    export,
     compare,
     run,
     sweep,
