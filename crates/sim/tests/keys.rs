@@ -36,6 +36,7 @@ const PARETO: &str = "transport = \"sack\"\nflows = 3\napp = \"pareto\"\non = \"
 const EXPONENTIAL: &str = "transport = \"sack\"\nflows = 3\napp = \"exponential\"\non = \"200ms\"\noff = \"900ms\"\nrate = \"3mbit\"";
 const PERIODIC: &str =
     "transport = \"cbr\"\nrate = \"6mbit\"\napp = \"periodic\"\non = \"200ms\"\noff = \"100ms\"";
+const BBR: &str = "transport = \"bbr\"\nflows = 3\necn = true";
 const CBR: &str = "transport = \"cbr\"\nrate = \"6mbit\"";
 
 /// The group, its key, and the value that is tried. A key that the group has already takes another.
@@ -59,6 +60,8 @@ const GROUPS: &[(&str, &str, &str)] = &[
     (MANY, "send_jitter", "\"1ms\""),
     (MANY, "pacing", "true"),
     ("transport = \"prague\"\necn = true", "pacing", "false"),
+    (BBR, "transport", "\"bbr1\""),
+    (BBR, "ecn", "false"),
     (MANY, "initial_window", "10"),
     (MANY, "window", "\"4p\""),
     (MANY, "min_rto", "\"1s\""),
@@ -268,6 +271,11 @@ fn what_would_do_nothing_is_refused() {
             "anyway",
         ),
         ("transport = \"prague\"\necn = true", "ecn_timeout = true", "ecn_timeout", "prague"),
+        (BBR, "rack = false", "rack", "true"),
+        (BBR, "pacing = false", "pacing", "rate"),
+        (BBR, "min_window = 5", "min_window", "4"),
+        (BBR, "ecn_timeout = true", "ecn_timeout", "rack"),
+        (BBR, "restart_after_idle = false", "restart_after_idle", "survives"),
         (CBR, "gaps = \"uniform\"", "gaps", "jitter above 0"),
         (CBR, "stop = \"2s\"\nrates = [[\"3s\", \"1mbit\"]]", "rates", "before 2s"),
     ] {

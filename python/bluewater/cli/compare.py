@@ -46,7 +46,7 @@ def compare(
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     warmup: Annotated[str, typer.Option(help="Left out of the numbers.")] = "10s",
     transport: Annotated[
-        str, typer.Option(help="reno, newreno, sack, cubic, dctcp or prague.")
+        str, typer.Option(help="reno, newreno, sack, cubic, dctcp, prague, bbr or bbr1.")
     ] = "sack",
     ecn: Annotated[bool, typer.Option(help="Connections and queues use ECN.")] = True,
     ecn_timeout: Annotated[

@@ -152,11 +152,13 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     Ok(TrafficSpec { group, transport, app })
 }
 
-/// The keys of TCP, with those of its preset where they are not given.
+/// The keys of TCP, with those of its preset, and what its congestion control has anyway, where they
+/// are not given.
 fn read_tcp(mut table: Table<'_>, name: TcpName, ecn: bool) -> Result<Tcp, Error> {
     let given: Tcp = read(table.clone())?;
-    let Some(preset) = given.preset else { return Ok(given) };
-    for keys in preset.keys(name == TcpName::Cubic, ecn) {
+    let preset = given.preset.map(|preset| preset.keys(name == TcpName::Cubic, ecn));
+    let own = if name.needs().has_model { "rack = true" } else { "" };
+    for keys in preset.into_iter().flatten().chain([own]) {
         for (key, value) in DeTable::parse(keys)?.into_inner() {
             if !table.get_ref().contains_key(key.get_ref().as_ref()) {
                 table.get_mut().insert(key, value);

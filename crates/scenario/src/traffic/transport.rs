@@ -55,6 +55,11 @@ names! {
     /// TCP with selective acknowledgements and Prague congestion control for L4S: ECT(1), paced, exact
     /// echoes (RFC 9331).
     Prague = "prague": Kind::Tcp(TcpName::Prague);
+    /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 3
+    /// (draft-ietf-ccwg-bbr).
+    Bbr = "bbr": Kind::Tcp(TcpName::Bbr);
+    /// The same with BBR version 1, as Linux has it.
+    Bbr1 = "bbr1": Kind::Tcp(TcpName::Bbr1);
     /// Datagrams at a constant rate that react to nothing.
     Cbr = "cbr": Kind::Cbr;
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
@@ -97,6 +102,10 @@ pub enum TcpName {
     Dctcp,
     /// The same with Prague.
     Prague,
+    /// The same with BBR version 3.
+    Bbr,
+    /// The same with BBR version 1.
+    Bbr1,
 }
 
 impl TcpName {
@@ -104,7 +113,7 @@ impl TcpName {
     /// are not Prague's.
     const fn may_have_rack(self) -> bool {
         match self {
-            Self::Sack | Self::Cubic | Self::Dctcp => true,
+            Self::Sack | Self::Cubic | Self::Dctcp | Self::Bbr | Self::Bbr1 => true,
             Self::Reno | Self::NewReno | Self::Prague => false,
         }
     }
@@ -120,7 +129,11 @@ impl TcpName {
                 ecn_on_retransmit: true,
                 paced: true,
                 least_window: 2,
+                ..Needs::NONE
             },
+            Self::Bbr | Self::Bbr1 => {
+                Needs { has_model: true, paced: true, least_window: 4, ..Needs::NONE }
+            }
         }
     }
 }
@@ -140,6 +153,8 @@ pub struct Needs {
     pub paced: bool,
     /// The least window that an echo leaves, in packets.
     pub least_window: u32,
+    /// The control sets the window from samples of what was delivered: it always has `rack`.
+    pub has_model: bool,
 }
 
 impl Needs {
@@ -150,6 +165,7 @@ impl Needs {
         ecn_on_retransmit: false,
         paced: false,
         least_window: 0,
+        has_model: false,
     };
 }
 
@@ -183,7 +199,7 @@ pub struct Tcp {
     #[serde(default)]
     pub ecn_timeout: bool,
     /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With
-    /// `ecn_timeout` only 1: the wait takes its place.
+    /// `ecn_timeout` only 1: the wait takes its place. `bbr` and `bbr1` have 4.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
@@ -208,7 +224,7 @@ pub struct Tcp {
     #[serde(default = "zero")]
     pub send_jitter: Text<Duration>,
     /// Packets are sent apart, by the window and the round trip; `prague` is paced unless this is
-    /// false.
+    /// false, `bbr` and `bbr1` are at rates of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
     /// Initial window in packets, 1 … 1000.
@@ -239,11 +255,12 @@ pub struct Tcp {
     /// Losses are told by time (RACK-TLP, RFC 8985), retransmissions' too; the window goes down in
     /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow
     /// meanwhile; every acknowledgement is a sample of the round trip and ends a backoff (timestamps,
-    /// RFC 7323). Not for `reno` and `newreno`.
+    /// RFC 7323). Not for `reno` and `newreno`; `bbr` and `bbr1` have it anyway, and instead of PRR
+    /// their own windows.
     #[serde(default)]
     pub rack: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
-    /// limit).
+    /// limit). Windows of `bbr` and `bbr1` are not of that kind.
     #[serde(default)]
     pub count_packets: bool,
     /// The first 16 packets and two after a mark are acknowledged at once though acknowledgements are
@@ -260,7 +277,8 @@ pub struct Tcp {
     /// A reduction of the window leaves whole packets, as in Linux.
     #[serde(default)]
     pub whole_packets: bool,
-    /// Start again from the initial window after an idle timeout (RFC 5681 §4.1).
+    /// Start again from the initial window after an idle timeout (RFC 5681 §4.1); `bbr` and `bbr1`
+    /// never do.
     #[serde(default = "yes")]
     pub restart_after_idle: bool,
 }
@@ -393,6 +411,9 @@ fn constant() -> GapsName {
     GapsName::Constant
 }
 
+/// The transports that may have RACK, for errors.
+const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"bbr\" or \"bbr1\"";
+
 /// The shortest that the first and the longest timeout may be: time has to go on.
 const SHORTEST_RTO: Duration = Duration::from_millis(1);
 
@@ -449,10 +470,10 @@ impl Tcp {
         }
         let able = self.name.may_have_rack();
         if self.preset.is_some() && !able {
-            return at.refuse("preset", "nothing, or transport = \"sack\", \"cubic\" or \"dctcp\"");
+            return at.refuse("preset", &format!("nothing, or transport = {WITH_RACK}"));
         }
         if self.rack && !able {
-            return at.refuse("rack", "false, or transport = \"sack\", \"cubic\" or \"dctcp\"");
+            return at.refuse("rack", &format!("false, or transport = {WITH_RACK}"));
         }
         if self.rack && self.ecn_timeout {
             return at.refuse("ecn_timeout", "false: with rack the window is two packets at least");
@@ -474,12 +495,32 @@ impl Tcp {
             }
         }
         let needs = self.name.needs();
+        if needs.has_model {
+            self.check_model(at)?;
+        }
         if needs.exact_echo && !group.ecn {
             return at.refuse("ecn", "true: dctcp and prague follow marks");
         }
         let paced = self.pacing.unwrap_or(needs.paced);
         if paced && self.send_jitter.0 > Duration::ZERO {
             return at.refuse("send_jitter", "0s: a paced sender has times of its own");
+        }
+        Ok(())
+    }
+
+    /// Refuses what a model of the path does not go with.
+    fn check_model(&self, at: &Group) -> Result<(), Complaint> {
+        if !self.rack {
+            return at.refuse("rack", "true: bbr tells losses by time");
+        }
+        if self.pacing == Some(false) {
+            return at.refuse("pacing", "true: bbr has a rate");
+        }
+        if self.min_window > self.name.needs().least_window {
+            return at.refuse("min_window", "1 … 4 packets: the window of bbr is 4 at least");
+        }
+        if !self.restart_after_idle {
+            return at.refuse("restart_after_idle", "true: the window of bbr survives idleness");
         }
         Ok(())
     }

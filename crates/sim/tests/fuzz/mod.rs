@@ -283,6 +283,8 @@ fn traffic(
         _ => {}
     }
     let paced = d.flag();
+    let models = ["bbr", "bbr1"].contains(&transport);
+    let paced = paced || models;
     line(format!("pacing = {paced}"));
     let (wait, least) = d.number(&[("false", 1), ("true", 1), ("false", 2), ("false", 1000)]);
     let (shakes, careful) = d.number(&[(true, true), (true, false), (false, true)]);
@@ -290,12 +292,16 @@ fn traffic(
         let prague = transport == "prague";
         let again = d.flag() && !prague;
         let fallback = shakes && !again && !prague && d.flag();
-        let wait = if prague { "false" } else { wait };
+        let wait = if prague || models { "false" } else { wait };
+        let least = if models { least.min(4) } else { least };
         line(format!("ecn_timeout = {wait}\nmin_window = {least}\necn_on_retransmit = {again}"));
         line(format!("ecn_fallback = {fallback}"));
     }
     if wait == "false" && ["sack", "cubic", "dctcp"].contains(&transport) {
         line(format!("rack = {}\nmin_rto_above_srtt = {}", d.flag(), d.flag()));
+    }
+    if models {
+        line(format!("rack = true\nmin_rto_above_srtt = {}", d.flag()));
     }
     if transport == "cubic" {
         line(format!("rfc8312 = {}", d.flag()));
@@ -309,7 +315,7 @@ fn traffic(
          min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
         d.flag(),
         d.flag(),
-        d.flag() || ![2, 3].contains(&app),
+        d.flag() || ![2, 3].contains(&app) || models,
         d.flag(),
         late,
         if paced { "0s" } else { d.pick(&["0s", "0s", "1ns", "300us", "1h"]) },

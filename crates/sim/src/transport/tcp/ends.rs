@@ -24,8 +24,12 @@ pub(crate) struct Ends {
 impl EndPoints for Ends {
     type Options = Options;
 
-    fn new(_: &Options, _: usize, _: &[FlowSetup]) -> Self {
-        Self::default()
+    fn new(o: &Options, number: usize, setups: &[FlowSetup]) -> Self {
+        let mut ends = Self::default();
+        if o.has_model {
+            ends.sender.draw_from(setups[number].jitter.clone(), o);
+        }
+        ends
     }
 
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {

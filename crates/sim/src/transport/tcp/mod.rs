@@ -1,6 +1,6 @@
 //! TCP as packets of one MSS: Reno, NewReno (RFC 6582), SACK (RFC 6675), with RTO (RFC 6298),
 //! limited transmit (RFC 3042), delayed acknowledgements and ECN (RFC 3168); congestion control as
-//! Reno's, CUBIC (RFC 9438), DCTCP (RFC 8257) or Prague's (RFC 9331).
+//! Reno's, CUBIC (RFC 9438), DCTCP (RFC 8257), Prague's (RFC 9331) or BBR's.
 
 pub mod bits;
 pub mod control;
@@ -47,6 +47,8 @@ pub struct Options {
     /// RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937) and a sample of the round
     /// trip from every acknowledgement (RFC 7323).
     pub rack: bool,
+    /// The control sets the window from a model of the path; then there is RACK.
+    pub has_model: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without a limit).
     pub count_packets: bool,
     /// CUBIC as in RFC 8312, with `HyStart`, not as in RFC 9438, with `HyStart`++.
@@ -99,6 +101,8 @@ impl Options {
             TcpName::Cubic => (Variant::Sack, Algorithm::Cubic),
             TcpName::Dctcp => (Variant::Sack, Algorithm::Dctcp),
             TcpName::Prague => (Variant::Sack, Algorithm::Prague),
+            TcpName::Bbr => (Variant::Sack, Algorithm::Bbr),
+            TcpName::Bbr1 => (Variant::Sack, Algorithm::Bbr1),
         };
         let needs = tcp.name.needs();
         let codepoint = if group.ecn { needs.codepoint } else { Ecn::NotEct };
@@ -119,12 +123,13 @@ impl Options {
             window: window.unwrap_or(u32::from(u16::MAX)),
             rto: if tcp.min_rto_above_srtt { rto.above_srtt(rto.min) } else { rto },
             limited_transmit: tcp.limited_transmit,
-            rack: tcp.rack,
+            rack: tcp.rack || needs.has_model,
+            has_model: needs.has_model,
             count_packets: tcp.count_packets,
             rfc8312: tcp.rfc8312,
             quick_acks: tcp.quick_acks,
             whole_packets: tcp.whole_packets,
-            restart_after_idle: tcp.restart_after_idle,
+            restart_after_idle: tcp.restart_after_idle && !needs.has_model,
             delayed_ack: tcp.delayed_ack.0.as_nanos(),
             handshake: tcp.handshake && !web,
             restart_after_lost_syn: tcp.restart_after_lost_syn,

@@ -3,12 +3,15 @@
 //!
 //! The sender decides *when* (once a window, after a timeout, not while the window is not used);
 //! a [`CongestionControl`] decides *by how much*. Windows are in packets, times in ns. `dctcp.rs` is the
-//! shortest.
+//! shortest. A control with a model of the path ([`PathModel`]) sets the window itself.
 
+mod bbr;
 mod cubic;
 mod dctcp;
 mod prague;
 
+use aqm::Rng;
+use bbr::{Bbr, Bbr1};
 use cubic::Cubic;
 use dctcp::Dctcp;
 use prague::Prague;
@@ -99,6 +102,108 @@ pub(crate) trait CongestionControl {
     /// An acknowledgement left the window as it is, because the application did not fill it.
     #[inline]
     fn unused(&mut self, _now: u64) {}
+
+    /// What sets the window instead of all of this, if it does.
+    fn model(&mut self) -> Option<&mut dyn PathModel> {
+        None
+    }
+
+    /// How long after a packet the next is sent, ns, if the window does not say it; `srtt` is the
+    /// smoothed round trip, 0 before there is one.
+    fn pace(&self, _srtt: u64) -> Option<u64> {
+        None
+    }
+
+    /// Who draws for it, if it draws.
+    fn rng(&mut self) -> Option<&mut Rng> {
+        None
+    }
+}
+
+/// A control that estimates what the path bears from samples of what was delivered, and sets the window
+/// from that. It goes with RACK. Volumes are in packets, times in ns, rates in packets a ns.
+pub(crate) trait PathModel {
+    /// A packet is about to be sent after a time in which the application had nothing and nothing was
+    /// under way; `delivered` packets were.
+    fn on_restart(&mut self, now: u64, delivered: u32, window: &mut f64);
+
+    /// A packet is found to be lost.
+    fn on_lost(&mut self, lost: &Lost, window: f64);
+
+    /// The sender begins or ends to repair losses, with `in_flight` packets under way and `delivered`
+    /// there.
+    fn on_repair(&mut self, repair: Repair, in_flight: u32, delivered: u32, window: &mut f64);
+
+    /// Something has arrived, or was marked; after [`PathModel::on_lost`] and [`PathModel::on_repair`]
+    /// for the same acknowledgement.
+    fn on_sample(&mut self, sample: &Sample, window: &mut f64);
+
+    /// It sends little on purpose: what arrives says nothing of the bandwidth.
+    fn is_probing_rtt(&self) -> bool;
+}
+
+/// What happens to the repair of losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Repair {
+    /// Fast recovery begins.
+    Begins,
+    /// The retransmission timer has expired.
+    TimedOut,
+    /// All that was lost has arrived.
+    Ends,
+}
+
+/// A packet that is lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    /// The time.
+    pub now: u64,
+    /// Its number.
+    pub seq: u32,
+    /// Packets under way when it was sent, with it.
+    pub tx_in_flight: u32,
+    /// Packets lost since it was sent, with it.
+    pub lost: u32,
+    /// The application had nothing more then.
+    pub app_limited: bool,
+    /// Packets delivered in all.
+    pub total: u32,
+}
+
+/// What an acknowledgement tells of the path (draft-ietf-ccwg-bbr, *Delivery Rate Samples*): of the
+/// packet sent last among those that it is the first to acknowledge.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Sample {
+    /// The time.
+    pub now: u64,
+    /// The round trip, if that packet was sent once.
+    pub rtt: Option<u64>,
+    /// The smoothed one, 0 before there is one.
+    pub srtt: u64,
+    /// Packets that had been delivered when it was sent.
+    pub prior_delivered: u32,
+    /// Packets delivered since.
+    pub delivered: u32,
+    /// At what rate; 0: the sample is too short.
+    pub rate: f64,
+    /// The application had nothing more when it was sent.
+    pub app_limited: bool,
+    /// Packets under way when it was sent, with it.
+    pub tx_in_flight: u32,
+    /// Packets lost since it was sent.
+    pub lost: u32,
+    /// Packets that this acknowledgement is the first to acknowledge.
+    pub newly: u32,
+    /// Packets delivered in all.
+    pub total: u32,
+    /// Packets under way before and after.
+    pub prior_in_flight: u32,
+    /// After.
+    pub in_flight: u32,
+    /// The window was used up before.
+    pub window_limited: bool,
+    /// It carries an ECN echo, the first in a round trip.
+    pub marked: bool,
 }
 
 /// Half, and a packet a round trip (RFC 5681).
@@ -162,6 +267,10 @@ macro_rules! controls {
 }
 
 controls! {
+    /// BBR version 3 (draft-ietf-ccwg-bbr).
+    Bbr;
+    /// BBR version 1.
+    Bbr1;
     /// CUBIC (RFC 9438).
     Cubic;
     /// Data Center TCP (RFC 8257).
@@ -170,8 +279,33 @@ controls! {
     Prague;
 }
 
+impl Control {
+    /// It begins anew, for another connection; who draws goes on.
+    pub(super) fn renew(&mut self, o: &Options) {
+        let draws = self.tell(|control| control.rng().cloned());
+        *self = Self::new(o);
+        if let Some(rng) = draws {
+            self.draw_from(rng);
+        }
+    }
+
+    /// Lets it draw from `rng`, if it draws.
+    pub(super) fn draw_from(&mut self, rng: Rng) {
+        self.tell(|control| control.rng().map(|own| *own = rng));
+    }
+
+    /// Asks its model of the path, if it has one.
+    pub(super) fn model<T>(&mut self, news: impl FnOnce(&mut dyn PathModel) -> T) -> Option<T> {
+        self.tell(|control| control.model().map(news))
+    }
+}
+
 /// As [`CongestionControl`].
 impl Control {
+    pub(super) fn pace(&self, srtt: u64) -> Option<u64> {
+        self.ask(|control| control.pace(srtt))
+    }
+
     #[inline]
     pub(super) fn slow_start(&self) -> f64 {
         self.ask(|control| control.slow_start())

@@ -4,6 +4,7 @@
 //! what arrives and what time it is, and asked what to send next until it has nothing
 //! ([`Sender::next`]).
 
+mod delivery;
 mod rack;
 mod scoreboard;
 
@@ -131,8 +132,11 @@ impl Sender {
     pub fn start(&mut self, now: u64, o: &Options) {
         debug_assert!(self.state == State::Closed, "started twice");
         self.cwnd = o.initial_window;
-        self.control = Control::new(o);
-        self.rack = o.rack.then(Box::default);
+        self.control.renew(o);
+        self.rack = o.rack.then(|| Box::new(Rack::new(o)));
+        if o.has_model {
+            self.ssthresh = 0.0; // There is no slow start: the model has its own.
+        }
         if o.handshake {
             self.state = State::SynSent;
             self.force = true;
@@ -143,12 +147,19 @@ impl Sender {
         }
     }
 
+    /// Lets its congestion control draw from `rng`.
+    pub fn draw_from(&mut self, rng: aqm::Rng, o: &Options) {
+        self.control.renew(o);
+        self.control.draw_from(rng);
+    }
+
     /// Begins anew, closed, for another connection; the memory and the counts are kept.
     pub fn renew(&mut self) {
         let mut sacked = std::mem::take(&mut self.sacked);
         sacked.restart();
+        let control = std::mem::take(&mut self.control);
         let &mut Self { retransmits, timeouts, ecn_reductions, .. } = self;
-        *self = Self { sacked, retransmits, timeouts, ecn_reductions, ..Self::default() };
+        *self = Self { sacked, control, retransmits, timeouts, ecn_reductions, ..Self::default() };
     }
 
     /// Whether it has not been started.
@@ -176,6 +187,9 @@ impl Sender {
 
     /// The application gives `packets` more to send.
     pub fn offer(&mut self, packets: u32) {
+        if self.rack.is_some() {
+            self.check_app_limit();
+        }
         self.available = self.available.saturating_add(packets);
     }
 
@@ -211,8 +225,11 @@ impl Sender {
     }
 
     /// How long after a packet a paced sender sends the next, ns: a round trip over what the window
-    /// holds, less in slow start, where it is to double.
+    /// holds, less in slow start, where it is to double; or as the control says.
     pub fn pace(&self) -> u64 {
+        if let Some(gap) = self.control.pace(self.rtt.srtt()) {
+            return gap;
+        }
         let gain = self.control.pacing_gain(self.cwnd < self.ssthresh);
         (self.rtt.srtt() as f64 / (gain * self.cwnd.max(1.0))) as u64
     }
@@ -239,7 +256,9 @@ impl Sender {
     /// [`Sender::next_new`] gives them, and there are no others.
     #[inline]
     pub fn room(&mut self, now: u64, o: &Options) -> Option<u32> {
-        if self.state != State::Open || self.force {
+        // What was selectively acknowledged is not under way: a model's window does not count it.
+        let has_holes = o.has_model && self.sacked.ones() > 0;
+        if self.state != State::Open || self.force || has_holes {
             return None;
         }
         Some(self.room_in_window(now, o))
@@ -332,7 +351,7 @@ impl Sender {
         packet.payload = Payload::Data { cwr: std::mem::take(&mut self.tell_reduced) };
         packet.ecn = if again | self.without_ecn { o.codepoint_again } else { o.codepoint };
         if o.rack {
-            self.sent_with_rack(now, seq, o);
+            self.sent_with_rack(now, seq, again, o);
         }
     }
 

@@ -8,9 +8,11 @@
 //! Left out: the window of reordering does not adapt (§6.2, step 4: paths keep the order), and a
 //! timeout is never undone.
 
+use super::delivery::Delivery;
 use super::{DUPLICATES, LEAST_SSTHRESH, NEVER, Sender, State};
 use crate::packet::{Packet, Payload};
 use crate::transport::tcp::Options;
+use crate::transport::tcp::control::Repair;
 
 /// What the deadline is for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -45,9 +47,16 @@ pub(super) struct Rack {
     /// Packets lost, as they were counted last.
     lost: u32,
     start: HyStart,
+    /// What a model of the path is told.
+    pub(super) delivery: Option<Delivery>,
 }
 
 impl Rack {
+    /// That of a new connection.
+    pub(super) fn new(o: &Options) -> Self {
+        Self { delivery: o.has_model.then(Delivery::default), ..Self::default() }
+    }
+
     /// Packet `seq` is sent; those of `una..end` are under way.
     fn sent(&mut self, now: u64, seq: u32, [una, end]: [u32; 2]) {
         if (end - una) as usize > self.sent_at.len() {
@@ -79,7 +88,7 @@ impl Rack {
 
     /// Whether `n`, which has not arrived, was sent before something that has (§6.2, step 5, without a
     /// window of reordering).
-    fn is_older(&self, n: u32) -> bool {
+    pub(super) fn is_older(&self, n: u32) -> bool {
         self.at(n) < self.newest
     }
 }
@@ -126,7 +135,7 @@ impl Sender {
     }
 
     /// Packets in the network: neither acknowledged nor lost.
-    fn pipe_by_rack(&self) -> u32 {
+    pub(super) fn pipe_by_rack(&self) -> u32 {
         let unsacked = self.outstanding() - self.sacked.ones();
         if self.state < State::Recovery {
             return unsacked;
@@ -136,11 +145,21 @@ impl Sender {
         unsacked - (self.una..self.end).filter(lost).count() as u32
     }
 
+    /// Whether a packet is lost and not sent again yet.
+    pub(super) fn has_lost_by_rack(&self) -> bool {
+        self.pipe_by_rack() < self.outstanding() - self.sacked.ones()
+    }
+
     /// Packet `seq` is sent.
     #[inline(never)]
-    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, o: &Options) {
+    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) {
         let under_way = [self.una, self.end];
-        self.rack().sent(now, seq, under_way);
+        let rack = self.rack();
+        rack.sent(now, seq, under_way);
+        if o.has_model {
+            let at = rack.last;
+            self.sent_with_model(at, seq, again);
+        }
         if self.outstanding() == 1 {
             self.arm(now, o);
         }
@@ -187,6 +206,9 @@ impl Sender {
         }
         let times = [now, self.rtt.srtt()];
         self.control.on_ack(ack - self.una, echo, [ack, self.end], times);
+        if o.has_model {
+            self.check_app_limit();
+        }
         let Some(mut rack) = self.rack.take() else { return };
         let acked = ack - self.una;
         let used = f64::from(self.outstanding()) + 1.0 > self.cwnd;
@@ -196,6 +218,9 @@ impl Sender {
             let at = rack.at(n);
             let rtt = now.saturating_sub(at);
             first.get_or_insert(rtt);
+            if let Some(delivery) = &mut rack.delivery {
+                delivery.on_arrived(now, n, at);
+            }
             if at > rack.newest {
                 (rack.newest, rack.rtt) = (at, rtt);
             }
@@ -232,12 +257,25 @@ impl Sender {
         self.rack = Some(rack);
 
         match self.state {
+            State::Recovery | State::Loss if ack >= self.recover && o.has_model => {
+                self.state = State::Open;
+                self.tell_repair(now, Repair::Ends);
+            }
             State::Reducing if ack > self.recover => self.leave_reduction(),
             State::Recovery if ack >= self.recover => self.leave_reduction(),
             State::Loss if ack >= self.recover => self.state = State::Open,
             _ => {}
         }
-        if o.ecn && echo && self.state == State::Open && self.control.may_reduce(now) {
+        let marked = o.has_model && o.ecn && echo && ack > self.reduced_at;
+        if marked {
+            self.reduced_at = self.end;
+            self.tell_reduced = true;
+        } else if o.ecn
+            && echo
+            && !o.has_model
+            && self.state == State::Open
+            && self.control.may_reduce(now)
+        {
             let left = self.control.after_echo(o.whole(self.cwnd), now);
             self.ecn_reductions += 1;
             self.begin_reduction(left.max(o.least_window), o);
@@ -246,6 +284,7 @@ impl Sender {
         }
         self.detect_loss(now, o);
         match self.state {
+            _ if o.has_model => self.follow_model(now, newly, marked, o),
             State::Reducing | State::Recovery => self.reduce(acked, newly),
             _ if newly > 0 && used && !echo => self.grow(now, newly, o),
             _ if newly > 0 && !used => self.control.unused(now),
@@ -330,7 +369,7 @@ impl Sender {
         }
         let until = rack.at(una) + rack.rtt + rack.min_rtt / 4;
         if sacked >= DUPLICATES || now >= until {
-            self.enter_recovery_by_rack(o);
+            self.enter_recovery_by_rack(now, o);
             self.deadline = now + self.timeout(o);
             self.rack().timer = Timer::Timeout;
         } else {
@@ -339,7 +378,13 @@ impl Sender {
         }
     }
 
-    fn enter_recovery_by_rack(&mut self, o: &Options) {
+    fn enter_recovery_by_rack(&mut self, now: u64, o: &Options) {
+        if o.has_model {
+            self.state = State::Recovery;
+            self.recover = self.end;
+            self.tell_reduced = o.ecn;
+            return self.tell_repair(now, Repair::Begins);
+        }
         if self.state == State::Open {
             let left = self.control.after_loss(o.whole(self.cwnd));
             self.begin_reduction(left, o);
@@ -397,23 +442,29 @@ impl Sender {
                 self.deadline = due;
             }
             Timer::Reordering => {
-                self.enter_recovery_by_rack(o);
-                self.reduce(0, 0);
+                self.enter_recovery_by_rack(now, o);
+                if !o.has_model {
+                    self.reduce(0, 0);
+                }
                 self.deadline = now + timeout;
             }
             Timer::Timeout => {
                 // §6.3: all that was not selectively acknowledged is lost.
                 rack.newest = rack.last + 1;
                 self.timeouts += 1;
-                if self.state == State::Open || una >= self.recover {
+                if !o.has_model && (self.state == State::Open || una >= self.recover) {
                     let left = self.control.after_loss(o.whole(self.cwnd));
                     self.begin_reduction(left, o);
                 }
                 self.control.on_timeout();
                 self.back_off(o);
-                self.cwnd = 1.0;
                 self.recover = self.end;
                 self.state = State::Loss;
+                if o.has_model {
+                    self.tell_repair(now, Repair::TimedOut);
+                } else {
+                    self.cwnd = 1.0;
+                }
                 self.deadline = now + self.timeout(o);
             }
         }

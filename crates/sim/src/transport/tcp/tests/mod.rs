@@ -24,6 +24,7 @@ fn options(variant: Variant) -> Options {
         rto: RtoBounds { initial: 1000 * MS, min: 200 * MS, max: 60_000 * MS, granularity: MS },
         limited_transmit: true,
         rack: false,
+        has_model: false,
         count_packets: false,
         rfc8312: false,
         quick_acks: false,

@@ -1,0 +1,199 @@
+//! Rules of the draft, by its numbers.
+use super::*;
+
+const MS: u64 = 1_000_000;
+/// Packets a ns: 100 in 10 ms.
+const RATE: f64 = 1e-5;
+
+/// One that has seen a path of 10 ms with a BDP of 100 packets.
+fn seasoned(phase: Phase) -> Bbr {
+    let mut bbr = Bbr::fresh(10.0);
+    bbr.phase = phase;
+    bbr.max_bw.update(0, RATE, BW_CYCLES);
+    bbr.bw = RATE;
+    (bbr.min_rtt, bbr.min_rtt_at) = (10 * MS, 0);
+    (bbr.probe_min_rtt, bbr.probe_min_rtt_at) = (10 * MS, 0);
+    bbr.full = FullPipe { reached: true, now: true, rate: RATE, rounds: 3 };
+    bbr.pacing.0 = RATE;
+    bbr
+}
+
+/// An acknowledgement at `ms` that is the first of a round if `first`.
+fn sample(ms: u64, first: bool) -> Sample {
+    Sample {
+        now: ms * MS,
+        rtt: Some(10 * MS),
+        srtt: 10 * MS,
+        prior_delivered: if first { 1000 } else { 0 },
+        total: 1001,
+        delivered: 100,
+        rate: RATE,
+        tx_in_flight: 100,
+        newly: 1,
+        in_flight: 100,
+        prior_in_flight: 101,
+        ..Sample::default()
+    }
+}
+
+/// The draft's table of gains, and the bounds of the window.
+#[test]
+fn gains_and_caps_are_those_of_the_table() {
+    let table = [
+        (Startup, 2.77, 2.0, f64::INFINITY),
+        (Drain, 0.5, 2.0, f64::INFINITY),
+        (Down, 0.9, 2.0, 200.0),
+        (Cruise, 1.0, 2.0, 170.0),
+        (Refill, 1.0, 2.0, 200.0),
+        (Up, 1.25, 2.25, 200.0),
+        (Phase::ProbeRtt, 1.0, 0.5, 170.0),
+    ];
+    for (phase, pacing, window, cap) in table {
+        let mut bbr = seasoned(phase);
+        bbr.inflight_long = 200.0;
+        assert_eq!((phase.pacing_gain(), phase.window_gain()), (pacing, window), "{phase:?}");
+        assert_eq!(bbr.window_cap(), cap, "{phase:?}");
+        bbr.inflight_short = 50.0;
+        assert_eq!(bbr.window_cap(), 50.0, "{phase:?}");
+    }
+}
+
+/// Cruise ends 2 to 3 s after the cycle began, or after 63 rounds; Refill after one.
+#[test]
+fn the_next_probe_has_its_time() {
+    let tells = Tells { now: 0, delivered: 0, window: 200.0 };
+    let mut waits = Vec::new();
+    for seed in 0..200 {
+        let mut bbr = seasoned(Up);
+        bbr.rng = Rng::new(seed, 0);
+        bbr.start_down(tells);
+        assert!(bbr.probe.rounds_since < 2);
+        waits.push(bbr.probe.wait);
+        assert!(!bbr.is_time_to_probe(bbr.probe.wait, 200.0));
+        assert!(bbr.is_time_to_probe(bbr.probe.wait + 1, 200.0));
+        bbr.probe.rounds_since = 62;
+        assert!(!bbr.is_time_to_probe(0, 200.0), "the BDP is 100: no more than 63 rounds");
+        assert!(bbr.is_time_to_probe(0, 62.0), "as many rounds as packets");
+        bbr.probe.rounds_since = 63;
+        assert!(bbr.is_time_to_probe(0, 200.0));
+    }
+    assert!(waits.iter().all(|wait| (2000 * MS..3000 * MS).contains(wait)));
+    assert!(waits.iter().max() > Some(&(2900 * MS)) && waits.iter().min() < Some(&(2100 * MS)));
+    let mut bbr = seasoned(Cruise);
+    bbr.start_refill(1000);
+    let mut window = 200.0;
+    bbr.on_sample(&sample(1, false), &mut window);
+    assert_eq!(bbr.phase, Refill);
+    bbr.on_sample(&sample(2, true), &mut window);
+    assert_eq!(bbr.phase, Up);
+    assert_eq!(bbr.pacing.0, 1.25 * 0.99 * RATE);
+}
+
+/// Losses while it does not probe: once a round, to what was delivered, at most by 30 %.
+#[test]
+fn a_round_with_losses_lowers_the_short_term_bounds() {
+    for (delivered, left) in [(90, 0.9), (30, 0.7)] {
+        let mut bbr = seasoned(Cruise);
+        bbr.probe.wait = u64::MAX / 2;
+        let mut window = 200.0;
+        let share = f64::from(delivered) / 100.0;
+        let slow = Sample { rate: share * RATE, delivered, ..sample(1, false) };
+        bbr.note_loss(1000);
+        bbr.on_sample(&slow, &mut window);
+        assert!(bbr.bw_short.is_infinite(), "the round goes on");
+        bbr.on_sample(&Sample { prior_delivered: 1000, ..slow }, &mut window);
+        assert!((bbr.bw_short / RATE - left).abs() < 1e-9, "{}", bbr.bw_short);
+        assert!((bbr.bw / RATE - left).abs() < 1e-9);
+        assert_eq!(
+            bbr.inflight_short,
+            f64::from(delivered).max(0.7 * 201.0),
+            "a packet was acknowledged meanwhile"
+        );
+    }
+}
+
+fn lose(bbr: &mut Bbr, lost: u32) {
+    let tx_in_flight = 200;
+    let lost = Lost { now: 1, seq: lost * 2, tx_in_flight, lost, app_limited: false, total: 1000 };
+    bbr.on_lost(&lost, 200.0);
+}
+
+/// Up ends with the fifth loss of 200 under way, and with the bound where the threshold was passed.
+#[test]
+fn more_than_two_percent_end_a_probe() {
+    let mut bbr = seasoned(Up);
+    bbr.probe.sampling = true;
+    (1..=4).for_each(|lost| lose(&mut bbr, lost));
+    assert_eq!(bbr.phase, Up);
+    assert!(bbr.inflight_long.is_infinite());
+    lose(&mut bbr, 5);
+    assert_eq!(bbr.phase, Down);
+    // 199 before it, of which 4 were lost: 2 % were passed a little before.
+    let part = (0.02 * 199.0 - 4.0) / 0.98;
+    assert!((bbr.inflight_long - (199.0 + part)).abs() < 1e-9, "{}", bbr.inflight_long);
+    assert!(bbr.probe.too_high && !bbr.probe.sampling);
+    let bound = bbr.inflight_long;
+    lose(&mut bbr, 40);
+    assert_eq!(bbr.inflight_long, bound, "one answer to a probe");
+}
+
+/// After a probe that was too high the next goes up to the bound only, and the one after further.
+#[test]
+fn the_probe_after_one_that_was_too_high_is_careful() {
+    let mut bbr = seasoned(Up);
+    (bbr.inflight_long, bbr.probe.too_high) = (100.0, true);
+    bbr.full.restart(RATE);
+    let mut window = 100.0;
+    bbr.on_sample(&sample(1, false), &mut window);
+    assert_eq!(bbr.phase, Down);
+    assert!(bbr.probe.precautionary && !bbr.probe.too_high);
+    bbr.rounds.next = 1000;
+    bbr.on_sample(&sample(2, true), &mut window);
+    assert_eq!(bbr.phase, Refill, "at once, without a cruise");
+    assert_eq!(bbr.cycle, 1, "the filter of the bandwidth goes on");
+}
+
+/// The bound rises by 1, 2, 4 packets in rounds in which the window is used up.
+#[test]
+fn the_bound_rises_faster_each_round() {
+    let mut bbr = seasoned(Up);
+    bbr.inflight_long = 100.0;
+    bbr.raise_slope(100.0);
+    let mut risen = Vec::new();
+    for _ in 0..4 {
+        let before = bbr.inflight_long;
+        for n in 0..100 {
+            bbr.rounds.started = n == 99;
+            bbr.raise_bound(&Sample { window_limited: true, ..sample(1, false) }, 1000.0);
+        }
+        risen.push(bbr.inflight_long - before);
+        bbr.probe.acked_per_packet = 100.0 / f64::from(1 << risen.len());
+        bbr.probe.acked = 0.0;
+    }
+    assert_eq!(risen, [1.0, 2.0, 4.0, 8.0]);
+}
+
+/// Startup ends with six separate losses above 2 % in a round of repair, not with one burst.
+#[test]
+fn startup_ends_with_losses_in_six_places() {
+    for (step, ends) in [(2, true), (1, false)] {
+        let mut bbr = seasoned(Startup);
+        bbr.full = FullPipe::default();
+        let mut window = 100.0;
+        bbr.on_repair(Repair::Begins, 100, 900, &mut window);
+        for n in 1..=6 {
+            let lost = Lost {
+                now: MS,
+                seq: n * step,
+                tx_in_flight: 100,
+                lost: n,
+                app_limited: false,
+                total: 900,
+            };
+            bbr.on_lost(&lost, window);
+        }
+        bbr.on_sample(&Sample { lost: 6, ..sample(2, true) }, &mut window);
+        assert_eq!(bbr.phase != Startup, ends, "{step}");
+        assert_eq!(bbr.inflight_long.is_finite(), ends);
+    }
+}
