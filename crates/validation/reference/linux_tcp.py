@@ -9,12 +9,15 @@ numbers come from the seed: where it asks the host for some, a shim answers. A r
 still differs, as one of another seed does; from what is not known.
 
     linux_tcp.py [--seeds 3] [--only TEXT] > linux_tcp.csv
+    linux_tcp.py --bbr [--seeds 3] [--only TEXT] > linux_bbr.csv
 
 The network: a sender, a router and a receiver, each a network namespace. The router's way to the
 receiver is an htb class of the given rate with the queue discipline below it, its way back a netem
 with the whole round trip. Nothing else takes time. Segmentation offloads of all interfaces are off;
 the kernel still gives segments to the sender's interface in bursts, as its autosizing says. A setting
 may say what burst the class has, in bytes (1: none; 1514: a packet after idleness). Each flow starts at a time of its own within the first second.
+With congestion controls joined by + flows take them in turn, and first_mbps is what those of the first
+one got.
 """
 
 import argparse
@@ -37,7 +40,7 @@ from pathlib import Path
 
 KERNEL = "linux.uml"
 MODULES = "/usr/lib/uml/modules"
-NEEDED = ["drivers/net/veth", "net/sched/sch_htb", "net/sched/sch_netem"]
+NEEDED = ["drivers/net/veth", "net/sched/sch_htb", "net/sched/sch_netem", "net/ipv4/tcp_bbr"]
 PAYLOAD = 1448  # bytes of a segment of 1514 on the wire, with timestamps
 DATAGRAM = 1000
 COLUMNS = [
@@ -46,6 +49,7 @@ COLUMNS = [
     "sent", "drops", "marks", "retransmits", "timeouts",
     "delay_p50_ms", "delay_p95_ms", "jain",
 ]  # fmt: skip
+FIRST_PORT = 6000  # of the flows, where it matters which is which
 
 # Stands before the C library of the kernel's process: random numbers from the seed, and a clock that
 # goes on by a nanosecond a look, and otherwise only while the kernel waits: then to its next timer.
@@ -252,6 +256,8 @@ def receive(s, delivered):
     def count(*_):
         for n, flow in enumerate(flows):
             info = flow.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
+            port = flow.getpeername()[1] - FIRST_PORT
+            n = port if 0 <= port < s["flows"] and "+" in s["cc"] else n
             delivered[n + 1] = struct.unpack_from("=Q", info, 128)[0]  # tcpi_bytes_received
 
     signal.signal(signal.SIGUSR1, count)
@@ -267,10 +273,14 @@ def receive(s, delivered):
         signal.pause()
 
 
-def feed(start, s):
+def feed(n, start, s):
     time.sleep(start)
     flow = socket.socket()
-    flow.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, s["cc"].encode())
+    controls = s["cc"].split("+")
+    if len(controls) > 1:
+        flow.bind(("10.0.0.1", FIRST_PORT + n))
+    control = controls[n % len(controls)]
+    flow.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
     flow.connect(("10.0.1.1", 5000))
     while True:
         flow.send(BUFFER)
@@ -280,8 +290,8 @@ def send(s):
     be_host(s, "snd", "s0")
     threading.stack_size(1 << 16)
     rng = random.Random(s["seed"])
-    for _ in range(s["flows"]):
-        threading.Thread(target=feed, args=[rng.uniform(0, 1), s]).start()
+    for n in range(s["flows"]):
+        threading.Thread(target=feed, args=[n, rng.uniform(0, 1), s]).start()
     while True:
         signal.pause()
 
@@ -353,7 +363,7 @@ def inside(s):
         if LIBC.mount(b"none", where.encode(), kind.encode(), 0, None):
             raise OSError(ctypes.get_errno(), where)
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-    for name in [*NEEDED, f"net/sched/sch_{s['qdisc'].split()[0]}"]:
+    for name in {*NEEDED, f"net/sched/sch_{s['qdisc'].split()[0]}"}:
         path = f"{MODULES}/{os.uname().release}/kernel/{name}.ko"
         if os.path.exists(path):
             load(path)
@@ -406,6 +416,7 @@ def measure(s):
     flows = each[1 : s["flows"] + 1]
     delays.sort()
     s["tcp_mbps"] = round(sum(flows), 4)
+    s["first_mbps"] = round(sum(flows[:: len(s["cc"].split("+"))]), 4)
     s["queue_packets"] = round(packets / len(delays), 3)
     s["queue_bytes"] = round(octets / len(delays), 1)
     s["delay_p50_ms"] = round(delays[len(delays) // 2], 2)
@@ -482,6 +493,21 @@ def settings():
             }  # fmt: skip
 
 
+def bbr_settings():
+    """Alone, two, and beside CUBIC, in queues of so many BDPs of 66 packets; alone with losses."""
+    for cc, flows in [("bbr", 1), ("bbr", 2), ("bbr+cubic", 2)]:
+        for bdps in [0.5, 1, 2, 5, 10]:
+            yield {
+                "name": "pfifo", "rate_mbps": 20, "rtt_ms": 40, "flows": flows, "cc": cc, "ecn": 0,
+                "limit": round(66 * bdps), "seconds": 60, "warmup_s": 15,
+            }  # fmt: skip
+    for percent in [1, 5, 10]:
+        yield {
+            "qdisc": f"netem loss {percent}% limit 1000", "limit": 1000, "rate_mbps": 20, "rtt_ms": 40,
+            "flows": 1, "cc": "bbr", "ecn": 0, "seconds": 60, "warmup_s": 15,
+        }  # fmt: skip
+
+
 def complete(s):
     s = {"seconds": 40, "warmup_s": 10, "udp_mbps": 0, "burst": 1, **s}
     # pfifo holds what the path holds; 20 packets at least.
@@ -526,16 +552,19 @@ def outside():
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--first", type=int, default=1, help="the first seed")
     options.add_argument("--only", default="", help="settings whose description contains this")
+    options.add_argument("--bbr", action="store_true", help="the settings with BBR")
     options.add_argument("--json", help="one setting of your own instead")
     options = options.parse_args()
-    wanted = [json.loads(options.json)] if options.json else settings()
+    wanted = bbr_settings() if options.bbr else settings()
+    wanted = [json.loads(options.json)] if options.json else wanted
     wanted = [s for s in map(complete, wanted) if options.only in " ".join(map(str, s.values()))]
-    print(",".join(COLUMNS), flush=True)
+    columns = COLUMNS + ["first_mbps"] * options.bbr
+    print(",".join(columns), flush=True)
     for seed in range(options.first, options.first + options.seeds):
         with tempfile.TemporaryDirectory() as folder:
             for s in wanted:
                 row = run({**s, "seed": seed}, folder)
-                print(",".join(str(row[c]) for c in COLUMNS), flush=True)
+                print(",".join(str(row[c]) for c in columns), flush=True)
 
 
 if __name__ == "__main__":

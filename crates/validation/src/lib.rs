@@ -5,6 +5,7 @@
 
 pub mod formulas;
 pub mod linux;
+pub mod linux_bbr;
 pub mod linux_cake;
 pub mod ns2;
 pub mod red_pd;

@@ -123,9 +123,9 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
 }
 
 /// Lengths on the wire, of which a segment's payload; an acknowledgement here. Bytes.
-const SEGMENT: f64 = 1514.0;
-const PAYLOAD: f64 = 1448.0;
-const ACK: f64 = 40.0;
+pub(crate) const SEGMENT: f64 = 1514.0;
+pub(crate) const PAYLOAD: f64 = 1448.0;
+pub(crate) const ACK: f64 = 40.0;
 pub(crate) const DATAGRAM: f64 = 1042.0;
 
 /// What stands behind a word of `tc`.

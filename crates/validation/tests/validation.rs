@@ -4,7 +4,7 @@ use std::thread;
 
 use validation::formulas::sign_test;
 use validation::{
-    Case, dctcp_response, delayed_ack_response, linux, linux_cake, ns2, queues, red_pd,
+    Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, ns2, queues, red_pd,
     tcp_response,
 };
 
@@ -165,4 +165,22 @@ fn tcp_agrees_with_linux() {
 fn dctcp_meets_its_response_function() {
     let cases = dctcp_response().unwrap();
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
+}
+
+/// Only drops differ, and why is said in docs/validation.md.
+const BBR_APART_FROM_LINUX: [&str; 5] = [
+    "2 bbr, 20 Mb/s, 40 ms, 33 packets",
+    "2 bbr, 20 Mb/s, 40 ms, 66 packets",
+    "2 bbr+cubic, 20 Mb/s, 40 ms, 33 packets",
+    "2 bbr+cubic, 20 Mb/s, 40 ms, 330 packets",
+    "2 bbr+cubic, 20 Mb/s, 40 ms, 660 packets",
+];
+
+#[test]
+fn bbr_agrees_with_linux() {
+    let cases = linux_bbr::cases().unwrap();
+    assert!(cases.len() > 40, "{} comparisons", cases.len());
+    let failures = failures(&cases);
+    let differ: Vec<_> = failures.iter().map(|c| (c.setting.as_str(), c.quantity)).collect();
+    assert_eq!(differ, BBR_APART_FROM_LINUX.map(|setting| (setting, "drops")), "{failures:#?}");
 }

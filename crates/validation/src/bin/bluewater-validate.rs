@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use sim::ScenarioError;
 use validation::{
-    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_cake, ns2, queues, red_pd,
-    tcp_response,
+    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, ns2, queues,
+    red_pd, tcp_response,
 };
 
 /// The comparisons of the parts named, without a name of all.
@@ -40,6 +40,7 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
     if wanted("linux") {
         cases.extend(linux::cases()?);
         cases.extend(linux::tcp_cases()?);
+        cases.extend(linux_bbr::cases()?);
         cases.extend(linux_cake::cases()?);
     }
     Ok(cases)

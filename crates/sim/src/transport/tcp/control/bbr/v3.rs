@@ -14,7 +14,11 @@
 //! above the threshold do while it probes, and as a loss otherwise (ours). Left out: what undoes losses
 //! that were none, as nothing here tells them.
 
+mod phase;
+
 use aqm::Rng;
+use phase::Phase::{Cruise, Down, Drain, Refill, Startup, Up};
+use phase::{Acks, Phase, STARTUP_GAIN};
 
 use super::super::{CongestionControl, Lost, PathModel, Repair, Sample};
 use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
@@ -26,7 +30,6 @@ const LOSS_THRESH: f64 = 0.02;
 const BETA: f64 = 0.7;
 /// The share of `inflight_long` that is left to others.
 const HEADROOM: f64 = 0.15;
-const STARTUP_GAIN: f64 = 2.77;
 /// So many separate losses in a round end Startup.
 const STARTUP_LOSSES: u32 = 6;
 const DRAIN_ROUNDS: u32 = 3;
@@ -39,58 +42,6 @@ const PROBE_RTT_EACH: u64 = 5_000_000_000;
 /// takes, at most 63.
 const PROBE_WAIT: u64 = 2_000_000_000;
 const MOST_PROBE_ROUNDS: f64 = 63.0;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    Startup,
-    Drain,
-    Down,
-    Cruise,
-    Refill,
-    Up,
-    ProbeRtt,
-}
-
-use Phase::{Cruise, Down, Drain, Refill, Startup, Up};
-
-impl Phase {
-    fn pacing_gain(self) -> f64 {
-        match self {
-            Startup => STARTUP_GAIN,
-            Drain => 0.5,
-            Down => 0.9,
-            Cruise | Refill | Self::ProbeRtt => 1.0,
-            Up => 1.25,
-        }
-    }
-
-    fn window_gain(self) -> f64 {
-        match self {
-            Startup | Drain | Down | Cruise | Refill => 2.0,
-            Up => 2.25,
-            Self::ProbeRtt => 0.5,
-        }
-    }
-
-    fn is_probe_bw(self) -> bool {
-        matches!(self, Down | Cruise | Refill | Up)
-    }
-
-    /// Whether it sends more than is known to fit.
-    fn accelerates(self) -> bool {
-        matches!(self, Startup | Refill | Up)
-    }
-}
-
-/// What the acknowledgements that come in are of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Acks {
-    Calm,
-    Refilling,
-    ProbeStarting,
-    ProbeFeedback,
-    ProbeStopping,
-}
 
 /// The last round with losses: what it delivered.
 #[derive(Clone, Default, Debug)]

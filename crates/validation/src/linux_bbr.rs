@@ -1,0 +1,111 @@
+//! Against BBR of Linux 6.1, which is version 1: `reference/linux_bbr.csv`, measured by
+//! `linux_tcp.py --bbr`. Alone, two, and beside CUBIC, through drop-tail queues of half a BDP to ten, and
+//! alone with random losses.
+//!
+//! What is not the same: the kernel sends bursts of about a millisecond, ours packets, and its timers for
+//! pacing are those of the virtual clock.
+
+use crate::formulas::median;
+use crate::linux::{ACK, PAYLOAD, SEGMENT};
+use crate::rows::{Row, by_setting};
+use crate::{Allowed, Case};
+use sim::ScenarioError;
+
+const ROWS: &str = include_str!("../reference/linux_bbr.csv");
+/// Seeds over which ours are averaged.
+const SEEDS: u64 = 5;
+
+fn scenario(row: &Row, seed: u64) -> String {
+    let rate = row.number("rate_mbps");
+    let ns = |bytes: f64| bytes * 8e3 / rate;
+    let delay = (row.number("rtt_ms") * 1e6 - ns(SEGMENT) - ns(ACK)) / 2.0;
+    let controls: Vec<&str> = row.text("cc").split('+').collect();
+    let each = row.number("flows") as usize / controls.len();
+    let groups: String = controls
+        .iter()
+        .map(|cc| {
+            let transport = if *cc == "bbr" { "bbr1" } else { cc };
+            format!(
+                "[[traffic]]\nflows = {each}\ntransport = \"{transport}\"\npreset = \"linux\"\n\
+                 start = \"0s..1s\"\npacket = \"{SEGMENT}B\"\n"
+            )
+        })
+        .collect();
+    let queue = match lost(row) {
+        Some(percent) => format!("aqm = \"bernoulli\"\nparams = {{ p = {} }}", percent / 100.0),
+        None => "aqm = \"droptail\"".into(),
+    };
+    format!(
+        "seed = {seed}\nduration = \"{}s\"\nwarmup = \"{}s\"\n\
+         network = {{ preset = \"dumbbell\", rate = \"{rate}mbit\", delay = \"{delay:.0}ns\", \
+         access_rate = \"100gbit\", access_delay = \"0s\" }}\n\
+         [[queue]]\nbuffer = \"{}p\"\n{queue}\n{groups}",
+        row.number("seconds"),
+        row.number("warmup_s"),
+        row.text("limit"),
+    )
+}
+
+/// Percent that are lost at random.
+fn lost(row: &Row) -> Option<f64> {
+    row.text("qdisc").strip_prefix("netem loss ")?.split('%').next()?.parse().ok()
+}
+
+fn setting(row: &Row) -> String {
+    let (limit, flows, cc) = (row.text("limit"), row.text("flows"), row.text("cc"));
+    let queue = lost(row).map_or_else(|| format!("{limit} packets"), |p| format!("{p} % lost"));
+    format!("{flows} {cc}, 20 Mb/s, 40 ms, {queue}")
+}
+
+/// Goodput, queue, drops, and what BBR got beside CUBIC.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn cases() -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    for rows in by_setting(Row::all(ROWS), |a, b| setting(a) == setting(b)) {
+        let row = &rows[0];
+        let flows = row.number("flows") as usize;
+        let first = if row.text("cc").contains('+') { 1 } else { flows };
+        let mut measured: [Vec<f64>; 4] = Default::default();
+        for seed in 1..=SEEDS {
+            let o = crate::run(&scenario(row, seed))?;
+            let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
+            let goodput = o.flows.real("goodput_bps");
+            let sum = |of: &[Option<f64>]| of.iter().flatten().sum::<f64>() / 1e6;
+            let each = [
+                sum(goodput) * PAYLOAD / SEGMENT,
+                sum(&goodput[..first]) * PAYLOAD / SEGMENT,
+                number("queue_mean_packets"),
+                number("drops"),
+            ];
+            measured.iter_mut().zip(each).for_each(|(m, e)| m.push(e));
+        }
+        let goodput = if lost(row).is_some() { 0.05 } else { 0.02 };
+        let quantities = [
+            ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(goodput)),
+            ("BBR's goodput, Mb/s", "first_mbps", Allowed::Absolute(2.0)),
+            ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
+            ("drops", "drops", Allowed::Factor(1.25, 5.0)),
+        ];
+        for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
+            let expected = median(rows.iter().map(|row| row.number(column)).collect());
+            let measured = median(measured);
+            let again = column == "first_mbps" && first == flows;
+            let random = lost(row).is_some() && column != "tcp_mbps"; // the losses are no result
+            if again || random || (expected == 0.0 && measured == 0.0) {
+                continue;
+            }
+            let group = "BBR of Linux 6.1";
+            cases.push(Case {
+                group,
+                setting: setting(row),
+                quantity,
+                expected,
+                measured,
+                allowed,
+            });
+        }
+    }
+    Ok(cases)
+}
