@@ -111,8 +111,8 @@ fn known(word: &str) -> Option<&'static str> {
     match word {
         "sweep" | "seeds" | "sizes" | "claim" | "plot" | "view" | "reading" | "unknown"
         | "about" => Some("this is a sweep or an experiment: `bluewater sweep FILE` runs it"),
-        "bbr" | "bbr1" | "bbr2" | "bbr3" => {
-            Some("this one is not there yet; `cubic` is what most senders have")
+        "bbr2" | "bbr3" | "bbrv1" | "bbrv2" | "bbrv3" => {
+            Some("`bbr` is version 3, `bbr1` version 1, which Linux has")
         }
         "tcp" => Some("TCP is `sack`, `cubic`, or another of these"),
         _ => None,

@@ -195,8 +195,8 @@ fn idle_keys_are_refused() {
 /// What was meant is said, not only what is spelt alike.
 #[test]
 fn hints_say_what_was_meant() {
-    let e = with("\"sack\"", "\"bbr\"");
-    assert!(e.hint.contains("not there yet"), "{e}");
+    let e = with("\"sack\"", "\"bbr3\"");
+    assert!(e.hint.contains("`bbr` is version 3"), "{e}");
     let e = with("\"sack\"", "\"sack\"\nfrom = \"S\"");
     assert!(e.hint.contains("[\"S\"]"), "{e}");
     let e = with("[[queue]]", "[sweep]\n\"queue.0.aqm\" = [\"red\"]\n[[queue]]");
