@@ -19,11 +19,13 @@
 //! queue), random signals, and its share for the C queue. What still differs there: Linux tests the
 //! length of the L queue at arrival, and its credits of the scheduler begin elsewhere.
 
+use super::protection::{Protection, ProtectionConfig};
 use super::{Coupling, DualConfig};
 use crate::context::{Cause, Cx, Env};
 use crate::param::{ConfigError, params};
 use crate::policy::Departure;
 use crate::policy::pi2::{Coin, Controller, ControllerConfig};
+use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
 params! {
@@ -51,10 +53,10 @@ pub struct DualPi2 {
 }
 
 impl Coupling for DualPi2 {
-    type Config = (DualPi2Config, ControllerConfig);
+    type Config = ((DualPi2Config, ProtectionConfig), ControllerConfig);
 
     fn new(config: &Self::Config, env: &Env) -> Result<Self, ConfigError> {
-        let (own, controller) = config;
+        let ((own, _), controller) = config;
         let coin = Coin::new(controller.signals);
         Ok(Self {
             min_th: own.min_th,
@@ -67,7 +69,16 @@ impl Coupling for DualPi2 {
     }
 
     fn dual(config: &Self::Config) -> &DualConfig {
-        &config.0.dual
+        &config.0.0.dual
+    }
+
+    fn protection(config: &Self::Config, env: &Env, rng: &mut Rng) -> Option<Protection> {
+        let ((own, protection), _) = config;
+        Protection::new(protection, own.min_th + own.range, env, rng)
+    }
+
+    fn native(&self, delay: Duration) -> f64 {
+        self.ramp(delay)
     }
 
     #[inline]

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! a packet arrives:  no room for it in the buffer:  it is dropped
-//!                    ECT(1) or CE:  it goes to the L queue;  else:  to the C queue
+//!                    ECT(1) or CE:  it goes to the L queue;  else:  to the C queue, as do those
+//!                                   that queue protection sends there
 //! the link is free:  the scheduler chooses a queue;  its head, by the queue's algorithm, is
 //!                    sent | marked and sent | dropped, and it is asked again
 //! ```
@@ -15,6 +16,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`dualpi2`] | a PI controller, squared for C; a ramp for L (appendix A) |
+//! | [`protection`] | what keeps flows that build a queue out of L (RFC 9957) |
 //! | [`curvy_red`] | a curve over the smoothed delay of C; a step for L (appendix B) |
 //!
 //! The scheduler `wrr` shares the link by bytes while both queues have packets, and forgets its
@@ -25,6 +27,8 @@
 //! the packet is added, and adds a packet of the largest size); the delay that the L queue's
 //! algorithm sees is that of the packet that leaves.
 
+use alloc::boxed::Box;
+
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::fifo::{Line as _, Ring};
 use crate::packet::{Ecn, Meta};
@@ -34,9 +38,11 @@ use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Limit;
+use protection::Protection;
 
 pub mod curvy_red;
 pub mod dualpi2;
+pub mod protection;
 #[cfg(test)]
 mod tests;
 
@@ -88,6 +94,16 @@ pub trait Coupling: Sized {
     /// The parameters that all have.
     fn dual(config: &Self::Config) -> &DualConfig;
 
+    /// What keeps flows that build a queue out of L, if anything does.
+    fn protection(_config: &Self::Config, _env: &Env, _rng: &mut Rng) -> Option<Protection> {
+        None
+    }
+
+    /// The marking probability that a delay in L has by itself, however short the queue.
+    fn native(&self, _delay: Duration) -> f64 {
+        1.0
+    }
+
     /// A packet leaves the L queue after `delay`; `packets` were in L, with it, and in C.
     fn low_latency(&mut self, delay: Duration, packets: [u32; 2], cx: &mut Cx<'_>) -> Departure;
 
@@ -117,6 +133,7 @@ pub struct Dual<A, P> {
     classic: Ring<P, ()>,
     limit: Limit,
     any_ect: bool,
+    protection: Option<Box<Protection>>,
     share: Share,
     counters: Counters,
 }
@@ -155,6 +172,16 @@ impl Share {
 }
 
 impl<A: Coupling, P: Copy + Default> Dual<A, P> {
+    /// Whether a packet that comes to L has to go to C.
+    #[inline]
+    fn sanctions(&mut self, pkt: &Meta, now: Instant) -> bool {
+        let Self { coupling, protection, low_latency, .. } = self;
+        protection.as_mut().is_some_and(|protection| {
+            protection
+                .sanctions(pkt, low_latency.backlog.bytes, now, |delay| coupling.native(delay))
+        })
+    }
+
     /// How long a queue's head has waited at `now`; zero when there is none.
     fn age(ring: &Ring<P, ()>, now: Instant) -> Duration {
         ring.view().peek(0).map_or(Duration::ZERO, |head| now.since(head.arrived))
@@ -164,7 +191,7 @@ impl<A: Coupling, P: Copy + Default> Dual<A, P> {
 impl<A: Coupling, P: Copy + Default> Discipline<P> for Dual<A, P> {
     type Config = A::Config;
 
-    fn new(config: &A::Config, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+    fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         let dual = A::dual(config);
         Ok(Self {
             coupling: A::new(config, env)?,
@@ -172,6 +199,7 @@ impl<A: Coupling, P: Copy + Default> Discipline<P> for Dual<A, P> {
             classic: Ring::new(env.limit),
             limit: env.limit,
             any_ect: dual.low_latency == LowLatency::AnyEct,
+            protection: A::protection(config, env, rng).map(Box::new),
             share: match dual.scheduler {
                 Scheduler::Wrr => {
                     let classic = dual.classic_share;
@@ -199,6 +227,7 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
             Ecn::Ect0 => self.any_ect,
             Ecn::NotEct => false,
         };
+        let low_latency = low_latency && !self.sanctions(&meta, cx.now);
         let ring = if low_latency { &mut self.low_latency } else { &mut self.classic };
         ring.push(meta, packet, ());
     }
@@ -252,6 +281,12 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
         self.coupling.on_timer(ages[0].max(ages[1]), cx.now);
     }
 
+    fn rate_changed(&mut self, env: &Env) {
+        if let Some(protection) = &mut self.protection {
+            protection.rate_changed(env);
+        }
+    }
+
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.coupling.observe(sink);
         sink("l_queue", f64::from(self.low_latency.backlog.packets));
@@ -259,6 +294,7 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
     }
 
     fn state(&self) -> State {
-        State::of::<Self>(0)
+        let protection = self.protection.as_ref();
+        State::of::<Self>(protection.map_or(0, |table| size_of::<Protection>() + table.heap()))
     }
 }

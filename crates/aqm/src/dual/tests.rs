@@ -145,3 +145,41 @@ fn an_unresponsive_l_queue_is_shed() {
     b.arrive(Ecn::Ect1);
     assert_eq!(b.depart(), Some(Ecn::Ect1));
 }
+
+/// RFC 9957 §4.2: the flow that fills L is sent to C once the delay is above the critical one, and one that
+/// sends now and then is not; when it has been quiet for as long as its score, it is back.
+#[test]
+fn a_flow_that_builds_a_queue_goes_to_c_until_its_score_is_over() {
+    let settings = [("protection", "queue"), ("critical_score", "4ms"), ("aging", "8mbit")];
+    let mut b = Bench::new(1000, &settings);
+    let arrive = |b: &mut Bench, flow: u64| {
+        let meta = Meta { len: 1000, ecn: Ecn::Ect1, flow: FlowKey(flow), ..Meta::default() };
+        let before = b.signal("l_queue");
+        b.q.enqueue(meta, 0, &mut Cx { now: b.now, rng: &mut b.rng }, &mut ());
+        b.signal("l_queue") > before
+    };
+    // 1 ms a packet, on the link and of score: the second packet finds 1 ms, half-way up the ramp and below
+    // its end at 1.2 ms; the third finds 2 ms, with a score of 1.5; the fourth 3 ms and 2.5, which is
+    // more than 1.2 ms times 4.
+    let stays: Vec<bool> = (0..5).map(|_| arrive(&mut b, 1)).collect();
+    assert_eq!(stays, [true, true, true, false, false]);
+    assert!(arrive(&mut b, 2), "3 ms and a score of 1");
+    while b.depart().is_some() {}
+    b.wait_us(3_000);
+    (0..4).for_each(|n| assert!(arrive(&mut b, 3 + n)));
+    assert!(!arrive(&mut b, 1), "4 ms, and of 3.5 there is 0.5 left, and 1 more");
+    b.wait_us(10_000);
+    assert!(arrive(&mut b, 1), "4 ms and a score of 1");
+}
+
+/// A score of 2 ms at most is blame enough from 200 ms on, where 4 ms would be from 100 on.
+#[test]
+fn scores_are_bounded() {
+    let high = [("protection", "queue"), ("max_score", "2ms"), ("critical_delay", "100ms")];
+    let mut b = Bench::new(1000, &high);
+    (0..200).for_each(|_| b.arrive(Ecn::Ect1));
+    let to_c = b.signal("c_queue");
+    assert_eq!(to_c, 0.0);
+    (0..10).for_each(|_| b.arrive(Ecn::Ect1));
+    assert_eq!(b.signal("c_queue"), 9.0, "the first finds 200 ms, which is not above");
+}

@@ -85,6 +85,8 @@ const TOGETHER: &[(&str, &str)] = &[
         "dualpi2",
         "target=1ms t_update=1ms alpha=100 beta=10 k=1 scheduler=ts-fifo tshift=2ms th_len=0",
     ),
+    ("dualpi2", "protection=queue aging=1mbit critical_delay=1ms critical_score=1ms buckets=1"),
+    ("dualpi2", "protection=queue min_th=0s range=2ms critical_score=0s max_score=5ms"),
     ("dualpi2", "min_th=1us range=0s th_len=0 classic_share=0.5 low_latency=any-ect"),
     ("curvy-red", "min_th=0s range_c=5ms gamma=1 u=3 scheduler=wrr"),
     ("curvy-red", "min_th=1ms range_c=2ms gamma=0.3 k=1 step=0s low_latency=any-ect"),

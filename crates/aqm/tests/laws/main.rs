@@ -356,6 +356,10 @@ fn an_uncongested_queue_signals_nothing() {
 #[test]
 fn a_flow_keeps_its_order() {
     for_each_case(|case| {
+        // A flow that goes to the other queue and comes back is not in order.
+        if case.1.contains(&("protection".into(), "queue".into())) {
+            return;
+        }
         let ops = traffic(3, 3000, true, MS);
         let Some(events) = run(case, &env(Limit::packets(20)), &ops, Twist::default()) else {
             return;

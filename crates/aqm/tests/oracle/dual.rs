@@ -1,5 +1,61 @@
 use super::pi2::{Controller, pi};
 use super::*;
+use aqm::hash::{Cuts, FlowHash};
+
+/// RFC 9957 §4.2.
+struct Protection {
+    hash: Option<FlowHash>,
+    /// Whose, and when its score is over; the dregs are the last.
+    buckets: Vec<(u64, u64)>,
+    /// ns a byte.
+    aging: f64,
+    max_score: u64,
+    critical: (u64, u64),
+    ramp: (u64, u64),
+}
+
+impl Protection {
+    fn pick_bucket(&self, flow: u64, now: u64) -> usize {
+        let n = self.buckets.len() - 1;
+        let word = self.hash.as_ref().unwrap().word(FlowKey(flow));
+        let mut saved = n;
+        for place in Cuts::new(n as u32).of(word).take(2) {
+            if self.buckets[place].0 == flow {
+                return place;
+            }
+            if saved == n && self.buckets[place].1 <= now {
+                saved = place;
+            }
+        }
+        saved
+    }
+
+    /// Whether the packet is sanctioned.
+    fn qprotect(&mut self, now: u64, packet: &Packet, lq: &[Packet]) -> bool {
+        let qdelay = lq.iter().map(|p| u64::from(p.len) * 1000).sum::<u64>();
+        let (min_th, range) = self.ramp;
+        let native = if qdelay < min_th {
+            0.0
+        } else if qdelay - min_th >= range {
+            1.0
+        } else {
+            (qdelay - min_th) as f64 / range as f64
+        };
+        let bucket = self.pick_bucket(packet.flow, now);
+        let mut over = self.buckets[bucket].1;
+        if over < now {
+            over = now;
+        }
+        over += (native * f64::from(packet.len) * self.aging) as u64;
+        if over > now + self.max_score {
+            over = now + self.max_score;
+        }
+        self.buckets[bucket] = (packet.flow, over);
+        let (delay, score) = self.critical;
+        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        qdelay > delay && product(qdelay, over - now) > product(delay, score)
+    }
+}
 
 /// Two queues, RFC 9332: enqueueing as in Fig. 3 (with our exact limit), a scheduler, and what to do
 /// with a packet that leaves.
@@ -12,6 +68,7 @@ struct Dual<A> {
     /// The time shift, or the classic share and what L may send.
     scheduler: Result<u64, f64>,
     credit: f64,
+    protection: Option<Protection>,
     events: Vec<Event>,
 }
 
@@ -34,7 +91,7 @@ impl<A: Aqm> Dual<A> {
     fn new(aqm: A, room: Room, any_ect: bool, scheduler: Result<u64, f64>) -> Self {
         let credit = (1.0 - scheduler.err().unwrap_or(0.0)) * MEAN;
         let (lq, cq, events) = (Vec::new(), Vec::new(), Vec::new());
-        Self { aqm, room, lq, cq, any_ect, scheduler, credit, events }
+        Self { aqm, room, lq, cq, any_ect, scheduler, credit, protection: None, events }
     }
 
     fn takes_l4s(&self) -> bool {
@@ -50,7 +107,11 @@ impl<A: Aqm> Dual<A> {
 }
 
 impl<A: Aqm> Side for Dual<A> {
-    fn start(&mut self, _: &mut Rng) {}
+    fn start(&mut self, rng: &mut Rng) {
+        if let Some(protection) = &mut self.protection {
+            protection.hash = Some(FlowHash::new(rng));
+        }
+    }
 
     fn arrive(&mut self, now: u64, mut packet: Packet, _: &mut Rng) {
         packet.arrived = now;
@@ -63,7 +124,12 @@ impl<A: Aqm> Side for Dual<A> {
         };
         if full {
             self.events.push(Event::Dropped(packet.id, Cause::Overflow));
-        } else if packet.l4s || (self.any_ect && packet.ect) {
+            return;
+        }
+        let l4s = packet.l4s || (self.any_ect && packet.ect);
+        let lq = &self.lq;
+        let sanctioned = |protection: &mut Protection| l4s && protection.qprotect(now, &packet, lq);
+        if l4s && !self.protection.as_mut().is_some_and(sanctioned) {
             self.lq.push(packet);
         } else {
             self.cq.push(packet);
@@ -264,6 +330,12 @@ proptest! {
         min_th in prop::sample::select(vec![0u64, 800_000, 3_000_000]),
         range in prop::sample::select(vec![0u64, 400_000, 20_000_000]),
         th_len in 0..4usize, room in room(), ops in traffic(),
+        protection in prop::bool::weighted(0.6),
+        aging in prop::sample::select(vec![1_000_000u64, 8_000_000, 400_000_000]),
+        critical_delay in prop::option::of(0..5_000_000u64),
+        critical_score in prop::sample::select(vec![0u64, 1_000_000, 4_000_000]),
+        (max_score, buckets) in
+            (prop::sample::select(vec![0u64, 5_000_000, 5_000_000_000]), 1..4u32),
     ) {
         let mut settings = dual(any_ect, scheduler);
         settings.extend(c.list());
@@ -274,7 +346,24 @@ proptest! {
         ]);
         let controller = Controller::new(c);
         let aqm = DualPi2 { controller, min_th, range, th_len, l_count: 0.0, c_count: 0.0 };
-        compare_with("dualpi2", &settings, room, &ops, Dual::new(aqm, room, any_ect, scheduler))?;
+        settings.extend([
+            ("protection", if protection { "queue" } else { "none" }.into()),
+            ("aging", format!("{aging}bit")),
+            ("critical_delay", critical_delay.map_or("none".into(), |ns| format!("{ns}ns"))),
+            ("critical_score", format!("{critical_score}ns")),
+            ("max_score", format!("{max_score}ns")),
+            ("buckets", buckets.to_string()),
+        ]);
+        let mut model = Dual::new(aqm, room, any_ect, scheduler);
+        model.protection = protection.then(|| Protection {
+            hash: None,
+            buckets: vec![(0, 0); buckets as usize + 1],
+            aging: 8e9 / aging as f64,
+            max_score,
+            critical: (critical_delay.unwrap_or(min_th + range), critical_score),
+            ramp: (min_th, range),
+        });
+        compare_with("dualpi2", &settings, room, &ops, model)?;
     }
 
     #[test]
