@@ -54,6 +54,7 @@ pub struct DualPi2 {
 
 impl Coupling for DualPi2 {
     type Config = ((DualPi2Config, ProtectionConfig), ControllerConfig);
+    const PROTECTS: bool = true;
 
     fn new(config: &Self::Config, env: &Env) -> Result<Self, ConfigError> {
         let ((own, _), controller) = config;

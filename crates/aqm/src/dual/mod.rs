@@ -94,6 +94,9 @@ pub trait Coupling: Sized {
     /// The parameters that all have.
     fn dual(config: &Self::Config) -> &DualConfig;
 
+    /// Whether it can have a [`Protection`].
+    const PROTECTS: bool = false;
+
     /// What keeps flows that build a queue out of L, if anything does.
     fn protection(_config: &Self::Config, _env: &Env, _rng: &mut Rng) -> Option<Protection> {
         None
@@ -172,14 +175,49 @@ impl Share {
 }
 
 impl<A: Coupling, P: Copy + Default> Dual<A, P> {
-    /// Whether a packet that comes to L has to go to C.
-    #[inline]
-    fn sanctions(&mut self, pkt: &Meta, now: Instant) -> bool {
-        let Self { coupling, protection, low_latency, .. } = self;
-        protection.as_mut().is_some_and(|protection| {
-            protection
-                .sanctions(pkt, low_latency.backlog.bytes, now, |delay| coupling.native(delay))
-        })
+    /// A packet arrives where there is protection. Those of all other queues do not come by here.
+    #[cold]
+    #[inline(never)]
+    fn enqueue_protected(
+        &mut self,
+        meta: Meta,
+        packet: P,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) {
+        self.admit(meta, packet, cx, out, |queue, meta| {
+            let Self { coupling, protection, low_latency, .. } = queue;
+            protection.as_mut().is_some_and(|protection| {
+                let queued = low_latency.backlog.bytes;
+                protection.sanctions(meta, queued, meta.arrived, |delay| coupling.native(delay))
+            })
+        });
+    }
+
+    /// A packet arrives; `sanctions` says of one that comes to L whether it has to go to C.
+    #[inline(always)]
+    fn admit(
+        &mut self,
+        meta: Meta,
+        packet: P,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+        sanctions: impl FnOnce(&mut Self, &Meta) -> bool,
+    ) {
+        let meta = Meta { arrived: cx.now, ..meta };
+        self.counters.arrived.count(meta.len);
+        let both = View { backlog: self.backlog(), limit: self.limit, ring: &[], head: 0 };
+        if !both.fits(meta.len) {
+            return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
+        }
+        let low_latency = match meta.ecn {
+            Ecn::Ect1 | Ecn::Ce => true,
+            Ecn::Ect0 => self.any_ect,
+            Ecn::NotEct => false,
+        };
+        let low_latency = low_latency && !sanctions(self, &meta);
+        let ring = if low_latency { &mut self.low_latency } else { &mut self.classic };
+        ring.push(meta, packet, ());
     }
 
     /// How long a queue's head has waited at `now`; zero when there is none.
@@ -216,20 +254,10 @@ impl<A: Coupling, P: Copy + Default> Discipline<P> for Dual<A, P> {
 impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
     #[inline]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        let meta = Meta { arrived: cx.now, ..meta };
-        self.counters.arrived.count(meta.len);
-        let both = View { backlog: self.backlog(), limit: self.limit, ring: &[], head: 0 };
-        if !both.fits(meta.len) {
-            return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
+        if A::PROTECTS && self.protection.is_some() {
+            return self.enqueue_protected(meta, packet, cx, out);
         }
-        let low_latency = match meta.ecn {
-            Ecn::Ect1 | Ecn::Ce => true,
-            Ecn::Ect0 => self.any_ect,
-            Ecn::NotEct => false,
-        };
-        let low_latency = low_latency && !self.sanctions(&meta, cx.now);
-        let ring = if low_latency { &mut self.low_latency } else { &mut self.classic };
-        ring.push(meta, packet, ());
+        self.admit(meta, packet, cx, out, |_, _| false);
     }
 
     #[inline]
