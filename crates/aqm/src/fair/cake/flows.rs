@@ -161,12 +161,12 @@ impl Flows {
     pub(super) fn came(&mut self, queue: usize) {
         match self.flows[queue].state {
             State::Sparse | State::Bulk => {}
-            State::Waiting => self.to_bulk(queue),
-            State::Idle | State::Decaying => self.to_sparse(queue),
+            State::Waiting => self.join_bulk(queue),
+            State::Idle | State::Decaying => self.join_sparse(queue),
         }
     }
 
-    fn to_sparse(&mut self, queue: usize) {
+    fn join_sparse(&mut self, queue: usize) {
         if self.flows[queue].state == State::Decaying {
             self.links.remove(&mut self.decaying, queue);
             self.counts[2] -= 1;
@@ -177,7 +177,7 @@ impl Flows {
         self.flows[queue].deficit = self.share(queue);
     }
 
-    fn to_bulk(&mut self, queue: usize) {
+    fn join_bulk(&mut self, queue: usize) {
         self.counts[0] -= 1;
         self.counts[1] += 1;
         self.flows[queue].state = State::Bulk;
@@ -211,7 +211,7 @@ impl Flows {
         if self.flows[queue].state == State::Sparse {
             self.links.remove(&mut self.sparse, queue);
             if has_packets {
-                self.to_bulk(queue);
+                self.join_bulk(queue);
             } else {
                 self.flows[queue].state = State::Waiting;
             }

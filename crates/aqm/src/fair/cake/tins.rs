@@ -42,13 +42,17 @@ impl Diffserv {
             (Self::Diffserv3, _) => 0,
             (Self::Diffserv4, 1 | 8) => 1,
             (Self::Diffserv4, 32 | 40 | 44 | 46 | 48 | 56) => 3,
-            (Self::Diffserv4, 4 | 16 | 24 | 18..=22 | 26..=30 | 34..=38) if dscp % 2 == 0 => 2,
+            (Self::Diffserv4, 4 | 16 | 24 | 18..=22 | 26..=30 | 34..=38)
+                if dscp.is_multiple_of(2) =>
+            {
+                2
+            }
             (Self::Diffserv4, _) => 0,
             (Self::Diffserv8, 1) => 0,
             (Self::Diffserv8, 2 | 8 | 10 | 12 | 14) => 1,
             (Self::Diffserv8, 4 | 18 | 20 | 22) => 4,
             (Self::Diffserv8, 16) => 5,
-            (Self::Diffserv8, 24..=30 | 34..=38) if dscp % 2 == 0 => 3,
+            (Self::Diffserv8, 24..=30 | 34..=38) if dscp.is_multiple_of(2) => 3,
             (Self::Diffserv8, 32 | 40 | 44 | 46) => 6,
             (Self::Diffserv8, 48 | 56) => 7,
             (Self::Diffserv8, _) => 2,
