@@ -201,6 +201,12 @@ impl<L> Server<L> {
         self.books.stats.count_groups(of);
     }
 
+    /// Measures the delays of each group, too; `of` gives the group of each flow. Only before the first
+    /// packet.
+    pub fn measure_delays(&mut self, of: Vec<u16>) {
+        self.books.stats.measure_delays(of);
+    }
+
     /// Whoever is told of drops and marks.
     #[inline]
     pub fn log(&self) -> &L {

@@ -68,6 +68,32 @@ impl Groups {
     }
 }
 
+/// How long the packets of one group that departed had been in the queue.
+#[derive(Clone, Debug, Default)]
+pub struct GroupDelays {
+    /// Packets by that time, in ns.
+    pub by_ns: Histogram,
+    /// Its sum, in ns.
+    pub sum: u128,
+    /// Of how many packets.
+    pub packets: u64,
+}
+
+impl GroupDelays {
+    fn add(&mut self, ns: u64) {
+        self.by_ns.add(ns, 1);
+        self.sum += u128::from(ns);
+        self.packets += 1;
+    }
+}
+
+/// To which group each flow belongs, and the delays of each.
+#[derive(Clone, Debug)]
+struct Delays {
+    of: Vec<u16>,
+    groups: Vec<GroupDelays>,
+}
+
 /// Time-weighted statistics of a queue in a window of time.
 #[derive(Clone, Debug)]
 pub struct QueueStats {
@@ -96,6 +122,8 @@ pub struct QueueStats {
     flows_before: Vec<FlowTally>,
     /// Only where groups are asked for.
     groups: Option<Box<Groups>>,
+    /// Only where these are asked for.
+    group_delays: Option<Box<Delays>>,
 }
 
 /// What a window of time at a queue comes to.
@@ -143,19 +171,31 @@ impl QueueStats {
             flows: rows,
             flows_before: Vec::new(),
             groups: None,
+            group_delays: None,
         }
     }
 
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
     pub fn count_groups(&mut self, of: Vec<u16>) {
-        let count = of.iter().max().map_or(0, |&last| usize::from(last) + 1);
-        let tallies = vec![GroupTally::default(); count];
+        let tallies = vec![GroupTally::default(); count(&of)];
         self.groups = Some(Box::new(Groups { of, tallies }));
     }
 
     /// A row a group since the start; none if they are not counted.
     pub fn groups(&self) -> &[GroupTally] {
         self.groups.as_ref().map_or(&[], |groups| &groups.tallies)
+    }
+
+    /// Measures the delays of each group, too; `of` gives the group of each flow. Only before the first
+    /// packet.
+    pub fn measure_delays(&mut self, of: Vec<u16>) {
+        let groups = vec![GroupDelays::default(); count(&of)];
+        self.group_delays = Some(Box::new(Delays { of, groups }));
+    }
+
+    /// A row a group in the window; none if they are not measured.
+    pub fn group_delays(&self) -> &[GroupDelays] {
+        self.group_delays.as_ref().map_or(&[], |delays| &delays.groups)
     }
 
     /// The backlog changes to `backlog` at `now`.
@@ -191,6 +231,11 @@ impl QueueStats {
             && let Some(group) = groups.group(flow)
         {
             group.departed.count(len);
+        }
+        if let Some(Delays { of, groups }) = self.group_delays.as_deref_mut()
+            && let Some(&group) = of.get(flow as usize)
+        {
+            groups[usize::from(group)].add(delay);
         }
     }
 
@@ -270,6 +315,9 @@ impl QueueStats {
         self.lengths.clear();
         self.delays.clear();
         self.delay_sum = 0;
+        if let Some(delays) = &mut self.group_delays {
+            delays.groups.fill(GroupDelays::default());
+        }
         self.idle_before = self.idle_until(now);
         self.idle_periods = u64::from(self.idle_since.is_some());
         // From time 0 on there is nothing to take away.
@@ -333,9 +381,32 @@ impl QueueStats {
     }
 }
 
+/// How many groups there are.
+fn count(of: &[u16]) -> usize {
+    of.iter().max().map_or(0, |&last| usize::from(last) + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two groups: one waits 10 ms and 30 ms, the other not at all; what was before the window is gone.
+    #[test]
+    fn each_group_has_its_own_delays() {
+        const MS: u64 = 1_000_000;
+        let mut stats = QueueStats::new(3);
+        stats.measure_delays(vec![1, 0, 1]);
+        stats.departure(90 * MS, 0, 0, 1000);
+        stats.restart(90 * MS, &Counters::default());
+        for (now, arrived, flow) in [(100, 90, 0), (110, 110, 1), (140, 110, 2)] {
+            stats.departure(now * MS, arrived * MS, flow, 1000);
+        }
+        let [none, waits] = stats.group_delays() else { panic!("two groups") };
+        assert_eq!((none.packets, none.sum, none.by_ns.max()), (1, 0, 0));
+        assert_eq!((waits.packets, waits.sum), (2, u128::from(40 * MS)));
+        assert_eq!(waits.by_ns.max(), 30 * MS);
+        assert!((10 * MS..11 * MS).contains(&waits.by_ns.quantile(0.5)));
+    }
 
     /// Flow 0 is group 1 and flow 1 group 0. The average moves at each arrival, of whatever group,
     /// to what that packet finds: after arrivals that find 0, 1 and 2 packets of flow 0 it is

@@ -72,6 +72,9 @@ pub struct Measure {
     /// Whether each group of flows is sampled, too: its queue, what arrived, drops, goodput.
     #[serde(default)]
     pub groups: bool,
+    /// Whether the time in the queue is measured for each group of flows apart, too.
+    #[serde(default)]
+    pub delays: bool,
 }
 
 /// Samples of a series that fit in memory.

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub series: Table,
     /// A row a sample, managed queue and group, if groups are measured.
     pub groups: Table,
+    /// A row a managed queue and group whose packets it sent, if delays are measured.
+    pub delays: Table,
     /// A row a group with transfers and kind of them.
     pub transfers: Table,
     /// How long they took: a row a group, kind and length of time.
@@ -71,6 +73,7 @@ impl Outcome {
             (&registry::FLOWS, &self.flows),
             (&registry::SERIES, &self.series),
             (&registry::GROUPS, &self.groups),
+            (&registry::DELAYS, &self.delays),
             (&registry::TRANSFERS, &self.transfers),
             (&registry::COMPLETIONS, &self.completions),
             (&registry::LINKS, &self.links),
@@ -106,6 +109,9 @@ impl Run {
         let by_group = GroupSeries::new(&scenario.traffic, queues.len());
         if scenario.measure.groups {
             simulation.count_groups();
+        }
+        if scenario.measure.delays {
+            simulation.measure_delays();
         }
         let labels = scenario.queue.iter().any(|queue| LABELS[0].contains(&queue.aqm.as_str()));
         if let Some(identities) = identities(&scenario.traffic, labels) {
@@ -197,6 +203,7 @@ impl Run {
         let flows = self.flow_table();
         let (transfers, completions) = self.transfer_tables();
         let links = self.link_table();
+        let delays = self.delay_table();
         let table = self.queue_table(&summaries, &flows);
         let mut summary = Table::default();
         let measured = Duration::from_nanos(self.end - self.warmup).as_secs_f64();
@@ -215,6 +222,7 @@ impl Run {
             flows,
             series: self.series.table,
             groups: self.by_group.table,
+            delays,
             transfers,
             completions,
             links,
@@ -226,6 +234,28 @@ impl Run {
     /// Departures of the primary queue in the whole run.
     fn delivered(&self) -> u64 {
         self.primary().map_or(0, |queue| queue.queue().counters().departed.packets)
+    }
+
+    /// The time that each group's packets were in each managed queue.
+    fn delay_table(&self) -> Table {
+        let mut table = registry::DELAYS.empty();
+        let seconds = |ns: u64| Some(ns as f64 / 1e9);
+        for named in &self.queues {
+            let Some(queue) = self.simulation.queue(named.link) else { continue };
+            let groups = self.scenario.traffic.iter().zip(queue.stats().group_delays());
+            for (spec, delays) in groups.filter(|(_, delays)| delays.packets > 0) {
+                let mut row = table.row();
+                row.text(&named.name);
+                row.text(&spec.group.name);
+                row.count(delays.packets);
+                row.real(Some(delays.sum as f64 / 1e9 / delays.packets as f64));
+                for share in [0.5, 0.95, 0.99] {
+                    row.real(seconds(delays.by_ns.quantile(share)));
+                }
+                row.real(seconds(delays.by_ns.max()));
+            }
+        }
+        table
     }
 
     fn flow_table(&self) -> Table {

@@ -92,6 +92,7 @@ class Result:
     flows = _table("flows")
     series = _table("series")
     groups = _table("groups")
+    delays = _table("delays")
     transfers = _table("transfers")
     completions = _table("completions")
     links = _table("links")

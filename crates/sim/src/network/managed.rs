@@ -236,6 +236,12 @@ impl Managed {
         self.service.server.count_groups(of);
     }
 
+    /// Measures the delays of each group, too; `of` gives the group of each flow. Only before the first
+    /// packet.
+    pub(crate) fn measure_delays(&mut self, of: Vec<u16>) {
+        self.service.server.measure_delays(of);
+    }
+
     /// Sets what the queue takes for each flow's identity. Only before the first packet.
     pub(crate) fn identify(&mut self, identities: &Identities) {
         self.service.identities = Some(identities.clone());

@@ -378,6 +378,12 @@ impl Network {
         self.queues.iter_mut().flatten().for_each(|queue| queue.count_groups(of.to_vec()));
     }
 
+    /// Measures the delays of each group at all managed queues; `of` gives the group of each flow. Only
+    /// before the first packet.
+    pub fn measure_delays(&mut self, of: &[u16]) {
+        self.queues.iter_mut().flatten().for_each(|queue| queue.measure_delays(of.to_vec()));
+    }
+
     /// Sets what all managed queues take for each flow's identity. Only before the first packet.
     pub fn identify(&mut self, identities: &Identities) {
         self.queues.iter_mut().flatten().for_each(|queue| queue.identify(identities));

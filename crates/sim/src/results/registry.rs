@@ -88,8 +88,18 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 9] =
-    [&QUEUES, &FLOWS, &SERIES, &GROUPS, &TRANSFERS, &COMPLETIONS, &LINKS, &SKEW, &PERSISTENCE];
+pub const TABLES: [&TableSpec; 10] = [
+    &QUEUES,
+    &FLOWS,
+    &SERIES,
+    &GROUPS,
+    &DELAYS,
+    &TRANSFERS,
+    &COMPLETIONS,
+    &LINKS,
+    &SKEW,
+    &PERSISTENCE,
+];
 
 /// One row a run: these, then those of the primary queue.
 pub const SUMMARY: TableSpec = TableSpec {
@@ -294,6 +304,24 @@ pub const GROUPS: TableSpec = TableSpec {
     ],
 };
 
+/// Delays by group.
+pub const DELAYS: TableSpec = TableSpec {
+    name: "delays",
+    row: "a row per managed queue and group whose packets it sent, with `delays` under `[measure]`",
+    simulated: true,
+    columns: &[
+        text(&["queue"], "The link, as `A->B`."),
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        count(&["departures"], "packets", "Packets of the group that departed."),
+        real(&["delay_mean_s"], "s", "Mean time in the queue of these packets."),
+        real(
+            &["delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
+            "s",
+            "Quantiles and maximum of the same.",
+        ),
+    ],
+};
+
 /// Transfers.
 pub const TRANSFERS: TableSpec = TableSpec {
     name: "transfers",
@@ -414,7 +442,7 @@ mod tests {
                     [[queue]]\nlink = \"a->b\"\naqm = \"red\"\nbuffer = \"50p\"\n\
                     [[traffic]]\ntransport = \"sack\"\napp = \"finite\"\nsize = \"20kB\"\n\
                     from = [\"a\"]\nto = [\"b\"]\n\
-                    [measure]\ninterval = \"500ms\"\ngroups = true\n";
+                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\n";
         let scenario = crate::capture::scenario(text, "x").unwrap();
         let outcome = Run::new(scenario, text, "x").unwrap().finish();
         for (spec, table) in outcome.tables() {

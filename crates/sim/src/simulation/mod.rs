@@ -134,8 +134,17 @@ impl Simulation {
     /// Counts by group at all managed queues. Only at time 0.
     pub fn count_groups(&mut self) {
         debug_assert!(self.now == 0, "packets are under way");
-        let of: Vec<u16> = self.flows.iter().map(|flow| flow.seat.group).collect();
-        self.network.count_groups(&of);
+        self.network.count_groups(&self.group_of_each());
+    }
+
+    /// Measures the delays of each group at all managed queues. Only at time 0.
+    pub fn measure_delays(&mut self) {
+        debug_assert!(self.now == 0, "packets are under way");
+        self.network.measure_delays(&self.group_of_each());
+    }
+
+    fn group_of_each(&self) -> Vec<u16> {
+        self.flows.iter().map(|flow| flow.seat.group).collect()
     }
 
     /// Sets what queues take for each flow's identity, in place of its number. Only at time 0.
