@@ -338,3 +338,10 @@ def test_a_query_that_cannot_be_asked_is_found_before_the_first_run(
     with pytest.raises(InputError, match=r"claim\.a\.measure"):
         reproduce(Plan.of([(loaded, loaded.size("full"))]), store, jobs=1)
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_suites_are_made_by_name_alone() -> None:
+    apart = set(experiment.suites())
+    assert "l4s" in apart
+    assert {each.id.partition("/")[0] for each in experiment.select(None)}.isdisjoint(apart)
+    assert [each.id for each in experiment.select("HM20")] == ["l4s/fairness", "l4s/shared"]

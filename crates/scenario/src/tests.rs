@@ -174,6 +174,7 @@ fn idle_keys_are_refused() {
         ("reno", "rack = true", "rack", "transport = \"sack\""),
         ("newreno", "preset = \"linux\"", "preset", "sack"),
         ("sack", "rfc8312 = true", "rfc8312", "cubic"),
+        ("cubic", "reference_rtt = \"25ms\"", "reference_rtt", "prague"),
         ("sack", "quick_acks = true", "quick_acks", "delayed_ack"),
         ("cbr", "rate = \"1mbit\"\npreset = \"linux\"", "preset", "for TCP only"),
         (

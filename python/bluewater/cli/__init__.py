@@ -8,6 +8,7 @@ import typer
 
 from bluewater import _core
 from bluewater.cli import (
+    advise,
     bench,
     compare,
     doctor,
@@ -19,6 +20,7 @@ from bluewater.cli import (
     plot,
     reproduce,
     run,
+    suite,
     sweep,
     trace,
 )
@@ -53,9 +55,11 @@ def _all(
 
 for module in (
     reproduce,
+    suite,
     explore,
     export,
     compare,
+    advise,
     run,
     sweep,
     plot,

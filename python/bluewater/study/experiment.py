@@ -496,18 +496,30 @@ def load(name: str) -> Experiment:
 
 
 def select(name: str | None) -> list[Experiment]:
-    """The experiments meant by ``PAPER/NAME``, by ``PAPER``, or all of them.
+    """The experiments meant by ``PAPER/NAME``, by ``PAPER``, or all of them but the suites.
 
     A paper is named by its folder or as it is cited.
     """
-    if name is not None:
-        wanted, slash, rest = name.partition("/")
-        name = cited().get(wanted.lower(), wanted) + slash + rest
-    names = [known_name for known_name in known() if name in (None, known_name.partition("/")[0])]
-    return [load(chosen) for chosen in names] if names else [load(name or "")]
+    if name is None:
+        apart = suites()
+        return [load(each) for each in known() if each.partition("/")[0] not in apart]
+    wanted, slash, rest = name.partition("/")
+    name = cited().get(wanted.lower(), wanted) + slash + rest
+    names = [each for each in known() if each.partition("/")[0] == name]
+    return [load(chosen) for chosen in names] if names else [load(name)]
+
+
+def suites() -> dict[str, Paper]:
+    """The suites of tests by their folders' names."""
+    return {folder.name: found for folder, found in _papers().items() if found.suite}
+
+
+def _papers() -> dict[Path, Paper]:
+    return {
+        folder: paper.load(folder) for folder in {path.parent: None for path in known().values()}
+    }
 
 
 def cited() -> dict[str, str]:
     """The folder of each paper by its short name in small letters."""
-    folders = dict.fromkeys(path.parent for path in known().values())
-    return {paper.load(folder).cite.lower(): folder.name for folder in folders}
+    return {found.cite.lower(): folder.name for folder, found in _papers().items()}

@@ -46,6 +46,7 @@ class Paper(Table, frozen=True):
         title: Its title.
         source: Authors, where it appeared, and when.
         own: Whether it is no paper but questions of ours.
+        suite: Whether it is a suite of tests, made when it is asked for by name.
         sections: ``[[section]]``.
     """
 
@@ -53,6 +54,7 @@ class Paper(Table, frozen=True):
     title: str
     source: str
     own: bool = False
+    suite: bool = False
     sections: tuple[Section, ...] = msgspec.field(name="section", default=())
 
     def section(self, experiment: str) -> Section | None:

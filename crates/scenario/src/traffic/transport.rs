@@ -271,6 +271,10 @@ pub struct Tcp {
     /// grows by a packet a round trip as Reno's (Linux).
     #[serde(default)]
     pub rfc8312: bool,
+    /// `prague` grows at shorter round trips as if they were this long, 0 … 1 h; 25 ms if not given.
+    /// `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_rtt: Option<Text<Duration>>,
     /// Limited transmit (RFC 3042).
     #[serde(default = "yes")]
     pub limited_transmit: bool,
@@ -489,6 +493,9 @@ impl Tcp {
                 return at.refuse(key, &format!("{least} … {LONGEST}"));
             }
         }
+        if self.reference_rtt.is_some_and(|time| time.0 > LONGEST) {
+            return at.refuse("reference_rtt", &format!("0s … {LONGEST}"));
+        }
         for (key, time) in [("min_rto", self.min_rto), ("initial_rto", self.initial_rto)] {
             if time.0 > self.max_rto.0 {
                 return at.refuse(key, "at most max_rto");
@@ -534,6 +541,9 @@ impl Tcp {
         };
         if self.rfc8312 && self.name != TcpName::Cubic {
             return at.refuse("rfc8312", "with transport = \"cubic\" only");
+        }
+        if self.reference_rtt.is_some() && self.name != TcpName::Prague {
+            return at.refuse("reference_rtt", "with transport = \"prague\" only");
         }
         if self.quick_acks && self.delayed_ack.0 == Duration::ZERO {
             return at.refuse("quick_acks", "false, or a delayed_ack beside it");

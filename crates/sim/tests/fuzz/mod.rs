@@ -306,6 +306,9 @@ fn traffic(
     if transport == "cubic" {
         line(format!("rfc8312 = {}", d.flag()));
     }
+    if transport == "prague" {
+        line(format!("reference_rtt = \"{}\"", d.pick(&["0s", "25ms", "1h"])));
+    }
     let late = d.pick(&["0s", "1ns", "40ms", "1h"]);
     let quick = late != "0s" && d.flag();
     line(format!("count_packets = {}\nquick_acks = {quick}", d.flag()));

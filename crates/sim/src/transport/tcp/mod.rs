@@ -53,6 +53,8 @@ pub struct Options {
     pub count_packets: bool,
     /// CUBIC as in RFC 8312, with `HyStart`, not as in RFC 9438, with `HyStart`++.
     pub rfc8312: bool,
+    /// The round trip that shorter ones of `prague` are treated as, ns.
+    pub reference_rtt: u64,
     /// Acknowledgements are not delayed at the start and after a mark.
     pub quick_acks: bool,
     /// A reduction leaves whole packets, as in Linux.
@@ -127,6 +129,9 @@ impl Options {
             has_model: needs.has_model,
             count_packets: tcp.count_packets,
             rfc8312: tcp.rfc8312,
+            reference_rtt: tcp
+                .reference_rtt
+                .map_or(control::REFERENCE_RTT, |time| time.0.as_nanos()),
             quick_acks: tcp.quick_acks,
             whole_packets: tcp.whole_packets,
             restart_after_idle: tcp.restart_after_idle && !needs.has_model,

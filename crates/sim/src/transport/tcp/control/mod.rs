@@ -15,6 +15,7 @@ use bbr::{Bbr, Bbr1};
 use cubic::Cubic;
 use dctcp::Dctcp;
 use prague::Prague;
+pub(super) use prague::REFERENCE_RTT;
 
 use super::Options;
 

@@ -18,14 +18,16 @@
 use super::CongestionControl;
 use crate::transport::tcp::Options;
 
-/// The round trip that shorter ones are treated as, ns.
-const REFERENCE_RTT: u64 = 25_000_000;
+/// The round trip that shorter ones are treated as, ns, if nothing else is asked for.
+pub(in crate::transport::tcp) const REFERENCE_RTT: u64 = 25_000_000;
 /// The gain of the average.
 const GAIN: f64 = 1.0 / 16.0;
 
 /// Prague's state.
 #[derive(Clone, Debug)]
 pub struct Prague {
+    /// The round trip that shorter ones are treated as, ns.
+    reference: u64,
     /// The smoothed share of marked packets, 0 … 1.
     alpha: f64,
     acked: u32,
@@ -39,22 +41,29 @@ pub struct Prague {
     srtt: u64,
 }
 
-impl Default for Prague {
-    fn default() -> Self {
-        let (acked, marked, window_end, observed_since) = (0, 0, 0, 0);
-        Self { alpha: 1.0, acked, marked, window_end, observed_since, reduced_at: None, srtt: 0 }
-    }
-}
-
 impl Prague {
+    fn with_reference(reference: u64) -> Self {
+        let (acked, marked, window_end, observed_since, reduced_at) = (0, 0, 0, 0, None);
+        Self {
+            reference,
+            alpha: 1.0,
+            acked,
+            marked,
+            window_end,
+            observed_since,
+            reduced_at,
+            srtt: 0,
+        }
+    }
+
     fn virtual_rtt(&self) -> u64 {
-        self.srtt.max(REFERENCE_RTT)
+        self.srtt.max(self.reference).max(1)
     }
 }
 
 impl CongestionControl for Prague {
-    fn new(_: &Options) -> Self {
-        Self::default()
+    fn new(o: &Options) -> Self {
+        Self::with_reference(o.reference_rtt)
     }
 
     fn pacing_gain(&self) -> f64 {
@@ -104,17 +113,28 @@ mod tests {
     #[test]
     fn short_round_trips_grow_as_if_they_were_25_ms() {
         for (srtt, gain) in [(5, 0.04), (25, 1.0), (80, 1.0)] {
-            let mut prague = Prague::default();
+            let mut prague = Prague::with_reference(REFERENCE_RTT);
             prague.on_ack(1, false, [1, 10], [MS, srtt * MS]);
             let window = (0..10).map(|_| prague.growth(10.0, 1, [0; 2])).sum::<f64>();
             assert!((window - gain).abs() < 1e-12, "{srtt}: {window}");
         }
     }
 
+    /// Without a reference a window of acknowledgements adds a packet at any round trip.
+    #[test]
+    fn without_a_reference_each_round_trip_counts_as_it_is() {
+        for srtt in [5, 25, 80] {
+            let mut prague = Prague::with_reference(0);
+            prague.on_ack(1, false, [1, 10], [MS, srtt * MS]);
+            let window = (0..10).map(|_| prague.growth(10.0, 1, [0; 2])).sum::<f64>();
+            assert!((window - 1.0).abs() < 1e-12, "{srtt}: {window}");
+        }
+    }
+
     /// Round trips of 5 ms: the average moves once in 25 ms, and so does the window.
     #[test]
     fn averages_and_reductions_wait_for_a_virtual_round_trip() {
-        let mut prague = Prague::default();
+        let mut prague = Prague::with_reference(REFERENCE_RTT);
         let mut alphas = Vec::new();
         for n in 1..=50u32 {
             // An acknowledgement of ten packets every 5 ms; nothing is marked.

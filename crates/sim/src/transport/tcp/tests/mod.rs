@@ -27,6 +27,7 @@ fn options(variant: Variant) -> Options {
         has_model: false,
         count_packets: false,
         rfc8312: false,
+        reference_rtt: 25 * MS,
         quick_acks: false,
         whole_packets: false,
         restart_after_idle: true,
