@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bluewater._core import ScenarioError, catalog, schema
     from bluewater.errors import InputError
-    from bluewater.lab import Sweep, compare, load, plot, reproduce, run, sweep, testbed
+    from bluewater.lab import Sweep, advise, compare, load, plot, reproduce, run, sweep, testbed
     from bluewater.results.result import Result
+    from bluewater.study.advise import Link
     from bluewater.study.compare import Setup
     from bluewater.study.scenario import Scenario
 
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "InputError",
+    "Link",
     "Result",
     "Scenario",
     "ScenarioError",
     "Setup",
     "Sweep",
+    "advise",
     "catalog",
     "compare",
     "load",
@@ -42,11 +45,13 @@ __all__ = [
 # Loaded when they are asked for: the gateway's commands need none of it, and tables take long.
 _HOME = {
     "InputError": "errors",
+    "Link": "study.advise",
     "Result": "results.result",
     "Scenario": "study.scenario",
     "ScenarioError": "_core",
     "Setup": "study.compare",
     "Sweep": "lab",
+    "advise": "lab",
     "catalog": "_core",
     "compare": "lab",
     "load": "lab",

@@ -20,6 +20,8 @@ from bluewater.results.store import Store, read_result, run_key
 from bluewater.results.tables import Tables
 from bluewater.study import compare as side_by_side
 from bluewater.study import experiment, scenario
+from bluewater.study.advise import Link, Measured, Ranked, candidates, rank
+from bluewater.study.advise import scenario as scenario_for
 from bluewater.study.compare import Setup
 from bluewater.study.execute import HERE, engine, execute
 from bluewater.study.experiment import About, Experiment, Size, distinct
@@ -27,6 +29,7 @@ from bluewater.study.reproduce import Plan
 from bluewater.study.reproduce import reproduce as make
 from bluewater.study.scenario import Scenario
 from bluewater.study.sweep import parse_axes
+from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -338,6 +341,79 @@ def compare(
     )
     size = Size("given", distinct(list(seeds), "seeds"), {}, {})
     return carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The queue disciplines that a box can run, ranked for a link.
+
+    Attributes:
+        link: The link.
+        ranked: The candidates, the advice first.
+        failures: Runs that could not be made; their disciplines are left out.
+    """
+
+    link: Link
+    ranked: tuple[Ranked, ...]
+    failures: tuple[Failure, ...] = ()
+
+    def write(self, stem: Path | str) -> Path:
+        """Draws throughput against delay; gives the PNG of ``stem``, beside SVG, PDF and CSV."""
+        from bluewater.plots import advise as plots  # noqa: PLC0415 - matplotlib takes long
+
+        return plots.write(self.ranked, self.link.title, Path(stem))
+
+
+def advise(
+    link: Link | None = None,
+    box: str = "linux",
+    *,
+    reps: int = 5,
+    first_seed: int = 1,
+    duration: str = "30s",
+    jobs: int = CORES,
+    on: str = HERE,
+    share: str = "",
+    out: Path | str = DEFAULT_OUT,
+    progress: bool = True,
+    **keys: Any,
+) -> Advice:
+    """Ranks the queue disciplines that a box can run for a link and those who use it.
+
+    Args:
+        link: The link.
+        box: One of :data:`~bluewater.study.advise.BOXES`.
+        reps: How many seeds, at least 2.
+        first_seed: The first of them.
+        duration: Length of a run, of which the first third is not counted.
+        jobs: Runs made at the same time.
+        on: Where the runs are made, as for :func:`sweep`.
+        share: Where they are kept as well, as for :func:`sweep`.
+        out: The folder of results.
+        progress: Whether a bar is shown.
+        keys: Fields of :class:`~bluewater.study.advise.Link` that are set: ``rate="10mbit"``.
+
+    Raises:
+        InputError: A name or quantity cannot be used.
+    """
+    if reps < 2:
+        raise InputError(
+            "no interval without two seeds", key="reps", value=reps, allowed="2 or more"
+        )
+    chosen = replace(link or Link(), **keys)
+    rate = bits_per_second(chosen.rate)
+    warmup = duration_text(seconds(duration, "duration") / 3)
+    names = candidates(box)
+    axes = (side_by_side.axis(names),)
+    base = scenario_for(chosen, duration, warmup)
+    made = Experiment("advise", "advise", chosen.title, About(), base, axes, {}, (), ())
+    size = Size("given", tuple(range(first_seed, first_seed + reps)), {}, {})
+    found = carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
+    measured: dict[str, list[Measured]] = {}
+    for place, result in found.results():
+        measured.setdefault(str(place["aqm"]), []).append(Measured.of(result, rate))
+    whole = {name: runs for name, runs in measured.items() if len(runs) == reps}
+    return Advice(chosen, tuple(rank(whole)) if whole else (), found.failures)
 
 
 def distinct_names(aqms: Sequence[str | type[Aqm]]) -> list[str | type[Aqm]]:

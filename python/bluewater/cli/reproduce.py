@@ -137,8 +137,9 @@ def report(
     size = "quick" if quick else size
     made = plan(name, size, seeds(seed, seeds_, reps))
     runs = store(out_)
-    cannot = {name for name, kind in KINDS.items() if kind.missing()}
-    missing = [task for task in made.tasks if task.key not in runs and task.kind not in cannot]
+    absent = [task for task in made.tasks if task.key not in runs]
+    cannot = {name for name in {task.kind for task in absent} if KINDS[name].missing()}
+    missing = [task for task in absent if task.kind not in cannot]
     if missing:
         words = ["bluewater reproduce", *([name] if name else []), f"--size {size} --out {out_}"]
         raise InputError(

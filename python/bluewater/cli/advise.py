@@ -1,0 +1,115 @@
+"""``advise``: which queue discipline suits a link."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from bluewater import lab
+from bluewater.cli.console import note, out, print_json
+from bluewater.cli.group import FAILED, example
+from bluewater.cli.options import Jobs, Json, On, Out, Shared
+from bluewater.lab import CORES, DEFAULT_OUT
+from bluewater.progress import notes
+from bluewater.study.advise import Link, commands, reasons
+from bluewater.study.execute import HERE
+from bluewater.text import measured
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bluewater.study.advise import Ranked
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(advise)
+
+
+@example(
+    "bluewater advise --rate 50mbit --rtt 20ms --rtt 80ms --bulk 8 --calls 2 --box openwrt",
+    "bluewater advise --rate 10mbit --bulk 20 --hostile 5mbit --box linux",
+)
+def advise(
+    rate: Annotated[str, typer.Option(help="Rate of the link.")] = "50mbit",
+    rtt: Annotated[
+        list[str] | None,
+        typer.Option(help="Round-trip time without queueing; more of them spread the flows."),
+    ] = None,
+    bulk: Annotated[int, typer.Option(min=1, help="TCP flows that always have data.")] = 8,
+    transport: Annotated[
+        str, typer.Option(help="Which TCP: cubic, sack (Reno), dctcp, prague.")
+    ] = "cubic",
+    calls: Annotated[int, typer.Option(min=0, help="Voice calls of 86 kb/s.")] = 2,
+    games: Annotated[int, typer.Option(min=0, help="Games of 72 kb/s.")] = 1,
+    hostile: Annotated[
+        list[str] | None, typer.Option(help="Rate of a flow that yields to nothing.")
+    ] = None,
+    ecn: Annotated[bool, typer.Option(help="TCP uses ECN.")] = True,
+    buffer: Annotated[str, typer.Option(help="Room of the queue: 1000p, 250kB, 1bdp.")] = "1000p",
+    box: Annotated[
+        str, typer.Option(help="What runs it: linux, openwrt, docsis, bluewater (all).")
+    ] = "linux",
+    interface: Annotated[str, typer.Option(help="For the lines to type.")] = "eth0",
+    duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
+    reps: Annotated[int, typer.Option(min=2, help="Seeds.")] = 5,
+    jobs: Jobs = CORES,
+    on: On = HERE,
+    share: Shared = "",
+    out_: Out = DEFAULT_OUT,
+    json: Json = False,
+) -> None:
+    """Say which queue discipline suits a link, why, and what to type for it.
+
+    All that the box can run are simulated on the link with the same random numbers, and ranked by
+    throughput, delay and loss of what is interactive, and fairness together. A star says that a
+    discipline is as good as the first as far as the seeds can tell.
+    """
+    link = Link(
+        rate, tuple(rtt or Link.rtt), bulk, transport, calls, games, tuple(hostile or ()), ecn,
+        buffer,
+    )  # fmt: skip
+    advice = lab.advise(
+        link, box, reps=reps, duration=duration, jobs=jobs, on=on, share=share, out=out_
+    )
+    for failure in advice.failures:
+        note(f"left out: {failure.task.label}: {failure.reason}")
+    if not advice.ranked:
+        raise typer.Exit(FAILED)
+    with notes.status("drawing"):
+        picture = advice.write(out_ / "advise")
+    best = advice.ranked[0]
+    why, lines = reasons(advice.ranked, link), commands(best.name, link, interface)
+    if json:
+        rows = [
+            {"aqm": each.name, "as_good": each.as_good, **vars(each.means)}
+            for each in advice.ranked
+        ]
+        print_json({"link": link.title, "ranked": rows, "reasons": why, "commands": lines})
+        return
+    out.print(_table(advice.ranked, link))
+    out.print(f"\n[bold]{best.name}[/bold]: " + "; ".join(why) + ".")
+    out.print("\nWhat to type:")
+    for line in lines:
+        out.print(f"  {line}", markup=False, soft_wrap=True, highlight=False)
+    out.print(f"\n{picture.resolve()}", soft_wrap=True)
+
+
+def _table(ranked: Sequence[Ranked], link: Link) -> Table:
+    table = Table(title=link.title, title_justify="left", box=None, header_style="bold")
+    live = "calls, games" if link.calls or link.games else "all"
+    for column in ("", "throughput", f"delay 99 %, {live}", "loss of these", "Jain", "worth less"):
+        table.add_column(column, justify="left" if not column else "right")
+    for place, each in enumerate(ranked):
+        star = "*" if place and each.as_good else ""
+        parts = [("throughput", 1e-6, "Mb/s"), ("delay", 1e3, "ms"), ("loss", 100, "%")]
+        cells = []
+        for name, scale, unit in (*parts, ("jain", 1, "")):
+            found = each.mean(name)
+            half = None if found.half_width is None else found.half_width * scale
+            cells.append(measured(found.mean * scale, half, unit))
+        behind = measured(each.behind.mean, each.behind.half_width, "") if place else "–"
+        table.add_row(each.name + star, *cells, behind)
+    return table

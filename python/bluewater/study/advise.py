@@ -1,0 +1,296 @@
+"""Which queue discipline suits a link: all that its box can run are tried on it, and ranked.
+
+The worth of a discipline is
+
+    ln(throughput/rate) + ln(Jain) − ln(1 + delay/scale) + 10·ln(1 − loss)
+
+with the throughput of what always has data, Jain's index over these flows, and delay (99 %) and
+loss of what is interactive; the scale is 20 ms, or 100 ms for the delay of all where nothing is.
+It grows with each of them, so what is worth most is no worse in something than another that is
+better in all the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bluewater import _core
+from bluewater.errors import InputError, unknown
+from bluewater.results.stats import Estimate, estimate
+from bluewater.text import milliseconds, number, percent
+from bluewater.units import bits_per_second, duration_text, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bluewater.results.result import Result
+
+_LINUX = (
+    "droptail", "sfq", "drr", "red", "ared", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie",
+    "cake",
+)  # fmt: skip
+_OURS = ("blue", "fred", "cobalt", "pi2", "dualpi2", "csfq", "red-pd", "docsis-pie")
+BOXES: Mapping[str, tuple[str, ...]] = {
+    "linux": _LINUX,
+    "openwrt": ("droptail", "fq-codel", "cake"),
+    "docsis": ("droptail", "docsis-pie"),
+    "bluewater": (*_LINUX, *_OURS),
+}
+"""What can run a queue discipline, and which; ``linux`` is a kernel of today."""
+
+_CALL = {"transport": "cbr", "rate": "85.6kbit", "packet": "214B"}
+"""A voice call: 50 packets a second of 160 bytes with 54 of headers."""
+_GAME = {
+    "transport": "cbr", "rate": "72kbit", "packet": "150B", "gaps": "uniform", "jitter": 0.2,
+}  # fmt: skip
+"""A game: 60 packets a second."""
+_FULL_S, _CALM_S = 0.02, 0.1
+"""The scale of delay where something is interactive, and where nothing is, in s."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link and who uses it; texts are in the units of scenario files.
+
+    Attributes:
+        rate: Its rate.
+        rtt: Round-trip times without queueing; flows are spread over them.
+        bulk: TCP flows that always have data.
+        transport: Which TCP; ``cubic`` is Linux's.
+        calls: Voice calls, 86 kb/s each.
+        games: Games, 72 kb/s each.
+        hostile: The rates of datagram flows that yield to nothing.
+        ecn: Whether TCP uses ECN.
+        buffer: The room of the queue.
+    """
+
+    rate: str = "50mbit"
+    rtt: tuple[str, ...] = ("20ms", "80ms")
+    bulk: int = 8
+    transport: str = "cubic"
+    calls: int = 2
+    games: int = 1
+    hostile: tuple[str, ...] = ()
+    ecn: bool = True
+    buffer: str = "1000p"
+
+    @property
+    def title(self) -> str:
+        """What it is, in a line."""
+        ecn = "" if self.ecn else " without ECN"
+        users = [
+            f"{_several(self.bulk, f'{self.transport} flow')}{ecn}",
+            *([_several(self.calls, "call")] if self.calls else []),
+            *([_several(self.games, "game")] if self.games else []),
+            *(f"a flow of {rate} that yields to nothing" for rate in self.hostile),
+        ]
+        return f"{self.rate}, {' and '.join(self.rtt)}, {self.buffer}: {', '.join(users)}"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
+    """The link as a scenario whose queue is yet to be chosen."""
+    if link.bulk < 1:
+        raise InputError("nothing fills the link", key="bulk", value=link.bulk, allowed="1 or more")
+    nodes = [f"n{k}" for k in range(len(link.rtt))]
+    place = {"from": nodes, "to": ["sink"], "start": "0s..1s"}
+    modern = {"preset": "linux"} if link.transport in ("cubic", "sack", "dctcp") else {}
+    groups = [
+        {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **modern,
+         "packet": "1514B", "ecn": link.ecn},
+        *([{"name": "calls", **place, "flows": link.calls, **_CALL}] if link.calls else []),
+        *([{"name": "games", **place, "flows": link.games, **_GAME}] if link.games else []),
+        *({"name": f"hostile {k}", **place, "transport": "cbr", "packet": "1514B", "rate": rate}
+          for k, rate in enumerate(link.hostile, 1)),
+    ]  # fmt: skip
+    access = [
+        {"from": node, "to": "R", "rate": "10gbit", "delay": duration_text(seconds(rtt, "rtt") / 2)}
+        for node, rtt in zip(nodes, link.rtt, strict=True)
+    ]
+    return {
+        "duration": duration,
+        "warmup": warmup,
+        "link": [
+            *access,
+            {"from": "R", "to": "S", "rate": link.rate, "delay": "0s"},
+            {"from": "S", "to": "sink", "rate": "10gbit", "delay": "0s"},
+        ],
+        "queue": [{"link": "R->S", "aqm": "droptail", "buffer": link.buffer}],
+        "traffic": groups,
+        "measure": {"delays": True},
+    }
+
+
+def candidates(box: str) -> list[str]:
+    """What a box can run of what there is."""
+    if box not in BOXES:
+        raise unknown("box", box, BOXES, key="box")
+    there = {entry["name"] for entry in _core.catalog()["aqms"]}
+    return [name for name in BOXES[box] if name in there]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What users of a link have of it in one run.
+
+    Attributes:
+        throughput: Of what always has data, bit/s.
+        jain: Of these flows.
+        delay: In the queue, not exceeded by 99 % of the packets of calls and games, of those who
+            wait longest; of all packets where there are neither; in s.
+        loss: Of calls and games, 0 to 1.
+        worth: What it is ranked by.
+    """
+
+    throughput: float
+    jain: float
+    delay: float
+    loss: float
+    worth: float
+
+    @classmethod
+    def of(cls, result: Result, rate_bps: float) -> Measured:
+        """Measures a run."""
+        flows = result.flows
+        bulk = flows.filter(flows["group"] == "bulk")["goodput_bps"].to_list()
+        throughput = max(sum(bulk), 1.0)
+        jain = throughput**2 / (len(bulk) * max(sum(each**2 for each in bulk), 1e-9))
+        names = ["calls", "games"]
+        waits = result.delays.filter(result.delays["group"].is_in(names))["delay_p99_s"].to_list()
+        live = flows.filter(flows["group"].is_in(names))
+        sent, lost = (int(live[name].sum()) for name in ("arrivals", "drops"))
+        loss = lost / sent if sent else 0.0
+        delay = max(waits, default=float(result.summary["delay_p99_s"]))
+        scale = _FULL_S if live.height else _CALM_S
+        worth = (
+            math.log(throughput / rate_bps)
+            + math.log(max(min(jain, 1.0), 1e-9))
+            - math.log1p(delay / scale)
+            + 10 * math.log(max(1 - loss, 1e-9))
+        )
+        return cls(throughput, min(jain, 1.0), delay, loss, worth)
+
+    def dominates(self, other: Measured) -> bool:
+        """Whether it is better in something and worse in nothing."""
+        mine, others = (
+            (each.throughput, each.jain, -each.delay, -each.loss) for each in (self, other)
+        )
+        return mine != others and all(a >= b for a, b in zip(mine, others, strict=True))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate in its place.
+
+    Attributes:
+        name: The queue discipline.
+        runs: What was measured, seed by seed.
+        behind: How much less it is worth than the first, with the interval of the differences seed
+            by seed; of the first nought.
+    """
+
+    name: str
+    runs: tuple[Measured, ...]
+    behind: Estimate
+
+    @property
+    def as_good(self) -> bool:
+        """Whether it is as good as the first as far as these seeds can tell."""
+        return self.behind.low <= 0
+
+    def mean(self, what: str) -> Estimate:
+        """The mean over seeds of one of the fields of :class:`Measured`."""
+        return estimate([getattr(each, what) for each in self.runs])
+
+    @property
+    def means(self) -> Measured:
+        """The mean of each."""
+        names = ("throughput", "jain", "delay", "loss", "worth")
+        return Measured(**{name: self.mean(name).mean for name in names})
+
+
+def rank(measured: Mapping[str, Sequence[Measured]]) -> list[Ranked]:
+    """The candidates, what is worth most first; all were run with the same seeds."""
+    order = sorted(measured, key=lambda name: -sum(each.worth for each in measured[name]))
+    first = measured[order[0]]
+    return [
+        Ranked(
+            name,
+            tuple(measured[name]),
+            estimate([a.worth - b.worth for a, b in zip(first, measured[name], strict=True)]),
+        )
+        for name in order
+    ]
+
+
+def reasons(ranked: Sequence[Ranked], link: Link) -> list[str]:
+    """Why the first one is first, beside a queue without management."""
+    best = ranked[0].means
+    plain = next((each.means for each in ranked if each.name == "droptail"), None)
+    share = best.throughput / bits_per_second(link.rate)
+    who = "calls and games" if link.calls or link.games else "packets"
+    beside = [""] * 4
+    if plain is not None and ranked[0].name != "droptail":
+        beside = [
+            f" (a plain queue: {percent(plain.throughput / bits_per_second(link.rate))})",
+            f" (a plain queue: {milliseconds(plain.delay)})",
+            f" (a plain queue: {percent(plain.loss)})",
+            f" (a plain queue: {number(plain.jain)})",
+        ]
+    told = [
+        f"99 % of {who} wait at most {milliseconds(best.delay)}{beside[1]}",
+        f"what always has data gets {percent(share)} of the link{beside[0]}",
+        f"shares are even to {number(best.jain)} of 1, by Jain's index{beside[3]}",
+    ]
+    if link.calls or link.games:
+        told.insert(1, f"of these {percent(best.loss)} are lost{beside[2]}")
+    return told
+
+
+_TC = {
+    "droptail": "pfifo limit {packets}",
+    "sfq": "sfq perturb 600",
+    "red": "red limit {bytes} avpkt 1000 bandwidth {rate} ecn",
+    "ared": "red limit {bytes} avpkt 1000 adaptive bandwidth {rate} ecn",
+    "choke": "choke limit {packets} bandwidth {rate} ecn",
+    "sfb": "sfb",
+    "codel": "codel limit {packets} ecn",
+    "fq-codel": "fq_codel",
+    "pie": "pie limit {packets} ecn",
+    "fq-pie": "fq_pie limit {packets} ecn",
+    "dualpi2": "dualpi2",
+}
+"""What ``tc`` calls them; DRR has no line of its own there: it needs classes."""
+
+
+def commands(name: str, link: Link, interface: str = "eth0") -> list[str]:
+    """What to type for a queue discipline, for ``tc``, OpenWrt's SQM and our gateway."""
+    kbit = round(bits_per_second(link.rate) / 1e3)
+    packets = int(link.buffer[:-1]) if link.buffer.endswith("p") else 1000
+    lines = []
+    rate = f"{kbit}kbit"
+    if name == "cake":
+        lines.append(f"tc qdisc replace dev {interface} root cake bandwidth {rate}")
+    elif name in _TC:
+        what = _TC[name].format(packets=packets, bytes=packets * 1514, rate=rate)
+        lines += [
+            f"tc qdisc replace dev {interface} root handle 1: htb default 1",
+            f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum 1514",
+            f"tc qdisc add dev {interface} parent 1:1 {what}",
+        ]
+    if name in ("cake", "fq-codel"):
+        script = "piece_of_cake" if name == "cake" else "simplest"
+        lines += [
+            f"uci set sqm.{interface}=queue; uci set sqm.{interface}.interface='{interface}'",
+            f"uci set sqm.{interface}.qdisc='{name.replace('-', '_')}'; "
+            f"uci set sqm.{interface}.script='{script}.qos'",
+            f"uci set sqm.{interface}.upload='{kbit}'; uci set sqm.{interface}.enabled='1'; "
+            "uci commit sqm; service sqm restart",
+        ]
+    lines.append(f"bluewater gateway --lan eth1 --wan {interface} --rate {link.rate} --aqm {name}")
+    return lines

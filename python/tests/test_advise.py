@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import bluewater
+from bluewater.cli import app
+from bluewater.errors import InputError
+from bluewater.study.advise import (
+    BOXES,
+    Link,
+    Measured,
+    Ranked,
+    candidates,
+    commands,
+    rank,
+    reasons,
+)
+
+LINKS = {
+    "home": Link("50mbit", ("20ms", "80ms"), 8),
+    "slow": Link("2mbit", ("40ms",), 3, buffer="100p"),
+    "office": Link("100mbit", ("10ms", "30ms", "100ms"), 40, calls=5, games=0),
+    "alone": Link("20mbit", ("30ms",), 1, calls=1),
+    "bulk only": Link("20mbit", ("50ms",), 20, calls=0, games=0),
+    "hostile": Link("10mbit", ("40ms",), 10, hostile=("8mbit",)),
+    "two hostile": Link("20mbit", ("20ms", "60ms"), 5, hostile=("5mbit", "20mbit")),
+    "Reno": Link("10mbit", ("100ms",), 10, transport="sack"),
+    "no ECN": Link("30mbit", ("25ms",), 12, ecn=False),
+    "crowd": Link("20mbit", ("40ms",), 100, calls=3),
+}
+
+
+def measured(throughput: float, delay: float, worth: float) -> Measured:
+    return Measured(throughput, 1.0, delay, 0.0, worth)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_nothing_dominates_the_advice_on_other_seeds(name: str, tmp_path: Path) -> None:
+    def ranked(first_seed: int) -> tuple[Ranked, ...]:
+        return bluewater.advise(
+            LINKS[name], reps=3, first_seed=first_seed, duration="12s", out=tmp_path, progress=False
+        ).ranked
+
+    advised, again = ranked(1)[0].name, ranked(101)
+    found = {each.name: each for each in again}
+    assert set(found) == set(candidates("linux"))
+    chosen = found[advised]
+    for other in found.values():
+        better = [
+            a.mean(what).low > b.mean(what).high * 1.01
+            for what, a, b in [
+                ("throughput", other, chosen),
+                ("jain", other, chosen),
+                ("delay", chosen, other),
+                ("loss", chosen, other),
+            ]
+        ]
+        worse = not other.means.dominates(chosen.means)
+        assert worse or not any(better), f"{other.name} is better than {advised} in all"
+    assert chosen.behind.mean < 0.3, f"{advised} is far behind {again[0].name} elsewhere"
+
+
+def test_the_order_is_by_worth_and_pairs_seeds() -> None:
+    fair = [measured(1e6, 0.01, 1.0), measured(1e6, 0.01, 2.0)]
+    near = [measured(1e6, 0.01, 0.9), measured(1e6, 0.01, 1.9)]
+    wild = [measured(1e6, 0.01, 3.0), measured(1e6, 0.01, -1.0)]
+    found = rank({"wild": wild, "near": near, "fair": fair})
+    assert [each.name for each in found] == ["fair", "near", "wild"]
+    assert [each.as_good for each in found] == [True, False, True]
+    assert found[1].behind.mean == pytest.approx(0.1)
+
+
+def test_what_dominates_is_worth_more() -> None:
+    link = LINKS["home"]
+    assert measured(2.0, 1.0, 0).dominates(measured(1.0, 1.0, 0))
+    assert not measured(2.0, 2.0, 0).dominates(measured(1.0, 1.0, 0))
+    assert not measured(1.0, 1.0, 0).dominates(measured(1.0, 1.0, 0))
+    assert "a plain queue" not in " ".join(
+        reasons(
+            [
+                Ranked(
+                    "red",
+                    (measured(1, 1, 0),) * 2,
+                    rank({"red": [measured(1, 1, 0)] * 2})[0].behind,
+                )
+            ],
+            link,
+        )
+    )
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_each_candidate_has_something_to_type(box: str) -> None:
+    there = candidates(box)
+    assert "droptail" in there
+    for name in there:
+        lines = commands(name, LINKS["home"], "wan0")
+        assert any(name in line for line in lines if line.startswith("bluewater gateway"))
+        if box == "linux" and name != "drr":
+            assert any(line.startswith("tc qdisc") and "wan0" in line for line in lines)
+
+
+def test_silly_wishes(tmp_path: Path) -> None:
+    wishes: list[tuple[dict[str, Any], str]] = [
+        ({"rate": "fast"}, "not a rate"),
+        ({"rtt": ("20",)}, "not a duration"),
+        ({"bulk": 0}, "nothing fills the link"),
+        ({"reps": 1}, "no interval"),
+        ({"box": "toaster"}, "unknown box"),
+    ]
+    for wish, told in wishes:
+        with pytest.raises((InputError, bluewater.ScenarioError), match=told):
+            bluewater.advise(Link(), out=tmp_path, progress=False, **wish)
+
+
+def test_the_command_says_why_and_what_to_type(tmp_path: Path) -> None:
+    wish = ["advise", "--rate", "5mbit", "--bulk", "3", "--box", "openwrt", "--duration", "6s"]
+    found = CliRunner().invoke(app, [*wish, "--reps", "2", "--out", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    for told in ("fq-codel", "a plain queue", "uci set sqm.eth0", "5000kbit"):
+        assert told in found.output
+    assert (tmp_path / "advise.png").stat().st_size > 10_000
