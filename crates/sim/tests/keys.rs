@@ -74,7 +74,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "count_packets", "true"),
     ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "quick_acks", "true"),
     ("transport = \"cubic\"\nflows = 2", "rfc8312", "true"),
-    ("transport = \"prague\"\necn = true", "reference_rtt", "\"0s\""),
+    ("transport = \"prague\"\necn = true", "reference_rtt", "\"1s\""),
     (MANY, "limited_transmit", "false"),
     (MANY, "whole_packets", "true"),
     (PARETO, "restart_after_idle", "false"),
