@@ -61,7 +61,9 @@ def test_nothing_dominates_the_advice_on_other_seeds(name: str, tmp_path: Path) 
         ]
         worse = not other.means.dominates(chosen.means)
         assert worse or not any(better), f"{other.name} is better than {advised} in all"
-    assert chosen.behind.mean < 0.3, f"{advised} is far behind {again[0].name} elsewhere"
+    assert chosen.as_good or chosen.behind.mean < 0.3, (
+        f"{advised} is far behind {again[0].name} elsewhere"
+    )
 
 
 def test_the_order_is_by_worth_and_pairs_seeds() -> None:

@@ -66,7 +66,10 @@ def address(net, host):
 
 
 def build_network(s):
-    hosts = [(0, "snd", "s0", {f["host"] for f in s["flows"]}), (1, "rcv", "r0", {f["peer"] for f in s["flows"]})]
+    hosts = [
+        (0, "snd", "s0", {f["host"] for f in s["flows"]}),
+        (1, "rcv", "r0", {f["peer"] for f in s["flows"]}),
+    ]
     kernel.batch(
         "ip",
         "netns add snd\nnetns add rcv\n"
@@ -126,7 +129,9 @@ def send(s):
         count = 0
         while True:
             time.sleep(max(0, begin + count * gap - time.monotonic()))
-            udp.sendto(struct.pack("=d", time.monotonic()) + rest, (address(1, f["peer"]), 5000 + n))
+            udp.sendto(
+                struct.pack("=d", time.monotonic()) + rest, (address(1, f["peer"]), 5000 + n)
+            )
             count += 1
 
     for n, f in enumerate(s["flows"]):
