@@ -1,9 +1,7 @@
 //! How fast what was sent arrives: delivery-rate samples (draft-ietf-ccwg-bbr, *Delivery Rate
-//! Samples*), and the sender of a control with a model of the path, which is told of each.
+//! Samples*).
 
-use super::{Rack, Sender, State};
-use crate::transport::tcp::Options;
-use crate::transport::tcp::control::{Lost, Repair, Sample};
+use crate::transport::tcp::control::{Lost, Sample};
 
 /// What was known as a packet was sent.
 #[derive(Clone, Copy, Default, Debug)]
@@ -27,18 +25,18 @@ struct Sent {
 pub(super) struct Delivery {
     /// Of each packet under way: number n at place n modulo the length, a power of two.
     sent: Box<[Sent]>,
-    delivered: u32,
+    pub(super) delivered: u32,
     delivered_at: u64,
     interval_from: u64,
     lost: u32,
     /// What was sent before so much was delivered was limited by the application; 0: nothing.
-    app_limited: u32,
+    pub(super) app_limited: u32,
     min_rtt: u64,
     /// The newest of what this acknowledgement is the first to acknowledge, and when it was sent.
     newest: Option<(Sent, u64)>,
     /// Under way before this acknowledgement, and whether that was all that the window allows.
-    prior_in_flight: u32,
-    window_limited: bool,
+    pub(super) prior_in_flight: u32,
+    pub(super) window_limited: bool,
 }
 
 impl Delivery {
@@ -47,7 +45,14 @@ impl Delivery {
     }
 
     /// Packet `seq` is sent at `at`; with it `in_flight` are under way, and numbers of `una..end`.
-    fn on_sent(&mut self, at: u64, seq: u32, again: bool, in_flight: u32, [una, end]: [u32; 2]) {
+    pub(super) fn on_sent(
+        &mut self,
+        at: u64,
+        seq: u32,
+        again: bool,
+        in_flight: u32,
+        [una, end]: [u32; 2],
+    ) {
         if (end - una) as usize > self.sent.len() {
             self.grow(una, end);
         }
@@ -88,12 +93,12 @@ impl Delivery {
     }
 
     /// The application had nothing more to send.
-    fn limit(&mut self, in_flight: u32) {
+    pub(super) fn limit(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + in_flight).max(1);
     }
 
     /// The sample of what [`Delivery::on_arrived`] told since the last.
-    fn sample(&mut self, now: u64) -> Sample {
+    pub(super) fn sample(&mut self, now: u64) -> Sample {
         if self.delivered > self.app_limited {
             self.app_limited = 0;
         }
@@ -119,123 +124,22 @@ impl Delivery {
             ..Sample::default()
         }
     }
-}
 
-/// With a model of the path.
-impl Sender {
-    fn delivery(&mut self) -> Option<&mut Delivery> {
-        self.rack.as_deref_mut()?.delivery.as_mut()
-    }
-
-    /// Whether the application had nothing more to send: asked before it gives more, and at each
-    /// acknowledgement.
-    #[inline(never)]
-    pub(super) fn check_app_limit(&mut self) {
-        if self.delivery().is_none() {
-            return;
-        }
-        let in_flight = self.pipe_by_rack();
-        let window_limited = f64::from(in_flight) + 1.0 > self.cwnd;
-        let limited = self.has_nothing_left() && !window_limited && !self.has_lost_by_rack();
-        if let Some(delivery) = self.delivery() {
-            (delivery.prior_in_flight, delivery.window_limited) = (in_flight, window_limited);
-            if limited {
-                delivery.limit(in_flight);
-            }
-        }
-    }
-
-    /// Packet `seq` is sent at `at`, the first time or `again`.
-    pub(super) fn sent_with_model(&mut self, at: u64, seq: u32, again: bool) {
-        let in_flight = self.pipe_by_rack();
-        let under_way = [self.una, self.end];
-        let Some(delivery) = self.delivery() else { return };
-        let restarts = in_flight <= 1 && delivery.app_limited != 0;
-        let delivered = delivery.delivered;
-        delivery.on_sent(at, seq, again, in_flight, under_way);
-        if restarts {
-            let window = &mut self.cwnd;
-            self.control.model(|model| model.on_restart(at, delivered, window));
-        }
-    }
-
-    /// Tells of the losses that RACK has found since.
-    fn tell_losses(&mut self, now: u64) {
-        if self.state < State::Recovery {
-            return;
-        }
-        let Some(mut rack) = self.rack.take() else { return };
-        for seq in self.una..self.end {
-            if let Some(lost) = rack.find_lost(now, seq, self.sacked.contains(seq)) {
-                let window = self.cwnd;
-                self.control.model(|model| model.on_lost(&lost, window));
-            }
-        }
-        self.rack = Some(rack);
-    }
-
-    /// The repair of losses begins or ends.
-    pub(super) fn tell_repair(&mut self, now: u64, repair: Repair) {
-        let in_flight = self.pipe_by_rack();
-        let delivered = self.delivery().map_or(0, |delivery| delivery.delivered);
-        let window = &mut self.cwnd;
-        self.control.model(|model| model.on_repair(repair, in_flight, delivered, window));
-        self.tell_losses(now);
-    }
-
-    /// An acknowledgement is dealt with: it was the first to acknowledge `newly` packets.
-    pub(super) fn follow_model(&mut self, now: u64, newly: u32, marked: bool, o: &Options) {
-        self.tell_losses(now);
-        if newly == 0 && !marked {
-            return;
-        }
-        let (in_flight, srtt) = (self.pipe_by_rack(), self.rtt.srtt());
-        let Some(delivery) = self.delivery() else { return };
-        let sample = Sample {
-            now,
-            srtt,
-            newly,
-            total: delivery.delivered,
-            prior_in_flight: delivery.prior_in_flight,
-            in_flight,
-            window_limited: delivery.window_limited,
-            marked,
-            ..delivery.sample(now)
-        };
-        let window = &mut self.cwnd;
-        let probing = self.control.model(|model| {
-            model.on_sample(&sample, window);
-            model.is_probing_rtt()
-        });
-        if probing == Some(true)
-            && let Some(delivery) = self.delivery()
-        {
-            delivery.limit(in_flight);
-        }
-        self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
-    }
-}
-
-impl Rack {
-    /// Packet `seq`, if it is lost and this was not told yet.
-    fn find_lost(&mut self, now: u64, seq: u32, sacked: bool) -> Option<Lost> {
-        if sacked || !self.is_older(seq) {
-            return None;
-        }
-        let delivery = self.delivery.as_mut()?;
-        let place = delivery.place(seq);
-        let sent = &mut delivery.sent[place];
+    /// The loss of packet `seq`, found at `now`, if it was not told yet.
+    pub(super) fn on_lost(&mut self, now: u64, seq: u32) -> Option<Lost> {
+        let place = self.place(seq);
+        let sent = &mut self.sent[place];
         if std::mem::replace(&mut sent.told, true) {
             return None;
         }
-        delivery.lost += 1;
+        self.lost += 1;
         Some(Lost {
             now,
             seq,
             tx_in_flight: sent.in_flight,
-            lost: delivery.lost - sent.lost,
+            lost: self.lost - sent.lost,
             app_limited: sent.app_limited,
-            total: delivery.delivered,
+            total: self.delivered,
         })
     }
 }

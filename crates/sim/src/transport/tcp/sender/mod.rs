@@ -5,6 +5,7 @@
 //! ([`Sender::next`]).
 
 mod delivery;
+mod model;
 mod rack;
 mod scoreboard;
 
