@@ -1,6 +1,6 @@
-"""Makes ``compare.png`` and ``varying.png``: ``.venv/bin/python docs/img/draw.py``.
+"""Makes ``compare.png``, ``today.png`` and ``varying.png``: ``.venv/bin/python docs/img/draw.py``.
 
-It runs the command below in a temporary folder, and the scenario of the page on links that vary,
+It runs the commands below in a temporary folder, and the scenario of the page on links that vary,
 and keeps the pictures with few colours.
 """
 
@@ -47,11 +47,16 @@ def varying(path: Path) -> None:
     plt.savefig(path, dpi=180)
 
 
-COMMAND = "compare red blue droptail --rate 45mbit --rtt 100ms --flows 400"
+COMMANDS = {
+    "compare": "compare red blue droptail --rate 45mbit --rtt 100ms --flows 400",
+    "today": "compare dualpi2 cake fq-codel red blue --rate 50mbit --rtt 40ms --flows 20 "
+    "--transport cubic --set traffic.0.preset=linux",
+}
 
 with tempfile.TemporaryDirectory() as folder:
-    command = [sys.executable, "-m", "bluewater", *COMMAND.split(), "--out", folder]
-    subprocess.run(command, check=True)
-    keep(Path(folder) / "compare-red-blue-droptail.png", "compare.png")
+    for name, text in COMMANDS.items():
+        command = [sys.executable, "-m", "bluewater", *text.split(), "--out", f"{folder}/{name}"]
+        subprocess.run(command, check=True)
+        keep(next(Path(folder, name).glob("compare-*.png")), f"{name}.png")
     varying(Path(folder) / "varying.png")
     keep(Path(folder) / "varying.png", "varying.png")
