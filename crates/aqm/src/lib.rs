@@ -51,6 +51,7 @@ pub mod rng;
 pub mod time;
 pub mod told;
 pub mod units;
+pub mod watched;
 
 pub use any::{AnyQdisc, CATALOG, Entry, Signal, Visitor};
 pub use context::{Backlog, Cause, Cx, Env, State, Tally};

@@ -5,7 +5,7 @@ use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 
 /// A stream of random numbers. The same `(seed, stream)` gives the same numbers on every machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rng(Pcg64);
 
 impl Rng {
@@ -39,6 +39,12 @@ impl Rng {
     pub fn below(&mut self, n: usize) -> usize {
         debug_assert!(n > 0, "below(0) has no value to give");
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
+    }
+
+    /// What is drawn from here on until the stream is where `later` is, each number as
+    /// [`Rng::uniform`] gives it; without an end if it never comes there.
+    pub fn until(mut self, later: &Self) -> impl Iterator<Item = f64> {
+        core::iter::from_fn(move || (self != *later).then(|| self.uniform()))
     }
 }
 

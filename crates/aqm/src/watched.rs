@@ -1,0 +1,189 @@
+//! A queue whose every call is watched.
+//!
+//! [`Watched`] stands around a queue, hands each call on, and tells a [`Watcher`] of it: what was queued
+//! and what the algorithm's signals were before and after it, which random numbers the queue drew, and
+//! what became of packets. So it can be told why a packet was marked: p_m = 0.031, the coin 0.024. It
+//! decides nothing and draws nothing.
+
+use alloc::vec::Vec;
+
+use crate::context::{Backlog, Cause, Cx, Env, State};
+use crate::packet::Meta;
+use crate::qdisc::{Counters, Outlet, Qdisc};
+use crate::time::Instant;
+
+/// Who is told of all that a queue does.
+pub trait Watcher<P> {
+    /// A call is over.
+    fn saw(&mut self, sight: &Sight<'_, P>);
+}
+
+/// What was seen of one call.
+#[derive(Clone, Debug)]
+pub struct Sight<'a, P> {
+    /// When it was.
+    pub now: Instant,
+    /// What was called.
+    pub call: Call<P>,
+    /// What was queued before.
+    pub backlog: Backlog,
+    /// The algorithm's signals before, as [`Qdisc::observe`] tells them.
+    pub before: &'a [(&'static str, f64)],
+    /// The same after it.
+    pub after: &'a [(&'static str, f64)],
+    /// The random numbers that were drawn, each in [0, 1), in their order; at most [`COINS`] of them.
+    pub coins: &'a [f64],
+    /// What was dropped or marked, in its order; the packet of the call or others.
+    pub signals: &'a [Signalled<P>],
+}
+
+/// What a queue is called for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call<P> {
+    /// A packet arrived, with this said of it.
+    Arrival(Meta, P),
+    /// The transmitter asked, and this was given.
+    Departure(Option<(Meta, P)>),
+    /// A timer.
+    Timer,
+}
+
+/// A packet that was dropped or marked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Signalled<P> {
+    /// What is known of it; of one that was marked, that it is.
+    pub meta: Meta,
+    /// The packet.
+    pub packet: P,
+    /// Why.
+    pub cause: Cause,
+    /// Whether it was marked, not dropped.
+    pub marked: bool,
+}
+
+/// The most random numbers of one call that are told.
+pub const COINS: usize = 256;
+
+/// A queue `Q` of which a watcher `W` is told everything.
+#[derive(Clone, Debug)]
+pub struct Watched<Q, W, P> {
+    queue: Q,
+    watcher: W,
+    notes: Notes<P>,
+}
+
+/// What is written down during a call; kept, for its room.
+#[derive(Clone, Debug)]
+struct Notes<P> {
+    before: Vec<(&'static str, f64)>,
+    after: Vec<(&'static str, f64)>,
+    coins: Vec<f64>,
+    signals: Vec<Signalled<P>>,
+}
+
+impl<Q, W, P> Watched<Q, W, P> {
+    /// A `queue` that `watcher` is told of.
+    pub const fn new(queue: Q, watcher: W) -> Self {
+        let notes =
+            Notes { before: Vec::new(), after: Vec::new(), coins: Vec::new(), signals: Vec::new() };
+        Self { queue, watcher, notes }
+    }
+
+    /// Whoever is told.
+    pub const fn watcher(&self) -> &W {
+        &self.watcher
+    }
+}
+
+impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<Q, W, P> {
+    /// Does `act` with the queue and tells of it; `call` says from its answer what it was.
+    fn watch<R>(
+        &mut self,
+        cx: &mut Cx<'_>,
+        act: impl FnOnce(&mut Q, &mut Cx<'_>, &mut Vec<Signalled<P>>) -> R,
+        call: impl FnOnce(&R) -> Call<P>,
+    ) -> R {
+        let Self { queue, watcher, notes: Notes { before, after, coins, signals } } = self;
+        before.clear();
+        after.clear();
+        coins.clear();
+        signals.clear();
+        let (backlog, rng) = (queue.backlog(), cx.rng.clone());
+        queue.observe(cx.now, &mut |name, value| before.push((name, value)));
+        let answer = act(queue, cx, signals);
+        queue.observe(cx.now, &mut |name, value| after.push((name, value)));
+        coins.extend(rng.until(cx.rng).take(COINS));
+        let call = call(&answer);
+        watcher.saw(&Sight { now: cx.now, call, backlog, before, after, coins, signals });
+        answer
+    }
+}
+
+/// Writes down what is reported and hands it on.
+struct Noting<'a, O, P>(&'a mut O, &'a mut Vec<Signalled<P>>);
+
+impl<P: Copy, O: Outlet<P>> Outlet<P> for Noting<'_, O, P> {
+    fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
+        self.1.push(Signalled { meta: *meta, packet, cause, marked: false });
+        self.0.dropped(meta, packet, cause, now);
+    }
+
+    fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
+        self.1.push(Signalled { meta: *meta, packet: *packet, cause, marked: true });
+        self.0.marked(meta, packet, cause, now);
+    }
+}
+
+impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<Q, W, P> {
+    fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        self.watch(
+            cx,
+            |queue, cx, notes| queue.enqueue(meta, packet, cx, &mut Noting(out, notes)),
+            |()| Call::Arrival(meta, packet),
+        );
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        self.watch(
+            cx,
+            |queue, cx, notes| queue.dequeue(cx, &mut Noting(out, notes)),
+            |&given| Call::Departure(given),
+        )
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn congested(&self, now: Instant) -> bool {
+        self.queue.congested(now)
+    }
+
+    fn counters(&self) -> &Counters {
+        self.queue.counters()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.queue.poll_at()
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        self.watch(
+            cx,
+            |queue, cx, notes| queue.on_timer(cx, &mut Noting(out, notes)),
+            |()| Call::Timer,
+        );
+    }
+
+    fn rate_changed(&mut self, env: &Env) {
+        self.queue.rate_changed(env);
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.observe(now, sink);
+    }
+
+    fn state(&self) -> State {
+        self.queue.state()
+    }
+}

@@ -1,0 +1,133 @@
+//! A queue that is watched decides as if nobody looked, and what is told of it adds up.
+
+use aqm::watched::{Call, Sight, Watched, Watcher};
+use aqm::{
+    AnyQdisc, CATALOG, Cause, Counters, Cx, Duration, Ecn, Env, FlowKey, Instant, Limit, Meta,
+    Outlet, Qdisc, Rate, Rng,
+};
+
+/// What a queue reported, in its order: packet, cause, whether it was marked.
+#[derive(Default, PartialEq, Debug)]
+struct Reports(Vec<(u32, Cause, bool)>);
+
+impl Outlet<u32> for Reports {
+    fn dropped(&mut self, _: &Meta, packet: u32, cause: Cause, _: Instant) {
+        self.0.push((packet, cause, false));
+    }
+    fn marked(&mut self, _: &Meta, packet: &u32, cause: Cause, _: Instant) {
+        self.0.push((*packet, cause, true));
+    }
+}
+
+/// Adds up what it is told, and keeps what a coin was thrown for.
+#[derive(Default)]
+struct Adder {
+    counters: Counters,
+    /// The probability before the call, the first coin, whether the packet that came was signalled.
+    throws: Vec<(f64, f64, bool)>,
+    /// The signal that is the probability.
+    probability: &'static str,
+}
+
+impl Watcher<u32> for Adder {
+    fn saw(&mut self, sight: &Sight<'_, u32>) {
+        let all = &mut self.counters;
+        let queued = u64::from(sight.backlog.packets);
+        assert_eq!(
+            all.arrived.packets,
+            all.departed.packets + all.all_dropped().packets + queued,
+            "what was queued before"
+        );
+        match sight.call {
+            Call::Arrival(meta, _) => all.arrived.count(meta.len),
+            Call::Departure(Some((meta, _))) => all.departed.count(meta.len),
+            Call::Departure(None) | Call::Timer => {}
+        }
+        for signal in sight.signals {
+            let by_cause = if signal.marked { &mut all.marked } else { &mut all.dropped };
+            by_cause[signal.cause as usize].count(signal.meta.len);
+        }
+        let p = sight.before.iter().find(|(name, _)| *name == self.probability);
+        if let (Call::Arrival(_, packet), Some(&(_, p)), Some(&coin)) =
+            (sight.call, p, sight.coins.first())
+        {
+            let own = sight.signals.iter().find(|s| s.packet == packet);
+            // A packet that finds no room is lost whatever its coin says.
+            if own.is_none_or(|s| s.cause != Cause::Overflow) {
+                self.throws.push((p, coin, own.is_some()));
+            }
+        }
+    }
+}
+
+fn env() -> Env {
+    let limit = Limit::packets(50).unwrap();
+    Env { now: Instant::ZERO, limit, rate: Rate::from_mbit(8), mean_packet: 1000 }
+}
+
+/// 15 000 packets at 8 to 16 Mb/s for a link of 8 Mb/s. Returns which left, and when, and what was
+/// reported.
+fn drive(queue: &mut impl Qdisc<u32>, rng: &mut Rng) -> (Vec<(u64, u32, Ecn)>, Reports) {
+    let (mut left, mut reports) = (Vec::new(), Reports::default());
+    let (mut now, mut free, mut traffic) = (Instant::ZERO, Instant::ZERO, Rng::new(9, 9));
+    for packet in 0..15_000 {
+        now += Duration::from_micros(500 + traffic.below(500) as u64);
+        loop {
+            let timer = queue.poll_at().filter(|&at| at <= now);
+            let busy = queue.backlog().packets > 0 && free <= now;
+            match timer.filter(|&at| !busy || at < free) {
+                Some(at) => queue.on_timer(&mut Cx { now: at, rng }, &mut reports),
+                None if busy => {
+                    let sent = queue.dequeue(&mut Cx { now: free, rng }, &mut reports);
+                    left.extend(sent.map(|(meta, packet)| (free.as_nanos(), packet, meta.ecn)));
+                    free += Duration::from_millis(1);
+                }
+                None => break,
+            }
+        }
+        free = free.max(now);
+        let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][packet as usize % 3];
+        let meta = Meta { arrived: now, flow: FlowKey(traffic.below(8) as u64), len: 1000, ecn };
+        queue.enqueue(meta, packet, &mut Cx { now, rng }, &mut reports);
+    }
+    (left, reports)
+}
+
+fn built(aqm: &str) -> (AnyQdisc<u32>, Rng) {
+    let mut rng = Rng::new(4, 2);
+    (AnyQdisc::build(aqm, &[], &env(), &mut rng).unwrap(), rng)
+}
+
+#[test]
+fn whoever_looks_changes_nothing_and_can_count() {
+    for entry in CATALOG {
+        let (mut plain, mut rng) = built(entry.name);
+        let (queue, mut watched_rng) = built(entry.name);
+        let mut watched = Watched::new(queue, Adder::default());
+        assert_eq!(
+            drive(&mut plain, &mut rng),
+            drive(&mut watched, &mut watched_rng),
+            "{}",
+            entry.name
+        );
+        assert_eq!(rng, watched_rng, "{} drew as much", entry.name);
+        assert_eq!(watched.watcher().counters, *plain.counters(), "{}", entry.name);
+        assert!(plain.counters().all_dropped().packets > 0, "{} dropped nothing", entry.name);
+    }
+}
+
+/// Of algorithms that throw a coin for each packet and report its probability.
+#[test]
+fn a_packet_is_signalled_if_its_coin_is_below_the_probability() {
+    for (aqm, probability) in [("blue", "p_m"), ("pi", "p_m"), ("pie", "p_d")] {
+        let (queue, mut rng) = built(aqm);
+        let mut watched = Watched::new(queue, Adder { probability, ..Adder::default() });
+        drive(&mut watched, &mut rng);
+        let throws = &watched.watcher().throws;
+        let hits = throws.iter().filter(|(.., hit)| *hit).count();
+        assert!(hits > 20 && hits < throws.len(), "{aqm}: {hits} of {}", throws.len());
+        for &(p, coin, hit) in throws {
+            assert_eq!(coin < p, hit, "{aqm}: p = {p}, coin {coin}");
+        }
+    }
+}
