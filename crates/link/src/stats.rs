@@ -54,17 +54,46 @@ impl GroupTally {
     }
 }
 
-/// The groups at a queue, and to which of them each flow belongs.
+/// The groups at a queue, and to which of them each flow belongs. A table that nobody asked for is
+/// empty.
 #[derive(Clone, Debug)]
 struct Groups {
     of: Vec<u16>,
     tallies: Vec<GroupTally>,
+    delays: Vec<GroupDelays>,
 }
 
 impl Groups {
     fn group(&mut self, flow: u32) -> Option<&mut GroupTally> {
         let group = *self.of.get(flow as usize)?;
         self.tallies.get_mut(usize::from(group))
+    }
+
+    #[inline(never)]
+    fn arrival(&mut self, flow: u32, len: u32) {
+        for group in &mut self.tallies {
+            group.average += WEIGHT * (group.queued().packets as f64 - group.average);
+        }
+        if let Some(group) = self.group(flow) {
+            group.arrived.count(len);
+        }
+    }
+
+    #[inline(never)]
+    fn departure(&mut self, flow: u32, len: u32, delay: u64) {
+        if let Some(group) = self.group(flow) {
+            group.departed.count(len);
+        }
+        if let Some(&group) = self.of.get(flow as usize)
+            && let Some(delays) = self.delays.get_mut(usize::from(group))
+        {
+            delays.add(delay);
+        }
+    }
+
+    /// How many there are.
+    fn count(&self) -> usize {
+        self.of.iter().max().map_or(0, |&last| usize::from(last) + 1)
     }
 }
 
@@ -85,13 +114,6 @@ impl GroupDelays {
         self.sum += u128::from(ns);
         self.packets += 1;
     }
-}
-
-/// To which group each flow belongs, and the delays of each.
-#[derive(Clone, Debug)]
-struct Delays {
-    of: Vec<u16>,
-    groups: Vec<GroupDelays>,
 }
 
 /// Time-weighted statistics of a queue in a window of time.
@@ -122,8 +144,6 @@ pub struct QueueStats {
     flows_before: Vec<FlowTally>,
     /// Only where groups are asked for.
     groups: Option<Box<Groups>>,
-    /// Only where these are asked for.
-    group_delays: Option<Box<Delays>>,
 }
 
 /// What a window of time at a queue comes to.
@@ -171,14 +191,18 @@ impl QueueStats {
             flows: rows,
             flows_before: Vec::new(),
             groups: None,
-            group_delays: None,
         }
     }
 
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
     pub fn count_groups(&mut self, of: Vec<u16>) {
-        let tallies = vec![GroupTally::default(); count(&of)];
-        self.groups = Some(Box::new(Groups { of, tallies }));
+        let groups = self.groups_of(of);
+        groups.tallies = vec![GroupTally::default(); groups.count()];
+    }
+
+    fn groups_of(&mut self, of: Vec<u16>) -> &mut Groups {
+        let none = Groups { of, tallies: Vec::new(), delays: Vec::new() };
+        self.groups.get_or_insert_with(|| Box::new(none))
     }
 
     /// A row a group since the start; none if they are not counted.
@@ -189,13 +213,13 @@ impl QueueStats {
     /// Measures the delays of each group, too; `of` gives the group of each flow. Only before the first
     /// packet.
     pub fn measure_delays(&mut self, of: Vec<u16>) {
-        let groups = vec![GroupDelays::default(); count(&of)];
-        self.group_delays = Some(Box::new(Delays { of, groups }));
+        let groups = self.groups_of(of);
+        groups.delays = vec![GroupDelays::default(); groups.count()];
     }
 
     /// A row a group in the window; none if they are not measured.
     pub fn group_delays(&self) -> &[GroupDelays] {
-        self.group_delays.as_ref().map_or(&[], |delays| &delays.groups)
+        self.groups.as_ref().map_or(&[], |groups| &groups.delays)
     }
 
     /// The backlog changes to `backlog` at `now`.
@@ -227,15 +251,8 @@ impl QueueStats {
             row.departed += 1;
             row.departed_bytes += u64::from(len);
         }
-        if let Some(groups) = &mut self.groups
-            && let Some(group) = groups.group(flow)
-        {
-            group.departed.count(len);
-        }
-        if let Some(Delays { of, groups }) = self.group_delays.as_deref_mut()
-            && let Some(&group) = of.get(flow as usize)
-        {
-            groups[usize::from(group)].add(delay);
+        if let Some(groups) = &mut self.groups {
+            groups.departure(flow, len, delay);
         }
     }
 
@@ -253,12 +270,7 @@ impl QueueStats {
             row.arrived_bytes += u64::from(len);
         }
         if let Some(groups) = &mut self.groups {
-            for group in &mut groups.tallies {
-                group.average += WEIGHT * (group.queued().packets as f64 - group.average);
-            }
-            if let Some(group) = groups.group(flow) {
-                group.arrived.count(len);
-            }
+            groups.arrival(flow, len);
         }
     }
 
@@ -315,8 +327,8 @@ impl QueueStats {
         self.lengths.clear();
         self.delays.clear();
         self.delay_sum = 0;
-        if let Some(delays) = &mut self.group_delays {
-            delays.groups.fill(GroupDelays::default());
+        if let Some(groups) = &mut self.groups {
+            groups.delays.fill(GroupDelays::default());
         }
         self.idle_before = self.idle_until(now);
         self.idle_periods = u64::from(self.idle_since.is_some());
@@ -379,11 +391,6 @@ impl QueueStats {
             delay_s: four(&self.delays).map(|ns| ns as f64 / 1e9),
         }
     }
-}
-
-/// How many groups there are.
-fn count(of: &[u16]) -> usize {
-    of.iter().max().map_or(0, |&last| usize::from(last) + 1)
 }
 
 #[cfg(test)]
