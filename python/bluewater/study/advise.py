@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from bluewater.results.result import Result
 
 _LINUX = (
-    "droptail", "sfq", "drr", "red", "ared", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie",
-    "cake",
+    "droptail", "sfq", "red", "ared", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie", "cake",
 )  # fmt: skip
-_OURS = ("blue", "fred", "cobalt", "pi2", "dualpi2", "csfq", "red-pd", "docsis-pie")
+_OURS = ("drr", "blue", "fred", "cobalt", "pi2", "dualpi2", "csfq", "red-pd", "docsis-pie")
 BOXES: Mapping[str, tuple[str, ...]] = {
     "linux": _LINUX,
     "openwrt": ("droptail", "fq-codel", "cake"),
@@ -265,7 +264,7 @@ _TC = {
     "fq-pie": "fq_pie limit {packets} ecn",
     "dualpi2": "dualpi2",
 }
-"""What ``tc`` calls them; DRR has no line of its own there: it needs classes."""
+"""What ``tc`` calls them."""
 
 
 def commands(name: str, link: Link, interface: str = "eth0") -> list[str]:
