@@ -125,13 +125,15 @@ fn version_3_leaves_cubic_more_than_version_1_does() {
     assert!(v3 > 1.5 * v1, "{v3} and {v1} Mb/s");
 }
 
-/// Two that start apart come to the same rate; in a shallow buffer version 1 loses packets for it,
-/// version 3 stays below its threshold of 2 %.
+/// Two that start apart come to the same rate, version 1 as Linux has it (whose pairs at half a BDP have
+/// a Jain index of 0.99 and more: `linux_bbr.csv` of the validation); in a shallow buffer it loses packets
+/// for it, version 3 stays below its threshold of 2 %.
 #[test]
 fn two_flows_converge() {
-    for transport in ["bbr", "bbr1"] {
+    let keys = "flows = 2\nstart = \"0s..10s\"";
+    let of_linux = format!("{keys}\npreset = \"linux\"");
+    for (transport, keys) in [("bbr", keys), ("bbr1", &of_linux)] {
         for buffer in [80, 1000] {
-            let keys = "flows = 2\nstart = \"0s..10s\"";
             let o = bottleneck(&droptail(buffer), [40, 120], &[(transport, keys)]);
             let (a, b) = (rate(&o, 0), rate(&o, 1));
             let jain = (a + b).powi(2) / (2.0 * (a * a + b * b));

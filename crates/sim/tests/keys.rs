@@ -61,6 +61,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     (MANY, "pacing", "true"),
     ("transport = \"prague\"\necn = true", "pacing", "false"),
     (BBR, "transport", "\"bbr1\""),
+    (BBR, "send_quantum", "\"1ms\""),
     (BBR, "ecn", "false"),
     (MANY, "initial_window", "10"),
     (MANY, "window", "\"4p\""),

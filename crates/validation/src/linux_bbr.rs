@@ -81,9 +81,8 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
             ];
             measured.iter_mut().zip(each).for_each(|(m, e)| m.push(e));
         }
-        let goodput = if lost(row).is_some() { 0.05 } else { 0.02 };
         let quantities = [
-            ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(goodput)),
+            ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(0.02)),
             ("BBR's goodput, Mb/s", "first_mbps", Allowed::Absolute(2.0)),
             ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
             ("drops", "drops", Allowed::Factor(1.25, 5.0)),

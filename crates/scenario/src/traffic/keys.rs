@@ -156,7 +156,7 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
 /// are not given.
 fn read_tcp(mut table: Table<'_>, name: TcpName, ecn: bool) -> Result<Tcp, Error> {
     let given: Tcp = read(table.clone())?;
-    let preset = given.preset.map(|preset| preset.keys(name == TcpName::Cubic, ecn));
+    let preset = given.preset.map(|preset| preset.keys(name, ecn));
     let own = if name.needs().has_model { "rack = true" } else { "" };
     for keys in preset.into_iter().flatten().chain([own]) {
         for (key, value) in DeTable::parse(keys)?.into_inner() {

@@ -227,6 +227,11 @@ pub struct Tcp {
     /// false, `bbr` and `bbr1` are at rates of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
+    /// A paced sender sends together what its rate sends in so long, above 0 … 1 h: two packets at least, 43
+    /// at most (64 kB of 1500 bytes). The send quantum of BBR, and the bursts that Linux leaves to the
+    /// interface to cut up; a packet by itself if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_quantum: Option<Text<Duration>>,
     /// Initial window in packets, 1 … 1000.
     #[serde(default = "two")]
     pub initial_window: u32,
@@ -298,8 +303,9 @@ pub enum TcpPreset {
 }
 
 impl TcpPreset {
-    /// The keys that it sets, as in files; those of ECN and of CUBIC where the group has them.
-    pub(super) fn keys(self, cubic: bool, ecn: bool) -> [&'static str; 3] {
+    /// The keys that it sets, as in files; those of ECN and of a congestion control where the group has
+    /// them.
+    pub(super) fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 3] {
         let common = match self {
             Self::Linux => {
                 "handshake = true\ninitial_window = 10\nrack = true\ncount_packets = true\n\
@@ -315,8 +321,12 @@ impl TcpPreset {
             Self::Linux => "min_window = 2\necn_fallback = true",
             Self::Modern => "min_window = 2",
         };
-        let of_cubic = if cubic && self == Self::Linux { "rfc8312 = true" } else { "" };
-        [common, of_cubic, if ecn { of_ecn } else { "" }]
+        let of_control = match name {
+            TcpName::Cubic if self == Self::Linux => "rfc8312 = true",
+            TcpName::Bbr1 if self == Self::Linux => "send_quantum = \"1ms\"",
+            _ => "",
+        };
+        [common, of_control, if ecn { of_ecn } else { "" }]
     }
 }
 
@@ -509,6 +519,13 @@ impl Tcp {
             return at.refuse("ecn", "true: dctcp and prague follow marks");
         }
         let paced = self.pacing.unwrap_or(needs.paced);
+        if self.send_quantum.is_some() && !paced {
+            return at.refuse("send_quantum", "with pacing = true only");
+        }
+        let no_quantum = |time: Text<Duration>| time.0 == Duration::ZERO || time.0 > LONGEST;
+        if self.send_quantum.is_some_and(no_quantum) {
+            return at.refuse("send_quantum", &format!("above 0s … {LONGEST}"));
+        }
         if paced && self.send_jitter.0 > Duration::ZERO {
             return at.refuse("send_jitter", "0s: a paced sender has times of its own");
         }

@@ -286,6 +286,9 @@ fn traffic(
     let models = ["bbr", "bbr1"].contains(&transport);
     let paced = paced || models;
     line(format!("pacing = {paced}"));
+    if paced && d.flag() {
+        line(format!("send_quantum = \"{}\"", d.pick(&["1ms", "1ns", "1h"])));
+    }
     let (wait, least) = d.number(&[("false", 1), ("true", 1), ("false", 2), ("false", 1000)]);
     let (shakes, careful) = d.number(&[(true, true), (true, false), (false, true)]);
     if ecn {

@@ -49,7 +49,7 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
 fn allowed(allowed: Allowed) -> String {
     match allowed {
         Allowed::Share(share) => format!("± {:.0} %", share * 100.0),
-        Allowed::Absolute(most) => format!("± {most}"),
+        Allowed::Absolute(most) => format!("± {}", (1e4 * most).round() / 1e4),
         Allowed::Factor(factor, floor) => format!("× {factor} or ± {floor}"),
     }
 }

@@ -217,18 +217,23 @@ fn source<'a>(port: &'a mut Port<'_>) -> Option<&'a mut OnOff> {
     port.send_timing()?.on_off.as_mut()
 }
 
-/// Sends all that a connection may send, or the first of it if it is paced.
+/// Sends all that a connection may send, or the first burst of it if it is paced.
 fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
     if !o.pacing {
         return send_all(sender, port, o);
     }
     let mut until = port.send_timing().map_or(0, |send_timing| send_timing.paced_until);
     while until <= port.now {
-        if !sender.next(port.now, o, port.scratch) {
+        let burst = o.burst(sender.pace());
+        let mut sent = 0;
+        while sent < burst && sender.next(port.now, o, port.scratch) {
+            port.send();
+            sent += 1;
+        }
+        if sent == 0 {
             break;
         }
-        port.send();
-        until = port.now + sender.pace();
+        until = port.now.saturating_add(sent * sender.pace());
     }
     if let Some(send_timing) = port.send_timing() {
         send_timing.paced_until = until;

@@ -16,6 +16,9 @@ use control::Algorithm;
 pub(crate) use ends::Ends;
 use rtt::RtoBounds;
 
+/// A burst of a paced sender has no more than 64 kB, in packets of 1500 bytes (Linux, BBR).
+const MOST_IN_A_BURST: u32 = 43;
+
 /// How a sender repairs losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Variant {
@@ -87,6 +90,8 @@ pub struct Options {
     pub send_jitter: u64,
     /// Packets are sent apart, by the window and the round trip.
     pub pacing: bool,
+    /// A paced sender sends together what it would send in so long, ns; 0: a packet.
+    pub send_quantum: u64,
     /// What may be sent is sent later: it is paced or waits.
     pub later: bool,
 }
@@ -148,6 +153,7 @@ impl Options {
             forget_rtt: tcp.forget_rtt,
             send_jitter: tcp.send_jitter.0.as_nanos(),
             pacing,
+            send_quantum: tcp.send_quantum.map_or(0, |time| time.0.as_nanos()),
             later: pacing || tcp.send_jitter.0.as_nanos() > 0,
         }
     }
@@ -155,6 +161,15 @@ impl Options {
     /// Whether acknowledgements tell what arrived out of order.
     pub fn sack(&self) -> bool {
         self.variant == Variant::Sack
+    }
+
+    /// How many packets a paced sender sends together, whose packets would be `gap` ns apart.
+    fn burst(&self, gap: u64) -> u64 {
+        if self.send_quantum == 0 {
+            1
+        } else {
+            (self.send_quantum / gap.max(1)).clamp(2, MOST_IN_A_BURST.into())
+        }
     }
 
     /// The window left by a reduction.

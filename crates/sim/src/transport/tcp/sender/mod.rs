@@ -70,7 +70,7 @@ pub struct Sender {
     recover: u32,
     /// `end` at the last reduction: until it is acknowledged there is no second one.
     reduced_at: u32,
-    /// SACK: past the highest packet retransmitted in this recovery.
+    /// SACK: past the highest packet retransmitted in this recovery; with RACK, ever, but for probes.
     resent: u32,
     duplicates: u32,
     state: State,

@@ -61,6 +61,16 @@ impl Sender {
         self.rack = Some(rack);
     }
 
+    /// An acknowledgement may have begun or ended a repair. One that ends a repair and begins the next
+    /// has done neither, as in Linux.
+    pub(super) fn tell_change(&mut self, now: u64, before: State) {
+        if self.state == State::Recovery && before != State::Recovery {
+            self.tell_repair(now, Repair::Begins);
+        } else if before >= State::Recovery && self.state < State::Recovery {
+            self.tell_repair(now, Repair::Ends);
+        }
+    }
+
     /// The repair of losses begins or ends.
     pub(super) fn tell_repair(&mut self, now: u64, repair: Repair) {
         let in_flight = self.pipe_by_rack();

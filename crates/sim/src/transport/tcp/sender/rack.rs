@@ -134,6 +134,12 @@ impl Sender {
         self.rack.get_or_insert_default()
     }
 
+    /// The first packet that has not arrived, though one that was sent later has.
+    fn first_lost(&self) -> Option<u32> {
+        let rack = self.rack.as_deref()?;
+        (self.una..self.end).find(|&n| !self.sacked.contains(n) && rack.is_older(n))
+    }
+
     /// Packets in the network: neither acknowledged nor lost.
     pub(super) fn pipe_by_rack(&self) -> u32 {
         let unsacked = self.outstanding() - self.sacked.ones();
@@ -170,9 +176,7 @@ impl Sender {
     pub(super) fn next_by_rack(&mut self, o: &Options) -> Option<u32> {
         self.force = false;
         let new = self.next < self.available && self.next - self.una < o.window;
-        let probe = std::mem::take(&mut self.rack().probe);
-        let rack = self.rack.as_deref()?;
-        if probe {
+        if std::mem::take(&mut self.rack().probe) {
             // §7.3: new data, or the last packet once more.
             return if new {
                 self.next += 1;
@@ -184,11 +188,11 @@ impl Sender {
         if f64::from(self.pipe_by_rack()) + 1.0 > self.cwnd {
             return None;
         }
-        if self.state >= State::Recovery {
-            let lost = |n: &u32| !self.sacked.contains(*n) && rack.is_older(*n);
-            if let Some(hole) = (self.una..self.end).find(lost) {
-                return Some(hole);
-            }
+        if self.state >= State::Recovery
+            && let Some(hole) = self.first_lost()
+        {
+            self.resent = self.resent.max(hole + 1);
+            return Some(hole);
         }
         new.then(|| {
             self.next += 1;
@@ -210,6 +214,7 @@ impl Sender {
             self.check_app_limit();
         }
         let Some(mut rack) = self.rack.take() else { return };
+        let state_before = self.state;
         let acked = ack - self.una;
         let used = f64::from(self.outstanding()) + 1.0 > self.cwnd;
         let before = self.outstanding() - self.sacked.ones();
@@ -259,7 +264,6 @@ impl Sender {
         match self.state {
             State::Recovery | State::Loss if ack >= self.recover && o.has_model => {
                 self.state = State::Open;
-                self.tell_repair(now, Repair::Ends);
             }
             State::Reducing if ack > self.recover => self.leave_reduction(),
             State::Recovery if ack >= self.recover => self.leave_reduction(),
@@ -284,7 +288,10 @@ impl Sender {
         }
         self.detect_loss(now, o);
         match self.state {
-            _ if o.has_model => self.follow_model(now, newly, marked, o),
+            _ if o.has_model => {
+                self.tell_change(now, state_before);
+                self.follow_model(now, newly, marked, o);
+            }
             State::Reducing | State::Recovery => self.reduce(acked, newly),
             _ if newly > 0 && used && !echo => self.grow(now, newly, o),
             _ if newly > 0 && !used => self.control.unused(now),
@@ -356,20 +363,24 @@ impl Sender {
         self.cwnd = f64::from(pipe + send);
     }
 
-    /// §6.2, step 5: whether the oldest packet is lost, or may be.
+    /// §6.2, step 5: whether a packet is lost, or may be. As long as one that was sent again has not
+    /// arrived, the next repair follows upon the last (RFC 6675 §5, step 2; Linux).
     fn detect_loss(&mut self, now: u64, o: &Options) {
-        if self.sacked.ones() == 0 || self.state >= State::Recovery {
+        if self.state >= State::Recovery {
             return;
         }
-        let una = self.una;
-        let sacked = self.sacked.ones();
-        let rack = self.rack();
-        if !rack.is_older(una) {
+        let until = if self.una < self.resent {
+            now
+        } else if self.sacked.ones() == 0 {
             return;
-        }
-        let until = rack.at(una) + rack.rtt + rack.min_rtt / 4;
-        if sacked >= DUPLICATES || now >= until {
-            self.enter_recovery_by_rack(now, o);
+        } else {
+            let Some(hole) = self.first_lost() else { return };
+            let Some(rack) = &self.rack else { return };
+            let enough = self.sacked.ones() >= DUPLICATES;
+            if enough { now } else { rack.at(hole) + rack.rtt + rack.min_rtt / 4 }
+        };
+        if now >= until {
+            self.enter_recovery_by_rack(o);
             self.deadline = now + self.timeout(o);
             self.rack().timer = Timer::Timeout;
         } else {
@@ -378,19 +389,21 @@ impl Sender {
         }
     }
 
-    fn enter_recovery_by_rack(&mut self, now: u64, o: &Options) {
-        if o.has_model {
-            self.state = State::Recovery;
-            self.recover = self.end;
-            self.tell_reduced = o.ecn;
-            return self.tell_repair(now, Repair::Begins);
+    /// While the window goes down after an echo it goes on doing so to the end of that reduction, as in
+    /// Linux.
+    fn enter_recovery_by_rack(&mut self, o: &Options) {
+        let reducing = self.state == State::Reducing;
+        self.state = State::Recovery;
+        if reducing {
+            return;
         }
-        if self.state == State::Open {
+        self.recover = self.end;
+        if o.has_model {
+            self.tell_reduced = o.ecn;
+        } else {
             let left = self.control.after_loss(o.whole(self.cwnd));
             self.begin_reduction(left, o);
         }
-        self.state = State::Recovery;
-        self.recover = self.end;
     }
 
     /// Sets the deadline after progress.
@@ -442,8 +455,10 @@ impl Sender {
                 self.deadline = due;
             }
             Timer::Reordering => {
-                self.enter_recovery_by_rack(now, o);
-                if !o.has_model {
+                self.enter_recovery_by_rack(o);
+                if o.has_model {
+                    self.tell_repair(now, Repair::Begins);
+                } else {
                     self.reduce(0, 0);
                 }
                 self.deadline = now + timeout;

@@ -44,6 +44,7 @@ fn options(variant: Variant) -> Options {
         forget_rtt: false,
         send_jitter: 0,
         pacing: false,
+        send_quantum: 0,
         later: false,
     }
 }
@@ -462,6 +463,45 @@ fn many_losses_are_repaired_in_proportion() {
     }
     assert_eq!((p.sender.retransmits, p.sender.timeouts), (4, 0));
     assert!(p.receiver.delivered() > first + 16);
+}
+
+/// A packet of the window after the one that is repaired is lost as well, and sent again in that repair:
+/// as long as it has not arrived, the next repair follows, and the window goes down once more (RFC 6675
+/// §5, step 2).
+#[test]
+fn a_repair_that_leaves_a_packet_under_way_is_followed_by_the_next() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    let mut next = p.deliver(&sent, &[first], &[]);
+    // The retransmission is lost, and something new after it; both are sent again.
+    let second = next.iter().map(|s| s.0).find(|&n| n > first + 20).unwrap();
+    next = p.deliver(&next, &[first, second], &[]);
+    let repairs: Round = numbers(&next).into_iter().filter(|&n| n <= second).collect();
+    assert_eq!(repairs, [first, second]);
+    for _ in 0..3 {
+        next = p.deliver(&next, &[], &[]);
+    }
+    assert_eq!((p.sender.retransmits, p.sender.timeouts), (3, 0));
+    // Once down, it is more than half of the sixteen; three rounds have opened it by three at most.
+    assert!(p.sender.cwnd() < 16.0 / 4.0 + 3.0, "{}", p.sender.cwnd());
+}
+
+/// As a repair ends, the oldest packet is one that was sent again and is under way: a loss behind it is
+/// told all the same (RFC 8985 §6.2, step 5).
+#[test]
+fn a_loss_behind_a_retransmission_is_told_before_that_arrives() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    let mut next = p.deliver(&sent, &[first], &[]);
+    let second = next.iter().map(|s| s.0).find(|&n| n > first + 20).unwrap();
+    // So is the last, of which nothing tells yet.
+    let last = next.last().unwrap().0;
+    next = p.deliver(&next, &[first, second, last], &[]);
+    let arrived = next.iter().position(|s| s.0 == first).unwrap();
+    assert!(!numbers(&next).contains(&last));
+    // The first was sent again after the last was sent, and before the second was sent again.
+    let next = p.deliver(&next[arrived..=arrived], &[], &[]);
+    assert!(numbers(&next).contains(&last), "{last}: {next:?}");
 }
 
 /// RFC 8985 §7: a probe, two round trips after a window that is lost as a whole, tells of the loss.

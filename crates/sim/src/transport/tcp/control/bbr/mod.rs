@@ -3,8 +3,8 @@
 //! draft-cardwell-iccrg-bbr-congestion-control-00, which Linux ships. Here is what both estimate by.
 //!
 //! Rates are in packets a ns, volumes in packets, times in ns. Where a sender makes bursts for the
-//! hardware to cut up, the window has room for three of them; here every packet is sent by itself, but
-//! the room is that of the drafts, so that the windows are theirs.
+//! hardware to cut up, the window has room for three of them; the room is that of the drafts also where
+//! every packet is sent by itself, so that the windows are theirs.
 
 mod v1;
 mod v3;
@@ -15,6 +15,7 @@ pub use v3::Bbr;
 use std::collections::VecDeque;
 
 use super::Sample;
+use crate::transport::tcp::MOST_IN_A_BURST;
 
 /// A window has at least so many packets, so that delayed acknowledgements go on.
 const LEAST_WINDOW: f64 = 4.0;
@@ -24,9 +25,8 @@ const MARGIN: f64 = 0.99;
 const PROBE_RTT_FOR: u64 = 200_000_000;
 /// The round trip before there is a sample, ns.
 const NOMINAL_RTT: u64 = 1_000_000;
-/// A burst is what a millisecond sends, at most 64 kB, here as packets of 1500 bytes.
+/// A burst is what a millisecond sends, at most [`MOST_IN_A_BURST`].
 const BURST: f64 = 1e6;
-const MOST_BURST: f64 = 43.0;
 
 /// The largest value of the last `length` slots of some virtual time.
 #[derive(Clone, Default, Debug)]
@@ -175,7 +175,7 @@ impl Pacing {
 
     /// Packets of a burst, at least `least`.
     fn burst(self, least: f64) -> f64 {
-        (self.0 * BURST).min(MOST_BURST).max(least)
+        (self.0 * BURST).min(MOST_IN_A_BURST.into()).max(least)
     }
 }
 
