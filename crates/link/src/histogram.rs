@@ -96,6 +96,16 @@ impl Histogram {
         used.map(move |(bucket, weight)| (Self::upper(bucket).min(max), weight))
     }
 
+    /// Adds what another one has.
+    pub fn join(&mut self, other: &Self) {
+        let add = |to: &mut [u64], from: &[u64]| {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        };
+        add(&mut self.small[..], &other.small[..]);
+        add(&mut self.weights[..], &other.weights[..]);
+        self.max = self.max.max(other.max);
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.small.fill(0);
@@ -128,6 +138,10 @@ mod tests {
             assert!((0.0..1.0 / 32.0).contains(&error), "{q}: {error}");
         }
         assert_eq!((h.quantile(1.0), h.max()), (100_000, 100_000));
+        let mut joined = Histogram::default();
+        (1..=10u64).for_each(|v| joined.add(v, 1));
+        joined.join(&h);
+        assert_eq!((joined.quantile(20.0 / 100_010.0), joined.max()), (10, 100_000));
     }
 
     #[test]

@@ -75,6 +75,10 @@ pub struct Measure {
     /// Whether the time in the queue is measured for each group of flows apart, too.
     #[serde(default)]
     pub delays: bool,
+    /// Whether what the datagrams of each `cbr` group meet on their way from end to end is measured:
+    /// delay, jitter, loss, and how a call would sound.
+    #[serde(default)]
+    pub calls: bool,
 }
 
 /// Samples of a series that fit in memory.

@@ -49,7 +49,10 @@ pub enum Payload {
     /// A request for an object.
     Request,
     /// A datagram.
-    Datagram,
+    Datagram {
+        /// When it was sent.
+        sent: Stamp,
+    },
     /// What a receiver says of a datagram.
     Answer,
     /// A datagram of TFRC (RFC 5348 §3.2.1).
@@ -119,9 +122,10 @@ impl Payload {
     #[inline]
     pub fn goes_back(&self, asked: bool) -> bool {
         match self {
-            Self::Data { .. } | Self::Datagram | Self::Paced { .. } | Self::Recorded { .. } => {
-                false
-            }
+            Self::Data { .. }
+            | Self::Datagram { .. }
+            | Self::Paced { .. }
+            | Self::Recorded { .. } => false,
             Self::Ack { .. } | Self::Answer | Self::Feedback { .. } | Self::Request => true,
             Self::Syn => asked,
             Self::SynAck => !asked,

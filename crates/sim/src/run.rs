@@ -11,6 +11,7 @@ use scenario::{QueueSpec, Scenario, ScenarioError};
 
 use crate::network::{Identities, Managed, Passed};
 use crate::results::jain;
+use crate::results::one_way::{OneWay, opinion};
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
@@ -56,6 +57,10 @@ pub struct Outcome {
     pub transfers: Table,
     /// How long they took: a row a group, kind and length of time.
     pub completions: Table,
+    /// How much longer than alone: a row a group, kind and range of sizes.
+    pub slowdowns: Table,
+    /// A row a group of datagrams, if calls are measured.
+    pub calls: Table,
     /// A row a link that varies or impairs packets.
     pub links: Table,
     /// The scenario with all defaults.
@@ -76,6 +81,8 @@ impl Outcome {
             (&registry::DELAYS, &self.delays),
             (&registry::TRANSFERS, &self.transfers),
             (&registry::COMPLETIONS, &self.completions),
+            (&registry::SLOWDOWNS, &self.slowdowns),
+            (&registry::CALLS, &self.calls),
             (&registry::LINKS, &self.links),
         ]
         .into_iter()
@@ -175,6 +182,9 @@ impl Run {
     fn start_measurement(&mut self) {
         self.measuring = true;
         self.simulation.restart_measurement();
+        if self.scenario.measure.calls {
+            self.simulation.measure_one_way();
+        }
         for (i, before) in self.before.iter_mut().enumerate() {
             *before = self.simulation.flow(i);
         }
@@ -201,7 +211,8 @@ impl Run {
             .map(|queue| queue.summary(end))
             .collect();
         let flows = self.flow_table();
-        let (transfers, completions) = self.transfer_tables();
+        let (transfers, completions, slowdowns) = self.transfer_tables();
+        let calls = self.call_table();
         let links = self.link_table();
         let delays = self.delay_table();
         let table = self.queue_table(&summaries, &flows);
@@ -225,6 +236,8 @@ impl Run {
             delays,
             transfers,
             completions,
+            slowdowns,
+            calls,
             links,
             scenario: self.scenario.to_toml(),
             decision_hash: self.simulation.decision_hash().to_string(),
@@ -318,16 +331,47 @@ impl Run {
             if usize::from(self.groups[i]) == group && (self.warmup..stop).contains(&start) {
                 transfers.begin();
                 if let Some(at) = self.simulation.completed(i) {
-                    transfers.complete(start, at, self.simulation.alone(i, packets));
+                    let alone = self.simulation.alone(i, packets);
+                    transfers.complete(start, at, alone.map(|alone| (packets, alone)));
                 }
             }
         }
         transfers
     }
 
-    fn transfer_tables(&self) -> (Table, Table) {
+    /// What the datagrams of each group met on their way.
+    fn call_table(&self) -> Table {
+        let mut table = registry::CALLS.empty();
+        for (g, spec) in self.scenario.traffic.iter().enumerate() {
+            let mine = (0..self.groups.len()).filter(|&i| usize::from(self.groups[i]) == g);
+            let mut flows = mine.filter_map(|i| self.simulation.one_way(i)).peekable();
+            if flows.peek().is_none() {
+                continue;
+            }
+            let (mut all, mut ratings) = (OneWay::default(), Vec::new());
+            for flow in flows {
+                all.add(flow);
+                ratings.extend(flow.rating());
+            }
+            let rating =
+                (!ratings.is_empty()).then(|| ratings.iter().sum::<f64>() / ratings.len() as f64);
+            let mut row = table.row();
+            row.text(&spec.group.name);
+            row.count(all.expected());
+            row.count(all.received());
+            row.real(all.loss());
+            all.delays_s().into_iter().for_each(|delay| row.real(delay));
+            row.real(all.jitter_s());
+            row.real(rating);
+            row.real(rating.map(opinion));
+        }
+        table
+    }
+
+    fn transfer_tables(&self) -> (Table, Table, Table) {
         let (mut table, mut completions) =
             (registry::TRANSFERS.empty(), registry::COMPLETIONS.empty());
+        let mut slowdowns = registry::SLOWDOWNS.empty();
         for (group, kind, transfers) in self.transfers() {
             let summary = transfers.summary();
             let mut row = table.row();
@@ -337,6 +381,7 @@ impl Run {
             row.count(summary.completed);
             let values = summary.times_s.into_iter().chain(summary.slowdowns);
             values.for_each(|value| row.real(value));
+            row.real(summary.times_s[0].map(|mean| 60.0 / mean));
             for (time, completed) in transfers.distribution() {
                 let mut row = completions.row();
                 row.text(group);
@@ -345,8 +390,15 @@ impl Run {
                 row.count(completed);
                 row.real(Some(completed as f64 / summary.began as f64));
             }
+            for (sizes, values) in transfers.slowdowns_by_size() {
+                let mut row = slowdowns.row();
+                row.text(group);
+                row.text(kind);
+                sizes.into_iter().for_each(|count| row.count(count));
+                values.into_iter().for_each(|value| row.real(Some(value)));
+            }
         }
-        (table, completions)
+        (table, completions, slowdowns)
     }
 
     /// What the links that vary could carry in the window, and what became of packets on their wires.

@@ -60,6 +60,60 @@ fn a_transfer_that_is_alone_is_not_slowed_down() {
     }
 }
 
+/// A link of 10 Mb/s and 10 ms each way takes 0.8 ms for 1000 bytes, 0.032 ms for a request.
+const PLAIN: &str = r#"
+    duration = "60s"
+    warmup = "5s"
+    [measure]
+    calls = true
+    [[link]]
+    from = "a"
+    to = "b"
+    rate = "10mbit"
+    delay = "10ms"
+    [[queue]]
+    link = "a->b"
+    aqm = "droptail"
+    buffer = "10p"
+"#;
+
+/// Requests of a packet on an idle path: a minute holds 60 s / (2 · 10 + 0.8 + 0.032 ms) of them.
+#[test]
+fn an_idle_path_is_as_responsive_as_its_round_trip() {
+    let probes = "[[traffic]]\nname = \"probe\"\nfrom = [\"a\"]\nto = [\"b\"]\ntransport = \"sack\"\n\
+                  app = \"web\"\nsize = \"1p\"\nobjects = 1\noff = \"100ms\"";
+    let outcome = run(&format!("{PLAIN}{probes}"));
+    let rpm = number(&outcome, "rpm", 0);
+    assert!((rpm - 60.0 / 0.020_832).abs() < 0.01, "{rpm}");
+    let sizes = ["packets_least", "packets_most", "slowdown_mean"];
+    let [least, most, mean] = sizes.map(|name| outcome.slowdowns.number(name, 0).unwrap());
+    assert!((least, most) == (1.0, 1.0) && (mean - 1.0).abs() < 1e-5, "{least} {most} {mean}");
+}
+
+/// 12 Mb/s over 10 Mb/s with room for ten packets: a packet waits for ten others and itself, 11 · 0.8 +
+/// 10 ms, and a sixth is lost. Half of that load loses nothing and never waits.
+#[test]
+fn a_call_tells_what_its_packets_met() {
+    let of = |rate: &str| {
+        let call =
+            "[[traffic]]\nname = \"call\"\nfrom = [\"a\"]\nto = [\"b\"]\ntransport = \"cbr\"\n";
+        let outcome = run(&format!("{PLAIN}{call}rate = \"{rate}\""));
+        let value = |name: &str| outcome.calls.number(name, 0).unwrap_or_else(|| panic!("{name}"));
+        [value("loss"), value("delay_max_s"), value("jitter_s"), value("r_factor"), value("mos")]
+    };
+    let [loss, delay, jitter, rating, mos] = of("5mbit");
+    assert!(
+        loss == 0.0 && (delay - 0.0108).abs() < 1e-9 && jitter < 1e-9,
+        "{loss} {delay} {jitter}"
+    );
+    // 93.2 − 0.024 · (10.8 + 20)
+    assert!((rating - 92.4608).abs() < 0.01 && mos > 4.39, "{rating} {mos}");
+    let [loss, delay, _, rating, mos] = of("12mbit");
+    assert!((loss - 1.0 / 6.0).abs() < 1e-3 && (delay - 0.0188).abs() < 1e-5, "{loss} {delay}");
+    // 93.2 − 0.024 · 38.8 − 95 · 16.67 / 41.77
+    assert!((rating - 54.36).abs() < 0.5 && mos < 3.0, "{rating} {mos}");
+}
+
 /// Transfers that have no time to end are begun, not completed; nor are those cut off by `stop`.
 #[test]
 fn what_is_not_completed_is_told() {

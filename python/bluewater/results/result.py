@@ -95,6 +95,8 @@ class Result:
     delays = _table("delays")
     transfers = _table("transfers")
     completions = _table("completions")
+    slowdowns = _table("slowdowns")
+    calls = _table("calls")
     links = _table("links")
     skew = _table("skew")
     persistence = _table("persistence")

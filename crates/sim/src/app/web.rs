@@ -144,8 +144,8 @@ impl Web {
         let (think, connections) = (self.objects.think, usize::from(self.objects.connections));
         let slot = self.slot(flow);
         slot.client = Client::Idle;
-        let asked_at = slot.asked_at;
-        self.requests.complete(asked_at, now, alone);
+        let (asked_at, packets) = (slot.asked_at, slot.packets);
+        self.requests.complete(asked_at, now, alone.map(|alone| (packets, alone)));
         let session = self.session(flow);
         session.open -= 1;
         if session.left > 0 {

@@ -356,12 +356,13 @@ mod tests {
         let label = Label { dscp: 46, host: 3, peer: 5 };
         let identity = Identity { flow: 7, rekey: 100, label: Some((label, false)) };
         let key = |payload, now| identity.key(&Packet { payload, ..packet(40) }, now);
-        let there = key(Payload::Datagram, 0);
+        let datagram = Payload::Datagram { sent: 0.into() };
+        let there = key(datagram, 0);
         assert_eq!((there.label(), there.0 as u32), (label, 7));
         let back = key(Payload::Answer, 0);
         assert_eq!((back.label(), back.0 as u32), (Label { dscp: 46, host: 5, peer: 3 }, 7));
-        assert_ne!(key(Payload::Datagram, 100), there, "other ports");
-        assert_eq!(key(Payload::Datagram, 100).label(), label);
+        assert_ne!(key(datagram, 100), there, "other ports");
+        assert_eq!(key(datagram, 100).label(), label);
         assert_eq!(key(Payload::Syn, 0).label(), label);
         let asked = Identity { label: Some((label, true)), ..identity };
         let opening = asked.key(&Packet { payload: Payload::Syn, ..packet(40) }, 0);

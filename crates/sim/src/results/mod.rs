@@ -1,5 +1,6 @@
-//! Results: tables, transfers, fairness.
+//! Results: tables, transfers, ways of datagrams, fairness.
 
+pub mod one_way;
 pub mod registry;
 pub mod table;
 pub mod transfers;

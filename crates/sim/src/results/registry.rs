@@ -88,7 +88,7 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 10] = [
+pub const TABLES: [&TableSpec; 12] = [
     &QUEUES,
     &FLOWS,
     &SERIES,
@@ -96,6 +96,8 @@ pub const TABLES: [&TableSpec; 10] = [
     &DELAYS,
     &TRANSFERS,
     &COMPLETIONS,
+    &SLOWDOWNS,
+    &CALLS,
     &LINKS,
     &SKEW,
     &PERSISTENCE,
@@ -342,6 +344,11 @@ pub const TRANSFERS: TableSpec = TableSpec {
             "≥ 1",
             "Each one's time over the time that it takes with nothing else under way, in slow start and with an acknowledgement for each packet; empty for pages.",
         ),
+        real(
+            &["rpm"],
+            "1/min",
+            "60 / `time_mean_s`: how many would follow one another in a minute. Of requests of one packet without a handshake, the round trips per minute of new connections.",
+        ),
     ],
 };
 
@@ -355,6 +362,56 @@ pub const COMPLETIONS: TableSpec = TableSpec {
         real(&["time_s"], "s", "A length of time, from a histogram: at most 1/32 too high."),
         count(&["completed"], "", "Transfers that took no longer."),
         real(&["share"], "0 … 1", "Their share of all that began."),
+    ],
+};
+
+/// How much longer transfers took than alone, by size.
+pub const SLOWDOWNS: TableSpec = TableSpec {
+    name: "slowdowns",
+    row: "a row per group, kind of transfer and range of sizes that occurs",
+    simulated: true,
+    columns: &[
+        text(&["group", "kind"], "As above; pages have none."),
+        count(&["packets_least", "packets_most"], "packets", "The sizes of the row."),
+        count(&["completed"], "", "Transfers of these sizes that were completed."),
+        real(
+            &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99"],
+            "≥ 1",
+            "As above, of these sizes.",
+        ),
+    ],
+};
+
+/// What datagrams meet from end to end.
+pub const CALLS: TableSpec = TableSpec {
+    name: "calls",
+    row: "a row per group of `cbr` flows, with `calls` under `[measure]`",
+    simulated: true,
+    columns: &[
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        count(
+            &["expected"],
+            "packets",
+            "Packets that should have come: those from the first that came to the last, by their numbers, summed over flows.",
+        ),
+        count(&["received"], "packets", "How many came."),
+        real(&["loss"], "0 … 1", "1 − `received` / `expected`."),
+        real(
+            &["delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
+            "s",
+            "One-way delays from end to end, transmission and propagation included.",
+        ),
+        real(
+            &["jitter_s"],
+            "s",
+            "By how much the delays of two packets of a flow that come in succession differ, in the mean (D of RFC 3550 §6.4.1).",
+        ),
+        real(
+            &["r_factor"],
+            "0 … 93.2",
+            "How a call with these packets would sound: R of ITU-T G.107, mean over flows.",
+        ),
+        real(&["mos"], "1 … 4.4", "The mean opinion score that goes with it."),
     ],
 };
 
@@ -442,7 +499,9 @@ mod tests {
                     [[queue]]\nlink = \"a->b\"\naqm = \"red\"\nbuffer = \"50p\"\n\
                     [[traffic]]\ntransport = \"sack\"\napp = \"finite\"\nsize = \"20kB\"\n\
                     from = [\"a\"]\nto = [\"b\"]\n\
-                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\n";
+                    [[traffic]]\ntransport = \"cbr\"\nrate = \"64kbit\"\n\
+                    from = [\"a\"]\nto = [\"b\"]\n\
+                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\ncalls = true\n";
         let scenario = crate::capture::scenario(text, "x").unwrap();
         let outcome = Run::new(scenario, text, "x").unwrap().finish();
         for (spec, table) in outcome.tables() {

@@ -17,6 +17,16 @@ pub struct Transfers {
     slowdown_sum: f64,
     /// How many have a slowdown.
     compared: u64,
+    /// The same by size: those of 1, 2 … 3, 4 … 7 packets and so on.
+    by_size: Vec<BySize>,
+}
+
+/// Slowdowns of transfers of about one size.
+#[derive(Clone, Default, Debug)]
+struct BySize {
+    slowdowns: Histogram,
+    sum: f64,
+    count: u64,
 }
 
 /// What they come to.
@@ -40,9 +50,9 @@ impl Transfers {
         self.began += 1;
     }
 
-    /// A transfer that began at `began` is completed at `now` (ns); alone it takes `alone`, where
-    /// that is known.
-    pub fn complete(&mut self, began: u64, now: u64, alone: Option<u64>) {
+    /// A transfer that began at `began` is completed at `now` (ns). Its size in packets and the time
+    /// that it takes alone are given where they are known.
+    pub fn complete(&mut self, began: u64, now: u64, alone: Option<(u32, u64)>) {
         if began < self.since {
             return;
         }
@@ -50,12 +60,31 @@ impl Transfers {
         self.completed += 1;
         self.times.add(time, 1);
         self.time_sum += u128::from(time);
-        if let Some(alone) = alone {
+        if let Some((packets, alone)) = alone {
             let slowdown = time as f64 / alone.max(1) as f64;
             self.compared += 1;
             self.slowdowns.add((slowdown * 1000.0) as u64, 1);
             self.slowdown_sum += slowdown;
+            let size = packets.max(1).ilog2() as usize;
+            if self.by_size.len() <= size {
+                self.by_size.resize_with(size + 1, BySize::default);
+            }
+            let of_size = &mut self.by_size[size];
+            of_size.slowdowns.add((slowdown * 1000.0) as u64, 1);
+            of_size.sum += slowdown;
+            of_size.count += 1;
         }
+    }
+
+    /// For each size that occurs, as (fewest packets, most packets, transfers): mean and quantiles
+    /// (0.5, 0.95, 0.99) of the slowdowns.
+    pub fn slowdowns_by_size(&self) -> impl Iterator<Item = ([u64; 3], [f64; 4])> {
+        let there = self.by_size.iter().enumerate().filter(|(_, all)| all.count > 0);
+        there.map(|(size, all)| {
+            let [low, middle, high] = QUANTILES.map(|q| all.slowdowns.quantile(q) as f64 / 1e3);
+            let sizes = [1 << size, (2 << size) - 1, all.count];
+            (sizes, [all.sum / all.count as f64, low, middle, high])
+        })
     }
 
     /// Begins a new window at `now`: transfers that began before do not count.
@@ -100,7 +129,7 @@ mod tests {
         let mut all = Transfers::default();
         (0..5).for_each(|_| all.begin());
         for ms in [100, 200, 300, 400] {
-            all.complete(10 * MS, (10 + ms) * MS, Some(100 * MS));
+            all.complete(10 * MS, (10 + ms) * MS, Some((5, 100 * MS)));
         }
         let summary = all.summary();
         assert_eq!((summary.began, summary.completed), (5, 4));
@@ -117,6 +146,17 @@ mod tests {
         }
         let last = all.distribution().last().unwrap();
         assert!(last.1 == 4 && last.0 >= 0.4, "{last:?}");
+    }
+
+    #[test]
+    fn sizes_are_told_apart() {
+        let mut all = Transfers::default();
+        for (packets, ms) in [(1, 150), (4, 100), (7, 300), (8, 200)] {
+            all.complete(0, ms * MS, Some((packets, 100 * MS)));
+        }
+        let [one, four, eight] = all.slowdowns_by_size().collect::<Vec<_>>()[..] else { panic!() };
+        assert_eq!([one.0, four.0, eight.0], [[1, 1, 1], [4, 7, 2], [8, 15, 1]]);
+        assert_eq!([one.1[0], four.1[0], eight.1[0]], [1.5, 2.0, 2.0]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
 use crate::network::{Event, Identities, Link, Managed, Network, Passed};
 use crate::packet::Packet;
+use crate::results::one_way::OneWay;
 use crate::results::transfers::Transfers;
 use crate::transport::{After, Ends, FlowReport, FlowSetup, Group, Port, SendTiming};
 use flow::Flow;
@@ -157,6 +158,16 @@ impl Simulation {
     pub fn restart_measurement(&mut self) {
         self.network.restart_measurement(self.now);
         self.webs.iter_mut().flatten().for_each(|web| web.restart_measurement(self.now));
+    }
+
+    /// From now on what datagrams meet on their way is measured.
+    pub fn measure_one_way(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.ends.measure_from(self.now));
+    }
+
+    /// What was measured of the datagrams of flow `i`.
+    pub fn one_way(&self, i: usize) -> Option<&OneWay> {
+        self.flows[i].ends.one_way()
     }
 
     /// How many flows there are.

@@ -14,6 +14,7 @@ pub mod window;
 use scenario::traffic::{TrafficSpec, Transport as Keys};
 
 use crate::packet::Packet;
+use crate::results::one_way::OneWay;
 pub use port::{FlowSetup, Group};
 pub(crate) use port::{Port, Seat, SendTiming};
 
@@ -82,6 +83,14 @@ pub(crate) trait EndPoints {
     /// A time to be woken that mostly moves on before it comes, ns; `u64::MAX` for none.
     fn deadline(&self) -> u64 {
         u64::MAX
+    }
+
+    /// From now on what datagrams meet on their way is measured, where there are such.
+    fn measure_from(&mut self, _now: u64) {}
+
+    /// What was measured of them.
+    fn one_way(&self) -> Option<&OneWay> {
+        None
     }
 
     /// What the flow has done.
@@ -195,6 +204,14 @@ macro_rules! transports {
             #[inline(always)]
             pub(crate) fn deadline(&self) -> u64 {
                 match self { $(Self::$name(ends) => ends.deadline(),)* }
+            }
+
+            pub(crate) fn measure_from(&mut self, now: u64) {
+                match self { $(Self::$name(ends) => ends.measure_from(now),)* }
+            }
+
+            pub(crate) fn one_way(&self) -> Option<&OneWay> {
+                match self { $(Self::$name(ends) => ends.one_way(),)* }
             }
 
             pub(crate) fn report(&self) -> FlowReport {

@@ -66,7 +66,7 @@ pub fn scenario(d: &mut Draw<'_>) -> Generated {
     }
     if d.flag() {
         line(format!("[measure]\ninterval = \"{}ns\"", (ns / 7).max(1)));
-        line(format!("groups = {}", d.flag()));
+        line(format!("groups = {}\ncalls = true", d.flag()));
     }
     let (links, ends, slowest) = network(d, rate, &mut line);
     let (mut taken, mut aqms) = (Vec::new(), Vec::new());
@@ -482,6 +482,8 @@ pub fn check_run(Generated { text, rate }: &Generated) -> bool {
         &outcome.groups,
         &outcome.transfers,
         &outcome.completions,
+        &outcome.slowdowns,
+        &outcome.calls,
     ] {
         for (name, column) in table.columns() {
             if let Column::Real(values) = column {

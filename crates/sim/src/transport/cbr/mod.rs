@@ -6,6 +6,7 @@ use scenario::traffic::{self as keys, GapsName, TrafficSpec};
 use super::{After, EndPoints, FlowReport, FlowSetup, Port};
 use crate::app::Periods;
 use crate::packet::{Packet, Payload};
+use crate::results::one_way::OneWay;
 
 /// How the gaps of a datagram source are spread.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -51,6 +52,8 @@ pub(crate) struct Ends {
     carry: u64,
     sent: u32,
     received: u32,
+    /// If it is measured.
+    one_way: Option<Box<OneWay>>,
 }
 
 impl EndPoints for Ends {
@@ -58,7 +61,8 @@ impl EndPoints for Ends {
 
     fn new(_: &Options, number: usize, setups: &[FlowSetup]) -> Self {
         let setup = &setups[number];
-        Self { rng: setup.rng.clone(), start: setup.start, carry: 0, sent: 0, received: 0 }
+        let (rng, start) = (setup.rng.clone(), setup.start);
+        Self { rng, start, carry: 0, sent: 0, received: 0, one_way: None }
     }
 
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
@@ -69,13 +73,24 @@ impl EndPoints for Ends {
         self.sent += 1;
         let datagram = port.take_data();
         (datagram.payload, datagram.seq, datagram.ecn) =
-            (Payload::Datagram, self.sent, Ecn::ect(o.ecn));
+            (Payload::Datagram { sent: now.into() }, self.sent, Ecn::ect(o.ecn));
         port.send();
     }
 
-    fn on_packet(&mut self, _: &mut Port<'_>, _: &Packet, _: &Options) -> After {
+    fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, _: &Options) -> After {
         self.received += 1;
+        if let (Some(one_way), Payload::Datagram { sent }) = (&mut self.one_way, packet.payload) {
+            one_way.receive(packet.seq, sent.ns(), port.now);
+        }
         After::Nothing
+    }
+
+    fn measure_from(&mut self, now: u64) {
+        self.one_way = Some(Box::new(OneWay::new(now)));
+    }
+
+    fn one_way(&self) -> Option<&OneWay> {
+        self.one_way.as_deref()
     }
 
     fn report(&self) -> FlowReport {

@@ -71,7 +71,7 @@ impl EndPoints for Ends {
             self.sent += 1;
             let capable = o.ecn && arrival.ecn == Ecn::NotEct;
             *port.scratch = Packet {
-                payload: Payload::Datagram,
+                payload: Payload::Datagram { sent: port.now.into() },
                 flow: o.first + arrival.flow,
                 hop: self.outs[arrival.flow as usize],
                 seq: self.sent,

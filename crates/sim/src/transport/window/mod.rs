@@ -56,7 +56,7 @@ impl EndPoints for Ends {
     }
 
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
-        if packet.payload == Payload::Datagram {
+        if let Payload::Datagram { .. } = packet.payload {
             self.received += 1;
             *port.scratch =
                 Packet { seq: packet.seq, payload: Payload::Answer, ..Packet::default() };
@@ -98,9 +98,10 @@ impl Ends {
             return;
         }
         while self.next - self.answered < window {
+            let sent = port.now.into();
             let packet = port.take_data();
             (packet.payload, packet.seq, packet.ecn) =
-                (Payload::Datagram, self.next, Ecn::ect(o.ecn));
+                (Payload::Datagram { sent }, self.next, Ecn::ect(o.ecn));
             self.next += 1;
             port.send();
         }
