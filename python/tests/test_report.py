@@ -324,6 +324,25 @@ def test_bars_have_their_values() -> None:
     assert {"0.125", "20"} <= {text.get_text() for text in figure.axes[0].texts}
 
 
+@pytest.mark.parametrize("share_y", ["all", "none"])
+def test_a_bar_stands_at_its_name(share_y: Literal["all", "none"]) -> None:
+    """Also where panels with one axis have their groups in another order, or not all of them."""
+    values = {"a": 1.0, "b": 2.0, "c": 3.0}
+    panels = [
+        panel(pl.DataFrame({"x": list(names), "y": [values[name] for name in names]}))
+        for names in ("abc", "cb")
+    ]
+    figure = draw("title", "bars", Scale("x"), panels, 2, share_y)
+    for axes, names in zip(figure.axes, ("abc", "cb"), strict=True):
+        named = figure.axes[0] if share_y == "all" else axes
+        labels = [text.get_text() for text in named.get_yticklabels()]
+        shown = {
+            labels[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width()  # type: ignore[attr-defined]
+            for bar in axes.patches
+        }
+        assert shown == {name: values[name] for name in names}
+
+
 def test_a_logarithmic_axis_hides_no_zero() -> None:
     some = pl.DataFrame({"x": [1.0, 2.0], "y": [0.0, 0.1]})
     figure = draw("title", "spread", Scale("x"), [panel(some, "log")], 1, "none")

@@ -64,12 +64,16 @@ class Mark:
 
 @dataclass(frozen=True)
 class Drawable:
-    """A panel with its points: columns ``x``, ``y`` and, if any, ``line`` and ``seed``."""
+    """A panel with its points: columns ``x``, ``y`` and, if any, ``line`` and ``seed``.
+
+    ``groups`` are those of its bars, in the order of their axis.
+    """
 
     title: str
     points: pl.DataFrame
     y: Scale
     marks: tuple[Mark, ...] = ()
+    groups: tuple[Any, ...] = ()
 
 
 def draw(
@@ -94,10 +98,12 @@ def draw(
     width, height = _PANEL[min(columns, 4)]
     made = [panel for panel in panels if panel is not None]
     panels = [panel and _without_hidden(panel, made, share_y) for panel in panels]
+    if kind == "bars":
+        panels = _with_groups(panels, columns, share_y)
     made = [panel for panel in panels if panel is not None]
     names = _lines(made)
     if kind == "bars":
-        most = max((panel.points["x"].n_unique() for panel in made), default=0)
+        most = max((len(panel.groups) for panel in made), default=0)
         height = max(height, 0.9 + 0.13 * most * (len(names) + 0.5))
     looks = {name: look(name, position) for position, name in enumerate(names)}
     with mpl.rc_context(RC):
@@ -157,6 +163,20 @@ def _without_hidden(panel: Drawable, made: Sequence[Drawable], share_y: Sharing)
     return dataclasses.replace(panel, y=scale)
 
 
+def _with_groups(
+    panels: Sequence[Drawable | None], columns: int, share_y: Sharing
+) -> list[Drawable | None]:
+    """The panels with their groups of bars: panels with one axis have the same."""
+    size = {"all": max(len(panels), 1), "row": columns, "none": 1}[share_y]
+    grouped: list[Drawable | None] = []
+    for first in range(0, len(panels), size):
+        peers = panels[first : first + size]
+        points = [each.points.drop_nulls(["x", "y"]) for each in peers if each]
+        groups = dict.fromkeys(x for each in points for x in each["x"])
+        grouped += [each and dataclasses.replace(each, groups=tuple(groups)) for each in peers]
+    return grouped
+
+
 def _mark(axes: Axes, mark: Mark, panel: Drawable, kind: str) -> None:
     """Draws where a claim holds, dashed or an arrow, and the paper's number, dotted or a star."""
     ends = [end for end in (mark.low, mark.high) if math.isfinite(end)]
@@ -170,7 +190,7 @@ def _place(panel: Drawable, x: float | str, kind: str) -> float | None:
     """Where an x is on its axis; of bars just below, where they hide nothing."""
     if kind != "bars":
         return float(x)
-    labels = [str(each) for each in panel.points["x"].unique(maintain_order=True)]
+    labels = [str(each) for each in panel.groups]
     return labels.index(str(x)) + 0.5 if str(x) in labels else None
 
 
@@ -221,7 +241,7 @@ def _panel(axes: Axes, panel: Drawable, kind: str, x: Scale, looks: dict[str, Lo
     if points.is_empty():
         axes.text(0.5, 0.5, "nothing to show", transform=axes.transAxes, ha="center")
     elif kind == "bars":
-        _bars(axes, points, looks)
+        _bars(axes, points, panel.groups, looks)
     else:
         drawer = _LINES[kind]
         for name, own in _by_line(points):
@@ -290,8 +310,7 @@ def _thin(points: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _bars(axes: Axes, points: pl.DataFrame, looks: dict[str, Look]) -> None:
-    groups = points["x"].unique(maintain_order=True).to_list()
+def _bars(axes: Axes, points: pl.DataFrame, groups: Sequence[Any], looks: dict[str, Look]) -> None:
     lines = _by_line(points)
     width = 0.8 / len(lines)
     for position, (name, own) in enumerate(lines):
