@@ -347,7 +347,7 @@ pub const TRANSFERS: TableSpec = TableSpec {
         real(
             &["rpm"],
             "1/min",
-            "60 / `time_mean_s`: how many would follow one another in a minute. Of requests of one packet without a handshake, the round trips per minute of new connections.",
+            "60 / the mean of the shortest 95 % of these times: how many would follow one another in a minute. Of requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request is two.",
         ),
     ],
 };

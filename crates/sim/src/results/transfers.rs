@@ -11,6 +11,8 @@ pub struct Transfers {
     completed: u64,
     /// Times in ns.
     times: Histogram,
+    /// Their sums by bucket: each time has itself for a weight.
+    sums: Histogram,
     time_sum: u128,
     /// Times over those of the same transfers alone, in thousandths.
     slowdowns: Histogram,
@@ -38,11 +40,15 @@ pub struct TransferSummary {
     pub completed: u64,
     /// Mean, quantiles (0.5, 0.95, 0.99) and maximum of their times, s; `None` without one.
     pub times_s: [Option<f64>; 5],
+    /// Mean of the shortest 95 % of the times, s (a one-sided trimmed mean).
+    pub trimmed_s: Option<f64>,
     /// The same of their times over those that they take alone.
     pub slowdowns: [Option<f64>; 5],
 }
 
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+/// What a trimmed mean keeps.
+const KEPT: f64 = 0.95;
 
 impl Transfers {
     /// A transfer begins.
@@ -59,6 +65,7 @@ impl Transfers {
         let time = now - began;
         self.completed += 1;
         self.times.add(time, 1);
+        self.sums.add(time, time);
         self.time_sum += u128::from(time);
         if let Some((packets, alone)) = alone {
             let slowdown = time as f64 / alone.max(1) as f64;
@@ -104,8 +111,21 @@ impl Transfers {
             began: self.began,
             completed: self.completed,
             times_s: of(&self.times, 1e9, self.time_sum as f64, self.completed),
+            trimmed_s: self.trimmed(),
             slowdowns: of(&self.slowdowns, 1e3, self.slowdown_sum * 1e3, self.compared),
         }
+    }
+
+    /// The mean of the shortest 95 %; where they end within a bucket it counts as its own mean.
+    fn trimmed(&self) -> Option<f64> {
+        let wanted = KEPT * self.completed as f64;
+        let (mut kept, mut total) = (0.0, 0.0);
+        for ((_, count), (_, sum)) in self.times.buckets().zip(self.sums.buckets()) {
+            let taken = (count as f64).min(wanted - kept);
+            kept += taken;
+            total += taken * sum as f64 / count as f64;
+        }
+        (self.completed > 0).then(|| total / wanted / 1e9)
     }
 
     /// The distribution of times, as (upper end in s, transfers not longer), ascending.
@@ -146,6 +166,19 @@ mod tests {
         }
         let last = all.distribution().last().unwrap();
         assert!(last.1 == 4 && last.0 >= 0.4, "{last:?}");
+    }
+
+    /// Of a hundred times the five longest do not count, and a part of one counts as a part.
+    #[test]
+    fn a_trimmed_mean_leaves_out_the_longest() {
+        let mut all = Transfers::default();
+        assert_eq!(all.summary().trimmed_s, None);
+        (0..95).for_each(|k| all.complete(0, (100 + k) * MS, None));
+        (0..5).for_each(|_| all.complete(0, 3000 * MS, None));
+        assert!((all.summary().trimmed_s.unwrap() - 0.147).abs() < 1e-9);
+        let mut same = Transfers::default();
+        (0..29).for_each(|_| same.complete(0, 1000 * MS, None));
+        assert!((same.summary().trimmed_s.unwrap() - 1.0).abs() < 1e-9);
     }
 
     #[test]
