@@ -366,7 +366,8 @@ any_qdisc! { $
         "Signals with a probability that grows with the average queue length.", "FJ93; Feng02 §III.B",
         ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
          "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"],
-        "linux": [mode = "bytes", lengths = "average", min_th = "10%", max_th = "30%", max_p = "0.1",
+        "feng": [min_th = "20%", max_th = "80%", max_p = "1", gentle = "false"],
+        "linux": [mode = "bytes", lengths = "average", min_th = "10%", max_th = "30%", gentle = "false",
             w_q = "0.0625", spacing = "uniform-exact"];
     AredFeng = "ared-feng", Fifo<ared_feng::AredFeng>,
         "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng99",
@@ -387,21 +388,21 @@ any_qdisc! { $
         ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
          "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
          "candidates" ["packets"]: "queued packets that the next one is compared with"],
-        "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"],
-        "linux": [min_th = "15p", max_th = "45p", max_p = "0.1", w_q = "0.0625",
+        "cmu": [min_th = "50p", max_th = "100p", gentle = "false", ecn = "false"],
+        "linux": [min_th = "15p", max_th = "45p", gentle = "false", w_q = "0.0625",
                   spacing = "uniform-exact"];
     MChoke = "m-choke", Fifo<choke::Choke<choke::MChokeConfig>>,
         "CHOKe that draws several queued packets.", "PPP00 §2; HRC §2",
         ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
          "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
          "candidates" ["packets"]: "queued packets that the next one is compared with"],
-        "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
+        "cmu": [min_th = "50p", max_th = "100p", gentle = "false", ecn = "false"];
     AChoke = "a-choke", Fifo<choke::Choke<choke::AChokeConfig>>,
         "CHOKe that draws more packets, the longer the average queue.", "PPP00 §2; HRC §2",
         ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
          "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
          "candidates" ["packets"]: "queued packets that the next one is compared with"],
-        "cmu": [min_th = "50p", max_th = "100p", max_p = "0.1", ecn = "false"];
+        "cmu": [min_th = "50p", max_th = "100p", gentle = "false", ecn = "false"];
     Codel = "codel", Fifo<codel::Codel>,
         "Signals at departure, ever faster while every packet has waited too long.", "RFC 8289",
         ["sojourn" ["s"]: "delay of the last packet at the head",

@@ -81,7 +81,13 @@ impl Reference {
         let (aqm, params) = if self.drop_tail() {
             ("droptail", String::new())
         } else {
-            ("red", format!("params = {{ w_q = {}, ns2_rules = true }}", self.0.text("w_q")))
+            (
+                "red",
+                format!(
+                    "params = {{ preset = \"feng\", w_q = {}, ns2_rules = true }}",
+                    self.0.text("w_q")
+                ),
+            )
         };
         let on_off = "app = \"pareto\"\non = \"2s\"\noff = \"3s\"\nshape = 1.5";
         let app = match self.0.text("app") {
@@ -256,7 +262,7 @@ impl CbrReference {
                     "R3" => 0.02,
                     _ => 0.2,
                 };
-                ("red", buffer, format!("w_q = {w_q}, ns2_rules = true"))
+                ("red", buffer, format!("preset = \"feng\", w_q = {w_q}, ns2_rules = true"))
             }
             // Its hash adds the numbers of the two nodes: of 5 + 5 nodes there are nine sums.
             "SFQ" => ("sfq", buffer, "queues = 9".into()),

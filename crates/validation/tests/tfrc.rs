@@ -125,6 +125,7 @@ fn a_lone_flow_fills_its_link_and_stops() {
         [[queue]]
         aqm = "red"
         buffer = "50p"
+        params = { preset = "feng" }
         [[traffic]]
         transport = "tfrc"
         stop = "40s"

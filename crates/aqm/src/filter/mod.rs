@@ -245,8 +245,8 @@ mod tests {
     }
 
     /// A RED whose average is the queue: congestion from three packets on, signals from five on.
-    const RED: [(&str, &str); 4] =
-        [("w_q", "1"), ("min_th", "3p"), ("max_th", "5p"), ("max_p", "0")];
+    const RED: [(&str, &str); 5] =
+        [("w_q", "1"), ("min_th", "3p"), ("max_th", "5p"), ("max_p", "0"), ("gentle", "false")];
 
     #[test]
     fn the_filter_is_at_rest_below_min_th_and_hears_of_drops_and_marks() {

@@ -220,7 +220,10 @@ mod tests {
     /// (2/3)⁶⁴ = 5e-12.
     fn thorough(min_th: &str, max_th: &str) -> Lab<Choke<MChokeConfig>> {
         let thresholds = [("min_th", min_th), ("max_th", max_th)];
-        let settings = [&[("candidates", "64"), ("w_q", "1"), ("ecn", "false")], &thresholds[..]];
+        let settings = [
+            &[("candidates", "64"), ("w_q", "1"), ("gentle", "false"), ("ecn", "false")],
+            &thresholds[..],
+        ];
         Lab::new(10, &settings.concat())
     }
 

@@ -29,7 +29,7 @@
 //! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §4 divides by the largest packet), and
 //!   `count` still counts packets: a long packet behind a signal meets both its length and the count,
 //!   and gets more than its share. `lengths` has the readings of ns-2 and Linux.
-//! - `gentle` (Floyd 2000): from max_th to 2·max_th, p_b goes on from max_p to 1.
+//! - `gentle` (Floyd00): from max_th to 2·max_th, p_b goes on from max_p to 1.
 //! - From max_th on, ECN-capable packets are marked (Feng02) or dropped (`above_max`).
 
 use super::average::Average;
@@ -43,18 +43,20 @@ use crate::time::Instant;
 use crate::units::{Measure, Size};
 
 params! {
-    /// Parameters of RED. The defaults are those of Feng02 §III.B, configuration R2.
+    /// Parameters of RED. The defaults are those that its author came to recommend (Floyd97, Floyd00),
+    /// as shares of the buffer: at twice max_th, where everything is signalled, a tenth of it is left
+    /// for bursts (ours). Feng02's are the preset `feng`.
     pub struct RedConfig {
         /// Average below which nothing is signalled.
-        min_th: Size = Size::OfBuffer(0.2), "Feng02 §III.B";
-        /// Average from which on every packet is signalled.
-        max_th: Size = Size::OfBuffer(0.8), "Feng02 §III.B";
+        min_th: Size = Size::OfBuffer(0.15), "ours";
+        /// Average from which on every packet is signalled, with `gentle` from twice of it on.
+        max_th: Size = Size::OfBuffer(0.45), "Floyd97: three times min_th";
         /// Signalling probability as the average reaches max_th.
-        max_p: f64 = 1.0, in 0.0..=1.0, "Feng02 §III.B";
+        max_p: f64 = 0.1, in 0.0..=1.0, "Floyd97";
         /// Weight of the present queue length in the average.
         w_q: f64 = 0.002, in 0.0..=1.0, "Feng02 Table I (R2); FJ93 §6";
         /// Above max_th the probability goes on from max_p to 1 at twice max_th.
-        gentle: bool = false, "Floyd 2000, gentle RED";
+        gentle: bool = true, "Floyd00";
         /// Whether the average counts packets or bytes.
         mode: Mode = Mode::Packets, "FJ93 §4";
         /// In byte mode: what the length of a packet does.
@@ -68,6 +70,19 @@ params! {
         /// As ns-2: no signal while fewer than two packets wait, nor to the first packet after the
         /// average has crossed min_th; after idleness whole packets count, and the arriving one.
         ns2_rules: bool = false, "ns-2.35 red.cc";
+    }
+}
+
+impl RedConfig {
+    /// The preset `feng`: Feng02 §III.B, configuration R2.
+    pub(crate) fn feng() -> Self {
+        Self {
+            min_th: Size::OfBuffer(0.2),
+            max_th: Size::OfBuffer(0.8),
+            max_p: 1.0,
+            gentle: false,
+            ..Self::default()
+        }
     }
 }
 
@@ -351,7 +366,7 @@ pub(super) fn linear(avg: f64, min_th: f64, max_th: f64, max_p: f64) -> f64 {
     max_p * (avg - min_th) / (max_th - min_th)
 }
 
-/// p_b between max_th and 2·max_th in gentle mode (Floyd 2000).
+/// p_b between max_th and 2·max_th in gentle mode (Floyd00).
 fn gentle(avg: f64, max_th: f64, max_p: f64) -> f64 {
     max_p + (1.0 - max_p) * (avg - max_th) / max_th
 }
@@ -433,7 +448,13 @@ mod tests {
     fn gaps(spacing: &str, n: usize) -> Vec<u32> {
         let mut lab = Story::new(
             200,
-            &[("w_q", "1"), ("min_th", "10p"), ("max_th", "110p"), ("spacing", spacing)],
+            &[
+                ("w_q", "1"),
+                ("min_th", "10p"),
+                ("max_th", "110p"),
+                ("max_p", "1"),
+                ("spacing", spacing),
+            ],
         );
         (0..20).for_each(|_| _ = lab.arrive());
         let (mut gaps, mut gap) = (Vec::new(), 0);
@@ -476,9 +497,10 @@ mod tests {
 
     #[test]
     fn nothing_is_signalled_below_min_th_and_everything_from_max_th_on() {
-        let mut lab = Story::new(10, &[("w_q", "1"), ("min_th", "3p"), ("max_th", "5p")]);
+        let settings = [("w_q", "1"), ("min_th", "3p"), ("max_th", "5p"), ("gentle", "false")];
+        let mut lab = Story::new(10, &settings);
         let fates: Vec<Fate> = (0..9).map(|_| lab.arrive()).collect();
-        // Packet n finds n: up to 3 that is p_b = 0, at 4 it is ½, from 5 on 1.
+        // Packet n finds n: up to 3 that is p_b = 0, at 4 it is max_p/2, from 5 on 1.
         assert_eq!(fates[..4], [Fate::Queued; 4]);
         assert_eq!(fates[5..], [Fate::Marked; 4]);
     }
@@ -492,6 +514,7 @@ mod tests {
             (&[("ecn", "false")], Ecn::Ect0, Fate::Dropped(Cause::Early)),
         ] {
             let mut all = vec![("w_q", "1"), ("min_th", "0p"), ("max_th", "1p"), ("max_p", "0")];
+            all.push(("gentle", "false"));
             all.extend(settings);
             let mut lab = Story::new(10, &all);
             assert_eq!(lab.arrive_as(1000, packet), Fate::Queued);
@@ -598,7 +621,8 @@ mod tests {
     #[test]
     fn the_rules_of_ns2_spare_short_queues_and_the_first_packet() {
         let fates = |ns2: &str| -> Vec<Fate> {
-            let settings = [("ns2_rules", ns2), ("w_q", "1"), ("min_th", "0p"), ("max_th", "4p")];
+            let thresholds = [("min_th", "0p"), ("max_th", "4p"), ("max_p", "1")];
+            let settings = [&[("ns2_rules", ns2), ("w_q", "1")], &thresholds[..]].concat();
             let mut lab = Story::new(10, &settings);
             (0..4).map(|_| lab.arrive()).collect()
         };

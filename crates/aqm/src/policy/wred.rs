@@ -42,7 +42,7 @@ params! {
         ..red: RedConfig = RedConfig {
             min_th: Size::OfBuffer(0.25),
             max_th: Size::OfBuffer(0.5),
-            max_p: 0.1,
+            gentle: false,
             ..RedConfig::default()
         };
     }

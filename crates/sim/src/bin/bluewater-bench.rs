@@ -23,6 +23,7 @@ fn workload(flows: u32, seconds: u32, scale: u32) -> String {
         [[queue]]
         aqm = "red"
         buffer = "{buffer}p"
+        params = {{ preset = "feng" }}
         [[traffic]]
         flows = {flows}
         transport = "sack"
