@@ -75,7 +75,7 @@ pub struct Measure {
     /// Whether the time in the queue is measured for each group of flows apart, too.
     #[serde(default)]
     pub delays: bool,
-    /// Whether what the datagrams of each `cbr` group meet on their way from end to end is measured:
+    /// Whether what the datagrams of each group of `cbr` or `scream` meet on their way from end to end is measured:
     /// delay, jitter, loss, and how a call would sound.
     #[serde(default)]
     pub calls: bool,

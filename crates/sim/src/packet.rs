@@ -71,6 +71,15 @@ pub enum Payload {
         /// Packets per second that arrive.
         rate: f32,
     },
+    /// What a receiver of SCReAM says (RFC 8298 §4.2.1) beside the highest number that came.
+    Report {
+        /// When that came.
+        arrived: Stamp,
+        /// Bit k: the number 1 + k before it has not come.
+        missing: u32,
+        /// How many came marked; comes round.
+        marks: u16,
+    },
     /// A packet of a recording of the gateway.
     Recorded {
         /// What it tells beside its flow, the upper half of a [`FlowKey`].
@@ -126,7 +135,11 @@ impl Payload {
             | Self::Datagram { .. }
             | Self::Paced { .. }
             | Self::Recorded { .. } => false,
-            Self::Ack { .. } | Self::Answer | Self::Feedback { .. } | Self::Request => true,
+            Self::Ack { .. }
+            | Self::Answer
+            | Self::Feedback { .. }
+            | Self::Report { .. }
+            | Self::Request => true,
             Self::Syn => asked,
             Self::SynAck => !asked,
         }

@@ -55,12 +55,12 @@ proptest! {
 #[test]
 fn most_generated_scenarios_run() {
     let mut rng = aqm::Rng::new(1, 0);
-    // A quarter or so; how many just these draws give changes with each new transport or discipline.
+    // A fifth or so; how many just these draws give changes with each new transport or discipline.
     let ran = (0..1000)
         .filter(|_| {
             let bytes: Vec<u8> = (0..400).map(|_| rng.bits() as u8).collect();
             check_run(&scenario(&mut Draw(&bytes)))
         })
         .count();
-    assert!(ran >= 200, "{ran} of 1000");
+    assert!(ran >= 150, "{ran} of 1000");
 }

@@ -37,6 +37,7 @@ const EXPONENTIAL: &str = "transport = \"sack\"\nflows = 3\napp = \"exponential\
 const PERIODIC: &str =
     "transport = \"cbr\"\nrate = \"6mbit\"\napp = \"periodic\"\non = \"200ms\"\noff = \"100ms\"";
 const BBR: &str = "transport = \"bbr\"\nflows = 3\necn = true";
+const MEDIA: &str = "transport = \"scream\"\nflows = 6\nmax_rate = \"3mbit\"";
 const CBR: &str = "transport = \"cbr\"\nrate = \"6mbit\"";
 
 /// The group, its key, and the value that is tried. A key that the group has already takes another.
@@ -87,6 +88,11 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("transport = \"cbr\"\nrate = \"6mbit\"\ngaps = \"uniform\"\njitter = 0.1", "jitter", "0.9"),
     ("transport = \"tfrc\"\nflows = 4", "discounting", "false"),
     ("transport = \"tfrc\"\nflows = 4", "equation_timeout", "\"1s\""),
+    ("transport = \"scream\"\nflows = 40", "min_rate", "\"20kbit\""),
+    (MEDIA, "max_rate", "\"600kbit\""),
+    (MEDIA, "start_rate", "\"500kbit\""),
+    (MEDIA, "frames", "30"),
+    (MEDIA, "compete", "false"),
     ("transport = \"window\"\nwindow = 60", "window", "30"),
     ("transport = \"window\"\nwindow = 60", "timeout", "\"20ms\""),
     ("transport = \"sack\"\napp = \"finite\"\nsize = \"900p\"", "size", "\"500p\""),

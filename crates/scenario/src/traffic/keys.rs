@@ -12,7 +12,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
-use super::transport::{Cbr, Kind, Tcp, TcpName, Tfrc, Trace, Transport, TransportName, Window};
+use super::transport::{
+    Cbr, Kind, Scream, Tcp, TcpName, Tfrc, Trace, Transport, TransportName, Window,
+};
 use super::{Group, GroupSpec, TrafficSpec};
 use crate::error::{Complaint, did_you_mean};
 
@@ -56,6 +58,7 @@ static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
         owner::<Tcp>("TCP", "transport", &tcp),
         owner::<Cbr>("cbr", "transport", &["cbr"]),
         owner::<Tfrc>("tfrc", "transport", &["tfrc"]),
+        owner::<Scream>("scream", "transport", &["scream"]),
         owner::<Trace>("trace", "transport", &["trace"]),
         owner::<Window>("window", "transport", &["window"]),
         owner::<Finite>("finite", "app", &["finite"]),
@@ -138,6 +141,7 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
         Kind::Tcp(name) => Transport::Tcp(Tcp { name, ..read_tcp(of_transport, name, group.ecn)? }),
         Kind::Cbr => Transport::Cbr(read(of_transport)?),
         Kind::Tfrc => Transport::Tfrc(read(of_transport)?),
+        Kind::Scream => Transport::Scream(read(of_transport)?),
         Kind::Trace => Transport::Trace(Trace { given, ..read(of_transport)? }),
         Kind::Window => Transport::Window(read(of_transport)?),
     };

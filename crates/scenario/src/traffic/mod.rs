@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
 pub(crate) use keys::{Unread, later, read_groups};
 pub use transport::{
-    Cbr, GapsName, Kind, Needs, Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport, TransportName,
-    Window,
+    Cbr, GapsName, Kind, Needs, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport,
+    TransportName, Window,
 };
 
 use crate::arrivals::Files;

@@ -64,6 +64,8 @@ names! {
     Cbr = "cbr": Kind::Cbr;
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
     Tfrc = "tfrc": Kind::Tfrc;
+    /// Media whose encoder follows what the network takes: SCReAM (RFC 8298); `infinite` only.
+    Scream = "scream": Kind::Scream;
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
     /// fields.
     Trace = "trace": Kind::Trace;
@@ -80,6 +82,8 @@ pub enum Kind {
     Cbr,
     /// TCP-friendly rate control.
     Tfrc,
+    /// Self-clocked rate adaptation for multimedia.
+    Scream,
     /// The packets of a capture.
     Trace,
     /// A constant window.
@@ -179,6 +183,8 @@ pub enum Transport {
     Cbr(Cbr),
     /// TCP-friendly rate control.
     Tfrc(Tfrc),
+    /// Self-clocked rate adaptation for multimedia.
+    Scream(Scream),
     /// The packets of a capture.
     Trace(Trace),
     /// A constant window.
@@ -373,6 +379,46 @@ pub struct Tfrc {
     pub equation_timeout: Option<Text<Duration>>,
 }
 
+/// Keys of `scream`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "scream")]
+pub struct Scream {
+    /// The least rate of the encoder (TARGET_BITRATE_MIN).
+    #[serde(default = "least_media")]
+    pub min_rate: Text<Rate>,
+    /// Its greatest rate (TARGET_BITRATE_MAX), at most 1 Gb/s.
+    #[serde(default = "greatest_media")]
+    pub max_rate: Text<Rate>,
+    /// The rate at which it starts.
+    #[serde(default = "first_media")]
+    pub start_rate: Text<Rate>,
+    /// Frames a second, 1 … 1000.
+    #[serde(default = "frames")]
+    pub frames: u32,
+    /// The delay target goes up where others fill the queue (RFC 8298 §4.1.2.3).
+    #[serde(default = "yes")]
+    pub compete: bool,
+}
+
+fn least_media() -> Text<Rate> {
+    const RATE: Rate = Rate::new(150_000).unwrap();
+    Text(RATE)
+}
+
+fn greatest_media() -> Text<Rate> {
+    const RATE: Rate = Rate::new(1500_000).unwrap();
+    Text(RATE)
+}
+
+fn first_media() -> Text<Rate> {
+    const RATE: Rate = Rate::new(300_000).unwrap();
+    Text(RATE)
+}
+
+fn frames() -> u32 {
+    25
+}
+
 /// Keys of `trace`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "trace")]
@@ -442,6 +488,7 @@ impl Transport {
             (Kind::Tcp(_), Periodic) => Err("for cbr only; TCP has pareto and exponential"),
             (Kind::Trace, _) => Err("none: a trace tells what is sent"),
             (Kind::Tfrc, _) => Err("infinite: tfrc always has something to send"),
+            (Kind::Scream, _) => Err("infinite: its encoder always has something to send"),
             (Kind::Window, _) => Err("infinite: a window always has something to send"),
             (Kind::Cbr, _) => Err("infinite or periodic: cbr sends whatever happens"),
         }
@@ -455,6 +502,7 @@ impl Transport {
                 tcp.check_idle(group, app, at)
             }
             Self::Cbr(cbr) => cbr.check(group, at),
+            Self::Scream(scream) => scream.check(at),
             Self::Tfrc(_) | Self::Trace(_) => Ok(()),
             Self::Window(window) => window.check(at),
         }
@@ -629,6 +677,28 @@ impl Cbr {
             && last.0 >= stop.0
         {
             return at.refuse("rates", &format!("times before {}, when the group stops", stop.0));
+        }
+        Ok(())
+    }
+}
+
+impl Scream {
+    fn check(&self, at: &Group) -> Result<(), Complaint> {
+        let [least, first, greatest] =
+            [self.min_rate, self.start_rate, self.max_rate].map(|rate| rate.0.bits_per_second());
+        if greatest > 1_000_000_000 {
+            return at.refuse("max_rate", "at most 1gbit");
+        }
+        if least > greatest {
+            return at
+                .refuse("min_rate", &format!("at most {}, which is max_rate", self.max_rate.0));
+        }
+        if !(least..=greatest).contains(&first) {
+            let allowed = format!("{} … {}", self.min_rate.0, self.max_rate.0);
+            return at.refuse("start_rate", &allowed);
+        }
+        if !(1..=1000).contains(&self.frames) {
+            return at.refuse("frames", "1 … 1000");
         }
         Ok(())
     }

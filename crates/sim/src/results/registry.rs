@@ -385,7 +385,7 @@ pub const SLOWDOWNS: TableSpec = TableSpec {
 /// What datagrams meet from end to end.
 pub const CALLS: TableSpec = TableSpec {
     name: "calls",
-    row: "a row per group of `cbr` flows, with `calls` under `[measure]`",
+    row: "a row per group of `cbr` or `scream` flows, with `calls` under `[measure]`",
     simulated: true,
     columns: &[
         text(&["group"], "The `name` of the `[[traffic]]`."),
@@ -399,7 +399,7 @@ pub const CALLS: TableSpec = TableSpec {
         real(
             &["delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
             "s",
-            "One-way delays from end to end, transmission and propagation included.",
+            "One-way delays from end to end, transmission and propagation included; of `scream` from the frame on, the wait at the sender included.",
         ),
         real(
             &["jitter_s"],

@@ -6,6 +6,7 @@
 
 pub mod cbr;
 mod port;
+pub mod scream;
 pub mod tcp;
 pub mod tfrc;
 pub mod trace;
@@ -226,6 +227,8 @@ transports! {
     Tcp: tcp;
     /// TCP-friendly rate control, always with something to send.
     Tfrc: tfrc;
+    /// Media whose encoder follows what the network takes.
+    Scream: scream;
     /// Datagrams at a constant rate, whatever happens to them.
     Cbr: cbr;
     /// The packets of a capture, as datagrams.

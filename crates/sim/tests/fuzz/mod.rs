@@ -225,6 +225,14 @@ fn traffic(
         }
         return;
     }
+    if transport == "scream" {
+        let rates = ["1kbit", "150kbit", "300kbit", "1gbit"];
+        let [least, first, greatest] = d.number(&[[0, 0, 0], [0, 1, 3], [1, 2, 2], [3, 3, 3]]);
+        line(format!("min_rate = \"{}\"\nstart_rate = \"{}\"", rates[least], rates[first]));
+        line(format!("max_rate = \"{}\"\ncompete = {}", rates[greatest], d.flag()));
+        line(format!("frames = {}", d.number(&[1, 25, 1000])));
+        return;
+    }
     if transport == "window" {
         line(format!(
             "window = {}\ntimeout = \"{}ms\"",
