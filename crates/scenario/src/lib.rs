@@ -72,6 +72,9 @@ pub struct Measure {
     /// Whether each group of flows is sampled, too: its queue, what arrived, drops, goodput.
     #[serde(default)]
     pub groups: bool,
+    /// Whether each flow is sampled, too: its congestion window, round trip and delivery rate.
+    #[serde(default)]
+    pub flows: bool,
     /// Whether the time in the queue is measured for each group of flows apart, too.
     #[serde(default)]
     pub delays: bool,
@@ -147,8 +150,9 @@ impl Scenario {
                 let allowed = format!("at least {}", Duration::from_nanos(least.max(1)));
                 return Err(Complaint::new("measure.interval", allowed));
             }
-        } else if self.measure.groups {
-            let needed = Complaint::wrong("measure.interval", "needed by groups");
+        } else if self.measure.groups || self.measure.flows {
+            let by = if self.measure.groups { "groups" } else { "flows" };
+            let needed = Complaint::wrong("measure.interval", format!("needed by {by}"));
             return Err(needed.allowed("time between samples"));
         }
         for (i, link) in self.link.iter_mut().enumerate() {

@@ -29,6 +29,7 @@ fn what_is_missing_or_cannot_be_read_is_a_problem_and_nothing_is_allowed() {
     for (old, new, key, problem) in [
         ("\"200kB\"", "\"200kB\"\nprefilter_params = { k = 6 }", "queue[0].prefilter", "needed by"),
         ("warmup = \"2s\"", "measure = { groups = true }", "measure.interval", "needed by groups"),
+        ("warmup = \"2s\"", "measure = { flows = true }", "measure.interval", "needed by flows"),
         ("preset = \"feng\"", "rate = \"1mbit\"", "network.preset", "there is no network"),
         ("\"sack\"", "\"trace\"\nfile = \"none.pcap\"", "traffic[0].file", ""),
         ("\"sack\"", "\"cbr\"", "traffic[0].rate", "needed by cbr"),

@@ -15,7 +15,7 @@ use crate::results::one_way::{OneWay, opinion};
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
-use crate::series::{GroupSeries, Named, Series, delivered_bits, packet_bits};
+use crate::series::{FlowSeries, GroupSeries, Named, Series, delivered_bits, packet_bits};
 use crate::setup::{Flows, finite_packets, flows, identities, links, queue_links, stop};
 use crate::simulation::Simulation;
 use crate::transport::FlowReport;
@@ -36,6 +36,7 @@ pub struct Run {
     measuring: bool,
     series: Series,
     by_group: GroupSeries,
+    by_flow: FlowSeries,
 }
 
 /// Everything that a run gives.
@@ -51,6 +52,8 @@ pub struct Outcome {
     pub series: Table,
     /// A row a sample, managed queue and group, if groups are measured.
     pub groups: Table,
+    /// A row a sample and flow, if flows are measured.
+    pub flow_series: Table,
     /// A row a managed queue and group whose packets it sent, if delays are measured.
     pub delays: Table,
     /// A row a group with transfers and kind of them.
@@ -78,6 +81,7 @@ impl Outcome {
             (&registry::FLOWS, &self.flows),
             (&registry::SERIES, &self.series),
             (&registry::GROUPS, &self.groups),
+            (&registry::FLOW_SERIES, &self.flow_series),
             (&registry::DELAYS, &self.delays),
             (&registry::TRANSFERS, &self.transfers),
             (&registry::COMPLETIONS, &self.completions),
@@ -114,6 +118,7 @@ impl Run {
         let series = Series::new(&queues, &links);
         let mut simulation = Simulation::new(links, paths, groups, setups);
         let by_group = GroupSeries::new(&scenario.traffic, queues.len());
+        let by_flow = FlowSeries::new(&scenario.traffic, simulation.flow_count());
         if scenario.measure.groups {
             simulation.count_groups();
         }
@@ -138,6 +143,7 @@ impl Run {
             measuring: false,
             series,
             by_group,
+            by_flow,
             scenario,
         })
     }
@@ -173,6 +179,9 @@ impl Run {
                 self.series.sample(next, &self.queues, &self.simulation);
                 if self.scenario.measure.groups {
                     self.by_group.sample(next, &self.queues, &self.groups, &self.simulation);
+                }
+                if self.scenario.measure.flows {
+                    self.by_flow.sample(next, &self.groups, &self.simulation);
                 }
             }
         }
@@ -233,6 +242,7 @@ impl Run {
             flows,
             series: self.series.table,
             groups: self.by_group.table,
+            flow_series: self.by_flow.table,
             delays,
             transfers,
             completions,

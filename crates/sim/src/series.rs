@@ -100,6 +100,47 @@ impl Series {
     }
 }
 
+/// The sampled series of all flows.
+pub(crate) struct FlowSeries {
+    pub(crate) table: Table,
+    /// Name of each group and bits of its packets.
+    groups: Vec<(String, Option<u64>)>,
+    /// Bits delivered until the last sample, by flow.
+    delivered: Vec<u64>,
+    /// When that was, ns.
+    at: u64,
+}
+
+impl FlowSeries {
+    pub(crate) fn new(traffic: &[TrafficSpec], flows: usize) -> Self {
+        let (groups, delivered) = (named(traffic), vec![0; flows]);
+        Self { table: registry::FLOW_SERIES.empty(), groups, delivered, at: 0 }
+    }
+
+    /// `of` gives the group of each flow.
+    pub(crate) fn sample(&mut self, now: u64, of: &[u16], simulation: &Simulation) {
+        let seconds = (now - std::mem::replace(&mut self.at, now)) as f64 / 1e9;
+        for (i, (&group, last)) in of.iter().zip(&mut self.delivered).enumerate() {
+            let (name, packet) = &self.groups[usize::from(group)];
+            let report = simulation.flow(i);
+            let delivered = delivered_bits(&report, *packet);
+            let bits = delivered - std::mem::replace(last, delivered);
+            let mut row = self.table.row();
+            row.real(Some(now as f64 / 1e9));
+            row.count(i as u64);
+            row.text(name);
+            row.real(simulation.window(i));
+            row.real((report.srtt > 0).then_some(report.srtt as f64 / 1e9));
+            row.real(Some(bits as f64 / seconds));
+        }
+    }
+}
+
+/// The name of each group and the bits of its packets.
+fn named(traffic: &[TrafficSpec]) -> Vec<(String, Option<u64>)> {
+    traffic.iter().map(|spec| (spec.group.name.clone(), packet_bits(spec))).collect()
+}
+
 /// The sampled series of all groups at all managed queues.
 pub(crate) struct GroupSeries {
     pub(crate) table: Table,
@@ -117,10 +158,7 @@ impl GroupSeries {
     pub(crate) fn new(traffic: &[TrafficSpec], queues: usize) -> Self {
         Self {
             table: registry::GROUPS.empty(),
-            groups: traffic
-                .iter()
-                .map(|spec| (spec.group.name.clone(), packet_bits(spec)))
-                .collect(),
+            groups: named(traffic),
             last: vec![vec![GroupTally::default(); traffic.len()]; queues],
             delivered: vec![0; traffic.len()],
             at: 0,

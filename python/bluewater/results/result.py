@@ -92,6 +92,7 @@ class Result:
     flows = _table("flows")
     series = _table("series")
     groups = _table("groups")
+    flow_series = _table("flow_series")
     delays = _table("delays")
     transfers = _table("transfers")
     completions = _table("completions")

@@ -406,7 +406,7 @@ fn least_media() -> Text<Rate> {
 }
 
 fn greatest_media() -> Text<Rate> {
-    const RATE: Rate = Rate::new(1500_000).unwrap();
+    const RATE: Rate = Rate::new(1_500_000).unwrap();
     Text(RATE)
 }
 

@@ -88,11 +88,12 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 12] = [
+pub const TABLES: [&TableSpec; 13] = [
     &QUEUES,
     &FLOWS,
     &SERIES,
     &GROUPS,
+    &FLOW_SERIES,
     &DELAYS,
     &TRANSFERS,
     &COMPLETIONS,
@@ -306,6 +307,29 @@ pub const GROUPS: TableSpec = TableSpec {
     ],
 };
 
+/// Flows over time.
+pub const FLOW_SERIES: TableSpec = TableSpec {
+    name: "flow_series",
+    row: "a row per flow and sampling instant, with `flows` under `[measure]`",
+    simulated: true,
+    columns: &[
+        real(&["time_s"], "s", "The instant."),
+        count(&["flow"], "", "As in the table of flows."),
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        real(
+            &["cwnd_packets"],
+            "packets",
+            "The congestion window at that instant; empty for transports without one.",
+        ),
+        real(
+            &["srtt_s"],
+            "s",
+            "The smoothed round-trip time at that instant; empty before the first sample.",
+        ),
+        real(&["goodput_bps"], "bit/s", "As in the table of flows, over this interval."),
+    ],
+};
+
 /// Delays by group.
 pub const DELAYS: TableSpec = TableSpec {
     name: "delays",
@@ -501,7 +525,7 @@ mod tests {
                     from = [\"a\"]\nto = [\"b\"]\n\
                     [[traffic]]\ntransport = \"cbr\"\nrate = \"64kbit\"\n\
                     from = [\"a\"]\nto = [\"b\"]\n\
-                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\ncalls = true\n";
+                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\ncalls = true\nflows = true\n";
         let scenario = crate::capture::scenario(text, "x").unwrap();
         let outcome = Run::new(scenario, text, "x").unwrap().finish();
         for (spec, table) in outcome.tables() {

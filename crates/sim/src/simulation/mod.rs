@@ -160,6 +160,12 @@ impl Simulation {
         self.webs.iter_mut().flatten().for_each(|web| web.restart_measurement(self.now));
     }
 
+    /// The congestion window of flow `i`, packets, if it has one.
+    pub fn window(&self, i: usize) -> Option<f64> {
+        let flow = &self.flows[i];
+        flow.ends.window(&self.groups[usize::from(flow.seat.group)].transport)
+    }
+
     /// From now on what datagrams meet on their way is measured.
     pub fn measure_one_way(&mut self) {
         self.flows.iter_mut().for_each(|flow| flow.ends.measure_from(self.now));

@@ -94,6 +94,11 @@ pub(crate) trait EndPoints {
         None
     }
 
+    /// The congestion window, packets, where there is one.
+    fn window(&self, _: &Self::Options) -> Option<f64> {
+        None
+    }
+
     /// What the flow has done.
     fn report(&self) -> FlowReport;
 }
@@ -213,6 +218,13 @@ macro_rules! transports {
 
             pub(crate) fn one_way(&self) -> Option<&OneWay> {
                 match self { $(Self::$name(ends) => ends.one_way(),)* }
+            }
+
+            pub(crate) fn window(&self, transport: &Transport) -> Option<f64> {
+                match (self, transport) {
+                    $((Self::$name(ends), Transport::$name(o)) => ends.window(o),)*
+                    _ => None,
+                }
             }
 
             pub(crate) fn report(&self) -> FlowReport {

@@ -66,7 +66,7 @@ pub fn scenario(d: &mut Draw<'_>) -> Generated {
     }
     if d.flag() {
         line(format!("[measure]\ninterval = \"{}ns\"", (ns / 7).max(1)));
-        line(format!("groups = {}\ncalls = true", d.flag()));
+        line(format!("groups = {}\ncalls = true\nflows = true", d.flag()));
     }
     let (links, ends, slowest) = network(d, rate, &mut line);
     let (mut taken, mut aqms) = (Vec::new(), Vec::new());

@@ -100,6 +100,10 @@ impl EndPoints for Ends {
         self.one_way.as_deref()
     }
 
+    fn window(&self, _: &Options) -> Option<f64> {
+        self.sender.as_ref().map(|sender| sender.window())
+    }
+
     fn report(&self) -> FlowReport {
         let delivered = self.receiver.received;
         let Some(sender) = &self.sender else { return FlowReport::default() };

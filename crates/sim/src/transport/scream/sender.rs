@@ -107,6 +107,11 @@ impl Sender {
         }
     }
 
+    /// The congestion window, packets.
+    pub(super) fn window(&self) -> f64 {
+        self.cwnd / self.len
+    }
+
     fn in_flight(&self) -> f64 {
         self.len * self.flying.len() as f64
     }

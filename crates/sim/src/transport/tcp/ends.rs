@@ -180,6 +180,10 @@ impl EndPoints for Ends {
         self.sender.deadline()
     }
 
+    fn window(&self, _: &Options) -> Option<f64> {
+        Some(self.sender.cwnd())
+    }
+
     fn report(&self) -> FlowReport {
         let Self { sender, receiver } = self;
         FlowReport {

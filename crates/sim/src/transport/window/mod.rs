@@ -85,6 +85,10 @@ impl EndPoints for Ends {
         self.deadline
     }
 
+    fn window(&self, o: &Options) -> Option<f64> {
+        Some(f64::from(o.window))
+    }
+
     fn report(&self) -> FlowReport {
         let Self { received, timeouts, .. } = *self;
         FlowReport { delivered: received, timeouts, ..FlowReport::default() }
