@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bluewater._core import ScenarioError, catalog, schema
     from bluewater.errors import InputError
     from bluewater.lab import Sweep, advise, compare, load, plot, reproduce, run, sweep, testbed
+    from bluewater.results.packets import Packets
     from bluewater.results.result import Result
     from bluewater.study.advise import Link
     from bluewater.study.compare import Setup
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "InputError",
     "Link",
+    "Packets",
     "Result",
     "Scenario",
     "ScenarioError",
@@ -46,6 +48,7 @@ __all__ = [
 _HOME = {
     "InputError": "errors",
     "Link": "study.advise",
+    "Packets": "results.packets",
     "Result": "results.result",
     "Scenario": "study.scenario",
     "ScenarioError": "_core",

@@ -34,7 +34,13 @@ class ScenarioError(ValueError):
     hint: str | None
 
 def run(
-    text: str, origin: str = "<string>", progress: Callable[[float], object] | None = None
+    text: str,
+    origin: str = "<string>",
+    progress: Callable[[float], object] | None = None,
+    journal: Callable[[str, dict[str, list[Any]]], object] | None = None,
+    flows: Sequence[tuple[int, int]] = (),
+    time: tuple[int, int] = ...,
+    every: int = 1,
 ) -> dict[str, Any]: ...
 def check(text: str, origin: str = "<string>") -> str: ...
 def schema() -> str: ...

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bluewater.aqm import Aqm
+    from bluewater.results.packets import Packets
     from bluewater.results.result import Result
     from bluewater.results.tables import Entry, Label
     from bluewater.study.reproduce import Outcome
@@ -54,6 +55,7 @@ def run(
     seed: int | None = None,
     out: Path | str | None = None,
     progress: Callable[[float], object] | None = None,
+    packets: Packets | Path | str | None = None,
 ) -> Result:
     """Runs one scenario in this process.
 
@@ -62,13 +64,14 @@ def run(
         seed: Replaces the scenario's.
         out: A folder of results: the run is kept there, and used again if it is there.
         progress: Called now and then with the fraction done, 0 to 1.
+        packets: A Parquet file for what becomes of each packet, or of some; the run is made anew.
 
     Raises:
         ScenarioError: The scenario is not valid.
         InputError: The file cannot be read.
     """
     if out is None:
-        return scenario.run(source, seed=seed, progress=progress)
+        return scenario.run(source, seed=seed, progress=progress, packets=packets)
     chosen = _scenario(source)
     if seed is not None:
         chosen = chosen.with_(seed=seed)
@@ -77,8 +80,8 @@ def run(
     kind = kinds.of(chosen.table, chosen.origin)
     key = run_key(chosen.canonical, kind.version())
     store.put_aside([key])
-    if key not in store:
-        store.write(key, scenario.run(chosen, progress=progress))
+    if key not in store or packets is not None:
+        store.write(key, scenario.run(chosen, progress=progress, packets=packets))
     return store.read(key)
 
 

@@ -60,6 +60,6 @@ pub use hash::FlowHash;
 pub use packet::{Ecn, FlowKey, Label, Meta};
 pub use policy::{Arrival, Departure, Policy, Victim, View};
 pub use qdisc::{Counters, Discipline, Outlet, Qdisc};
-pub use rng::Rng;
+pub use rng::{Coin, Rng};
 pub use time::{Duration, Instant};
 pub use units::{Limit, Measure, Rate, Size};

@@ -1,12 +1,26 @@
 //! Randomness is handed in: one named, portable generator (PCG64, `Lcg128Xsl64`), with a numbered
 //! stream for every user, so that a new user does not shift another's draws.
 
+use alloc::vec::Vec;
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 
 /// A stream of random numbers. The same `(seed, stream)` gives the same numbers on every machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rng(Pcg64);
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rng {
+    pcg: Pcg64,
+    /// What was drawn, while somebody listens.
+    coins: Option<Vec<Coin>>,
+}
+
+/// A number that was drawn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Coin {
+    /// The number, in [0, 1).
+    pub drawn: f64,
+    /// The probability that it was drawn for, if it was for one ([`Rng::chance`]).
+    pub p: Option<f64>,
+}
 
 impl Rng {
     /// The `stream`-th stream of a seed. Streams are independent for any practical use: seed and
@@ -15,23 +29,41 @@ impl Rng {
         let mut mix = SplitMix(seed ^ stream.wrapping_mul(0xD134_2543_DE82_EF95));
         let state = (u128::from(mix.next()) << 64) | u128::from(mix.next());
         let increment = (u128::from(mix.next()) << 64) | u128::from(stream);
-        Self(Pcg64::new(state, increment))
+        Self { pcg: Pcg64::new(state, increment), coins: None }
     }
 
     /// A uniform 64-bit word.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
-        self.0.next_u64()
+        let bits = self.pcg.next_u64();
+        if let Some(coins) = &mut self.coins {
+            note(coins, bits);
+        }
+        bits
     }
 
     /// Uniform in [0, 1) with 53 random bits.
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+        unit(self.bits())
     }
 
     /// True with probability `p`: never at `p <= 0`, always at `p >= 1`. Draws one number in every
     /// case, so that a change of `p` does not shift later draws.
+    #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
-        self.uniform() < p
+        let drawn = self.uniform();
+        self.drawn_for(|| p);
+        drawn < p
+    }
+
+    /// The last number was drawn for something of probability `p`: that is written down if somebody
+    /// listens.
+    #[inline]
+    pub(crate) fn drawn_for(&mut self, p: impl FnOnce() -> f64) {
+        if let Some(coin) = self.coins.as_mut().and_then(|coins| coins.last_mut()) {
+            coin.p = Some(p());
+        }
     }
 
     /// Uniform in `0..n` (Lemire's multiplication; bias below 2⁻³² for `n` < 2³²). `n` must be
@@ -41,11 +73,24 @@ impl Rng {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
-    /// What is drawn from here on until the stream is where `later` is, each number as
-    /// [`Rng::uniform`] gives it; without an end if it never comes there.
-    pub fn until(mut self, later: &Self) -> impl Iterator<Item = f64> {
-        core::iter::from_fn(move || (self != *later).then(|| self.uniform()))
+    /// Writes down what is drawn, behind what `coins` holds, until [`Rng::heard`]. It changes no draw.
+    pub fn listen(&mut self, coins: Vec<Coin>) {
+        self.coins = Some(coins);
     }
+
+    /// What was drawn since [`Rng::listen`], in its order; nobody listens any more.
+    pub fn heard(&mut self) -> Vec<Coin> {
+        self.coins.take().unwrap_or_default()
+    }
+}
+
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+#[cold]
+fn note(coins: &mut Vec<Coin>, bits: u64) {
+    coins.push(Coin { drawn: unit(bits), p: None });
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014), used to spread seeds and to stretch hashes.

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::qdisc::{Counters, Outlet, Qdisc};
+use crate::rng::Coin;
 use crate::time::Instant;
 
 /// Who is told of all that a queue does.
@@ -31,8 +32,8 @@ pub struct Sight<'a, P> {
     pub before: &'a [(&'static str, f64)],
     /// The same after it.
     pub after: &'a [(&'static str, f64)],
-    /// The random numbers that were drawn, each in [0, 1), in their order; at most [`COINS`] of them.
-    pub coins: &'a [f64],
+    /// The random numbers that were drawn, in their order, and what for.
+    pub coins: &'a [Coin],
     /// What was dropped or marked, in its order; the packet of the call or others.
     pub signals: &'a [Signalled<P>],
 }
@@ -61,41 +62,37 @@ pub struct Signalled<P> {
     pub marked: bool,
 }
 
-/// The most random numbers of one call that are told.
-pub const COINS: usize = 256;
-
-/// A queue `Q` of which a watcher `W` is told everything.
-#[derive(Clone, Debug)]
-pub struct Watched<Q, W, P> {
-    queue: Q,
-    watcher: W,
-    notes: Notes<P>,
+/// A queue `Q` of which a watcher `W` is told everything, for as long as both are lent.
+#[derive(Debug)]
+pub struct Watched<'a, Q, W, P> {
+    queue: &'a mut Q,
+    watcher: &'a mut W,
+    notes: &'a mut Notes<P>,
 }
 
-/// What is written down during a call; kept, for its room.
+/// What is written down during a call; kept from call to call, for its room.
 #[derive(Clone, Debug)]
-struct Notes<P> {
+pub struct Notes<P> {
     before: Vec<(&'static str, f64)>,
     after: Vec<(&'static str, f64)>,
-    coins: Vec<f64>,
+    coins: Vec<Coin>,
     signals: Vec<Signalled<P>>,
 }
 
-impl<Q, W, P> Watched<Q, W, P> {
-    /// A `queue` that `watcher` is told of.
-    pub const fn new(queue: Q, watcher: W) -> Self {
-        let notes =
-            Notes { before: Vec::new(), after: Vec::new(), coins: Vec::new(), signals: Vec::new() };
-        Self { queue, watcher, notes }
-    }
-
-    /// Whoever is told.
-    pub const fn watcher(&self) -> &W {
-        &self.watcher
+impl<P> Default for Notes<P> {
+    fn default() -> Self {
+        Self { before: Vec::new(), after: Vec::new(), coins: Vec::new(), signals: Vec::new() }
     }
 }
 
-impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<Q, W, P> {
+impl<'a, Q, W, P> Watched<'a, Q, W, P> {
+    /// `watcher` is told of what `queue` does.
+    pub const fn new(queue: &'a mut Q, watcher: &'a mut W, notes: &'a mut Notes<P>) -> Self {
+        Self { queue, watcher, notes }
+    }
+}
+
+impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
     /// Does `act` with the queue and tells of it; `call` says from its answer what it was.
     fn watch<R>(
         &mut self,
@@ -108,11 +105,12 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<Q, W, P> {
         after.clear();
         coins.clear();
         signals.clear();
-        let (backlog, rng) = (queue.backlog(), cx.rng.clone());
+        let backlog = queue.backlog();
         queue.observe(cx.now, &mut |name, value| before.push((name, value)));
+        cx.rng.listen(core::mem::take(coins));
         let answer = act(queue, cx, signals);
+        *coins = cx.rng.heard();
         queue.observe(cx.now, &mut |name, value| after.push((name, value)));
-        coins.extend(rng.until(cx.rng).take(COINS));
         let call = call(&answer);
         watcher.saw(&Sight { now: cx.now, call, backlog, before, after, coins, signals });
         answer
@@ -134,7 +132,7 @@ impl<P: Copy, O: Outlet<P>> Outlet<P> for Noting<'_, O, P> {
     }
 }
 
-impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<Q, W, P> {
+impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         self.watch(
             cx,

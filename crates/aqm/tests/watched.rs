@@ -1,6 +1,6 @@
 //! A queue that is watched decides as if nobody looked, and what is told of it adds up.
 
-use aqm::watched::{Call, Sight, Watched, Watcher};
+use aqm::watched::{Call, Notes, Sight, Watched, Watcher};
 use aqm::{
     AnyQdisc, CATALOG, Cause, Counters, Cx, Duration, Ecn, Env, FlowKey, Instant, Limit, Meta,
     Outlet, Qdisc, Rate, Rng,
@@ -23,9 +23,9 @@ impl Outlet<u32> for Reports {
 #[derive(Default)]
 struct Adder {
     counters: Counters,
-    /// The probability before the call, the first coin, whether the packet that came was signalled.
+    /// The probability, the coin thrown for it, whether the packet that came was signalled.
     throws: Vec<(f64, f64, bool)>,
-    /// The signal that is the probability.
+    /// The signal that is the probability, if one is.
     probability: &'static str,
 }
 
@@ -47,14 +47,16 @@ impl Watcher<u32> for Adder {
             let by_cause = if signal.marked { &mut all.marked } else { &mut all.dropped };
             by_cause[signal.cause as usize].count(signal.meta.len);
         }
-        let p = sight.before.iter().find(|(name, _)| *name == self.probability);
-        if let (Call::Arrival(_, packet), Some(&(_, p)), Some(&coin)) =
-            (sight.call, p, sight.coins.first())
-        {
+        let coin = sight.coins.iter().find_map(|coin| Some((coin.drawn, coin.p?)));
+        if let (Call::Arrival(_, packet), Some((drawn, p))) = (sight.call, coin) {
+            if let Some(reported) = sight.before.iter().find(|(name, _)| *name == self.probability)
+            {
+                assert_eq!(p, reported.1, "the coin is thrown for what is reported");
+            }
             let own = sight.signals.iter().find(|s| s.packet == packet);
             // A packet that finds no room is lost whatever its coin says.
             if own.is_none_or(|s| s.cause != Cause::Overflow) {
-                self.throws.push((p, coin, own.is_some()));
+                self.throws.push((p, drawn, own.is_some()));
             }
         }
     }
@@ -102,16 +104,13 @@ fn built(aqm: &str) -> (AnyQdisc<u32>, Rng) {
 fn whoever_looks_changes_nothing_and_can_count() {
     for entry in CATALOG {
         let (mut plain, mut rng) = built(entry.name);
-        let (queue, mut watched_rng) = built(entry.name);
-        let mut watched = Watched::new(queue, Adder::default());
-        assert_eq!(
-            drive(&mut plain, &mut rng),
-            drive(&mut watched, &mut watched_rng),
-            "{}",
-            entry.name
-        );
+        let (mut queue, mut watched_rng) = built(entry.name);
+        let (mut adder, mut notes) = (Adder::default(), Notes::default());
+        let mut watched = Watched::new(&mut queue, &mut adder, &mut notes);
+        let seen = drive(&mut watched, &mut watched_rng);
+        assert_eq!(drive(&mut plain, &mut rng), seen, "{}", entry.name);
         assert_eq!(rng, watched_rng, "{} drew as much", entry.name);
-        assert_eq!(watched.watcher().counters, *plain.counters(), "{}", entry.name);
+        assert_eq!(adder.counters, *plain.counters(), "{}", entry.name);
         assert!(plain.counters().all_dropped().packets > 0, "{} dropped nothing", entry.name);
     }
 }
@@ -119,11 +118,11 @@ fn whoever_looks_changes_nothing_and_can_count() {
 /// Of algorithms that throw a coin for each packet and report its probability.
 #[test]
 fn a_packet_is_signalled_if_its_coin_is_below_the_probability() {
-    for (aqm, probability) in [("blue", "p_m"), ("pi", "p_m"), ("pie", "p_d")] {
-        let (queue, mut rng) = built(aqm);
-        let mut watched = Watched::new(queue, Adder { probability, ..Adder::default() });
-        drive(&mut watched, &mut rng);
-        let throws = &watched.watcher().throws;
+    for (aqm, probability) in [("blue", "p_m"), ("pi", "p_m"), ("pie", "p_d"), ("red", "")] {
+        let (mut queue, mut rng) = built(aqm);
+        let (mut adder, mut notes) = (Adder { probability, ..Adder::default() }, Notes::default());
+        drive(&mut Watched::new(&mut queue, &mut adder, &mut notes), &mut rng);
+        let throws = &adder.throws;
         let hits = throws.iter().filter(|(.., hit)| *hit).count();
         assert!(hits > 20 && hits < throws.len(), "{aqm}: {hits} of {}", throws.len());
         for &(p, coin, hit) in throws {

@@ -21,6 +21,7 @@ mod _core {
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyList, PyString};
     use scenario::course::{self, Model};
+    use sim::results::journal::Selection;
     use sim::{Run, Scenario};
 
     #[pymodule_export]
@@ -31,14 +32,22 @@ mod _core {
     /// Slices of a run; between two of them Python's signals are looked at.
     const SLICES: u64 = 500;
 
-    /// Runs one scenario, given as TOML; `progress` is called with the fraction done.
+    /// Runs one scenario, given as TOML; `progress` is called with the fraction done. `journal` is
+    /// called again and again with a queue's name and a table of packets that are through: those of
+    /// `flows` (first and last; none: all) that arrive within `time` (ns) and whose number is a
+    /// multiple of `every`.
     #[pyfunction]
-    #[pyo3(signature = (text, origin = "<string>", progress = None))]
+    #[pyo3(signature = (text, origin = "<string>", progress = None, journal = None, flows = vec![], time = (0, u64::MAX), every = 1))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn run<'py>(
         py: Python<'py>,
         text: &str,
         origin: &str,
         progress: Option<Bound<'py, PyAny>>,
+        journal: Option<Bound<'py, PyAny>>,
+        flows: Vec<(u32, u32)>,
+        time: (u64, u64),
+        every: u64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let checked = |e| error::raise(py, e);
         let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
@@ -50,8 +59,23 @@ mod _core {
         let advance = |run: &mut Run| {
             if attached { run.advance(slice) } else { py.detach(|| run.advance(slice)) }
         };
-        while advance(&mut run) {
+        if journal.is_some() {
+            let flows = flows.into_iter().map(|(first, last)| first..=last).collect();
+            run.keep_journal(&Selection { flows, time: time.0..=time.1, every: every.max(1) });
+        }
+        let tell = |run: &mut Run| match &journal {
+            None => Ok(()),
+            Some(journal) => run.take_journal().into_iter().try_for_each(|(queue, rows)| {
+                journal.call1((queue, convert::table(py, &rows)?)).map(drop)
+            }),
+        };
+        loop {
+            let more = advance(&mut run);
             own::failure().map_or(Ok(()), Err)?;
+            tell(&mut run)?;
+            if !more {
+                break;
+            }
             py.check_signals()?;
             if let Some(progress) = &progress {
                 progress.call1((run.progress(),))?;

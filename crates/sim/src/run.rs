@@ -11,6 +11,7 @@ use scenario::{QueueSpec, Scenario, ScenarioError};
 
 use crate::network::{Identities, Managed, Passed};
 use crate::results::jain;
+use crate::results::journal::Selection;
 use crate::results::one_way::{OneWay, opinion};
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::{Column, Table};
@@ -155,6 +156,22 @@ impl Run {
     pub fn with_folding(mut self, on: bool) -> Self {
         self.simulation.set_folding(on);
         self
+    }
+
+    /// Keeps a journal of each packet that `selection` names at each managed queue; see
+    /// [`Run::take_journal`]. No decision changes. Only before the first [`Run::advance`].
+    pub fn keep_journal(&mut self, selection: &Selection) {
+        self.simulation.keep_journals(selection);
+    }
+
+    /// The packets of the journal that are through since it was asked last, by the queue's name: a
+    /// row a packet, in the order of arrivals; after the end those that still wait, too.
+    pub fn take_journal(&mut self) -> Vec<(String, Table)> {
+        let all = self.now == self.end;
+        let Self { queues, simulation, .. } = self;
+        let journal =
+            |queue: &Named| Some((queue.name.clone(), simulation.take_journal(queue.link, all)?));
+        queues.iter().filter_map(journal).collect()
     }
 
     /// How much of the simulated time is done, 0 … 1.

@@ -23,6 +23,7 @@ from bluewater.cli import (
     suite,
     sweep,
     trace,
+    why,
 )
 from bluewater.cli.console import out
 from bluewater.cli.group import Group
@@ -61,6 +62,7 @@ for module in (
     compare,
     advise,
     run,
+    why,
     sweep,
     plot,
     info,

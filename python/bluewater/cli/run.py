@@ -13,10 +13,11 @@ from bluewater import kinds, text
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Out, Settings, store
-from bluewater.errors import StorageError
+from bluewater.errors import InputError, StorageError
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.results import remarks
+from bluewater.results.packets import Packets
 from bluewater.results.result import Result
 from bluewater.results.store import run_key
 from bluewater.study.scenario import changed, lines_of, read_text
@@ -31,6 +32,7 @@ def add(app: typer.Typer) -> None:
     "bluewater run my.toml",
     "bluewater run my.toml --set queue.0.aqm=blue --set duration=60s --json",
     "bluewater run my.toml --dry-run",
+    "bluewater run my.toml --packets my.parquet --packets-time 10s..12s",
 )
 def run(
     file: Annotated[Path, typer.Argument(help="A scenario as TOML; - reads stdin.")],
@@ -43,10 +45,24 @@ def run(
         Path | None,
         typer.Option(metavar="FOLDER", help="Also write the tables as CSV into this folder."),
     ] = None,
+    packets: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write what became of each packet, for `why` (Parquet)."
+        ),
+    ] = None,
+    packets_flows: Annotated[
+        str | None, typer.Option(help="Packets of these flows only, as 0-3,7.")
+    ] = None,
+    packets_time: Annotated[
+        str | None, typer.Option(help="Packets that arrive within, as 10s..12.5s.")
+    ] = None,
+    packets_every: Annotated[int, typer.Option(min=1, help="One packet in so many.")] = 1,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
     """Run one scenario and keep its result."""
+    journal = _journal(packets, packets_flows, packets_time, packets_every)
     origin = "<stdin>" if str(file) == "-" else str(file)
     text = sys.stdin.read() if str(file) == "-" else read_text(file)
     changes = [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
@@ -59,7 +75,7 @@ def run(
         return
     bar, update = of_one(origin)
     with bar:
-        result = kinds.run(source, origin, update)
+        result = kinds.run(source, origin, update, journal)
     kept = store(out_)
     kept.prepare()
     key = run_key(canonical, kind.version())
@@ -67,6 +83,8 @@ def run(
     kept.write(key, result)
     if csv is not None:
         _write_csv(result, csv)
+    if packets is not None:
+        note(f"packets in {packets}; `bluewater why {packets} N` tells of one")
     if json:
         print_json(to_json(result))
     else:
@@ -74,6 +92,17 @@ def run(
     for remark in remarks.of_run(result):
         note(f"note: {remark}")
     note(f"kept in {kept.path(key)}")
+
+
+def _journal(path: Path | None, flows: str | None, time: str | None, every: int) -> Packets | None:
+    """The packets that are to be written down, checked before anything is run."""
+    if path is None:
+        if flows is not None or time is not None or every != 1:
+            raise InputError("a selection of packets without a file", allowed="--packets FILE")
+        return None
+    chosen = Packets(path, flows, time, every)
+    chosen.selection()
+    return chosen
 
 
 def _write_csv(result: Result, folder: Path) -> None:

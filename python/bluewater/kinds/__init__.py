@@ -11,13 +11,14 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
-from bluewater.errors import unknown
+from bluewater.errors import InputError, unknown
 from bluewater.kinds import formula, simulator, testbed, trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bluewater.kinds.kind import Kind
+    from bluewater.results.packets import Packets
     from bluewater.results.result import Result
 
 KINDS: Mapping[str, Kind] = {
@@ -42,10 +43,24 @@ def checked(text: str, origin: str) -> tuple[Kind, str]:
     return kind, given
 
 
-def run(text: str, origin: str, progress: Callable[[float], object] | None = None) -> Result:
-    """Makes the run that a text of any kind says, in this process."""
+def run(
+    text: str,
+    origin: str,
+    progress: Callable[[float], object] | None = None,
+    packets: Packets | None = None,
+) -> Result:
+    """Makes the run that a text of any kind says, in this process; a simulation with packets."""
     kind, given = _parsed(text, origin)
-    return kind.run(given, origin, progress)
+    if packets is None:
+        return kind.run(given, origin, progress)
+    if kind is not simulator.KIND:
+        raise InputError(
+            "only the simulator writes packets down",
+            file=origin,
+            key="place",
+            hint="the gateway records real packets: `bluewater gateway run --record`",
+        )
+    return simulator.run_with_packets(given, origin, progress, packets)
 
 
 def _parsed(text: str, origin: str) -> tuple[Kind, str]:

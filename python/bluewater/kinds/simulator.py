@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
@@ -11,6 +12,7 @@ from bluewater import _core
 from bluewater.aqm import named
 from bluewater.errors import InputError
 from bluewater.kinds.kind import Kind
+from bluewater.results.packets import Packets, Writer
 from bluewater.results.result import Result
 
 if TYPE_CHECKING:
@@ -49,6 +51,19 @@ def run(text: str, origin: str, progress: Callable[[float], object] | None) -> R
     """Simulates a scenario."""
     began = time.perf_counter()
     return Result.of(_core.run(text, origin, progress), began)
+
+
+def run_with_packets(
+    text: str, origin: str, progress: Callable[[float], object] | None, packets: Packets
+) -> Result:
+    """The same, and writes down what became of each packet."""
+    chosen = packets.selection()
+    began = time.perf_counter()
+    with Writer(Path(packets.path)) as writer:
+        made = _core.run(text, origin, progress, journal=writer.take, **chosen)
+        result = Result.of(made, began)
+        writer.finish(result)
+    return result
 
 
 KIND = Kind("simulator", lambda table: True, check, run)  # noqa: ARG005

@@ -16,6 +16,7 @@ from bluewater._core import ScenarioError
 from bluewater.aqm import named
 from bluewater.errors import InputError
 from bluewater.kinds.simulator import at_line
+from bluewater.results.packets import Packets
 from bluewater.study.sweep import assign
 
 if TYPE_CHECKING:
@@ -225,6 +226,7 @@ def run(
     *,
     seed: int | None = None,
     progress: Callable[[float], object] | None = None,
+    packets: Packets | Path | str | None = None,
 ) -> Result:
     """Runs one scenario in this process.
 
@@ -232,6 +234,7 @@ def run(
         scenario: A scenario, a path, TOML text, or a mapping of the same structure.
         seed: Replaces the seed of the scenario.
         progress: Called now and then with the fraction done, 0 to 1.
+        packets: A Parquet file for what becomes of each packet, or of some.
 
     Raises:
         ScenarioError: The scenario is not valid.
@@ -240,4 +243,6 @@ def run(
     text, origin = to_text(scenario)
     source = text if seed is None else changed(text, [f"seed={seed}"], origin)
     with lines_of(text, source, origin):
-        return kinds.run(source, origin, progress)
+        if packets is not None and not isinstance(packets, Packets):
+            packets = Packets(packets)
+        return kinds.run(source, origin, progress, packets)

@@ -261,19 +261,23 @@ impl RedCore {
         let signal = match self.params.per_byte {
             None => {
                 self.count += 1.0;
+                cx.rng.drawn_for(|| p_a(spacing, p_b, self.count));
                 picks(coin, spacing, p_b, self.count)
             }
             Some(per_byte) => {
                 let packets = per_byte * f64::from(pkt.len);
                 if self.params.lengths == Lengths::Chance {
                     self.count += 1.0;
+                    cx.rng.drawn_for(|| p_a(spacing, p_b * packets, self.count));
                     picks(coin, spacing, p_b * packets, self.count)
                 } else {
                     let before = self.count.max(0.0);
                     let after = if self.count < 0.0 { 0.0 } else { self.count + packets };
                     let exact = spacing == Spacing::UniformExact;
                     self.count = if exact { before + packets } else { after };
-                    coin < p_a(spacing, p_b, if exact { before } else { after }) * packets
+                    let p = p_a(spacing, p_b, if exact { before } else { after }) * packets;
+                    cx.rng.drawn_for(|| p);
+                    coin < p
                 }
             }
         };

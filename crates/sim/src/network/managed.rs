@@ -10,6 +10,8 @@ use super::impaired::ImpairedWire;
 use super::line::Line;
 use super::wires::{Merge, Wires};
 use crate::packet::{Packet, Payload};
+use crate::results::journal::{Journal, Selection};
+use crate::results::table::Table;
 
 impl Item for Packet {
     #[inline(always)]
@@ -124,7 +126,7 @@ impl Link {
     ) -> Self {
         let server = Server::new(rng, queue.poll_at().is_some(), flows, ());
         let service = Service { server, identities: None, scratch: Packet::default() };
-        let managed = Managed { queue, service };
+        let managed = Managed { queue, service, journal: None };
         Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)), impaired: None }
     }
 
@@ -139,6 +141,8 @@ impl Link {
 pub struct Managed {
     queue: AnyQdisc<Packet>,
     service: Service,
+    /// Each packet's own story, if it is asked for.
+    journal: Option<Box<Journal>>,
 }
 
 /// What serves a managed queue.
@@ -192,14 +196,21 @@ impl Managed {
     /// A packet arrives at `now`.
     #[inline]
     pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, wires: &mut Wires) {
-        let Self { service, queue } = self;
+        let Self { service, queue, journal } = self;
         service.scratch = *packet;
-        queue.visit(Arrive { service, wires, now });
+        let arrival = Arrive { service, wires, now };
+        match journal {
+            None => queue.visit(arrival),
+            Some(journal) => journal.watch(queue, |watched| arrival.visit(watched)),
+        }
     }
 
     /// Does everything that was due up to and including `until`.
     pub(crate) fn catch_up(&mut self, until: u64, link: usize, wires: &mut Wires) {
-        let Self { service, queue } = self;
+        if self.journal.is_some() {
+            return self.catch_up_watched(until, link, wires);
+        }
+        let Self { service, queue, .. } = self;
         if let Some(mut merge) = wires.detach(link) {
             while let Some(now) = service.take(&mut merge, until, &mut wires.lines) {
                 queue.visit(Arrive { service, wires, now });
@@ -208,6 +219,31 @@ impl Managed {
         }
         // Rarely much: the choice among the disciplines is made at each call.
         service.server.serve(queue, until, wires);
+    }
+
+    /// The same while a journal is kept.
+    #[cold]
+    fn catch_up_watched(&mut self, until: u64, link: usize, wires: &mut Wires) {
+        let Self { service, queue, journal: Some(journal) } = self else { return };
+        journal.watch(queue, |watched| {
+            if let Some(mut merge) = wires.detach(link) {
+                while let Some(now) = service.take(&mut merge, until, &mut wires.lines) {
+                    Arrive { service, wires, now }.visit(watched);
+                }
+                wires.attach(merge);
+            }
+            service.server.serve(watched, until, wires);
+        });
+    }
+
+    /// Keeps a journal of the packets that `selection` names. Only before the first packet.
+    pub(crate) fn keep_journal(&mut self, selection: Selection) {
+        self.journal = Some(Box::new(Journal::new(selection, &self.queue)));
+    }
+
+    /// The rows of its journal that are ready, or all if nothing more will happen.
+    pub(crate) fn take_journal(&mut self, all: bool) -> Option<Table> {
+        Some(self.journal.as_mut()?.take(all))
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.

@@ -27,6 +27,8 @@ use link::{DecisionHash, NEVER};
 
 use crate::event::{EventList, Timetable};
 use crate::packet::{Packet, SHORTEST_PACKET};
+use crate::results::journal::Selection;
+use crate::results::table::Table;
 pub use alone::Alone;
 use fold::Fold;
 use impaired::ImpairedWire;
@@ -382,6 +384,16 @@ impl Network {
     /// before the first packet.
     pub fn measure_delays(&mut self, of: &[u16]) {
         self.queues.iter_mut().flatten().for_each(|queue| queue.measure_delays(of.to_vec()));
+    }
+
+    /// Keeps a journal at all managed queues. Only before the first packet.
+    pub fn keep_journals(&mut self, selection: &Selection) {
+        self.queues.iter_mut().flatten().for_each(|queue| queue.keep_journal(selection.clone()));
+    }
+
+    /// What the journal of a link's queue has ready, or all of it if nothing more will happen.
+    pub fn take_journal(&mut self, link: usize, all: bool) -> Option<Table> {
+        self.queues[link].as_mut()?.take_journal(all)
     }
 
     /// Sets what all managed queues take for each flow's identity. Only before the first packet.

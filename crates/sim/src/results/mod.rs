@@ -1,5 +1,6 @@
-//! Results: tables, transfers, ways of datagrams, fairness.
+//! Results: tables, transfers, ways of datagrams, a journal of packets, fairness.
 
+pub mod journal;
 pub mod one_way;
 pub mod registry;
 pub mod table;

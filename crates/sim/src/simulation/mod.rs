@@ -14,7 +14,9 @@ use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
 use crate::network::{Event, Identities, Link, Managed, Network, Passed};
 use crate::packet::Packet;
+use crate::results::journal::Selection;
 use crate::results::one_way::OneWay;
+use crate::results::table::Table;
 use crate::results::transfers::Transfers;
 use crate::transport::{After, Ends, FlowReport, FlowSetup, Group, Port, SendTiming};
 use flow::Flow;
@@ -142,6 +144,17 @@ impl Simulation {
     pub fn measure_delays(&mut self) {
         debug_assert!(self.now == 0, "packets are under way");
         self.network.measure_delays(&self.group_of_each());
+    }
+
+    /// Keeps a journal of packets at all managed queues. Only at time 0.
+    pub fn keep_journals(&mut self, selection: &Selection) {
+        debug_assert!(self.now == 0, "packets are under way");
+        self.network.keep_journals(selection);
+    }
+
+    /// What the journal of a link's queue has ready, or all of it if nothing more will happen.
+    pub fn take_journal(&mut self, link: usize, all: bool) -> Option<Table> {
+        self.network.take_journal(link, all)
     }
 
     fn group_of_each(&self) -> Vec<u16> {

@@ -169,6 +169,7 @@ impl<A: Account> Policy for StochasticFair<A> {
             }
         } else {
             let coin = cx.rng.uniform();
+            cx.rng.drawn_for(|| p);
             if coin >= p {
                 Arrival::Admit
             } else if self.config.ecn && coin >= certain_drop(p, self.config.mark_up_to) {

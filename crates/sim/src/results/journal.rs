@@ -1,0 +1,287 @@
+//! What became of each packet at a managed queue, and why: what it found, the random number that was
+//! drawn for it and the probability that this was compared with, and how it ended.
+//!
+//! A row is given once its packet and all that came before it have left, so that rows are in the order
+//! of arrivals, and no more of them are kept than packets wait.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::RangeInclusive;
+
+use aqm::watched::{Call, Notes, Sight, Signalled, Watched, Watcher};
+use aqm::{AnyQdisc, Cause, Coin, Ecn, Instant, Meta, Qdisc};
+
+use super::table::{Column, Table};
+use crate::packet::{Packet, Payload};
+
+/// The packets that are written down.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Those of these flows; of all if there is none.
+    pub flows: Vec<RangeInclusive<u32>>,
+    /// Those that arrive in this time, ns.
+    pub time: RangeInclusive<u64>,
+    /// Of all arrivals at a queue those whose number is a multiple of this; at least 1.
+    pub every: u64,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self { flows: Vec::new(), time: 0..=u64::MAX, every: 1 }
+    }
+}
+
+impl Selection {
+    fn has(&self, n: u64, now: u64, flow: u32) -> bool {
+        n.is_multiple_of(self.every)
+            && self.time.contains(&now)
+            && (self.flows.is_empty() || self.flows.iter().any(|flows| flows.contains(&flow)))
+    }
+}
+
+/// How a packet ended.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fate {
+    Queued,
+    Sent,
+    Dropped(Cause),
+}
+
+/// What is written down of a packet.
+#[derive(Clone, Debug)]
+struct Row {
+    n: u64,
+    now: u64,
+    flow: u32,
+    seq: u32,
+    kind: &'static str,
+    bytes: u32,
+    ecn: Ecn,
+    packets_found: u32,
+    bytes_found: u64,
+    /// The signals as it arrived, after that, and after the call in which it ended, if that was later.
+    signals: [Vec<f64>; 3],
+    /// Of the call in which it was signalled, or arrived.
+    coin: Option<Coin>,
+    coins: usize,
+    marked: Option<(u64, Cause)>,
+    fate: Fate,
+    /// When it ended.
+    left: u64,
+}
+
+/// Of two packets with the same key either may be taken for the other.
+type Key = (u32, u32, u8, &'static str, Instant);
+
+/// Writes down what happens at one queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    selection: Selection,
+    /// Names of the signals.
+    names: Vec<&'static str>,
+    /// So many have arrived.
+    arrived: u64,
+    rows: VecDeque<Row>,
+    /// The numbers of those that wait.
+    waiting: HashMap<Key, VecDeque<u64>>,
+    notes: Notes<Packet>,
+}
+
+impl Journal {
+    /// That of an empty `queue`.
+    pub(crate) fn new(selection: Selection, queue: &AnyQdisc<Packet>) -> Self {
+        let mut names = Vec::new();
+        queue.observe(Instant::ZERO, &mut |name, _| names.push(name));
+        Self {
+            selection,
+            names,
+            arrived: 0,
+            rows: VecDeque::new(),
+            waiting: HashMap::new(),
+            notes: Notes::default(),
+        }
+    }
+
+    /// Has `act` done with `queue` while it is written down.
+    pub(crate) fn watch(
+        &mut self,
+        queue: &mut AnyQdisc<Packet>,
+        act: impl FnOnce(&mut Watched<'_, AnyQdisc<Packet>, Self, Packet>),
+    ) {
+        let mut notes = std::mem::take(&mut self.notes);
+        act(&mut Watched::new(queue, self, &mut notes));
+        self.notes = notes;
+    }
+
+    /// The rows that are ready, or all if nothing more will happen; they are not given again.
+    pub(crate) fn take(&mut self, all: bool) -> Table {
+        let open = |row: &Row| row.fate == Fate::Queued;
+        let ready = self.rows.iter().position(open).filter(|_| !all).unwrap_or(self.rows.len());
+        table(&self.rows.drain(..ready).collect::<Vec<_>>(), &self.names)
+    }
+
+    fn row(&mut self, n: u64) -> Option<&mut Row> {
+        let at = self.rows.binary_search_by_key(&n, |row| row.n).ok()?;
+        self.rows.get_mut(at)
+    }
+
+    /// The number of a packet that waits; `ends`: no more.
+    fn number(&mut self, meta: &Meta, packet: &Packet, ends: bool) -> Option<u64> {
+        let key = key(meta, packet);
+        let numbers = self.waiting.get_mut(&key)?;
+        if !ends {
+            return numbers.front().copied();
+        }
+        let number = numbers.pop_front();
+        if numbers.is_empty() {
+            self.waiting.remove(&key);
+        }
+        number
+    }
+
+    fn arrival(&mut self, sight: &Sight<'_, Packet>, meta: &Meta, packet: &Packet) {
+        let (n, now) = (self.arrived, sight.now.as_nanos());
+        self.arrived += 1;
+        if !self.selection.has(n, now, packet.flow) {
+            return;
+        }
+        self.waiting.entry(key(meta, packet)).or_default().push_back(n);
+        self.rows.push_back(Row {
+            n,
+            now,
+            flow: packet.flow,
+            seq: packet.seq,
+            kind: packet.payload.name(),
+            bytes: meta.len,
+            ecn: meta.ecn,
+            packets_found: sight.backlog.packets,
+            bytes_found: sight.backlog.bytes,
+            signals: [values(sight.before), values(sight.after), Vec::new()],
+            coin: None,
+            coins: 0,
+            marked: None,
+            fate: Fate::Queued,
+            left: now,
+        });
+    }
+
+    fn signalled(&mut self, sight: &Sight<'_, Packet>, signal: &Signalled<Packet>) {
+        let Some(n) = self.number(&signal.meta, &signal.packet, !signal.marked) else { return };
+        let now = sight.now.as_nanos();
+        let Some(row) = self.row(n) else { return };
+        if now > row.now || !matches!(sight.call, Call::Arrival(..)) {
+            row.signals[2] = values(sight.after);
+        }
+        (row.coin, row.coins) = (thrown(sight, true), sight.coins.len());
+        if signal.marked {
+            row.marked = Some((now, signal.cause));
+        } else {
+            (row.fate, row.left) = (Fate::Dropped(signal.cause), now);
+        }
+    }
+}
+
+impl Watcher<Packet> for Journal {
+    fn saw(&mut self, sight: &Sight<'_, Packet>) {
+        if let Call::Arrival(meta, packet) = &sight.call {
+            self.arrival(sight, meta, packet);
+            if let Some(row) = self.rows.back_mut().filter(|row| row.n + 1 == self.arrived) {
+                (row.coin, row.coins) = (thrown(sight, false), sight.coins.len());
+            }
+        }
+        for signal in sight.signals {
+            self.signalled(sight, signal);
+        }
+        if let Call::Departure(Some((meta, packet))) = &sight.call
+            && let Some(n) = self.number(meta, packet, true)
+            && let Some(row) = self.row(n)
+        {
+            (row.fate, row.left) = (Fate::Sent, sight.now.as_nanos());
+            row.signals[2] = values(sight.after);
+        }
+    }
+}
+
+fn key(meta: &Meta, packet: &Packet) -> Key {
+    (packet.flow, packet.seq, packet.connection, packet.payload.name(), meta.arrived)
+}
+
+fn values(signals: &[(&'static str, f64)]) -> Vec<f64> {
+    signals.iter().map(|&(_, value)| value).collect()
+}
+
+/// What was drawn for a probability: for a packet that was signalled the first that was below it.
+fn thrown(sight: &Sight<'_, Packet>, signalled: bool) -> Option<Coin> {
+    let mut coins = sight.coins.iter().filter(|coin| coin.p.is_some());
+    let hit = |coin: &&Coin| coin.p.is_some_and(|p| coin.drawn < p);
+    if signalled { coins.find(hit) } else { coins.next_back() }.copied()
+}
+
+impl Payload {
+    /// What kind of packet it is.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Data { .. } | Self::Paced { .. } => "data",
+            Self::Ack { .. } => "ack",
+            Self::Syn => "syn",
+            Self::SynAck => "syn-ack",
+            Self::Request => "request",
+            Self::Datagram { .. } => "datagram",
+            Self::Answer => "answer",
+            Self::Feedback { .. } | Self::Report { .. } => "feedback",
+            Self::Recorded { .. } => "recorded",
+        }
+    }
+}
+
+fn table(rows: &[Row], names: &[&str]) -> Table {
+    let count = |f: &dyn Fn(&Row) -> u64| Column::Count(rows.iter().map(f).collect());
+    let real = |f: &dyn Fn(&Row) -> Option<f64>| Column::Real(rows.iter().map(f).collect());
+    let text = |f: &dyn Fn(&Row) -> &'static str| {
+        Column::Text(rows.iter().map(|row| f(row).into()).collect())
+    };
+    let ended = |row: &Row| (row.fate != Fate::Queued).then_some(row.left);
+    let mut t = Table::default();
+    t.push("n", count(&|row| row.n));
+    t.push("arrived_ns", count(&|row| row.now));
+    t.push("flow", count(&|row| row.flow.into()));
+    t.push("seq", count(&|row| row.seq.into()));
+    t.push("kind", text(&|row| row.kind));
+    t.push("bytes", count(&|row| row.bytes.into()));
+    t.push("ecn", text(&|row| codepoint(row.ecn)));
+    t.push("found_packets", count(&|row| row.packets_found.into()));
+    t.push("found_bytes", count(&|row| row.bytes_found));
+    t.push("p", real(&|row| row.coin?.p));
+    t.push("coin", real(&|row| Some(row.coin?.drawn)));
+    t.push("coins", count(&|row| row.coins as u64));
+    t.push("marked", text(&|row| row.marked.map_or("", |(_, cause)| cause.name())));
+    t.push("marked_ns", real(&|row| row.marked.map(|(at, _)| at as f64)));
+    t.push(
+        "fate",
+        text(&|row| match row.fate {
+            Fate::Queued => "queued",
+            Fate::Sent => "sent",
+            Fate::Dropped(_) => "dropped",
+        }),
+    );
+    t.push(
+        "dropped",
+        text(&|row| if let Fate::Dropped(cause) = row.fate { cause.name() } else { "" }),
+    );
+    t.push("left_ns", real(&|row| ended(row).map(|at| at as f64)));
+    t.push("delay_s", real(&|row| ended(row).map(|at| (at - row.now) as f64 / 1e9)));
+    for (when, which) in [("found", 0), ("then", 1), ("left", 2)] {
+        for (i, name) in names.iter().enumerate() {
+            t.push(&format!("{when}_{name}"), real(&|row| row.signals[which].get(i).copied()));
+        }
+    }
+    t
+}
+
+fn codepoint(ecn: Ecn) -> &'static str {
+    match ecn {
+        Ecn::NotEct => "not-ect",
+        Ecn::Ect0 => "ect0",
+        Ecn::Ect1 => "ect1",
+        Ecn::Ce => "ce",
+    }
+}

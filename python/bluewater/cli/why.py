@@ -1,0 +1,50 @@
+"""``why``: one packet's story."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bluewater.cli.console import out, print_json
+from bluewater.cli.group import example
+from bluewater.cli.options import Json
+from bluewater.results import why as story
+from bluewater.units import seconds
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(why)
+
+
+@example(
+    "bluewater run my.toml --packets my.parquet",
+    "bluewater why my.parquet 4711",
+    "bluewater why my.parquet --flow 3 --at 12.5s --which dropped",
+)
+def why(
+    file: Annotated[Path, typer.Argument(help="Packets, as `run --packets` writes them.")],
+    number: Annotated[
+        int | None, typer.Argument(min=0, metavar="[N]", help="Its number at its queue, from 0.")
+    ] = None,
+    *,
+    queue: Annotated[
+        str | None, typer.Option(help="Which link, as `A->B`.", show_default="the first")
+    ] = None,
+    flow: Annotated[int | None, typer.Option(min=0, help="The first of this flow.")] = None,
+    seq: Annotated[int | None, typer.Option(min=0, help="With this sequence number.")] = None,
+    at: Annotated[str | None, typer.Option(help="That arrived then or later, as `12.5s`.")] = None,
+    which: Annotated[
+        Literal["dropped", "marked", "sent"] | None, typer.Option(help="What became of it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Tell why a packet was sent, marked or dropped: what it found, the probability, the coin."""
+    at_s = None if at is None else seconds(at, "at")
+    row, facts = story.find(file, number, queue=queue, flow=flow, seq=seq, at_s=at_s, which=which)
+    if json:
+        print_json(row)
+    else:
+        out.print(story.tell(row, facts), soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,181 @@
+"""Why a packet was sent, marked or dropped, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from bluewater import _core
+from bluewater.errors import InputError
+from bluewater.results.packets import Facts, open_
+from bluewater.text import milliseconds, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_RULES = {
+    "red": "RED's probability follows the average queue: p_b = max_p · (avg − min_th)/(max_th − "
+    "min_th), spaced to p_a = p_b/(1 − count·p_b); from max_th on, or twice that with gentle, all "
+    "are signalled (FJ93 Fig. 2)",
+    "blue": "BLUE signals with p_m, which an overflow raises and an idle link lowers (Feng02 "
+    "Fig. 3)",
+    "sfb": "SFB signals with the least p_m of the flow's bins, one on each level (Feng02 Fig. 14)",
+    "pie": "PIE's controller moves p by the delay's distance from its target and by its growth "
+    "(RFC 8033 §4.2)",
+    "pi2": "PI2 signals with the square of its controller's output, scalable flows with the "
+    "coupled output itself (RFC 9332)",
+    "dualpi2": "DualPI2 signals classic packets with the square of its controller's output, those "
+    "of the L queue by the coupled probability or their own queue's, the larger (RFC 9332)",
+    "codel": "CoDel signals at departure once every packet has waited longer than target for an "
+    "interval, then ever faster: the next after interval/√count (RFC 8289 §5)",
+    "droptail": "drop-tail drops what does not fit",
+    "pi": "PI signals with p_m, which its controller moves by the queue's distance from q_ref",
+}
+
+_CAUSES = {
+    "overflow": "the buffer had no room",
+    "early": "the algorithm's signal",
+    "penalty": "it limits this flow",
+}
+
+_ECN = {"not-ect": "not ECN-capable", "ect0": "ECT(0)", "ect1": "ECT(1)", "ce": "CE"}
+
+
+def find(
+    path: Path,
+    n: int | None = None,
+    *,
+    queue: str | None = None,
+    flow: int | None = None,
+    seq: int | None = None,
+    at_s: float | None = None,
+    which: str | None = None,
+) -> tuple[dict[str, Any], Facts]:
+    """The first packet of a file that is meant, as a row, and what the file says of its run.
+
+    Args:
+        path: A file of packets.
+        n: Its number at its queue.
+        queue: Its queue; the file's first if not given.
+        flow: Its flow.
+        seq: Its sequence number.
+        at_s: It arrived then or later, s.
+        which: It was ``dropped``, ``marked`` or ``sent``.
+
+    Raises:
+        InputError: No such file, queue or packet.
+    """
+    rows, facts = open_(path)
+    names = rows.select("queue").unique(maintain_order=True).collect()["queue"].to_list()
+    if queue is not None and queue not in names:
+        raise InputError(
+            "no packets of this queue",
+            file=str(path), key="queue", value=queue, allowed=", ".join(names) or "none",
+        )  # fmt: skip
+    wanted = {
+        "queue": None if queue is None and not names else pl.col("queue") == (queue or names[0]),
+        "N": None if n is None else pl.col("n") == n,
+        "flow": None if flow is None else pl.col("flow") == flow,
+        "seq": None if seq is None else pl.col("seq") == seq,
+        "at": None if at_s is None else pl.col("arrived_ns") >= round(at_s * 1e9),
+        "which": {
+            None: None,
+            "marked": pl.col("marked") != "",
+            "dropped": pl.col("fate") == "dropped",
+            "sent": pl.col("fate") == "sent",
+        }[which],
+    }
+    for condition in wanted.values():
+        if condition is not None:
+            rows = rows.filter(condition)
+    found = rows.head(1).collect()
+    if found.is_empty():
+        raise InputError(
+            "no such packet among those that are written down",
+            file=str(path),
+            key=", ".join(name for name, each in wanted.items() if each is not None),
+            hint="numbers begin at 0 at each queue; a file made with a selection has only those",
+        )
+    return found.row(0, named=True), facts
+
+
+def tell(row: dict[str, Any], facts: Facts) -> str:
+    """What happened to a packet, line by line."""
+    table = facts.queue(row["queue"])
+    aqm = table["aqm"]
+    lines = [
+        f"packet {row['n']} at {row['queue']} ({aqm}): flow {row['flow']}, {row['kind']} "
+        f"{row['seq']}, {row['bytes']} bytes, {_ECN[row['ecn']]}",
+        _line(
+            row["arrived_ns"],
+            f"arrives; {row['found_packets']} packets ({row['found_bytes']} bytes) wait before it, "
+            f"room for {table['buffer']}",
+        ),
+        *_signals(row, "found", "before it: "),
+        *_signals(row, "then", "after it:  "),
+    ]
+    marked_later = bool(row["marked"]) and row["marked_ns"] > row["arrived_ns"]
+    dropped_later = row["fate"] == "dropped" and row["left_ns"] > row["arrived_ns"]
+    decision = [_decision(row, marked=bool(row["marked"]))]
+    if row["marked"]:
+        decision.append(_line(row["marked_ns"], f"marked (CE): {_CAUSES[row['marked']]}"))
+    later = marked_later or dropped_later
+    lines += [] if later else decision
+    if row["left_ns"] is not None and row["left_ns"] > row["arrived_ns"]:
+        lines += _signals(row, "left", "as it left: ")
+    lines += decision if later else []
+    lines.append(_end(row))
+    lines.append(f"rule: {_rule(aqm)}. More: `bluewater explain {aqm}`")
+    return "\n".join(line for line in lines if line)
+
+
+def _end(row: dict[str, Any]) -> str:
+    if row["fate"] == "queued":
+        return f"{_INDENT}still waits when the run ends"
+    after = f" after {milliseconds(row['delay_s'])}" if row["delay_s"] else ""
+    cause = f": {_CAUSES[row['dropped']]}" if row["dropped"] else ""
+    return _line(row["left_ns"], f"{row['fate']}{after}{cause}")
+
+
+_INDENT = " " * 18
+
+
+def _line(ns: int, text: str) -> str:
+    return f"{ns / 1e9:14.9f} s  {text}"
+
+
+def _signals(row: dict[str, Any], when: str, head: str) -> list[str]:
+    values = {
+        name.removeprefix(f"{when}_"): value
+        for name, value in row.items()
+        if name.startswith(f"{when}_") and name not in _OWN and value is not None
+    }
+    if not values:
+        return []
+    return [_INDENT + head + ", ".join(f"{k} {number(v, 4)}" for k, v in values.items())]
+
+
+_OWN = {"found_packets", "found_bytes", "left_ns"}
+
+
+def _decision(row: dict[str, Any], *, marked: bool) -> str:
+    """What the coin said, or that there was none though something was decided."""
+    p, coin = row["p"], row["coin"]
+    if p is None:
+        signalled = marked or row["dropped"] == "early"
+        return f"{_INDENT}no coin: the rule alone decided" if signalled else ""
+    below, then = ("<", "signal") if coin < p else ("≥", "no signal")
+    if row["dropped"] == "overflow":
+        then += ", but it does not fit"
+    return f"{_INDENT}the coin is {number(coin, 4)} {below} p = {number(p, 4)}: {then}"
+
+
+def _rule(aqm: str) -> str:
+    if aqm in _RULES:
+        return _RULES[aqm]
+    entries = {each["name"]: each for each in _core.catalog()["aqms"]}
+    if aqm not in entries:
+        return f"{aqm}, an algorithm of one's own"
+    entry = entries[aqm]
+    return f"{entry['summary'].rstrip('.')} ({entry['source']})"
