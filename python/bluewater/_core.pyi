@@ -38,7 +38,7 @@ def run(
     origin: str = "<string>",
     progress: Callable[[float], object] | None = None,
     journal: Callable[[str, dict[str, list[Any]]], object] | None = None,
-    flows: Sequence[tuple[int, int]] = (),
+    flows: Sequence[tuple[int, int]] = ...,
     time: tuple[int, int] = ...,
     every: int = 1,
 ) -> dict[str, Any]: ...
