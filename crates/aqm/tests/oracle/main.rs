@@ -24,6 +24,7 @@ mod dual;
 mod fair;
 mod fred;
 mod gsp;
+mod naive;
 mod pi;
 mod pi2;
 mod pie;
@@ -35,172 +36,10 @@ mod sfb;
 mod sred;
 mod wred;
 
+use naive::{Event, MEAN, Model, Naive, Packet, Room, Verdict};
+
 /// A link of 8 Mbit/s: a mean packet of 1000 bytes takes 1 ms.
 const PACKET_NS: f64 = 1e6;
-const MEAN: f64 = 1000.0;
-
-#[derive(Clone, Copy, Debug)]
-struct Packet {
-    id: u32,
-    flow: u64,
-    len: u32,
-    ect: bool,
-    /// ECT(1).
-    l4s: bool,
-    marked: bool,
-    arrived: u64,
-}
-
-/// What a model says to an arriving packet.
-enum Verdict {
-    Admit,
-    /// Mark it if it can be marked, else drop it.
-    Signal,
-    /// The same for the packet at the head, if there is one.
-    SignalHead,
-    Drop,
-    /// The same, as a penalty.
-    Penalise,
-    /// Drop it and the packets at these places in the queue, as a penalty.
-    DropWith(Vec<usize>),
-}
-
-/// An algorithm of a paper. `q` is the queue without the packet in question.
-trait Model {
-    /// The queue is built.
-    fn start(&mut self, _: &mut Rng) {}
-    fn arrive(&mut self, _: u64, _: &Packet, _q: &[Packet], _fits: bool, _: &mut Rng) -> Verdict {
-        Verdict::Admit
-    }
-    /// Who goes when there is no room: a place in the queue, or `q.len()` for the arriving packet.
-    fn victim(&mut self, q: &[Packet], _: &mut Rng) -> usize {
-        q.len()
-    }
-    fn admitted(&mut self) {}
-    /// A packet was marked, or dropped other than as [`Verdict::Penalise`].
-    fn heard(&mut self, _: &Packet) {}
-    fn sent(&mut self, _delay: u64) {}
-    /// Takes the packet to send out of the queue; none: all are gone.
-    fn send(
-        &mut self,
-        now: u64,
-        q: &mut Vec<Packet>,
-        _: &mut Vec<Event>,
-        _: &mut Rng,
-    ) -> Option<Packet> {
-        let packet = (!q.is_empty()).then(|| q.remove(0))?;
-        self.sent(now - packet.arrived);
-        Some(packet)
-    }
-    fn idle(&mut self, _now: u64, _: &mut Rng) {}
-    /// Time has come to `now`.
-    fn clock(&mut self, _now: u64, _q: &[Packet]) {}
-    fn signals(&self, _now: u64) -> Vec<f64> {
-        Vec::new()
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Event {
-    Dropped(u32, Cause),
-    Marked(u32),
-    Sent(u32, bool),
-    Idle,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Room {
-    Packets(u64),
-    Bytes(u64),
-}
-
-/// A queue of a model.
-struct Naive<M> {
-    model: M,
-    room: Room,
-    q: Vec<Packet>,
-    events: Vec<Event>,
-}
-
-impl<M: Model> Naive<M> {
-    fn fits(&self, len: u32) -> bool {
-        match self.room {
-            Room::Packets(n) => (self.q.len() as u64) < n,
-            Room::Bytes(n) => {
-                self.q.iter().map(|p| u64::from(p.len)).sum::<u64>() + u64::from(len) <= n
-            }
-        }
-    }
-
-    fn arrive(&mut self, now: u64, mut packet: Packet, rng: &mut Rng) {
-        packet.arrived = now;
-        let fits = self.fits(packet.len);
-        let mut mark = false;
-        match self.model.arrive(now, &packet, &self.q, fits, rng) {
-            Verdict::Admit => {}
-            Verdict::SignalHead if !self.q.is_empty() => {
-                if self.q[0].ect {
-                    self.q[0].marked = true;
-                    self.marked(self.q[0]);
-                } else {
-                    let head = self.q.remove(0);
-                    self.dropped(head, Cause::Early);
-                }
-            }
-            Verdict::Signal | Verdict::SignalHead if packet.ect => mark = true,
-            Verdict::DropWith(mut places) => {
-                places.sort_unstable();
-                places.dedup();
-                for place in places.into_iter().rev() {
-                    let victim = self.q.remove(place);
-                    self.dropped(victim, Cause::Penalty);
-                }
-                return self.dropped(packet, Cause::Penalty);
-            }
-            Verdict::Penalise => {
-                return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
-            }
-            _ => return self.dropped(packet, Cause::Early),
-        }
-        if matches!(self.room, Room::Bytes(n) if u64::from(packet.len) > n) {
-            return self.dropped(packet, Cause::Overflow);
-        }
-        while !self.fits(packet.len) {
-            let victim = self.model.victim(&self.q, rng);
-            if victim == self.q.len() {
-                return self.dropped(packet, Cause::Overflow);
-            }
-            let victim = self.q.remove(victim);
-            self.dropped(victim, Cause::Overflow);
-        }
-        if mark {
-            packet.marked = true;
-            self.marked(packet);
-        }
-        self.q.push(packet);
-        self.model.admitted();
-    }
-
-    fn dropped(&mut self, packet: Packet, cause: Cause) {
-        self.model.heard(&packet);
-        self.events.push(Event::Dropped(packet.id, cause));
-    }
-
-    fn marked(&mut self, packet: Packet) {
-        self.model.heard(&packet);
-        self.events.push(Event::Marked(packet.id));
-    }
-
-    fn depart(&mut self, now: u64, rng: &mut Rng) {
-        match self.model.send(now, &mut self.q, &mut self.events, rng) {
-            Some(p) => self.events.push(Event::Sent(p.id, p.marked)),
-            None => {
-                self.model.idle(now, rng);
-                self.events.push(Event::Idle);
-            }
-        }
-    }
-}
 
 /// What is compared with the library: a queue of a model, or several.
 trait Side {
