@@ -37,7 +37,7 @@ from bluewater.results.result import TABLES
 from bluewater.study.experiment import known, load
 
 VERSION = version("bluewater")
-MARKER = re.compile(r"^<!-- ([a-z]+)(?::([a-z0-9-]+))? -->$", re.MULTILINE)
+MARKER = re.compile(r"^<!-- ([a-z]+)(?::([a-z0-9_-]+))? -->$", re.MULTILINE)
 ROOT = Path(__file__).parent
 
 

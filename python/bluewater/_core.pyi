@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import Any, final
 
@@ -21,6 +21,7 @@ __all__ = [
     "state",
     "tables",
     "version",
+    "write_commented",
 ]
 
 @final
@@ -76,3 +77,17 @@ def generate_trace(
 def random() -> float: ...
 def quantity(kind: str, text: str) -> tuple[int, str]: ...
 def version() -> str: ...
+def write_commented(
+    path: str | PathLike[str],
+    rows: Iterable[
+        tuple[
+            int,
+            int,
+            int,
+            tuple[bytes, bytes],
+            tuple[int, int],
+            tuple[int, int | None, bool] | None,
+            str,
+        ]
+    ],
+) -> None: ...

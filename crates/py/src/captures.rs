@@ -1,14 +1,16 @@
 //! Packet captures: measured, generated, and both at once.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read};
+use std::io::{self, BufWriter, Read, Write as _};
 use std::path::Path;
 
-use aqm::{Duration, Rate};
+use aqm::{Duration, Ecn, Rate};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use trace::generate::{Options, Packets};
+use trace::headers::{self, Ends, Segment};
+use trace::pcapng::{self, Way};
 use trace::skew::{self, Analysis, Report};
 use trace::write::{Format, Writer};
 use trace::{Capture, Error, Packet};
@@ -220,6 +222,40 @@ pub(crate) fn write(
     }
     writer.end()?;
     Ok(sum)
+}
+
+/// A packet of a simulation: its arrival (ns), bytes and ECN field; addresses and ports; of TCP number
+/// and acknowledgement and whether it is a SYN; a comment.
+#[derive(FromPyObject)]
+struct Commented(
+    u64,
+    u16,
+    u8,
+    ([u8; 4], [u8; 4]),
+    [u16; 2],
+    Option<(u32, Option<u32>, bool)>,
+    String,
+);
+
+/// Writes packets with their comments to `path`, as pcapng: of each its headers.
+pub(crate) fn write_commented(path: &Path, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    pcapng::head(&mut out, pcapng::RAW_IP, "")?;
+    for row in rows.try_iter()? {
+        let Commented(time, len, ecn, (source, destination), ports, segment, comment) =
+            row?.extract()?;
+        let ends = Ends { source, destination, ports };
+        let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(ecn & 3)];
+        let headers = match segment {
+            Some((seq, ack, syn)) => {
+                headers::tcp(&ends, ecn, len, &Segment { seq, ack, syn }).to_vec()
+            }
+            None => headers::udp(&ends, ecn, len).to_vec(),
+        };
+        let kept = &headers[..headers.len().min(len.into())];
+        pcapng::packet(&mut out, time, len.into(), kept, (Way::Unknown, &comment))?;
+    }
+    Ok(out.flush()?)
 }
 
 const NS: f64 = 1e-9;

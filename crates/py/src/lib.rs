@@ -193,6 +193,14 @@ mod _core {
         captures::write(py, captures::generator(options.as_ref())?, &path, progress.as_ref())
     }
 
+    /// Writes packets of a simulation with comments to a file, as pcapng; a row each: arrival (ns),
+    /// bytes, ECN field; addresses (from, to), ports; of TCP number, acknowledgement and whether it
+    /// is a SYN; the comment.
+    #[pyfunction]
+    fn write_commented(path: PathBuf, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+        captures::write_commented(&path, rows)
+    }
+
     /// Rates over time as `csv` or `mahimahi`, with their mean (bit/s) and the length of a round (s).
     #[pyfunction]
     fn convert_rates(text: &str, form: &str) -> PyResult<(String, f64, f64)> {

@@ -29,10 +29,12 @@ use std::fmt;
 
 use aqm::{Duration, Ecn, Rate, Rng};
 
+use crate::headers::{self, Ends, Segment};
+
 /// Bytes of data in a full packet.
 const DATA: u64 = 1460;
 /// Bytes of IPv4 and TCP headers.
-pub const HEADERS: usize = 40;
+pub const HEADERS: usize = headers::TCP;
 
 /// What is generated.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -278,28 +280,12 @@ impl Iterator for Packets {
 
 impl Active {
     fn head(&self, len: u32) -> [u8; HEADERS] {
-        let mut head = [0; HEADERS];
-        let number = self.number.to_be_bytes();
+        let [.., a, b, c] = self.number.to_be_bytes();
         let port = 1024 + (self.number >> 24) % 64_512;
-        head[0] = 0x45;
-        head[1] = Ecn::ect(self.capable) as u8;
-        head[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-        head[6] = 0x40; // don't fragment
-        head[8] = 64; // time to live
-        head[9] = 6; // TCP
-        head[12..16].copy_from_slice(&[10, number[5], number[6], number[7]]);
-        head[16..20].copy_from_slice(&[192, 0, 2, 1]);
-        let sum: u32 =
-            head[..20].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
-        let sum = (sum & 0xffff) + (sum >> 16);
-        head[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
-        head[20..22].copy_from_slice(&(port as u16).to_be_bytes());
-        head[22..24].copy_from_slice(&80u16.to_be_bytes());
-        head[24..28].copy_from_slice(&(self.sent as u32).to_be_bytes());
-        head[32] = 5 << 4; // words of TCP header
-        head[33] = 0x10; // ACK
-        head[34..36].copy_from_slice(&[0xff; 2]); // window
-        head
+        let ends =
+            Ends { source: [10, a, b, c], destination: [192, 0, 2, 1], ports: [port as u16, 80] };
+        let segment = Segment { seq: self.sent as u32, ack: Some(0), syn: false };
+        headers::tcp(&ends, Ecn::ect(self.capable), len as u16, &segment)
     }
 }
 

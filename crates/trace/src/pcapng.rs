@@ -6,6 +6,9 @@ use std::io::{self, Write};
 /// The most bytes of a packet that are kept.
 pub(crate) const SNAPLEN: u32 = 65_535;
 
+/// The link type of packets that begin with their IP header.
+pub const RAW_IP: u16 = 101;
+
 /// Which way a packet went, as its flags say it (`epb_flags`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::pcapng::{self, SNAPLEN, Way};
+use crate::pcapng::{self, RAW_IP, SNAPLEN, Way};
 
 /// A format of captures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,8 +12,6 @@ pub enum Format {
     /// pcapng: one section, one interface.
     Pcapng,
 }
-
-const RAW_IP: u16 = 101;
 
 /// Writes packets.
 #[derive(Debug)]

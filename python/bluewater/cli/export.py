@@ -10,7 +10,8 @@ import typer
 from bluewater import lab
 from bluewater.cli.console import out
 from bluewater.cli.group import example
-from bluewater.results import flent
+from bluewater.errors import InputError
+from bluewater.results import exports
 
 
 def add(app: typer.Typer) -> None:
@@ -21,23 +22,41 @@ def add(app: typer.Typer) -> None:
 @example(
     "bluewater export --to my.flent.gz",
     "bluewater export results/runs/3f/3f0c… --to my.flent.gz --queue 'A->B'",
+    "bluewater export my.parquet --to my.pcapng",
 )
 def export(
     result: Annotated[
         Path | None,
         typer.Argument(
-            help="The folder of a run, as `run` prints it.", show_default="the newest run"
+            help="The folder of a run, as `run` prints it, or the packets of one, as "
+            "`run --packets` writes them.",
+            show_default="the newest run",
         ),
     ] = None,
     *,
-    to: Annotated[Path, typer.Option("--to", help="What to write: a name in .flent.gz.")],
+    to: Annotated[
+        Path, typer.Option("--to", help="What to write; the name's ending says the format.")
+    ],
     queue: Annotated[
-        str | None, typer.Option(help="Which link, as `A->B`.", show_default="the primary queue")
+        str | None,
+        typer.Option(help="Which link, as `A->B`.", show_default="the primary queue, or all"),
     ] = None,
 ) -> None:
-    """Write a run for Flent: goodput of each group of flows, backlog, drops and marks over time.
+    """Write a run, or its packets, in the format of another program, and print the file's path.
 
-    The run needs `interval` and `groups = true` in `[measure]`. Prints the file's path.
+    `.flent.gz`: goodput of each group of flows, backlog, drops and marks over time, for Flent; the
+    run needs `interval` and `groups = true` in `[measure]`. `.pcapng`: the packets, with what
+    became of each as its comment, for Wireshark.
     """
-    flent.write(lab.load(result or lab.newest()), to, queue)
+    ending = exports.ending(to)
+    if ending in exports.OF_RUNS:
+        exports.OF_RUNS[ending](lab.load(result or lab.newest()), to, queue)
+    elif result is None:
+        raise InputError(
+            f"{ending} is made of packets",
+            allowed="`bluewater export PACKETS --to FILE`",
+            hint="`bluewater run my.toml --packets my.parquet` writes them",
+        )
+    else:
+        exports.OF_PACKETS[ending](result, to, queue)
     out.print(str(to), soft_wrap=True, markup=False)

@@ -48,7 +48,8 @@ def run(
     packets: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Also write what became of each packet, for `why` (Parquet)."
+            metavar="FILE",
+            help="Also write what became of each packet, as Parquet, for `why`, or pcapng.",
         ),
     ] = None,
     packets_flows: Annotated[
@@ -84,7 +85,8 @@ def run(
     if csv is not None:
         _write_csv(result, csv)
     if packets is not None:
-        note(f"packets in {packets}; `bluewater why {packets} N` tells of one")
+        tells = "" if packets.suffix == ".pcapng" else f"; `bluewater why {packets} N` tells of one"
+        note(f"packets in {packets}{tells}")
     if json:
         print_json(to_json(result))
     else:

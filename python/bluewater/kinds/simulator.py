@@ -12,6 +12,7 @@ from bluewater import _core
 from bluewater.aqm import named
 from bluewater.errors import InputError
 from bluewater.kinds.kind import Kind
+from bluewater.results.exports import pcapng
 from bluewater.results.packets import Packets, Writer
 from bluewater.results.result import Result
 
@@ -58,8 +59,10 @@ def run_with_packets(
 ) -> Result:
     """The same, and writes down what became of each packet."""
     chosen = packets.selection()
+    path = Path(packets.path)
+    publish = pcapng.write if path.suffix == pcapng.SUFFIX else Path.replace
     began = time.perf_counter()
-    with Writer(Path(packets.path)) as writer:
+    with Writer(path, publish) as writer:
         made = _core.run(text, origin, progress, journal=writer.take, **chosen)
         result = Result.of(made, began)
         writer.finish(result)

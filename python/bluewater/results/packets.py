@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import tomllib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from bluewater.errors import InputError, StorageError
 from bluewater.units import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from bluewater.results.result import Result
@@ -31,10 +32,10 @@ _PART = 200_000
 """Rows that are kept in memory before they are written."""
 
 _TYPES = {
-    "n": pl.Int64, "arrived_ns": pl.Int64, "flow": pl.Int64, "seq": pl.Int64, "bytes": pl.Int64,
-    "found_packets": pl.Int64, "found_bytes": pl.Int64, "coins": pl.Int64, "marked_ns": pl.Int64,
-    "left_ns": pl.Int64, "kind": pl.String, "ecn": pl.String, "marked": pl.String,
-    "fate": pl.String, "dropped": pl.String,
+    "n": pl.Int64, "arrived_ns": pl.Int64, "flow": pl.Int64, "connection": pl.Int64,
+    "seq": pl.Int64, "bytes": pl.Int64, "found_packets": pl.Int64, "found_bytes": pl.Int64,
+    "coins": pl.Int64, "marked_ns": pl.Int64, "left_ns": pl.Int64, "kind": pl.String,
+    "ecn": pl.String, "marked": pl.String, "fate": pl.String, "dropped": pl.String,
 }  # fmt: skip
 """The other columns are numbers that may be missing."""
 
@@ -44,7 +45,7 @@ class Packets:
     """Where packets are written down, and which.
 
     Attributes:
-        path: The Parquet file.
+        path: A Parquet file, or pcapng if its name ends so.
         flows: Of these flows, as ``0-3,7``; of all if not given.
         time: Those that arrive within, as ``10s..12.5s``.
         every: Of all arrivals at a queue those whose number is a multiple of this.
@@ -83,10 +84,15 @@ def _flows(text: str) -> tuple[int, int]:
 
 
 class Writer:
-    """Writes packets as they come, in parts, and at the end one file of them."""
+    """Writes packets as they come, in parts, and at the end one file of them.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Args:
+        path: The file.
+        publish: Makes it of a Parquet file of all packets.
+    """
+
+    def __init__(self, path: Path, publish: Callable[[Path, Path], object] = Path.replace) -> None:
+        self._path, self._publish = path, publish
         self._frames: list[pl.DataFrame] = []
         self._rows = 0
         self._parts: list[Path] = []
@@ -118,8 +124,8 @@ class Writer:
         if self._rows >= _PART:
             self._write_part()
 
-    def finish(self, result: Result) -> int:
-        """Writes the file; returns its rows."""
+    def finish(self, result: Result) -> None:
+        """Writes the file."""
         self._write_part()
         facts = {
             "scenario": result.scenario,
@@ -131,10 +137,9 @@ class Writer:
         new = self._folder / "whole.parquet"
         try:
             whole.sink_parquet(new, metadata={_KEY: json.dumps(facts)})
-            new.replace(self._path)
+            self._publish(new, self._path)
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
-        return int(pl.scan_parquet(self._path).select(pl.len()).collect().item())
 
     def _write_part(self) -> None:
         if not self._frames:
@@ -165,10 +170,10 @@ class Facts:
     version: str
     decision_hash: str
 
-    def queue(self, name: str) -> dict[str, Any]:
-        """A queue's table in the scenario: ``aqm``, ``buffer``, ``params`` …."""
-        tables = tomllib.loads(self.scenario)["queue"]
-        return next(table for table in tables if table["link"] == name)
+    @cached_property
+    def queues(self) -> dict[str, dict[str, Any]]:
+        """The queues' tables in the scenario by their links: ``aqm``, ``buffer``, ``params`` …."""
+        return {table["link"]: table for table in tomllib.loads(self.scenario)["queue"]}
 
 
 def open_(path: Path) -> tuple[pl.LazyFrame, Facts]:
@@ -186,3 +191,20 @@ def open_(path: Path) -> tuple[pl.LazyFrame, Facts]:
             file=str(path),
             hint="`bluewater run my.toml --packets my.parquet` makes one",
         ) from error
+
+
+def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:
+    """Those of a queue, or all if none is named.
+
+    Raises:
+        InputError: There are none of this queue.
+    """
+    if queue is None:
+        return rows
+    names = rows.select("queue").unique(maintain_order=True).collect()["queue"].to_list()
+    if queue not in names:
+        raise InputError(
+            "no packets of this queue",
+            file=str(file), key="queue", value=queue, allowed=", ".join(names) or "none",
+        )  # fmt: skip
+    return rows.filter(pl.col("queue") == queue)

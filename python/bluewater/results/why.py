@@ -8,7 +8,7 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.results.packets import Facts, open_
+from bluewater.results.packets import Facts, of_queue, open_
 from bluewater.text import milliseconds, number
 
 if TYPE_CHECKING:
@@ -67,14 +67,10 @@ def find(
         InputError: No such file, queue or packet.
     """
     rows, facts = open_(path)
-    names = rows.select("queue").unique(maintain_order=True).collect()["queue"].to_list()
-    if queue is not None and queue not in names:
-        raise InputError(
-            "no packets of this queue",
-            file=str(path), key="queue", value=queue, allowed=", ".join(names) or "none",
-        )  # fmt: skip
+    if queue is None:
+        queue = next(iter(rows.select("queue").head(1).collect()["queue"]), None)
+    rows = of_queue(rows, queue, path)
     wanted = {
-        "queue": None if queue is None and not names else pl.col("queue") == (queue or names[0]),
         "N": None if n is None else pl.col("n") == n,
         "flow": None if flow is None else pl.col("flow") == flow,
         "seq": None if seq is None else pl.col("seq") == seq,
@@ -101,8 +97,15 @@ def find(
 
 
 def tell(row: dict[str, Any], facts: Facts) -> str:
+    """What happened to a packet, line by line, and the rule that it happened by."""
+    aqm = facts.queues[row["queue"]]["aqm"]
+    rule = f"rule: {_rule(aqm)}. More: `bluewater explain {aqm}`"
+    return "\n".join([*story(row, facts), rule])
+
+
+def story(row: dict[str, Any], facts: Facts) -> list[str]:
     """What happened to a packet, line by line."""
-    table = facts.queue(row["queue"])
+    table = facts.queues[row["queue"]]
     aqm = table["aqm"]
     lines = [
         f"packet {row['n']} at {row['queue']} ({aqm}): flow {row['flow']}, {row['kind']} "
@@ -126,8 +129,7 @@ def tell(row: dict[str, Any], facts: Facts) -> str:
         lines += _signals(row, "left", "as it left: ")
     lines += decision if later else []
     lines.append(_end(row))
-    lines.append(f"rule: {_rule(aqm)}. More: `bluewater explain {aqm}`")
-    return "\n".join(line for line in lines if line)
+    return [line for line in lines if line]
 
 
 def _end(row: dict[str, Any]) -> str:

@@ -121,7 +121,7 @@ impl Capture {
 fn link_type(layer: Layer) -> u16 {
     match layer {
         Layer::Ethernet => 1,
-        Layer::Ip => 101,
+        Layer::Ip => pcapng::RAW_IP,
     }
 }
 

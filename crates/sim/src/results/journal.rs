@@ -52,6 +52,7 @@ struct Row {
     n: u64,
     now: u64,
     flow: u32,
+    connection: u8,
     seq: u32,
     kind: &'static str,
     bytes: u32,
@@ -149,6 +150,7 @@ impl Journal {
             n,
             now,
             flow: packet.flow,
+            connection: packet.connection,
             seq: packet.seq,
             kind: packet.payload.name(),
             bytes: meta.len,
@@ -220,12 +222,12 @@ impl Payload {
     /// What kind of packet it is.
     fn name(&self) -> &'static str {
         match self {
-            Self::Data { .. } | Self::Paced { .. } => "data",
+            Self::Data { .. } => "data",
             Self::Ack { .. } => "ack",
             Self::Syn => "syn",
             Self::SynAck => "syn-ack",
             Self::Request => "request",
-            Self::Datagram { .. } => "datagram",
+            Self::Datagram { .. } | Self::Paced { .. } => "datagram",
             Self::Answer => "answer",
             Self::Feedback { .. } | Self::Report { .. } => "feedback",
             Self::Recorded { .. } => "recorded",
@@ -244,6 +246,7 @@ fn table(rows: &[Row], names: &[&str]) -> Table {
     t.push("n", count(&|row| row.n));
     t.push("arrived_ns", count(&|row| row.now));
     t.push("flow", count(&|row| row.flow.into()));
+    t.push("connection", count(&|row| row.connection.into()));
     t.push("seq", count(&|row| row.seq.into()));
     t.push("kind", text(&|row| row.kind));
     t.push("bytes", count(&|row| row.bytes.into()));

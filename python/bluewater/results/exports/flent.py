@@ -35,16 +35,12 @@ def write(result: Result, path: Path, queue: str | None = None) -> None:
 
     Args:
         result: A run whose scenario has ``[measure]`` with ``interval`` and ``groups = true``.
-        path: Its name ends in ``.flent.gz``.
+        path: Where to.
         queue: The link, as ``A->B``; the primary queue if not given.
 
     Raises:
-        InputError: Another ending, no such queue, or a run without these tables.
+        InputError: No such queue, or a run without these tables.
     """
-    if not path.name.endswith(SUFFIX):
-        raise InputError(
-            "unknown format", file=str(path), hint=f"the name of a file of Flent ends in {SUFFIX}"
-        )
     made = json.dumps(document(result, path.name, queue), allow_nan=False)
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:

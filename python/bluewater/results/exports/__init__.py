@@ -1,0 +1,33 @@
+"""Runs and their packets in the formats of other programs; the ending of a name says which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bluewater.errors import InputError
+from bluewater.results.exports import flent, pcapng
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from bluewater.results.result import Result
+
+OF_RUNS: dict[str, Callable[[Result, Path, str | None], None]] = {flent.SUFFIX: flent.write}
+"""Formats of a run, by the ending of their names."""
+
+OF_PACKETS: dict[str, Callable[[Path, Path, str | None], None]] = {pcapng.SUFFIX: pcapng.write}
+"""Formats of a run's packets."""
+
+
+def ending(path: Path) -> str:
+    """The ending of a name, which says the format.
+
+    Raises:
+        InputError: There is none of these.
+    """
+    known = (*OF_RUNS, *OF_PACKETS)
+    for each in known:
+        if path.name.endswith(each):
+            return each
+    raise InputError("unknown format", file=str(path), allowed="a name in " + ", ".join(known))

@@ -1,0 +1,111 @@
+"""Packets of a run as pcapng, for Wireshark and its like: what became of each as its comment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from bluewater import _core
+from bluewater.errors import StorageError
+from bluewater.results.packets import of_queue, open_
+from bluewater.results.why import story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from bluewater.results.packets import Facts
+
+SUFFIX = ".pcapng"
+
+_TCP = {"data", "ack", "syn", "syn-ack", "request"}
+_FORWARD = ("data", "datagram", "recorded")
+"""What goes from a flow's source to its sink, whoever began."""
+
+_TCP_HEADERS = 40
+_SEGMENT = 1500
+"""Bytes of a full packet of a flow whose data are not in the file."""
+
+_ECN = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
+_PORTS = {True: 80, False: 9}
+"""Of the sink: of TCP, of datagrams (discard)."""
+
+
+def write(file: Path, path: Path, queue: str | None = None) -> None:
+    """Writes packets as they arrived at their queue, with what became of each as its comment.
+
+    Times are those of the arrivals, time 0 being 1970. Of each packet there are an IPv4 and a TCP
+    or UDP header, made up from what the simulator knows: the source of flow N is 10.0.0.0 + N, its
+    port 1024 and the connection's number; the sink 198.18.0.0/15. Numbers of TCP count bytes,
+    segments being as long as the flow's longest. The ECN field is the one that arrived.
+
+    Args:
+        file: Packets of a run.
+        path: Where to.
+        queue: Those at this link, as ``A->B``; all if not given.
+
+    Raises:
+        InputError: No such file or queue.
+        StorageError: It cannot be written.
+    """
+    rows, facts = open_(file)
+    ordered = of_queue(rows, queue, file).sort("arrived_ns", maintain_order=True).collect()
+    new = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _core.write_commented(new, _packets(ordered, facts))
+        new.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _packets(rows: pl.DataFrame, facts: Facts) -> Iterator[tuple[Any, ...]]:
+    data = rows.filter(pl.col("kind").is_in(_FORWARD))
+    segments = dict(data.group_by("flow").agg(pl.col("bytes").max()).iter_rows())
+    ways = set(data.select("flow", "queue").unique().iter_rows())
+    for row in rows.iter_rows(named=True):
+        forward = _is_forward(row, ways, known=row["flow"] in segments)
+        segment = segments.get(row["flow"], _SEGMENT) - _TCP_HEADERS
+        yield (
+            row["arrived_ns"],
+            row["bytes"],
+            _ECN[row["ecn"]],
+            *_ends(row, forward=forward),
+            _numbers(row, segment) if row["kind"] in _TCP else None,
+            _comment(story(row, facts)),
+        )
+
+
+def _comment(lines: list[str]) -> str:
+    """The end first: a list of packets shows no more than the beginning."""
+    head, *between, end = (" ".join(line.split()) for line in lines)
+    return "\n".join((end, head, *between))
+
+
+def _is_forward(row: dict[str, Any], ways: set[tuple[int, str]], *, known: bool) -> bool:
+    return (row["flow"], row["queue"]) in ways if known else row["kind"] in (*_FORWARD, "syn")
+
+
+def _ends(row: dict[str, Any], *, forward: bool) -> tuple[tuple[bytes, bytes], tuple[int, int]]:
+    """Addresses and ports, from and to."""
+    top, *low = row["flow"].to_bytes(4)
+    ends = (bytes([10, *low]), bytes([198, 18, 0, top]))
+    ports = (1024 + row["connection"], _PORTS[row["kind"] in _TCP])
+    return (ends, ports) if forward else (ends[::-1], ports[::-1])
+
+
+def _numbers(row: dict[str, Any], segment: int) -> tuple[int, int | None, bool]:
+    """Number and acknowledgement, and whether it is a SYN, which counts as one byte."""
+    match row["kind"]:
+        case "syn":
+            return 0, None, True
+        case "syn-ack":
+            return 0, 1, True
+        case "ack":
+            return 1, (1 + row["seq"] * segment) % 2**32, False
+        case "request":
+            return 1, 1, False
+    return (1 + row["seq"] * segment) % 2**32, 1, False

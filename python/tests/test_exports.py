@@ -1,0 +1,142 @@
+"""Runs and packets in the formats of other programs, read back by others than who wrote them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+import tomli_w
+
+import bluewater
+from bluewater import InputError, trace
+from bluewater.results import packets
+from bluewater.results.exports import pcapng
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Cli
+
+SCENARIO = {
+    "duration": "8s",
+    "network": {"preset": "dumbbell", "rate": "10mbit", "delay": "10ms"},
+    "queue": [
+        {"aqm": "blue", "buffer": "40p"},
+        {"link": "B->A", "aqm": "droptail", "buffer": "100p"},
+    ],
+    "traffic": [
+        {"transport": "sack", "flows": 10, "start": "0s..1s", "ecn": True},
+        {"transport": "cbr", "rate": "2mbit"},
+    ],
+}
+"""Data and acknowledgements at a queue each."""
+
+WEB = {
+    "transport": "sack", "flows": 5, "app": "web", "size": "24p", "shape": 1.2, "objects": 4,
+    "off": "500ms", "handshake": True,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("rows") / "my.parquet"
+    bluewater.run(SCENARIO, packets=file)
+    return file
+
+
+def tshark(file: Path, *fields: str, wanted: str = "frame") -> list[list[str]]:
+    """The fields of packets as Wireshark reads them; skips where it is not installed."""
+    program = shutil.which("tshark")
+    if program is None:
+        pytest.skip("tshark is not installed")
+    chosen = [word for field in fields for word in ("-e", field)]
+    line = [program, "-r", str(file), "-Y", wanted, "-T", "fields", "-E", "separator=/t", *chosen]
+    made = subprocess.run(line, capture_output=True, text=True, check=True)
+    return [line.split("\t") for line in made.stdout.splitlines()]
+
+
+def test_wireshark_reads_each_packet_and_its_comment(rows: Path, tmp_path: Path) -> None:
+    file = tmp_path / "my.pcapng"
+    pcapng.write(rows, file)
+    known = pl.read_parquet(rows).sort("arrived_ns", maintain_order=True)
+    shown = tshark(file, "frame.time_epoch", "frame.len", "ip.dsfield.ecn", "frame.comment")
+    times, lengths, ecn, comments = zip(*shown, strict=True)
+    assert [round(float(time) * 1e9) for time in times] == known["arrived_ns"].to_list()
+    assert [int(length) for length in lengths] == known["bytes"].to_list()
+    numbers = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
+    assert [int(field) for field in ecn] == [numbers[each] for each in known["ecn"]]
+    for comment, row in zip(comments, known.iter_rows(named=True), strict=True):
+        assert f"packet {row['n']} at {row['queue']} (" in comment
+        assert (row["fate"] == "dropped") == ("dropped" in comment.partition("\\n")[0])
+        assert ("marked (CE)" in comment) == bool(row["marked"])
+
+
+def test_wireshark_finds_what_the_sender_repeated(rows: Path, tmp_path: Path) -> None:
+    file = tmp_path / "my.pcapng"
+    pcapng.write(rows, file)
+    data = pl.read_parquet(rows).filter(pl.col("kind") == "data").sort("arrived_ns")
+    again = data.filter(~pl.struct("flow", "seq").is_first_distinct())
+    # It calls some of them by other names, and sees those alone that come after a gap.
+    wanted = (
+        "tcp.analysis.retransmission or tcp.analysis.fast_retransmission"
+        " or tcp.analysis.out_of_order or tcp.analysis.spurious_retransmission"
+    )
+    found = tshark(file, "frame.time_epoch", wanted=wanted)
+    times = {round(float(time) * 1e9) for (time,) in found}
+    assert again.height > 20
+    assert times == set(again["arrived_ns"])
+    acks = tshark(file, "tcp.ack", wanted="tcp.len == 0 and ip.dst == 10.0.0.3")
+    kept = pl.read_parquet(rows).filter((pl.col("kind") == "ack") & (pl.col("flow") == 3))
+    # 1000 bytes with 40 of headers.
+    assert [int(ack) for (ack,) in acks] == [1 + 960 * seq for seq in kept["seq"]]
+
+
+def test_our_own_reader_finds_the_flows(rows: Path, tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "down.pcapng"
+    pcapng.write(rows, file, "A->B")
+    found = trace.measure(file).flows
+    known = pl.read_parquet(rows).filter(pl.col("queue") == "A->B")
+    assert found.height == 11
+    assert found["bytes"].sum() == known["bytes"].sum()
+    assert sorted(found["protocol"]) == [6] * 10 + [17]
+    assert [each.name for each in file.parent.iterdir()] == ["down.pcapng"]
+    with pytest.raises(InputError, match="no packets of this queue"):
+        pcapng.write(rows, file, "B->Z")
+
+
+def test_web_sessions_have_handshakes_and_requests(tmp_path: Path) -> None:
+    file, made = tmp_path / "web.parquet", tmp_path / "web.pcapng"
+    web: dict[str, Any] = SCENARIO | {"traffic": [WEB]}
+    bluewater.run(web, packets=file)
+    pcapng.write(file, made)
+    kinds = packets.open_(file)[0].select("kind").collect()["kind"]
+    assert {"syn", "syn-ack", "data", "ack"} <= set(kinds)
+    syns = tshark(made, "ip.src", wanted="tcp.flags.syn == 1 and tcp.flags.ack == 0")
+    answers = tshark(made, "ip.dst", wanted="tcp.flags.syn == 1 and tcp.flags.ack == 1")
+    assert (len(syns), len(answers)) == ((kinds == "syn").sum(), (kinds == "syn-ack").sum())
+    assert {address for (address,) in answers} <= {address for (address,) in syns}
+
+
+def test_the_command_line(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    scenario, direct = tmp_path / "my.toml", tmp_path / "direct.pcapng"
+    scenario.write_text(tomli_w.dumps(SCENARIO))
+    made = cli("run", str(scenario), "--packets", str(direct))
+    assert made.exit_code == 0, made.stderr
+    assert "bluewater why" not in made.stderr
+    later = tmp_path / "later.pcapng"
+    done = cli("export", str(rows), "--to", str(later), keep_out=False)
+    assert done.exit_code == 0, done.stderr
+    assert later.read_bytes() == direct.read_bytes()
+    for arguments, problem in [
+        (["--to", str(tmp_path / "a.csv")], "unknown format"),
+        (["--to", str(later)], "made of packets"),
+        ([str(scenario), "--to", str(later)], "not a file of packets"),
+        ([str(rows), "--to", "/proc/nowhere/x.pcapng"], "cannot write"),
+    ]:
+        refused = cli("export", *arguments, keep_out=False)
+        assert refused.exit_code != 0
+        assert problem in refused.stderr
+        assert "Traceback" not in refused.stderr
