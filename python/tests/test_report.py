@@ -21,6 +21,7 @@ from bluewater.plots.draw import Drawable, Mark, draw
 from bluewater.plots.files import inline_svg, save
 from bluewater.plots.style import contrast, on_dark, palette
 from bluewater.report import to_json, write_report
+from bluewater.report.scorecard import scorecard
 from bluewater.results.store import Store
 from bluewater.study import experiment
 from bluewater.study.experiment import parse
@@ -383,3 +384,24 @@ def test_a_claim_is_drawn_in_a_panel_that_is_there() -> None:
     wrong = text.replace('panel = "CBR at 2 Mb/s: CBR"', 'panel = "CBR at 2 Mb/s"')
     with pytest.raises(InputError, match="unknown panel"):
         parse(wrong, "x.toml", "feng/table3")
+
+
+def test_a_scorecard_compares_with_the_baseline(outcome: Outcome, tmp_path: Path) -> None:
+    """Two tests of made-up scores: `B` halves the delay in both, and loses goodput in one."""
+    score = """SELECT aqm AS discipline, seed,
+        CASE WHEN buffer = 20 THEN 'T2' ELSE 'T10' END AS test,
+        CASE WHEN aqm = 'R' THEN 0.2 ELSE 0.1 END AS delay_s,
+        CASE WHEN aqm = 'B' AND buffer = 20 THEN 9.4 ELSE 10.0 END AS goodput_bps
+    FROM runs"""
+    made = replace(
+        outcome.experiment, views={"score": score}, paper=Paper("T", "T", "", scorecard="R")
+    )
+    tables = replace(outcome.tables, views=made.views)
+    scored = replace(outcome, experiment=made, tables=tables)
+    assert scorecard([scored], "R").rows(named=True) == [
+        {"discipline": "B", "better, of 2": 1, "T2": "0.5 · 0.94", "T10": "✓ 0.5 · 1"}
+    ]
+    page = write_report([scored], tmp_path).read_text()
+    assert "✓ 0.5 · 1" in page
+    assert "by those of R" in page
+    assert (tmp_path / "test-scorecard.csv").read_text().startswith('discipline,"better, of 2",T2,')

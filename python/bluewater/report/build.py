@@ -15,6 +15,7 @@ from bluewater.plots.experiment import drawables
 from bluewater.plots.files import inline_svg, save, share_styles
 from bluewater.report.metrics import METRICS
 from bluewater.report.page import environment
+from bluewater.report.scorecard import scorecard
 from bluewater.results import host
 from bluewater.results.tables import STANDARD
 from bluewater.study.claims import MIN_SEEDS, Verdict
@@ -23,6 +24,8 @@ from bluewater.text import measured, number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    import polars as pl
 
     from bluewater.study.claims import Finding, Measured
     from bluewater.study.experiment import Sheet
@@ -52,6 +55,8 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
     else:
         sections = [_section(outcome, folder) for outcome in outcomes]
     papers = _papers(sections)
+    for paper in papers:
+        paper["scorecard"] = _scorecard(paper, outcomes, folder)
     styles = share_styles([plot for section in sections for plot in section["plots"]])
     open_ = _open([section for paper in papers for section in paper["sections"]])
     page = (
@@ -392,19 +397,33 @@ def _plot(outcome: Outcome, plot: Plot, folder: Path) -> dict[str, Any]:
 def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
     tables = outcome.tables if sheet.reading == "all" else outcome.tables.of(sheet.reading)
     found = tables.query(sheet.sql, (), f"table.{sheet.id}.sql", outcome.experiment.file)
-    found.write_csv(folder / f"{sheet.id}.csv")
+    made = _table(found, folder / sheet.id, f"{folder.name}/{sheet.id}")
+    return {"id": sheet.id, "title": sheet.title, "caption": sheet.caption, **made}
+
+
+def _scorecard(
+    paper: Mapping[str, Any], outcomes: Sequence[Outcome], folder: Path
+) -> dict[str, Any] | None:
+    """The scorecard of a suite that has one."""
+    own = paper["anchor"].removeprefix("paper-")
+    mine = [each for each in outcomes if each.experiment.id.startswith(f"{own}/")]
+    baseline = mine[0].experiment.paper.scorecard
+    found = scorecard(mine, baseline) if baseline else None
+    if found is None or found.is_empty():
+        return None
+    stem = f"{own}-scorecard"
+    return {"baseline": baseline, **_table(found, folder / stem, stem)}
+
+
+def _table(found: pl.DataFrame, stem: Path, link: str) -> dict[str, Any]:
+    """A table for the page, which is written as CSV and Markdown, too."""
+    found.write_csv(stem.with_name(f"{stem.name}.csv"))
     rows = [[_shown(value) for value in row] for row in found.iter_rows()]
     lines = [found.columns, ["---"] * found.width, *rows]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-    (folder / f"{sheet.id}.md").write_text(text, "utf-8")
-    return {
-        "id": sheet.id,
-        "title": sheet.title,
-        "caption": sheet.caption,
-        "columns": found.columns,
-        "rows": rows,
-        "files": [f"{folder.name}/{sheet.id}.{ending}" for ending in ("csv", "md")],
-    }
+    stem.with_name(f"{stem.name}.md").write_text(text, "utf-8")
+    files = [f"{link}.{ending}" for ending in ("csv", "md")]
+    return {"columns": found.columns, "rows": rows, "files": files}
 
 
 def _shown(value: Any) -> str:

@@ -184,6 +184,8 @@ class Experiment:
                 tables.query(panel.sql, ("x", "y"), f"plot.{plot.id}.panel.sql", self.file)
         for sheet in self.sheets:
             tables.query(sheet.sql, (), f"table.{sheet.id}.sql", self.file)
+        if self.paper.scorecard and "score" in self.views:
+            tables.query("SELECT * FROM score", paper.SCORE, "view.score", self.file)
 
     def cells(self, size: Size, reading: Reading | None = None) -> list[Cell]:
         """The cells of the sweep at a size, in the standard reading or another."""

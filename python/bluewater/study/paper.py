@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 FILE = "paper.toml"
 
+SCORE = ("discipline", "test", "seed", "delay_s", "goodput_bps")
+"""The columns of the view ``score``, by which an experiment has a part in a scorecard."""
+
 
 class Section(Table, frozen=True):
     """A section of a paper whose experiments are one network, one TCP and one set of steps.
@@ -47,6 +50,8 @@ class Paper(Table, frozen=True):
         source: Authors, where it appeared, and when.
         own: Whether it is no paper but questions of ours.
         suite: Whether it is a suite of tests, made when it is asked for by name.
+        scorecard: The discipline that the others are compared with in a table over all its tests,
+            those of the views ``score`` of its experiments.
         sections: ``[[section]]``.
     """
 
@@ -55,6 +60,7 @@ class Paper(Table, frozen=True):
     source: str
     own: bool = False
     suite: bool = False
+    scorecard: str = ""
     sections: tuple[Section, ...] = msgspec.field(name="section", default=())
 
     def section(self, experiment: str) -> Section | None:

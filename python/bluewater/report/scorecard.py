@@ -1,0 +1,73 @@
+"""The scorecard of a suite: each discipline beside a baseline, over all tests of all experiments.
+
+An experiment has a part in it by a view ``score``, the suite names its baseline as ``scorecard``
+in ``paper.toml``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bluewater.study.paper import SCORE
+from bluewater.text import number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bluewater.study.reproduce import Outcome
+
+KEPT = 0.95
+"""The share of the baseline's goodput that a discipline has to keep to be better."""
+
+
+def scorecard(outcomes: Sequence[Outcome], baseline: str) -> pl.DataFrame:
+    """A row a discipline, the best first: in how many tests it is better, then each test.
+
+    Better is a lower delay with at least :data:`KEPT` of the goodput, which ✓ marks. A test says
+    the delay and the goodput by those of the baseline, means over seeds.
+    """
+    scores = [
+        outcome.tables.query("SELECT * FROM score", SCORE, "view.score", outcome.experiment.file)
+        for outcome in outcomes
+        if "score" in outcome.experiment.views and outcome.tables.entries
+    ]
+    if not scores:
+        return pl.DataFrame()
+    means = (
+        pl.concat([score.select(SCORE) for score in scores], how="vertical_relaxed")
+        .group_by("discipline", "test")
+        .agg(pl.col("delay_s", "goodput_bps").mean())
+    )
+    base = means.filter(pl.col("discipline") == baseline).drop("discipline")
+    beside = (
+        means.filter(pl.col("discipline") != baseline)
+        .join(base, on="test", suffix="_base")
+        .select(
+            "discipline",
+            "test",
+            delay=pl.col("delay_s") / pl.col("delay_s_base"),
+            goodput=pl.col("goodput_bps") / pl.col("goodput_bps_base"),
+        )
+        .with_columns(better=(pl.col("delay") < 1) & (pl.col("goodput") >= KEPT))
+    )
+    tests = sorted(beside["test"].unique(), key=lambda test: (len(test), test))
+    order = (
+        beside.group_by("discipline")
+        .agg(pl.col("better").sum(), pl.col("delay").log().mean())
+        .sort(["better", "delay", "discipline"], descending=[True, False, False])
+    )
+    shown = {(row["discipline"], row["test"]): _cell(row) for row in beside.iter_rows(named=True)}
+    return pl.DataFrame(
+        [
+            {"discipline": name, f"better, of {len(tests)}": better}
+            | {test: shown.get((name, test), "–") for test in tests}
+            for name, better, _ in order.iter_rows()
+        ]
+    )
+
+
+def _cell(row: dict[str, object]) -> str:
+    told = f"{number(row['delay'], 2)} · {number(row['goodput'], 2)}"  # type: ignore[arg-type]
+    return f"✓ {told}" if row["better"] else told
