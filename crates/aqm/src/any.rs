@@ -517,6 +517,7 @@ any_qdisc! { $
         ["identified" [""]: "flows with drops in enough lists when the last one ended",
          "monitored" [""]: "flows with a probability in the filter",
          "unresponsive" [""]: "of these, found not to respond",
+         "found_last" [""]: "number of the flow that was found so last, -1 for none",
          "p_ambient" ["0 … 1"]: "smoothed drop rate of the queue behind the filter",
          "target_rtt" ["s"]: "R", "target_rate" ["packets/s"]: "f(R, p)",
          "list_interval" ["s"]: "length of the next list",

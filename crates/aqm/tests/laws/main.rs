@@ -162,7 +162,7 @@ fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
     if filtered {
         q = q.filtered(FILTER.1, &FILTER_SETTINGS, &env, &mut rng).unwrap();
         let own = CATALOG.iter().find(|e| e.name == FILTER.1).unwrap().signals;
-        expected.splice(..0, own[..7].iter().map(|signal| signal.name));
+        expected.splice(..0, own[..8].iter().map(|signal| signal.name));
     }
     if twist.built_for.is_some() {
         q.rate_changed(&env);

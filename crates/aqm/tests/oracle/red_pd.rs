@@ -64,6 +64,8 @@ struct RedPd<M> {
     ends: u64,
     arrived: u64,
     identified: usize,
+    /// Who was found unresponsive last.
+    found_last: Option<u64>,
     monitored: BTreeMap<u64, Monitored>,
 }
 
@@ -81,6 +83,7 @@ impl<M> RedPd<M> {
             ends: 0,
             arrived: 0,
             identified: 0,
+            found_last: None,
             monitored: BTreeMap::new(),
         };
         model.ends = (model.interval() * 1e9).round() as u64;
@@ -170,12 +173,18 @@ impl<M> RedPd<M> {
             })
             .collect();
         let known: Vec<u64> = self.monitored.keys().copied().collect();
+        let mut highest = -1.0;
         for &flow in &known {
+            let before = self.monitored[&flow].unresponsive;
             self.judge(flow, now);
             if rising.contains(&flow) {
                 self.judge_pairs(flow, now);
             }
-            self.monitored.get_mut(&flow).unwrap().list = (0, 0);
+            let f = self.monitored.get_mut(&flow).unwrap();
+            f.list = (0, 0);
+            if f.unresponsive && !before && f.p > highest {
+                (highest, self.found_last) = (f.p, Some(flow));
+            }
         }
         let rate = if self.c.least_rate && self.last < self.p { self.last } else { self.p };
         for &flow in &rising {
@@ -324,7 +333,9 @@ impl<M: Model + Congested> Model for RedPd<M> {
         // The model's clock counts whole nanoseconds.
         let interval = (interval * 1e9).round() / 1e9;
         let found = self.identified as f64;
-        let mut signals = vec![found, all, unresponsive as f64, self.p, self.rtt, target, interval];
+        let last = self.found_last.map_or(-1.0, |flow| flow as f64);
+        let mut signals =
+            vec![found, all, unresponsive as f64, last, self.p, self.rtt, target, interval];
         signals.extend(self.queue.signals(now));
         signals
     }

@@ -170,6 +170,8 @@ pub struct RedPd {
     history: FlowTable<Drops>,
     monitored: FlowTable<Monitored>,
     unresponsive: u32,
+    /// Who was found unresponsive last; of several at once the one with the highest probability.
+    found_last: Option<FlowKey>,
     /// Flows that were identified as the last list ended.
     identified: u32,
 }
@@ -201,6 +203,7 @@ impl Filter for RedPd {
             history: FlowTable::new(c.history, rng),
             monitored: FlowTable::new(c.monitored, rng),
             unresponsive: 0,
+            found_last: None,
             identified: 0,
         })
     }
@@ -267,6 +270,7 @@ impl Filter for RedPd {
         sink("identified", f64::from(self.identified));
         sink("monitored", self.monitored.len() as f64);
         sink("unresponsive", f64::from(self.unresponsive));
+        sink("found_last", self.found_last.map_or(-1.0, |flow| f64::from(flow.0 as u32)));
         sink("p_ambient", self.rules.p);
         sink("target_rtt", self.rules.rtt);
         sink("target_rate", response::square_root(self.rules.floored_p(), self.rules.rtt));
@@ -307,9 +311,15 @@ impl RedPd {
         let next = rules.place(rules.list + 1);
         let mut lowest: Option<(f64, FlowKey)> = None;
         self.unresponsive = 0;
+        let mut found_last: Option<(f64, FlowKey)> = None;
         monitored.retain(|key, flow| {
             let rises = rules.rises(flow, now);
+            let known = flow.record.unresponsive;
             flow.record.end_list(&rules.c, self.began, now, rises);
+            let more = |(p, other): (f64, FlowKey)| (flow.p, other.0) > (p, key.0);
+            if flow.record.unresponsive && !known && found_last.is_none_or(more) {
+                found_last = Some((flow.p, key));
+            }
             let stays = rules.move_p(flow, rises, average, now);
             flow.drops[next] = 0;
             if stays {
@@ -320,6 +330,7 @@ impl RedPd {
             }
             stays
         });
+        self.found_last = found_last.map(|(_, flow)| flow).or(self.found_last);
         history.retain(|key, drops| {
             let first = rules.first(drops, average);
             drops[next] = 0;

@@ -401,6 +401,29 @@ fn who_sends_on_as_losses_grow_is_unresponsive() {
     assert!(!tested(&mut desk, [100, 100], [4, 12]), "nobody asked");
 }
 
+#[test]
+fn who_was_found_last_is_told_from_the_others() {
+    let found = |desk: &Desk| {
+        let mut signals = Vec::new();
+        desk.filter.observe(desk.now, &mut |name, value| signals.push((name, value)));
+        signals.into_iter().find(|(name, _)| *name == "found_last").unwrap().1
+    };
+    let mut desk = Desk::new(&[STEADY]);
+    (0..3).for_each(|_| desk.list(&[1, 2]));
+    assert_eq!(found(&desk), -1.0);
+    for (flow, lost) in [(1, 12), (2, 15)] {
+        for lost in [4, lost] {
+            for _ in 0..5 {
+                let id = desk.filter.monitored.find(FlowKey(flow)).unwrap();
+                (0..100).for_each(|_| desk.filter.monitored[id].record.arrived());
+                (1..lost).for_each(|_| desk.filter.monitored[id].record.lost());
+                desk.list(&[flow]);
+            }
+        }
+        assert_eq!(found(&desk), flow as f64);
+    }
+}
+
 /// Samples are of the lists before the second raise and later ones; three of them make the pairs that
 /// the fifth raise judges. A flow that sends on is found there, one that yields is not.
 #[test]
