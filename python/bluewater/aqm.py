@@ -200,9 +200,13 @@ class Aqm:
     Attributes:
         signals: Attributes that are sampled into the series, each with unit and meaning.
         timer: When ``on_timer`` is wanted, in nanoseconds.
+        compiled: Whether Numba compiles the methods (``pip install 'bluewater[numba]'``). All
+            state is then numbers, truth values and NumPy arrays of them, of the kind and form that
+            ``start`` gives them; a whole number has 64 bits.
     """
 
     signals: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    compiled: ClassVar[bool] = False
     timer: int = NEVER
 
     def start(self, now: int, queue: Any) -> None:
@@ -386,7 +390,7 @@ def _closure(source: str, name: str) -> str:
             key="aqm",
             allowed="a class that a file defines at its top level",
         )
-    wanted, open_ = set(), [name]
+    wanted, open_ = {node for bound, node in homes.items() if bound == "*"}, [name]
     while open_:
         node = homes.get(open_.pop())
         if node is not None and node not in wanted:

@@ -186,8 +186,30 @@ def test_runs_are_alike_and_begin_afresh() -> None:
     assert bluewater.run(table(Clock, ecn=False, seed=2)).decision_hash != first.decision_hash
 
 
+class Idle(Aqm):
+    """Looks at the queue when the link finds it empty."""
+
+    signals: ClassVar = {"most": ("packets", "most that was queued then"), "idle": ("", "times")}
+
+    def start(self, now: int, queue: Any) -> None:
+        self.most = self.idle = 0
+
+    def on_arrival(self, now: int, packet: Any, queue: Any) -> None:
+        assert queue.packets >= 0
+
+    def on_idle(self, now: int, queue: Any) -> None:
+        self.idle += 1
+        self.most = max(self.most, queue.packets, queue.bytes)
+
+
+def test_an_idle_link_has_found_nothing_queued() -> None:
+    last = bluewater.run(table(Idle, flows=3)).series.row(-1, named=True)
+    assert last["idle"] > 0
+    assert last["most"] == 0
+
+
 FILE = '''
-from bluewater.aqm import Aqm, number
+from bluewater.aqm import *
 
 STEP = {step}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = (
     {"_core", "errors", "text"},
     {"aqm", "programs", "units"},
-    {"handover"},
+    {"compiled", "handover"},
     {"results"},
     {"trace", "rates"},
     {"kinds"},

@@ -4,16 +4,21 @@
 //! is checked. A method that raises, or gives what no decision is, ends the run: from then on the
 //! queue is a plain one, and [`failure`] says why when the slice of the run is over.
 
+mod program;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use aqm::own::Advice;
 use aqm::{Arrival, Cause, Cx, Departure, Env, Instant, Meta, Rng, Victim, View};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use scenario::error::Complaint;
 use scenario::own::{self, Class};
+
+use program::Program;
 
 /// What a method gives for "do nothing": no coin is tossed.
 const ADMIT: f64 = -1.0;
@@ -47,43 +52,99 @@ pub(crate) fn random() -> Option<f64> {
     Some(drawn)
 }
 
+/// Calls a method that may draw from `rng`.
+fn with_stream<T>(rng: &mut Rng, call: impl FnOnce() -> T) -> T {
+    let before = STREAM.replace(Some(rng.clone()));
+    let given = call();
+    if let Some(after) = STREAM.replace(before) {
+        *rng = after;
+    }
+    given
+}
+
 /// The packet that a method is asked about; during the call alone.
+///
+/// All numbers are signed, as compiled code computes with them.
+#[derive(Clone, Copy, Default)]
 #[pyclass(module = "bluewater.aqm", get_all)]
+#[repr(C)]
 struct Packet {
     /// Length on the wire in bytes.
-    len: u32,
-    /// The number of its flow.
-    flow: u64,
+    len: i64,
+    /// The number of its flow; of real packets, 63 bits of its hash.
+    flow: i64,
     /// The codepoint of its ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE.
-    ecn: u8,
+    ecn: i64,
     /// When it arrived at the queue, in nanoseconds.
-    arrived: u64,
+    arrived: i64,
+}
+
+impl Packet {
+    fn of(meta: &Meta) -> Self {
+        Self {
+            len: i64::from(meta.len),
+            flow: (meta.flow.0 & i64::MAX as u64) as i64,
+            ecn: meta.ecn as i64,
+            arrived: meta.arrived.as_nanos() as i64,
+        }
+    }
 }
 
 /// The queue as a method sees it, without the packet in question; during the call alone.
 #[derive(Clone, Copy)]
 #[pyclass(module = "bluewater.aqm", get_all)]
+#[repr(C)]
 struct Queue {
     /// Packets queued.
-    packets: u32,
+    packets: i64,
     /// Bytes queued.
-    bytes: u64,
+    bytes: i64,
+    /// The most packets that it holds.
+    limit_packets: i64,
+    /// The most bytes that it holds; the largest number if it is limited in packets.
+    limit_bytes: i64,
+    /// The rate of the link in bit/s.
+    rate: i64,
+    /// The typical packet in bytes.
+    mean_packet: i64,
     /// Whether the packet in question fits.
     fits: bool,
-    /// The most packets that it holds.
-    limit_packets: u32,
-    /// The most bytes that it holds.
-    limit_bytes: u64,
-    /// The rate of the link in bit/s.
-    rate: u64,
-    /// The typical packet in bytes.
-    mean_packet: u32,
 }
 
-/// What a method is asked, and which.
+impl Queue {
+    /// The empty queue of `env`.
+    fn of(env: &Env) -> Self {
+        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        Self {
+            packets: 0,
+            bytes: 0,
+            limit_packets: i64::from(env.limit.max_packets()),
+            limit_bytes: signed(env.limit.max_bytes()),
+            rate: signed(env.rate.bits_per_second()),
+            mean_packet: i64::from(env.mean_packet),
+            fits: true,
+        }
+    }
+
+    /// As it is at an event; nothing is queued when the link finds it idle.
+    fn see(&mut self, event: &Event<'_>) {
+        let backlog = event.q.map(View::backlog).unwrap_or_default();
+        (self.packets, self.bytes) = (i64::from(backlog.packets), backlog.bytes as i64);
+        self.fits = event.q.zip(event.pkt).is_none_or(|(q, pkt)| q.fits(pkt.len));
+    }
+}
+
+/// The methods that a class may have.
+const EVENTS: [&str; 5] = ["on_arrival", "on_departure", "on_overflow", "on_idle", "on_timer"];
+const ARRIVAL: usize = 0;
+const DEPARTURE: usize = 1;
+const OVERFLOW: usize = 2;
+const IDLE: usize = 3;
+const TIMER: usize = 4;
+
+/// What a method is asked, and which, by its place in [`EVENTS`].
 struct Event<'a> {
-    name: &'static str,
-    method: fn(&Object) -> Option<&Py<PyAny>>,
+    kind: usize,
     pkt: Option<&'a Meta>,
     q: Option<&'a View<'a>>,
 }
@@ -91,15 +152,15 @@ struct Event<'a> {
 /// One object of a class.
 struct Object {
     object: Py<PyAny>,
-    arrival: Option<Py<PyAny>>,
-    departure: Option<Py<PyAny>>,
-    overflow: Option<Py<PyAny>>,
-    idle: Option<Py<PyAny>>,
-    timer: Option<Py<PyAny>>,
-    packet: Py<Packet>,
-    queue: Py<Queue>,
+    /// Its methods, in the order of [`EVENTS`].
+    methods: [Option<Py<PyAny>>; EVENTS.len()],
+    /// The packet and the queue as its methods get them.
+    shown: (Py<Packet>, Py<Queue>),
+    queue: Queue,
     /// Names of signals, which are attributes of the object.
     signals: Vec<&'static str>,
+    /// In place of the methods, if they are compiled.
+    program: Option<Program>,
     /// When the timer comes, ns.
     wake: i64,
     failed: bool,
@@ -108,21 +169,17 @@ struct Object {
 impl Object {
     /// The object at rest.
     fn new(py: Python<'_>, object: Bound<'_, PyAny>, env: &Env) -> PyResult<Self> {
-        let queue = Queue {
-            packets: 0,
-            bytes: 0,
-            fits: true,
-            limit_packets: env.limit.max_packets(),
-            limit_bytes: env.limit.max_bytes(),
-            rate: env.rate.bits_per_second(),
-            mean_packet: env.mean_packet,
-        };
-        let mut made = Self::of(py, object, queue)?;
+        let mut made = Self::of(py, object, Queue::of(env))?;
         let mut started = || {
-            made.object.bind(py).call_method1("start", (env.now.as_nanos(), &made.queue))?;
-            made.read_timer(py, env.now, false)
+            made.object.bind(py).call_method1("start", (env.now.as_nanos(), &made.shown.1))?;
+            let timer = made.timer(py)?;
+            made.set_timer(timer, env.now, false)
         };
         started().map_err(|error| told(py, error, &made.object, "start", env.now))?;
+        let object = made.object.bind(py);
+        if object.getattr("compiled")?.is_truthy()? {
+            made.program = Some(Program::new(object)?);
+        }
         Ok(made)
     }
 
@@ -133,15 +190,13 @@ impl Object {
         };
         let names = object.getattr("signals")?.try_iter()?;
         let names: Vec<String> = names.map(|name| name?.extract()).collect::<PyResult<_>>()?;
+        let [arrival, departure, overflow, idle, timer] = EVENTS.map(method);
         Ok(Self {
-            arrival: method("on_arrival")?,
-            departure: method("on_departure")?,
-            overflow: method("on_overflow")?,
-            idle: method("on_idle")?,
-            timer: method("on_timer")?,
-            packet: Py::new(py, Packet { len: 0, flow: 0, ecn: 0, arrived: 0 })?,
-            queue: Py::new(py, queue)?,
+            methods: [arrival?, departure?, overflow?, idle?, timer?],
+            shown: (Py::new(py, Packet::default())?, Py::new(py, queue)?),
+            queue,
             signals: names.into_iter().map(kept).collect(),
+            program: None,
             wake: NEVER,
             failed: false,
             object: object.unbind(),
@@ -152,14 +207,11 @@ impl Object {
     fn plain(&self, py: Python<'_>) -> Self {
         Self {
             object: self.object.clone_ref(py),
-            arrival: None,
-            departure: None,
-            overflow: None,
-            idle: None,
-            timer: None,
-            packet: self.packet.clone_ref(py),
-            queue: self.queue.clone_ref(py),
+            methods: [const { None }; EVENTS.len()],
+            shown: (self.shown.0.clone_ref(py), self.shown.1.clone_ref(py)),
+            queue: self.queue,
             signals: self.signals.clone(),
+            program: None,
             wake: NEVER,
             failed: true,
         }
@@ -173,21 +225,41 @@ impl Object {
         otherwise: T,
         read: impl FnOnce(f64, &mut Rng) -> Result<T, &'static str>,
     ) -> T {
-        if self.failed || (event.method)(self).is_none() {
+        if self.failed || self.methods[event.kind].is_none() {
             return otherwise;
         }
-        let asked = Python::attach(|py| {
-            let given = self.call(py, event, cx)?;
-            let value = if given.is_none() { ADMIT } else { given.extract::<f64>()? };
-            self.read_timer(py, cx.now, event.name == "on_timer")?;
+        self.queue.see(event);
+        let asked = self.answer(event, cx).and_then(|(value, timer)| {
+            self.set_timer(timer, cx.now, event.kind == TIMER)?;
             read(value, cx.rng).map_err(|allowed| wrong(&format!("it gave {value}"), allowed))
         });
         asked.unwrap_or_else(|error| {
             self.failed = true;
             self.wake = NEVER;
-            Python::attach(|py| fail(py, error, &self.object, event.name, cx.now));
+            Python::attach(|py| fail(py, error, &self.object, EVENTS[event.kind], cx.now));
             otherwise
         })
+    }
+
+    /// What a method gives, and `timer` after that.
+    fn answer(&mut self, event: &Event<'_>, cx: &mut Cx<'_>) -> PyResult<(f64, i64)> {
+        if let Some(program) = &mut self.program {
+            if let Some(value) = program.call(event, &self.queue, cx) {
+                return Ok((value, program.timer().unwrap_or(NEVER)));
+            }
+            Python::attach(|py| program.restore(self.object.bind(py)))?;
+        }
+        let answer = Python::attach(|py| {
+            let given = self.call(py, event, cx)?;
+            let value = if given.is_none() { ADMIT } else { given.extract::<f64>()? };
+            Ok((value, self.timer(py)?))
+        });
+        match self.program {
+            Some(_) if answer.is_ok() => {
+                Err(PyRuntimeError::new_err("compiled it raised, and plain it does not"))
+            }
+            _ => answer,
+        }
     }
 
     fn call<'py>(
@@ -196,40 +268,30 @@ impl Object {
         event: &Event<'_>,
         cx: &mut Cx<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let &Event { method, pkt, q, .. } = event;
-        let Some(method) = method(self) else { return Ok(py.None().into_bound(py)) };
-        if let Some(q) = q {
-            let mut queue = self.queue.try_borrow_mut(py)?;
-            (queue.packets, queue.bytes) = (q.backlog().packets, q.backlog().bytes);
-            queue.fits = pkt.is_none_or(|pkt| q.fits(pkt.len));
-        }
+        let (packet, queue) = &self.shown;
+        *queue.try_borrow_mut(py)? = self.queue;
         let now = cx.now.as_nanos();
+        let Some(method) = &self.methods[event.kind] else { return Ok(py.None().into_bound(py)) };
         let method = method.bind(py);
-        if let Some(pkt) = pkt {
-            *self.packet.try_borrow_mut(py)? = Packet {
-                len: pkt.len,
-                flow: pkt.flow.0,
-                ecn: pkt.ecn as u8,
-                arrived: pkt.arrived.as_nanos(),
-            };
+        if let Some(pkt) = event.pkt {
+            *packet.try_borrow_mut(py)? = Packet::of(pkt);
         }
-        let before = STREAM.replace(Some(cx.rng.clone()));
-        let given = match pkt {
-            Some(_) => method.call1((now, &self.packet, &self.queue)),
-            None => method.call1((now, &self.queue)),
-        };
-        if let Some(rng) = STREAM.replace(before) {
-            *cx.rng = rng;
-        }
-        given
+        with_stream(cx.rng, || match event.pkt {
+            Some(_) => method.call1((now, packet, queue)),
+            None => method.call1((now, queue)),
+        })
     }
 
     /// What `timer` says, for classes that have one.
-    fn read_timer(&mut self, py: Python<'_>, now: Instant, fired: bool) -> PyResult<()> {
-        if self.timer.is_none() {
-            return Ok(());
+    fn timer(&self, py: Python<'_>) -> PyResult<i64> {
+        if self.methods[TIMER].is_none() {
+            return Ok(NEVER);
         }
-        let timer: i64 = self.object.bind(py).getattr(pyo3::intern!(py, "timer"))?.extract()?;
+        self.object.bind(py).getattr(pyo3::intern!(py, "timer"))?.extract()
+    }
+
+    /// Sets when the timer comes, which `fired` if it has just come.
+    fn set_timer(&mut self, timer: i64, now: Instant, fired: bool) -> PyResult<()> {
         let now = now.as_nanos() as i64;
         // One that has just come, or was due at this very instant, is another matter.
         let late = if fired { timer <= now } else { timer != self.wake && timer < now };
@@ -244,7 +306,7 @@ impl Object {
 
 /// The error for what a method gave.
 fn wrong(given: &str, allowed: &str) -> PyErr {
-    pyo3::exceptions::PyValueError::new_err(format!("{given}; allowed: {allowed}"))
+    PyValueError::new_err(format!("{given}; allowed: {allowed}"))
 }
 
 /// Keeps why a method failed.
@@ -286,12 +348,7 @@ const VICTIMS: &str = "ARRIVING, or the position of a queued packet (HEAD is 0)"
 
 impl Advice for Object {
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
-        let event = Event {
-            name: "on_arrival",
-            method: |o| o.arrival.as_ref(),
-            pkt: Some(pkt),
-            q: Some(q),
-        };
+        let event = Event { kind: ARRIVAL, pkt: Some(pkt), q: Some(q) };
         self.ask(&event, cx, Arrival::Admit, |answer, rng| {
             Ok(match answer {
                 ADMIT => Arrival::Admit,
@@ -306,12 +363,7 @@ impl Advice for Object {
     }
 
     fn on_departure(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Departure {
-        let event = Event {
-            name: "on_departure",
-            method: |o| o.departure.as_ref(),
-            pkt: Some(pkt),
-            q: Some(q),
-        };
+        let event = Event { kind: DEPARTURE, pkt: Some(pkt), q: Some(q) };
         self.ask(&event, cx, Departure::Send, |answer, rng| {
             Ok(match answer {
                 ADMIT => Departure::Send,
@@ -326,12 +378,7 @@ impl Advice for Object {
 
     fn on_overflow(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Victim {
         let len = q.len() as f64;
-        let event = Event {
-            name: "on_overflow",
-            method: |o| o.overflow.as_ref(),
-            pkt: Some(pkt),
-            q: Some(q),
-        };
+        let event = Event { kind: OVERFLOW, pkt: Some(pkt), q: Some(q) };
         self.ask(&event, cx, Victim::Arriving, |answer, _| match answer {
             ADMIT => Ok(Victim::Arriving),
             position if position >= 0.0 && position < len && position.fract() == 0.0 => {
@@ -342,8 +389,7 @@ impl Advice for Object {
     }
 
     fn on_idle(&mut self, cx: &mut Cx<'_>) {
-        let event = Event { name: "on_idle", method: |o| o.idle.as_ref(), pkt: None, q: None };
-        self.ask(&event, cx, (), |_, _| Ok(()));
+        self.ask(&Event { kind: IDLE, pkt: None, q: None }, cx, (), |_, _| Ok(()));
     }
 
     fn poll_at(&self) -> Option<Instant> {
@@ -354,11 +400,13 @@ impl Advice for Object {
         if self.poll_at().is_none_or(|at| at > cx.now) {
             return; // asked early
         }
-        let event = Event { name: "on_timer", method: |o| o.timer.as_ref(), pkt: None, q: Some(q) };
-        self.ask(&event, cx, (), |_, _| Ok(()));
+        self.ask(&Event { kind: TIMER, pkt: None, q: Some(q) }, cx, (), |_, _| Ok(()));
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(program) = &self.program {
+            return program.observe(sink);
+        }
         Python::attach(|py| {
             for name in &self.signals {
                 let value = self.object.bind(py).getattr(*name).and_then(|v| v.extract::<f64>());
@@ -377,8 +425,10 @@ impl Advice for Object {
         Python::attach(|py| {
             let copy = || -> PyResult<Self> {
                 let object = py.import("copy")?.call_method1("deepcopy", (&self.object,))?;
-                let queue = *self.queue.try_borrow(py)?;
-                Ok(Self { wake: self.wake, failed: self.failed, ..Self::of(py, object, queue)? })
+                let mut other = Self::of(py, object, self.queue)?;
+                (other.wake, other.failed) = (self.wake, self.failed);
+                other.program = self.program.as_ref().map(Program::duplicate);
+                Ok(other)
             };
             Box::new(copy().unwrap_or_else(|error| {
                 fail(py, error, &self.object, "deepcopy", Instant::ZERO);

@@ -1,0 +1,137 @@
+//! A class whose methods are compiled: C functions of the addresses of its state, the packet and
+//! the queue. `bluewater.compiled` makes them, and lays out memory as told here.
+#![expect(unsafe_code, reason = "C functions that are made while the program runs")]
+
+use std::sync::Arc;
+
+use aqm::Cx;
+use pyo3::prelude::*;
+
+use super::{EVENTS, Event, Packet, Queue, kept, random, with_stream};
+
+/// What a method gives that raised.
+const FAILED: f64 = -9.0;
+
+/// A method; those that are about no packet do not look at it.
+type Method = unsafe extern "C" fn(*mut u64, *const Packet, *const Queue, i64) -> f64;
+
+/// The state of an object, and what its methods do to it.
+pub(super) struct Program {
+    state: Box<[u64]>,
+    /// The state before the last call, for [`restore`](Self::restore).
+    before: Box<[u64]>,
+    methods: [Option<Method>; EVENTS.len()],
+    /// Where `timer` is, in words.
+    timer: Option<usize>,
+    /// Each signal, where it is in bytes, and of what kind.
+    signals: Vec<(&'static str, usize, char)>,
+    /// Whether a method may draw random numbers.
+    draws: bool,
+    /// What has the code in memory.
+    code: Arc<Py<PyAny>>,
+}
+
+/// A random number for a compiled method; no number at all where there is no queue.
+extern "C" fn draw() -> f64 {
+    random().unwrap_or(f64::NAN)
+}
+
+impl Program {
+    /// Compiles an object that is started.
+    pub(super) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let module = object.py().import("bluewater.compiled")?;
+        let made = module.call_method1("program", (object, draw as *const () as usize))?;
+        let state: Vec<u8> = made.getattr("state")?.extract()?;
+        let state: Box<[u64]> = state.chunks(8).map(word).collect();
+        let methods = made.getattr("methods")?;
+        let method = |name: &str| -> PyResult<Option<Method>> {
+            let address: Option<usize> = methods.call_method1("get", (name,))?.extract()?;
+            // SAFETY: Numba gives the address of a C function of this signature, which lives as long
+            // as `code`.
+            Ok(address.map(|address| unsafe { std::mem::transmute::<usize, Method>(address) }))
+        };
+        let [arrival, departure, overflow, idle, timer] = EVENTS.map(method);
+        let signals: Vec<(String, usize, char)> = made.getattr("signals")?.extract()?;
+        let timer_at: Option<usize> = made.getattr("timer")?.extract()?;
+        Ok(Self {
+            before: state.clone(),
+            state,
+            methods: [arrival?, departure?, overflow?, idle?, timer?],
+            timer: timer_at.map(|at| at / 8),
+            signals: signals.into_iter().map(|(name, at, kind)| (kept(name), at, kind)).collect(),
+            draws: made.getattr("draws")?.extract()?,
+            code: Arc::new(made.unbind()),
+        })
+    }
+
+    /// What the method of an event gives; `None` if it raised, and then `cx` is as it was.
+    pub(super) fn call(
+        &mut self,
+        event: &Event<'_>,
+        queue: &Queue,
+        cx: &mut Cx<'_>,
+    ) -> Option<f64> {
+        let method = self.methods[event.kind]?;
+        let packet = event.pkt.map(Packet::of).unwrap_or_default();
+        self.before.copy_from_slice(&self.state);
+        let state = self.state.as_mut_ptr();
+        let now = cx.now.as_nanos() as i64;
+        // SAFETY: the method was compiled for this state, and packet and queue are laid out as it
+        // takes them; it keeps no address.
+        let call = || unsafe { method(state, &packet, queue, now) };
+        if !self.draws {
+            return Some(call()).filter(|&given| given != FAILED);
+        }
+        let mut rng = cx.rng.clone();
+        let given = with_stream(&mut rng, call);
+        (given != FAILED).then(|| {
+            *cx.rng = rng;
+            given
+        })
+    }
+
+    /// The value of `timer`, ns.
+    pub(super) fn timer(&self) -> Option<i64> {
+        self.timer.map(|at| self.state[at] as i64)
+    }
+
+    /// Reports each signal.
+    pub(super) fn observe(&self, sink: &mut dyn FnMut(&'static str, f64)) {
+        for &(name, at, kind) in &self.signals {
+            let word = self.state[at / 8];
+            let value = match kind {
+                'f' => f64::from_bits(word),
+                'i' => word as i64 as f64,
+                _ => f64::from(word.to_ne_bytes()[at % 8]),
+            };
+            sink(name, value);
+        }
+    }
+
+    /// Gives the object in Python the state before the last call.
+    pub(super) fn restore(&self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let state: Vec<u8> = self.before.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        object.py().import("bluewater.compiled")?.call_method1("restore", (object, state))?;
+        Ok(())
+    }
+
+    /// Another one in the same state.
+    pub(super) fn duplicate(&self) -> Self {
+        Self {
+            state: self.state.clone(),
+            before: self.before.clone(),
+            methods: self.methods,
+            timer: self.timer,
+            signals: self.signals.clone(),
+            draws: self.draws,
+            code: Arc::clone(&self.code),
+        }
+    }
+}
+
+/// Up to eight bytes as a word, as they are in memory.
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(word)
+}

@@ -1,0 +1,386 @@
+"""Algorithms in Python whose methods Numba compiles.
+
+What the object has after ``start`` becomes a record of fixed fields; each method becomes a C
+function that is called with the addresses of this record, of the packet and of the queue. What a
+compiled method cannot tell (where it failed), the plain one tells.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import inspect
+import re
+import textwrap
+import types
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bluewater import aqm
+from bluewater.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+EVENTS = ("on_arrival", "on_departure", "on_overflow", "on_idle", "on_timer")
+FAILED = -9.0
+"""What a compiled method gives that raised."""
+
+PACKET = [("len", "i8"), ("flow", "i8"), ("ecn", "i8"), ("arrived", "i8")]
+"""The packet as the core lays it out in memory."""
+QUEUE = [
+    *((name, "i8") for name in ("packets", "bytes", "limit_packets", "limit_bytes")),
+    ("rate", "i8"),
+    ("mean_packet", "i8"),
+    ("fits", "?"),
+]
+"""The queue as the core lays it out in memory."""
+
+
+class Program(NamedTuple):
+    """A compiled object, as the core takes it."""
+
+    state: bytes
+    """Its record at rest."""
+    methods: dict[str, int]
+    """The addresses of its methods."""
+    timer: int | None
+    """Where the record has ``timer``, in bytes."""
+    signals: list[tuple[str, int, str]]
+    """Each signal with where it is, in bytes, and as what: ``f``, ``i`` or ``b``."""
+    draws: bool
+    """Whether a method may draw a random number."""
+    kept: object
+    """What has to live as long as the addresses are used."""
+
+
+def program(object_: aqm.Aqm, draw: int) -> Program:
+    """The program of an object that is started; ``draw`` is the address of the generator."""
+    cls: Any = type(object_)  # which mypy does not take for hashable
+    _numba()
+    state, texts = _state(object_)
+    made = _compiled(cls, state.dtype, tuple(sorted(texts.items())), draw)
+    fields = state.dtype.fields
+    return Program(
+        state=state.tobytes(),
+        methods={name: each.address for name, each in made.methods.items()},
+        timer=fields["timer"][1] if "timer" in fields else None,
+        signals=[(name, fields[name][1], fields[name][0].kind) for name in cls.signals],
+        draws=made.draws,
+        kept=made,
+    )
+
+
+def restore(object_: aqm.Aqm, state: bytes) -> None:
+    """Gives the object the state of a record, so that the plain methods go on from there."""
+    dtype = _state(object_)[0].dtype
+    record = np.frombuffer(state, dtype)[0].copy()
+    for name in dtype.names:
+        value = record[name]
+        setattr(object_, name, value if value.ndim else value.item())
+
+
+def _state(object_: aqm.Aqm) -> tuple[Any, dict[str, str]]:
+    """The numbers and arrays of an object as a record, and its texts, which do not change."""
+    fields: dict[str, Any] = {"_": np.zeros((), "i8")}  # a record of nothing has no address
+    texts = {}
+    cls: Any = type(object_)
+    for name in _used(cls):
+        value = getattr(object_, name, None)
+        array = np.asarray(value)
+        if isinstance(value, str):
+            texts[name] = value
+        elif array.dtype.kind not in "bif" or isinstance(value, list | tuple):
+            raise _refused(
+                cls,
+                f"self.{name} is {'not there' if value is None else type(value).__name__}",
+                "after start() an int, float, bool, or NumPy array of them",
+            )
+        else:
+            form = array.dtype if array.ndim else {"b": "?", "i": "i8", "f": "f8"}[array.dtype.kind]
+            fields[name] = array.astype(form)
+    dtype = np.dtype([(name, each.dtype, each.shape) for name, each in fields.items()], align=True)
+    state = np.zeros((), dtype)
+    for name, each in fields.items():
+        state[name] = each
+    return state, texts
+
+
+class _Made(NamedTuple):
+    methods: dict[str, Any]
+    draws: bool
+
+
+@lru_cache(maxsize=64)
+def _compiled(
+    cls: type[aqm.Aqm], state: Any, texts: tuple[tuple[str, str], ...], draw: int
+) -> _Made:
+    """The methods of a class for a record of this form, compiled."""
+    numba = _numba()
+    methods = _methods(cls)
+    space: dict[str, Any] = {}
+    for function in methods.values():
+        space.update(function.__globals__)
+    drawing = {name for name, each in space.items() if each is aqm.random}
+    own = [each for each in space.values() if _is_of(each, cls)]
+    called = (name for each in [*methods.values(), *own] for name in each.__code__.co_names)
+    draws = not drawing.isdisjoint(called)
+    random = ctypes.CFUNCTYPE(ctypes.c_double)(draw)
+    for name, each in space.items():
+        if each is aqm.random:
+            space[name] = random
+        elif _is_of(each, cls):
+            space[name] = numba.njit(_moved(each, space), boundscheck=True)
+    space["_kept"], space["_number"] = _overloads()
+    for function in methods.values():
+        tree = _Rewriting(function, methods.keys(), dict(texts)).made
+        exec(compile(ast.Module([tree], []), function.__code__.co_filename, "exec"), space)
+        space[tree.name] = numba.njit(space[tree.name], boundscheck=True)
+    events = [name for name in EVENTS if name in methods]
+    return _Made({name: _entry(cls, name, space, state) for name in events}, draws)
+
+
+def _is_of(value: Any, cls: type[aqm.Aqm]) -> bool:
+    """Whether something is a function beside the class."""
+    return isinstance(value, types.FunctionType) and value.__module__ == cls.__module__
+
+
+def _moved(function: types.FunctionType, space: dict[str, Any]) -> types.FunctionType:
+    """A function that looks for what it names in another place."""
+    moved = types.FunctionType(function.__code__, space, argdefs=function.__defaults__)
+    moved.__kwdefaults__ = function.__kwdefaults__
+    return moved
+
+
+def _entry(cls: type[aqm.Aqm], name: str, space: dict[str, Any], state: Any) -> Any:
+    """One method as a C function of addresses."""
+    numba = _numba()
+    forms = [state, np.dtype(PACKET, align=True), np.dtype(QUEUE, align=True)]
+    addresses = [numba.types.CPointer(numba.from_dtype(form)) for form in forms]
+    build = _with_packet if name in ("on_arrival", "on_departure", "on_overflow") else _without
+    entry = build(space[_global(name)], numba.carray, space["_number"])
+    try:
+        return numba.cfunc(numba.types.float64(*addresses, numba.types.int64))(entry)
+    except numba.core.errors.NumbaError as error:
+        raise _refused(cls, f"{name}: {_said(error)}") from error
+
+
+def _with_packet(method: Any, at: Any, number: Any) -> Callable[..., float]:
+    def entry(state: Any, packet: Any, queue: Any, now: int) -> float:
+        try:
+            answer = method(at(state, 1)[0], now, at(packet, 1)[0], at(queue, 1)[0])
+        except Exception:  # its plain form says what
+            return FAILED
+        return number(answer)  # type: ignore[no-any-return]
+
+    return entry
+
+
+def _without(method: Any, at: Any, number: Any) -> Callable[..., float]:
+    def entry(state: Any, _: Any, queue: Any, now: int) -> float:
+        try:
+            answer = method(at(state, 1)[0], now, at(queue, 1)[0])
+        except Exception:
+            return FAILED
+        return number(answer)  # type: ignore[no-any-return]
+
+    return entry
+
+
+@lru_cache(maxsize=1)
+def _overloads() -> tuple[Any, Any]:
+    """What guards each assignment to an attribute, and what makes each answer a number."""
+    numba = _numba()
+    kinds, wrong = numba.types, numba.core.errors.TypingError
+    order = (kinds.Boolean, kinds.Integer, kinds.Float)
+
+    def rank(kind: Any) -> int:
+        return next((i for i, each in enumerate(order) if isinstance(kind, each)), len(order))
+
+    def kept(old: Any, new: Any) -> Any: ...
+
+    def number(answer: Any) -> Any: ...
+
+    def kept_of(old: Any, new: Any) -> Callable[[Any, Any], Any]:
+        if isinstance(old, kinds.Array):
+            raise wrong("an array keeps its form: self.NAME[:] = …")
+        if rank(new) > rank(old):
+            raise wrong(f"an attribute that start() made {old} becomes {new}")
+        return lambda old, new: new  # noqa: ARG005
+
+    def number_of(answer: Any) -> Callable[[Any], float]:
+        if isinstance(answer, kinds.NoneType):
+            return lambda answer: aqm.ADMIT  # noqa: ARG005
+        if isinstance(answer, kinds.Optional):
+            return lambda answer: aqm.ADMIT if answer is None else answer
+        if rank(answer) == len(order):
+            raise wrong(f"it gives {answer}, and has to give a number or None")
+        return lambda answer: answer
+
+    numba.extending.overload(kept, strict=False)(kept_of)
+    numba.extending.overload(number, strict=False)(number_of)
+    return kept, number
+
+
+def _methods(cls: type[aqm.Aqm]) -> dict[str, types.FunctionType]:
+    """The methods that may be called while a run goes on."""
+    names = {name for each in cls.__mro__ if each not in (aqm.Aqm, object) for name in vars(each)}
+    found = {name: inspect.getattr_static(cls, name) for name in sorted(names - {"start"})}
+    return {name: each for name, each in found.items() if isinstance(each, types.FunctionType)}
+
+
+@lru_cache(maxsize=64)
+def _used(cls: type[aqm.Aqm]) -> list[str]:
+    """The attributes that its methods read or write, its signals, and its timer."""
+    methods = _methods(cls)
+    used = {*cls.signals, *(["timer"] if "on_timer" in methods else [])}
+    for function in methods.values():
+        tree = _tree(function)
+        used |= {_attribute(each, tree.args.args[0].arg) for each in ast.walk(tree)}
+    return sorted(used - methods.keys() - {""})
+
+
+def _attribute(node: ast.AST, own: str) -> str:
+    """The attribute of the object, which the method names ``own``, that a node is; or nothing."""
+    if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+        return ""
+    return node.attr if node.value.id == own else ""
+
+
+def _tree(function: types.FunctionType) -> ast.FunctionDef:
+    """A method as it is written, at its lines."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+    return tree
+
+
+def _global(method: str) -> str:
+    return f"_method_{method}"
+
+
+class _Rewriting(ast.NodeTransformer):
+    """A method becomes a function that Numba takes.
+
+    Calls of other methods become calls of functions, attributes with a text the text, and what is
+    assigned to an attribute is looked at first.
+    """
+
+    def __init__(
+        self, function: types.FunctionType, methods: Collection[str], texts: Mapping[str, str]
+    ) -> None:
+        tree = _tree(function)
+        self.own = tree.args.args[0].arg
+        self.methods = methods
+        self.texts = texts
+        self.values = 0
+        tree.name, tree.decorator_list, tree.returns = _global(tree.name), [], None
+        self.made = ast.fix_missing_locations(self.visit(tree))
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        text = self.texts.get(_attribute(node, self.own))
+        if text is not None and isinstance(node.ctx, ast.Load):
+            return ast.copy_location(ast.Constant(text), node)
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        called = node.func
+        if (method := _attribute(called, self.own)) in self.methods:
+            node.func = ast.copy_location(_name(_global(method)), called)
+            node.args.insert(0, ast.copy_location(_name(self.own), called))
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        if not _attribute(node.target, self.own):
+            return node
+        read = ast.copy_location(_read(node.target), node)
+        value = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+        return self._assigned(node.target, value, node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
+        if not _attribute(node.target, self.own) or node.value is None:
+            return self.generic_visit(node)
+        return self._assigned(node.target, self.visit(node.value), node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        targets = [each for target in node.targets for each in ast.walk(target)]
+        if not any(_attribute(each, self.own) and _stored(each) for each in targets):
+            return node
+        first = self._value()
+        made: list[ast.stmt] = [_at(node, ast.Assign([_name(first, ast.Store())], node.value))]
+        return made + [s for each in node.targets for s in self._assigned(each, _name(first), node)]
+
+    def _assigned(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        """The statements that give ``target`` the value."""
+        if isinstance(target, ast.Tuple | ast.List):
+            parts = [self._value() for _ in target.elts]
+            unpacked = ast.Tuple([_name(part, ast.Store()) for part in parts], ast.Store())
+            made: list[ast.stmt] = [_at(node, ast.Assign([unpacked], value))]
+            for each, part in zip(target.elts, parts, strict=True):
+                made += self._assigned(each, _name(part), node)
+            return made
+        if _attribute(target, self.own):
+            value = ast.Call(_name("_kept"), [_read(target), value], [])
+        return [_at(node, ast.Assign([target], value))]
+
+    def _value(self) -> str:
+        self.values += 1
+        return f"_value_{self.values}"
+
+
+def _stored(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Store)
+
+
+def _name(name: str, how: ast.expr_context | None = None) -> ast.Name:
+    return ast.Name(name, how or ast.Load())
+
+
+def _read(target: ast.expr) -> ast.expr:
+    """What is assigned to, as it is read."""
+    assert isinstance(target, ast.Attribute)
+    return ast.Attribute(target.value, target.attr, ast.Load())
+
+
+def _at(node: ast.stmt, made: ast.stmt) -> ast.stmt:
+    return ast.copy_location(made, node)
+
+
+def _numba() -> Any:
+    """Numba, which is not always there."""
+    try:
+        import numba  # noqa: PLC0415
+        import numba.extending  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(
+            "a class with compiled = True needs Numba",
+            key="aqm",
+            hint="pip install 'bluewater[numba]', or leave out compiled = True: it then runs plain",
+        ) from error
+    return numba
+
+
+def _refused(cls: type[aqm.Aqm], problem: str, allowed: str | None = None) -> InputError:
+    return InputError(
+        f"{cls.__name__} cannot be compiled: {problem}",
+        key="aqm",
+        allowed=allowed,
+        hint="compiled = False runs it plain",
+    )
+
+
+def _said(error: Exception) -> str:
+    """What Numba says of the user's code, which stands in its message before that of ours."""
+    text = str(error)
+    at = re.search(r'File "<(\S+) \w+>", line (\d+)', text)
+    ours = re.search(r"TypingError: (.+)", text)
+    shown = [
+        line for line in text.splitlines() if line.strip() and not line.startswith("Failed in")
+    ]
+    said = ours[1] if ours else " ".join(line.strip() for line in shown[:2])
+    return f"{at[1]}:{at[2]}: {said}" if at else said
