@@ -11,7 +11,7 @@ import tomli_w
 
 import bluewater
 from bluewater import InputError, Packets
-from bluewater.results import packets, why
+from bluewater.results import packets, why, writer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def test_a_file_holds_every_packet_and_the_run_is_the_same(tmp_path: Path, aqm: 
 def test_parts_make_one_file_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
     bluewater.run(scenario("red"), packets=whole)
-    monkeypatch.setattr(packets, "_PART", 500)
+    monkeypatch.setattr(writer, "_PART", 500)
     bluewater.run(scenario("red"), packets=parts)
     assert pl.read_parquet(parts).equals(pl.read_parquet(whole))
 
@@ -147,3 +147,78 @@ def test_the_command_line(tmp_path: Path, cli: Cli) -> None:
         assert refused.exit_code != 0
         assert problem in refused.stderr
         assert "Traceback" not in refused.stderr
+
+
+def varint(value: int) -> bytes:
+    return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
+
+
+def sized(value: dict[str, Any]) -> bytes:
+    text = json.dumps(value).encode()
+    return len(text).to_bytes(4, "little") + text
+
+
+def recording(hashes: tuple[str, str] | None = None) -> bytes:
+    """Arrivals of 1000 bytes, one each millisecond, a tenth of them down: half of those up fit."""
+    link = {
+        "rate": "4mbit", "delay": "1ms", "buffer": "20p", "aqm": "red", "mean_packet": 1000,
+        "seed": 7, "params": {"w_q": "0.1", "min_th": "5p", "max_th": "15p"},
+    }  # fmt: skip
+    queues = [{"queue": name, **link} for name in ("up", "down")]
+    made = b"bwarr\0\0\1" + sized({"queues": queues})
+    for n in range(3000):
+        down, ecn = n % 10 == 9, (0, 2)[n % 2]
+        made += varint(1_000_000) + varint(1000 << 3 | down << 2 | ecn)
+        made += (n % 5).to_bytes(4, "little")
+    return (
+        made if hashes is None else made + varint(5) + varint(0) + sized({"decision_hash": hashes})
+    )
+
+
+def test_a_recording_answers_by_its_replay(tmp_path: Path, cli: Cli) -> None:
+    file = tmp_path / "run.arr"
+    file.write_bytes(recording())
+    rows, facts = packets.open_(file)
+    found = rows.collect()
+    assert dict(found["queue"].value_counts().iter_rows()) == {"up": 2700, "down": 300}
+    assert found.filter(pl.col("queue") == "down")["n"].to_list() == list(range(300))
+    assert set(found["flow"]) == set(range(5))
+    up = found.filter(pl.col("queue") == "up")
+    # What arrives is sent, dropped, or waits: 2 ms each, of 3 s.
+    assert up.filter(pl.col("fate") == "sent").height == pytest.approx(1500, abs=10)
+    judged = up.filter(pl.col("coin").is_not_null() & (pl.col("dropped") != "overflow"))
+    signalled = (judged["dropped"] == "early") | (judged["marked"] == "early")
+    assert (signalled == (judged["coin"] < judged["p"])).all()
+    assert signalled.sum() > 500
+    assert len(facts.decision_hash.split()) == 2
+    told = cli("why", str(file), "--which", "marked", keep_out=False)
+    assert told.exit_code == 0, told.stderr
+    assert "at up (red): flow " in told.stdout
+    assert "room for 20p" in told.stdout
+    assert "marked (CE): the algorithm's signal" in told.stdout
+    assert "at down (red)" in cli("why", str(file), "0", "--queue", "down", keep_out=False).stdout
+
+
+def test_a_recording_whose_decisions_are_others_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.arr"
+    file.write_bytes(recording())
+    hashes = packets.open_(file)[1].decision_hash.split()
+    # The end is a moment of its own: nothing happens in 5 ns.
+    file.write_bytes(recording((hashes[0], hashes[1])))
+    assert packets.open_(file)[1].decision_hash.split() == hashes
+    file.write_bytes(recording((hashes[0], "0" * 16)))
+    with pytest.raises(InputError, match="down: other decisions"):
+        packets.open_(file)
+    file.write_bytes(recording()[:60])
+    with pytest.raises(InputError, match="breaks off inside its head"):
+        packets.open_(file)
+
+
+def test_a_recording_is_replayed_once_for_many_questions(tmp_path: Path, cli: Cli) -> None:
+    file, kept = tmp_path / "run.arr", tmp_path / "kept.parquet"
+    file.write_bytes(recording())
+    made = cli("export", str(file), "--to", str(kept), keep_out=False)
+    assert made.exit_code == 0, made.stderr
+    assert pl.read_parquet(kept).equals(packets.open_(file)[0].collect())
+    answers = [cli("why", str(each), "77", keep_out=False).stdout for each in (file, kept)]
+    assert answers[0] == answers[1] != ""

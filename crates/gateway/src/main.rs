@@ -21,7 +21,7 @@ use gateway::namespace::ends::End;
 use gateway::namespace::enter_user_namespace;
 use gateway::options::{Change, LinkOptions};
 use gateway::privilege::RealTime;
-use gateway::record::{self, Allowed, Recording};
+use gateway::record::{self, Allowed, Recording, Told};
 use gateway::session::Forwarding;
 use gateway::shell::{self, BOUND, Out, SWEEP_UPLINK, run_bound, sweep_uplink};
 use gateway::testbed::datagrams::Blast;
@@ -30,6 +30,7 @@ use gateway::testbed::{self, Plan, bench, traffic};
 use gateway::text::text;
 use gateway::trouble::{Trouble, said, say};
 use gateway::{config, control, report};
+use sim::results::table::Table;
 
 /// Real packets through any queue discipline.
 #[derive(Parser, Debug)]
@@ -79,6 +80,10 @@ enum Task {
         /// Take a buffer that is far larger than the recording, too; it needs up to 1.5 GB.
         #[arg(long)]
         any_buffer: bool,
+        /// Before the summaries, print what became of each packet: lines of JSON with some packets of
+        /// a queue each, as lists by their columns.
+        #[arg(long)]
+        packets: bool,
     },
     /// Send on bulk TCP connections to a `sink`.
     Bulk(Bulk),
@@ -363,7 +368,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             bench::bench(time, print)?;
             Ok(ExitCode::SUCCESS)
         }
-        Task::Replay { recording, any_buffer } => replay(&recording, any_buffer),
+        Task::Replay { recording, any_buffer, packets } => replay(&recording, any_buffer, packets),
         Task::Bulk(options) => bulk(&options),
         Task::Sink { port } => sink(port),
         Task::Bound { confined, parent, dns, command } => {
@@ -441,9 +446,9 @@ fn sink(port: u16) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the summaries of both directions as JSON; whether the decisions are those recorded goes to
+/// Prints the summaries of both directions as JSON, before them `packets` if wanted; whether the decisions are those recorded goes to
 /// stderr and into the exit code.
-fn replay(path: &Path, any_buffer: bool) -> Result<ExitCode, Trouble> {
+fn replay(path: &Path, any_buffer: bool, packets: bool) -> Result<ExitCode, Trouble> {
     let broken = |e: io::Error| Trouble::system(path.display(), e);
     let file = File::open(path).map_err(broken)?;
     let mut allowed = Allowed::of(file.metadata().map_err(broken)?.len());
@@ -451,7 +456,11 @@ fn replay(path: &Path, any_buffer: bool) -> Result<ExitCode, Trouble> {
         allowed = allowed.any_buffer();
     }
     let mut recording = Recording::new(BufReader::new(file)).map_err(broken)?;
-    let replayed = record::replay(&mut recording, allowed).map_err(broken)?;
+    let mut told = |direction, rows: &Table| {
+        writeln!(io::stdout(), "{}", report::packets(DIRECTIONS[direction], rows))
+    };
+    let told: Option<Told<'_>> = if packets { Some(&mut told) } else { None };
+    let replayed = record::replay(&mut recording, allowed, told).map_err(broken)?;
     if replayed.recorded.is_none() {
         let (arrivals, seconds) = (replayed.arrivals, replayed.last as f64 / 1e9);
         say(format!("the recording breaks off after {arrivals} arrivals, at {seconds:.6} s"));

@@ -6,11 +6,12 @@ use std::net::IpAddr;
 
 use aqm::any::canonical;
 use aqm::{Cause, Counters, Duration, Measure};
-use link::columns::{Value as Column, columns};
+use link::columns::{Value as Number, columns};
 use link::impair::Loss;
 use link::varying::mean;
 use link::{Framing, Impairments, QueueSummary};
 use serde_json::{Map, Value, json};
+use sim::results::table::{Column, Table};
 
 use crate::direction::DIRECTIONS;
 use crate::io::port::Ports;
@@ -168,6 +169,18 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
     all
 }
 
+/// Some packets of a queue's journal, as lists by their columns.
+pub fn packets(queue: &str, rows: &Table) -> Value {
+    let list = |column: &Column| match column {
+        Column::Count(values) => json!(values),
+        Column::Real(values) => json!(values),
+        Column::Text(values) => json!(values),
+    };
+    let columns: Map<String, Value> =
+        rows.columns().map(|(name, column)| (name.into(), list(column))).collect();
+    json!({"queue": queue, "packets": columns})
+}
+
 /// Adds how a link varies and what its wire does, where that is something.
 fn varying(all: &mut Value, spec: &Spec) {
     let Impairments { delay, jitter, reorder, loss, losses, duplicate, corrupt } =
@@ -251,8 +264,8 @@ pub fn queue(name: &str, aqm: &str, s: &QueueSummary) -> Value {
     let mut all = json!({"queue": name, "aqm": aqm, "measured_s": s.window_s});
     for (column, value) in columns(s) {
         all[column] = match value {
-            Column::Count(n) => n.into(),
-            Column::Real(x) => x.into(),
+            Number::Count(n) => n.into(),
+            Number::Real(x) => x.into(),
         };
     }
     all

@@ -23,15 +23,20 @@ def add(app: typer.Typer) -> None:
     "bluewater run my.toml --packets my.parquet",
     "bluewater why my.parquet 4711",
     "bluewater why my.parquet --flow 3 --at 12.5s --which dropped",
+    "bluewater why run.arr 4711 --queue down",
 )
 def why(
-    file: Annotated[Path, typer.Argument(help="Packets, as `run --packets` writes them.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="Packets, as `run --packets` writes them, or a gateway's recording."),
+    ],
     number: Annotated[
         int | None, typer.Argument(min=0, metavar="[N]", help="Its number at its queue, from 0.")
     ] = None,
     *,
     queue: Annotated[
-        str | None, typer.Option(help="Which link, as `A->B`.", show_default="the first")
+        str | None,
+        typer.Option(help="Which link, as `A->B`, `up`, `down`.", show_default="the first"),
     ] = None,
     flow: Annotated[int | None, typer.Option(min=0, help="The first of this flow.")] = None,
     seq: Annotated[int | None, typer.Option(min=0, help="With this sequence number.")] = None,

@@ -13,11 +13,13 @@ from bluewater.aqm import named
 from bluewater.errors import InputError
 from bluewater.kinds.kind import Kind
 from bluewater.results.exports import pcapng
-from bluewater.results.packets import Packets, Writer
 from bluewater.results.result import Result
+from bluewater.results.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from bluewater.results.packets import Packets
 
 
 def at_line(error: _core.ScenarioError, line: int | None) -> _core.ScenarioError:
@@ -65,7 +67,8 @@ def run_with_packets(
     with Writer(path, publish) as writer:
         made = _core.run(text, origin, progress, journal=writer.take, **chosen)
         result = Result.of(made, began)
-        writer.finish(result)
+        about = ("scenario", "version", "decision_hash")
+        writer.finish({name: getattr(result, name) for name in about})
     return result
 
 

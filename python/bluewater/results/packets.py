@@ -7,37 +7,21 @@ says in its metadata what made it: the scenario, the version, the decision hash.
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import tomllib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from polars.exceptions import PolarsError
 
+from bluewater import _core
 from bluewater.errors import InputError, StorageError
+from bluewater.results import recording
+from bluewater.results.writer import KEY
 from bluewater.units import seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import TracebackType
-
-    from bluewater.results.result import Result
-
-_KEY = "bluewater"
-_PART = 200_000
-"""Rows that are kept in memory before they are written."""
-
-_TYPES = {
-    "n": pl.Int64, "arrived_ns": pl.Int64, "flow": pl.Int64, "connection": pl.Int64,
-    "seq": pl.Int64, "bytes": pl.Int64, "found_packets": pl.Int64, "found_bytes": pl.Int64,
-    "coins": pl.Int64, "marked_ns": pl.Int64, "left_ns": pl.Int64, "kind": pl.String,
-    "ecn": pl.String, "marked": pl.String, "fate": pl.String, "dropped": pl.String,
-}  # fmt: skip
-"""The other columns are numbers that may be missing."""
 
 
 @dataclass(frozen=True)
@@ -83,114 +67,114 @@ def _flows(text: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-class Writer:
-    """Writes packets as they come, in parts, and at the end one file of them.
-
-    Args:
-        path: The file.
-        publish: Makes it of a Parquet file of all packets.
-    """
-
-    def __init__(self, path: Path, publish: Callable[[Path, Path], object] = Path.replace) -> None:
-        self._path, self._publish = path, publish
-        self._frames: list[pl.DataFrame] = []
-        self._rows = 0
-        self._parts: list[Path] = []
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def take(self, queue: str, columns: Mapping[str, list[Any]]) -> None:
-        """Takes some packets of a queue."""
-        if not columns["n"]:
-            return
-        types = {name: _TYPES.get(name, pl.Float64) for name in columns}
-        frame = pl.DataFrame(columns, schema=types, strict=False)
-        self._frames.append(frame.select(pl.lit(queue).alias("queue"), pl.all()))
-        self._rows += frame.height
-        if self._rows >= _PART:
-            self._write_part()
-
-    def finish(self, result: Result) -> None:
-        """Writes the file."""
-        self._write_part()
-        facts = {
-            "scenario": result.scenario,
-            "version": result.version,
-            "decision_hash": result.decision_hash,
-        }
-        parts = [pl.scan_parquet(part) for part in self._parts]
-        whole = pl.concat(parts, how="diagonal") if parts else pl.LazyFrame(schema=_EMPTY)
-        new = self._folder / "whole.parquet"
-        try:
-            whole.sink_parquet(new, metadata={_KEY: json.dumps(facts)})
-            self._publish(new, self._path)
-        except OSError as error:
-            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
-
-    def _write_part(self) -> None:
-        if not self._frames:
-            return
-        part = self._folder / f"{len(self._parts):06}.parquet"
-        try:
-            pl.concat(self._frames, how="diagonal").write_parquet(part)
-        except OSError as error:
-            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
-        self._parts.append(part)
-        self._frames, self._rows = [], 0
-
-
-_EMPTY = {"queue": pl.String, **_TYPES, "p": pl.Float64, "coin": pl.Float64, "delay_s": pl.Float64}
-
-
 @dataclass(frozen=True)
 class Facts:
     """What a file of packets says of its run.
 
     Attributes:
+        version: Of the core that made it, or of the gateway that replayed it.
+        decision_hash: The run's; of a recording one each way.
         scenario: The canonical scenario.
-        version: Of the core that made it.
-        decision_hash: The run's.
+        links: Of a recording instead, the links' settings, up and down.
     """
 
-    scenario: str
     version: str
     decision_hash: str
+    scenario: str = ""
+    links: tuple[dict[str, Any], ...] = ()
 
     @cached_property
     def queues(self) -> dict[str, dict[str, Any]]:
-        """The queues' tables in the scenario by their links: ``aqm``, ``buffer``, ``params`` …."""
-        return {table["link"]: table for table in tomllib.loads(self.scenario)["queue"]}
+        """The queues by their names: ``aqm``, ``buffer``, ``params`` …."""
+        of_scenario = tomllib.loads(self.scenario).get("queue", ())
+        return {table["link"]: table for table in of_scenario} | {
+            table["queue"]: table for table in self.links
+        }
+
+    def link(self, queue: str) -> Link | None:
+        """The link that a queue is of; None if it varies over time."""
+        if self.links:
+            found = next((each for each in self.links if each["queue"] == queue), {})
+        else:
+            scenario = tomllib.loads(self.scenario)
+            ends = queue.split("->")
+            given = (
+                each for each in scenario.get("link", ())
+                if [each["from"], each["to"]] in (ends, ends[::-1])
+            )  # fmt: skip
+            found = next(given, scenario.get("network", {}))
+        if not {"rate", "delay"} <= found.keys() or found.keys() & _VARY:
+            return None
+        rate, delay = (_core.quantity(key, found[key])[0] for key in ("rate", "delay"))
+        return Link(rate, delay)
+
+
+_VARY = {"rate_trace", "delay_trace", "jitter", "framing"}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link of one rate and delay.
+
+    Attributes:
+        rate_bps: Bit/s.
+        delay_ns: From one end to the other.
+    """
+
+    rate_bps: int
+    delay_ns: int
+
+    def transmission_ns(self, size: int) -> int:
+        """How long so many bytes take, rounded up."""
+        return -(-8 * size * 10**9 // self.rate_bps)
 
 
 def open_(path: Path) -> tuple[pl.LazyFrame, Facts]:
-    """The packets of a file, to be looked into, and what it says of its run.
+    """The packets of a file or of a recording, to be looked into, and what is known of their run.
 
     Raises:
         InputError: It is none of ours, or cannot be read.
     """
     try:
-        facts = json.loads(pl.read_parquet_metadata(path)[_KEY])
-        return pl.scan_parquet(path), Facts(**facts)
+        if recording.is_recording(path):
+            with tempfile.TemporaryDirectory() as folder:
+                replayed = Path(folder) / "replayed.parquet"
+                recording.replay(path, replayed)
+                return pl.read_parquet(replayed).lazy(), _facts(replayed)
+        return pl.scan_parquet(path), _facts(path)
+    except InputError:
+        raise
     except (OSError, PolarsError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             "not a file of packets",
             file=str(path),
             hint="`bluewater run my.toml --packets my.parquet` makes one",
         ) from error
+
+
+def _facts(path: Path) -> Facts:
+    return Facts(**json.loads(pl.read_parquet_metadata(path)[KEY]))
+
+
+def write(file: Path, path: Path, queue: str | None = None) -> None:
+    """Writes the packets of a file or of a recording to a Parquet file.
+
+    Args:
+        file: Packets of a run.
+        path: Where to.
+        queue: Those at this link, as ``A->B``; all if not given.
+
+    Raises:
+        InputError: No such file or queue.
+        StorageError: It cannot be written.
+    """
+    rows, facts = open_(file)
+    about = {KEY: json.dumps(asdict(facts))}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        of_queue(rows, queue, file).collect().write_parquet(path, metadata=about)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:

@@ -39,7 +39,7 @@ use crate::report::setting;
 
 use format::{LONGEST_VARINT, Version, write_json, write_varint};
 pub use recording::{Entry, Recording};
-pub use replay::{Allowed, Replay, Replayed, replay};
+pub use replay::{Allowed, Replay, Replayed, Told, replay};
 
 /// Writes a recording, each part of it with one `write`.
 #[derive(Debug)]

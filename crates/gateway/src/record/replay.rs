@@ -7,6 +7,8 @@ use aqm::{Cx, Instant, Meta, Qdisc as _};
 use link::QueueSummary;
 use sim::network::{END, Event, Identities, Link, Network};
 use sim::packet::{Packet, Payload};
+use sim::results::journal::Selection;
+use sim::results::table::Table;
 
 use super::format::broken;
 use super::recording::{Entry, Recording};
@@ -49,11 +51,24 @@ impl Allowed {
     }
 }
 
-/// Runs a recording through the simulator, as far as it goes.
+/// Who is told of packets that are through, again and again: of a direction, some rows of its journal
+/// ([`sim::results::journal`]).
+pub type Told<'a> = &'a mut dyn FnMut(usize, &Table) -> io::Result<()>;
+
+/// Arrivals between two times that somebody is told.
+const TELL_AFTER: u64 = 1 << 14;
+
+/// Runs a recording through the simulator, as far as it goes, and tells what became of each packet
+/// if there is somebody to be `told`.
 ///
 /// # Errors
-/// When it is damaged, no link can be as it says, or it takes more than is `allowed`.
-pub fn replay<R: BufRead>(recording: &mut Recording<R>, allowed: Allowed) -> io::Result<Replayed> {
+/// When it is damaged, no link can be as it says, or it takes more than is `allowed`; or whoever is
+/// told has one.
+pub fn replay<R: BufRead>(
+    recording: &mut Recording<R>,
+    allowed: Allowed,
+    mut told: Option<Told<'_>>,
+) -> io::Result<Replayed> {
     let most = allowed.steps;
     for spec in &recording.specs {
         let packets = u64::from(spec.limit.max_packets());
@@ -67,6 +82,9 @@ pub fn replay<R: BufRead>(recording: &mut Recording<R>, allowed: Allowed) -> io:
     }
     let new = |spec: &Spec| Replay::new(spec).map_err(|e| broken(&e.what));
     let mut replays = [new(&recording.specs[0])?, new(&recording.specs[1])?];
+    if told.is_some() {
+        replays.iter_mut().for_each(|replay| replay.network.keep_journals(&Selection::default()));
+    }
     let (mut arrivals, mut last) = (0, 0);
     let recorded = loop {
         match recording.next_entry()? {
@@ -77,6 +95,9 @@ pub fn replay<R: BufRead>(recording: &mut Recording<R>, allowed: Allowed) -> io:
                 replay.turns += u64::from(meta.len) / replay.quantum;
                 replay.check(last, most, arrivals)?;
                 replay.arrive(meta);
+                if arrivals.is_multiple_of(TELL_AFTER) {
+                    tell(&mut replays, &mut told, false)?;
+                }
             }
             Some(Entry::End(at, hashes)) => {
                 last = at;
@@ -86,7 +107,20 @@ pub fn replay<R: BufRead>(recording: &mut Recording<R>, allowed: Allowed) -> io:
         }
     };
     replays.iter().try_for_each(|replay| replay.check(last, most, arrivals))?;
-    Ok(Replayed { queues: replays.map(|replay| replay.end(last)), recorded, arrivals, last })
+    let queues = replays.each_mut().map(|replay| replay.end(last));
+    tell(&mut replays, &mut told, true)?;
+    Ok(Replayed { queues, recorded, arrivals, last })
+}
+
+/// Tells of the packets that are through, or of `all` that are left.
+fn tell(replays: &mut [Replay; 2], told: &mut Option<Told<'_>>, all: bool) -> io::Result<()> {
+    let Some(told) = told else { return Ok(()) };
+    for (direction, replay) in replays.iter_mut().enumerate() {
+        if let Some(rows) = replay.network.take_journal(0, all) {
+            told(direction, &rows)?;
+        }
+    }
+    Ok(())
 }
 
 /// One direction of a recording in the simulator.
@@ -171,7 +205,7 @@ impl Replay {
     }
 
     /// The decision hash and the summary of everything up to and including `now` (ns).
-    pub fn end(mut self, now: u64) -> (String, Option<QueueSummary>) {
+    pub fn end(&mut self, now: u64) -> (String, Option<QueueSummary>) {
         self.deliver(now);
         self.network.catch_up_all(now);
         let summary = self.network.queue(0).map(|queue| queue.summary(now));

@@ -4,6 +4,7 @@ use crate::frame::Layer;
 use aqm::{CATALOG, Duration, Ecn, FlowKey, Instant, Label, Limit, Rate, Rng};
 use link::Sending;
 use proptest::prelude::*;
+use sim::results::table::{Column, Table};
 use std::sync::Arc;
 
 fn specs(aqm: &str) -> [Spec; 2] {
@@ -77,7 +78,7 @@ fn replay_of(specs: &[Spec; 2], stream: u64, packets: usize) -> [crate::link::Li
     };
     assert_eq!(ended, (now, hashes.clone()));
     assert_eq!(recording.next_entry().unwrap(), None);
-    let replayed = replays.map(|r| r.end(now));
+    let replayed = replays.map(|mut r| r.end(now));
     for i in 0..2 {
         let aqm = &specs[i].aqm;
         assert_eq!(replayed[i].0, hashes[i], "{aqm} {i}: {:?}", specs[i]);
@@ -149,6 +150,52 @@ proptest! {
             ..up
         };
         replay_of(&[varied, down], stream, 3_000);
+    }
+}
+
+/// What is told of each packet adds up, and changes no decision.
+#[test]
+fn a_replay_tells_of_each_packet() {
+    let specs = [specs("red")[0].clone(), specs("codel")[1].clone()];
+    let mut rng = Rng::new(5, 0);
+    let mut file = Vec::new();
+    let mut recorder = Recorder::new(&mut file, &specs).unwrap();
+    let mut now = 0;
+    for _ in 0..40_000 {
+        now += rng.below(700_000) as u64;
+        let arrived = Instant::from_nanos(now);
+        let (flow, ecn) = (FlowKey(rng.below(9) as u64), Ecn::ect(rng.below(2) == 0));
+        recorder.arrived(rng.below(2), &Meta { arrived, flow, len: 1000, ecn });
+    }
+    recorder.end(now + 1, ["".into(), "".into()]).unwrap();
+
+    let allowed = Allowed::of(file.len() as u64);
+    let plain = replay(&mut Recording::new(&file[..]).unwrap(), allowed, None).unwrap();
+    let (mut fates, mut marked, mut tables) = ([[0; 3]; 2], [0; 2], 0);
+    let mut told = |direction: usize, rows: &Table| {
+        let texts = |name| match rows.column(name).unwrap() {
+            Column::Text(values) => values.iter(),
+            other => panic!("{other:?}"),
+        };
+        for fate in texts("fate") {
+            let known = ["sent", "dropped", "queued"];
+            fates[direction][known.iter().position(|of| of == fate).unwrap()] += 1;
+        }
+        marked[direction] += texts("marked").filter(|cause| !cause.is_empty()).count() as u64;
+        tables += 1;
+        Ok(())
+    };
+    let mut recording = Recording::new(&file[..]).unwrap();
+    let watched = replay(&mut recording, allowed, Some(&mut told)).unwrap();
+    assert!(tables > 2, "some of them before the end");
+    for i in 0..2 {
+        assert_eq!(watched.queues[i].0, plain.queues[i].0);
+        let counts = watched.queues[i].1.unwrap().counts;
+        let [sent, dropped, queued] = fates[i];
+        assert_eq!((sent, dropped), (counts.departed.packets, counts.all_dropped().packets));
+        assert_eq!(sent + dropped + queued, counts.arrived.packets);
+        assert_eq!(marked[i], counts.all_marked().packets);
+        assert!(dropped > 0 && marked[i] > 0, "{i} was not tried");
     }
 }
 
@@ -231,7 +278,8 @@ fn a_recording_that_breaks_off_replays_as_far_as_it_goes() {
     Recorder::new(&mut head, &specs("red")).unwrap();
     let mut seen = Vec::new();
     for end in head.len()..=file.len() {
-        let replayed = replay(&mut Recording::new(&file[..end]).unwrap(), allowed(1)).unwrap();
+        let replayed =
+            replay(&mut Recording::new(&file[..end]).unwrap(), allowed(1), None).unwrap();
         assert_eq!(replayed.recorded.is_some(), end == file.len());
         seen.push((replayed.arrivals, replayed.last));
     }
@@ -256,7 +304,7 @@ fn a_crafted_recording_is_refused() {
     let refused = |file: &[u8]| {
         let recording = Recording::new(file);
         recording
-            .and_then(|mut r| replay(&mut r, Allowed::of(400)).map(drop))
+            .and_then(|mut r| replay(&mut r, Allowed::of(400), None).map(drop))
             .unwrap_err()
             .to_string()
     };
@@ -281,7 +329,7 @@ fn a_crafted_recording_is_refused() {
     }
     // A year of nothing is no reason.
     let year = short(&specs("droptail"), [1, 2, 31_536_000_000_000_000]);
-    replay(&mut Recording::new(&year[..]).unwrap(), Allowed::of(400)).unwrap();
+    replay(&mut Recording::new(&year[..]).unwrap(), Allowed::of(400), None).unwrap();
     // Half a millisecond for each packet, which is ten bytes.
     let mut tiny = specs("fq-codel");
     tiny[0].params = vec![("quantum".into(), "1".into())];
@@ -298,13 +346,14 @@ fn a_crafted_recording_is_refused() {
     let deep = short(&deep, [1, 2, 3]);
     assert!(refused(&deep).contains("a buffer of 1048576 packets: allowed are 262144"));
     for allowed in [Allowed::of(400).any_buffer(), Allowed::of(6 << 20)] {
-        replay(&mut Recording::new(&deep[..]).unwrap(), allowed).unwrap();
+        replay(&mut Recording::new(&deep[..]).unwrap(), allowed, None).unwrap();
     }
     let mut large = specs("droptail");
     large[1].limit = Limit::packets(2 * Spec::MAX_PACKETS).unwrap();
     let large = short(&large, [1, 2, 3]);
     let any = Allowed { buffer: u64::MAX, ..Allowed::of(0) };
-    let large = replay(&mut Recording::new(&large[..]).unwrap(), any).unwrap_err().to_string();
+    let large =
+        replay(&mut Recording::new(&large[..]).unwrap(), any, None).unwrap_err().to_string();
     assert!(large.contains("beyond reach"), "{large}");
     for end in [4, 10, 50] {
         assert!(refused(&year[..end]).contains("breaks off inside its head"));
@@ -330,6 +379,6 @@ proptest! {
         Recorder::new(&mut file, &specs("droptail")).unwrap();
         file.extend(bytes);
         let mut recording = Recording::new(&file[..]).unwrap();
-        _ = replay(&mut recording, allowed(1000));
+        _ = replay(&mut recording, allowed(1000), None);
     }
 }

@@ -46,7 +46,8 @@ pub fn check_recording(bytes: &[u8]) {
     }
     file.extend_from_slice(rest);
     if let Ok(mut recording) = Recording::new(&file[..])
-        && let Ok(replayed) = replay(&mut recording, Allowed { steps: 10_000, buffer: 10_000 })
+        && let Ok(replayed) =
+            replay(&mut recording, Allowed { steps: 10_000, buffer: 10_000 }, None)
     {
         let arrived: u64 =
             replayed.queues.iter().flat_map(|q| &q.1).map(|s| s.counts.arrived.packets).sum();

@@ -1,0 +1,99 @@
+"""Packets of a run, written to one Parquet file as they come."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from bluewater.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+KEY = "bluewater"
+"""Under this the file's metadata say what made it."""
+
+_PART = 200_000
+"""Rows that are kept in memory before they are written."""
+
+_TYPES = {
+    "n": pl.Int64, "arrived_ns": pl.Int64, "flow": pl.Int64, "connection": pl.Int64,
+    "seq": pl.Int64, "bytes": pl.Int64, "found_packets": pl.Int64, "found_bytes": pl.Int64,
+    "coins": pl.Int64, "marked_ns": pl.Int64, "left_ns": pl.Int64, "kind": pl.String,
+    "ecn": pl.String, "marked": pl.String, "fate": pl.String, "dropped": pl.String,
+}  # fmt: skip
+"""The other columns are numbers that may be missing."""
+
+# There may be no packet to say what there is of each.
+_EMPTY = {"queue": pl.String, **_TYPES, "p": pl.Float64, "coin": pl.Float64, "delay_s": pl.Float64}
+
+
+class Writer:
+    """Writes packets as they come, in parts, and at the end one file of them.
+
+    Args:
+        path: The file.
+        publish: Makes it of a Parquet file of all packets.
+    """
+
+    def __init__(self, path: Path, publish: Callable[[Path, Path], object] = Path.replace) -> None:
+        self._path, self._publish = path, publish
+        self._frames: list[pl.DataFrame] = []
+        self._rows = 0
+        self._parts: list[Path] = []
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def take(self, queue: str, columns: Mapping[str, list[Any]]) -> None:
+        """Takes some packets of a queue."""
+        if not columns["n"]:
+            return
+        types = {name: _TYPES.get(name, pl.Float64) for name in columns}
+        frame = pl.DataFrame(columns, schema=types, strict=False)
+        self._frames.append(frame.select(pl.lit(queue).alias("queue"), pl.all()))
+        self._rows += frame.height
+        if self._rows >= _PART:
+            self._write_part()
+
+    def finish(self, facts: Mapping[str, Any]) -> None:
+        """Writes the file, with what is to be known of its run."""
+        self._write_part()
+        parts = [pl.scan_parquet(part) for part in self._parts]
+        whole = pl.concat(parts, how="diagonal") if parts else pl.LazyFrame(schema=_EMPTY)
+        new = self._folder / "whole.parquet"
+        try:
+            whole.sink_parquet(new, metadata={KEY: json.dumps(facts)})
+            self._publish(new, self._path)
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+
+    def _write_part(self) -> None:
+        if not self._frames:
+            return
+        part = self._folder / f"{len(self._parts):06}.parquet"
+        try:
+            pl.concat(self._frames, how="diagonal").write_parquet(part)
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+        self._parts.append(part)
+        self._frames, self._rows = [], 0
