@@ -47,6 +47,17 @@ def times(rate: str, factor: float, key: str = "rate") -> str:
     return f"{factor * float(match['number']):.12g}{match['unit']}"
 
 
+_SIZES = {"B": 1, "kB": 1000, "MB": 1_000_000, "KiB": 1024, "MiB": 1024**2}
+
+
+def size_bytes(text: str) -> int:
+    """The bytes of a size as the canonical scenario writes it, such as ``1kB`` or ``1500B``."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match["unit"] not in _SIZES:
+        raise InputError("not a size in bytes", value=text, allowed="as 1500B or 1kB")
+    return round(float(match["number"]) * _SIZES[match["unit"]])
+
+
 def duration_text(value: float) -> str:
     """Writes seconds as a duration that the scenario format reads, to the nanosecond."""
     nanoseconds = round(value * 1e9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -13,12 +15,14 @@ import tomli_w
 import bluewater
 from bluewater import InputError, trace
 from bluewater.results import packets
-from bluewater.results.exports import pcapng
+from bluewater.results.exports import mahimahi, ns2, pcapng, qlog, speedtest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Cli
+
+    from bluewater.results.result import Result
 
 SCENARIO = {
     "duration": "8s",
@@ -118,6 +122,116 @@ def test_web_sessions_have_handshakes_and_requests(tmp_path: Path) -> None:
     answers = tshark(made, "ip.dst", wanted="tcp.flags.syn == 1 and tcp.flags.ack == 1")
     assert (len(syns), len(answers)) == ((kinds == "syn").sum(), (kinds == "syn-ack").sum())
     assert {address for (address,) in answers} <= {address for (address,) in syns}
+
+
+NS2 = re.compile(
+    r"([-+rd]) (\d+\.\d{9}) 0 1 (tcp|ack|cbr) (\d+) (----[E-]-[N-]) "
+    r"(\d+) (\d+)\.(\d+) (\d+)\.(\d+) (\d+) (\d+)"
+)
+
+
+def test_a_trace_of_ns_2_tells_each_event(rows: Path, tmp_path: Path) -> None:
+    file = tmp_path / "my.tr"
+    ns2.write(rows, file, "A->B")
+    lines = [NS2.fullmatch(line) for line in file.read_text().splitlines()]
+    events = [line.groups() for line in lines if line is not None]
+    assert len(events) == len(lines)
+    times = [round(float(event[1]) * 1e9) for event in events]
+    assert times == sorted(times)
+    known = pl.read_parquet(rows).filter(pl.col("queue") == "A->B")
+    fates = dict(known["fate"].value_counts().iter_rows())
+    kinds = [event[0] for event in events]
+    assert kinds.count("+") == known.height
+    assert kinds.count("d") == fates["dropped"]
+    assert kinds.count("-") == kinds.count("r") == fates["sent"]
+    marked = known.filter((pl.col("marked") != "") & (pl.col("fate") == "sent")).height
+    assert sum(event[0] == "r" and event[4] == "----E-N" for event in events) == marked > 0
+    sent = {event[11]: time for event, time in zip(events, times, strict=True) if event[0] == "-"}
+    for event, time in zip(events, times, strict=True):
+        if event[0] == "r":  # 1000 bytes at 10 Mb/s take 0.8 ms, and then 10 ms.
+            assert time - sent[event[11]] == 10_800_000
+
+
+def test_a_log_of_mahimahi_has_the_throughput_of_the_run(rows: Path, tmp_path: Path) -> None:
+    file = tmp_path / "my.mahimahi"
+    mahimahi.write(rows, file, "A->B")
+    lines = file.read_text().splitlines()
+    assert "# base timestamp: 0" in lines
+    events = [line.split() for line in lines if not line.startswith("#")]
+    sums = {kind: sum(int(e[2]) for e in events if e[1] == kind) for kind in "+-#"}
+    known = pl.read_parquet(rows).filter(pl.col("queue") == "A->B")
+    assert sums["+"] == known["bytes"].sum()
+    sent = known.filter(pl.col("fate") == "sent")
+    assert sums["-"] == sent["bytes"].sum()
+    # 10 Mb/s for 8 s, in chances of 1504 bytes.
+    assert sums["#"] == pytest.approx(10_000_000, abs=2 * 1504)
+    drops = [e for e in events if e[1] == "d"]
+    assert len(drops) == known.height - sent.height - (known["fate"] == "queued").sum()
+    assert all(e[2:] == ["1", "1000"] for e in drops)
+    departures = [e for e in events if e[1] == "-"]
+    delays = sum(int(e[3]) for e in departures) / len(departures) / 1e3
+    assert delays == pytest.approx(sent["delay_s"].mean(), abs=1e-3)
+    stamps = [int(e[0]) for e in events]
+    assert stamps == sorted(stamps)
+
+
+def test_a_link_that_varies_has_no_rate_to_tell(tmp_path: Path) -> None:
+    rates = {"steps": [["0s", "10mbit"], ["1s", "5mbit"]]}
+    link = {"from": "A", "to": "B", "rate": "10mbit", "delay": "10ms", "rate_trace": rates}
+    flow = {"transport": "sack", "from": ["A"], "to": ["B"]}
+    queue = {"aqm": "blue", "buffer": "40p", "link": "A->B"}
+    varying = {"duration": "2s", "link": [link], "queue": [queue], "traffic": [flow]}
+    file = tmp_path / "varying.parquet"
+    bluewater.run(varying, packets=file)
+    with pytest.raises(InputError, match="one rate and delay"):
+        ns2.write(file, tmp_path / "x.tr")
+    mahimahi.write(file, tmp_path / "x.mahimahi")
+    assert " # " not in (tmp_path / "x.mahimahi").read_text()
+
+
+@pytest.fixture(scope="module")
+def sampled() -> Result:
+    measure = {"interval": "100ms", "flows": True}
+    return bluewater.run(SCENARIO | {"measure": measure, "warmup": "2s"})
+
+
+def test_qlog_has_what_was_sampled_of_each_flow(sampled: Result, tmp_path: Path) -> None:
+    file = tmp_path / "my.qlog"
+    qlog.write(sampled, file)
+    made = json.loads(file.read_text())
+    assert (made["qlog_version"], made["qlog_format"]) == ("0.3", "JSON")
+    samples = sampled.load("flow_series")
+    assert len(made["traces"]) == samples["flow"].n_unique()
+    trace_ = made["traces"][3]
+    assert trace_["common_fields"]["protocol_type"] == ["sack"]
+    mine = samples.filter((pl.col("flow") == 3) & (pl.col("cwnd_packets") > 0))
+    last: dict[str, float] = {}
+    for event in trace_["events"]:
+        assert event["name"] == "recovery:metrics_updated"
+        last |= event["data"]
+    assert last["smoothed_rtt"] == pytest.approx(1e3 * mine["srtt_s"][-1])
+    assert last["congestion_window"] == round(1000 * mine["cwnd_packets"][-1])
+    times = [event["time"] for event in trace_["events"]]
+    assert times == sorted(times)
+    assert len(times) > 50
+    datagrams = next(each for each in made["traces"] if "cbr" in each["title"])
+    assert datagrams["events"] == []
+
+
+def test_a_speed_test_sums_up_what_flows_got(sampled: Result, tmp_path: Path) -> None:
+    file = tmp_path / "my.speedtest.json"
+    speedtest.write(sampled, file)
+    made = json.loads(file.read_text())
+    assert set(made) == {"download", "downLoadedLatency", "downLoadedJitter", "packetLoss"}
+    tcp = sampled.flows.filter(pl.col("transport") == "sack")
+    assert 1 < made["download"] / tcp["goodput_bps"].sum() < 1.2
+    # The base round trip is 20 ms and more, the buffer 32 ms.
+    assert 20 < made["downLoadedLatency"] < 70
+    assert 0 < made["downLoadedJitter"] < made["downLoadedLatency"]
+    udp = sampled.flows.filter(pl.col("transport") == "cbr")
+    assert made["packetLoss"] == pytest.approx(udp["loss"][0])
+    with pytest.raises(InputError, match="no samples of flows"):
+        speedtest.write(bluewater.run(SCENARIO), file)
 
 
 def test_the_command_line(cli: Cli, rows: Path, tmp_path: Path) -> None:

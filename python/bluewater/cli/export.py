@@ -29,7 +29,7 @@ def export(
         Path | None,
         typer.Argument(
             help="The folder of a run, as `run` prints it, or the packets of one, as "
-            "`run --packets` writes them.",
+            "`run --packets` writes them, or a gateway's recording.",
             show_default="the newest run",
         ),
     ] = None,
@@ -46,7 +46,10 @@ def export(
 
     `.flent.gz`: goodput of each group of flows, backlog, drops and marks over time, for Flent; the
     run needs `interval` and `groups = true` in `[measure]`. `.pcapng`: the packets, with what
-    became of each as its comment, for Wireshark.
+    became of each as its comment, for Wireshark; `.tr`, of one link as ns-2's trace; `.mahimahi`,
+    as the log of its mm-link; `.parquet`, those of a gateway's recording, for `why`. `.qlog`:
+    windows and round trips of flows; `.speedtest.json`, the summary of Cloudflare's speed test;
+    both need `interval` and `flows = true` in `[measure]`.
     """
     ending = exports.ending(to)
     if ending in exports.OF_RUNS:

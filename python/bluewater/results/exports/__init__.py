@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bluewater.errors import InputError
-from bluewater.results.exports import flent, pcapng
+from bluewater.results import packets
+from bluewater.results.exports import flent, mahimahi, ns2, pcapng, qlog, speedtest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,11 +14,20 @@ if TYPE_CHECKING:
 
     from bluewater.results.result import Result
 
-OF_RUNS: dict[str, Callable[[Result, Path, str | None], None]] = {flent.SUFFIX: flent.write}
+OF_RUNS: dict[str, Callable[[Result, Path, str | None], None]] = {
+    flent.SUFFIX: flent.write,
+    qlog.SUFFIX: qlog.write,
+    speedtest.SUFFIX: speedtest.write,
+}
 """Formats of a run, by the ending of their names."""
 
-OF_PACKETS: dict[str, Callable[[Path, Path, str | None], None]] = {pcapng.SUFFIX: pcapng.write}
-"""Formats of a run's packets."""
+OF_PACKETS: dict[str, Callable[[Path, Path, str | None], None]] = {
+    pcapng.SUFFIX: pcapng.write,
+    mahimahi.SUFFIX: mahimahi.write,
+    ns2.SUFFIX: ns2.write,
+    ".parquet": packets.write,
+}
+"""Formats of the packets of a run, or of a gateway's recording."""
 
 
 def ending(path: Path) -> str:

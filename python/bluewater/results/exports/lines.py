@@ -1,0 +1,55 @@
+"""Logs that are lines in the order of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bluewater.errors import InputError
+from bluewater.results.exports.samples import write_text
+from bluewater.results.packets import of_queue, open_
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from bluewater.results.packets import Facts
+
+
+class Line(NamedTuple):
+    """A line: when it is, ns, its rank among those of one instant, and its text."""
+
+    ns: int
+    rank: int
+    text: str
+
+
+def at_queue(file: Path, queue: str | None) -> tuple[list[dict[str, Any]], str, Facts]:
+    """The packets of one queue in the order of arrivals, its name, and what is known of the run.
+
+    Args:
+        file: Packets of a run.
+        queue: The link, as ``A->B``; the file's first if not given.
+
+    Raises:
+        InputError: No such file or queue, or no packets in it.
+    """
+    rows, facts = open_(file)
+    first = rows.select("queue").head(1).collect()["queue"]
+    if first.is_empty():
+        raise InputError("no packets in it", file=str(file))
+    name = queue or first[0]
+    columns = (
+        "n", "flow", "connection", "seq", "kind", "bytes", "ecn", "arrived_ns", "left_ns", "fate",
+        "marked",
+    )  # fmt: skip
+    return of_queue(rows, name, file).select(columns).collect().to_dicts(), name, facts
+
+
+def write_lines(path: Path, head: str, lines: Iterable[Line]) -> None:
+    """Writes lines behind a head; those of one instant and rank in the order in which they come.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    ordered = sorted(lines, key=lambda line: line[:2])
+    write_text(path, head + "".join(f"{line.text}\n" for line in ordered))
