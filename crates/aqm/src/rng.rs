@@ -6,11 +6,21 @@ use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 
 /// A stream of random numbers. The same `(seed, stream)` gives the same numbers on every machine.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Rng {
     pcg: Pcg64,
-    /// What was drawn, while somebody listens.
-    coins: Option<Vec<Coin>>,
+    /// The last number that was drawn for a probability, and that; written down without asking whether
+    /// somebody wants to know, since that would cost more.
+    thrown: (f64, f64),
+    /// Whether it is also written down where the probability is not known without effort.
+    heard: bool,
+}
+
+/// Whether the same numbers follow.
+impl PartialEq for Rng {
+    fn eq(&self, other: &Self) -> bool {
+        self.pcg == other.pcg
+    }
 }
 
 /// A number that was drawn.
@@ -18,9 +28,13 @@ pub struct Rng {
 pub struct Coin {
     /// The number, in [0, 1).
     pub drawn: f64,
-    /// The probability that it was drawn for, if it was for one ([`Rng::chance`]).
+    /// The probability that it was drawn for, if it was for one ([`Rng::chance`]) and no other number was
+    /// for another since.
     pub p: Option<f64>,
 }
+
+/// No number is drawn for this.
+const NOTHING: (f64, f64) = (f64::NAN, f64::NAN);
 
 impl Rng {
     /// The `stream`-th stream of a seed. Streams are independent for any practical use: seed and
@@ -29,40 +43,31 @@ impl Rng {
         let mut mix = SplitMix(seed ^ stream.wrapping_mul(0xD134_2543_DE82_EF95));
         let state = (u128::from(mix.next()) << 64) | u128::from(mix.next());
         let increment = (u128::from(mix.next()) << 64) | u128::from(stream);
-        Self { pcg: Pcg64::new(state, increment), coins: None }
+        Self { pcg: Pcg64::new(state, increment), thrown: NOTHING, heard: false }
     }
 
     /// A uniform 64-bit word.
-    #[inline]
     pub fn bits(&mut self) -> u64 {
-        let bits = self.pcg.next_u64();
-        if let Some(coins) = &mut self.coins {
-            note(coins, bits);
-        }
-        bits
+        self.pcg.next_u64()
     }
 
     /// Uniform in [0, 1) with 53 random bits.
-    #[inline]
     pub fn uniform(&mut self) -> f64 {
-        unit(self.bits())
+        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// True with probability `p`: never at `p <= 0`, always at `p >= 1`. Draws one number in every
     /// case, so that a change of `p` does not shift later draws.
-    #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         let drawn = self.uniform();
-        self.drawn_for(|| p);
+        self.thrown = (drawn, p);
         drawn < p
     }
 
-    /// The last number was drawn for something of probability `p`: that is written down if somebody
-    /// listens.
-    #[inline]
-    pub(crate) fn drawn_for(&mut self, p: impl FnOnce() -> f64) {
-        if let Some(coin) = self.coins.as_mut().and_then(|coins| coins.last_mut()) {
-            coin.p = Some(p());
+    /// `drawn` was for something of probability `p`, which is asked for only if somebody listens.
+    pub(crate) fn drawn_for(&mut self, drawn: f64, p: impl FnOnce() -> f64) {
+        if self.heard {
+            self.thrown = (drawn, p());
         }
     }
 
@@ -73,24 +78,24 @@ impl Rng {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
-    /// Writes down what is drawn, behind what `coins` holds, until [`Rng::heard`]. It changes no draw.
-    pub fn listen(&mut self, coins: Vec<Coin>) {
-        self.coins = Some(coins);
+    /// What is drawn from here on is asked for later with what this returns. It changes no draw.
+    pub fn listen(&mut self) -> Self {
+        (self.thrown, self.heard) = (NOTHING, true);
+        self.clone()
     }
 
-    /// What was drawn since [`Rng::listen`], in its order; nobody listens any more.
-    pub fn heard(&mut self) -> Vec<Coin> {
-        self.coins.take().unwrap_or_default()
+    /// Appends what was drawn since `before` was returned, in its order; nobody listens any more.
+    pub fn heard_since(&mut self, mut before: Self, coins: &mut Vec<Coin>) {
+        self.heard = false;
+        let first = coins.len();
+        while before != *self {
+            coins.push(Coin { drawn: before.uniform(), p: None });
+        }
+        let (drawn, p) = self.thrown;
+        if let Some(coin) = coins[first..].iter_mut().rfind(|coin| coin.drawn == drawn) {
+            coin.p = Some(p);
+        }
     }
-}
-
-fn unit(bits: u64) -> f64 {
-    (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-}
-
-#[cold]
-fn note(coins: &mut Vec<Coin>, bits: u64) {
-    coins.push(Coin { drawn: unit(bits), p: None });
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014), used to spread seeds and to stretch hashes.

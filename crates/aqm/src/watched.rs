@@ -107,9 +107,9 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
         signals.clear();
         let backlog = queue.backlog();
         queue.observe(cx.now, &mut |name, value| before.push((name, value)));
-        cx.rng.listen(core::mem::take(coins));
+        let state = cx.rng.listen();
         let answer = act(queue, cx, signals);
-        *coins = cx.rng.heard();
+        cx.rng.heard_since(state, coins);
         queue.observe(cx.now, &mut |name, value| after.push((name, value)));
         let call = call(&answer);
         watcher.saw(&Sight { now: cx.now, call, backlog, before, after, coins, signals });

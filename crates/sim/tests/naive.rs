@@ -164,9 +164,9 @@ struct Counts {
 fn arrive<M: Model>(link: &mut Link<M>, row: &Row) {
     let Row { n: id, now, flow, len, ect, .. } = *row;
     let packet = Packet { id, flow, len, ect, l4s: false, marked: false, arrived: now };
-    link.rng.listen(Vec::new());
+    let (state, mut coins) = (link.rng.listen(), Vec::new());
     link.queue.arrive(now, packet, &mut link.rng);
-    let coins = link.rng.heard();
+    link.rng.heard_since(state, &mut coins);
     let marked = row.marked.then_some(Event::Marked(id));
     let dropped = cause(&row.dropped).map(|cause| Event::Dropped(id, cause));
     let expected: Vec<Event> = marked.into_iter().chain(dropped).collect();

@@ -261,14 +261,14 @@ impl RedCore {
         let signal = match self.params.per_byte {
             None => {
                 self.count += 1.0;
-                cx.rng.drawn_for(|| p_a(spacing, p_b, self.count));
+                cx.rng.drawn_for(coin, || p_a(spacing, p_b, self.count));
                 picks(coin, spacing, p_b, self.count)
             }
             Some(per_byte) => {
                 let packets = per_byte * f64::from(pkt.len);
                 if self.params.lengths == Lengths::Chance {
                     self.count += 1.0;
-                    cx.rng.drawn_for(|| p_a(spacing, p_b * packets, self.count));
+                    cx.rng.drawn_for(coin, || p_a(spacing, p_b * packets, self.count));
                     picks(coin, spacing, p_b * packets, self.count)
                 } else {
                     let before = self.count.max(0.0);
@@ -276,7 +276,7 @@ impl RedCore {
                     let exact = spacing == Spacing::UniformExact;
                     self.count = if exact { before + packets } else { after };
                     let p = p_a(spacing, p_b, if exact { before } else { after }) * packets;
-                    cx.rng.drawn_for(|| p);
+                    cx.rng.drawn_for(coin, || p);
                     coin < p
                 }
             }

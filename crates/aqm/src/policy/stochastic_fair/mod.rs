@@ -169,7 +169,7 @@ impl<A: Account> Policy for StochasticFair<A> {
             }
         } else {
             let coin = cx.rng.uniform();
-            cx.rng.drawn_for(|| p);
+            cx.rng.drawn_for(coin, || p);
             if coin >= p {
                 Arrival::Admit
             } else if self.config.ecn && coin >= certain_drop(p, self.config.mark_up_to) {

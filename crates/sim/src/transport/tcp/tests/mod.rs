@@ -561,6 +561,21 @@ fn a_timeout_with_rack_spares_what_has_arrived() {
     assert!(p.receiver.delivered() > first + 16);
 }
 
+/// §6.2, step 2: what arrives a moment after it was sent again is what was sent before, and says
+/// nothing of what was sent between the two.
+#[test]
+fn acknowledgements_that_are_late_do_not_have_all_sent_again() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    while p.sender.timeouts == 0 {
+        p.time_out();
+    }
+    p.now -= RTT - MS;
+    let again = p.deliver(&sent, &[first], &[]);
+    assert!(!numbers(&again).contains(&first), "{again:?}");
+    assert_eq!(p.sender.srtt(), RTT);
+}
+
 /// RFC 3465: one acknowledgement of 16 packets opens the window by 16 in slow start.
 #[test]
 fn an_acknowledgement_counts_for_all_that_it_acknowledges() {
