@@ -25,11 +25,15 @@ enum Timer {
     Reordering,
 }
 
+/// Beside the time at which a packet was sent: it had been sent before.
+const AGAIN: u64 = 1 << 63;
+
 /// What RACK knows of a connection, in packets and ns.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rack {
-    /// When each packet was sent last: number n at place n modulo the length, a power of two. What is
-    /// sent at one time is a nanosecond apart, so that times are in the order of sending.
+    /// When each packet was sent last, and with [`AGAIN`] whether not for the first time: number n at
+    /// place n modulo the length, a power of two. What is sent at one time is a nanosecond apart, so
+    /// that times are in the order of sending.
     sent_at: Box<[u64]>,
     last: u64,
     /// When the last sent of what has arrived was sent.
@@ -58,13 +62,13 @@ impl Rack {
     }
 
     /// Packet `seq` is sent; those of `una..end` are under way.
-    fn sent(&mut self, now: u64, seq: u32, [una, end]: [u32; 2]) {
+    fn sent(&mut self, now: u64, seq: u32, again: bool, [una, end]: [u32; 2]) {
         if (end - una) as usize > self.sent_at.len() {
             self.grow(una, end);
         }
         let at = self.place(seq);
         self.last = now.max(self.last + 1);
-        self.sent_at[at] = self.last;
+        self.sent_at[at] = self.last | if again { AGAIN } else { 0 };
         self.out += 1;
     }
 
@@ -73,7 +77,7 @@ impl Rack {
         let length = ((end - una) as usize).next_power_of_two().max(16);
         let mut larger = vec![0; length].into_boxed_slice();
         for n in una..una + self.sent_at.len() as u32 {
-            larger[n as usize & (length - 1)] = self.at(n);
+            larger[n as usize & (length - 1)] = self.sent_at[self.place(n)];
         }
         self.sent_at = larger;
     }
@@ -83,7 +87,12 @@ impl Rack {
     }
 
     fn at(&self, n: u32) -> u64 {
-        self.sent_at[self.place(n)]
+        self.sent_at[self.place(n)] & !AGAIN
+    }
+
+    /// Whether `n` was sent more than once.
+    fn is_again(&self, n: u32) -> bool {
+        self.sent_at[self.place(n)] & AGAIN != 0
     }
 
     /// Whether `n`, which has not arrived, was sent before something that has (§6.2, step 5, without a
@@ -161,7 +170,7 @@ impl Sender {
     pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) {
         let under_way = [self.una, self.end];
         let rack = self.rack();
-        rack.sent(now, seq, under_way);
+        rack.sent(now, seq, again, under_way);
         if o.has_model {
             let at = rack.last;
             self.sent_with_model(at, seq, again);
@@ -222,10 +231,14 @@ impl Sender {
         let mut arrived = |rack: &mut Rack, n: u32| {
             let at = rack.at(n);
             let rtt = now.saturating_sub(at);
-            first.get_or_insert(rtt);
             if let Some(delivery) = &mut rack.delivery {
                 delivery.on_arrived(now, n, at);
             }
+            // What came so soon after it was sent again is what was sent before (§6.2, step 2).
+            if rtt < rack.min_rtt && rack.is_again(n) {
+                return;
+            }
+            first.get_or_insert(rtt);
             if at > rack.newest {
                 (rack.newest, rack.rtt) = (at, rtt);
             }

@@ -573,7 +573,7 @@ fn acknowledgements_that_are_late_do_not_have_all_sent_again() {
     p.now -= RTT - MS;
     let again = p.deliver(&sent, &[first], &[]);
     assert!(!numbers(&again).contains(&first), "{again:?}");
-    assert_eq!(p.sender.srtt(), RTT);
+    assert!(p.sender.srtt() >= RTT);
 }
 
 /// RFC 3465: one acknowledgement of 16 packets opens the window by 16 in slow start.
