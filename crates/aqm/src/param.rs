@@ -144,7 +144,7 @@ pub fn idle<C: Params>(param: &Param, config: &C) -> Option<ParamError> {
 /// documents it.
 impl<A: Params, B: Params> Params for (A, B) {
     fn table() -> Vec<Param> {
-        include(A::table(), &B::default(), None)
+        include(A::table(), &B::default(), None, None)
     }
 
     fn set(&mut self, name: &str, text: &str) -> Result<(), Option<ParamError>> {
@@ -298,17 +298,22 @@ pub fn allowed<T: Value, U: Value>(bounds: Option<&core::ops::RangeInclusive<U>>
 }
 
 /// A table with the parameters of an included configuration behind its own, which hide those of the
-/// same name. Used by [`params!`](crate::param::params).
+/// same name; a default that is another than the included one's is `by` another source. Used by [`params!`](crate::param::params).
 #[doc(hidden)]
 pub fn include<C: Params>(
     mut own: Vec<Param>,
     defaults: &C,
+    by: Option<&'static str>,
     with: Option<&'static [Condition]>,
 ) -> Vec<Param> {
     for mut inner in C::table() {
         if own.iter().all(|p| p.name != inner.name) {
             inner.with.extend(with);
-            inner.default = defaults.get(inner.name).unwrap_or_default();
+            let default = defaults.get(inner.name).unwrap_or_default();
+            if default != inner.default {
+                inner.source = by.unwrap_or("ours");
+            }
+            inner.default = default;
             own.push(inner);
         }
     }
@@ -318,8 +323,8 @@ pub fn include<C: Params>(
 /// Declares a configuration struct: for each parameter its documentation, name, type, default,
 /// allowed range (left out where the type says it all) and source; and, behind `with`, what others
 /// have to be for it to have an effect. A last field that begins with
-/// `..` includes all parameters of another configuration, at defaults that may be others; where
-/// both have a parameter of one name, the outer one's counts and the inner one's is hidden.
+/// `..` includes all parameters of another configuration, at defaults that may be others (`by` says
+/// whose; else they are ours); where both have a parameter of one name, the outer one's counts and the inner one's is hidden.
 ///
 /// ```
 /// use aqm::param::{Params, params};
@@ -347,12 +352,12 @@ pub fn include<C: Params>(
 ///     pub struct LargerConfig {
 ///         /// How often.
 ///         count: u32 = 3, "Feng01 §3";
-///         ..example: ExampleConfig = ExampleConfig { ecn: false, ..ExampleConfig::default() };
+///         ..example: ExampleConfig = ExampleConfig { ecn: false, ..ExampleConfig::default() }, by "Feng01 §3";
 ///     }
 /// }
 /// let names: Vec<_> = LargerConfig::table().iter().map(|p| p.name).collect();
 /// assert_eq!(names, ["count", "wait", "ecn", "threshold"]);
-/// assert_eq!(LargerConfig::table()[2].default, "false");
+/// assert_eq!((&*LargerConfig::table()[2].default, LargerConfig::table()[2].source), ("false", "Feng01 §3"));
 /// let mut config = LargerConfig::default();
 /// config.set("wait", "5ms").unwrap();
 /// assert_eq!(config.example.wait, Duration::from_millis(5));
@@ -368,6 +373,7 @@ macro_rules! params {
                     $(, with $($other:ident $is:tt $($text:literal)|+) or +)*;
             )*
             $(..$inner:ident : $inner_type:ty = $inner_default:expr
+                $(, by $by:literal)?
                 $(, with $inner_other:ident = $inner_text:literal)?;)?
         }
     ) => {
@@ -409,7 +415,12 @@ macro_rules! params {
                         texts: &[$inner_text],
                         one_of: true,
                     }] as &[_]))?);
-                    let table = $crate::param::include::<$inner_type>(table, &$inner_default, with);
+                    let table = $crate::param::include::<$inner_type>(
+                        table,
+                        &$inner_default,
+                        $crate::params!(@or None $(, Some($by))?),
+                        with,
+                    );
                 )?
                 table
             }

@@ -88,3 +88,18 @@ fn tests_that_pages_cite_exist() {
         }
     }
 }
+
+/// A default that is not that of what an algorithm builds on has another source, too.
+#[test]
+fn defaults_of_its_own_are_not_attributed_to_the_included_algorithm() {
+    let of = |name: &str| (CATALOG.iter().find(|entry| entry.name == name).unwrap().parameters)();
+    let red = of("red");
+    for name in ["ared", "ared-feng", "wred", "red-penalty-box", "sfq", "choke"] {
+        for own in of(name) {
+            let Some(base) = red.iter().find(|base| base.name == own.name) else { continue };
+            if own.default != base.default && base.source != "ours" {
+                assert_ne!(own.source, base.source, "{name}: {}", own.name);
+            }
+        }
+    }
+}

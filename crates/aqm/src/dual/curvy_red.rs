@@ -37,7 +37,7 @@ params! {
         step: Duration = Duration::from_millis(1), in Duration::ZERO..=Duration::from_secs(3600), "RFC 9332 Fig. 9";
         /// Curviness U: random numbers that L's probability has to exceed; C's twice as many.
         u: u32 = 1, in 1..=8, "RFC 9332 appendix B.1";
-        ..dual: DualConfig = DualConfig { scheduler: super::Scheduler::TsFifo, ..DualConfig::default() };
+        ..dual: DualConfig = DualConfig { scheduler: super::Scheduler::TsFifo, ..DualConfig::default() }, by "RFC 9332 appendix B";
     }
 }
 

@@ -48,7 +48,7 @@ params! {
         drop: DropEnd = DropEnd::Tail, "McK90";
         /// What decides about the packets of each queue.
         aqm: Aqm = Aqm::DropTail, "Feng02 §IV.B";
-        ..red: RedConfig = RedConfig::feng(), with aqm = "red";
+        ..red: RedConfig = RedConfig::feng(), by "Feng02 Table I (R2)", with aqm = "red";
     }
 }
 

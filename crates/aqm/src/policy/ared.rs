@@ -54,7 +54,7 @@ params! {
         max_p_min: f64 = 0.01, in 0.0..=1.0, "FGS01 Fig. 1";
         /// Largest max_p.
         max_p_max: f64 = 0.5, in 0.0..=1.0, "FGS01 Fig. 1";
-        ..red: RedConfig = RedConfig { gentle: true, ..RedConfig::feng() };
+        ..red: RedConfig = RedConfig { gentle: true, ..RedConfig::feng() }, by "Feng02 Table I (R2)";
     }
 }
 

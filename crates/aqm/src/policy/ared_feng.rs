@@ -38,7 +38,7 @@ params! {
         max_p_max: f64 = 1.0, in 0.0..=1.0, "value ours: Feng02's max_p";
         /// max_p at the start.
         max_p: f64 = 0.1, in 0.0..=1.0, "value ours";
-        ..red: RedConfig = RedConfig::feng();
+        ..red: RedConfig = RedConfig::feng(), by "Feng02 Table I (R2)";
     }
 }
 

@@ -43,9 +43,9 @@ use crate::time::Instant;
 use crate::units::{Measure, Size};
 
 params! {
-    /// Parameters of RED. The defaults are those that its author came to recommend (Floyd97, Floyd00),
-    /// as shares of the buffer: at twice max_th, where everything is signalled, a tenth of it is left
-    /// for bursts (ours). Feng02's are the preset `feng`.
+    /// Parameters of RED. The defaults are the constants that its author gave (Floyd97, Floyd00), the
+    /// thresholds as shares of the buffer: at twice max_th, where everything is signalled, a tenth of it
+    /// is left for bursts (ours). Feng02's are the preset `feng`.
     pub struct RedConfig {
         /// Average below which nothing is signalled.
         min_th: Size = Size::OfBuffer(0.15), "ours";

@@ -57,7 +57,7 @@ params! {
         /// A flow leaves the box after so long a time in which it was TCP-friendly; `none`: it
         /// stays.
         release: Option<Duration> = None, "Feng02 §V.A";
-        ..red: RedConfig = RedConfig::feng();
+        ..red: RedConfig = RedConfig::feng(), by "Feng02 Table I (R2)";
     }
 }
 
