@@ -342,6 +342,6 @@ def test_a_query_that_cannot_be_asked_is_found_before_the_first_run(
 
 def test_suites_are_made_by_name_alone() -> None:
     apart = set(experiment.suites())
-    assert apart == {"bufferbloat", "l4s", "media", "rfc7928"}
+    assert apart == {"bufferbloat", "l4s", "media", "rfc7928", "rfcs"}
     assert {each.id.partition("/")[0] for each in experiment.select(None)}.isdisjoint(apart)
     assert [each.id for each in experiment.select("HM20")] == ["l4s/fairness", "l4s/shared"]
