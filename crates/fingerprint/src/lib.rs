@@ -27,6 +27,7 @@ pub const SIMULATOR: Makers = Makers {
     crates: &["aqm", "link", "scenario", "sim", "trace", "wire", "py"],
     libraries: &["hashbrown", "libm", "rand_core", "rand_pcg"],
     uncounted: &[
+        ("etherparse", "writes headers into captures"),
         ("libc", "tells the memory that is used"),
         ("pyo3", "hands columns over"),
         ("schemars", "writes the schema"),
@@ -45,6 +46,7 @@ pub const GATEWAY: Makers = Makers {
         ("caps", "gives rights up"),
         ("clap", "reads the command line"),
         ("crc", "sums that receivers look at"),
+        ("etherparse", "writes headers into captures"),
         ("httparse", "answers scrapes"),
         ("libc", "tells the memory that is used"),
         ("netlink-packet-core", "sets interfaces up"),
