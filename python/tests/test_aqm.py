@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from conftest import Cli
 
 import bluewater
 from bluewater.aqm import (
@@ -274,6 +275,37 @@ def test_a_sweep_makes_them_in_processes_of_its_own(tmp_path: Path) -> None:
         assert hashes["blue", seed] == hashes["Blue", seed]
     assert len(hashes) == 6
     assert len(set(hashes.values())) == 4
+
+
+def test_classes_are_points_of_a_sweep(tmp_path: Path) -> None:
+    for place, base in enumerate(("droptail", Blue)):
+        made = bluewater.sweep(
+            Scenario(table(base, duration="4s", warmup="1s")),
+            {"queue.0.aqm": ["blue", Blue, Clock]},
+            seeds=[1, 2],
+            jobs=2,
+            out=tmp_path / str(place),
+            progress=False,
+        )
+        assert not made.failures
+        hashes = {(at["queue.0.aqm"], at["seed"]): r.decision_hash for at, r in made.results()}
+        assert len(hashes) == 6
+        for seed in (1, 2):
+            assert hashes["Blue", seed] == hashes["blue", seed] != hashes["Clock", seed]
+
+
+def test_parts_of_a_sweep_by_a_file_find_the_class(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "far").mkdir()
+    name = f"python:{file(tmp_path / 'far').name}:Coin"
+    path = tmp_path / "far" / "sweep.toml"
+    axes = {"sweep": {"queue.0.params.p": [0.1, 0.2]}}
+    path.write_text(_toml({**table(name, duration="4s", warmup="1s"), **axes}), "utf-8")
+    for part in ("1/2", "2/2"):
+        assert cli("sweep", str(path), "--jobs", "2", "--shard", part).exit_code == 0
+    file(tmp_path / "far", answer="self.p / 2")
+    assert len(list((cli.out / "runs").glob("??/*"))) == 2
+    assert cli("sweep", str(path), "--jobs", "2").exit_code == 0
+    assert len(list((cli.out / "runs").glob("??/*"))) == 4
 
 
 @pytest.mark.parametrize(

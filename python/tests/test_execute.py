@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,21 @@ def task(seed: int, duration: str = "2s") -> Task:
     text = f"seed = {seed}\n" + TINY.replace('"2s"', f'"{duration}"')
     canonical = _core.check(text, "test")
     return Task(run_key(canonical, _core.version()), canonical, f"seed={seed}")
+
+
+def own_tasks(folder: Path) -> list[Task]:
+    """Two runs of a class in Python whose file is gone."""
+    file = folder / "coin.py"
+    file.write_text(
+        "from bluewater.aqm import Aqm\n"
+        "class Coin(Aqm):\n"
+        "    def on_arrival(self, now, packet, queue): return 0.01\n"
+    )
+    name = f'aqm = "python:{file}:Coin"'
+    texts = [f"seed = {seed}\n" + re.sub('aqm = "[a-z]+"', name, TINY) for seed in (1, 2)]
+    canonical = [_core.check(text, "test") for text in texts]
+    file.unlink()
+    return [Task(run_key(text, _core.version()), text, "own") for text in canonical]
 
 
 def hashes(store: Store, tasks: list[Task]) -> list[str]:

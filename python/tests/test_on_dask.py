@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import SWEEP
-from test_execute import hashes, task
+from test_execute import hashes, own_tasks, task
 
 import bluewater
 from bluewater.errors import InputError, Interrupted, StorageError
@@ -45,6 +45,13 @@ def test_a_cluster_of_this_machine_decides_as_this_process(tmp_path: Path) -> No
     assert len(there.results()) == 8
     assert not list((tmp_path / "there" / "runs").glob(".*"))
     assert workers() == []
+
+
+def test_workers_have_the_class_without_its_file(tmp_path: Path) -> None:
+    tasks = own_tasks(tmp_path)
+    store = Store(tmp_path / "dask")
+    assert execute(tasks, store, 2, on="dask") == []
+    assert hashes(store, tasks) == [bluewater.run(each.text).decision_hash for each in tasks]
 
 
 def test_workers_that_are_killed_lose_nothing_that_was_finished(tmp_path: Path) -> None:

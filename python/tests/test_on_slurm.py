@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import TINY, Cli, children
-from test_execute import hashes, task
+from test_execute import hashes, own_tasks, task
 
+import bluewater
 from bluewater.errors import InputError, Interrupted
 from bluewater.results.store import Store
 from bluewater.study.execute import execute
@@ -67,6 +68,13 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     return folder / "jobs"
+
+
+def test_elements_have_the_class_without_its_file(slurm: Path, tmp_path: Path) -> None:
+    tasks = own_tasks(tmp_path)
+    store = Store(tmp_path / "out" / "runs")
+    assert execute(tasks, store, 2, on="slurm") == []
+    assert hashes(store, tasks) == [bluewater.run(each.text).decision_hash for each in tasks]
 
 
 def test_elements_make_all_and_name_what_cannot_be_made(slurm: Path, tmp_path: Path) -> None:

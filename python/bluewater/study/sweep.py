@@ -8,7 +8,8 @@ Three forms of an axis, all under ``[sweep]``::
     configuration.B1 = { "queue.0.aqm" = "blue" }        # named variants: several keys at once
 
 Keys are dotted; a number in one is an index into a list. With ``unit`` the values are numbers,
-the scenario gets them as text with the unit, and the results keep the plain numbers.
+the scenario gets them as text with the unit, and the results keep the plain numbers. A queue
+discipline may be a class; results call it by its name.
 """
 
 from __future__ import annotations
@@ -118,6 +119,8 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
 def _label(value: Any, where: Mapping[str, Any]) -> Label:
     if isinstance(value, str | int | float | bool):
         return value
+    if isinstance(value, type):
+        return value.__name__
     raise InputError(
         "a value that cannot be a point of an axis",
         **where,
@@ -146,6 +149,8 @@ def assign(scenario: dict[str, Any], key: str, value: Any, file: str) -> None:
     for step in parents:
         node = node.setdefault(step, {}) if isinstance(node, dict) else _item(node, step, key, file)
     if isinstance(node, dict):
+        if last == "aqm":
+            node.pop("code", None)  # of the class that was there
         node[last] = copy.deepcopy(value)
     else:
         _item(node, last, key, file)
