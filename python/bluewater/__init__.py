@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bluewater._core import ScenarioError, catalog, schema
     from bluewater.errors import InputError
     from bluewater.lab import Sweep, advise, compare, load, plot, reproduce, run, sweep, testbed
+    from bluewater.laws import Finding, check
     from bluewater.results.packets import Packets
     from bluewater.results.result import Result
     from bluewater.study.advise import Link
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Finding",
     "InputError",
     "Link",
     "Packets",
@@ -34,6 +36,7 @@ __all__ = [
     "Sweep",
     "advise",
     "catalog",
+    "check",
     "compare",
     "load",
     "plot",
@@ -46,6 +49,7 @@ __all__ = [
 
 # Loaded when they are asked for: the gateway's commands need none of it, and tables take long.
 _HOME = {
+    "Finding": "laws",
     "InputError": "errors",
     "Link": "study.advise",
     "Packets": "results.packets",
@@ -56,6 +60,7 @@ _HOME = {
     "Sweep": "lab",
     "advise": "lab",
     "catalog": "_core",
+    "check": "laws",
     "compare": "lab",
     "load": "lab",
     "plot": "lab",

@@ -311,14 +311,25 @@ def _place(error: BaseException, otherwise: str) -> str:
     return f"{own[-1].filename[1:].rsplit(' ', 1)[0]}:{own[-1].lineno}"
 
 
+def text(own: type[Aqm] | str) -> tuple[str, str, str]:
+    """The text that makes a class, the name of its file, and its own name.
+
+    A name is ``python:FILE:CLASS``, the file from the working directory.
+    """
+    if not isinstance(own, str):
+        written = keys(own)
+        return written["code"], written["aqm"].split(":")[1], own.__name__
+    file, _, cls_name = own.removeprefix(LANGUAGE).rpartition(":")
+    try:
+        return Path(file).read_text(encoding="utf-8"), Path(file).name, cls_name
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the file: {error}", key="aqm", value=own) from error
+
+
 def entry(name: str) -> dict[str, Any]:
     """What the catalogue would tell of ``python:FILE:CLASS``, a file from the working directory."""
-    file, _, cls_name = name.removeprefix(LANGUAGE).rpartition(":")
-    try:
-        code = Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the file: {error}", key="aqm", value=name) from error
-    cls = load(code, Path(file).name, cls_name)
+    code, file, cls_name = text(name)
+    cls = load(code, file, cls_name)
     told = [
         {
             "name": key,
@@ -336,7 +347,7 @@ def entry(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "summary": summary,
-        "source": Path(file).name,
+        "source": file,
         "parameters": told,
         "signals": signals,
         "presets": [],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = (
     {"_core", "errors", "text"},
     {"aqm", "programs", "units"},
-    {"compiled", "handover"},
+    {"compiled", "handover", "laws"},
     {"results"},
     {"trace", "rates"},
     {"kinds"},

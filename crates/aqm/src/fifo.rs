@@ -25,7 +25,7 @@ pub struct Fifo<A: Policy, P> {
 
 impl<A: Policy, P: Copy + Default> Fifo<A, P> {
     /// An empty queue with a policy that is there already.
-    pub(crate) fn advised_by(policy: A, limit: Limit) -> Self {
+    pub fn advised_by(policy: A, limit: Limit) -> Self {
         Self { policy, ring: Ring::new(limit), counters: Counters::default() }
     }
 

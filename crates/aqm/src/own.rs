@@ -45,7 +45,7 @@ params! {
 }
 
 /// The policy that asks an [`Advice`].
-pub struct Own(pub(crate) Box<dyn Advice>);
+pub struct Own(pub Box<dyn Advice>);
 
 impl Clone for Own {
     fn clone(&self) -> Self {

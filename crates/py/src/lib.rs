@@ -3,6 +3,7 @@
 mod captures;
 mod catalog;
 mod convert;
+mod driven;
 mod error;
 mod explain;
 mod own;
@@ -26,6 +27,9 @@ mod _core {
 
     #[pymodule_export]
     use crate::error::ScenarioError;
+
+    #[pymodule_export]
+    use crate::driven::Driven;
 
     use crate::{captures, convert, error, explain, own};
 

@@ -467,15 +467,21 @@ impl own::Own for Classes {
         settings: &[(&str, &str)],
         env: &Env,
     ) -> Result<Box<dyn Advice>, Complaint> {
-        Python::attach(|py| {
-            let call = || -> PyResult<Box<dyn Advice>> {
-                let args = (class.code, class.file, class.name, dict(py, settings)?);
-                let object = py.import(MODULE)?.call_method1("made", args)?;
-                Ok(Box::new(Object::new(py, object, env)?))
-            };
-            call().map_err(|error| complaint(py, &error))
-        })
+        object(class, settings, env).map_err(|error| Python::attach(|py| complaint(py, &error)))
     }
+}
+
+/// An object of a class, at rest.
+pub(crate) fn object(
+    class: Class<'_>,
+    settings: &[(&str, &str)],
+    env: &Env,
+) -> PyResult<Box<dyn Advice>> {
+    Python::attach(|py| {
+        let args = (class.code, class.file, class.name, dict(py, settings)?);
+        let object = py.import(MODULE)?.call_method1("made", args)?;
+        Ok(Box::new(Object::new(py, object, env)?) as Box<dyn Advice>)
+    })
 }
 
 fn dict<'py>(py: Python<'py>, settings: &[(&str, &str)]) -> PyResult<Bound<'py, PyDict>> {

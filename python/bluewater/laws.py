@@ -1,0 +1,287 @@
+"""Laws that every queue discipline obeys, tried on a class in Python."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bluewater import _core, aqm
+from bluewater.errors import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+LAWS = {
+    "works": "no method raises, or gives what is no decision",
+    "books": "arrivals = departures + drops + queued, and no packet leaves twice",
+    "signals": "signals are finite, and those declared as 0 … 1 are that",
+    "determinism": "the same random numbers give the same decisions",
+    "restart": "a new object decides as the first one did: it has all the state",
+    "start": "decisions do not depend on the time at which the run begins",
+    "copy": "a copy of an object goes its own way",
+    "calm": "a queue that never holds a packet longer than it takes to send it signals nothing",
+    "compiled": "compiled methods decide as plain ones",
+}
+"""The laws by name."""
+
+OPERATIONS = 600
+ROOM = 20
+"""Packets that fit into the queue."""
+RATE = 8_000_000
+"""Of its link, in bit/s."""
+LATER = 1_000_000_000_007
+"""How much later everything happens for the law ``start``, in nanoseconds."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A law that a class breaks.
+
+    Attributes:
+        law: Its name in [LAWS][bluewater.laws.LAWS].
+        case: The parameters that are not as declared, and the seed of the traffic.
+        said: What happened.
+    """
+
+    law: str
+    case: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.law} ({LAWS[self.law]}): {self.said} [{self.case}]"
+
+
+class _BrokenError(Exception):
+    def __init__(self, law: str, said: str) -> None:
+        super().__init__(said)
+        self.law = law
+        self.said = said
+
+
+class _Op(NamedTuple):
+    """A packet that arrives (with a length), or a wait (a time alone), or else a departure."""
+
+    wait: int = 0
+    len: int = 0
+    flow: int = 0
+    ecn: int = 0
+
+
+class _Class(NamedTuple):
+    code: str
+    file: str
+    name: str
+    ratios: frozenset[str]
+    """Signals declared as 0 … 1."""
+
+    def again(self) -> _Class:
+        """The same class, whose file is run anew."""
+        return self._replace(code=f"{self.code}\n#\n")
+
+    def plain(self) -> _Class:
+        """The same class, not compiled."""
+        return self._replace(code=f"{self.code}\n\n{self.name}.compiled = False\n")
+
+
+def check(
+    own: type[aqm.Aqm] | str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    seeds: int = 3,
+    but: Collection[str] = (),
+) -> tuple[Finding, ...]:
+    """Tries the laws of [LAWS][bluewater.laws.LAWS] on a class, under random traffic.
+
+    Bursts, drains, pauses and idle times meet a queue of 20 packets before 8 Mb/s; with the
+    parameters given, and with each parameter at each end of its range.
+
+    Args:
+        own: The class, or its name as ``python:FILE:CLASS``.
+        params: Parameters that are not as declared.
+        seeds: So many kinds of traffic.
+        but: Laws that need not hold, as ``calm`` for a link that loses at random.
+
+    Returns:
+        The first finding of each law that is broken; nothing if all hold.
+
+    Raises:
+        InputError: There is no such class, or it does not take the parameters.
+    """
+    for law in but:
+        if law not in LAWS:
+            raise unknown("law", law, LAWS, key="but")
+    code, file, name = aqm.text(own)
+    cls = aqm.load(code, file, name)
+    ratios = frozenset(each for each, (unit, _) in cls.signals.items() if unit.startswith("0 … 1"))
+    made = _Class(code, file, name, ratios)
+    found: dict[str, Finding] = {}
+    for changed in _cases(cls):
+        settings = {key: _text(value) for key, value in {**(params or {}), **changed}.items()}
+        aqm.canonical(code, file, name, settings)
+        for seed in range(seeds):
+            case = ", ".join(f"{key} = {text}" for key, text in settings.items())
+            if found.keys() & {"determinism", "restart"}:
+                break  # from now on it may differ in anything
+            for law, said in _tried(made, settings, seed, cls.compiled):
+                finding = Finding(law, f"{case or 'as declared'}; traffic {seed}", said)
+                found.setdefault(law, finding)
+    return tuple(found[law] for law in LAWS if law in found and law not in but)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cases(cls: type[aqm.Aqm]) -> Iterator[dict[str, str]]:
+    """The parameters as they are, then each alone at each of its ends or with each of its words."""
+    yield {}
+    for key, each in aqm.parameters(cls).items():
+        for text in each.words or (each.low, each.high):
+            if text is not None and text != each.default:
+                yield {key: text}
+
+
+def _tried(
+    cls: _Class, settings: Mapping[str, str], seed: int, compiled: bool
+) -> Iterator[tuple[str, str]]:
+    """The laws that are broken, with what happened."""
+    ops = _traffic(seed)
+    try:
+        first = _run(cls, settings, ops)
+        others = {"determinism": cls.again(), "restart": cls}
+        if compiled:
+            others["compiled"] = cls.plain()
+        for law, other in others.items():
+            _same(law, first, _run(other, settings, ops))
+        _same(
+            "start", [each[:2] for each in first], [e[:2] for e in _run(cls, settings, ops, LATER)]
+        )
+        _copied(cls, settings, ops)
+    except _BrokenError as broken:
+        yield broken.law, broken.said
+        if broken.law in ("works", "books"):
+            return
+    try:
+        trace = _run(cls, settings, _calm(seed))
+    except _BrokenError as broken:
+        yield broken.law, broken.said
+        return
+    signalled = next((at for at, (events, _, _) in enumerate(trace) if events), None)
+    if signalled is not None:
+        yield "calm", f"packet {trace[signalled][0][0][1]} was {trace[signalled][0][0][0]}"
+
+
+def _same(law: str, first: Sequence[Any], other: Sequence[Any]) -> None:
+    for at, (one, two) in enumerate(zip(first, other, strict=True)):
+        if repr(one) != repr(two):
+            raise _BrokenError(law, f"operation {at} gave {two}, at first {one}")
+
+
+def _traffic(seed: int) -> list[_Op]:
+    """Bursts, drains, pauses and idle times at random."""
+    rng = Random(seed)
+    ops, arrivals = [], 0.7
+    for number in range(OPERATIONS):
+        if number % 50 == 0:
+            arrivals = rng.choice([0.9, 0.5, 0.2, 0.7])
+        if rng.random() < 0.3:
+            ops.append(_Op(wait=int(rng.random() * 1_000_000) * rng.choice([0, 1, 1, 3, 200])))
+        elif rng.random() < arrivals:
+            size = rng.choice([40, 576, 1000, 1500, 9000])
+            ops.append(_Op(len=size, flow=rng.randrange(5), ecn=rng.randrange(4)))
+        else:
+            ops.append(_Op())
+    return ops
+
+
+def _calm(seed: int) -> list[_Op]:
+    """One packet at a time, each sent before the next one arrives."""
+    rng = Random(seed)
+    parts = ([_Op(len=1000, flow=rng.randrange(5)), _Op(wait=1_000_000), _Op()] for _ in range(200))
+    return [op for part in parts for op in part]
+
+
+_Trace = list[tuple[list[tuple[str, int]], int | None, list[tuple[str, float]]]]
+"""Of each operation: what became of packets, the packet that was sent, the signals after it."""
+
+
+def _run(cls: _Class, settings: Mapping[str, str], ops: Sequence[_Op], start: int = 0) -> _Trace:
+    """What a new queue does, which the books and the signals are checked after."""
+    return _Tried(cls, settings, start).all(ops)
+
+
+def _copied(cls: _Class, settings: Mapping[str, str], ops: Sequence[_Op]) -> None:
+    tried = _Tried(cls, settings, 0)
+    half = len(ops) // 2
+    tried.all(ops[:half])
+    copy = tried.copy()
+    _same("copy", tried.all(ops[half:]), copy.all(ops[half:]))
+
+
+class _Tried:
+    """A queue, and what it has to account for."""
+
+    def __init__(self, cls: _Class, settings: Mapping[str, str], start: int) -> None:
+        self.cls = cls
+        self.now = start
+        self.lengths: list[int] = []
+        self.queued: set[int] = set()
+        try:
+            self.queue = _core.Driven(cls[:3], list(settings.items()), ROOM, RATE, start)
+        except ValueError as error:
+            raise _BrokenError("works", str(error)) from error
+
+    def copy(self) -> _Tried:
+        copy = object.__new__(_Tried)
+        copy.__dict__ = {**self.__dict__, "queued": set(self.queued), "lengths": [*self.lengths]}
+        copy.queue = self.queue.copy()
+        return copy
+
+    def all(self, ops: Sequence[_Op]) -> _Trace:
+        return [self.one(op) for op in ops]
+
+    def one(self, op: _Op) -> tuple[list[tuple[str, int]], int | None, list[tuple[str, float]]]:
+        """Does one operation, and checks the books and the signals."""
+        sent = None
+        try:
+            if op.wait:
+                self.now += op.wait
+                events = self.queue.wait(self.now)
+            elif op.len:
+                self.queued.add(len(self.lengths))
+                self.lengths.append(op.len)
+                events = self.queue.arrive(self.now, op.len, op.flow, op.ecn)
+            else:
+                sent, events = self.queue.depart(self.now)
+            signals = self.queue.signals(self.now)
+        except ValueError as error:
+            raise _BrokenError("works", str(error)) from error
+        gone = [number for what, number in events if what == "dropped"]
+        self._balance(gone if sent is None else [*gone, sent])
+        self._check(signals)
+        return events, sent, signals
+
+    def _balance(self, gone: Sequence[int]) -> None:
+        for number in gone:
+            if number not in self.queued:
+                raise _BrokenError("books", f"packet {number} leaves twice")
+            self.queued.remove(number)
+        arrived, departed, dropped, queued = self.queue.books()
+        own = [
+            (len(each), sum(self.lengths[n] for n in each))
+            for each in (range(len(self.lengths)), self.queued)
+        ]
+        sums = tuple(map(sum, zip(departed, dropped, queued, strict=True)))
+        if arrived != sums or [arrived, queued] != own:
+            raise _BrokenError(
+                "books",
+                f"arrived {arrived}, departed {departed}, dropped {dropped}, queued {queued} "
+                f"(packets, bytes); seen from outside: arrived {own[0]}, queued {own[1]}",
+            )
+
+    def _check(self, signals: Sequence[tuple[str, float]]) -> None:
+        for name, value in signals:
+            if not math.isfinite(value) or (name in self.cls.ratios and not 0 <= value <= 1):
+                raise _BrokenError("signals", f"{name} = {value} at {self.now / 1e9:.9f} s")
