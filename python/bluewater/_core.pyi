@@ -3,6 +3,7 @@ from os import PathLike
 from typing import Any, final
 
 __all__ = [
+    "Driven",
     "ScenarioError",
     "catalog",
     "check",
@@ -76,6 +77,7 @@ def generate_trace(
 ) -> tuple[int, int]: ...
 def random() -> float: ...
 
+@final
 class Driven:
     def __new__(
         cls,
