@@ -255,8 +255,14 @@ def canonical(
 
 
 def made(code: str, file: str, name: str, settings: Mapping[str, str]) -> Aqm:
-    """An object with its parameters, before :meth:`Aqm.start`."""
+    """An object with its parameters, before :meth:`Aqm.start`.
+
+    The text is run anew for each, so that what a class or its module keeps does not go from one run
+    into the next; but not where it is compiled, which takes long, and which freezes what it finds.
+    """
     cls = load(code, file, name)
+    if not cls.compiled:
+        cls = load.__wrapped__(code, file, name)
     object_ = cls()
     for key, value, _ in _values(cls, settings):
         setattr(object_, key, value)

@@ -187,6 +187,28 @@ def test_runs_are_alike_and_begin_afresh() -> None:
     assert bluewater.run(table(Clock, ecn=False, seed=2)).decision_hash != first.decision_hash
 
 
+LEAKS = """
+from bluewater.aqm import *
+
+seen = []
+
+class Leaks(Aqm):
+    lengths = []
+
+    def on_arrival(self, now, packet, queue):
+        seen.append(1)
+        self.lengths.append(queue.packets)
+        return 0.2 if len(seen) + len(self.lengths) < 3000 else 0.0
+"""
+
+
+def test_what_a_class_keeps_does_not_go_into_the_next_run(tmp_path: Path) -> None:
+    (tmp_path / "leaks.py").write_text(LEAKS, "utf-8")
+    own = table(f"python:{tmp_path / 'leaks.py'}:Leaks")
+    first, second = (bluewater.run(own) for _ in range(2))
+    assert first.decision_hash == second.decision_hash
+
+
 class Idle(Aqm):
     """Looks at the queue when the link finds it empty."""
 

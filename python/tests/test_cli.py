@@ -276,6 +276,42 @@ def test_no_color_and_ctrl_c(tmp_path: Path) -> None:
         assert not list((tmp_path / "out").glob("runs/.tmp-*"))
 
 
+ENDLESS = """
+from bluewater.aqm import Aqm
+
+class Endless(Aqm):
+    def on_arrival(self, now, packet, queue):
+        while now > 1_000_000_000:
+            pass
+"""
+
+
+def test_a_method_without_an_end_is_stopped(tmp_path: Path) -> None:
+    """By Ctrl-C, and when whoever started it is killed."""
+    (tmp_path / "endless.py").write_text(ENDLESS, "utf-8")
+    for how in (signal.SIGINT, signal.SIGKILL):
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "bluewater", "compare", "python:endless.py:Endless"),
+                *("--rate", "10mbit", "--out", str(tmp_path / "out")),
+            ],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 60
+        while not working(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        workers = children(process.pid)
+        assert workers
+        process.send_signal(how)
+        process.wait(timeout=20)
+        deadline = time.monotonic() + 20
+        while any(Path(f"/proc/{each}").exists() for each in workers):
+            assert time.monotonic() < deadline, how
+            time.sleep(0.1)
+
+
 def _queue(way: str, packets: int) -> dict[str, Any]:
     return {
         "queue": way,

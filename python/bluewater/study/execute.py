@@ -42,6 +42,9 @@ class _Shared:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+AWAKE = 0.2
+"""Seconds between looks whether Ctrl-C was pressed, which wakes no wait if a library catches it."""
+
 HERE = "here"
 """The engine that is processes of this machine."""
 
@@ -132,7 +135,10 @@ def _here(
         for thread in threads:
             thread.start()
         while finished < len(pending):
-            event = shared.events.get()
+            try:
+                event = shared.events.get(timeout=AWAKE)
+            except queue.Empty:
+                continue
             if isinstance(event, Exception):
                 raise event
             if event.failure is not None:

@@ -2,7 +2,7 @@
 
 Both directions are JSON lines. In: a :class:`~bluewater.study.task.Task`. Out, a number of
 ``{"progress": fraction}``, then what :func:`serve` says. It ends when stdin does, after the run in
-hand; its parent alone decides on Ctrl-C.
+hand, and at once when its parent is gone; that alone decides on Ctrl-C.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ REPORT_EVERY = 0.2
 def main() -> None:
     """Serves tasks until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     store = Store(Path(sys.argv[1]), sys.argv[2])
     # Whatever prints goes to stderr: the replies have a stream of their own.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -51,6 +53,13 @@ def serve(
     except Exception as error:
         return {"error": {"kind": "run", "problem": f"{type(error).__name__}: {error}"}}
     return {"done": result.decision_hash}
+
+
+def _end_with(parent: int) -> None:
+    """A run may take for ever where its algorithm is somebody's own."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _told(replies: TextIO) -> Callable[[float], None]:
