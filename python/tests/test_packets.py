@@ -222,3 +222,67 @@ def test_a_recording_is_replayed_once_for_many_questions(tmp_path: Path, cli: Cl
     assert pl.read_parquet(kept).equals(packets.open_(file)[0].collect())
     answers = [cli("why", str(each), "77", keep_out=False).stdout for each in (file, kept)]
     assert answers[0] == answers[1] != ""
+
+
+def packets_of(aqm: str, folder: Path, **params: Any) -> pl.DataFrame:
+    file = folder / f"{aqm}.parquet"
+    bluewater.run(scenario(aqm, **params), packets=file)
+    return pl.read_parquet(file)
+
+
+def test_the_bins_of_sfb_say_why(tmp_path: Path) -> None:
+    # Bins so small that they are often full, and one flow that ignores its signals.
+    found = packets_of("sfb", tmp_path, bins=5, bin_size="4p", increment=0.2)
+    least = pl.min_horizontal("then_bin_p_1", "then_bin_p_2")
+    full = pl.max_horizontal("found_bin_length_1", "found_bin_length_2") > pl.col("found_bin_limit")
+    judged = found.filter(pl.col("p").is_not_null())
+    assert judged.height > 1000
+    assert judged.select((least == pl.col("p")).all()).item(), "the coin is thrown for the least"
+    mute = found.filter((pl.col("dropped") == "early") & pl.col("p").is_null())
+    assert mute.height > 20
+    assert mute.select(full.all()).item(), "else it is dropped since a bin is full"
+    convicted = found.filter(pl.col("dropped") == "penalty")
+    assert convicted.height > 20
+    assert convicted.select((least == 1).all()).item()
+    assert set(found["found_bin_1"]) == set(found["found_bin_2"]) == set(range(5))
+    bins = found.select("flow", "found_bin_1", "found_bin_2").unique()
+    assert bins.height == found["flow"].n_unique(), "a flow keeps its bins"
+
+
+def test_what_fred_knows_of_the_flow_says_why(tmp_path: Path) -> None:
+    found = packets_of("fred", tmp_path)
+    qlen, strikes = pl.col("found_flow_qlen"), pl.col("found_flow_strikes")
+    greedy = (
+        (qlen >= pl.col("found_maxq"))
+        | (qlen > 2 * pl.col("found_avgcq"))
+        | ((qlen >= pl.col("found_avgcq")) & (strikes > 1))
+    )
+    held = found.filter(pl.col("dropped") == "penalty")
+    assert held.height > 100
+    assert held.select(greedy.all()).item()
+    struck = held.select((pl.col("then_flow_strikes") - strikes).unique())
+    assert struck.to_series().to_list() == [1]
+
+
+def test_what_red_pd_knows_of_the_flow_says_why(tmp_path: Path) -> None:
+    found = packets_of("red-pd", tmp_path)
+    held = found.filter(pl.col("dropped") == "penalty")
+    assert held.height > 100
+    assert (held["p"] == held["found_flow_p"]).all()
+    assert (held["found_flow_monitored"] == 1).all()
+
+
+def test_choke_names_both_packets(tmp_path: Path) -> None:
+    found = packets_of("choke", tmp_path)
+    killed = found.filter(pl.col("dropped") == "penalty")
+    assert killed.height > 100
+    flows = dict(found.select("n", "flow").iter_rows())
+    for n, other, flow in killed.select("n", "with", "flow").iter_rows():
+        assert flows[other] == flow
+        assert other != n
+    pairs = dict(killed.select("n", "with").iter_rows())
+    assert all(pairs[other] == n for n, other in pairs.items())
+    first, second = sorted((killed["n"][0], killed["with"][0]))
+    stories = [why.tell(*why.find(tmp_path / "choke.parquet", n)) for n in (first, second)]
+    assert f"as packet {second} arrived" in stories[0]
+    assert f"with packet {first}" in stories[1]

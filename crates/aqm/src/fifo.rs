@@ -87,6 +87,10 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
         self.policy.observe(now, sink);
     }
 
+    fn observe_flow(&self, packet: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.policy.observe_flow(packet, sink);
+    }
+
     fn state(&self) -> State {
         State { per_packet: size_of::<A::Tag>() as u64, ..self.policy.state() }
     }

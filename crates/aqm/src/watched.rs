@@ -28,7 +28,8 @@ pub struct Sight<'a, P> {
     pub call: Call<P>,
     /// What was queued before.
     pub backlog: Backlog,
-    /// The algorithm's signals before, as [`Qdisc::observe`] tells them.
+    /// The algorithm's signals before, as [`Qdisc::observe`] tells them; at an arrival then what it
+    /// knows of the packet's flow ([`Qdisc::observe_flow`]).
     pub before: &'a [(&'static str, f64)],
     /// The same after it.
     pub after: &'a [(&'static str, f64)],
@@ -93,10 +94,12 @@ impl<'a, Q, W, P> Watched<'a, Q, W, P> {
 }
 
 impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
-    /// Does `act` with the queue and tells of it; `call` says from its answer what it was.
+    /// Does `act` with the queue and tells of it; `call` says from its answer what it was. `arriving`
+    /// is the packet that arrives, if one does.
     fn watch<R>(
         &mut self,
         cx: &mut Cx<'_>,
+        arriving: Option<&Meta>,
         act: impl FnOnce(&mut Q, &mut Cx<'_>, &mut Vec<Signalled<P>>) -> R,
         call: impl FnOnce(&R) -> Call<P>,
     ) -> R {
@@ -106,14 +109,27 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
         coins.clear();
         signals.clear();
         let backlog = queue.backlog();
-        queue.observe(cx.now, &mut |name, value| before.push((name, value)));
+        observe(&**queue, arriving, cx.now, before);
         let state = cx.rng.listen();
         let answer = act(queue, cx, signals);
         cx.rng.heard_since(state, coins);
-        queue.observe(cx.now, &mut |name, value| after.push((name, value)));
+        observe(&**queue, arriving, cx.now, after);
         let call = call(&answer);
         watcher.saw(&Sight { now: cx.now, call, backlog, before, after, coins, signals });
         answer
+    }
+}
+
+/// Writes down a queue's signals, and what it knows of the flow of the packet that arrives.
+fn observe<P: Copy, Q: Qdisc<P>>(
+    queue: &Q,
+    arriving: Option<&Meta>,
+    now: Instant,
+    into: &mut Vec<(&'static str, f64)>,
+) {
+    queue.observe(now, &mut |name, value| into.push((name, value)));
+    if let Some(packet) = arriving {
+        queue.observe_flow(packet, &mut |name, value| into.push((name, value)));
     }
 }
 
@@ -136,6 +152,7 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         self.watch(
             cx,
+            Some(&meta),
             |queue, cx, notes| queue.enqueue(meta, packet, cx, &mut Noting(out, notes)),
             |()| Call::Arrival(meta, packet),
         );
@@ -144,6 +161,7 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         self.watch(
             cx,
+            None,
             |queue, cx, notes| queue.dequeue(cx, &mut Noting(out, notes)),
             |&given| Call::Departure(given),
         )
@@ -168,6 +186,7 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
     fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         self.watch(
             cx,
+            None,
             |queue, cx, notes| queue.on_timer(cx, &mut Noting(out, notes)),
             |()| Call::Timer,
         );
@@ -179,6 +198,10 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.queue.observe(now, sink);
+    }
+
+    fn observe_flow(&self, packet: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.observe_flow(packet, sink);
     }
 
     fn state(&self) -> State {

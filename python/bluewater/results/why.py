@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,13 +21,26 @@ _RULES = {
     "are signalled (FJ93 Fig. 2)",
     "blue": "BLUE signals with p_m, which an overflow raises and an idle link lowers (Feng02 "
     "Fig. 3)",
-    "sfb": "SFB signals with the least p_m of the flow's bins, one on each level (Feng02 Fig. 14)",
+    "sfb": "SFB signals with the least p of the flow's bins, one on each level; it drops what "
+    "finds a bin with more than bin_limit, and limits a flow all of whose bins have p = 1 (Feng02 "
+    "Fig. 14)",
+    "fred": "FRED holds a flow down whose qlen reaches maxq, or avgcq after two strikes, or from "
+    "max_th on twice avgcq; the others it signals as RED does, and from max_th on it drops all "
+    "(LM97)",
+    "choke": "CHOKe compares an arriving packet with one or more drawn from the queue once avg is "
+    "above min_th, and drops both if they are of one flow; the rest is RED's (PPP00)",
+    "red-pd": "RED-PD drops packets of a monitored flow with its flow_p before they come to the "
+    "queue, which is RED's (Mahajan01)",
+    "cake": "CAKE's queues have a COBALT each: CoDel, which signals after an interval above target "
+    "without a coin, and BLUE, which drops with a probability that overflows raise (HTM18)",
     "pie": "PIE's controller moves p by the delay's distance from its target and by its growth "
     "(RFC 8033 §4.2)",
     "pi2": "PI2 signals with the square of its controller's output, scalable flows with the "
-    "coupled output itself (RFC 9332)",
-    "dualpi2": "DualPI2 signals classic packets with the square of its controller's output, those "
-    "of the L queue by the coupled probability or their own queue's, the larger (RFC 9332)",
+    "coupled output itself (RFC 9332); without a coin (signals = recur) probabilities add up, and "
+    "a packet is signalled each time that they pass 1",
+    "dualpi2": "DualPI2 signals classic packets with p_c, the square of its controller's p, those "
+    "of the L queue with p_cl or by their own queue, the larger (RFC 9332); without a coin "
+    "(signals = recur) probabilities add up, and a packet is signalled each time that they pass 1",
     "codel": "CoDel signals at departure once every packet has waited longer than target for an "
     "interval, then ever faster: the next after interval/√count (RFC 8289 §5)",
     "droptail": "drop-tail drops what does not fit",
@@ -137,7 +151,15 @@ def _end(row: dict[str, Any]) -> str:
         return f"{_INDENT}still waits when the run ends"
     after = f" after {milliseconds(row['delay_s'])}" if row["delay_s"] else ""
     cause = f": {_CAUSES[row['dropped']]}" if row["dropped"] else ""
-    return _line(row["left_ns"], f"{row['fate']}{after}{cause}")
+    return _line(row["left_ns"], f"{row['fate']}{after}{cause}{_with(row)}")
+
+
+def _with(row: dict[str, Any]) -> str:
+    """The other packet, of files that name it."""
+    other = row.get("with")
+    if other is None:
+        return ""
+    return f", with packet {other}" if other < row["n"] else f", as packet {other} arrived"
 
 
 _INDENT = " " * 18
@@ -155,8 +177,18 @@ def _signals(row: dict[str, Any], when: str, head: str) -> list[str]:
     }
     if not values:
         return []
-    return [_INDENT + head + ", ".join(f"{k} {number(v, 4)}" for k, v in values.items())]
+    of_level: dict[str, list[str]] = {"": []}
+    for name, value in values.items():
+        found = _LEVEL.fullmatch(name)
+        kind, level = found.groups() if found else (name, "")
+        of_level.setdefault(level, []).append(f"{kind} {number(value, 4)}")
+    lines = [", ".join(of_level.pop(""))]
+    lines += [f"level {level}: {', '.join(told)}" for level, told in of_level.items()]
+    return [_INDENT + (" " * len(head) if i else head) + line for i, line in enumerate(lines)]
 
+
+_LEVEL = re.compile(r"(bin\w*)_(\d+)")
+"""What there is on several levels."""
 
 _OWN = {"found_packets", "found_bytes", "left_ns"}
 

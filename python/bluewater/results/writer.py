@@ -25,8 +25,9 @@ _PART = 200_000
 _TYPES = {
     "n": pl.Int64, "arrived_ns": pl.Int64, "flow": pl.Int64, "connection": pl.Int64,
     "seq": pl.Int64, "bytes": pl.Int64, "found_packets": pl.Int64, "found_bytes": pl.Int64,
-    "coins": pl.Int64, "marked_ns": pl.Int64, "left_ns": pl.Int64, "kind": pl.String,
-    "ecn": pl.String, "marked": pl.String, "fate": pl.String, "dropped": pl.String,
+    "coins": pl.Int64, "marked_ns": pl.Int64, "left_ns": pl.Int64, "with": pl.Int64,
+    "kind": pl.String, "ecn": pl.String, "marked": pl.String, "fate": pl.String,
+    "dropped": pl.String,
 }  # fmt: skip
 """The other columns are numbers that may be missing."""
 

@@ -48,6 +48,9 @@ pub trait Filter: Sized {
 
     /// Reports each signal by name as it stands at `now`, always all of them and in one order.
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64));
+
+    /// Reports what is known of the flow of `pkt`, as [`Qdisc::observe_flow`] does.
+    fn observe_flow(&self, _pkt: &Meta, _sink: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// A queue `Q` behind a filter `F`: one discipline with one set of books.
@@ -150,6 +153,11 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.filter.observe(now, sink);
         self.queue.observe(now, sink);
+    }
+
+    fn observe_flow(&self, packet: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.filter.observe_flow(packet, sink);
+        self.queue.observe_flow(packet, sink);
     }
 
     /// With flows told apart by both, the bytes for one are the sum and the number is the larger.

@@ -241,6 +241,12 @@ impl Policy for Fred {
         sink("maxq", self.maxq(avg));
         sink("flows", self.flows.len() as f64);
     }
+
+    fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        let flow = self.flows.find(pkt.flow).map_or(Flow::default(), |id| self.flows[id]);
+        sink("flow_qlen", f64::from(flow.qlen));
+        sink("flow_strikes", f64::from(flow.strikes));
+    }
 }
 
 /// The lesser of a quarter of the buffer and what the link sends in a round trip, in packets.

@@ -68,6 +68,9 @@ struct Row {
     fate: Fate,
     /// When it ended.
     left: u64,
+    /// The other packet of the call in which it was dropped: the one that arrived, or of that the first
+    /// one that was dropped with it.
+    with: Option<u64>,
 }
 
 /// Of two packets with the same key either may be taken for the other.
@@ -78,7 +81,7 @@ type Key = (u32, u32, u8, &'static str, Instant);
 pub(crate) struct Journal {
     selection: Selection,
     /// Names of the signals.
-    names: Vec<&'static str>,
+    names: Vec<String>,
     /// So many have arrived.
     arrived: u64,
     rows: VecDeque<Row>,
@@ -90,11 +93,9 @@ pub(crate) struct Journal {
 impl Journal {
     /// That of an empty `queue`.
     pub(crate) fn new(selection: Selection, queue: &AnyQdisc<Packet>) -> Self {
-        let mut names = Vec::new();
-        queue.observe(Instant::ZERO, &mut |name, _| names.push(name));
         Self {
             selection,
-            names,
+            names: names(queue),
             arrived: 0,
             rows: VecDeque::new(),
             waiting: HashMap::new(),
@@ -163,12 +164,31 @@ impl Journal {
             marked: None,
             fate: Fate::Queued,
             left: now,
+            with: None,
         });
+    }
+
+    /// Packet `n` is dropped as the newest arrives: if it is another, each is written down with the
+    /// other.
+    fn dropped_with(&mut self, n: u64) {
+        let newest = self.arrived - 1;
+        if n == newest {
+            return;
+        }
+        if let Some(row) = self.row(n) {
+            row.with = Some(newest);
+        }
+        if let Some(row) = self.row(newest) {
+            row.with.get_or_insert(n);
+        }
     }
 
     fn signalled(&mut self, sight: &Sight<'_, Packet>, signal: &Signalled<Packet>) {
         let Some(n) = self.number(&signal.meta, &signal.packet, !signal.marked) else { return };
         let now = sight.now.as_nanos();
+        if !signal.marked && matches!(sight.call, Call::Arrival(..)) {
+            self.dropped_with(n);
+        }
         let Some(row) = self.row(n) else { return };
         if now > row.now || !matches!(sight.call, Call::Arrival(..)) {
             row.signals[2] = values(sight.after);
@@ -180,6 +200,23 @@ impl Journal {
             (row.fate, row.left) = (Fate::Dropped(signal.cause), now);
         }
     }
+}
+
+/// The names of a queue's signals, and of what it knows of a flow: with numbers from 1 where one comes
+/// again and again.
+fn names(queue: &AnyQdisc<Packet>) -> Vec<String> {
+    let (mut all, mut own) = (Vec::new(), Vec::new());
+    queue.observe(Instant::ZERO, &mut |name, _| all.push(name.to_owned()));
+    let nobody = Packet::default().meta(0);
+    queue.observe_flow(&nobody, &mut |name, _| own.push(name));
+    for (i, &name) in own.iter().enumerate() {
+        let count = |among: &[&str]| among.iter().filter(|&&each| each == name).count();
+        all.push(match count(&own) {
+            1 => name.to_owned(),
+            _ => format!("{name}_{}", count(&own[..=i])),
+        });
+    }
+    all
 }
 
 impl Watcher<Packet> for Journal {
@@ -235,7 +272,7 @@ impl Payload {
     }
 }
 
-fn table(rows: &[Row], names: &[&str]) -> Table {
+fn table(rows: &[Row], names: &[String]) -> Table {
     let count = |f: &dyn Fn(&Row) -> u64| Column::Count(rows.iter().map(f).collect());
     let real = |f: &dyn Fn(&Row) -> Option<f64>| Column::Real(rows.iter().map(f).collect());
     let text = |f: &dyn Fn(&Row) -> &'static str| {
@@ -270,6 +307,7 @@ fn table(rows: &[Row], names: &[&str]) -> Table {
         "dropped",
         text(&|row| if let Fate::Dropped(cause) = row.fate { cause.name() } else { "" }),
     );
+    t.push("with", real(&|row| row.with.map(|n| n as f64)));
     t.push("left_ns", real(&|row| ended(row).map(|at| at as f64)));
     t.push("delay_s", real(&|row| ended(row).map(|at| (at - row.now) as f64 / 1e9)));
     for (when, which) in [("found", 0), ("then", 1), ("left", 2)] {

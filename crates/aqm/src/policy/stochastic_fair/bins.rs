@@ -125,10 +125,9 @@ impl<A: Account> Set<A> {
     }
 
     /// The bins of a flow, by level.
-    #[cfg(test)]
-    pub(super) fn of(&self, flow: u64) -> alloc::vec::Vec<usize> {
+    pub(super) fn of(&self, flow: FlowKey) -> impl Iterator<Item = usize> {
         let levels = self.bins.len() / self.cuts.n();
-        self.cuts.of(self.word(FlowKey(flow))).take(levels).collect()
+        self.cuts.of(self.word(flow)).take(levels)
     }
 }
 

@@ -230,6 +230,16 @@ impl<A: Account> Policy for StochasticFair<A> {
         sink("saturated", f64::from(saturated) / bins);
         sink("hash_age_s", now.since(self.since).as_secs_f64());
     }
+
+    fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        let levels = self.current.bins.chunks(self.config.bins as usize);
+        for (level, number) in levels.zip(self.current.of(pkt.flow)) {
+            sink("bin", number as f64);
+            sink("bin_p", level[number].account.p(&self.rule));
+            sink("bin_length", level[number].len as f64);
+        }
+        sink("bin_limit", self.bin_limit as f64);
+    }
 }
 
 impl<A: Account> StochasticFair<A> {

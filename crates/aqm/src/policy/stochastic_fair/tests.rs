@@ -33,7 +33,7 @@ fn convict(lab: &mut Story, flow: u64) {
 
 /// The bins of a flow in the current set, by level.
 fn bins(sfb: &Sfb, flow: u64) -> Vec<usize> {
-    sfb.current.of(flow)
+    sfb.current.of(FlowKey(flow)).collect()
 }
 
 /// The flows that share all bins with flow 0.
@@ -191,7 +191,7 @@ fn lengths_are_those_of_packets_that_entered(settings: &[(&str, &str)], steps: u
                     for (age, set) in (0..).zip(sets) {
                         let Some(set) = set else { continue };
                         let entered: Vec<usize> =
-                            (0..).zip(set.of(flow.0)).map(|(l, b)| l * 5 + b).collect();
+                            (0..).zip(set.of(flow)).map(|(l, b)| l * 5 + b).collect();
                         entered.iter().for_each(|&b| books[age as usize][b] += amount);
                         amounts.push((id, first + age, entered, amount));
                     }
