@@ -20,7 +20,7 @@ from bluewater.results.store import Store, read_result, run_key
 from bluewater.results.tables import Tables
 from bluewater.study import compare as side_by_side
 from bluewater.study import experiment, scenario
-from bluewater.study.advise import Link, Measured, Ranked, candidates, rank
+from bluewater.study.advise import Link, Measured, Ranked, candidates, rank, settings
 from bluewater.study.advise import scenario as scenario_for
 from bluewater.study.compare import Setup
 from bluewater.study.execute import HERE, engine, execute
@@ -28,7 +28,7 @@ from bluewater.study.experiment import About, Experiment, Size, distinct
 from bluewater.study.reproduce import Plan
 from bluewater.study.reproduce import reproduce as make
 from bluewater.study.scenario import Scenario
-from bluewater.study.sweep import parse_axes
+from bluewater.study.sweep import Axis, Point, parse_axes
 from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
@@ -407,7 +407,7 @@ def advise(
     rate = bits_per_second(chosen.rate)
     warmup = duration_text(seconds(duration, "duration") / 3)
     names = candidates(box)
-    axes = (side_by_side.axis(names),)
+    axes = (Axis("aqm", tuple(Point(name, settings(name, box)) for name in names)),)
     base = scenario_for(chosen, duration, warmup)
     made = Experiment("advise", "advise", chosen.title, About(), base, axes, {}, (), ())
     size = Size("given", tuple(range(first_seed, first_seed + reps)), {}, {})
@@ -416,6 +416,13 @@ def advise(
     for place, result in found.results():
         measured.setdefault(str(place["aqm"]), []).append(Measured.of(result, rate))
     whole = {name: runs for name, runs in measured.items() if len(runs) == reps}
+    if whole and all(run.throughput <= 1 for runs in whole.values() for run in runs):
+        raise InputError(
+            "nothing comes through in this time",
+            key="duration",
+            value=duration,
+            hint="it has to be many round trips",
+        )
     return Advice(chosen, tuple(rank(whole)) if whole else (), found.failures)
 
 

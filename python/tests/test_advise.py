@@ -18,6 +18,7 @@ from bluewater.study.advise import (
     commands,
     rank,
     reasons,
+    settings,
 )
 
 LINKS = {
@@ -103,7 +104,46 @@ def test_each_candidate_has_something_to_type(box: str) -> None:
         lines = commands(name, LINKS["home"], "wan0")
         assert any(name in line for line in lines if line.startswith("bluewater gateway"))
         if box == "linux":
-            assert any(line.startswith("tc qdisc") and "wan0" in line for line in lines)
+            assert lines[0] == "tc qdisc del dev wan0 root 2>/dev/null"  # so that they work again
+            assert any(line.startswith("tc qdisc add") and "wan0" in line for line in lines)
+
+
+def test_what_is_typed_makes_the_queue_that_was_tried() -> None:
+    """In a kernel the presets ``linux``, with the buffer of the link."""
+    link = Link(buffer="250kB")
+    for name in candidates("linux"):
+        assert settings(name, "bluewater") == {"queue.0.aqm": name}
+    assert settings("red", "linux")["queue.0.params"] == {"preset": "linux"}
+    red, sfq, fq_codel = (commands(name, link)[3] for name in ("red", "sfq", "fq-codel"))
+    assert red.endswith(
+        "red limit 249810 min 24981 max 74943 avpkt 1000 burst 34 probability 0.1 "
+        "bandwidth 50000kbit ecn"
+    )
+    assert sfq.endswith("sfq limit 165 perturb 600")
+    assert fq_codel.endswith("fq_codel limit 165")
+
+
+def test_openwrt_leaves_the_way_down_alone() -> None:
+    lines = commands("cake", Link(), "pppoe-wan")
+    uci = " ".join(line for line in lines if line.startswith("uci"))
+    assert "sqm.bluewater.interface='pppoe-wan'" in uci
+    assert "sqm.bluewater.download='0'" in uci
+    assert "sqm.pppoe" not in uci
+    assert "--lan eth0 --wan eth1" in commands("blue", Link(), "eth1")[-1]
+
+
+@pytest.mark.parametrize("interface", ["", "eth0; rm -rf /", "-x", "much-too-long-a-name"])
+def test_an_interface_has_a_name(interface: str) -> None:
+    with pytest.raises(InputError, match="interface"):
+        commands("cake", Link(), interface)
+
+
+def test_more_than_the_link_has_is_said() -> None:
+    measured_ = rank({"droptail": [measured(1, 1, 0)] * 2})
+    assert any(
+        "more than the link" in each for each in reasons(measured_, Link(rate="1mbit", calls=20))
+    )
+    assert not any("more than the link" in each for each in reasons(measured_, Link(calls=20)))
 
 
 def test_silly_wishes(tmp_path: Path) -> None:
@@ -112,6 +152,7 @@ def test_silly_wishes(tmp_path: Path) -> None:
         ({"rtt": ("20",)}, "not a duration"),
         ({"bulk": 0}, "nothing fills the link"),
         ({"reps": 1}, "no interval"),
+        ({"rtt": ("20s",), "duration": "6s", "reps": 2}, "nothing comes through"),
         ({"box": "toaster"}, "unknown box"),
     ]
     for wish, told in wishes:
@@ -123,6 +164,6 @@ def test_the_command_says_why_and_what_to_type(tmp_path: Path) -> None:
     wish = ["advise", "--rate", "5mbit", "--bulk", "3", "--box", "openwrt", "--duration", "6s"]
     found = CliRunner().invoke(app, [*wish, "--reps", "2", "--out", str(tmp_path)])
     assert found.exit_code == 0, found.output
-    for told in ("fq-codel", "a plain queue", "uci set sqm.eth0", "5000kbit"):
+    for told in ("fq-codel", "a plain queue", "uci set sqm.bluewater", "5000kbit"):
         assert told in found.output
     assert (tmp_path / "advise.png").stat().st_size > 10_000

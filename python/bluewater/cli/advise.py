@@ -48,7 +48,7 @@ def advise(
         list[str] | None, typer.Option(help="Rate of a flow that yields to nothing.")
     ] = None,
     ecn: Annotated[bool, typer.Option(help="TCP uses ECN.")] = True,
-    buffer: Annotated[str, typer.Option(help="Room of the queue: 1000p, 250kB, 1bdp.")] = "1000p",
+    buffer: Annotated[str, typer.Option(help="Room of the queue: 1000p, 250kB.")] = "1000p",
     box: Annotated[
         str, typer.Option(help="What runs it: linux, openwrt, docsis, bluewater (all).")
     ] = "linux",

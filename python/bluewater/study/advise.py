@@ -13,6 +13,7 @@ better in all the rest.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +29,20 @@ if TYPE_CHECKING:
     from bluewater.results.result import Result
 
 _LINUX = (
-    "droptail", "sfq", "red", "ared", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie", "cake",
+    "droptail", "sfq", "red", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie", "cake",
 )  # fmt: skip
-_OURS = ("drr", "blue", "fred", "cobalt", "pi2", "dualpi2", "csfq", "red-pd", "docsis-pie")
+_OURS = ("ared", "drr", "blue", "fred", "cobalt", "pi2", "dualpi2", "csfq", "red-pd", "docsis-pie")
 BOXES: Mapping[str, tuple[str, ...]] = {
     "linux": _LINUX,
     "openwrt": ("droptail", "fq-codel", "cake"),
     "docsis": ("droptail", "docsis-pie"),
     "bluewater": (*_LINUX, *_OURS),
 }
-"""What can run a queue discipline, and which; ``linux`` is a kernel of today."""
+"""What can run a queue discipline, and which; ``linux`` is a kernel of today. Its adaptive RED has
+thresholds from elsewhere and is not gentle: it is none of ours."""
+
+_LENGTH = 1514
+"""Bytes of a full packet."""
 
 _CALL = {"transport": "cbr", "rate": "85.6kbit", "packet": "214B"}
 """A voice call: 50 packets a second of 160 bytes with 54 of headers."""
@@ -248,48 +253,88 @@ def reasons(ranked: Sequence[Ranked], link: Link) -> list[str]:
     ]
     if link.calls or link.games:
         told.insert(1, f"of these {percent(best.loss)} are lost{beside[2]}")
+    rates = (bits_per_second(str(each["rate"])) for each in (_CALL, _GAME))
+    live = sum(n * rate for n, rate in zip((link.calls, link.games), rates, strict=True))
+    if live > bits_per_second(link.rate):
+        told.append("calls and games alone need more than the link has, which no queue can mend")
     return told
 
 
 _TC = {
     "droptail": "pfifo limit {packets}",
-    "sfq": "sfq perturb 600",
-    "red": "red limit {bytes} avpkt 1000 bandwidth {rate} ecn",
-    "ared": "red limit {bytes} avpkt 1000 adaptive bandwidth {rate} ecn",
-    "choke": "choke limit {packets} bandwidth {rate} ecn",
-    "sfb": "sfb",
+    "sfq": "sfq limit {packets} perturb 600",
+    "red": "red limit {bytes} min {low} max {high} avpkt 1000 burst {burst} probability 0.1 "
+    "bandwidth {rate} ecn",
+    "choke": "choke limit {packets} min 15 max 45 burst 25 probability 0.1 bandwidth {rate} ecn",
+    "sfb": "sfb limit {packets}",
     "codel": "codel limit {packets} ecn",
-    "fq-codel": "fq_codel",
+    "fq-codel": "fq_codel limit {packets}",
     "pie": "pie limit {packets} ecn",
     "fq-pie": "fq_pie limit {packets} ecn",
-    "dualpi2": "dualpi2",
 }
-"""What ``tc`` calls them."""
+"""What ``tc`` calls them, with what the presets ``linux`` have: RED's thresholds are a tenth and
+three tenths of the buffer, and a burst of ten packets above the lower one makes the weight 1/16."""
+
+
+def settings(name: str, box: str) -> dict[str, Any]:
+    """What is simulated of a queue discipline: in a kernel, what the kernel has."""
+    entry = next(entry for entry in _core.catalog()["aqms"] if entry["name"] == name)
+    kernel = box in ("linux", "openwrt") and any(p["name"] == "linux" for p in entry["presets"])
+    return {"queue.0.aqm": name, **({"queue.0.params": {"preset": "linux"}} if kernel else {})}
+
+
+def _packets(buffer: str) -> int:
+    found = re.fullmatch(r"(\d+)(p|B|kB|MB)", buffer)
+    if not found or not int(found[1]):
+        raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
+    return max(
+        1, int(found[1]) * {"p": _LENGTH, "B": 1, "kB": 1000, "MB": 10**6}[found[2]] // _LENGTH
+    )
 
 
 def commands(name: str, link: Link, interface: str = "eth0") -> list[str]:
-    """What to type for a queue discipline, for ``tc``, OpenWrt's SQM and our gateway."""
+    """What to type for a queue discipline, for ``tc``, OpenWrt's SQM and our gateway.
+
+    Raises:
+        InputError: No interface can be called that, or the buffer is none.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}", interface):
+        raise InputError(
+            "no name of an interface",
+            key="interface",
+            value=interface,
+            allowed="as in eth0, pppoe-wan",
+        )
     kbit = round(bits_per_second(link.rate) / 1e3)
-    packets = int(link.buffer[:-1]) if link.buffer.endswith("p") else 1000
+    packets = _packets(link.buffer)
     lines = []
     rate = f"{kbit}kbit"
+    clear = f"tc qdisc del dev {interface} root 2>/dev/null"
     if name == "cake":
-        lines.append(f"tc qdisc replace dev {interface} root cake bandwidth {rate}")
-    elif name in _TC:
-        what = _TC[name].format(packets=packets, bytes=packets * 1514, rate=rate)
+        lines += [clear, f"tc qdisc add dev {interface} root cake bandwidth {rate}"]
+    elif name in _TC and not (name == "choke" and packets <= 45):
+        room = packets * _LENGTH
+        what = _TC[name].format(
+            packets=packets, bytes=room, rate=rate,
+            low=room // 10, high=3 * room // 10, burst=room // 10_000 + 10,
+        )  # fmt: skip
         lines += [
-            f"tc qdisc replace dev {interface} root handle 1: htb default 1",
-            f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum 1514",
+            clear,
+            f"tc qdisc add dev {interface} root handle 1: htb default 1",
+            f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
             f"tc qdisc add dev {interface} parent 1:1 {what}",
         ]
     if name in ("cake", "fq-codel"):
         script = "piece_of_cake" if name == "cake" else "simplest"
+        section = "sqm.bluewater"  # its name may hold less than an interface's
         lines += [
-            f"uci set sqm.{interface}=queue; uci set sqm.{interface}.interface='{interface}'",
-            f"uci set sqm.{interface}.qdisc='{name.replace('-', '_')}'; "
-            f"uci set sqm.{interface}.script='{script}.qos'",
-            f"uci set sqm.{interface}.upload='{kbit}'; uci set sqm.{interface}.enabled='1'; "
-            "uci commit sqm; service sqm restart",
+            f"uci set {section}=queue; uci set {section}.interface='{interface}'",
+            f"uci set {section}.qdisc='{name.replace('-', '_')}'; "
+            f"uci set {section}.script='{script}.qos'",
+            # 0 leaves the way down alone; without it the scripts have a rate of theirs.
+            f"uci set {section}.upload='{kbit}'; uci set {section}.download='0'; "
+            f"uci set {section}.enabled='1'; uci commit sqm; service sqm restart",
         ]
-    lines.append(f"bluewater gateway --lan eth1 --wan {interface} --rate {link.rate} --aqm {name}")
+    lan = "eth1" if interface != "eth1" else "eth0"
+    lines.append(f"bluewater gateway --lan {lan} --wan {interface} --rate {link.rate} --aqm {name}")
     return lines
