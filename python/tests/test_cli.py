@@ -472,6 +472,8 @@ def test_compare_with_seeds_settings_and_other_traffic(cli: Cli) -> None:
     assert found.exit_code == 0
     assert "±" in found.stdout
     assert "differs from red" in found.stderr
+    assert "throughput of" in found.stdout
+    assert found.stdout.count("Mb/s") == 4
     refused = cli("compare", "red", "--against", "udp:3")
     assert refused.exit_code == 2
     assert "cbr" in refused.stderr

@@ -90,15 +90,44 @@ def compare(
     picture = _draw(f"{setup.title}, seed {many[0]}", first, out_)
     if json:
         print_json(
-            [{**run.summary, "decision_hash": run.decision_hash} for _, run in found.results()]
+            [
+                {**run.summary, "throughput_of": _rates(run), "decision_hash": run.decision_hash}
+                for _, run in found.results()
+            ]
         )
     else:
         out.print(_table(found, first[0][0], len(many)))
+        if against:
+            out.print(_shares(found))
         if len(many) > 1:
             note(f"* differs from {first[0][0]}: the 95 % interval of the differences leaves out 0")
         out.print(str(picture.resolve()), soft_wrap=True)
     for remark in found.remarks:
         note(f"note: {remark}")
+
+
+def _rates(run: Result) -> dict[str, float]:
+    """What flows of each group get together, in bit/s."""
+    rates: dict[str, float] = {}
+    for group, rate in run.flows.select("group", "throughput_bps").iter_rows():
+        rates[group] = rates.get(group, 0.0) + rate
+    return rates
+
+
+def _shares(found: Sweep) -> Table:
+    """Who got what where flows of other kinds are beside them; means over seeds."""
+    rates: dict[str, dict[str, list[float]]] = {}
+    for at, run in found.results():
+        for group, rate in _rates(run).items():
+            rates.setdefault(str(at["aqm"]), {}).setdefault(group, []).append(rate)
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("throughput of", style="cyan", no_wrap=True)
+    for group in next(iter(rates.values())):
+        table.add_column(group, justify="right")
+    for aqm, groups in rates.items():
+        cells = (f"{number(sum(each) / len(each) / 1e6)} Mb/s" for each in groups.values())
+        table.add_row(aqm, *cells)
+    return table
 
 
 def _draw(title: str, first: list[tuple[str, Result]], folder: Any) -> Any:

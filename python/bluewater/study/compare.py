@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 
     from bluewater.aqm import Aqm
 
-AGAINST = ("reno", "newreno", "sack", "cubic", "dctcp", "bbr", "bbr1", "tfrc", "cbr", "web")
+AGAINST = (
+    "reno",
+    "newreno",
+    "sack",
+    "cubic",
+    "dctcp",
+    "prague",
+    "bbr",
+    "bbr1",
+    "tfrc",
+    "scream",
+    "cbr",
+    "web",
+)
 """What other traffic there can be: flows of a transport, datagrams, or web sessions."""
 
 
