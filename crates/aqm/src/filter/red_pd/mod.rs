@@ -17,7 +17,7 @@
 //!         P := max(P/β, P − p_d);  P < P_min: monitor it no longer
 //! ```
 //!
-//! For a flow that does not yield (§6.2, [`responsive`]) other constants hold.
+//! For a flow that does not yield (§6.2, `responsive`) other constants hold.
 //!
 //! Where the paper is silent or leaves a choice:
 //! - Drops include marks. Only what reaches the queue counts as its arrivals. A list without arrivals

@@ -1,94 +1,17 @@
-//! How data is carried: each transport with its keys, their defaults, ranges and documentation.
-
-use std::sync::Arc;
+//! TCP: its variants, what each asks of a connection, keys, presets.
 
 use aqm::units::Size;
-use aqm::{Duration, Ecn, Rate};
+use aqm::{Duration, Ecn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::app::{App, AppName};
-use super::{Group, GroupSpec};
-use crate::arrivals::{Arrivals, Files};
+use super::{SHORTEST_RTO, second};
 use crate::defaults::{one, yes, zero};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
-use crate::text::{Span, Text};
-
-/// Declares the names of all transports: name in files, and whose keys it takes.
-macro_rules! names {
-    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal: $kind:expr;)+) => {
-        /// How data is carried.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-        pub enum TransportName {
-            $($(#[doc = $doc])+ #[serde(rename = $text)] $name,)+
-        }
-
-        impl TransportName {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$name),+];
-
-            /// The name in files and results.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => $text,)+ }
-            }
-
-            /// Whose keys it takes.
-            pub const fn kind(self) -> Kind {
-                match self { $(Self::$name => $kind,)+ }
-            }
-        }
-    };
-}
-
-names! {
-    /// TCP with fast recovery of one loss a window (RFC 5681).
-    Reno = "reno": Kind::Tcp(TcpName::Reno);
-    /// TCP with partial acknowledgements (RFC 6582).
-    NewReno = "newreno": Kind::Tcp(TcpName::NewReno);
-    /// TCP with selective acknowledgements (RFC 6675).
-    Sack = "sack": Kind::Tcp(TcpName::Sack);
-    /// TCP with selective acknowledgements and CUBIC congestion control (RFC 9438).
-    Cubic = "cubic": Kind::Tcp(TcpName::Cubic);
-    /// TCP with selective acknowledgements and DCTCP congestion control (RFC 8257).
-    Dctcp = "dctcp": Kind::Tcp(TcpName::Dctcp);
-    /// TCP with selective acknowledgements and Prague congestion control for L4S: ECT(1), paced, exact
-    /// echoes (RFC 9331).
-    Prague = "prague": Kind::Tcp(TcpName::Prague);
-    /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 3
-    /// (draft-ietf-ccwg-bbr).
-    Bbr = "bbr": Kind::Tcp(TcpName::Bbr);
-    /// The same with BBR version 1, as Linux has it.
-    Bbr1 = "bbr1": Kind::Tcp(TcpName::Bbr1);
-    /// Datagrams at a constant rate that react to nothing.
-    Cbr = "cbr": Kind::Cbr;
-    /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
-    Tfrc = "tfrc": Kind::Tfrc;
-    /// Media whose encoder follows what the network takes: SCReAM (RFC 8298); `infinite` only.
-    Scream = "scream": Kind::Scream;
-    /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
-    /// fields.
-    Trace = "trace": Kind::Trace;
-    /// Datagrams, always the same number under way, whatever happens to them; `infinite` only.
-    Window = "window": Kind::Window;
-}
-
-/// What shares keys: one for each variant of [`Transport`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// TCP, and which.
-    Tcp(TcpName),
-    /// Datagrams at a constant rate.
-    Cbr,
-    /// TCP-friendly rate control.
-    Tfrc,
-    /// Self-clocked rate adaptation for multimedia.
-    Scream,
-    /// The packets of a capture.
-    Trace,
-    /// A constant window.
-    Window,
-}
+use crate::text::Text;
+use crate::traffic::app::App;
+use crate::traffic::{Group, GroupSpec};
 
 /// The variants of TCP: how losses are repaired, and the congestion control.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -171,24 +94,6 @@ impl Needs {
         least_window: 0,
         has_model: false,
     };
-}
-
-/// The keys of a transport.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Transport {
-    /// TCP, of any variant.
-    Tcp(Tcp),
-    /// Datagrams at a constant rate.
-    Cbr(Cbr),
-    /// TCP-friendly rate control.
-    Tfrc(Tfrc),
-    /// Self-clocked rate adaptation for multimedia.
-    Scream(Scream),
-    /// The packets of a capture.
-    Trace(Trace),
-    /// A constant window.
-    Window(Window),
 }
 
 /// Keys of TCP in all its variants.
@@ -311,7 +216,7 @@ pub enum TcpPreset {
 impl TcpPreset {
     /// The keys that it sets, as in files; those of ECN and of a congestion control where the group has
     /// them.
-    pub(super) fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 3] {
+    pub(in crate::traffic) fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 3] {
         let common = match self {
             Self::Linux => {
                 "handshake = true\ninitial_window = 10\nrack = true\ncount_packets = true\n\
@@ -336,124 +241,8 @@ impl TcpPreset {
     }
 }
 
-/// Keys of `cbr`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "cbr")]
-pub struct Cbr {
-    /// The rate; of `periodic` while it is on.
-    pub rate: Text<Rate>,
-    /// Other rates from given times of the run on, as `[["50s", "4mbit"], ["250s", "1mbit"]]`; the gap
-    /// that has begun is not cut short.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rates: Vec<(Text<Duration>, Text<Rate>)>,
-    /// How the gaps between packets are spread about their mean.
-    #[serde(default = "constant")]
-    pub gaps: GapsName,
-    /// With `gaps = "uniform"`: half the width, as a share of the mean, 0 … 1.
-    #[serde(default)]
-    pub jitter: f64,
-}
-
-/// How the gaps of a datagram source are spread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum GapsName {
-    /// All the same.
-    Constant,
-    /// Uniform about the mean, as wide as `jitter` says.
-    Uniform,
-    /// Exponential: a Poisson process.
-    Poisson,
-}
-
-/// Keys of `tfrc`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "tfrc")]
-pub struct Tfrc {
-    /// Old losses count less in a long time without one (RFC 5348 §5.5).
-    #[serde(default = "yes")]
-    pub discounting: bool,
-    /// The timeout in the equation; without it four round trips (RFC 5348 §3.1). ns-2.35 takes that of
-    /// a TCP with ticks of 100 ms: 300 ms at round trips up to 150 ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub equation_timeout: Option<Text<Duration>>,
-}
-
-/// Keys of `scream`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "scream")]
-pub struct Scream {
-    /// The least rate of the encoder (TARGET_BITRATE_MIN).
-    #[serde(default = "least_media")]
-    pub min_rate: Text<Rate>,
-    /// Its greatest rate (TARGET_BITRATE_MAX), at most 1 Gb/s.
-    #[serde(default = "greatest_media")]
-    pub max_rate: Text<Rate>,
-    /// The rate at which it starts.
-    #[serde(default = "first_media")]
-    pub start_rate: Text<Rate>,
-    /// Frames a second, 1 … 1000.
-    #[serde(default = "frames")]
-    pub frames: u32,
-    /// The delay target goes up where others fill the queue (RFC 8298 §4.1.2.3).
-    #[serde(default = "yes")]
-    pub compete: bool,
-}
-
-fn least_media() -> Text<Rate> {
-    const RATE: Rate = Rate::new(150_000).unwrap();
-    Text(RATE)
-}
-
-fn greatest_media() -> Text<Rate> {
-    const RATE: Rate = Rate::new(1_500_000).unwrap();
-    Text(RATE)
-}
-
-fn first_media() -> Text<Rate> {
-    const RATE: Rate = Rate::new(300_000).unwrap();
-    Text(RATE)
-}
-
-fn frames() -> u32 {
-    25
-}
-
-/// Keys of `trace`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "trace")]
-pub struct Trace {
-    /// The capture (pcap or pcapng), as seen from the folder of the scenario's file. Packets that would
-    /// come after the end are not read.
-    pub file: String,
-    /// Sixteen hexadecimal digits over the packets; filled in. If given, the file has to have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-    /// The packets of the file, once it was read.
-    #[serde(skip)]
-    pub arrivals: Arc<Arrivals>,
-    /// Whether `flows` and `packet` are given, which follow from the file.
-    #[serde(skip)]
-    pub(super) given: [bool; 2],
-}
-
-/// Keys of `window`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "window")]
-pub struct Window {
-    /// Packets under way, 1 … 65 535.
-    pub window: u32,
-    /// Without an answer for so long, all packets under way are taken for lost, and one is sent; the
-    /// rest of the window follows its answer.
-    #[serde(default = "second")]
-    pub timeout: Text<Duration>,
-}
-
 fn two() -> u32 {
     2
-}
-fn second() -> Text<Duration> {
-    Text(Duration::from_secs(1))
 }
 fn minute() -> Text<Duration> {
     Text(Duration::from_secs(60))
@@ -467,47 +256,9 @@ fn granularity() -> Text<Duration> {
 fn wide() -> Text<Size> {
     Text(Size::Packets(65_535))
 }
-fn constant() -> GapsName {
-    GapsName::Constant
-}
 
 /// The transports that may have RACK, for errors.
 const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"bbr\" or \"bbr1\"";
-
-/// The shortest that the first and the longest timeout may be: time has to go on.
-const SHORTEST_RTO: Duration = Duration::from_millis(1);
-
-impl Transport {
-    /// Whether it can carry an application; what is wrong if not.
-    pub(super) fn carries(name: TransportName, app: AppName) -> Result<(), &'static str> {
-        use AppName::{Exponential, Finite, Infinite, Pareto, Periodic, Web};
-        match (name.kind(), app) {
-            (_, Infinite)
-            | (Kind::Cbr, Periodic)
-            | (Kind::Tcp(_), Finite | Pareto | Exponential | Web) => Ok(()),
-            (Kind::Tcp(_), Periodic) => Err("for cbr only; TCP has pareto and exponential"),
-            (Kind::Trace, _) => Err("none: a trace tells what is sent"),
-            (Kind::Tfrc, _) => Err("infinite: tfrc always has something to send"),
-            (Kind::Scream, _) => Err("infinite: its encoder always has something to send"),
-            (Kind::Window, _) => Err("infinite: a window always has something to send"),
-            (Kind::Cbr, _) => Err("infinite or periodic: cbr sends whatever happens"),
-        }
-    }
-
-    /// Checks what the types alone cannot.
-    pub(super) fn check(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
-        match self {
-            Self::Tcp(tcp) => {
-                tcp.check(group, at)?;
-                tcp.check_idle(group, app, at)
-            }
-            Self::Cbr(cbr) => cbr.check(group, at),
-            Self::Scream(scream) => scream.check(at),
-            Self::Tfrc(_) | Self::Trace(_) => Ok(()),
-            Self::Window(window) => window.check(at),
-        }
-    }
-}
 
 impl Tcp {
     /// The receiver's window in packets of `bytes`, if allowed.
@@ -520,7 +271,7 @@ impl Tcp {
         u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
     }
 
-    fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         if self.window_packets(group.packet_bytes().unwrap_or(1)).is_none() {
             return at.refuse("window", "1p … 65535p");
         }
@@ -599,7 +350,12 @@ impl Tcp {
 
     /// Refuses what has no effect beside the group's other keys. What has none in some queue, network or
     /// duration is left alone: these are varied apart from the traffic.
-    fn check_idle(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
+    pub(super) fn check_idle(
+        &self,
+        group: &GroupSpec,
+        app: &App,
+        at: &Group,
+    ) -> Result<(), Complaint> {
         let idle = |key: &str, what: &str, hint: &str| {
             let hint = format!("{hint} it would have no effect: leave it out");
             Err(Complaint::new(at.key(key), what).hint(hint))
@@ -654,107 +410,6 @@ impl Tcp {
             let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
             return idle("restart_after_idle", allowed, "a sender that is never idle:");
         }
-        Ok(())
-    }
-}
-
-impl Cbr {
-    fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
-        if !(0.0..=1.0).contains(&self.jitter) {
-            return at.refuse("jitter", "0 … 1");
-        }
-        if self.jitter > 0.0 && self.gaps != GapsName::Uniform {
-            return at.refuse("jitter", "0: it is the width of gaps = \"uniform\"");
-        }
-        if self.jitter == 0.0 && self.gaps == GapsName::Uniform {
-            let complaint = Complaint::new(at.key("gaps"), "with a jitter above 0");
-            return Err(complaint.hint("uniform gaps without a width are constant"));
-        }
-        if !self.rates.is_sorted_by(|a, b| a.0.0 < b.0.0) {
-            return at.refuse("rates", "pairs of a time and a rate, times ascending");
-        }
-        if let (Some(stop), Some((last, _))) = (group.stop, self.rates.last())
-            && last.0 >= stop.0
-        {
-            return at.refuse("rates", &format!("times before {}, when the group stops", stop.0));
-        }
-        Ok(())
-    }
-}
-
-impl Scream {
-    fn check(&self, at: &Group) -> Result<(), Complaint> {
-        let [least, first, greatest] =
-            [self.min_rate, self.start_rate, self.max_rate].map(|rate| rate.0.bits_per_second());
-        if greatest > 1_000_000_000 {
-            return at.refuse("max_rate", "at most 1gbit");
-        }
-        if least > greatest {
-            return at
-                .refuse("min_rate", &format!("at most {}, which is max_rate", self.max_rate.0));
-        }
-        if !(least..=greatest).contains(&first) {
-            let allowed = format!("{} … {}", self.min_rate.0, self.max_rate.0);
-            return at.refuse("start_rate", &allowed);
-        }
-        if !(1..=1000).contains(&self.frames) {
-            return at.refuse("frames", "1 … 1000");
-        }
-        Ok(())
-    }
-}
-
-impl Window {
-    fn check(&self, at: &Group) -> Result<(), Complaint> {
-        if !(1..=65_535).contains(&self.window) {
-            return at.refuse("window", "1 … 65535");
-        }
-        if !(SHORTEST_RTO..=LONGEST).contains(&self.timeout.0) {
-            return at.refuse("timeout", &format!("{SHORTEST_RTO} … {LONGEST}"));
-        }
-        Ok(())
-    }
-}
-
-impl Trace {
-    /// Takes the capture and fills in what follows from it for the group.
-    pub(super) fn read(
-        &mut self,
-        group: &mut GroupSpec,
-        end: Duration,
-        at: &Group,
-        files: &mut dyn Files,
-    ) -> Result<(), Complaint> {
-        let Span { from, to } = group.start.0;
-        if from != to || group.step.is_some() {
-            return at.refuse("start", "an instant, and no steps, for a trace");
-        }
-        let until = group.stop.map_or(end, |stop| stop.0.min(end)).saturating_sub(from);
-        let arrivals = files
-            .capture(&self.file, until)
-            .map_err(|problem| Complaint::wrong(at.key("file"), problem))?;
-        if arrivals.packets.is_empty() {
-            return at.refuse("file", "a capture with packets before the end");
-        }
-        if self.digest.as_ref().is_some_and(|digest| *digest != arrivals.digest) {
-            let allowed = format!("{}: the packets of {}", arrivals.digest, self.file);
-            return Err(Complaint::new(at.key("digest"), allowed)
-                .hint("the file is not the one that this was made from"));
-        }
-        let flows = u32::try_from(arrivals.starts.len()).unwrap_or(u32::MAX);
-        let packet = Text(Size::Bytes(arrivals.mean_len()));
-        // A canonical scenario has them, as they follow; others would be written over in silence.
-        if self.given[0] && group.flows != flows {
-            return at.refuse("flows", &format!("nothing: those of the file, which are {flows}"));
-        }
-        if self.given[1] && group.packet != packet {
-            let mean = format!("nothing: lengths are those of the file, in the mean {}", packet.0);
-            return at.refuse("packet", &mean);
-        }
-        (group.flows, group.packet) = (flows, packet);
-        self.file.clone_from(&arrivals.file);
-        self.digest = Some(arrivals.digest.clone());
-        self.arrivals = Arc::new(arrivals);
         Ok(())
     }
 }

@@ -1,0 +1,67 @@
+//! Datagrams at a constant rate.
+
+use aqm::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Complaint;
+use crate::text::Text;
+use crate::traffic::{Group, GroupSpec};
+
+/// Keys of `cbr`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "cbr")]
+pub struct Cbr {
+    /// The rate; of `periodic` while it is on.
+    pub rate: Text<Rate>,
+    /// Other rates from given times of the run on, as `[["50s", "4mbit"], ["250s", "1mbit"]]`; the gap
+    /// that has begun is not cut short.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<(Text<Duration>, Text<Rate>)>,
+    /// How the gaps between packets are spread about their mean.
+    #[serde(default = "constant")]
+    pub gaps: GapsName,
+    /// With `gaps = "uniform"`: half the width, as a share of the mean, 0 … 1.
+    #[serde(default)]
+    pub jitter: f64,
+}
+
+/// How the gaps of a datagram source are spread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GapsName {
+    /// All the same.
+    Constant,
+    /// Uniform about the mean, as wide as `jitter` says.
+    Uniform,
+    /// Exponential: a Poisson process.
+    Poisson,
+}
+
+fn constant() -> GapsName {
+    GapsName::Constant
+}
+
+impl Cbr {
+    pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+        if !(0.0..=1.0).contains(&self.jitter) {
+            return at.refuse("jitter", "0 … 1");
+        }
+        if self.jitter > 0.0 && self.gaps != GapsName::Uniform {
+            return at.refuse("jitter", "0: it is the width of gaps = \"uniform\"");
+        }
+        if self.jitter == 0.0 && self.gaps == GapsName::Uniform {
+            let complaint = Complaint::new(at.key("gaps"), "with a jitter above 0");
+            return Err(complaint.hint("uniform gaps without a width are constant"));
+        }
+        if !self.rates.is_sorted_by(|a, b| a.0.0 < b.0.0) {
+            return at.refuse("rates", "pairs of a time and a rate, times ascending");
+        }
+        if let (Some(stop), Some((last, _))) = (group.stop, self.rates.last())
+            && last.0 >= stop.0
+        {
+            return at.refuse("rates", &format!("times before {}, when the group stops", stop.0));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Self-clocked rate adaptation for multimedia.
+
+use aqm::Rate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::defaults::yes;
+use crate::error::Complaint;
+use crate::text::Text;
+use crate::traffic::Group;
+
+/// Keys of `scream`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "scream")]
+pub struct Scream {
+    /// The least rate of the encoder (TARGET_BITRATE_MIN).
+    #[serde(default = "least_media")]
+    pub min_rate: Text<Rate>,
+    /// Its greatest rate (TARGET_BITRATE_MAX), at most 1 Gb/s.
+    #[serde(default = "greatest_media")]
+    pub max_rate: Text<Rate>,
+    /// The rate at which it starts.
+    #[serde(default = "first_media")]
+    pub start_rate: Text<Rate>,
+    /// Frames a second, 1 … 1000.
+    #[serde(default = "frames")]
+    pub frames: u32,
+    /// The delay target goes up where others fill the queue (RFC 8298 §4.1.2.3).
+    #[serde(default = "yes")]
+    pub compete: bool,
+}
+
+fn least_media() -> Text<Rate> {
+    const RATE: Rate = Rate::new(150_000).unwrap();
+    Text(RATE)
+}
+
+fn greatest_media() -> Text<Rate> {
+    const RATE: Rate = Rate::new(1_500_000).unwrap();
+    Text(RATE)
+}
+
+fn first_media() -> Text<Rate> {
+    const RATE: Rate = Rate::new(300_000).unwrap();
+    Text(RATE)
+}
+
+fn frames() -> u32 {
+    25
+}
+
+impl Scream {
+    pub(super) fn check(&self, at: &Group) -> Result<(), Complaint> {
+        let [least, first, greatest] =
+            [self.min_rate, self.start_rate, self.max_rate].map(|rate| rate.0.bits_per_second());
+        if greatest > 1_000_000_000 {
+            return at.refuse("max_rate", "at most 1gbit");
+        }
+        if least > greatest {
+            return at
+                .refuse("min_rate", &format!("at most {}, which is max_rate", self.max_rate.0));
+        }
+        if !(least..=greatest).contains(&first) {
+            let allowed = format!("{} … {}", self.min_rate.0, self.max_rate.0);
+            return at.refuse("start_rate", &allowed);
+        }
+        if !(1..=1000).contains(&self.frames) {
+            return at.refuse("frames", "1 … 1000");
+        }
+        Ok(())
+    }
+}

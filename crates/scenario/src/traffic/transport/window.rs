@@ -1,0 +1,35 @@
+//! A constant window.
+
+use aqm::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{SHORTEST_RTO, second};
+use crate::error::Complaint;
+use crate::limits::LONGEST;
+use crate::text::Text;
+use crate::traffic::Group;
+
+/// Keys of `window`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "window")]
+pub struct Window {
+    /// Packets under way, 1 … 65 535.
+    pub window: u32,
+    /// Without an answer for so long, all packets under way are taken for lost, and one is sent; the
+    /// rest of the window follows its answer.
+    #[serde(default = "second")]
+    pub timeout: Text<Duration>,
+}
+
+impl Window {
+    pub(super) fn check(&self, at: &Group) -> Result<(), Complaint> {
+        if !(1..=65_535).contains(&self.window) {
+            return at.refuse("window", "1 … 65535");
+        }
+        if !(SHORTEST_RTO..=LONGEST).contains(&self.timeout.0) {
+            return at.refuse("timeout", &format!("{SHORTEST_RTO} … {LONGEST}"));
+        }
+        Ok(())
+    }
+}
