@@ -1,6 +1,6 @@
-# RED with ECN, or drop-tail, in ns-2.35 on the network of the BLUE paper with 10 ms on every link:
-# prints one row of ns2_dumbbell_seeds.csv, which holds more seeds of rows of ns2_dumbbell.csv. Other
-# draws than there: the two share no random numbers.
+# RED, drop-tail or stochastic fair queueing in ns-2.35 on the network of the BLUE paper with 10 ms on
+# every link: prints one row of ns2_dumbbell_seeds.csv, which holds more seeds of rows of
+# ns2_dumbbell.csv. Other draws than there: the two share no random numbers.
 #
 #     ns ns2_dumbbell.tcl VARIANT QUEUE W_Q FLOWS BUFFER APP SECONDS WINDOW SEED [MBPS]
 #
@@ -10,7 +10,8 @@
 #
 # VARIANT  std: connections begin with a SYN in the first second. std_pre: they are established, with
 #          one packet, in the first second, and their traffic begins in the second after it.
-# QUEUE    RED or DropTail.      BUFFER  packets.
+#          noecn: as std, without ECN.
+# QUEUE    RED, DropTail or SFQ.      BUFFER  packets.
 # APP      ftp: always something to send. ftponoff: nothing new while off, Pareto periods of 2 s and
 #          3 s. pareto: 1 Mb/s while on, and what could not be sent stays in the send buffer.
 # SECONDS  of the run, of which the last WINDOW are measured.
@@ -27,20 +28,23 @@ $periods seed [expr 9000 + $seed]
 
 Agent/TCP set packetSize_ 1000
 Agent/TCP set window_ 100000
-Agent/TCP set ecn_ [expr {$queue == "RED"}]
+set ecn [expr {$queue == "RED" && $variant != "noecn"}]
+Agent/TCP set ecn_ $ecn
 Queue/RED set bytes_ false
 Queue/RED set queue_in_bytes_ false
 Queue/RED set gentle_ false
 Queue/RED set adaptive_ 0
 Queue/RED set drop_tail_ true
 Queue/RED set linterm_ 1
-Queue/RED set setbit_ true
+Queue/RED set setbit_ $ecn
 Queue/RED set mean_pktsize_ 1000
 Queue/RED set wait_ false
 Queue/RED set mark_p_ 2
 Queue/RED set q_weight_ $w_q
 Queue/RED set thresh_ [expr 0.2 * $buffer]
 Queue/RED set maxthresh_ [expr 0.8 * $buffer]
+
+Queue/SFQ set maxqueue_ $buffer
 
 set A [$ns node]
 set B [$ns node]
