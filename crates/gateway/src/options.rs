@@ -142,17 +142,35 @@ impl LinkOptions {
     /// # Errors
     /// When a buffer is none.
     pub fn specs(&self) -> Result<[Spec; 2], Trouble> {
-        let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
-        let down_delay = self.down_delay.unwrap_or(self.delay);
-        let round_trip = self.delay + down_delay;
-        let mut up = Spec {
+        let mut up = self.up()?;
+        let mut down = self.down(&up)?;
+        let own = [
+            (&mut up, &self.up_aqm, &self.up_params),
+            (&mut down, &self.down_aqm, &self.down_params),
+        ];
+        for (spec, aqm, params) in own {
+            if let Some(aqm) = aqm {
+                spec.aqm.clone_from(aqm);
+                spec.params.clone_from(params);
+            }
+        }
+        Ok([up, down])
+    }
+
+    fn down_delay(&self) -> Duration {
+        self.down_delay.unwrap_or(self.delay)
+    }
+
+    /// The link up, by the options for both.
+    fn up(&self) -> Result<Spec, Trouble> {
+        Ok(Spec {
             rate: self.rate,
             delay: self.delay,
-            limit: limit("--buffer", self.buffer, self.rate, round_trip)?,
+            limit: limit("--buffer", self.buffer, self.rate, self.delay + self.down_delay())?,
             aqm: self.aqm.clone(),
             params: self.params.clone(),
             mean_packet: self.mean_packet,
-            seed,
+            seed: self.seed.unwrap_or_else(|| RandomState::new().hash_one(0)),
             sending: self.sending(
                 [(RATE_TRACE, &self.rate_trace), (RATE_TRACE, &None)],
                 (self.overhead, self.mpu),
@@ -167,7 +185,11 @@ impl LinkOptions {
                 corrupt: self.corrupt.unwrap_or_default().0,
             },
             told_rate: self.told_rate,
-        };
+        })
+    }
+
+    /// The link down: as `up`, but for what is given for it alone.
+    fn down(&self, up: &Spec) -> Result<Spec, Trouble> {
         let rate = self.down_rate.unwrap_or(self.rate);
         let (key, buffer) = match self.down_buffer {
             Some(buffer) => ("--down-buffer", buffer),
@@ -175,9 +197,9 @@ impl LinkOptions {
         };
         let mut down = Spec {
             rate,
-            delay: down_delay,
-            limit: limit(key, buffer, rate, round_trip)?,
-            seed: seed.wrapping_add(1),
+            delay: self.down_delay(),
+            limit: limit(key, buffer, rate, self.delay + self.down_delay())?,
+            seed: up.seed.wrapping_add(1),
             sending: self.sending(
                 [
                     ("--down-rate-trace", &self.down_rate_trace),
@@ -201,17 +223,7 @@ impl LinkOptions {
         wire.loss = self.down_loss.unwrap_or(wire.loss);
         wire.duplicate = self.down_duplicate.map_or(wire.duplicate, |p| p.0);
         wire.corrupt = self.down_corrupt.map_or(wire.corrupt, |p| p.0);
-        let own = [
-            (&mut up, &self.up_aqm, &self.up_params),
-            (&mut down, &self.down_aqm, &self.down_params),
-        ];
-        for (spec, aqm, params) in own {
-            if let Some(aqm) = aqm {
-                spec.aqm.clone_from(aqm);
-                spec.params.clone_from(params);
-            }
-        }
-        Ok([up, down])
+        Ok(down)
     }
 
     /// The files that it names.

@@ -263,34 +263,13 @@ const NS: f64 = 1e-9;
 fn tables<'py>(
     py: Python<'py>,
     report: &Report,
-    [reordered, unread]: [u64; 2],
+    counted: [u64; 2],
     error: Option<Error>,
     top: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let summary = PyDict::new(py);
-    let duration = report.duration as f64 * NS;
-    let bits = 8.0 * report.bytes as f64;
-    summary.set_item("duration_s", duration)?;
-    summary.set_item("load_bps", if duration > 0.0 { bits / duration } else { 0.0 })?;
-    for (key, value) in [
-        ("packets", report.packets),
-        ("bytes", report.bytes),
-        ("flows", report.flows.len() as u64 + report.others.flows),
-        ("merged_flows", report.others.flows),
-        ("merged_bytes", report.others.bytes),
-        ("merged_largest", report.others.largest),
-        ("not_ip_packets", report.not_ip_packets),
-        ("not_ip_bytes", report.not_ip_bytes),
-        ("reordered", reordered),
-        ("unread", unread),
-    ] {
-        summary.set_item(key, value)?;
-    }
-    summary.set_item("error", error.map(|e| e.to_string()))?;
-
     let flows = &report.flows[..report.flows.len().min(top)];
     let all = PyDict::new(py);
-    all.set_item("summary", summary)?;
+    all.set_item("summary", summary(py, report, counted, error)?)?;
     all.set_item(
         "flows",
         columns!(py, flows, {
@@ -336,6 +315,36 @@ fn tables<'py>(
         }),
     )?;
     Ok(all)
+}
+
+/// The summary of a capture; `reordered` and `unread` as the reader counts them.
+fn summary<'py>(
+    py: Python<'py>,
+    report: &Report,
+    [reordered, unread]: [u64; 2],
+    error: Option<Error>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let summary = PyDict::new(py);
+    let duration = report.duration as f64 * NS;
+    let bits = 8.0 * report.bytes as f64;
+    summary.set_item("duration_s", duration)?;
+    summary.set_item("load_bps", if duration > 0.0 { bits / duration } else { 0.0 })?;
+    for (key, value) in [
+        ("packets", report.packets),
+        ("bytes", report.bytes),
+        ("flows", report.flows.len() as u64 + report.others.flows),
+        ("merged_flows", report.others.flows),
+        ("merged_bytes", report.others.bytes),
+        ("merged_largest", report.others.largest),
+        ("not_ip_packets", report.not_ip_packets),
+        ("not_ip_bytes", report.not_ip_bytes),
+        ("reordered", reordered),
+        ("unread", unread),
+    ] {
+        summary.set_item(key, value)?;
+    }
+    summary.set_item("error", error.map(|e| e.to_string()))?;
+    Ok(summary)
 }
 
 fn window(length: u64) -> String {

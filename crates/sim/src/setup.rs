@@ -260,7 +260,7 @@ fn app(spec: &TrafficSpec, packet: u16) -> App {
             },
             shape: web.shape,
             think: web.off.0.as_nanos(),
-            handshake: matches!(&spec.transport, keys::Transport::Tcp(tcp) if tcp.handshake),
+            handshake: spec.transport.has_handshake(),
         }),
     }
 }

@@ -225,74 +225,41 @@ fn datagrams(rho: f64, gaps: &str, buffer: u32) -> Result<Outcome, ScenarioError
 /// # Errors
 /// See [`ScenarioError`].
 pub fn queues() -> Result<Vec<Case>, ScenarioError> {
+    use Allowed::{Absolute, Share};
     let mut cases = Vec::new();
-    let mut case = |group, setting: String, quantity, expected, measured, allowed| {
-        cases.push(Case { group, setting, quantity, expected, measured, allowed });
+    let mut compare = |group, o: &Outcome, setting: &str, rows: &[Row]| {
+        cases.extend(rows.iter().map(|&(quantity, column, expected, allowed)| Case {
+            group,
+            setting: setting.to_string(),
+            quantity,
+            expected,
+            measured: o.summary.number(column, 0).unwrap_or(f64::NAN),
+            allowed,
+        }));
     };
-    let number = |o: &Outcome, name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
     for rho in [0.3, 0.5, 0.8, 0.9] {
-        let o = datagrams(rho, "poisson", 100_000)?;
         let waiting = formulas::md1_waiting(rho);
-        let setting = format!("ρ = {rho}");
-        case(
-            "M/D/1",
-            setting.clone(),
-            "packets waiting, mean",
-            waiting,
-            number(&o, "queue_mean_packets"),
-            Allowed::Share(0.03),
-        );
         // Little: W = Lq/λ; a packet takes 0.8 ms.
-        case(
-            "M/D/1",
-            setting.clone(),
-            "delay in the queue, s",
-            waiting * 0.0008 / rho,
-            number(&o, "delay_mean_s"),
-            Allowed::Share(0.03),
-        );
-        case(
-            "M/D/1",
-            setting,
-            "utilisation",
-            rho,
-            number(&o, "utilisation"),
-            Allowed::Absolute(0.005),
-        );
+        let delay = waiting * 0.0008 / rho;
+        let rows = [
+            ("packets waiting, mean", "queue_mean_packets", waiting, Share(0.03)),
+            ("delay in the queue, s", "delay_mean_s", delay, Share(0.03)),
+            ("utilisation", "utilisation", rho, Absolute(0.005)),
+        ];
+        compare("M/D/1", &datagrams(rho, "poisson", 100_000)?, &format!("ρ = {rho}"), &rows);
     }
-    let under = datagrams(0.9, "constant", 10)?;
-    case(
-        "D/D/1",
-        "ρ = 0.9".into(),
-        "delay in the queue, max, s",
-        0.0,
-        number(&under, "delay_max_s"),
-        Allowed::Absolute(0.0),
-    );
-    case(
-        "D/D/1",
-        "ρ = 0.9".into(),
-        "utilisation",
-        0.9,
-        number(&under, "utilisation"),
-        Allowed::Absolute(1e-6),
-    );
+    let rows = [
+        ("delay in the queue, max, s", "delay_max_s", 0.0, Absolute(0.0)),
+        ("utilisation", "utilisation", 0.9, Absolute(1e-6)),
+    ];
+    compare("D/D/1", &datagrams(0.9, "constant", 10)?, "ρ = 0.9", &rows);
     let over = datagrams(1.25, "constant", 10)?;
-    case(
-        "D/D/1",
-        "ρ = 1.25".into(),
-        "loss = 1 − 1/ρ",
-        0.2,
-        number(&over, "loss"),
-        Allowed::Absolute(1e-5),
-    );
-    case(
-        "D/D/1",
-        "ρ = 1.25, buffer 10 packets".into(),
-        "packets waiting, max",
-        10.0,
-        number(&over, "queue_max_packets"),
-        Allowed::Absolute(0.0),
-    );
+    let loss = ("loss = 1 − 1/ρ", "loss", 0.2, Absolute(1e-5));
+    compare("D/D/1", &over, "ρ = 1.25", &[loss]);
+    let waiting = ("packets waiting, max", "queue_max_packets", 10.0, Absolute(0.0));
+    compare("D/D/1", &over, "ρ = 1.25, buffer 10 packets", &[waiting]);
     Ok(cases)
 }
+
+/// A quantity and its unit, its column in the summary, what is expected, how far apart they may lie.
+type Row = (&'static str, &'static str, f64, Allowed);

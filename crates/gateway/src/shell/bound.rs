@@ -51,46 +51,32 @@ pub fn run_bound(
     if !Path::new(parent).exists() {
         return (1, Some(Trouble::new("the gateway is gone", "")));
     }
-    let apart = own_mounts();
-    // Where the kernel does not allow another one, /proc shows the processes of the outer namespace.
-    _ = apart.and_then(|()| own_proc());
-    if !dns.is_empty() {
-        // What is mounted elsewhere would be for everybody, and for good.
-        if let Err(e) = apart {
-            return (
-                1,
-                Some(Trouble::new(
-                    format!("--uplink: no mounts for the command alone: {e}"),
-                    "in a chroot: first, outside, mount --bind ROOT ROOT",
-                )),
-            );
-        }
-        if let Err(e) = ask_for_names(dns) {
-            return (1, Some(Trouble::system("--uplink: /etc/resolv.conf", e)));
-        }
+    if let Err(trouble) = own_view(dns) {
+        return (1, Some(trouble));
     }
     let dropped = if confined { privilege::keep(&[]) } else { privilege::take_back() };
     if let Err(e) = dropped {
         return failed(&e);
     }
+    match run(command) {
+        Ok(code) => (code, None),
+        Err((code, trouble)) => (code, Some(trouble)),
+    }
+}
+
+/// Runs `command` until it ends, and ends what it leaves behind. The exit code; and, for an error, why.
+fn run(command: &[String]) -> Result<i32, (i32, Trouble)> {
     let terminated = Arc::new(AtomicBool::new(false));
-    let woken = waker().and_then(|(waker, wake)| {
-        let watched = watch(SIGTERM, &terminated, &wake)
-            .and_then(|()| signal_hook::low_level::pipe::register(SIGCHLD, wake).map(drop));
-        watched.map(|()| waker).map_err(|e| Trouble::system("watching signals", e))
-    });
-    let waker = match woken {
-        Ok(waker) => waker,
-        Err(trouble) => return (1, Some(trouble)),
-    };
+    let (waker, wake) = waker().map_err(|trouble| (1, trouble))?;
+    watch(SIGTERM, &terminated, &wake)
+        .and_then(|()| signal_hook::low_level::pipe::register(SIGCHLD, wake).map(drop))
+        .map_err(|e| (1, Trouble::system("watching signals", e)))?;
     let (name, arguments) = command.split_first().map_or(("", command), |(n, a)| (n.as_str(), a));
-    let child = match Command::new(name).args(arguments).spawn() {
-        Ok(child) => Pid::from_raw(child.id() as i32),
-        Err(e) => {
-            let code = if e.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-            return (code, Some(Trouble::system(name, e)));
-        }
-    };
+    let child = Command::new(name).args(arguments).spawn().map_err(|e| {
+        let code = if e.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+        (code, Trouble::system(name, e))
+    })?;
+    let child = Pid::from_raw(child.id() as i32);
     let code = loop {
         if let Some(code) = reap(child) {
             break code;
@@ -101,7 +87,7 @@ pub fn run_bound(
         _ = (&waker).read(&mut [0; 64]);
     };
     end_all(&waker);
-    (code, None)
+    Ok(code)
 }
 
 const NOTHING: Option<&str> = None;
@@ -111,6 +97,24 @@ const NOTHING: Option<&str> = None;
 fn own_mounts() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)
+}
+
+/// What the command sees of the machine: processes of this namespace, and servers `dns` for names.
+fn own_view(dns: &[IpAddr]) -> Result<(), Trouble> {
+    let apart = own_mounts();
+    // Where the kernel does not allow another one, /proc shows the processes of the outer namespace.
+    _ = apart.and_then(|()| own_proc());
+    if dns.is_empty() {
+        return Ok(());
+    }
+    // What is mounted elsewhere would be for everybody, and for good.
+    apart.map_err(|e| {
+        Trouble::new(
+            format!("--uplink: no mounts for the command alone: {e}"),
+            "in a chroot: first, outside, mount --bind ROOT ROOT",
+        )
+    })?;
+    ask_for_names(dns).map_err(|e| Trouble::system("--uplink: /etc/resolv.conf", e))
 }
 
 /// The `/proc` of this process namespace.

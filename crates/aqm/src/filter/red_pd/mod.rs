@@ -302,18 +302,39 @@ impl RedPd {
     /// The present list ends: the drop rate is updated, probabilities move, flows are monitored and
     /// released, and the next list begins.
     fn end_list(&mut self, now: Instant) {
-        let Self { rules, history, monitored, .. } = self;
         if self.arrived > 0 {
-            rules.dropped((self.signalled as f64 / self.arrived as f64).min(1.0));
+            self.rules.dropped((self.signalled as f64 / self.arrived as f64).min(1.0));
         }
         (self.arrived, self.signalled) = (0, 0);
+        let average = self.identify();
+        let lowest = self.move_monitored(average, now);
+        self.monitor_more(average, lowest, now);
+        let mut few = self.rules.unit;
+        while self.history.len() > self.history.capacity() / 2 {
+            self.history.retain(|_, drops| total(drops) > few);
+            few *= 2;
+        }
+        if self.rules.list.is_multiple_of(u64::from(self.rules.c.m)) {
+            let room = self.monitored.len() < self.monitored.capacity() / 10 * 9;
+            self.rules.vary_rtt(room);
+        }
+        self.rules.list += 1;
+    }
 
-        let all = monitored.iter().map(|(.., flow)| &flow.drops);
-        let found = all.chain(history.iter().map(|(.., d)| d)).filter(|d| rules.identified(d));
+    /// Counts the flows that are identified; their drops on average (eq. 5).
+    fn identify(&mut self) -> f64 {
+        let monitored = self.monitored.iter().map(|(.., flow)| &flow.drops);
+        let all = monitored.chain(self.history.iter().map(|(.., drops)| drops));
+        let found = all.filter(|drops| self.rules.identified(drops));
         let (count, sum) = found.fold((0, 0), |(n, sum), drops| (n + 1u32, sum + total(drops)));
         self.identified = count;
-        let average = sum as f64 / f64::from(count);
+        sum as f64 / f64::from(count)
+    }
 
+    /// Moves the probabilities of monitored flows and releases those that need none; the flow of the
+    /// lowest, if any stays.
+    fn move_monitored(&mut self, average: f64, now: Instant) -> Option<(f64, FlowKey)> {
+        let Self { rules, monitored, .. } = self;
         let next = rules.place(rules.list + 1);
         let mut lowest: Option<(f64, FlowKey)> = None;
         self.unresponsive = 0;
@@ -337,6 +358,14 @@ impl RedPd {
             stays
         });
         self.found_last = found_last.map(|(_, flow)| flow).or(self.found_last);
+        lowest
+    }
+
+    /// Monitors the flows of the history that are identified. One of them may take the place of the
+    /// flow of the `lowest` probability; the history forgets flows without drops.
+    fn monitor_more(&mut self, average: f64, mut lowest: Option<(f64, FlowKey)>, now: Instant) {
+        let Self { rules, history, monitored, .. } = self;
+        let next = rules.place(rules.list + 1);
         history.retain(|key, drops| {
             let first = rules.first(drops, average);
             drops[next] = 0;
@@ -361,15 +390,5 @@ impl RedPd {
             }
             total(drops) > 0
         });
-        let mut few = rules.unit;
-        while history.len() > history.capacity() / 2 {
-            history.retain(|_, drops| total(drops) > few);
-            few *= 2;
-        }
-        if rules.list.is_multiple_of(u64::from(rules.c.m)) {
-            let room = monitored.len() < monitored.capacity() / 10 * 9;
-            rules.vary_rtt(room);
-        }
-        rules.list += 1;
     }
 }

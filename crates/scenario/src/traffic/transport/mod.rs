@@ -133,6 +133,11 @@ impl Transport {
         }
     }
 
+    /// Whether a connection begins with a handshake.
+    pub fn has_handshake(&self) -> bool {
+        matches!(self, Self::Tcp(tcp) if tcp.handshake)
+    }
+
     /// Checks what the types alone cannot.
     pub(super) fn check(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
         match self {

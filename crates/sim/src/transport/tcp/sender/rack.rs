@@ -95,6 +95,24 @@ impl Rack {
         self.sent_at[self.place(n)] & AGAIN != 0
     }
 
+    /// Packet `n` has arrived; `first` is the first round trip of this acknowledgement.
+    #[inline]
+    fn arrived(&mut self, now: u64, n: u32, first: &mut Option<u64>) {
+        let at = self.at(n);
+        let rtt = now.saturating_sub(at);
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_arrived(now, n, at);
+        }
+        // What came so soon after it was sent again is what was sent before (§6.2, step 2).
+        if rtt < self.min_rtt && self.is_again(n) {
+            return;
+        }
+        first.get_or_insert(rtt);
+        if at > self.newest {
+            (self.newest, self.rtt) = (at, rtt);
+        }
+    }
+
     /// Whether `n`, which has not arrived, was sent before something that has (§6.2, step 5, without a
     /// window of reordering).
     pub(super) fn is_older(&self, n: u32) -> bool {
@@ -227,78 +245,18 @@ impl Sender {
         let acked = ack - self.una;
         let used = f64::from(self.outstanding()) + 1.0 > self.cwnd;
         let before = self.outstanding() - self.sacked.ones();
-        let mut first = None;
-        let mut arrived = |rack: &mut Rack, n: u32| {
-            let at = rack.at(n);
-            let rtt = now.saturating_sub(at);
-            if let Some(delivery) = &mut rack.delivery {
-                delivery.on_arrived(now, n, at);
-            }
-            // What came so soon after it was sent again is what was sent before (§6.2, step 2).
-            if rtt < rack.min_rtt && rack.is_again(n) {
-                return;
-            }
-            first.get_or_insert(rtt);
-            if at > rack.newest {
-                (rack.newest, rack.rtt) = (at, rtt);
-            }
-        };
-        for n in self.una..ack {
-            if self.sacked.ones() == 0 || !self.sacked.contains(n) {
-                arrived(&mut rack, n);
-            }
-        }
-        self.sacked.advance(self.una.max(ack));
-        for &(from, end) in blocks {
-            for n in ack + u32::from(from)..(ack + u32::from(end)).min(self.end) {
-                if self.sacked.insert(n) {
-                    arrived(&mut rack, n);
-                }
-            }
-        }
-        self.una = ack;
-        self.next = self.next.max(ack);
-        self.duplicates = self.sacked.ones();
+        let rtt = self.take_arrived(now, ack, blocks, &mut rack);
         let newly = before - (self.outstanding() - self.sacked.ones());
-        if let Some(rtt) = first {
-            self.rtt.sample(rtt, &mut self.backoff);
-            if rack.min_rtt == 0 || rtt < rack.min_rtt {
-                rack.min_rtt = rtt;
-            }
-            if self.cwnd < self.ssthresh && self.state == State::Open {
-                self.slow_start_round(now, rtt, &mut rack, o);
-            }
+        if let Some(rtt) = rtt {
+            self.take_rtt(now, rtt, &mut rack, o);
         }
         if acked > 0 {
             self.backoff.end();
         }
         self.rack = Some(rack);
 
-        match self.state {
-            State::Recovery | State::Loss if ack >= self.recover && o.has_model => {
-                self.state = State::Open;
-            }
-            State::Reducing if ack > self.recover => self.leave_reduction(),
-            State::Recovery if ack >= self.recover => self.leave_reduction(),
-            State::Loss if ack >= self.recover => self.state = State::Open,
-            _ => {}
-        }
-        let marked = o.has_model && o.ecn && echo && ack > self.reduced_at;
-        if marked {
-            self.reduced_at = self.end;
-            self.tell_reduced = true;
-        } else if o.ecn
-            && echo
-            && !o.has_model
-            && self.state == State::Open
-            && self.control.may_reduce(now)
-        {
-            let left = self.control.after_echo(o.whole(self.cwnd), now);
-            self.ecn_reductions += 1;
-            self.begin_reduction(left.max(o.least_window), o);
-            self.state = State::Reducing;
-            self.recover = self.end;
-        }
+        self.end_repair(ack, o);
+        let marked = self.answer_echo(now, ack, echo, o);
         self.detect_loss(now, o);
         match self.state {
             _ if o.has_model => {
@@ -313,6 +271,86 @@ impl Sender {
         if acked > 0 || self.deadline == NEVER {
             self.arm(now, o);
         }
+    }
+
+    /// Notes what `ack` and the `blocks` above it say has arrived; the round trip of the first of it
+    /// that gives one, ns.
+    #[inline]
+    fn take_arrived(
+        &mut self,
+        now: u64,
+        ack: u32,
+        blocks: &[(u16, u16)],
+        rack: &mut Rack,
+    ) -> Option<u64> {
+        let mut first = None;
+        for n in self.una..ack {
+            if self.sacked.ones() == 0 || !self.sacked.contains(n) {
+                rack.arrived(now, n, &mut first);
+            }
+        }
+        self.sacked.advance(self.una.max(ack));
+        for &(from, end) in blocks {
+            for n in ack + u32::from(from)..(ack + u32::from(end)).min(self.end) {
+                if self.sacked.insert(n) {
+                    rack.arrived(now, n, &mut first);
+                }
+            }
+        }
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.duplicates = self.sacked.ones();
+        first
+    }
+
+    /// A sample of the round trip, ns.
+    #[inline]
+    fn take_rtt(&mut self, now: u64, rtt: u64, rack: &mut Rack, o: &Options) {
+        self.rtt.sample(rtt, &mut self.backoff);
+        if rack.min_rtt == 0 || rtt < rack.min_rtt {
+            rack.min_rtt = rtt;
+        }
+        if self.cwnd < self.ssthresh && self.state == State::Open {
+            self.slow_start_round(now, rtt, rack, o);
+        }
+    }
+
+    /// A reduction or a repair ends once what was sent before it has arrived.
+    #[inline]
+    fn end_repair(&mut self, ack: u32, o: &Options) {
+        match self.state {
+            State::Recovery | State::Loss if ack >= self.recover && o.has_model => {
+                self.state = State::Open;
+            }
+            State::Reducing if ack > self.recover => self.leave_reduction(),
+            State::Recovery if ack >= self.recover => self.leave_reduction(),
+            State::Loss if ack >= self.recover => self.state = State::Open,
+            _ => {}
+        }
+    }
+
+    /// Answers an ECN echo; whether it is one for the model of the path, once a round trip.
+    #[inline]
+    fn answer_echo(&mut self, now: u64, ack: u32, echo: bool, o: &Options) -> bool {
+        if !echo || !o.ecn {
+            return false;
+        }
+        if o.has_model {
+            let marked = ack > self.reduced_at;
+            if marked {
+                self.reduced_at = self.end;
+                self.tell_reduced = true;
+            }
+            return marked;
+        }
+        if self.state == State::Open && self.control.may_reduce(now) {
+            let left = self.control.after_echo(o.whole(self.cwnd), now);
+            self.ecn_reductions += 1;
+            self.begin_reduction(left.max(o.least_window), o);
+            self.state = State::Reducing;
+            self.recover = self.end;
+        }
+        false
     }
 
     /// A sample of the round trip in slow start.
