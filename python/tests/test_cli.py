@@ -43,7 +43,7 @@ def test_run_json_has_summary_queues_flows_and_hash(cli: Cli, tiny: Path) -> Non
     assert len(found["flows"]) == 20
     assert found["decision_hash"] == bluewater.run(tiny).decision_hash
     (kept,) = (cli.out / "runs").glob("*/*")
-    assert (kept / "summary.parquet").exists()
+    assert json.loads((kept / "meta.json").read_text())["summary"]["aqm"] == "red"
 
 
 def test_run_shows_transfers(cli: Cli, tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_real_packets_are_the_gateway_s_task(command: str, task: str, tmp_path: 
 def test_a_damaged_result_is_put_aside_and_made_again(cli: Cli, tiny: Path) -> None:
     first = cli("run", str(tiny), "--json")
     (folder,) = (cli.out / "runs").glob("??/*")
-    for name, text in [("queues.parquet", b"PAR1"), ("meta.json", b"{"), ("summary.parquet", b"")]:
+    for name, text in [("queues.parquet", b"PAR1"), ("meta.json", b"{"), ("scenario.toml", b"")]:
         (folder / name).write_bytes(text)
         again = cli("sweep", str(tiny), "--json")
         assert again.exit_code == 0

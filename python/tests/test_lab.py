@@ -102,7 +102,7 @@ def test_tables_without_rows_have_the_types_of_their_columns() -> None:
 def test_save_makes_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     bluewater.run(built()).save(folder)
-    assert (folder / "summary.parquet").exists()
+    assert (folder / "queues.parquet").exists()
 
 
 def test_a_sweep_comes_to_means_with_intervals(swept: bluewater.Sweep) -> None:

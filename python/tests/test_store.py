@@ -55,7 +55,7 @@ def test_full_disk_leaves_nothing(
 ) -> None:
     def full(self: Result, folder: Path, key: str) -> None:
         folder.mkdir()
-        (folder / "summary.parquet").write_text("half")
+        (folder / "queues.parquet").write_text("half")
         raise error
 
     monkeypatch.setattr(Result, "save", full)
@@ -130,3 +130,13 @@ def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write"):
         Store(tmp_path / "file" / "runs").prepare()
+
+
+def test_a_run_of_the_first_format_is_read(tmp_path: Path, result: Result) -> None:
+    result.save(tmp_path)
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    summary = meta.pop("summary")
+    assert summary == read_result(tmp_path).summary == dict(result.summary)
+    pl.DataFrame([summary]).write_parquet(tmp_path / "summary.parquet")
+    (tmp_path / "meta.json").write_text(json.dumps({**meta, "format": 1}))
+    assert read_result(tmp_path).summary == summary

@@ -19,8 +19,8 @@ from bluewater.results import host, html
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-FORMAT = 1
-"""Of the folder of a run."""
+FORMAT = 2
+"""Of the folder of a run; in 1 the summary was a table in a file of its own."""
 
 _DECLARED = {each["name"]: each for each in _core.tables()}
 
@@ -103,7 +103,7 @@ class Result:
     persistence = _table("persistence")
 
     def save(self, folder: Path | str, key: str = "") -> None:
-        """Writes the scenario, every table (Parquet) and what it is into a folder.
+        """Writes the scenario, every table (Parquet) and, with its summary, what it is to a folder.
 
         The folder is made if need be; :func:`bluewater.load` reads it. ``key`` is its name in a
         store.
@@ -111,17 +111,17 @@ class Result:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
-        for name, table in self.tables():
+        for name in self.names:
+            table = self.load(name)
             path = folder / f"{name}.parquet"
             if table.is_empty():
-                path.write_bytes(_empty(tuple(table.schema.items())))
+                path.write_bytes(_empty(name, *table.columns))
             else:
                 table.write_parquet(path)
         (folder / "meta.json").write_text(self._meta(key, folder), encoding="utf-8")
 
     def _meta(self, key: str, folder: Path) -> str:
-        tables = (f"{name}.parquet" for name in ("summary", *self.names))
-        names = ["scenario.toml", *tables]
+        names = ["scenario.toml", *(f"{name}.parquet" for name in self.names)]
         meta: dict[str, Any] = {
             "format": FORMAT,
             "key": key,
@@ -131,6 +131,8 @@ class Result:
             "host": host.facts(),
             # What a crash or a full disk cuts is found by its length.
             "files": {name: (folder / name).stat().st_size for name in names},
+            # A row in Parquet takes as long as all that a short run does.
+            "summary": dict(self.summary),
         }
         return json.dumps(meta, indent=2) + "\n"
 
@@ -152,10 +154,10 @@ class Result:
 
 
 @cache
-def _empty(schema: tuple[tuple[str, pl.DataType], ...]) -> bytes:
-    """The file of a table without rows: most runs have the same four, and each costs as another."""
+def _empty(name: str, *columns: str) -> bytes:
+    """The file of a table without rows: most runs have the same ones, and each costs as another."""
     file = io.BytesIO()
-    pl.DataFrame(schema=schema).write_parquet(file)
+    _without_rows(name, *columns).write_parquet(file)
     return file.getvalue()
 
 
@@ -163,8 +165,7 @@ def frame(columns: Mapping[str, list[Any]], name: str) -> pl.DataFrame:
     """A frame from the columns of a table, of the types that are declared; signals are numbers."""
     types = schema(name)
     return pl.DataFrame(
-        dict(columns),
-        schema_overrides={column: types.get(column, pl.Float64()) for column in columns},
+        [pl.Series(each, values, types.get(each, pl.Float64())) for each, values in columns.items()]
     )
 
 

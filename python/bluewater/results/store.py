@@ -164,20 +164,22 @@ def read_result(folder: Path) -> Result:
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
-        summary = pl.read_parquet(folder / "summary.parquet").row(0, named=True)
     except FileNotFoundError as error:
         runs = sorted(path.parent for path in folder.glob("runs/??/*/meta.json"))
         raise InputError(
-            "not the folder of a run: it holds no meta.json, scenario.toml or summary.parquet",
+            "not the folder of a run: it holds no meta.json or no scenario.toml",
             file=str(folder),
             hint=f"it holds {len(runs)}, such as {runs[0]}"
             if runs
             else "`bluewater run FILE` makes one, and prints its name",
         ) from error
-    except (ValueError, pl.exceptions.PolarsError) as error:
+    except ValueError as error:
         raise _damaged(_damage(folder) or str(folder), error) from error
     try:
         decision_hash, version = meta["decision_hash"], meta["version"]
+        summary = (
+            _table(folder, "summary").row(0, named=True) if meta["format"] == 1 else meta["summary"]
+        )
     except (KeyError, TypeError) as error:
         raise _damaged(str(folder / "meta.json"), error) from error
     return Result(
