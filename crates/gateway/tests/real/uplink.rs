@@ -104,9 +104,12 @@ fn no_router_is_left_behind() {
     }
     let script = "
         shell() { $gateway shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit -- $*; }
-        shell sh -c 'sleep 1' & sleep 0.5; nft flush ruleset; wait; sleep 0.5
+        # Brackets, since this script's own command line has the pattern in it.
+        there() { pgrep -f '[b]ound-sweep-uplink' > /dev/null; }
+        awaited() { for k in $(seq 200); do there && break; sleep 0.05; done; sleep 0.3; }
+        shell sleep 2 & awaited; nft flush ruleset; wait; sleep 0.5
         cat /proc/sys/net/ipv4/ip_forward
-        shell sleep 1 & sleep 0.5; pkill -9 -n -f bound-sweep-uplink; wait; sleep 0.5
+        shell sleep 2 & awaited; pkill -9 -n -f '[b]ound-sweep-uplink'; wait; sleep 0.5
         cat /proc/sys/net/ipv4/ip_forward
         shell true; sleep 0.5; cat /proc/sys/net/ipv4/ip_forward; nft list tables";
     let output = beyond("-nm", script);
