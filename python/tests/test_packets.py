@@ -272,6 +272,15 @@ def test_what_red_pd_knows_of_the_flow_says_why(tmp_path: Path) -> None:
     assert (held["found_flow_monitored"] == 1).all()
 
 
+def test_no_coin_is_said_only_where_none_was_drawn(tmp_path: Path) -> None:
+    found = packets_of("cake", tmp_path)
+    early = found.filter((pl.col("dropped") == "early") & pl.col("p").is_null())
+    for coins, told in [(0, "no coin: the rule alone"), (1, "if any, is not known")]:
+        rows = early.filter(pl.col("coins").clip(0, 1) == coins)
+        assert rows.height > 0, told
+        assert told in why.tell(*why.find(tmp_path / "cake.parquet", rows["n"][0]))
+
+
 def test_choke_names_both_packets(tmp_path: Path) -> None:
     found = packets_of("choke", tmp_path)
     killed = found.filter(pl.col("dropped") == "penalty")

@@ -197,8 +197,12 @@ def _decision(row: dict[str, Any], *, marked: bool) -> str:
     """What the coin said, or that there was none though something was decided."""
     p, coin = row["p"], row["coin"]
     if p is None:
-        signalled = marked or row["dropped"] == "early"
-        return f"{_INDENT}no coin: the rule alone decided" if signalled else ""
+        if not marked and row["dropped"] != "early":
+            return ""
+        if row["coins"]:
+            # Of a call that looks at packet after packet, as CAKE's does until it has one to send.
+            return f"{_INDENT}of {row['coins']} coins of that call its own, if any, is not known"
+        return f"{_INDENT}no coin: the rule alone decided"
     below, then = ("<", "signal") if coin < p else ("≥", "no signal")
     if row["dropped"] == "overflow":
         then += ", but it does not fit"
