@@ -40,7 +40,7 @@ from pathlib import Path
 
 KERNEL = "linux.uml"
 MODULES = "/usr/lib/uml/modules"
-NEEDED = ["drivers/net/veth", "net/sched/sch_htb", "net/sched/sch_netem", "net/ipv4/tcp_bbr"]
+NEEDED = ["drivers/net/veth", "net/sched/sch_htb", "net/sched/sch_netem", "net/ipv4/tcp_bbr", "net/ipv4/tcp_dctcp"]
 PAYLOAD = 1448  # bytes of a segment of 1514 on the wire, with timestamps
 DATAGRAM = 1000
 COLUMNS = [
@@ -50,6 +50,7 @@ COLUMNS = [
     "delay_p50_ms", "delay_p95_ms", "jain",
 ]  # fmt: skip
 FIRST_PORT = 6000  # of the flows, where it matters which is which
+EXACT_PORT = 5002  # of the receiver of DCTCP
 
 # Stands before the C library of the kernel's process: random numbers from the seed, and a clock that
 # goes on by a nanosecond a look, and otherwise only while the kernel waits: then to its next timer.
@@ -262,13 +263,17 @@ def receive(s, delivered):
 
     signal.signal(signal.SIGUSR1, count)
 
-    def accept():
+    def accept(listener):
         while True:
             connection, _ = listener.accept()
             flows.append(connection)
             threading.Thread(target=drain, args=[connection]).start()
 
-    threading.Thread(target=accept).start()
+    # DCTCP's receiver echoes each mark, for which it has to run DCTCP itself.
+    exact = socket.create_server(("10.0.1.1", EXACT_PORT), backlog=1024)
+    exact.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"dctcp")
+    threading.Thread(target=accept, args=[listener]).start()
+    threading.Thread(target=accept, args=[exact]).start()
     while True:
         signal.pause()
 
@@ -281,7 +286,7 @@ def feed(n, start, s):
         flow.bind(("10.0.0.1", FIRST_PORT + n))
     control = controls[n % len(controls)]
     flow.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
-    flow.connect(("10.0.1.1", 5000))
+    flow.connect(("10.0.1.1", EXACT_PORT if control == "dctcp" else 5000))
     while True:
         flow.send(BUFFER)
 
@@ -558,7 +563,7 @@ def outside():
     wanted = bbr_settings() if options.bbr else settings()
     wanted = [json.loads(options.json)] if options.json else wanted
     wanted = [s for s in map(complete, wanted) if options.only in " ".join(map(str, s.values()))]
-    columns = COLUMNS + ["first_mbps"] * options.bbr
+    columns = COLUMNS + ["first_mbps"] * any("+" in s["cc"] or options.bbr for s in wanted)
     print(",".join(columns), flush=True)
     for seed in range(options.first, options.first + options.seeds):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,16 +1,23 @@
-//! Data Center TCP (RFC 8257).
+//! Data Center TCP (RFC 8257), with the numbers of its text or, where reductions leave whole packets,
+//! with Linux's: α has ten bits, and of a reduction the whole packets count, so that below a packet
+//! there is none.
 
 use super::CongestionControl;
 use crate::transport::tcp::Options;
 
 /// DCTCP's estimation gain g (RFC 8257 §4.2).
 const GAIN: f64 = 1.0 / 16.0;
+/// g as a shift, and the bits of α, in Linux.
+const SHIFT: u32 = 4;
+const BITS: u32 = 10;
 
 /// Data Center TCP: the window gives way by the share of marks.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     /// The smoothed share of marked packets, 0 … 1; begins with the worst (RFC 8257 §3.3).
     alpha: f64,
+    /// Whether it counts as Linux does.
+    whole: bool,
     acked: u32,
     marked: u32,
     /// The observation window goes on until this number is acknowledged.
@@ -19,18 +26,19 @@ pub struct Dctcp {
 
 impl Default for Dctcp {
     fn default() -> Self {
-        Self { alpha: 1.0, acked: 0, marked: 0, window_end: 0 }
+        Self { alpha: 1.0, whole: false, acked: 0, marked: 0, window_end: 0 }
     }
 }
 
 impl CongestionControl for Dctcp {
-    fn new(_: &Options) -> Self {
-        Self::default()
+    fn new(o: &Options) -> Self {
+        Self { whole: o.whole_packets, ..Self::default() }
     }
 
     /// Equation 9.
     fn after_echo(&mut self, window: f64, _now: u64) -> f64 {
-        window * (1.0 - self.alpha / 2.0)
+        let reduction = window * self.alpha / 2.0;
+        window - if self.whole { reduction.floor() } else { reduction }
     }
 
     /// RFC 8257 §3.3, steps 1–7.
@@ -38,10 +46,27 @@ impl CongestionControl for Dctcp {
         self.acked += acked;
         self.marked += if echo { acked } else { 0 };
         if ack > self.window_end && self.acked > 0 {
-            let share = f64::from(self.marked) / f64::from(self.acked);
-            self.alpha = self.alpha * (1.0 - GAIN) + GAIN * share; // eq. 8
+            self.alpha = if self.whole { self.whole_alpha() } else { self.next_alpha() };
             (self.acked, self.marked, self.window_end) = (0, 0, end);
         }
+    }
+}
+
+impl Dctcp {
+    /// Equation 8.
+    fn next_alpha(&self) -> f64 {
+        let share = f64::from(self.marked) / f64::from(self.acked);
+        self.alpha * (1.0 - GAIN) + GAIN * share
+    }
+
+    /// The same in units of 2⁻¹⁰: what would be less than a unit is all of a small α on the way down,
+    /// and nothing on the way up.
+    fn whole_alpha(&self) -> f64 {
+        let one = f64::from(1 << BITS);
+        let alpha = (self.alpha * one) as u32;
+        let down = if alpha >> SHIFT == 0 { alpha } else { alpha >> SHIFT };
+        let up = (u64::from(self.marked) << (BITS - SHIFT)) / u64::from(self.acked);
+        (f64::from(alpha - down) + up as f64).min(one) / one
     }
 }
 
@@ -70,5 +95,25 @@ mod tests {
         }
         assert!((dctcp.after_echo(100.0, 0) - 75.0).abs() < 0.5);
         assert_eq!(dctcp.after_loss(100.0), 50.0, "a loss counts as for anybody");
+    }
+
+    /// Linux: a share of marks below 1/64 moves nothing, one of 2 % holds α between 1/64 and 2/64, and a
+    /// window of 100 gives up none of it or one packet.
+    #[test]
+    fn whole_packets_have_small_shares_of_marks_forgotten() {
+        let at = |each: u32| {
+            let mut dctcp = Dctcp { whole: true, ..Dctcp::default() };
+            for n in 1..=20_000 {
+                dctcp.on_ack(1, n % each == 0, [n, n + 100], [0; 2]);
+            }
+            dctcp
+        };
+        let mut rare = at(100);
+        assert_eq!(rare.alpha, 0.0);
+        assert_eq!(rare.after_echo(100.0, 0), 100.0);
+        let mut some = at(50);
+        assert!((16.0..=31.0).contains(&(some.alpha * 1024.0)), "{}", some.alpha);
+        assert!(some.after_echo(100.0, 0) >= 99.0);
+        assert_eq!(at(2).after_echo(100.0, 0), 76.0, "half marked: α = 511/1024, 24.9 are 24");
     }
 }
