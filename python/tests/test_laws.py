@@ -95,7 +95,7 @@ class Coin(Aqm):
         (Infinite, "signals", "p = inf at "),
         (Above, "signals", r"p = 1\.2000.* at "),
         (Dice, "determinism", "operation .* gave .*, at first "),
-        (Shared, "restart", "operation "),
+        (Shared, "copy", "operation "),
         (Calendar, "start", "operation "),
         (Twins, "copy", "operation "),
         (Coin, "calm", r"packet \d+ was dropped"),

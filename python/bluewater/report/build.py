@@ -407,7 +407,7 @@ def _scorecard(
     """The scorecard of a suite that has one."""
     own = paper["anchor"].removeprefix("paper-")
     mine = [each for each in outcomes if each.experiment.id.startswith(f"{own}/")]
-    baseline = mine[0].experiment.paper.scorecard
+    baseline = next((each.experiment.paper.scorecard for each in mine), None)
     found = scorecard(mine, baseline) if baseline else None
     if found is None or found.is_empty():
         return None
