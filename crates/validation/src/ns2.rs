@@ -9,11 +9,12 @@
 //! - RED signals nothing while at most one packet waits (`ns2_rules`);
 //! - drop-tail holds one packet less than its limit;
 //! - the first timeout is 3 s and the clock's granularity 10 ms;
-//! - retransmissions are ECN-capable.
+//! - retransmissions are ECN-capable;
+//! - slow-start thresholds are whole packets.
 //!
 //! What stays different: ns-2 draws its own random numbers (coins, start times, pairs), counts the
-//! idle time of RED in whole packets of 1000 bytes, rounds slow-start thresholds down to whole
-//! packets, and resumes after recovery with ns-2's own partial-window rule.
+//! idle time of RED in whole packets of 1000 bytes, and counts what is under way in a recovery by its own
+//! rule.
 
 use crate::formulas::{interval_of_difference, mean};
 use crate::rows::{Row, by_setting};
@@ -161,6 +162,7 @@ restart_after_lost_syn = {established}
 initial_window = {initial_window}
 initial_rto = "{initial_rto}"
 rto_granularity = "10ms"
+whole_threshold = true
 "#,
         start = if established { "1s..2s" } else { "0s..1s" },
         ecn_timeout = ecn && !variant.starts_with("noecnto"),

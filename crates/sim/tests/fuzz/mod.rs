@@ -309,7 +309,9 @@ fn traffic(
         line(format!("ecn_fallback = {fallback}"));
     }
     if wait == "false" && ["sack", "cubic", "dctcp"].contains(&transport) {
-        line(format!("rack = {}\nmin_rto_above_srtt = {}", d.flag(), d.flag()));
+        let rack = d.flag();
+        line(format!("rack = {rack}\nmin_rto_above_srtt = {}", d.flag()));
+        line(format!("whole_threshold = {}", !rack && d.flag()));
     }
     if models {
         line(format!("rack = true\nmin_rto_above_srtt = {}", d.flag()));

@@ -197,6 +197,10 @@ pub struct Tcp {
     /// A reduction of the window leaves whole packets, as in Linux.
     #[serde(default)]
     pub whole_packets: bool,
+    /// The slow-start threshold is a whole number of packets, and the window that a loss leaves may be
+    /// above it by a fraction, as in ns-2.
+    #[serde(default)]
+    pub whole_threshold: bool,
     /// Start again from the initial window after an idle timeout (RFC 5681 §4.1); `bbr` and `bbr1`
     /// never do.
     #[serde(default = "yes")]
@@ -290,6 +294,9 @@ impl Tcp {
         }
         if self.rack && self.ecn_timeout {
             return at.refuse("ecn_timeout", "false: with rack the window is two packets at least");
+        }
+        if self.rack && self.whole_threshold {
+            return at.refuse("whole_threshold", "false with rack: ns-2's TCP has none");
         }
         for (key, time, least) in [
             ("initial_rto", self.initial_rto, SHORTEST_RTO),

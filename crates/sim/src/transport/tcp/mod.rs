@@ -62,6 +62,8 @@ pub struct Options {
     pub quick_acks: bool,
     /// A reduction leaves whole packets, as in Linux.
     pub whole_packets: bool,
+    /// The slow-start threshold has whole packets, as in ns-2.
+    pub whole_threshold: bool,
     /// Start again from the initial window after an idle RTO (RFC 5681 §4.1).
     pub restart_after_idle: bool,
     /// Delay of acknowledgements in ns; 0 acknowledges each packet.
@@ -139,6 +141,7 @@ impl Options {
                 .map_or(control::REFERENCE_RTT, |time| time.0.as_nanos()),
             quick_acks: tcp.quick_acks,
             whole_packets: tcp.whole_packets,
+            whole_threshold: tcp.whole_threshold,
             restart_after_idle: tcp.restart_after_idle && !needs.has_model,
             delayed_ack: tcp.delayed_ack.0.as_nanos(),
             handshake: tcp.handshake && !web,

@@ -392,7 +392,7 @@ impl Sender {
         }
         let at_one = self.cwnd <= 1.0;
         let left = o.whole(self.control.after_echo(o.whole(self.cwnd), now));
-        self.ssthresh = left.max(LEAST_SSTHRESH);
+        self.ssthresh = threshold(left, o);
         self.reduced_at = self.end;
         self.tell_reduced = true;
         self.ecn_reductions += 1;
@@ -479,12 +479,10 @@ impl Sender {
 
     fn leave_recovery(&mut self, o: &Options) {
         self.state = State::Open;
-        self.cwnd = if o.variant == Variant::Sack {
-            self.cwnd.min(self.ssthresh)
-        } else {
+        if o.variant != Variant::Sack {
             // RFC 6582 §3.2 step 3, option 1: no burst.
-            self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0)
-        };
+            self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0);
+        }
     }
 
     /// A partial acknowledgement: the next hole is lost, too.
@@ -514,11 +512,10 @@ impl Sender {
     fn enter_recovery(&mut self, now: u64, o: &Options) {
         // The window gave way for this window of data already if an echo came first.
         if self.una >= self.reduced_at {
-            self.lower_threshold(o);
-            self.cwnd = self.ssthresh;
+            self.cwnd = self.lower_threshold(o);
             self.tell_reduced = o.ecn;
         } else {
-            self.ssthresh = self.cwnd.max(LEAST_SSTHRESH);
+            self.ssthresh = threshold(self.cwnd, o);
         }
         self.reduced_at = self.end;
         if o.variant != Variant::Sack {
@@ -533,10 +530,12 @@ impl Sender {
         self.deadline = now + self.timeout(o);
     }
 
-    /// To a share of what is in the network (RFC 5681 eq. 4: half).
-    fn lower_threshold(&mut self, o: &Options) {
+    /// To a share of what is in the network (RFC 5681 eq. 4: half). Returns the window that it leaves.
+    fn lower_threshold(&mut self, o: &Options) -> f64 {
         let flight = f64::from(self.outstanding()).min(self.cwnd);
-        self.ssthresh = o.whole(self.control.after_loss(flight)).max(LEAST_SSTHRESH);
+        let left = o.whole(self.control.after_loss(flight));
+        self.ssthresh = threshold(left, o);
+        if o.whole_threshold { left.max(1.0) } else { self.ssthresh }
     }
 
     /// The retransmission timeout, ns.
@@ -591,4 +590,9 @@ impl Sender {
         self.state = State::Loss;
         self.deadline = now + self.timeout(o);
     }
+}
+
+/// The slow-start threshold after a reduction to `window` packets.
+fn threshold(window: f64, o: &Options) -> f64 {
+    if o.whole_threshold { window.floor() } else { window }.max(LEAST_SSTHRESH)
 }

@@ -30,6 +30,7 @@ fn options(variant: Variant) -> Options {
         reference_rtt: 25 * MS,
         quick_acks: false,
         whole_packets: false,
+        whole_threshold: false,
         restart_after_idle: true,
         delayed_ack: 0,
         handshake: false,
@@ -255,6 +256,27 @@ fn a_timeout_goes_back_to_the_oldest_packet_and_doubles_each_time() {
     let next = p.deliver(&next, &[], &[]);
     assert_eq!(next.len(), 4);
     assert_eq!(p.sender.timeouts, 2);
+}
+
+/// Half of seven is 3.5: behind a timeout slow start ends at 3 or beyond it, and what a lost packet leaves is
+/// 3.5 in either case.
+#[test]
+fn a_slow_start_threshold_may_be_whole() {
+    for (whole_threshold, grown) in [(false, 4.0), (true, 3.0 + 1.0 / 3.0)] {
+        let o = Options { whole_threshold, initial_window: 7.0, ..options(Variant::Sack) };
+        let mut p = Path::new(o);
+        p.send_all();
+        let mut sent = p.time_out();
+        for _ in 0..2 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        assert!((p.sender.cwnd() - grown).abs() < 1e-9, "{}", p.sender.cwnd());
+        let mut p =
+            Path::new(Options { whole_threshold, initial_window: 7.0, ..options(Variant::Sack) });
+        let sent = p.send_all();
+        p.deliver(&sent, &[0], &[]);
+        assert!((p.sender.cwnd() - 3.5).abs() < 1e-9, "{}", p.sender.cwnd());
+    }
 }
 
 #[test]
