@@ -79,7 +79,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("transport = \"prague\"\necn = true", "reference_rtt", "\"1s\""),
     (MANY, "limited_transmit", "false"),
     (MANY, "whole_packets", "true"),
-    (MANY, "whole_threshold", "true"),
+    (CROWD, "whole_threshold", "true"),
     (PARETO, "restart_after_idle", "false"),
     (EXPONENTIAL, "restart_after_idle", "false"),
     ("transport = \"sack\"\nflows = 60\nhandshake = true", "restart_after_lost_syn", "false"),
