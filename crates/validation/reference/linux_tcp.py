@@ -40,7 +40,13 @@ from pathlib import Path
 
 KERNEL = "linux.uml"
 MODULES = "/usr/lib/uml/modules"
-NEEDED = ["drivers/net/veth", "net/sched/sch_htb", "net/sched/sch_netem", "net/ipv4/tcp_bbr", "net/ipv4/tcp_dctcp"]
+NEEDED = [
+    "drivers/net/veth",
+    "net/sched/sch_htb",
+    "net/sched/sch_netem",
+    "net/ipv4/tcp_bbr",
+    "net/ipv4/tcp_dctcp",
+]
 PAYLOAD = 1448  # bytes of a segment of 1514 on the wire, with timestamps
 DATAGRAM = 1000
 COLUMNS = [
