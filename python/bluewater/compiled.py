@@ -376,7 +376,7 @@ def _refused(cls: type[aqm.Aqm], problem: str, allowed: str | None = None) -> In
 
 def _said(error: Exception) -> str:
     """What Numba says of the user's code, which stands in its message before that of ours."""
-    text = str(error)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # in colours where colorama is installed
     at = re.search(r'File "<(\S+) \w+>", line (\d+)', text)
     ours = re.search(r"TypingError: (.+)", text)
     shown = [
