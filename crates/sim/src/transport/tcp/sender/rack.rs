@@ -42,6 +42,8 @@ pub(super) struct Rack {
     rtt: u64,
     min_rtt: u64,
     timer: Timer,
+    /// The last packet before the last timeout was sent then.
+    before_timeout: u64,
     /// A probe is due, whatever the window.
     probe: bool,
     /// RFC 6937: delivered and sent since the reduction began, and the window then.
@@ -415,12 +417,15 @@ impl Sender {
     }
 
     /// §6.2, step 5: whether a packet is lost, or may be. As long as one that was sent again has not
-    /// arrived, the next repair follows upon the last (RFC 6675 §5, step 2; Linux).
+    /// arrived, the next repair follows upon the last (RFC 6675 §5, step 2; Linux). One that is lost after
+    /// a timeout begins a repair as well, or a window that opens again would do so whatever is lost
+    /// (Linux).
     fn detect_loss(&mut self, now: u64, o: &Options) {
-        if self.state >= State::Recovery {
+        let until = if self.state == State::Loss && self.has_lost_repair() {
+            now
+        } else if self.state >= State::Recovery {
             return;
-        }
-        let until = if self.una < self.resent {
+        } else if self.una < self.resent {
             now
         } else if self.sacked.ones() == 0 {
             return;
@@ -438,6 +443,15 @@ impl Sender {
             self.deadline = until;
             self.rack().timer = Timer::Reordering;
         }
+    }
+
+    /// Whether something that was sent again after the timeout is lost, too.
+    fn has_lost_repair(&self) -> bool {
+        let Some(rack) = &self.rack else { return false };
+        (self.una..self.end).any(|n| {
+            let sent_since = rack.at(n) > rack.before_timeout;
+            sent_since && rack.is_again(n) && rack.is_older(n) && !self.sacked.contains(n)
+        })
     }
 
     /// While the window goes down after an echo it goes on doing so to the end of that reduction, as in
@@ -516,6 +530,7 @@ impl Sender {
             }
             Timer::Timeout => {
                 // §6.3: all that was not selectively acknowledged is lost.
+                rack.before_timeout = rack.last;
                 rack.newest = rack.last + 1;
                 self.timeouts += 1;
                 if !o.has_model && (self.state == State::Open || una >= self.recover) {

@@ -583,6 +583,29 @@ fn a_timeout_with_rack_spares_what_has_arrived() {
     assert!(p.receiver.delivered() > first + 16);
 }
 
+/// After a timeout the window opens with what arrives; once something sent again is lost, too, it gives
+/// way, as it does in Linux.
+#[test]
+fn a_loss_of_what_is_sent_again_after_a_timeout_is_a_loss() {
+    let (mut p, _) = sixteen(with_rack());
+    let mut sent = p.time_out();
+    while p.sender.timeouts == 0 {
+        sent = p.time_out();
+    }
+    for packets in [1, 2, 4] {
+        assert_eq!(sent.len(), packets);
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    assert_eq!(sent.len(), 8);
+    let lost = sent[0].0;
+    let next = p.deliver(&sent, &[lost], &[]);
+    assert!(numbers(&next).contains(&lost));
+    assert!(next.len() <= 5, "half of eight, and the repair at once: {next:?}");
+    p.deliver(&next, &[], &[]);
+    assert!(p.sender.cwnd() < 6.0, "{}", p.sender.cwnd());
+    assert_eq!(p.sender.timeouts, 1);
+}
+
 /// §6.2, step 2: what arrives a moment after it was sent again is what was sent before, and says
 /// nothing of what was sent between the two.
 #[test]
