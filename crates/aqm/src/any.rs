@@ -11,7 +11,7 @@ use crate::fifo::Fifo;
 use crate::filter::Prefilter;
 use crate::filter::red_pd::{RedPd, RedPdConfig};
 use crate::own::{Advice, Own};
-use crate::packet::Meta;
+use crate::packet::{Carried, Meta};
 use crate::param::{ConfigError, Param, ParamError, Params, idle};
 use crate::policy::{
     ared, ared_feng, avq, bernoulli, blue, choke, cobalt, codel, csfq, docsis_pie, drop_front,
@@ -151,7 +151,7 @@ pub fn canonical_filter(
     configure_filter(name, settings).map(|config| texts(&config))
 }
 
-impl<P: Copy + Default> AnyQdisc<P> {
+impl<P: Carried> AnyQdisc<P> {
     /// A queue that an algorithm advises which was brought along, with the room of `env`.
     #[must_use]
     pub fn own(advice: Box<dyn Advice>, env: &Env) -> Self {
@@ -219,7 +219,7 @@ macro_rules! any_qdisc {
        $(, $preset:literal: $settings:tt)*;)*) => {
         /// Any queue discipline of the library, chosen by name. One predictable branch a call.
         #[derive(Clone)]
-        pub enum AnyQdisc<P: Copy + Default> {
+        pub enum AnyQdisc<P: Carried> {
             $(#[doc = $summary] $variant(Box<$queue<$($policy,)? P>>),)*
             /// Any of these behind a filter.
             Filtered(Box<Prefilter<RedPd, Self>>),
@@ -252,7 +252,7 @@ macro_rules! any_qdisc {
             presets: &[$(($preset, settings!($settings))),*],
         }),*];
 
-        impl<P: Copy + Default> AnyQdisc<P> {
+        impl<P: Carried> AnyQdisc<P> {
             /// Shows the queue as what it is.
             #[inline]
             pub fn visit(&mut self, visitor: impl Visitor<P>) {
@@ -300,7 +300,7 @@ macro_rules! any_qdisc {
             }
         }
 
-        impl<P: Copy + Default> Qdisc<P> for AnyQdisc<P> {
+        impl<P: Carried> Qdisc<P> for AnyQdisc<P> {
             #[inline]
             fn enqueue(
                 &mut self,
@@ -512,7 +512,8 @@ any_qdisc! { $
         "Sorts packets by class, host and flow into queues with a COBALT each, and shares the link among them.",
         "HTM18; tc-cake(8)",
         ["sparse" [""]: "flows that came lately", "bulk" [""]: "flows that take turns",
-         "decaying" [""]: "flows without packets whose COBALT is not at rest"],
+         "decaying" [""]: "flows without packets whose COBALT is not at rest",
+         "filtered" [""]: "acknowledgements that the filter has dropped"],
         "internet": [rtt = "100ms"], "regional": [rtt = "30ms"], "metro": [rtt = "10ms"],
         "lan": [rtt = "1ms"], "oceanic": [rtt = "300ms"], "satellite": [rtt = "1s"];
     RedPd = "red-pd", RedPdQueue,

@@ -71,6 +71,54 @@ impl FlowKey {
     }
 }
 
+/// What a segment of TCP acknowledges, as far as a filter of acknowledgements has to know.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Ack(u16);
+
+impl Ack {
+    /// What is no acknowledgement.
+    pub const NONE: Self = Self(0);
+    const ACK: u16 = 1;
+    const BARE: u16 = 2;
+    const ECN: u16 = 12;
+    /// The end of its number, enough to tell one from the next.
+    const NUMBER: u16 = 0xfff0;
+
+    /// A segment that acknowledges all before `number`. `ecn`: its flags ECE and CWR. `bare`: nothing
+    /// else would be lost with it, neither data nor other flags nor SACK blocks.
+    pub const fn new(number: u32, ecn: [bool; 2], bare: bool) -> Self {
+        let bare = if bare { Self::BARE } else { 0 };
+        let flags = Self::ACK | bare | (ecn[0] as u16) << 2 | (ecn[1] as u16) << 3;
+        Self((number << 4) as u16 | flags)
+    }
+
+    /// As it is written into a recording.
+    pub const fn to_bytes(self) -> [u8; 2] {
+        self.0.to_le_bytes()
+    }
+
+    /// What [`Ack::to_bytes`] wrote.
+    pub const fn from_bytes(bytes: [u8; 2]) -> Self {
+        Self(u16::from_le_bytes(bytes))
+    }
+
+    /// Whether it is one.
+    pub const fn is_some(self) -> bool {
+        self.0 & Self::ACK != 0
+    }
+
+    /// Whether `later`, which came behind it in the same flow, says all that it says but for ECN. One
+    /// with the same number does not: the sender counts duplicates.
+    pub const fn is_told_by(self, later: Self) -> bool {
+        later.is_some() && self.0 & Self::BARE != 0 && (self.0 ^ later.0) & Self::NUMBER != 0
+    }
+
+    /// Whether both say the same of ECN.
+    pub const fn same_ecn(self, other: Self) -> bool {
+        (self.0 ^ other.0) & Self::ECN == 0
+    }
+}
+
 /// A packet as a queue sees it. The payload stays opaque.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Meta {
@@ -83,6 +131,19 @@ pub struct Meta {
     /// ECN codepoint; a queue that marks sets [`Ecn::Ce`].
     pub ecn: Ecn,
 }
+
+/// What a queue carries for its user: a small handle or record.
+pub trait Carried: Copy + Default {
+    /// What the packet acknowledges, for queues that filter acknowledgements.
+    fn ack(&self) -> Ack {
+        Ack::NONE
+    }
+}
+
+impl Carried for () {}
+impl Carried for u32 {}
+impl Carried for u64 {}
+impl Carried for usize {}
 
 const _: () = assert!(size_of::<Meta>() == 24, "a packet's metadata stays at three words");
 

@@ -4,8 +4,8 @@
 use aqm::any::canonical;
 use aqm::param::{Kind, Param};
 use aqm::{
-    AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit, Meta, Outlet,
-    Qdisc, Rate, Rng,
+    Ack, AnyQdisc, CATALOG, Carried, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit,
+    Meta, Outlet, Qdisc, Rate, Rng,
 };
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -16,15 +16,25 @@ enum Event {
     Idle,
 }
 
+/// A packet by its number, which is an acknowledgement as well.
+#[derive(Clone, Copy, Default)]
+struct Numbered(u32);
+
+impl Carried for Numbered {
+    fn ack(&self) -> Ack {
+        Ack::new(self.0, [false; 2], true)
+    }
+}
+
 #[derive(Default)]
 struct Log(Vec<Event>);
 
-impl Outlet<u32> for Log {
-    fn dropped(&mut self, _: &Meta, p: u32, cause: Cause, _: Instant) {
-        self.0.push(Event::Dropped(p, cause));
+impl Outlet<Numbered> for Log {
+    fn dropped(&mut self, _: &Meta, p: Numbered, cause: Cause, _: Instant) {
+        self.0.push(Event::Dropped(p.0, cause));
     }
-    fn marked(&mut self, meta: &Meta, p: &u32, cause: Cause, _: Instant) {
-        self.0.push(Event::Marked(meta.flow.0, *p, cause));
+    fn marked(&mut self, meta: &Meta, p: &Numbered, cause: Cause, _: Instant) {
+        self.0.push(Event::Marked(meta.flow.0, p.0, cause));
     }
 }
 
@@ -72,7 +82,7 @@ fn run(
         rate: Rate::from_mbit(8),
         mean_packet: 1000,
     };
-    let mut q = AnyQdisc::<u32>::build(name, settings, &env, &mut rng).ok()?;
+    let mut q = AnyQdisc::<Numbered>::build(name, settings, &env, &mut rng).ok()?;
     let mut log = Log::default();
     let mut draw = Rng::new(1, 77);
     let mut arrivals = 0.7;
@@ -104,10 +114,10 @@ fn run(
                 ecn: ecn[(flow % 4) as usize],
                 ..Meta::default()
             };
-            q.enqueue(meta, i as u32, &mut Cx { now, rng: &mut rng }, &mut log);
+            q.enqueue(meta, Numbered(i as u32), &mut Cx { now, rng: &mut rng }, &mut log);
         } else {
             let sent = q.dequeue(&mut Cx { now, rng: &mut rng }, &mut log);
-            log.0.push(sent.map_or(Event::Idle, |(_, p)| Event::Sent(p)));
+            log.0.push(sent.map_or(Event::Idle, |(_, p)| Event::Sent(p.0)));
         }
         if let Some(base) = base
             && i % 256 == 255

@@ -242,6 +242,8 @@ mod tests {
     #[derive(Clone, Copy, Default, Debug)]
     struct Numbered(u32);
 
+    impl aqm::Carried for Numbered {}
+
     impl Item for Numbered {
         fn flow(&self, meta: &Meta) -> u32 {
             meta.flow.0 as u32

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aqm::any::{BuildError, FILTERS, Table, canonical, canonical_filter};
 use aqm::units::Size;
-use aqm::{AnyQdisc, CATALOG, Env, Limit, Rng};
+use aqm::{AnyQdisc, CATALOG, Carried, Env, Limit, Rng};
 use link::Sending;
 use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
@@ -191,7 +191,7 @@ impl QueueSpec {
     ///
     /// # Errors
     /// Parameters that do not fit together or with the buffer.
-    pub fn build<P: Copy + Default>(
+    pub fn build<P: Carried>(
         &self,
         i: usize,
         env: &Env,

@@ -1,6 +1,6 @@
 //! A packet in the simulator: a small plain record, copied by value.
 
-use aqm::{Ecn, FlowKey, Instant, Meta};
+use aqm::{Ack, Carried, Ecn, FlowKey, Instant, Meta};
 pub use scenario::arrivals::SHORTEST_PACKET;
 
 /// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
@@ -84,6 +84,8 @@ pub enum Payload {
     Recorded {
         /// What it tells beside its flow, the upper half of a [`FlowKey`].
         label: u32,
+        /// What it acknowledges.
+        ack: Ack,
     },
 }
 
@@ -166,6 +168,16 @@ impl Packet {
             flow: self.identity(u64::from(self.flow)),
             len: u32::from(self.len),
             ecn: self.ecn,
+        }
+    }
+}
+
+impl Carried for Packet {
+    fn ack(&self) -> Ack {
+        match self.payload {
+            Payload::Ack { ece, blocks, .. } => Ack::new(self.seq, [ece, false], blocks == 0),
+            Payload::Recorded { ack, .. } => ack,
+            _ => Ack::NONE,
         }
     }
 }

@@ -32,6 +32,10 @@ extern crate std;
 
 use aqm::Ecn;
 
+mod acks;
+
+pub use acks::acknowledgement;
+
 /// What the first byte of a frame belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer {

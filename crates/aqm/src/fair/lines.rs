@@ -9,7 +9,7 @@ use super::links::{Chain, Links};
 use super::longest::Longest;
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::fifo::{Advised, Line};
-use crate::packet::Meta;
+use crate::packet::{FlowKey, Meta};
 use crate::param::ConfigError;
 use crate::policy::{Policy, View};
 use crate::qdisc::{Counters, Outlet};
@@ -112,7 +112,25 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
             End::Head => 0,
             End::Tail => self.lines[line].backlog.packets as usize - 1,
         };
-        self.with(line, |advised| advised.drop_queued(position, Cause::Overflow, cx, out));
+        self.drop_queued(line, position, Cause::Overflow, cx, out);
+    }
+
+    /// Drops the packet at a position of a line; 0 is the head.
+    pub(super) fn drop_queued(
+        &mut self,
+        line: usize,
+        position: usize,
+        cause: Cause,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) {
+        self.with(line, |advised| advised.drop_queued(position, cause, cx, out));
+    }
+
+    /// The packets of a line, from head to tail.
+    pub(super) fn packets(&self, line: usize) -> impl Iterator<Item = (FlowKey, &P)> {
+        let slots = self.pool.links.slots(&self.lines[line].chain);
+        slots.map(|slot| (self.pool.metas[slot].flow, &self.pool.rest[slot].0))
     }
 
     /// Drops the packet at the head of a line, which must have one, for want of room, and tells the

@@ -65,6 +65,13 @@ impl Links {
         }
     }
 
+    /// The slots of a list, from head to tail.
+    pub(super) fn slots(&self, chain: &Chain) -> impl Iterator<Item = usize> {
+        let next = |at: u32| (at != NONE).then_some(at);
+        core::iter::successors(next(chain.head), move |&at| next(self.0[at as usize].behind))
+            .map(|slot| slot as usize)
+    }
+
     /// The slot at a position, which has to be in the list; 0 is the head. Costs as many steps as it
     /// is away from the nearer end of a list of `len`.
     #[inline]

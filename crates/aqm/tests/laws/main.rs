@@ -8,8 +8,8 @@
 use aqm::any::{BuildError, PRESET, canonical};
 use aqm::told::Rates;
 use aqm::{
-    AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Label, Limit, Meta,
-    Outlet, Qdisc, Rate, Rng,
+    Ack, AnyQdisc, CATALOG, Carried, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Label,
+    Limit, Meta, Outlet, Qdisc, Rate, Rng,
 };
 
 mod cases;
@@ -39,6 +39,13 @@ enum Event {
 struct Payload {
     id: u32,
     _salt: u64,
+}
+
+/// Everything is an acknowledgement.
+impl Carried for Payload {
+    fn ack(&self) -> Ack {
+        Ack::new(self.id, [self.id.is_multiple_of(5), false], !self.id.is_multiple_of(7))
+    }
 }
 
 #[derive(Default)]

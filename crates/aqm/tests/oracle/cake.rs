@@ -47,6 +47,8 @@ struct Cake {
     sets: u32,
     diffserv: &'static str,
     isolation: &'static str,
+    ack_filter: &'static str,
+    filtered: u32,
     tins: Vec<Tin>,
 }
 
@@ -219,6 +221,42 @@ impl Cake {
         }
     }
 
+    /// The acknowledgement at the end of a queue may make one before it needless.
+    fn filter_acks(&mut self, line: usize) {
+        let q = &mut self.buffer.queues[line].q;
+        let new = *q.last().unwrap();
+        let Some(told) = acknowledged(new.id) else { return };
+        // Its flow's acknowledgements before it: where they stand, ECE, and whether they are needless.
+        let mut before = Vec::new();
+        for (place, packet) in
+            q[..q.len() - 1].iter().enumerate().filter(|(_, p)| p.flow == new.flow)
+        {
+            if let Some(ack) = acknowledged(packet.id) {
+                before.push((place, ack.ece, ack.bare && ack.number != told.number));
+            }
+        }
+        // Stretches of equal ECE; the first two needless ones of a stretch.
+        let stretches: Vec<Vec<usize>> = before
+            .chunk_by(|a, b| a.1 == b.1)
+            .map(|stretch| {
+                stretch.iter().filter(|(.., needless)| *needless).map(|(p, ..)| *p).collect()
+            })
+            .collect();
+        let mut victim = stretches.iter().find(|needless| needless.len() > 1).map(|two| two[0]);
+        if victim.is_none()
+            && self.ack_filter == "aggressive"
+            && let Some(&(place, ece, true)) = before.last()
+            && place + 2 == q.len()
+            && ece == told.ece
+        {
+            victim = Some(place);
+        }
+        if let Some(place) = victim {
+            self.buffer.events.push(Event::Dropped(q.remove(place).id, Cause::Early));
+            self.filtered += 1;
+        }
+    }
+
     fn packets(&self, tin: usize) -> usize {
         let queues = self.sets as usize * 8;
         self.buffer.queues[self.start_of(tin)..][..queues].iter().map(|q| q.q.len()).sum()
@@ -243,6 +281,9 @@ impl Side for Cake {
             self.tins[tin].next = now;
         }
         self.came(tin, queue);
+        if self.ack_filter != "off" {
+            self.filter_acks(line);
+        }
         while self.buffer.too_full() {
             let longest = self.buffer.longest();
             self.buffer.queues[longest].model.queue_full(now);
@@ -285,7 +326,9 @@ impl Side for Cake {
             let flows = self.tins.iter().flat_map(|t| &t.flows);
             flows.filter(|f| sets.contains(&f.set)).count() as f64
         };
-        vec![count(&[Set::Sparse, Set::SparseWait]), count(&[Set::Bulk]), count(&[Set::Decaying])]
+        let mut all = vec![count(&[Set::Sparse, Set::SparseWait]), count(&[Set::Bulk])];
+        all.extend([count(&[Set::Decaying]), self.filtered.into()]);
+        all
     }
 }
 
@@ -301,6 +344,7 @@ proptest! {
         target in prop::option::of(0..4_000_000u64),
         (sets, mtu, ecn) in
             (1..4u32, prop::sample::select(vec![0u64, 300, 1514]), prop::bool::weighted(0.7)),
+        ack_filter in pick(&["off", "on", "aggressive"]),
         room in room(), ops in traffic(),
     ) {
         let settings = [
@@ -311,6 +355,7 @@ proptest! {
             ("sets", sets.to_string()),
             ("mtu", mtu.to_string()),
             ("ecn", ecn.to_string()),
+            ("ack_filter", ack_filter.to_string()),
         ];
         let queues = sets as usize * 8;
         let free = Flow { tag: 0, set: Set::None, host: 0, peer: 0, deficit: 0 };
@@ -328,7 +373,7 @@ proptest! {
             (0..queues).map(move |_| Cobalt::new(target, interval, ecn, four, steps))
         });
         let buffer = Buffer::new(room, Room::Packets(u64::MAX), cobalts.collect());
-        let model = Cake { buffer, hash: None, sets, diffserv, isolation, tins };
+        let model = Cake { buffer, hash: None, sets, diffserv, isolation, ack_filter, filtered: 0, tins };
         compare_with("cake", &settings, room, &labelled(ops, &[0, 8, 46, 34, 0]), model)?;
     }
 }

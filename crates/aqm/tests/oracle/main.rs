@@ -7,7 +7,8 @@
 
 use aqm::any::BuildError;
 use aqm::{
-    AnyQdisc, Cause, Cx, Ecn, Env, FlowKey, Instant, Label, Limit, Meta, Outlet, Qdisc, Rate, Rng,
+    Ack, AnyQdisc, Carried, Cause, Cx, Ecn, Env, FlowKey, Instant, Label, Limit, Meta, Outlet,
+    Qdisc, Rate, Rng,
 };
 use proptest::prelude::*;
 
@@ -84,17 +85,41 @@ enum Op {
     Wait(u64),
 }
 
+/// A packet by its number, and what it acknowledges.
+#[derive(Clone, Copy, Default)]
+struct Numbered(u32, Ack);
+
+impl Carried for Numbered {
+    fn ack(&self) -> Ack {
+        self.1
+    }
+}
+
 /// Records what the library did, in the model's terms.
 #[derive(Default)]
 struct Log(Vec<Event>);
 
-impl Outlet<u32> for Log {
-    fn dropped(&mut self, _: &Meta, id: u32, cause: Cause, _: Instant) {
+impl Outlet<Numbered> for Log {
+    fn dropped(&mut self, _: &Meta, Numbered(id, _): Numbered, cause: Cause, _: Instant) {
         self.0.push(Event::Dropped(id, cause));
     }
-    fn marked(&mut self, _: &Meta, id: &u32, _: Cause, _: Instant) {
+    fn marked(&mut self, _: &Meta, Numbered(id, _): &Numbered, _: Cause, _: Instant) {
         self.0.push(Event::Marked(*id));
     }
+}
+
+/// What a packet acknowledges.
+struct Acknowledged {
+    number: u32,
+    ece: bool,
+    bare: bool,
+}
+
+/// That of the packet `id`: some acknowledge nothing, some the same as one before.
+fn acknowledged(id: u32) -> Option<Acknowledged> {
+    let dice = id.wrapping_mul(2_654_435_761) >> 24;
+    let (number, ece, bare) = (id / 2, (id / 9).is_multiple_of(3), !dice.is_multiple_of(5));
+    (!dice.is_multiple_of(7)).then_some(Acknowledged { number, ece, bare })
 }
 
 fn pairs<'a>(settings: &'a [(&str, String)]) -> Vec<(&'a str, &'a str)> {
@@ -158,7 +183,7 @@ fn compare_behind(
         mean_packet: MEAN as u32,
     };
     let (mut ours, mut theirs) = (Rng::new(5, 1), Rng::new(5, 1));
-    let build = |settings: &[_]| AnyQdisc::<u32>::build(name, settings, &env, &mut ours);
+    let build = |settings: &[_]| AnyQdisc::<Numbered>::build(name, settings, &env, &mut ours);
     let mut q = without_idle(pairs(settings), build);
     if let Some((filter, settings)) = filter {
         q = without_idle(pairs(settings), |settings| {
@@ -178,8 +203,10 @@ fn compare_behind(
                 naive.clock(now, &mut theirs);
             }
             Op::Arrive { len, ecn, flow } => {
+                let ack = acknowledged(id)
+                    .map_or(Ack::NONE, |ack| Ack::new(ack.number, [ack.ece, false], ack.bare));
                 let meta = Meta { len, ecn, flow: FlowKey(flow), arrived: at };
-                q.enqueue(meta, id, &mut Cx { now: at, rng: &mut ours }, &mut log);
+                q.enqueue(meta, Numbered(id, ack), &mut Cx { now: at, rng: &mut ours }, &mut log);
                 let (ect, l4s) = (ecn != Ecn::NotEct, ecn == Ecn::Ect1);
                 let packet = Packet { id, flow, len, ect, l4s, marked: false, arrived: 0 };
                 naive.arrive(now, packet, &mut theirs);
@@ -188,7 +215,7 @@ fn compare_behind(
             Op::Depart => {
                 let sent = q.dequeue(&mut Cx { now: at, rng: &mut ours }, &mut log);
                 log.0.push(match sent {
-                    Some((meta, id)) => Event::Sent(id, meta.ecn == Ecn::Ce),
+                    Some((meta, Numbered(id, _))) => Event::Sent(id, meta.ecn == Ecn::Ce),
                     None => Event::Idle,
                 });
                 naive.depart(now, &mut theirs);

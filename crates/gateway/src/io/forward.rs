@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use aqm::Meta;
+use aqm::{Ack, Meta};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -28,11 +28,11 @@ pub enum Pause {
 /// Looks at every packet that a queue was asked about: the direction, and what the queue was told.
 pub trait Tap {
     /// A packet arrived at the queue of a direction.
-    fn arrived(&mut self, direction: usize, meta: &Meta);
+    fn arrived(&mut self, direction: usize, meta: &Meta, ack: Ack);
 }
 
 impl Tap for () {
-    fn arrived(&mut self, _: usize, _: &Meta) {}
+    fn arrived(&mut self, _: usize, _: &Meta, _: Ack) {}
 }
 
 /// Two ports with a link each way.
@@ -128,8 +128,8 @@ impl<T: Tap> Forwarder<T> {
             let there = from.receive(|frame| {
                 let now = clock.now();
                 deliver(link, now, to, refused);
-                if let Some(meta) = link.arrive(now, frame) {
-                    tap.arrived(direction, &meta);
+                if let Some((meta, ack)) = link.arrive(now, frame) {
+                    tap.arrived(direction, &meta, ack);
                 }
             })?;
             if !there {

@@ -3,13 +3,21 @@
 //! The memory is reserved when the arena is made; the system provides it as slots are first used,
 //! and the slot that was given back last is taken first, so that a short queue stays in the cache.
 
-use aqm::{Backlog, Cause};
+use aqm::{Ack, Backlog, Carried, Cause};
 
 /// A packet in an [`Arena`], and its number in the order of arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Handle {
     pub(crate) slot: u32,
     pub(crate) seq: u32,
+    /// What it acknowledges, if the queue asks for that.
+    pub(crate) ack: Ack,
+}
+
+impl Carried for Handle {
+    fn ack(&self) -> Ack {
+        self.ack
+    }
 }
 
 /// What is known of the packet in a slot.

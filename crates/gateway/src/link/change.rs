@@ -97,6 +97,7 @@ impl Link {
             impair.follow(flights.last_at());
         }
         self.labels = next.spec.asks_for_labels();
+        self.acks = next.spec.asks_for_acks();
         self.spec = next.spec;
     }
 }

@@ -153,7 +153,13 @@ mod tests {
 
     fn flight(at: u64, seq: u32) -> InFlight {
         let meta = Meta { len: 100, ecn: Ecn::NotEct, flow: FlowKey(0), arrived: Instant::ZERO };
-        InFlight { at, meta, handle: Handle { slot: seq, seq }, copies: 1, damage: None }
+        InFlight {
+            at,
+            meta,
+            handle: Handle { slot: seq, seq, ..Handle::default() },
+            copies: 1,
+            damage: None,
+        }
     }
 
     proptest! {
@@ -182,7 +188,7 @@ mod tests {
                         prop_assert!(list.first().is_none_or(|f| f.at > now));
                     }
                     _ => {
-                        let handle = Handle { slot: other, seq: other };
+                        let handle = Handle { slot: other, seq: other, ..Handle::default() };
                         let place = list.iter().position(|f| f.handle == handle);
                         let expected = place.map(|place| list.remove(place).at);
                         prop_assert_eq!(flights.remove(handle).map(|f| f.at), expected);

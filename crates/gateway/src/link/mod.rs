@@ -19,13 +19,13 @@ mod pace;
 mod queues;
 mod spec;
 
-use aqm::{Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
+use aqm::{Ack, Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
 use link::impair::Fate;
 use link::{
     DecisionHash, Exit, Histogram, Impair, Impaired, Item, NEVER, QueueSummary, Server, Transmitter,
 };
 
-use crate::frame::{Flow, Hasher, Layer, parse, set_ce, stations};
+use crate::frame::{Flow, Hasher, Layer, acknowledgement, parse, set_ce, stations};
 use crate::output::capture::{self, Capture};
 use ::link::varying::FAR;
 use arena::{Arena, Handle};
@@ -45,6 +45,8 @@ pub struct Link {
     hasher: Hasher,
     /// Whether the queue asks for codepoints and hosts.
     labels: bool,
+    /// Whether it asks for what packets acknowledge.
+    acks: bool,
     queue: Queues,
     server: Server<Frames>,
     wire: Wire,
@@ -159,6 +161,7 @@ impl Link {
             layer,
             hasher: Hasher::default(),
             labels: spec.asks_for_labels(),
+            acks: spec.asks_for_acks(),
             queue: Queues::new(queue),
             server: Server::new(rng, true, 0, Frames::new(Arena::new(slots, longest))),
             wire: Wire {
@@ -192,7 +195,7 @@ impl Link {
 
     /// A frame comes in at `now` (ns), up to which everything has been delivered. Returns what the
     /// queue was told of it, if it was asked.
-    pub fn arrive(&mut self, now: u64, frame: &[u8]) -> Option<Meta> {
+    pub fn arrive(&mut self, now: u64, frame: &[u8]) -> Option<(Meta, Ack)> {
         let mut headers = parse(frame, self.layer);
         if headers.flow == Flow::default() && self.layer == Layer::Ethernet {
             headers.flow = stations(frame);
@@ -212,7 +215,8 @@ impl Link {
             },
             arrived: Instant::from_nanos(now),
         };
-        let handle = Handle { slot, seq: self.seq };
+        let ack = if self.acks { acknowledgement(frame, self.layer) } else { Ack::NONE };
+        let handle = Handle { slot, seq: self.seq, ack };
         self.seq = self.seq.wrapping_add(1);
         if frames.capture.is_some() {
             frames.arena.find(slot, self.queue.backlog());
@@ -222,7 +226,7 @@ impl Link {
         while self.server.due(&self.queue) <= now {
             self.server.step(&mut self.queue, &mut self.wire);
         }
-        Some(meta)
+        Some((meta, ack))
     }
 
     /// Does everything that was due up to and including `now` (ns), and gives each frame that has

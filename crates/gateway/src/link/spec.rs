@@ -2,7 +2,7 @@
 
 use aqm::any::{BuildError, LABELS};
 use aqm::told::Rates;
-use aqm::{AnyQdisc, Duration, Env, Instant, Limit, Rate, Rng};
+use aqm::{AnyQdisc, Carried, Duration, Env, Instant, Limit, Rate, Rng};
 use link::framing::Cells;
 use link::varying::{LEAST_TOLD, told, told_at};
 use link::{Framing, Impair, Impairments, Sending, Transmitter};
@@ -47,6 +47,11 @@ impl Spec {
     /// Whether its queue asks for codepoints and hosts.
     pub fn asks_for_labels(&self) -> bool {
         LABELS[0].contains(&self.aqm.as_str())
+    }
+
+    /// Whether its queue asks for what packets acknowledge.
+    pub fn asks_for_acks(&self) -> bool {
+        self.params.iter().any(|(key, value)| key == "ack_filter" && value != "off")
     }
 
     /// No link is faster.
@@ -114,7 +119,7 @@ impl Spec {
     }
 
     /// The queue at rest at `now`, and its stream of random numbers.
-    pub(crate) fn queue<P: Copy + Default>(
+    pub(crate) fn queue<P: Carried>(
         &self,
         now: Instant,
         stream: u64,

@@ -130,9 +130,9 @@ fn every_frame_is_judged_and_takes_its_time() {
     for kind in [0x0806_u16, 0x88cc, 0x8863, 0x1234] {
         let mut frame = vec![0; 1000];
         frame[12..14].copy_from_slice(&kind.to_be_bytes());
-        flows.push(l.arrive(0, &frame).unwrap().flow);
+        flows.push(l.arrive(0, &frame).unwrap().0.flow);
         frame[11] = 1; // another sender
-        flows.push(l.arrive(0, &frame).unwrap().flow);
+        flows.push(l.arrive(0, &frame).unwrap().0.flow);
     }
     for at in 1..=8 {
         let mut n = 0;

@@ -4,6 +4,8 @@ use std::io::{self, BufRead, Read as _, Write};
 
 use serde_json::Value;
 
+use crate::link::Spec;
+
 /// What an arrival tells of its flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Version {
@@ -11,12 +13,21 @@ pub(super) enum Version {
     Keys = 1,
     /// With codepoint and hosts.
     Labels = 2,
+    /// With what the packet acknowledges, too.
+    Acks = 3,
 }
 
 impl Version {
-    /// For queues of which one asks for labels, or none does.
-    pub(super) fn of(labels: bool) -> Self {
-        if labels { Self::Labels } else { Self::Keys }
+    /// All of them.
+    pub(super) const ALL: [Self; 3] = [Self::Keys, Self::Labels, Self::Acks];
+
+    /// For what the queues ask for.
+    pub(super) fn of(specs: &[Spec; 2]) -> Self {
+        match specs {
+            _ if specs.iter().any(Spec::asks_for_acks) => Self::Acks,
+            _ if specs.iter().any(Spec::asks_for_labels) => Self::Labels,
+            _ => Self::Keys,
+        }
     }
 
     /// What a recording begins with.
@@ -26,7 +37,7 @@ impl Version {
 
     /// Bytes of a key.
     pub(super) fn key(self) -> usize {
-        4 * self as usize
+        if self == Self::Keys { 4 } else { 8 }
     }
 }
 

@@ -9,13 +9,14 @@
 //!
 //! ```text
 //! "bwarr" 0 0 1                    the last byte is the version, 2 if a queue asks for more of a
-//!                                  packet than its flow
+//!                                  packet than its flow, 3 if one filters acknowledgements
 //! u32, JSON of that length         the links: {"queues": [up, down]}
 //! for each arrival:
 //!   varint                         ns since the arrival before (the first: since time 0)
 //!   varint                         length in bytes × 8 + direction (0 up, 1 down) × 4 + ECN field
-//!   u32                            flow key; version 2: u64, with its codepoint (6 bits, the
+//!   u32                            flow key; from version 2 on u64, with its codepoint (6 bits, the
 //!                                  uppermost) and hashes of the hosts from and to (13 bits each)
+//!   u16                            version 3: what it acknowledges, as `aqm::Ack` writes it
 //! at the end, if it was reached:
 //!   varint                         ns since the last arrival
 //!   varint 0
@@ -28,7 +29,7 @@ mod replay;
 
 use std::io::{self, Write};
 
-use aqm::Meta;
+use aqm::{Ack, Meta};
 use link::{Impairments, Steps};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ impl<W: Write> Recorder<W> {
             all
         };
         let queues = [one("up", &specs[0]), one("down", &specs[1])];
-        let version = Version::of(specs.iter().any(Spec::asks_for_labels));
+        let version = Version::of(specs);
         let mut head = version.magic().to_vec();
         write_json(&mut head, &json!({"queues": queues}))?;
         out.write_all(&head)?;
@@ -94,14 +95,17 @@ impl<W: Write> Recorder<W> {
         Ok(self.out)
     }
 
-    fn write(&mut self, direction: usize, meta: &Meta) -> io::Result<()> {
+    fn write(&mut self, direction: usize, meta: &Meta, ack: Ack) -> io::Result<()> {
         let now = meta.arrived.as_nanos();
         let head = u64::from(meta.len) << 3 | (direction as u64) << 2 | meta.ecn as u64;
-        let mut entry = [0; 2 * LONGEST_VARINT + 8];
+        let mut entry = [0; 2 * LONGEST_VARINT + 8 + 2];
         let mut rest = &mut entry[..];
         write_varint(&mut rest, now - self.last)?;
         write_varint(&mut rest, head)?;
         rest.write_all(&meta.flow.0.to_le_bytes()[..self.version.key()])?;
+        if self.version == Version::Acks {
+            rest.write_all(&ack.to_bytes())?;
+        }
         let unused = rest.len();
         self.last = now;
         self.out.write_all(&entry[..entry.len() - unused])
@@ -109,9 +113,9 @@ impl<W: Write> Recorder<W> {
 }
 
 impl<W: Write> Tap for Recorder<W> {
-    fn arrived(&mut self, direction: usize, meta: &Meta) {
+    fn arrived(&mut self, direction: usize, meta: &Meta, ack: Ack) {
         // Whoever writes counts what is lost.
-        _ = self.write(direction, meta);
+        _ = self.write(direction, meta, ack);
     }
 }
 
@@ -124,9 +128,9 @@ fn course<T: Clone + Serialize>(steps: Option<&Steps<T>>) -> Option<Value> {
 
 /// Tells everything to a recorder, if there is one.
 impl<T: Tap> Tap for Option<T> {
-    fn arrived(&mut self, direction: usize, meta: &Meta) {
+    fn arrived(&mut self, direction: usize, meta: &Meta, ack: Ack) {
         if let Some(tap) = self {
-            tap.arrived(direction, meta);
+            tap.arrived(direction, meta, ack);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use aqm::{Duration, Ecn, FlowKey, Instant, Limit, Meta, Size};
+use aqm::{Ack, Duration, Ecn, FlowKey, Instant, Limit, Meta, Size};
 use link::{Impairments, Sending, Steps};
 use scenario::varies::Probability;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub struct Recording<R: BufRead> {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Entry {
     /// A packet arrived at the queue of a direction; `meta.arrived` says when.
-    Arrival(usize, Meta),
+    Arrival(usize, Meta, Ack),
     /// The end at a time (ns), and the decision hashes.
     End(u64, [String; 2]),
     /// It breaks off here: whoever recorded was killed, or the disk was full.
@@ -52,7 +52,7 @@ impl<R: BufRead> Recording<R> {
         if magic[..5] != Version::Keys.magic()[..5] {
             return Err(broken("this is no recording of arrivals"));
         }
-        let known = [Version::Keys, Version::Labels].into_iter().find(|v| v.magic() == magic);
+        let known = Version::ALL.into_iter().find(|v| v.magic() == magic);
         let version = known.ok_or_else(|| broken("this recording is of another version"))?;
         let head = read_json(&mut input).map_err(short)?;
         let link =
@@ -91,6 +91,10 @@ impl<R: BufRead> Recording<R> {
         }
         let mut flow = [0; 8];
         self.input.read_exact(&mut flow[..self.version.key()])?;
+        let mut ack = [0; 2];
+        if self.version == Version::Acks {
+            self.input.read_exact(&mut ack)?;
+        }
         self.now = now;
         let len =
             u16::try_from(head >> 3).map_err(|_| broken("a packet of more than 65535 bytes"))?;
@@ -100,7 +104,7 @@ impl<R: BufRead> Recording<R> {
             len: len.into(),
             ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(head & 3) as usize],
         };
-        Ok(Entry::Arrival((head >> 2 & 1) as usize, meta))
+        Ok(Entry::Arrival((head >> 2 & 1) as usize, meta, Ack::from_bytes(ack)))
     }
 }
 

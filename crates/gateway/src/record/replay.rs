@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 
 use aqm::any::{BuildError, canonical};
-use aqm::{Cx, Instant, Meta, Qdisc as _};
+use aqm::{Ack, Cx, Instant, Meta, Qdisc as _};
 use link::QueueSummary;
 use sim::network::{END, Event, Identities, Link, Network};
 use sim::packet::{Packet, Payload};
@@ -88,13 +88,13 @@ pub fn replay<R: BufRead>(
     let (mut arrivals, mut last) = (0, 0);
     let recorded = loop {
         match recording.next_entry()? {
-            Some(Entry::Arrival(direction, meta)) => {
+            Some(Entry::Arrival(direction, meta, ack)) => {
                 last = meta.arrived.as_nanos();
                 arrivals += 1;
                 let replay = &mut replays[direction];
                 replay.turns += u64::from(meta.len) / replay.quantum;
                 replay.check(last, most, arrivals)?;
-                replay.arrive(meta);
+                replay.arrive(meta, ack);
                 if arrivals.is_multiple_of(TELL_AFTER) {
                     tell(&mut replays, &mut told, false)?;
                 }
@@ -189,7 +189,7 @@ impl Replay {
     }
 
     /// A packet arrives at `meta.arrived`.
-    pub fn arrive(&mut self, meta: Meta) {
+    pub fn arrive(&mut self, meta: Meta, ack: Ack) {
         let now = meta.arrived.as_nanos();
         self.deliver(now);
         let packet = Packet {
@@ -197,7 +197,7 @@ impl Replay {
             seq: self.seq,
             len: meta.len as u16,
             ecn: meta.ecn,
-            payload: Payload::Recorded { label: (meta.flow.0 >> 32) as u32 },
+            payload: Payload::Recorded { label: (meta.flow.0 >> 32) as u32, ack },
             ..Packet::default()
         };
         self.seq = self.seq.wrapping_add(1);

@@ -1,7 +1,7 @@
 use super::format::read_varint;
 use super::*;
 use crate::frame::Layer;
-use aqm::{CATALOG, Duration, Ecn, FlowKey, Instant, Label, Limit, Rate, Rng};
+use aqm::{Ack, CATALOG, Duration, Ecn, FlowKey, Instant, Label, Limit, Rate, Rng};
 use link::Sending;
 use proptest::prelude::*;
 use sim::results::table::{Column, Table};
@@ -24,7 +24,7 @@ fn specs(aqm: &str) -> [Spec; 2] {
     [up, down]
 }
 
-/// A datagram of `len` bytes of one of some flows.
+/// A datagram, or an acknowledgement of TCP, of one of some flows.
 fn datagram(rng: &mut Rng) -> Vec<u8> {
     let mut p = vec![0; [28, 40, 576, 1000, 1500][rng.below(5)]];
     p[0] = 0x45;
@@ -34,6 +34,11 @@ fn datagram(rng: &mut Rng) -> Vec<u8> {
     p[2..4].copy_from_slice(&len.to_be_bytes());
     p[9] = 17;
     p[20] = rng.below(10) as u8;
+    if len == 40 {
+        p[9] = 6;
+        p[31] = rng.below(200) as u8;
+        p[32..34].copy_from_slice(&[0x50, 0x10]);
+    }
     p
 }
 
@@ -52,8 +57,8 @@ fn replay_of(specs: &[Spec; 2], stream: u64, packets: usize) -> [crate::link::Li
         let direction = rng.below(2);
         let link = &mut links[direction];
         link.deliver(now, |_| came_out[direction] += 1);
-        let meta = link.arrive(now, &datagram(&mut rng)).unwrap();
-        recorder.arrived(direction, &meta);
+        let (meta, ack) = link.arrive(now, &datagram(&mut rng)).unwrap();
+        recorder.arrived(direction, &meta, ack);
         assert!(link.check());
     }
     now += 1_234_567;
@@ -71,7 +76,7 @@ fn replay_of(specs: &[Spec; 2], stream: u64, packets: usize) -> [crate::link::Li
     let mut replays = recording.specs.each_ref().map(|s| Replay::new(s).unwrap());
     let ended = loop {
         match recording.next_entry().unwrap().unwrap() {
-            Entry::Arrival(direction, meta) => replays[direction].arrive(meta),
+            Entry::Arrival(direction, meta, ack) => replays[direction].arrive(meta, ack),
             Entry::End(at, recorded) => break (at, recorded),
             Entry::Cut => panic!("it is whole"),
         }
@@ -100,6 +105,17 @@ fn a_replay_decides_alike() {
             assert!(dropped > 0, "{} was not tried", entry.name);
         }
     }
+}
+
+#[test]
+fn a_replay_filters_the_same_acknowledgements() {
+    let mut specs = specs("cake");
+    // Long queues, which lose nothing else.
+    specs[0].limit = Limit::packets(100_000).unwrap();
+    specs[0].params = vec![("target".into(), "1h".into()), ("ack_filter".into(), "on".into())];
+    let [up, _] = replay_of(&specs, 1, 20_000);
+    let dropped = up.counters().dropped.map(|tally| tally.packets);
+    assert!(matches!(dropped, [0, early, 0] if early > 100), "{dropped:?}");
 }
 
 proptest! {
@@ -165,7 +181,7 @@ fn a_replay_tells_of_each_packet() {
         now += rng.below(700_000) as u64;
         let arrived = Instant::from_nanos(now);
         let (flow, ecn) = (FlowKey(rng.below(9) as u64), Ecn::ect(rng.below(2) == 0));
-        recorder.arrived(rng.below(2), &Meta { arrived, flow, len: 1000, ecn });
+        recorder.arrived(rng.below(2), &Meta { arrived, flow, len: 1000, ecn }, Ack::NONE);
     }
     recorder.end(now + 1, ["".into(), "".into()]).unwrap();
 
@@ -207,7 +223,8 @@ fn another_nanosecond_is_another_hash() {
         let mut replay = Replay::new(spec).unwrap();
         for n in 0..10 {
             let arrived = Instant::from_nanos(n * 10_000_000 + nudge * u64::from(n == 5));
-            replay.arrive(Meta { arrived, flow: FlowKey(n), len: 1000, ecn: Ecn::NotEct });
+            replay
+                .arrive(Meta { arrived, flow: FlowKey(n), len: 1000, ecn: Ecn::NotEct }, Ack::NONE);
         }
         replay.end(1 << 30).0
     };
@@ -222,7 +239,7 @@ fn what_is_no_recording_is_refused() {
     let refused = |bytes: &[u8]| Recording::new(bytes).map(drop).unwrap_err().to_string();
     assert!(refused(b"not a recording of any kind").contains("no recording"));
     let mut other = file.clone();
-    other[7] = 3;
+    other[7] = 4;
     assert!(refused(&other).contains("version"));
     let mut long = file.clone();
     long[11] = 0xff;
@@ -239,17 +256,25 @@ fn what_is_no_recording_is_refused() {
 #[test]
 fn labels_are_recorded_where_a_queue_asks_for_them() {
     let key = FlowKey::labelled(7, Label { dscp: 46, host: 8191, peer: 5 });
-    for (aqm, version, read) in [("fq-codel", 1, FlowKey(7)), ("cake", 2, key), ("wred", 2, key)] {
+    let said = Ack::new(0x1234_5678, [true, false], true);
+    for (aqm, ack_filter, version, flow, ack) in [
+        ("fq-codel", None, 1, FlowKey(7), Ack::NONE),
+        ("cake", None, 2, key, Ack::NONE),
+        ("cake", Some("off"), 2, key, Ack::NONE),
+        ("wred", None, 2, key, Ack::NONE),
+        ("cake", Some("on"), 3, key, said),
+    ] {
+        let mut specs = specs(aqm);
+        specs[0].params.extend(ack_filter.map(|on| ("ack_filter".into(), on.into())));
         let mut file = Vec::new();
-        let mut recorder = Recorder::new(&mut file, &specs(aqm)).unwrap();
+        let mut recorder = Recorder::new(&mut file, &specs).unwrap();
         let arrived = Instant::from_nanos(1);
-        recorder.arrived(0, &Meta { arrived, flow: key, len: 1000, ecn: Ecn::Ect0 });
+        let meta = Meta { arrived, flow: key, len: 1000, ecn: Ecn::Ect0 };
+        recorder.arrived(0, &meta, said);
         assert_eq!(file[7], version);
         let mut recording = Recording::new(&file[..]).unwrap();
-        let Some(Entry::Arrival(0, meta)) = recording.next_entry().unwrap() else {
-            panic!("{aqm}")
-        };
-        assert_eq!(meta.flow, read, "{aqm}");
+        let entry = recording.next_entry().unwrap();
+        assert_eq!(entry, Some(Entry::Arrival(0, Meta { flow, ..meta }, ack)), "{aqm}");
     }
 }
 
@@ -260,7 +285,7 @@ fn short(specs: &[Spec; 2], times: [u64; 3]) -> Vec<u8> {
     for time in times {
         let arrived = Instant::from_nanos(time);
         let meta = Meta { arrived, flow: FlowKey(7), len: 1000, ecn: Ecn::Ect0 };
-        recorder.arrived(0, &meta);
+        recorder.arrived(0, &meta, Ack::NONE);
     }
     recorder.end(times[2] + 5, ["a".into(), "b".into()]).unwrap();
     file
@@ -337,7 +362,11 @@ fn a_crafted_recording_is_refused() {
     let mut recorder = Recorder::new(&mut many, &tiny).unwrap();
     for n in 0..1000 {
         let arrived = Instant::from_nanos(n);
-        recorder.arrived(0, &Meta { arrived, flow: FlowKey(n), len: 65_535, ecn: Ecn::Ect0 });
+        recorder.arrived(
+            0,
+            &Meta { arrived, flow: FlowKey(n), len: 65_535, ecn: Ecn::Ect0 },
+            Ack::NONE,
+        );
     }
     assert!(refused(&many).contains("with a quantum of 1 B its packets wait for"));
     // More memory than there is reason for; with enough of a recording there is.

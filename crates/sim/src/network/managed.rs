@@ -56,7 +56,7 @@ pub enum Identities {
 impl Identities {
     fn key(&self, packet: &Packet, now: u64) -> FlowKey {
         match (self, packet.payload) {
-            (Self::Recorded, Payload::Recorded { label }) => {
+            (Self::Recorded, Payload::Recorded { label, .. }) => {
                 FlowKey(u64::from(label) << 32 | u64::from(packet.flow))
             }
             (Self::Recorded, _) => packet.identity(u64::from(packet.flow)),

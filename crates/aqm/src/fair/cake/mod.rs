@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `tins.rs` | codepoints, tins, their rates |
 //! | `flows.rs` | set-associative queues, sparse and bulk flows, hosts |
+//! | `acks.rs` | which acknowledgement a later one makes needless |
 //!
 //! Each tin has COBALT's `target` at 1.5 times the transmission of an `mtu` at its rate at least, and
 //! its `interval` longer by as much, but twice that target at least; a quantum of 1/4096 s at its rate,
@@ -26,15 +27,19 @@
 //!   when it began to wait.
 //! - The buffer counts the packets' bytes, or packets; Linux counts the memory that they take.
 //! - Hashes are keyed ([`FlowHash`]).
+//! - The filter of acknowledgements takes the later of two for the greater, and keeps what has SACK
+//!   blocks; Linux compares numbers, and drops one whose blocks a later one has as well.
+//! - `wash` and `ingress` are not here: what a packet's codepoint is behind the queue, and that the
+//!   shaper counts drops, is the link's.
 
 use alloc::boxed::Box;
 
 use super::heap::Heap;
 use super::lines::Lines;
 use super::{End, Plan, Turn};
-use crate::context::{Backlog, Cx, Env, State};
+use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::hash::FlowHash;
-use crate::packet::{FlowKey, Label, Meta};
+use crate::packet::{Ack, Carried, FlowKey, Label, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::Policy as _;
 use crate::policy::cobalt::{Cobalt, CobaltConfig};
@@ -45,11 +50,13 @@ use crate::units::Rate;
 use flows::{Flows, WAYS};
 use tins::Schedule;
 
+mod acks;
 mod flows;
 #[cfg(test)]
 mod tests;
 mod tins;
 
+pub use acks::AckFilter;
 pub use tins::Diffserv;
 
 params! {
@@ -67,6 +74,8 @@ params! {
         sets: u32 = 128, in 1..=1024, "HTM18 §III.B: 1024 queues", with isolation != "flowblind";
         /// Length in bytes of the longest usual packet.
         mtu: u32 = 1514, in 0..=65_535, "Linux sch_cake";
+        /// Whether a flow's acknowledgements give way to later ones that say the same.
+        ack_filter: AckFilter = AckFilter::Off, "HTM18 §III.E; tc-cake(8)";
         /// Whether COBALT's signals mark ECN-capable packets; `false`: every signal is a drop.
         ecn: bool = true, "HTM18 §III.D";
     }
@@ -135,6 +144,8 @@ pub struct Cake<P> {
     /// Of all tins, one tin's after the other's.
     lines: Lines<Cobalt, P>,
     longest: Heap,
+    /// How many acknowledgements the filter has dropped.
+    filtered: u64,
 }
 
 impl CakeConfig {
@@ -163,7 +174,7 @@ fn quantum(rate: Rate) -> i64 {
     ((rate.bits_per_second() / 8 / 4096).clamp(300, 1514) as i64) << 16
 }
 
-impl<P: Copy + Default> Cake<P> {
+impl<P: Carried> Cake<P> {
     /// The tin to send from at `now`, if any has flows.
     #[inline]
     fn choose(&self, now: Instant) -> Option<usize> {
@@ -195,6 +206,24 @@ impl<P: Copy + Default> Cake<P> {
         }
     }
 
+    /// The acknowledgement that came last to a line of a tin may make one before it needless.
+    #[inline(never)]
+    fn filter_acks(
+        &mut self,
+        number: usize,
+        line: usize,
+        new: (FlowKey, Ack),
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) {
+        let queue = self.lines.packets(line).map(|(flow, packet)| (flow, packet.ack()));
+        if let Some(position) = self.config.ack_filter.needless(queue, new) {
+            self.lines.drop_queued(line, position, Cause::Early, cx, out);
+            self.tins[number].packets -= 1;
+            self.filtered += 1;
+        }
+    }
+
     /// A packet of a tin; none where the queue whose turn it is has none.
     #[inline]
     fn serve(
@@ -223,7 +252,7 @@ impl<P: Copy + Default> Cake<P> {
     }
 }
 
-impl<P: Copy + Default> Discipline<P> for Cake<P> {
+impl<P: Carried> Discipline<P> for Cake<P> {
     type Config = CakeConfig;
 
     fn new(config: &CakeConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
@@ -259,12 +288,13 @@ impl<P: Copy + Default> Discipline<P> for Cake<P> {
             tins,
             lines,
             longest: Heap::new(count * queues),
+            filtered: 0,
             config: config.clone(),
         })
     }
 }
 
-impl<P: Copy + Default> Qdisc<P> for Cake<P> {
+impl<P: Carried> Qdisc<P> for Cake<P> {
     #[inline]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         let number = usize::from(self.tin_of[usize::from(meta.flow.label().dscp)]);
@@ -282,6 +312,9 @@ impl<P: Copy + Default> Qdisc<P> for Cake<P> {
         }
         tin.packets += 1;
         tin.flows.came(queue);
+        if self.config.ack_filter != AckFilter::Off && packet.ack().is_some() {
+            self.filter_acks(number, line, (meta.flow, packet.ack()), cx, out);
+        }
         self.changed(line);
         if self.lines.excess() {
             self.make_room(cx, out);
@@ -334,6 +367,7 @@ impl<P: Copy + Default> Qdisc<P> for Cake<P> {
         sink("sparse", all(0));
         sink("bulk", all(1));
         sink("decaying", all(2));
+        sink("filtered", self.filtered as f64);
     }
 
     fn state(&self) -> State {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::context::Cause;
-use crate::packet::Ecn;
+use crate::packet::{Ack, Carried, Ecn};
 use crate::policy::lab::{config, env};
 use crate::units::Limit;
 use std::vec;
@@ -180,4 +180,50 @@ fn a_told_rate_is_as_good_as_one_that_was_known() {
             (known.schedule.rate, known.flows.quantum)
         );
     }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Segment(usize, Ack);
+
+impl Carried for Segment {
+    fn ack(&self) -> Ack {
+        self.1
+    }
+}
+
+/// tc-cake(8): `ack-filter` keeps two acknowledgements of a flow, `ack-filter-aggressive` one, and both
+/// what tells of ECN, of a gap, or twice the same.
+#[test]
+fn acknowledgements_give_way_to_later_ones() {
+    let left = |filter: &str, acks: &[Ack]| {
+        let (mut rng, env) = (Rng::new(3, 0), env(100));
+        let mut q = Cake::new(&config(&[("ack_filter", filter)]), &env, &mut rng).unwrap();
+        let mut cx = Cx { now: env.now, rng: &mut rng };
+        for (n, &ack) in acks.iter().enumerate() {
+            // Another flow's between them.
+            for (flow, ack) in [(7, ack), (8, Ack::new(1, [false; 2], true))] {
+                let meta = Meta { len: 64, flow: FlowKey(flow), ..Meta::default() };
+                q.enqueue(meta, Segment(n, ack), &mut cx, &mut ());
+            }
+        }
+        let sent = std::iter::from_fn(|| q.dequeue(&mut cx, &mut ()));
+        let of_first = sent.filter(|(meta, _)| meta.flow == FlowKey(7));
+        of_first.map(|(_, Segment(n, _))| n).collect::<Vec<_>>()
+    };
+    let plain = |number| Ack::new(number, [false; 2], true);
+    let echo = |number| Ack::new(number, [true, false], true);
+    let with_sack = |number| Ack::new(number, [false; 2], false);
+    let six: Vec<Ack> = (0..6).map(plain).collect();
+    assert_eq!(left("off", &six), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(left("on", &six), [4, 5]);
+    assert_eq!(left("aggressive", &six), [5]);
+    // Duplicates, and blocks of SACK.
+    assert_eq!(left("aggressive", &[plain(1), plain(1), plain(1)]), [0, 1, 2]);
+    assert_eq!(left("aggressive", &[plain(1), with_sack(1), with_sack(2), plain(3)]), [0, 1, 2, 3]);
+    assert_eq!(left("on", &[plain(1), plain(2), with_sack(2), with_sack(3)]), [1, 2, 3]);
+    // A change of ECE stays where it is.
+    let changes = [plain(1), plain(2), echo(3), echo(4), echo(5), plain(6), plain(7)];
+    assert_eq!(left("aggressive", &changes), [1, 4, 6]);
+    // What is none is not concerned.
+    assert_eq!(left("aggressive", &[Ack::NONE, plain(1), Ack::NONE, plain(2)]), [0, 1, 2, 3]);
 }

@@ -1,0 +1,48 @@
+//! CAKE's filter of acknowledgements on a slow way back, against arithmetic.
+
+use sim::{Outcome, Run, Scenario};
+
+/// A connection on 50 Mb/s, with 250 kbit/s for its acknowledgements.
+fn run(filter: &str) -> Outcome {
+    let text = format!(
+        r#"
+        duration = "20s"
+        warmup = "10s"
+        link = [
+            {{ from = "s", to = "A", rate = "1gbit", delay = "10ms" }},
+            {{ from = "A", to = "B", rate = "50mbit", delay = "5ms", duplex = false }},
+            {{ from = "B", to = "A", rate = "250kbit", delay = "5ms", duplex = false }},
+            {{ from = "B", to = "r", rate = "1gbit", delay = "0s" }},
+        ]
+        queue = [
+            {{ link = "A->B", aqm = "cake", buffer = "1MB" }},
+            {{ link = "B->A", aqm = "cake", buffer = "1MB", params = {{ target = "1h", ack_filter = "{filter}" }} }},
+        ]
+        traffic = [{{ transport = "cubic", preset = "linux", from = ["s"], to = ["r"] }}]
+        "#
+    );
+    Scenario::from_toml(&text, "acks")
+        .and_then(|scenario| Run::new(scenario, &text, "acks"))
+        .unwrap_or_else(|e| panic!("{e}"))
+        .finish()
+}
+
+/// Every second packet is acknowledged at least. Unless acknowledgements give way, no more pairs of
+/// packets arrive than acknowledgements fit on the way back.
+#[test]
+fn what_gives_way_frees_the_other_direction() {
+    for (filter, frees) in [("off", false), ("on", true), ("aggressive", true)] {
+        let o = run(filter);
+        let number = |name: &str, queue| o.queues.number(name, queue).unwrap();
+        let length = number("departures_bytes", 1) / number("departures", 1);
+        let pairs = 250e3 / (8.0 * length);
+        let held = pairs * 2.0 * 1500.0 * 8.0 / 50e6;
+        let used = number("utilisation", 0);
+        assert_eq!(number("drops", 1) > 0.0, frees, "{filter}");
+        assert_eq!(number("drops_overflow", 1), 0.0, "{filter}");
+        match frees {
+            false => assert!(used < 1.01 * held && held < 0.4, "{used}, not {held}"),
+            true => assert!(used > 0.9, "{filter}: {used}"),
+        }
+    }
+}
