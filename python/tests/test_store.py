@@ -11,7 +11,7 @@ import pytest
 from conftest import TINY
 
 import bluewater
-from bluewater.errors import InputError, StorageError
+from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.results.result import SIMULATED, Result
 from bluewater.results.store import Store, _here, read_result, run_key
 
@@ -132,11 +132,37 @@ def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
         Store(tmp_path / "file" / "runs").prepare()
 
 
-def test_a_run_of_the_first_format_is_read(tmp_path: Path, result: Result) -> None:
+@pytest.mark.parametrize("name", ["meta.json", "scenario.toml", "queues.parquet"])
+def test_what_was_changed_is_put_aside(tmp_path: Path, result: Result, name: str) -> None:
+    """By a byte, so that it can still be read: another figure, or a name in a table's head."""
+    store = Store(tmp_path)
+    store.prepare()
+    store.write("ab12", result)
+    path = store.path("ab12") / name
+    content = path.read_bytes()
+    changed = {
+        "meta.json": content.replace(b'"utilisation": 0.', b'"utilisation": 1.'),
+        "scenario.toml": content.replace(b"seed = 1", b"seed = 2"),
+        "queues.parquet": content[:40] + bytes([content[40] ^ 1]) + content[41:],
+    }[name]
+    assert changed != content
+    path.write_bytes(changed)
+    with pytest.raises(InputError, match="damaged: it is not as it was written"):
+        store.read("ab12").queues  # noqa: B018
+    with pytest.warns(DamagedWarning, match=name):
+        store.put_aside(["ab12"])
+    assert "ab12" not in store
+
+
+def test_runs_of_earlier_formats_are_read(tmp_path: Path, result: Result) -> None:
     result.save(tmp_path)
     meta = json.loads((tmp_path / "meta.json").read_text())
     summary = meta.pop("summary")
     assert summary == read_result(tmp_path).summary == dict(result.summary)
     pl.DataFrame([summary]).write_parquet(tmp_path / "summary.parquet")
+    del meta["digest"]
+    meta["files"] = {name: (tmp_path / name).stat().st_size for name in meta["files"]}
     (tmp_path / "meta.json").write_text(json.dumps({**meta, "format": 1}))
+    assert read_result(tmp_path).summary == summary
+    (tmp_path / "meta.json").write_text(json.dumps({**meta, "format": 2, "summary": summary}))
     assert read_result(tmp_path).summary == summary

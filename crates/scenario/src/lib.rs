@@ -162,6 +162,7 @@ impl Scenario {
             queue.resolve(i, files)?;
         }
         let topology = self.topology()?;
+        self.network.fill_in();
         self.queue = expand_queues(self.queue, &topology)?;
         let aqms: Vec<&str> = self.queue.iter().map(|queue| queue.aqm.as_str()).collect();
         check_labels(&self.traffic, &aqms)?;

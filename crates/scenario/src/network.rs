@@ -205,30 +205,67 @@ impl Delays {
     }
 }
 
-/// What a preset says.
-struct Facts {
-    nodes: u32,
-    rate: u64,
-    delay_ms: u64,
-    access_rate: u64,
-    access_delay_ms: u64,
+/// A preset network, with everything that was said of it beside.
+struct Whole {
+    rate: Rate,
+    delay: Duration,
     bottlenecks: u32,
+    access_rate: Rate,
+    access_delay: Delays,
+    left: u32,
+    right: u32,
     cross: u32,
+    cross_delay: Delays,
 }
 
-impl Preset {
-    fn facts(self) -> Facts {
-        let (nodes, rate, delay_ms, access_rate, access_delay_ms) = match self {
-            Self::Feng => (5, 45, 10, 100, 20),
-            Self::Feng10ms => (5, 45, 10, 100, 10),
-            Self::Cmu => (5, 1, 10, 100, 5),
-            Self::Redpd => (3, 10, 20, 100, 2),
-            Self::Report => (4, 35, 10, 25, 10),
-            Self::Dumbbell => (1, 10, 20, 1000, 0),
-            Self::Chain => (1, 10, 5, 100, 2),
+impl Network {
+    /// What the preset says, where nothing else was said.
+    fn whole(&self, preset: Preset) -> Whole {
+        let (nodes, rate, delay_ms, access_rate, access_delay_ms) = match preset {
+            Preset::Feng => (5, 45, 10, 100, 20),
+            Preset::Feng10ms => (5, 45, 10, 100, 10),
+            Preset::Cmu => (5, 1, 10, 100, 5),
+            Preset::Redpd => (3, 10, 20, 100, 2),
+            Preset::Report => (4, 35, 10, 25, 10),
+            Preset::Dumbbell => (1, 10, 20, 1000, 0),
+            Preset::Chain => (1, 10, 5, 100, 2),
         };
-        let (bottlenecks, cross) = if self == Self::Chain { (3, 1) } else { (1, 0) };
-        Facts { nodes, rate, delay_ms, access_rate, access_delay_ms, bottlenecks, cross }
+        let (bottlenecks, cross) = if preset == Preset::Chain { (3, 1) } else { (1, 0) };
+        let rate_of =
+            |given: Option<Text<Rate>>, mbit| given.map_or(Rate::from_mbit(mbit), |r| r.0);
+        let access = |given: &Option<Delays>| {
+            given.clone().unwrap_or(Delays::One(Text(Duration::from_millis(access_delay_ms))))
+        };
+        Whole {
+            rate: rate_of(self.rate, rate),
+            delay: self.delay.map_or(Duration::from_millis(delay_ms), |d| d.0),
+            bottlenecks: self.bottlenecks.unwrap_or(bottlenecks),
+            access_rate: rate_of(self.access_rate, access_rate),
+            access_delay: access(&self.access_delay),
+            left: self.left.unwrap_or(nodes),
+            right: self.right.unwrap_or(nodes),
+            cross: self.cross.unwrap_or(cross),
+            cross_delay: access(&self.cross_delay),
+        }
+    }
+
+    /// Writes out what its preset says.
+    pub(crate) fn fill_in(&mut self) {
+        let Some(preset) = self.preset else { return };
+        let whole = self.whole(preset);
+        *self = Self {
+            preset: self.preset,
+            rate: Some(Text(whole.rate)),
+            delay: Some(Text(whole.delay)),
+            bottlenecks: Some(whole.bottlenecks),
+            access_rate: Some(Text(whole.access_rate)),
+            access_delay: Some(whole.access_delay),
+            left: Some(whole.left),
+            right: Some(whole.right),
+            cross: Some(whole.cross),
+            // Without cross traffic it would have no effect.
+            cross_delay: (whole.cross > 0).then_some(whole.cross_delay),
+        };
     }
 }
 
@@ -290,38 +327,33 @@ impl Topology {
     }
 
     fn preset(preset: Preset, network: &Network) -> Result<Self, Complaint> {
-        let facts = preset.facts();
-        let mbit = |n: u64| Rate::from_mbit(n);
-        let rate = network.rate.map_or_else(|| mbit(facts.rate), |r| r.0);
-        let delay = network.delay.map_or_else(|| Duration::from_millis(facts.delay_ms), |d| d.0);
-        let access_rate = network.access_rate.map_or_else(|| mbit(facts.access_rate), |r| r.0);
-        let count = |field: &str, given: Option<u32>, usual: u32, least: u32, most: u32| {
-            let n = given.unwrap_or(usual);
+        let whole = network.whole(preset);
+        let Whole { rate, delay, access_rate, .. } = whole;
+        let count = |field: &str, n: u32, least: u32, most: u32| {
             if (least..=most).contains(&n) {
                 Ok(n as usize)
             } else {
                 Err(Complaint::new(format!("network.{field}"), format!("{least} … {most}")))
             }
         };
-        let left = count("left", network.left, facts.nodes, 1, MAX_NODES)?;
-        let right = count("right", network.right, facts.nodes, 1, MAX_NODES)?;
-        let n = count("bottlenecks", network.bottlenecks, facts.bottlenecks, 1, MAX_BOTTLENECKS)?;
-        let cross = count("cross", network.cross, facts.cross, 0, MAX_NODES / MAX_BOTTLENECKS)?;
-        let usual = || Delays::One(Text(Duration::from_millis(facts.access_delay_ms)));
-        let delays = |given: &Option<Delays>, nodes: usize, key: &str| {
-            let delays = given.clone().unwrap_or_else(usual).expand(nodes, key)?;
+        let left = count("left", whole.left, 1, MAX_NODES)?;
+        let right = count("right", whole.right, 1, MAX_NODES)?;
+        let n = count("bottlenecks", whole.bottlenecks, 1, MAX_BOTTLENECKS)?;
+        let cross = count("cross", whole.cross, 0, MAX_NODES / MAX_BOTTLENECKS)?;
+        let delays = |delays: &Delays, nodes: usize, key: &str| {
+            let delays = delays.expand(nodes, key)?;
             for &each in &delays {
                 check_link(access_rate, each, "network.access_rate", key)?;
             }
             Ok(delays)
         };
         check_link(rate, delay, "network.rate", "network.delay")?;
-        let access = delays(&network.access_delay, left.max(right), "network.access_delay")?;
+        let access = delays(&whole.access_delay, left.max(right), "network.access_delay")?;
         if cross == 0 && network.cross_delay.is_some() {
             return Err(Complaint::new("network.cross_delay", "only with cross")
                 .hint("without pairs of nodes for cross traffic it would have no effect"));
         }
-        let cross_access = delays(&network.cross_delay, cross, "network.cross_delay")?;
+        let cross_access = delays(&whole.cross_delay, cross, "network.cross_delay")?;
 
         let mut nodes: Vec<String> =
             ('A'..='Z').take(n + 1).map(|router| router.to_string()).collect();

@@ -24,6 +24,24 @@ fn fails(text: &str) -> ScenarioError {
     e
 }
 
+/// The network of a preset as well.
+#[test]
+fn the_echo_leaves_nothing_to_be_known() {
+    let echo = |network: &str| {
+        let text = format!(
+            "duration = \"1s\"\nnetwork = {{ {network} }}\nqueue = [{{ aqm = \"droptail\", buffer = \"9p\" }}]\n\
+             traffic = [{{ transport = \"reno\" }}]"
+        );
+        Scenario::from_toml(&text, "x").unwrap().to_toml()
+    };
+    let whole = "preset = \"dumbbell\"\nrate = \"3mbit\"\ndelay = \"20ms\"\nbottlenecks = 1\n\
+                 access_rate = \"1gbit\"\naccess_delay = \"0s\"\nleft = 1\nright = 1\ncross = 0\n";
+    let said = echo("preset = \"dumbbell\", rate = \"3mbit\"");
+    assert!(said.contains(whole), "{said}");
+    let said = echo("preset = \"chain\"");
+    assert!(said.contains("bottlenecks = 3") && said.contains("cross_delay = \"2ms\""), "{said}");
+}
+
 #[test]
 fn what_is_missing_or_cannot_be_read_is_a_problem_and_nothing_is_allowed() {
     for (old, new, key, problem) in [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import time
@@ -19,8 +20,9 @@ from bluewater.results import host, html
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-FORMAT = 2
-"""Of the folder of a run; in 1 the summary was a table in a file of its own."""
+FORMAT = 3
+"""Of the folder of a run; in 1 the summary was a table in a file of its own, in 1 and 2 there were
+lengths in place of digests."""
 
 _DECLARED = {each["name"]: each for each in _core.tables()}
 
@@ -129,12 +131,12 @@ class Result:
             "decision_hash": self.decision_hash,
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "host": host.facts(),
-            # What a crash or a full disk cuts is found by its length.
-            "files": {name: (folder / name).stat().st_size for name in names},
+            # What a crash or a full disk cuts is found by these, and what somebody changed.
+            "files": {name: digest((folder / name).read_bytes()) for name in names},
             # A row in Parquet takes as long as all that a short run does.
             "summary": dict(self.summary),
         }
-        return json.dumps(meta, indent=2) + "\n"
+        return json.dumps(sealed(meta), indent=2) + "\n"
 
     def __repr__(self) -> str:
         figures = html.figures(self.summary, self.decision_hash)
@@ -151,6 +153,17 @@ class Result:
         yield "summary", pl.DataFrame([dict(self.summary)])
         for name in self.names:
             yield name, self.load(name)
+
+
+def digest(content: bytes) -> str:
+    """What tells a file's content from any other: 32 hexadecimal digits."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def sealed(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with its own digest under ``digest``."""
+    rest = {name: value for name, value in meta.items() if name != "digest"}
+    return rest | {"digest": digest(json.dumps(rest).encode())}
 
 
 @cache

@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import polars as pl
 
 from bluewater.errors import DamagedWarning, InputError, StorageError
-from bluewater.results.result import TABLES, Result
+from bluewater.results.result import FORMAT, TABLES, Result, digest, sealed
 from bluewater.results.share import Share
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ class Store:
     def put_aside(self, keys: Iterable[str]) -> None:
         """Moves damaged entries of these names into the folder ``damaged``, with a warning each.
 
-        Looks at what a crash or a full disk leaves: files that are missing, cut or unreadable, by
-        their lengths, without reading them all.
+        Finds what a crash or a full disk leaves, and what was changed since: files that are missing
+        or are not what was written.
         """
         for key in keys:
             if key in self and (problem := _damage(self.path(key))):
@@ -176,29 +176,40 @@ def read_result(folder: Path) -> Result:
     except ValueError as error:
         raise _damaged(_damage(folder) or str(folder), error) from error
     try:
+        _check_seal(meta)
+        digests = {} if _is_old(meta) else meta["files"]
         decision_hash, version = meta["decision_hash"], meta["version"]
-        summary = (
-            _table(folder, "summary").row(0, named=True) if meta["format"] == 1 else meta["summary"]
-        )
-    except (KeyError, TypeError) as error:
+        if meta["format"] == 1:
+            summary = _table(folder, digests, "summary").row(0, named=True)
+        else:
+            summary = meta["summary"]
+    except (KeyError, TypeError, ValueError) as error:
         raise _damaged(str(folder / "meta.json"), error) from error
+    _check(folder / "scenario.toml", scenario.encode(), digests)
     return Result(
         summary=summary,
         scenario=scenario,
         decision_hash=decision_hash,
         version=version,
         # Not a closure: results are sent to the processes that draw.
-        load=partial(_table, folder),
+        load=partial(_table, folder, digests),
         names=[name for name in TABLES if (folder / f"{name}.parquet").exists()],
     )
 
 
-def _table(folder: Path, name: str) -> pl.DataFrame:
+def _table(folder: Path, digests: Mapping[str, str], name: str) -> pl.DataFrame:
     path = folder / f"{name}.parquet"
     try:
-        return pl.read_parquet(path)
-    except pl.exceptions.PolarsError as error:
+        content = path.read_bytes()
+        _check(path, content, digests)
+        return pl.read_parquet(content)
+    except (OSError, pl.exceptions.PolarsError) as error:
         raise _damaged(str(path), error) from error
+
+
+def _check(path: Path, content: bytes, digests: Mapping[str, str]) -> None:
+    if path.name in digests and digest(content) != digests[path.name]:
+        raise _damaged(str(path), ValueError("it is not as it was written"))
 
 
 def _damage(folder: Path) -> str | None:
@@ -206,13 +217,24 @@ def _damage(folder: Path) -> str | None:
     path = folder / "meta.json"
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
-        for name, size in meta["files"].items():
+        _check_seal(meta)
+        for name, written in meta["files"].items():
             path = folder / name
-            if path.stat().st_size != size:
+            if (path.stat().st_size if _is_old(meta) else digest(path.read_bytes())) != written:
                 return str(path)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return str(path)
     return None
+
+
+def _is_old(meta: Mapping[str, Any]) -> bool:
+    """Whether lengths stand in place of digests."""
+    return int(meta["format"]) < FORMAT
+
+
+def _check_seal(meta: Mapping[str, Any]) -> None:
+    if not _is_old(meta) and meta["digest"] != sealed(meta)["digest"]:
+        raise ValueError("it is not as it was written")
 
 
 def _damaged(file: str, error: Exception) -> InputError:
