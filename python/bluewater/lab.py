@@ -534,8 +534,8 @@ def _scenario(source: Source) -> Scenario:
 
 def _experiment(source: Source, axes: Mapping[str, Any] | None) -> Experiment:
     text, origin = scenario.to_text(source)
-    name = Path(origin).stem if isinstance(source, Path | str) else "sweep"
-    made = experiment.parse(text, origin, name.strip("<>"))
+    name = "sweep" if origin.startswith("<") else Path(origin).stem
+    made = experiment.parse(text, origin, name)
     if axes:
         made = replace(made, axes=(*made.axes, *parse_axes(axes, origin)))
         experiment.check_names(made)

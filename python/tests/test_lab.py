@@ -10,6 +10,7 @@ from conftest import SWEEP, TINY
 
 import bluewater
 from bluewater.errors import InputError
+from bluewater.plots.sweep import label
 from bluewater.results.aggregate import differences, summarise
 from bluewater.results.stats import estimate
 from bluewater.study.scenario import Scenario
@@ -175,6 +176,33 @@ def test_a_sweep_is_drawn(swept: bluewater.Sweep, tmp_path: Path, kind: str) -> 
     points = pl.read_csv(tmp_path / f"{kind}.csv")
     assert points.height == 12
     assert set(points["line"]) == {"R", "B"}
+
+
+def test_boxes_stand_along_an_axis(swept: bluewater.Sweep) -> None:
+    (axes,) = swept.plot("utilisation", "buffer", kind="box").axes
+    assert axes.get_xlabel() == "Buffer"
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["20", "100"]
+    (axes,) = swept.plot("utilisation", "buffer", line="aqm", kind="box").axes
+    assert len(axes.patches) == 4
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["R", "B"]
+    with pytest.raises(InputError, match="metric along x"):
+        swept.plot("utilisation", "buffer", kind="cdf")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("delay_p99_s", "99th percentile of delay (s)"),
+        ("queue_mean_packets", "Mean queue (packets)"),
+        ("utilisation", "Utilisation (0 … 1)"),
+        ("throughput_bps", "Throughput (bit/s)"),
+        ("flows", "Flows"),
+        ("queue.0.params.max_p", "max_p of queue"),
+        ("network.rate", "rate of network"),
+    ],
+)
+def test_axes_are_named_in_words(name: str, said: str) -> None:
+    assert label(name) == said
 
 
 def test_what_cannot_be_drawn_is_said(swept: bluewater.Sweep) -> None:

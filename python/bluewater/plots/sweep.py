@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from matplotlib.patches import Ellipse
 
+from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.plots.draw import Drawable, Picture
 from bluewater.plots.files import save
@@ -40,6 +41,42 @@ class Runs(Protocol):
         """A row a run."""
 
 
+_UNITS = {
+    name: column["unit"]
+    for table in _core.tables()
+    for column in table["columns"]
+    for name in column["names"]
+}
+
+_WORDS = {
+    "p50": "50th percentile of", "p95": "95th percentile of", "p99": "99th percentile of",
+    "mean": "mean", "max": "greatest",
+}  # fmt: skip
+"""Parts of the names of columns that stand behind what they are of."""
+
+
+_SUFFIXES = {"packets": "packets", "bytes": "bytes", "s": "s", "bps": "bit/s"}
+_OWN_WORDS = {"aqm": "Discipline", "jain": "Jain's index (1/n … 1)", "srtt_s": "Smoothed RTT (s)"}
+
+
+def label(name: str) -> str:
+    """What an axis says of a metric or of a dotted key: words, and the unit."""
+    if name in _OWN_WORDS:
+        return _OWN_WORDS[name]
+    if "." in name:
+        table, *rest, last = name.split(".")
+        place = rest[0] if rest and rest[0] not in ("0", "params") else ""
+        return f"{last} of {table} {place}".rstrip()
+    words, _, suffix = name.rpartition("_")
+    unit = _SUFFIXES.get(suffix) if words else None
+    if unit is None:
+        words, unit = name, _UNITS.get(name, "")
+    thing, _, last = words.rpartition("_")
+    words = f"{_WORDS[last]} {thing}" if thing and last in _WORDS else words
+    words = words.replace("_", " ")
+    return f"{words[:1].upper()}{words[1:]}" + (f" ({unit})" if unit else "")
+
+
 KINDS = ("lines", "heat", "box", "cdf", "ellipse")
 
 
@@ -58,11 +95,13 @@ def draw(
     else:
         across = _across(sweep, x, kind)
         others = [name for name in sweep.axes if name != across]
-        points = _points(sweep, across, y, line or _first(others))
+        # Boxes along an axis are parted by another one only where that is asked for.
+        first = None if kind == "box" and across else _first(others)
+        points = _points(sweep, across, y, line or first)
     with mpl.rc_context(RC):
         figure = Picture(figsize=(7.2, 4.2), layout="constrained")
         axes = figure.add_subplot()
-        axes.set_title(sweep.name)
+        axes.set_title("" if sweep.name == "sweep" else sweep.name)
         {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](
             axes, points, y, line or ""
         )
@@ -78,6 +117,13 @@ def _first(axes: Sequence[str]) -> str | None:
 
 
 def _across(sweep: Runs, x: str | None, kind: str) -> str | None:
+    if x is not None and kind == "cdf":
+        raise InputError(
+            "a distribution has its metric along x",
+            key="x",
+            value=x,
+            hint=f"line = {x!r} draws one for each of its points",
+        )
     if x is not None:
         if x not in sweep.axes:
             raise unknown("axis", x, sweep.axes)
@@ -125,8 +171,9 @@ def _lines(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
             axes.fill_between(place, low, high, color=colour, alpha=0.18, linewidth=0)
     if not numeric:
         axes.set_xticks(range(len(labels)), [str(label) for label in labels])
-    axes.set_xlabel(points["x_name"][0])
-    axes.set_ylabel(f"{y} (mean, 95 % interval)" if points["seed"].n_unique() > 1 else y)
+    axes.set_xlabel(label(points["x_name"][0]))
+    several = points["seed"].n_unique() > 1
+    axes.set_ylabel(f"{label(y)}, mean and 95 % interval" if several else label(y))
 
 
 def _heat(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
@@ -140,24 +187,39 @@ def _heat(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
     image = axes.imshow(grid, aspect="auto", cmap="cividis")
     axes.set_xticks(range(len(columns)), [str(each) for each in columns])
     axes.set_yticks(range(len(rows)), [str(each) for each in rows])
-    axes.set_xlabel(points["x_name"][0])
-    axes.set_ylabel(points["line_name"][0])
+    axes.set_xlabel(label(points["x_name"][0]))
+    axes.set_ylabel(label(points["line_name"][0]))
     axes.grid(visible=False)
-    axes.figure.colorbar(image, ax=axes, label=y)
+    axes.figure.colorbar(image, ax=axes, label=label(y))
 
 
 def _box(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+    """A box for each line, at each point of x if there is one."""
     parts = _by_line(points)
-    drawn: dict[str, Any] = axes.boxplot(
-        [part["y"].drop_nulls().to_numpy() for _, _, part in parts],
-        patch_artist=True,
-        tick_labels=[name for name, _, _ in parts],
-    )
-    for box, (_name, colour, _own) in zip(drawn["boxes"], parts, strict=True):
-        box.set_facecolor(colour)
-        box.set_alpha(0.5)
-    axes.set_ylabel(y)
-    axes.set_xlabel(points["line_name"][0])
+    along = points["x"].unique(maintain_order=True).to_list()
+    width = 0.8 / len(parts)
+    for place, (name, colour, own) in enumerate(parts):
+        left = (place - (len(parts) - 1) / 2) * width if len(along) > 1 else place
+        drawn: dict[str, Any] = axes.boxplot(
+            [own.filter(pl.col("x") == x)["y"].drop_nulls().to_numpy() for x in along],
+            positions=[at + left for at in range(len(along))],
+            widths=0.8 * width if len(along) > 1 else 0.5,
+            patch_artist=True,
+            medianprops={"color": "black"},
+            manage_ticks=False,
+        )
+        for box in drawn["boxes"]:
+            box.set(facecolor=colour, alpha=0.5)
+        drawn["boxes"][0].set_label(name)
+    if len(along) > 1:
+        axes.set_xticks(range(len(along)), [str(x) for x in along])
+        axes.set_xlabel(label(points["x_name"][0]))
+        if len(parts) > 1:
+            axes.legend()
+    else:
+        axes.set_xticks(range(len(parts)), [name for name, _, _ in parts])
+        axes.set_xlabel(label(points["line_name"][0]))
+    axes.set_ylabel(label(y))
 
 
 def _cdf(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
@@ -165,7 +227,7 @@ def _cdf(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
         values = np.sort(own["y"].drop_nulls().to_numpy())
         share = np.arange(1, len(values) + 1) / len(values)
         axes.step(values, share, where="post", color=colour, label=name)
-    axes.set_xlabel(y)
+    axes.set_xlabel(label(y))
     axes.set_ylabel("Share of runs")
     axes.set_ylim(0, 1)
 
@@ -192,5 +254,5 @@ def _ellipse(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
                 )
             )
     axes.autoscale_view()
-    axes.set_xlabel(points["x_name"][0])
-    axes.set_ylabel(y)
+    axes.set_xlabel(label(points["x_name"][0]))
+    axes.set_ylabel(label(y))
