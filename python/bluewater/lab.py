@@ -7,15 +7,20 @@ given) and used again; without one, :func:`run` keeps nothing.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bluewater import kinds
+from bluewater.arguments import NAMES, NUMBER, NUMBERS, PATH, TEXT, Kind, checked
 from bluewater.errors import InputError
 from bluewater.progress import of_runs
 from bluewater.results import aggregate, remarks
+from bluewater.results.packets import Packets
+from bluewater.results.result import Result
 from bluewater.results.store import Store, read_result, run_key
 from bluewater.results.tables import Tables
 from bluewater.study import compare as side_by_side
@@ -32,14 +37,12 @@ from bluewater.study.sweep import Axis, Point, parse_axes
 from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
     from matplotlib.figure import Figure
 
     from bluewater.aqm import Aqm
-    from bluewater.results.packets import Packets
-    from bluewater.results.result import Result
     from bluewater.results.tables import Entry, Label
     from bluewater.study.reproduce import Outcome
     from bluewater.study.scenario import Source
@@ -49,6 +52,15 @@ DEFAULT_OUT = Path("results")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
+SOURCE = Kind(
+    (Scenario, str, PathLike, Mapping), "a Scenario, a path, TOML text, or a mapping of its keys"
+)
+PICTURED = Kind((Result, str, PathLike), "a Result, or the folder of one")
+_JOURNAL = Kind((Packets, str, PathLike), "a path, or Packets")
+_ALGORITHM = Kind((str, type), "names, and classes of one's own")
+
+
+@checked(source=SOURCE, seed=NUMBER, out=PATH, packets=_JOURNAL)
 def run(
     source: Source,
     *,
@@ -85,6 +97,7 @@ def run(
     return store.read(key)
 
 
+@checked(source=SOURCE, seed=NUMBER)
 def testbed(source: Source, *, seed: int | None = None) -> Result:  # noqa: PT028 - no test
     """Makes a run with real packets: the kernel's TCP through the gateway, on this machine.
 
@@ -234,6 +247,7 @@ SHOWN = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s"
 """The metrics that tables show first."""
 
 
+@checked(source=SOURCE, seeds=NUMBERS, reps=NUMBER, jobs=NUMBER, on=TEXT, out=PATH)
 def sweep(
     source: Source,
     axes: Mapping[str, Any] | None = None,
@@ -306,6 +320,7 @@ def make_all(
         return execute(tasks, store, jobs, on_progress, on)
 
 
+@checked(aqms=NAMES, seeds=NUMBERS, jobs=NUMBER, on=TEXT, out=PATH)
 def compare(
     aqms: Sequence[str | type[Aqm]],
     setup: Setup | None = None,
@@ -334,6 +349,9 @@ def compare(
     Raises:
         InputError: A name or quantity cannot be used.
     """
+    aqms = list(aqms)
+    for each in aqms:
+        _ALGORITHM.check("aqms", each, "compare()")
     if not aqms:
         raise InputError("nothing to compare", key="aqms", value=[], allowed="one or more")
     engine(on, jobs)
@@ -431,6 +449,7 @@ def distinct_names(aqms: Sequence[str | type[Aqm]]) -> list[str | type[Aqm]]:
     return list(dict.fromkeys(aqms))
 
 
+@checked(name=TEXT, size=TEXT, seeds=NUMBERS, reps=NUMBER, jobs=NUMBER, on=TEXT, out=PATH)
 def reproduce(
     name: str | None = None,
     *,
@@ -482,6 +501,7 @@ def plan(name: str | None, size: str, seeds: tuple[int, ...] | None) -> Plan:
     return Plan.of(sized)
 
 
+@checked(folder=PATH)
 def load(folder: Path | str) -> Result:
     """The run that is kept in a folder, as :meth:`Result.save` or a command made it.
 
@@ -505,6 +525,7 @@ def newest(out: Path | str = DEFAULT_OUT) -> Path:
     return max(found, key=lambda folder: (folder.stat().st_mtime_ns, folder.name))
 
 
+@checked(result=PICTURED, path=PATH)
 def plot(result: Result | Path | str, path: Path | str | None = None) -> Figure:
     """Draws queue lengths, drops, marks and signals of a run over time.
 

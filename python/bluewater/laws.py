@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bluewater import _core, aqm
+from bluewater.arguments import MAPPING, NUMBER, Kind, checked
 from bluewater.errors import unknown
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ LAWS = {
     "compiled": "compiled methods decide as plain ones",
 }
 """The laws by name."""
+
+_OWN = Kind((str, type), "a class, or its name as python:FILE:CLASS")
 
 OPERATIONS = 600
 ROOM = 20
@@ -85,6 +88,7 @@ class _Class(NamedTuple):
         return self._replace(code=f"{self.code}\n\n{self.name}.compiled = False\n")
 
 
+@checked(own=_OWN, params=MAPPING, seeds=NUMBER)
 def check(
     own: type[aqm.Aqm] | str,
     params: Mapping[str, Any] | None = None,

@@ -184,7 +184,9 @@ def test_boxes_stand_along_an_axis(swept: bluewater.Sweep) -> None:
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["20", "100"]
     (axes,) = swept.plot("utilisation", "buffer", line="aqm", kind="box").axes
     assert len(axes.patches) == 4
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["R", "B"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["R", "B"]
     with pytest.raises(InputError, match="metric along x"):
         swept.plot("utilisation", "buffer", kind="cdf")
 
@@ -260,3 +262,42 @@ def test_names_are_completed() -> None:
 def test_a_notebook_shows_a_picture(swept: bluewater.Sweep) -> None:
     figure: Any = swept.plot("utilisation", line="aqm")
     assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+any_: Any = bluewater  # what is wrong by its types as well
+
+
+@pytest.mark.parametrize(
+    ("call", "key"),
+    [
+        (lambda: any_.run(5), "source"),
+        (lambda: any_.run(None), "source"),
+        (lambda: any_.run(TINY, seed="x"), "seed"),
+        (lambda: any_.run(TINY, seed=True), "seed"),
+        (lambda: any_.run(TINY, packets=5), "packets"),
+        (lambda: any_.testbed(5), "source"),
+        (lambda: any_.sweep(None), "source"),
+        (lambda: any_.sweep(SWEEP, seeds=5), "seeds"),
+        (lambda: any_.sweep(SWEEP, reps="2"), "reps"),
+        (lambda: any_.sweep(SWEEP, jobs="2"), "jobs"),
+        (lambda: any_.sweep(SWEEP, out=5), "out"),
+        (lambda: any_.compare("red"), "aqms"),
+        (lambda: any_.compare([5]), "aqms"),
+        (lambda: any_.compare(["red"], rate=5), "rate"),
+        (lambda: any_.compare(["red"], flows="5"), "flows"),
+        (lambda: any_.compare(["red"], against="cbr:1mbit"), "against"),
+        (lambda: any_.reproduce(5), "name"),
+        (lambda: any_.load(None), "folder"),
+        (lambda: any_.plot(5), "result"),
+        (lambda: any_.check(5), "own"),
+        (lambda: any_.Scenario(5), "table"),
+        (lambda: any_.Scenario.parse(5), "text"),
+        (lambda: any_.Scenario.load(None), "path"),
+        (lambda: any_.Scenario.with_(built(), 5), "settings"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(call: Any, key: str) -> None:
+    with pytest.raises(InputError, match=r"not what .* takes") as error:
+        call()
+    assert error.value.key == key
+    assert error.value.allowed

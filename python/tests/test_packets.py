@@ -80,6 +80,8 @@ def test_a_selection_and_none_at_all(tmp_path: Path) -> None:
         ({"flows": "5000000000"}, "not flows"),
         ({"time": "3s"}, "not a span"),
         ({"time": "3s..1s"}, "ends before"),
+        ({"time": "1s..1s"}, "ends before"),
+        ({"flows": "7-3"}, "ends before"),
         ({"time": "x..1s"}, "not a duration"),
         ({"every": 0}, "not a count"),
     ],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LAYERS = (
     {"_core", "errors", "text"},
-    {"aqm", "programs", "units"},
+    {"aqm", "arguments", "programs", "units"},
     {"compiled", "handover", "laws"},
     {"results"},
     {"trace", "rates"},

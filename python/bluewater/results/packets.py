@@ -54,8 +54,10 @@ class Packets:
                     "not a span of time", key="time", value=self.time, allowed="as 10s..12.5s"
                 )
             span = tuple(round(seconds(each, "time") * 1e9) for each in (first, last))
-            if span[0] > span[1]:
-                raise InputError("ends before it begins", key="time", value=self.time)
+            if span[0] >= span[1]:
+                raise InputError(
+                    "ends before it begins", key="time", value=self.time, allowed="as 10s..12.5s"
+                )
             chosen["time"] = span
         return chosen
 
@@ -64,6 +66,8 @@ def _flows(text: str) -> tuple[int, int]:
     first, _, last = text.strip().partition("-")
     if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) > 2**32 - 1:
         raise InputError("not flows", key="flows", value=text, allowed="numbers, as 0-3,7")
+    if int(last or first) < int(first):
+        raise InputError("ends before it begins", key="flows", value=text, allowed="as 0-3")
     return int(first), int(last or first)
 
 

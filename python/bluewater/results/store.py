@@ -74,14 +74,14 @@ class Store:
                 shutil.rmtree(left, ignore_errors=True)
 
     def sync(self, keys: Iterable[str]) -> None:
-        """Has the folder and the shared place hold of these what either of them holds."""
+        """Has the folder and the shared place hold of these what either holds undamaged."""
+        keys = list(dict.fromkeys(keys))
+        self.put_aside(keys)
         if not self.share:
             return
-        keys = list(dict.fromkeys(keys))
         share = Share(self.share)
         there = set(share.held(keys))
         self.prepare()
-        self.put_aside(keys)
         for key in keys:
             if key in self and key not in there:
                 share.write(key, self.files(key))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from bluewater.aqm import keys
+from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Kind
 from bluewater.errors import InputError, unknown
 from bluewater.study.sweep import Axis, Point, assign
 from bluewater.units import duration_text, seconds, times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from bluewater.aqm import Aqm
 
@@ -30,6 +32,12 @@ AGAINST = (
     "web",
 )
 """What other traffic there can be: flows of a transport, datagrams, or web sessions."""
+
+
+_KINDS = {
+    "flows": NUMBER, "ecn": FLAG, "ecn_timeout": FLAG, "against": NAMES,
+    "settings": Kind((Mapping, type(None)), "a mapping"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,10 @@ class Setup:
     ecn_timeout: bool = False
     against: tuple[str, ...] = ()
     settings: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _KINDS.get(field.name, TEXT).check(field.name, getattr(self, field.name), "a setup")
 
     @property
     def title(self) -> str:

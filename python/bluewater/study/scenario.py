@@ -14,6 +14,7 @@ import tomli_w
 from bluewater import kinds
 from bluewater._core import ScenarioError
 from bluewater.aqm import named
+from bluewater.arguments import MAPPING, PATH, TEXT
 from bluewater.errors import InputError
 from bluewater.kinds.simulator import at_line
 from bluewater.results.packets import Packets
@@ -62,6 +63,7 @@ class Scenario:
     def __init__(
         self, table: Mapping[str, Any] | None = None, /, *, origin: str = "<scenario>", **keys: Any
     ) -> None:
+        MAPPING.check("table", {} if table is None else table, "Scenario()")
         whole = copy.deepcopy(dict(named({**(table or {}), **keys})))
         object.__setattr__(self, "_origin", origin)
         object.__setattr__(self, "_table", whole)
@@ -70,12 +72,14 @@ class Scenario:
     @classmethod
     def load(cls, path: Path | str) -> Scenario:
         """The scenario of a TOML file."""
+        PATH.check("path", path, "Scenario.load()")
         path = Path(path)
         return cls.parse(read_text(path), str(path))
 
     @classmethod
     def parse(cls, text: str, origin: str = "<string>") -> Scenario:
         """The scenario that a TOML text says."""
+        TEXT.check("text", text, "Scenario.parse()")
         table = parse_table(text, origin)
         kinds.checked(text, origin)  # Errors in what is written name its lines.
         return cls(table, origin=origin)
@@ -85,6 +89,7 @@ class Scenario:
 
         A number in a dotted key is an index into a list: ``{"queue.0.buffer": "50p"}``.
         """
+        MAPPING.check("settings", {} if settings is None else settings, "with_()")
         table = self.table
         for key, value in {**(settings or {}), **keys}.items():
             assign(table, key, value, self._origin)

@@ -1,0 +1,61 @@
+"""What the functions that users call take, looked at before anything is done."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from numbers import Integral
+from os import PathLike
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from bluewater.errors import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Kind(NamedTuple):
+    """What an argument may be, and what it may not be though it looks so."""
+
+    types: tuple[type, ...]
+    allowed: str
+    but: tuple[type, ...] = ()
+
+    def check(self, name: str, value: object, of: str) -> None:
+        """Refuses a value that is none; ``of``: what takes it."""
+        if isinstance(value, self.but) or not isinstance(value, self.types):
+            raise InputError(f"not what {of} takes", key=name, value=value, allowed=self.allowed)
+
+
+PATH = Kind((str, PathLike), "a path")
+MAPPING = Kind((Mapping,), "a mapping")
+NUMBER = Kind((Integral,), "a whole number", (bool,))
+FLAG = Kind((bool,), "True or False")
+NUMBERS = Kind((Iterable,), "a sequence of whole numbers", (str, bytes))
+NAMES = Kind((Iterable,), "a sequence of names", (str, bytes))
+TEXT = Kind((str,), "text")
+
+
+def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Has a function refuse arguments that are neither of their kind nor a default of None.
+
+    Raises:
+        InputError: It names the argument, what was given and what is allowed.
+    """
+
+    def wrap(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def call(*given: P.args, **named: P.kwargs) -> R:
+            for name, value in signature.bind(*given, **named).arguments.items():
+                if name in kinds and not (
+                    value is None and signature.parameters[name].default is None
+                ):
+                    kinds[name].check(name, value, f"{function.__name__}()")
+            return function(*given, **named)
+
+        return call
+
+    return wrap
