@@ -203,6 +203,7 @@ fn idle_keys_are_refused() {
         ("sack", "ecn = false\nmin_window = 2", "min_window", "with ecn = true only"),
         ("reno", "rack = true", "rack", "transport = \"sack\""),
         ("newreno", "preset = \"linux\"", "preset", "sack"),
+        ("sack", "timestamps = true", "timestamps", "rack = true"),
         ("sack", "rfc8312 = true", "rfc8312", "cubic"),
         ("cubic", "reference_rtt = \"25ms\"", "reference_rtt", "prague"),
         ("sack", "quick_acks = true", "quick_acks", "delayed_ack"),

@@ -32,6 +32,9 @@ pub enum Payload {
     Data {
         /// Congestion window reduced (RFC 3168 §6.1.2).
         cwr: bool,
+        /// How many repairs had begun when it was sent; comes round. A timestamp (RFC 7323 §3) as
+        /// coarse as it may be.
+        repairs: u8,
     },
     /// An acknowledgement of TCP.
     Ack {
@@ -39,6 +42,8 @@ pub enum Payload {
         ece: bool,
         /// How many of `sack` are in use.
         blocks: u8,
+        /// The `repairs` of what let the acknowledgement's number grow (RFC 7323 §4.3).
+        repairs: u8,
         /// SACK blocks as (first, past the last), counted from the acknowledgement's number.
         sack: [(u16, u16); SACK_BLOCKS],
     },
@@ -122,7 +127,7 @@ impl Default for Packet {
             connection: 0,
             flow: 0,
             seq: 0,
-            payload: Payload::Data { cwr: false },
+            payload: Payload::Data { cwr: false, repairs: 0 },
         }
     }
 }

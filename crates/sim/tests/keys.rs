@@ -73,6 +73,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("transport = \"sack\"\nflows = 60\nmax_rto = \"2s\"", "forget_rtt", "true"),
     (MANY, "min_rto_above_srtt", "true"),
     (MANY, "rack", "true"),
+    ("transport = \"sack\"\nflows = 12\nrack = true\nmin_rto = \"1ms\"", "timestamps", "true"),
     ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "count_packets", "true"),
     ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "quick_acks", "true"),
     ("transport = \"cubic\"\nflows = 2", "rfc8312", "true"),

@@ -1,6 +1,11 @@
 //! TCP of today where a link loses much, or changes.
 
-use sim::{Run, Scenario};
+use sim::{Outcome, Run, Scenario};
+
+fn run(text: &str) -> Outcome {
+    let scenario = Scenario::from_toml(text, "x").unwrap();
+    Run::new(scenario, text, "x").unwrap().finish()
+}
 
 /// The slow start of two flows takes FQ-PIE's probability to three in four. Who then sends again as fast
 /// as before what is lost keeps it there: 5790 packets in these ten seconds, 38 000 in two minutes.
@@ -43,9 +48,63 @@ fn losses_after_a_timeout_slow_a_sender_down() {
         flow("one"),
         flow("two")
     );
-    let scenario = Scenario::from_toml(&text, "x").unwrap();
-    let flows = Run::new(scenario, &text, "x").unwrap().finish().flows;
+    let flows = run(&text).flows;
     let again = [0, 1].map(|row| flows.number("retransmits", row).unwrap());
     // The link carries 8300 packets.
     assert!(again[0] + again[1] < 830.0, "{again:?}");
+}
+
+/// One flow over 10 Mb/s and 40 ms, with these keys of the link and of the flow.
+fn alone(link: &str, aqm: &str, flow: &str) -> Outcome {
+    run(&format!(
+        r#"
+        duration = "20s"
+        [[link]]
+        from = "a"
+        to = "b"
+        rate = "10mbit"
+        delay = "20ms"
+        {link}
+        [[queue]]
+        link = "a->b"
+        {aqm}
+        [[traffic]]
+        from = ["a"]
+        to = ["b"]
+        transport = "cubic"
+        preset = "linux"
+        packet = "1500B"
+        {flow}
+        "#
+    ))
+}
+
+/// The link stands still for half a second every four: nothing is lost, and the timer runs out. With
+/// timestamps what it sends again is little, and no window is lost.
+#[test]
+fn timeouts_while_a_link_stands_still_are_undone() {
+    let stand = |at: u32| format!(r#", ["{at}.5s", "0"], ["{}s", "10mbit"]"#, at + 1);
+    let stands: String = [3, 7, 11, 15].map(stand).concat();
+    let link = &format!(r#"rate_trace = {{ steps = [["0s", "10mbit"]{stands}] }}"#);
+    let aqm = "aqm = \"droptail\"\nbuffer = \"1000p\"";
+    let told = |flow| {
+        let flows = alone(link, aqm, flow).flows;
+        ["timeouts", "retransmits", "drops"].map(|column| flows.number(column, 0).unwrap())
+    };
+    let [timeouts, again, drops] = told("");
+    let [_, again_without, _] = told("timestamps = false");
+    assert!(timeouts >= 4.0 && drops == 0.0, "{timeouts} {drops}");
+    // The oldest packet, and a probe.
+    assert!(again <= 2.0 * timeouts, "{again}");
+    assert!(again_without > 20.0 * timeouts, "{again_without}");
+}
+
+/// On a path that keeps the order and where what is late is lost, timestamps have nothing to tell.
+#[test]
+fn where_all_that_is_sent_again_was_lost_timestamps_change_nothing() {
+    for p in ["0.01", "0.05", "0.2"] {
+        let aqm = format!("aqm = \"bernoulli\"\nbuffer = \"60p\"\nparams = {{ p = {p} }}");
+        let hash = |flow| alone("", &aqm, flow).decision_hash;
+        assert_eq!(hash(""), hash("timestamps = false"), "{p}");
+    }
 }

@@ -312,8 +312,10 @@ fn traffic(
         let rack = d.flag();
         line(format!("rack = {rack}\nmin_rto_above_srtt = {}", d.flag()));
         line(format!("whole_threshold = {}", !rack && d.flag()));
+        line(format!("timestamps = {}", rack && d.flag()));
     }
     if models {
+        line(format!("timestamps = {}", d.flag()));
         line(format!("rack = true\nmin_rto_above_srtt = {}", d.flag()));
     }
     if transport == "cubic" {

@@ -175,6 +175,11 @@ pub struct Tcp {
     /// their own windows.
     #[serde(default)]
     pub rack: bool,
+    /// Acknowledgements echo timestamps, which tell whether a packet that was sent again had been lost
+    /// (RFC 7323, RFC 3522). If it had not, the repair is undone: the window is what it was (RFC 4015,
+    /// Linux). With `rack` only.
+    #[serde(default)]
+    pub timestamps: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
     /// limit). Windows of `bbr` and `bbr1` are not of that kind.
     #[serde(default)]
@@ -223,13 +228,13 @@ impl TcpPreset {
     pub(in crate::traffic) fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 3] {
         let common = match self {
             Self::Linux => {
-                "handshake = true\ninitial_window = 10\nrack = true\ncount_packets = true\n\
-                 delayed_ack = \"40ms\"\nquick_acks = true\nwhole_packets = true\n\
+                "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
+                 count_packets = true\ndelayed_ack = \"40ms\"\nquick_acks = true\nwhole_packets = true\n\
                  min_rto_above_srtt = true\nrestart_after_lost_syn = false\n"
             }
             Self::Modern => {
-                "handshake = true\ninitial_window = 10\nrack = true\ncount_packets = true\n\
-                 delayed_ack = \"40ms\"\npacing = true\n"
+                "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
+                 count_packets = true\ndelayed_ack = \"40ms\"\npacing = true\n"
             }
         };
         let of_ecn = match self {
@@ -294,6 +299,9 @@ impl Tcp {
         }
         if self.rack && self.ecn_timeout {
             return at.refuse("ecn_timeout", "false: with rack the window is two packets at least");
+        }
+        if self.timestamps && !self.rack {
+            return at.refuse("timestamps", "false, or rack = true beside it");
         }
         if self.rack && self.whole_threshold {
             return at.refuse("whole_threshold", "false with rack: ns-2's TCP has none");

@@ -61,7 +61,7 @@ impl EndPoints for Ends {
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
         let Self { sender, receiver } = self;
         match packet.payload {
-            Payload::Data { cwr } => {
+            Payload::Data { cwr, repairs } => {
                 let ce = packet.ecn == Ecn::Ce;
                 let mut answered = cwr;
                 if o.exact_echo {
@@ -72,6 +72,9 @@ impl EndPoints for Ends {
                 }
                 if o.quick_acks && (packet.seq == 0 || ce && !receiver.echoes()) {
                     receiver.hurry(if ce { QUICK_AFTER_MARK } else { QUICK_AT_START });
+                }
+                if o.timestamps {
+                    receiver.on_timestamp(packet.seq, repairs);
                 }
                 match receiver.on_data(packet.seq, ce, answered, o.delayed_ack > 0) {
                     AckWhen::Now => {
@@ -266,5 +269,8 @@ fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
 #[inline(always)]
 fn answer(receiver: &mut Receiver, port: &mut Port<'_>, o: &Options) {
     receiver.acknowledge(o.sack(), port.scratch);
+    if o.timestamps {
+        receiver.echo_timestamp(port.scratch);
+    }
     port.send_back();
 }

@@ -50,6 +50,8 @@ pub struct Options {
     /// RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937) and a sample of the round
     /// trip from every acknowledgement (RFC 7323).
     pub rack: bool,
+    /// Acknowledgements echo timestamps (RFC 7323), and a repair of what was not lost is undone.
+    pub timestamps: bool,
     /// The control sets the window from a model of the path; then there is RACK.
     pub has_model: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without a limit).
@@ -133,6 +135,7 @@ impl Options {
             rto: if tcp.min_rto_above_srtt { rto.above_srtt(rto.min) } else { rto },
             limited_transmit: tcp.limited_transmit,
             rack: tcp.rack || needs.has_model,
+            timestamps: tcp.timestamps,
             has_model: needs.has_model,
             count_packets: tcp.count_packets,
             rfc8312: tcp.rfc8312,

@@ -10,13 +10,16 @@ pub struct Receiver {
     next: u32,
     /// What arrived beyond `next`.
     beyond: Bits,
-    /// The last blocks to report, newest first, as (first, past the last) (RFC 2018 §4).
+    /// The last blocks to report, newest first, as (first, past the last) (RFC 2018 §4); (0, 0)
+    /// where there is none.
     blocks: [(u32, u32); SACK_BLOCKS],
-    used: u8,
     /// Packets in order that are not acknowledged yet.
     unacknowledged: u8,
     /// Packets that are acknowledged at once though acknowledgements are delayed.
     quick: u8,
+    /// What acknowledgements echo of the sender's timestamps: that of the first packet in order
+    /// that was not acknowledged (RFC 7323 §4.3).
+    repairs: u8,
     /// CE was seen and the sender has not answered yet (RFC 3168 §6.1.3).
     echo: bool,
 }
@@ -46,6 +49,16 @@ impl Receiver {
     /// Whether a mark is news: no echo is under way.
     pub fn echoes(&self) -> bool {
         self.echo
+    }
+
+    /// The timestamp of a segment that arrives, before [`Receiver::on_data`].
+    #[inline(never)]
+    pub fn on_timestamp(&mut self, seq: u32, repairs: u8) {
+        // What was sent before and is late takes nothing back.
+        let newer = repairs.wrapping_sub(self.repairs) < 128;
+        if seq == self.next && self.unacknowledged == 0 && newer {
+            self.repairs = repairs;
+        }
     }
 
     /// A segment arrives.
@@ -91,7 +104,7 @@ impl Receiver {
         let mut block = (seq, seq + 1);
         let mut others = [(0, 0); SACK_BLOCKS];
         let mut kept = 0;
-        for &(first, end) in &self.blocks[..usize::from(self.used)] {
+        for &(first, end) in &self.blocks[..self.used()] {
             if end == block.0 {
                 block.0 = first;
             } else if first == block.1 {
@@ -105,27 +118,32 @@ impl Receiver {
         let kept = kept.min(SACK_BLOCKS - 1);
         self.blocks[0] = block;
         self.blocks[1..=kept].copy_from_slice(&others[..kept]);
-        self.used = kept as u8 + 1;
+        self.blocks[kept + 1..].fill((0, 0));
+    }
+
+    fn used(&self) -> usize {
+        self.blocks.iter().take_while(|(_, end)| *end > 0).count()
     }
 
     fn forget_delivered(&mut self) {
         let mut kept = 0;
-        for i in 0..usize::from(self.used) {
+        for i in 0..self.used() {
             if self.blocks[i].0 >= self.next {
                 self.blocks[kept] = self.blocks[i];
                 kept += 1;
             }
         }
-        self.used = kept as u8;
+        self.blocks[kept..].fill((0, 0));
     }
 
     /// Makes `packet` the acknowledgement of everything so far, to be addressed.
     #[inline]
     pub fn acknowledge(&mut self, sack: bool, packet: &mut Packet) {
         self.unacknowledged = 0;
-        let payload = Payload::Ack { ece: self.echo, blocks: 0, sack: [(0, 0); SACK_BLOCKS] };
+        let sack_blocks = [(0, 0); SACK_BLOCKS];
+        let payload = Payload::Ack { ece: self.echo, blocks: 0, repairs: 0, sack: sack_blocks };
         *packet = Packet { seq: self.next, payload, ..Packet::default() };
-        if sack && self.used > 0 {
+        if sack && self.blocks[0].1 > 0 {
             packet.payload = self.with_blocks();
         }
     }
@@ -133,7 +151,7 @@ impl Receiver {
     #[inline(never)]
     fn with_blocks(&self) -> Payload {
         let (mut blocks, mut sack) = (0, [(0, 0); SACK_BLOCKS]);
-        for &(first, end) in &self.blocks[..usize::from(self.used)] {
+        for &(first, end) in &self.blocks[..self.used()] {
             // What lies further than 65 535 packets ahead is not reported.
             let relative = |n: u32| u16::try_from(n - self.next).ok();
             if let (Some(first), Some(end)) = (relative(first), relative(end)) {
@@ -141,7 +159,14 @@ impl Receiver {
                 blocks += 1;
             }
         }
-        Payload::Ack { ece: self.echo, blocks, sack }
+        Payload::Ack { ece: self.echo, blocks, repairs: 0, sack }
+    }
+
+    /// Has an acknowledgement echo a timestamp.
+    pub fn echo_timestamp(&self, packet: &mut Packet) {
+        if let Payload::Ack { repairs, .. } = &mut packet.payload {
+            *repairs = self.repairs;
+        }
     }
 
     /// Whether a delayed acknowledgement is owed.
@@ -248,5 +273,30 @@ mod tests {
         assert!(!acknowledgement(&mut r).echoes());
         r.on_data(3, true, true, false);
         assert!(acknowledgement(&mut r).echoes(), "CWR and CE in one packet is new congestion");
+    }
+
+    /// RFC 7323 §4.3: of packets that are acknowledged together the first counts, of those that fill
+    /// a gap the one that does, and none that is out of order.
+    #[test]
+    fn the_echo_of_a_timestamp_is_that_of_what_moves_the_acknowledgement() {
+        let mut r = Receiver::default();
+        let mut echo = |seq, repairs, acknowledges: bool| {
+            r.on_timestamp(seq, repairs);
+            r.on_data(seq, false, false, true);
+            acknowledges.then(|| {
+                let mut ack = acknowledgement(&mut r);
+                r.echo_timestamp(&mut ack);
+                let Payload::Ack { repairs, .. } = ack.payload else { panic!("{ack:?}") };
+                repairs
+            })
+        };
+        assert_eq!(echo(0, 0, true), Some(0));
+        assert_eq!((echo(1, 1, false), echo(2, 2, true)), (None, Some(1)), "the earlier of two");
+        assert_eq!(echo(4, 3, true), Some(1), "beyond a gap");
+        assert_eq!(echo(3, 4, true), Some(4), "fills it");
+        assert_eq!(echo(3, 5, true), Some(4), "had come before");
+        assert_eq!(echo(5, 3, true), Some(4), "older");
+        assert_eq!(echo(6, 131, true), Some(131));
+        assert_eq!(echo(7, 0, true), Some(0), "they come round");
     }
 }

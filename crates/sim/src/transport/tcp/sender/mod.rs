@@ -349,10 +349,12 @@ impl Sender {
         }
         self.last_sent = now;
         packet.seq = seq;
-        packet.payload = Payload::Data { cwr: std::mem::take(&mut self.tell_reduced) };
+        let cwr = std::mem::take(&mut self.tell_reduced);
+        packet.payload = Payload::Data { cwr, repairs: 0 };
         packet.ecn = if again | self.without_ecn { o.codepoint_again } else { o.codepoint };
         if o.rack {
-            self.sent_with_rack(now, seq, again, o);
+            let repairs = self.sent_with_rack(now, seq, again, o);
+            packet.payload = Payload::Data { cwr, repairs };
         }
     }
 
@@ -362,7 +364,7 @@ impl Sender {
         if o.rack {
             return self.on_ack_by_rack(now, p, o);
         }
-        let Payload::Ack { ece: echo, blocks, ref sack } = p.payload else { return };
+        let Payload::Ack { ece: echo, blocks, ref sack, .. } = p.payload else { return };
         if p.seq < self.una || p.seq > self.end || self.state < State::Open {
             return;
         }

@@ -5,8 +5,11 @@
 //! was sent. The window goes down in proportion to what arrives, after losses and after ECN echoes.
 //! Every acknowledgement is a sample of the round trip, as timestamps (RFC 7323) allow.
 //!
-//! Left out: the window of reordering does not adapt (§6.2, step 4: paths keep the order), and a
-//! timeout is never undone.
+//! With timestamps a repair ends as if it had never begun, once an acknowledgement echoes that what
+//! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux).
+//!
+//! Left out: the window of reordering does not adapt (§6.2, step 4), and nothing but an echo tells
+//! that a repair was needless (no F-RTO, no duplicate SACK).
 
 use super::delivery::Delivery;
 use super::{DUPLICATES, LEAST_SSTHRESH, NEVER, Sender, State};
@@ -44,6 +47,12 @@ pub(super) struct Rack {
     timer: Timer,
     /// The last packet before the last timeout was sent then.
     before_timeout: u64,
+    /// `newest` then.
+    newest_then: u64,
+    /// The window and the slow-start threshold before the repair that goes on.
+    before_repair: Option<[f64; 2]>,
+    /// With timestamps: how many repairs have begun; comes round.
+    repairs: u8,
     /// A probe is due, whatever the window.
     probe: bool,
     /// RFC 6937: delivered and sent since the reduction began, and the window then.
@@ -99,14 +108,15 @@ impl Rack {
 
     /// Packet `n` has arrived; `first` is the first round trip of this acknowledgement.
     #[inline]
-    fn arrived(&mut self, now: u64, n: u32, first: &mut Option<u64>) {
+    fn arrived(&mut self, now: u64, n: u32, was_late: bool, first: &mut Option<u64>) {
         let at = self.at(n);
         let rtt = now.saturating_sub(at);
         if let Some(delivery) = &mut self.delivery {
             delivery.on_arrived(now, n, at);
         }
-        // What came so soon after it was sent again is what was sent before (§6.2, step 2).
-        if rtt < self.min_rtt && self.is_again(n) {
+        // What came so soon after it was sent again is what was sent before, as an echo may tell
+        // (§6.2, step 2).
+        if (was_late || rtt < self.min_rtt) && self.is_again(n) {
             return;
         }
         first.get_or_insert(rtt);
@@ -185,9 +195,9 @@ impl Sender {
         self.pipe_by_rack() < self.outstanding() - self.sacked.ones()
     }
 
-    /// Packet `seq` is sent.
+    /// Packet `seq` is sent. Returns how many repairs have begun.
     #[inline(never)]
-    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) {
+    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) -> u8 {
         let under_way = [self.una, self.end];
         let rack = self.rack();
         rack.sent(now, seq, again, under_way);
@@ -198,6 +208,7 @@ impl Sender {
         if self.outstanding() == 1 {
             self.arm(now, o);
         }
+        self.rack().repairs
     }
 
     /// What is sent while something is being repaired.
@@ -232,7 +243,7 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline(never)]
     pub(super) fn on_ack_by_rack(&mut self, now: u64, p: &Packet, o: &Options) {
-        let Payload::Ack { ece: echo, blocks, ref sack } = p.payload else { return };
+        let Payload::Ack { ece: echo, blocks, repairs, ref sack } = p.payload else { return };
         let (ack, blocks) = (p.seq, &sack[..usize::from(blocks)]);
         if ack < self.una || ack > self.end || self.state < State::Open {
             return;
@@ -244,10 +255,11 @@ impl Sender {
         }
         let Some(mut rack) = self.rack.take() else { return };
         let state_before = self.state;
+        let was_late = ack > self.una && repairs != rack.repairs && state_before >= State::Recovery;
         let acked = ack - self.una;
         let used = f64::from(self.outstanding()) + 1.0 > self.cwnd;
         let before = self.outstanding() - self.sacked.ones();
-        let rtt = self.take_arrived(now, ack, blocks, &mut rack);
+        let rtt = self.take_arrived(now, ack, blocks, was_late, &mut rack);
         let newly = before - (self.outstanding() - self.sacked.ones());
         if let Some(rtt) = rtt {
             self.take_rtt(now, rtt, &mut rack, o);
@@ -257,6 +269,9 @@ impl Sender {
         }
         self.rack = Some(rack);
 
+        if was_late {
+            self.undo_repair(o);
+        }
         self.end_repair(ack, o);
         let marked = self.answer_echo(now, ack, echo, o);
         self.detect_loss(now, o);
@@ -283,19 +298,20 @@ impl Sender {
         now: u64,
         ack: u32,
         blocks: &[(u16, u16)],
+        was_late: bool,
         rack: &mut Rack,
     ) -> Option<u64> {
         let mut first = None;
         for n in self.una..ack {
             if self.sacked.ones() == 0 || !self.sacked.contains(n) {
-                rack.arrived(now, n, &mut first);
+                rack.arrived(now, n, was_late, &mut first);
             }
         }
         self.sacked.advance(self.una.max(ack));
         for &(from, end) in blocks {
             for n in ack + u32::from(from)..(ack + u32::from(end)).min(self.end) {
                 if self.sacked.insert(n) {
-                    rack.arrived(now, n, &mut first);
+                    rack.arrived(now, n, false, &mut first);
                 }
             }
         }
@@ -315,6 +331,38 @@ impl Sender {
         if self.cwnd < self.ssthresh && self.state == State::Open {
             self.slow_start_round(now, rtt, rack, o);
         }
+    }
+
+    /// What was repaired had not been lost: the window and the slow-start threshold are what they
+    /// were. A repair without a timeout waits until nothing that it sent again is under way.
+    #[cold]
+    fn undo_repair(&mut self, o: &Options) {
+        let under_way = self.una < self.resent;
+        if self.state == State::Recovery && under_way {
+            return;
+        }
+        let Some([cwnd, ssthresh]) = self.rack().before_repair.take() else { return };
+        if self.state == State::Loss {
+            let rack = self.rack();
+            rack.newest = rack.newest_then;
+            self.resent = self.una;
+        }
+        self.state = State::Open;
+        self.tell_reduced = false;
+        if !o.has_model {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
+    }
+
+    /// A repair begins; what is sent from now on says so, unless something that was sent again in the
+    /// last one is still to arrive, which is no answer to what was sent first.
+    fn begin_repair(&mut self, o: &Options) {
+        let before = [self.cwnd, self.ssthresh];
+        let new = self.state < State::Recovery && self.una >= self.resent;
+        let rack = self.rack();
+        rack.before_repair = Some(before);
+        rack.repairs = rack.repairs.wrapping_add(u8::from(new && o.timestamps));
     }
 
     /// A reduction or a repair ends once what was sent before it has arrived.
@@ -458,8 +506,10 @@ impl Sender {
     /// Linux.
     fn enter_recovery_by_rack(&mut self, o: &Options) {
         let reducing = self.state == State::Reducing;
+        self.begin_repair(o);
         self.state = State::Recovery;
         if reducing {
+            self.rack().before_repair = None;
             return;
         }
         self.recover = self.end;
@@ -508,7 +558,7 @@ impl Sender {
             self.deadline = NEVER;
             return;
         }
-        let una = self.una;
+        let (una, state) = (self.una, self.state);
         let timeout = self.timeout(o);
         let rack = self.rack();
         match std::mem::take(&mut rack.timer) {
@@ -531,9 +581,15 @@ impl Sender {
             Timer::Timeout => {
                 // §6.3: all that was not selectively acknowledged is lost.
                 rack.before_timeout = rack.last;
+                if state != State::Loss {
+                    rack.newest_then = rack.newest;
+                }
                 rack.newest = rack.last + 1;
                 self.timeouts += 1;
-                if !o.has_model && (self.state == State::Open || una >= self.recover) {
+                if state < State::Recovery {
+                    self.begin_repair(o);
+                }
+                if !o.has_model && (state == State::Open || una >= self.recover) {
                     let left = self.control.after_loss(o.whole(self.cwnd));
                     self.begin_reduction(left, o);
                 }

@@ -24,6 +24,7 @@ fn options(variant: Variant) -> Options {
         rto: RtoBounds { initial: 1000 * MS, min: 200 * MS, max: 60_000 * MS, granularity: MS },
         limited_transmit: true,
         rack: false,
+        timestamps: false,
         has_model: false,
         count_packets: false,
         rfc8312: false,
@@ -55,6 +56,8 @@ struct Path {
     receiver: Receiver,
     o: Options,
     now: u64,
+    /// What each packet's last sending said of repairs; an earlier one said 0.
+    repairs: std::collections::BTreeMap<u32, u8>,
 }
 
 /// What was sent in a round: numbers in order.
@@ -65,18 +68,22 @@ impl Path {
         let mut sender = Sender::default();
         sender.start(0, &o);
         sender.offer(u32::MAX);
-        Self { sender, receiver: Receiver::default(), o, now: 0 }
+        Self { sender, receiver: Receiver::default(), o, now: 0, repairs: [].into() }
     }
 
     fn send(&mut self) -> Option<Packet> {
         let mut packet = Packet::default();
-        self.sender.next(self.now, &self.o, &mut packet).then_some(packet)
+        let sent = self.sender.next(self.now, &self.o, &mut packet).then_some(packet)?;
+        if let Payload::Data { repairs, .. } = sent.payload {
+            self.repairs.insert(sent.seq, repairs);
+        }
+        Some(sent)
     }
 
     fn send_all(&mut self) -> Vec<(u32, bool, bool)> {
         std::iter::from_fn(|| self.send())
             .filter_map(|p| match p.payload {
-                Payload::Data { cwr } => Some((p.seq, cwr, p.ecn.capable())),
+                Payload::Data { cwr, .. } => Some((p.seq, cwr, p.ecn.capable())),
                 _ => None,
             })
             .collect()
@@ -93,9 +100,12 @@ impl Path {
         let mut acks: Vec<Packet> = Vec::new();
         for &(seq, reduced, ecn) in sent {
             if !drop.contains(&seq) {
+                let repairs = self.repairs.get(&seq).copied().unwrap_or(0);
+                self.receiver.on_timestamp(seq, repairs);
                 self.receiver.on_data(seq, ecn && mark.contains(&seq), reduced, false);
                 let mut ack = Packet::default();
                 self.receiver.acknowledge(self.o.variant == Variant::Sack, &mut ack);
+                self.receiver.echo_timestamp(&mut ack);
                 acks.push(ack);
             }
         }
@@ -377,7 +387,7 @@ fn a_wait_before_sending_is_not_idleness() {
     assert_eq!(acks, 16);
     let ack = Packet {
         seq: 30,
-        payload: Payload::Ack { ece: false, blocks: 0, sack: [(0, 0); 3] },
+        payload: Payload::Ack { ece: false, blocks: 0, repairs: 0, sack: [(0, 0); 3] },
         ..Packet::default()
     };
     p.now += RTT;
@@ -394,7 +404,7 @@ fn acknowledgements_from_nowhere_are_ignored() {
     let before = p.sender.cwnd();
     let blocks = [(7, 3), (60_000, 65_535), (0, 65_535)];
     for seq in [3, 1000, u32::MAX] {
-        let payload = Payload::Ack { ece: true, blocks: 3, sack: blocks };
+        let payload = Payload::Ack { ece: true, blocks: 3, repairs: 0, sack: blocks };
         let ack = Packet { seq, payload, ..Packet::default() };
         p.sender.on_ack(RTT, &ack, &p.o);
     }
@@ -604,6 +614,52 @@ fn a_loss_of_what_is_sent_again_after_a_timeout_is_a_loss() {
     p.deliver(&next, &[], &[]);
     assert!(p.sender.cwnd() < 6.0, "{}", p.sender.cwnd());
     assert_eq!(p.sender.timeouts, 1);
+}
+
+/// A window is late, not lost: the timer runs out. What arrives says that it was sent before (RFC 3522),
+/// and nothing else is sent again; the window is what it was. What was sent again after the timeout
+/// and arrives says that as well.
+#[test]
+fn a_needless_timeout_is_undone() {
+    for (timestamps, late, undone) in
+        [(true, true, true), (true, false, false), (false, true, false)]
+    {
+        let (mut p, sent) = sixteen(Options { timestamps, ..with_rack() });
+        while p.sender.timeouts == 0 {
+            p.time_out();
+        }
+        assert_eq!(p.sender.cwnd(), 1.0);
+        let before = p.sender.retransmits;
+        if late {
+            p.repairs.clear();
+        }
+        p.now += RTT;
+        let srtt = p.sender.srtt();
+        let next = p.deliver(&sent[..1], &[], &[]);
+        assert_eq!(p.sender.cwnd() >= 16.0, undone, "{}", p.sender.cwnd());
+        assert_eq!(numbers(&next).contains(&sent[1].0), !undone, "{next:?}");
+        p.deliver(&sent[1..], &[], &[]);
+        assert_eq!(p.sender.retransmits == before, undone);
+        // A round trip from the second sending to the first arrival is none.
+        assert!(!undone || p.sender.srtt() >= srtt);
+    }
+}
+
+/// One packet is overtaken by the rest, and sent again in a repair; then it comes.
+#[test]
+fn a_needless_repair_is_undone() {
+    for late in [true, false] {
+        let (mut p, sent) = sixteen(Options { timestamps: true, ..with_rack() });
+        let again = p.deliver(&sent, &[sent[0].0], &[]);
+        assert!(numbers(&again).contains(&sent[0].0));
+        let one: Vec<_> = again.into_iter().filter(|s| s.0 == sent[0].0).collect();
+        if late {
+            p.repairs.clear();
+        }
+        p.deliver(&one, &[], &[]);
+        let cwnd = p.sender.cwnd();
+        assert!(if late { cwnd >= 16.0 } else { cwnd < 11.0 }, "{late}: {cwnd}");
+    }
 }
 
 /// §6.2, step 2: what arrives a moment after it was sent again is what was sent before, and says
