@@ -1,6 +1,6 @@
 """Whether RED leaves a link of 10 Mb/s idle, and loses more than BLUE (Feng02 Fig. 13).
 
-What feng/fig13 a and feng/fig13-simulated c rest on. One row a run of the simulator: the testbed of
+What feng/fig13-simulated c rests on. One row a run of the simulator: the testbed of
 feng/fig13 for path delays each way, retransmissions that are ECN-capable (RFC 2481) or not
 (RFC 3168), and RED that marks ECN-capable packets above max_th, as the paper's text, or drops
 them there, as ALTQ's. It needs the package:
