@@ -1,8 +1,8 @@
 """RED and BLUE at 10 Mb/s before hosts that delay acknowledgements (Feng02 Fig. 13).
 
-What the finding of feng/fig13-simulated says beyond its loads: its reading `bsd`, with
-acknowledgements delayed by 100 and 200 ms, and up to 160 connections. One row a run of the
-simulator. It needs the package:
+What feng/fig13-simulated d says of such hosts: its reading `altq` with acknowledgements delayed by
+100 and 200 ms, each connection by a timer of its own, and up to 160 connections. One row a run of
+the simulator. It needs the package:
 
     python red_blue_delayed_acks.py > red_blue_delayed_acks.csv
 """
