@@ -16,6 +16,7 @@ class Coin(Aqm):
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import linecache
 import sys
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bluewater import _core
@@ -72,6 +74,9 @@ HEAD = 0.0
 """At an overflow: the packet at the head goes."""
 NEVER = 2**63 - 1
 """A ``timer`` that does not come."""
+
+EVENTS = ("on_arrival", "on_departure", "on_overflow", "on_idle", "on_timer")
+"""The methods that are called."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +249,43 @@ def load(code: str, file: str, name: str) -> type[Aqm]:
             if isinstance(each, type) and issubclass(each, Aqm) and each is not Aqm
         ]
         raise unknown(f"subclass of bluewater.aqm.Aqm in {file}:", name, own, key="aqm")
+    _check_methods(cls)
     return cls
+
+
+def _check_methods(cls: type[Aqm]) -> None:
+    """Refuses methods that nobody would call, and a timer that none would hear."""
+    methods = {
+        name: each
+        for base in cls.__mro__
+        if issubclass(base, Aqm) and base is not Aqm
+        for name, each in vars(base).items()
+        if isinstance(each, FunctionType)
+    }
+    for name, method in methods.items():
+        if name.startswith("on_") and name not in EVENTS:
+            raise unknown(f"method at {_line_of(method)}:", name, EVENTS, key="aqm")
+    for method in methods.values() if "on_timer" not in methods else ():
+        set_here = {
+            each.argval for each in dis.get_instructions(method) if each.opname == "STORE_ATTR"
+        }
+        if "timer" in set_here:
+            raise InputError(
+                f"{_line_of(method)}: {method.__name__} sets timer, and there is no on_timer",
+                key="aqm",
+                hint="def on_timer(self, now, queue): is called when it comes",
+            )
+
+
+def _line_of(method: FunctionType) -> str:
+    """File and line of a method."""
+    code = method.__code__
+    return f"{_name_of(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _name_of(filename: str) -> str:
+    """The file that a text was read from, by the name under which it was compiled."""
+    return filename[1:].rsplit(" ", 1)[0]
 
 
 def canonical(
@@ -292,8 +333,11 @@ def failure(error: BaseException, object_: Aqm, method: str, seconds: float) -> 
         return error  # Ctrl-C
     name = type(object_).__name__
     frames = "".join(traceback.format_list(_own(error)))
+    defined = getattr(type(object_), method, None)
+    # A method that gave what is no decision has returned: its place is where it begins.
+    begins = _line_of(defined) if isinstance(defined, FunctionType) else name
     told = AqmError(
-        f"{_place(error, name)}: {name}.{method} at {seconds:.9f} s: {_said(error)}",
+        f"{_place(error, begins)}: {name}.{method} at {seconds:.9f} s: {_said(error)}",
         hint=f"it was called like this:\n{frames.rstrip()}" if frames else None,
     )
     told.__cause__ = error
@@ -314,7 +358,7 @@ def _place(error: BaseException, otherwise: str) -> str:
     own = _own(error)
     if not own:
         return otherwise
-    return f"{own[-1].filename[1:].rsplit(' ', 1)[0]}:{own[-1].lineno}"
+    return f"{_name_of(own[-1].filename)}:{own[-1].lineno}"
 
 
 def text(own: type[Aqm] | str) -> tuple[str, str, str]:

@@ -24,7 +24,6 @@ from bluewater.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-EVENTS = ("on_arrival", "on_departure", "on_overflow", "on_idle", "on_timer")
 FAILED = -9.0
 """What a compiled method gives that raised."""
 
@@ -138,7 +137,7 @@ def _compiled(
         tree = _Rewriting(function, methods.keys(), dict(texts)).made
         exec(compile(ast.Module([tree], []), function.__code__.co_filename, "exec"), space)
         space[tree.name] = numba.njit(space[tree.name], boundscheck=True)
-    events = [name for name in EVENTS if name in methods]
+    events = [name for name in aqm.EVENTS if name in methods]
     return _Made({name: _entry(cls, name, space, state) for name in events}, draws)
 
 

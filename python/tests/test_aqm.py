@@ -334,7 +334,10 @@ def test_parts_of_a_sweep_by_a_file_find_the_class(tmp_path: Path, cli: Cli) -> 
     ("answer", "told"),
     [
         ("1 / 0", r"coin\.py:13: Coin\.on_arrival at 0\.\d{9} s: ZeroDivisionError"),
-        ("float('nan')", r"Coin\.on_arrival at .* it gave NaN; allowed: a probability of 0 … 1"),
+        (
+            "float('nan')",
+            r"coin\.py:12: Coin\.on_arrival at .* it gave NaN; allowed: a probability of 0 … 1",
+        ),
         ("1.5", "it gave 1.5; allowed"),
         ("-0.1", "it gave -0.1; allowed"),
         ("'yes'", "TypeError"),
@@ -380,6 +383,15 @@ def test_a_timer_in_the_past_is_an_error(tmp_path: Path) -> None:
         ("class Coin(:", r"coin\.py:1: "),
         ("raise RuntimeError('no')", r"coin\.py:1: RuntimeError: no"),
         ("class Other: pass", "unknown subclass"),
+        (
+            "from bluewater.aqm import Aqm\nclass Coin(Aqm):\n    def on_arival(self, *_): pass",
+            r"method at coin\.py:3: 'on_arival'.*on_arrival",
+        ),
+        (
+            "from bluewater.aqm import Aqm\nclass Coin(Aqm):\n    def start(self, now, queue):\n"
+            "        self.timer = now + 1",
+            r"coin\.py:3: start sets timer, and there is no on_timer",
+        ),
     ],
 )
 def test_a_file_that_has_no_such_class_is_an_error(tmp_path: Path, text: str, told: str) -> None:
