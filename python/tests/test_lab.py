@@ -149,6 +149,22 @@ def test_pairing_sees_what_the_spread_over_seeds_hides() -> None:
     assert row["effect"] == pytest.approx(5.0)
 
 
+def test_an_interval_ends_where_its_metric_does() -> None:
+    runs = pl.DataFrame(
+        {
+            "seed": [1, 2],
+            "utilisation": [0.9, 1.0],
+            "drops": [0.0, 3.0],
+            "delay_mean_s": [0.0, 0.1],
+            "own": [0.0, 1.0],
+        }
+    )
+    ends = {row["metric"]: (row["low"], row["high"]) for row in summarise(runs, []).to_dicts()}
+    assert ends["utilisation"] == (pytest.approx(0.95 - 12.706 * 0.05), 1.0)
+    assert ends["drops"][0] == ends["delay_mean_s"][0] == 0.0
+    assert ends["own"][0] < 0  # nobody declared what it is
+
+
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     one = bluewater.sweep(SWEEP, out=tmp_path, progress=False)
     assert one.summary(["loss"])["low"].null_count() == 4

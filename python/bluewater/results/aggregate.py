@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import polars as pl
 import polars.selectors as cs
 
+from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.results.stats import t95
 
@@ -35,14 +37,45 @@ def summarise(
     """A row a cell and metric: mean over seeds with the ends of its 95 % t-interval.
 
     Columns: the axes, ``metric``, ``seeds``, ``mean``, ``low``, ``high``. With a single seed the
-    ends are empty.
+    ends are empty. An interval ends where the metric does: a share is 0 … 1, and nothing that is
+    counted or timed is negative.
     """
     long = _long(runs, axes, wanted)
     if long.is_empty():
         return pl.DataFrame(schema={**{axis: runs.schema[axis] for axis in axes}, **_MEAN})
-    return _intervals(long, [*axes, "metric"], "mean").select(
-        *axes, "metric", "seeds", "mean", "low", "high"
+    least, most = (
+        pl.col("metric").replace_strict(ends, default=None, return_dtype=pl.Float64)
+        for ends in _ends()
     )
+    return _intervals(long, [*axes, "metric"], "mean").select(
+        *axes,
+        "metric",
+        "seeds",
+        "mean",
+        pl.col("low").clip(lower_bound=least),
+        pl.col("high").clip(upper_bound=most),
+    )
+
+
+@cache
+def _ends() -> tuple[dict[str, float], dict[str, float]]:
+    """The least that a metric can be, and the most, for those that have such."""
+    declared = {
+        name: column
+        for table in _core.tables()
+        for column in table["columns"]
+        for name in column["names"]
+    }
+    least = {
+        name: 0.0 for name, each in declared.items() if each["unit"] or each["kind"] == "count"
+    }
+    most = {}
+    for name, each in declared.items():
+        low, dots, high = each["unit"].partition(" … ")
+        if dots:
+            least[name] = float(low) if low.isdecimal() else 0.0
+            most[name] = float(high)
+    return least, most
 
 
 def differences(
