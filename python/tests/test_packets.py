@@ -251,6 +251,21 @@ def test_the_bins_of_sfb_say_why(tmp_path: Path) -> None:
     assert bins.height == found["flow"].n_unique(), "a flow keeps its bins"
 
 
+def test_what_was_not_marked_says_why(tmp_path: Path) -> None:
+    for params, told in [
+        ({"mark_ecnth": 0.001}, "is not below mark_ecnth"),
+        ({"ecn": False}, "ecn = false"),
+    ]:
+        found = packets_of("pie", tmp_path, target="1ms", **params)
+        capable = (pl.col("dropped") == "early") & (pl.col("ecn") == "ect0")
+        lost = found.filter(capable & (pl.col("p") >= 0.001))["n"]
+        assert len(lost) > 10
+        row, facts = why.find(tmp_path / "pie.parquet", lost[0])
+        assert told in why.tell(row, facts)
+    (kept,) = found.filter(pl.col("fate") == "sent").head(1)["n"]
+    assert "not marked" not in why.tell(*why.find(tmp_path / "pie.parquet", kept))
+
+
 def test_what_fred_knows_of_the_flow_says_why(tmp_path: Path) -> None:
     found = packets_of("fred", tmp_path)
     qlen, strikes = pl.col("found_flow_qlen"), pl.col("found_flow_strikes")

@@ -143,7 +143,23 @@ def story(row: dict[str, Any], facts: Facts) -> list[str]:
         lines += _signals(row, "left", "as it left: ")
     lines += decision if later else []
     lines.append(_end(row))
+    lines.append(_not_marked(row, table.get("params", {})))
     return [line for line in lines if line]
+
+
+def _not_marked(row: dict[str, Any], params: dict[str, Any]) -> str:
+    """Why an ECN-capable packet was dropped where a mark might be expected."""
+    if row["dropped"] != "early" or row["ecn"] == "not-ect":
+        return ""
+    if params.get("ecn") is False:
+        return f"{_INDENT}not marked, for ecn = false: every signal is a drop"
+    most, p = params.get("mark_ecnth"), row["p"]
+    if most is not None and p is not None and p >= most:
+        return (
+            f"{_INDENT}not marked, for p = {number(p, 4)} is not below mark_ecnth = "
+            f"{number(most, 4)}: from there on everybody loses packets"
+        )
+    return ""
 
 
 def _end(row: dict[str, Any]) -> str:
