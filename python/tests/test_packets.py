@@ -252,10 +252,11 @@ def test_the_bins_of_sfb_say_why(tmp_path: Path) -> None:
 
 
 def test_what_was_not_marked_says_why(tmp_path: Path) -> None:
-    for params, told in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"mark_ecnth": 0.001}, "is not below mark_ecnth"),
         ({"ecn": False}, "ecn = false"),
-    ]:
+    ]
+    for params, told in cases:
         found = packets_of("pie", tmp_path, target="1ms", **params)
         capable = (pl.col("dropped") == "early") & (pl.col("ecn") == "ect0")
         lost = found.filter(capable & (pl.col("p") >= 0.001))["n"]

@@ -24,6 +24,31 @@ fn fails(text: &str) -> ScenarioError {
     e
 }
 
+/// A preset's own keys are not the user's fault.
+#[test]
+fn a_preset_gives_way_to_what_is_said_beside_it() {
+    let tcp = |more: &str| {
+        let text = format!(
+            "duration = \"1s\"\nnetwork = {{ preset = \"dumbbell\" }}\n\
+             queue = [{{ aqm = \"droptail\", buffer = \"9p\" }}]\n[[traffic]]\n\
+             transport = \"cubic\"\npreset = \"linux\"\necn = true\n{more}\n"
+        );
+        Scenario::from_toml(&text, "x").map(|scenario| scenario.to_toml())
+    };
+    for (more, gone) in [
+        ("delayed_ack = \"0s\"", "quick_acks = false"),
+        ("handshake = false", "restart_after_lost_syn = true"),
+        ("handshake = false", "ecn_fallback = false"),
+        ("ecn_on_retransmit = true", "ecn_fallback = false"),
+        ("rack = false", "timestamps = false"),
+    ] {
+        let echo = tcp(more).unwrap_or_else(|e| panic!("{more}: {e}"));
+        assert!(echo.contains(gone), "{more}: {echo}");
+    }
+    let said = tcp("handshake = false\necn_fallback = true").unwrap_err();
+    assert!(said.to_string().contains("ecn_fallback"), "{said}");
+}
+
 /// The network of a preset as well.
 #[test]
 fn the_echo_leaves_nothing_to_be_known() {

@@ -157,11 +157,12 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
 }
 
 /// The keys of TCP, with those of its preset, and what its congestion control has anyway, where they
-/// are not given.
+/// are not given. What the preset has that nothing comes of beside what is given gives way.
 fn read_tcp(mut table: Table<'_>, name: TcpName, ecn: bool) -> Result<Tcp, Error> {
     let given: Tcp = read(table.clone())?;
     let preset = given.preset.map(|preset| preset.keys(name, ecn));
     let own = if name.needs().has_model { "rack = true" } else { "" };
+    let said: Vec<String> = table.get_ref().keys().map(|key| key.get_ref().to_string()).collect();
     for keys in preset.into_iter().flatten().chain([own]) {
         for (key, value) in DeTable::parse(keys)?.into_inner() {
             if !table.get_ref().contains_key(key.get_ref().as_ref()) {
@@ -169,7 +170,9 @@ fn read_tcp(mut table: Table<'_>, name: TcpName, ecn: bool) -> Result<Tcp, Error
             }
         }
     }
-    read(table)
+    let mut tcp: Tcp = read(table)?;
+    tcp.give_way(|key| said.iter().any(|given| given == key));
+    Ok(tcp)
 }
 
 /// A key that nobody here has.

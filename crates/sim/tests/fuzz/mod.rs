@@ -304,7 +304,7 @@ fn traffic(
         let again = d.flag() && !prague;
         let fallback = shakes && !again && !prague && d.flag();
         let wait = if prague || models { "false" } else { wait };
-        let least = if models { least.min(4) } else { least };
+        let least = if models || prague && least == 2 { 1 } else { least };
         line(format!("ecn_timeout = {wait}\nmin_window = {least}\necn_on_retransmit = {again}"));
         line(format!("ecn_fallback = {fallback}"));
     }
@@ -326,7 +326,7 @@ fn traffic(
     }
     let late = d.pick(&["0s", "1ns", "40ms", "1h"]);
     let quick = late != "0s" && d.flag();
-    line(format!("count_packets = {}\nquick_acks = {quick}", d.flag()));
+    line(format!("count_packets = {}\nquick_acks = {quick}", d.flag() && !models));
     line(format!(
         "forget_rtt = {}\nhandshake = {shakes}\nrestart_after_lost_syn = {careful}\nlimited_transmit = {}\n\
          restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\nsend_jitter = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
@@ -334,7 +334,7 @@ fn traffic(
         d.flag(),
         d.flag(),
         d.flag() || ![2, 3].contains(&app) || models,
-        d.flag(),
+        d.flag() && !models,
         late,
         if paced { "0s" } else { d.pick(&["0s", "0s", "1ns", "300us", "1h"]) },
         d.pick(&["2", "1", "10", "1000"]),

@@ -110,7 +110,7 @@ pub struct Tcp {
     #[serde(default)]
     pub ecn_timeout: bool,
     /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With
-    /// `ecn_timeout` only 1: the wait takes its place. `bbr` and `bbr1` have 4.
+    /// `ecn_timeout` only 1: the wait takes its place; `bbr` and `bbr1` have 4, and only 1 is taken.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
@@ -225,28 +225,33 @@ pub enum TcpPreset {
 impl TcpPreset {
     /// The keys that it sets, as in files; those of ECN and of a congestion control where the group has
     /// them.
-    pub(in crate::traffic) fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 3] {
+    pub(in crate::traffic) fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 5] {
         let common = match self {
             Self::Linux => {
                 "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
-                 count_packets = true\ndelayed_ack = \"40ms\"\nquick_acks = true\nwhole_packets = true\n\
-                 min_rto_above_srtt = true\nrestart_after_lost_syn = false\n"
+                 delayed_ack = \"40ms\"\nquick_acks = true\nmin_rto_above_srtt = true\n\
+                 restart_after_lost_syn = false\n"
             }
             Self::Modern => {
                 "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
-                 count_packets = true\ndelayed_ack = \"40ms\"\npacing = true\n"
+                 delayed_ack = \"40ms\"\npacing = true\n"
             }
         };
-        let of_ecn = match self {
-            Self::Linux => "min_window = 2\necn_fallback = true",
-            Self::Modern => "min_window = 2",
+        // A model has windows of its own.
+        let of_window = match self {
+            _ if name.needs().has_model => "",
+            Self::Linux => "count_packets = true\nwhole_packets = true\n",
+            Self::Modern => "count_packets = true\n",
         };
+        let least = if name.needs().has_model { "" } else { "min_window = 2\n" };
+        let fallback = if self == Self::Linux { "ecn_fallback = true\n" } else { "" };
         let of_control = match name {
-            TcpName::Cubic if self == Self::Linux => "rfc8312 = true",
-            TcpName::Bbr1 if self == Self::Linux => "send_quantum = \"1ms\"",
+            TcpName::Cubic if self == Self::Linux => "rfc8312 = true\n",
+            TcpName::Bbr1 if self == Self::Linux => "send_quantum = \"1ms\"\n",
             _ => "",
         };
-        [common, of_control, if ecn { of_ecn } else { "" }]
+        let of_ecn = if ecn { [least, fallback] } else { [""; 2] };
+        [common, of_window, of_control, of_ecn[0], of_ecn[1]]
     }
 }
 
@@ -278,6 +283,15 @@ impl Tcp {
             _ => return None,
         };
         u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
+    }
+
+    /// Takes back what nobody has `said` and what has no effect beside what was.
+    pub(in crate::traffic) fn give_way(&mut self, said: impl Fn(&str) -> bool) {
+        self.quick_acks &= said("quick_acks") || self.delayed_ack.0 > Duration::ZERO;
+        self.restart_after_lost_syn |= !said("restart_after_lost_syn") && !self.handshake;
+        let may_fall_back = self.handshake && !self.ecn_on_retransmit;
+        self.ecn_fallback &= said("ecn_fallback") || may_fall_back;
+        self.timestamps &= said("timestamps") || self.rack;
     }
 
     pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
@@ -354,8 +368,15 @@ impl Tcp {
         if self.pacing == Some(false) {
             return at.refuse("pacing", "true: bbr has a rate");
         }
-        if self.min_window > self.name.needs().least_window {
-            return at.refuse("min_window", "1 … 4 packets: the window of bbr is 4 at least");
+        if self.min_window > 1 {
+            return at.refuse("min_window", "1: the window of bbr is 4 packets at least");
+        }
+        for (key, set) in
+            [("count_packets", self.count_packets), ("whole_packets", self.whole_packets)]
+        {
+            if set {
+                return at.refuse(key, "false: the windows of bbr are its model's");
+            }
         }
         if !self.restart_after_idle {
             return at.refuse("restart_after_idle", "true: the window of bbr survives idleness");
@@ -409,6 +430,11 @@ impl Tcp {
                 "ecn_on_retransmit",
                 self.ecn_on_retransmit && needs.ecn_on_retransmit,
                 "false: prague does it anyway",
+            ),
+            (
+                "min_window",
+                self.min_window == 2 && needs.least_window == 2,
+                "1: prague's window is two packets at least",
             ),
             (
                 "ecn_timeout",
