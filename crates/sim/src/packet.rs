@@ -32,7 +32,7 @@ pub enum Payload {
     Data {
         /// Congestion window reduced (RFC 3168 §6.1.2).
         cwr: bool,
-        /// How many repairs had begun when it was sent; comes round. A timestamp (RFC 7323 §3) as
+        /// How many repairs had begun when it was sent; wraps. A timestamp (RFC 7323 §3) as
         /// coarse as it may be.
         repairs: u8,
     },
@@ -82,7 +82,7 @@ pub enum Payload {
         arrived: Stamp,
         /// Bit k: the number 1 + k before it has not come.
         missing: u32,
-        /// How many came marked; comes round.
+        /// How many came marked; wraps.
         marks: u16,
     },
     /// A packet of a recording of the gateway.
@@ -105,7 +105,7 @@ pub struct Packet {
     pub len: u16,
     /// ECN codepoint.
     pub ecn: Ecn,
-    /// The number of its connection, where a flow has one after another; they come round.
+    /// The number of its connection, where a flow has one after another; wraps.
     pub connection: u8,
     /// The number of its flow.
     pub flow: u32,
@@ -117,7 +117,7 @@ pub struct Packet {
 
 const _: () = assert!(size_of::<Packet>() == 32, "a packet stays at half a cache line");
 
-/// The shortest packet, a segment of nobody.
+/// A placeholder: the shortest packet, a segment of flow 0.
 impl Default for Packet {
     fn default() -> Self {
         Self {

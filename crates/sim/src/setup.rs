@@ -17,7 +17,7 @@ use crate::app::{App, Objects, Periods, Unsent};
 use crate::network::{END, Identity, Link};
 use crate::transport::{FlowSetup, Group, Transport};
 
-/// Who draws from which numbered stream of the scenario's seed.
+/// The streams of random numbers that are made of a scenario's seed, by who draws from them.
 #[derive(Clone, Copy)]
 enum Stream {
     /// The queue of a link.

@@ -10,7 +10,8 @@ use super::wheel::Wheel;
 /// have a short path.
 #[derive(Clone, Debug)]
 pub(crate) struct EventList {
-    /// What comes first of the flows is beside the links, after all of them.
+    /// The next event of each link. The place behind the last link holds the earliest event of all
+    /// flows, which so comes after those of links at the same time.
     pub(crate) links: Timetable<64, 4>,
     /// Events of flows at their times.
     flows: WinnerTree<64, 0>,

@@ -11,7 +11,7 @@ use crate::packet::Packet;
 #[derive(Clone)]
 pub(crate) struct Wires {
     pub(crate) lines: Vec<Line>,
-    /// Those that merge others; one that is at work is not there.
+    /// For each link that merges several wires, its merge; `None` while that is being worked on.
     pub(super) merges: Vec<Option<Box<Merge>>>,
     /// Paths as runs of link numbers, each ended by [`END`](super::path::END).
     pub(super) paths: Vec<u32>,

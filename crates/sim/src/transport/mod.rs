@@ -43,8 +43,8 @@ pub(crate) enum After {
     Nothing,
     /// A time to be woken may have come nearer.
     Timer,
-    /// The same; and all that there was to send is sent, or is to be sent later: whoever gives data is
-    /// to be asked.
+    /// As [`Timer`](Self::Timer), and the sender has nothing left that it may send now: its
+    /// application is asked for more.
     Ask,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Seat {
     pub(crate) connection: u8,
 }
 
-/// What few flows have.
+/// When an application or jitter lets a flow send; flows that always may have none.
 #[derive(Clone, Debug)]
 pub(crate) struct SendTiming {
     pub(crate) on_off: Option<OnOff>,
@@ -108,7 +108,7 @@ impl Port<'_> {
         self.network.forward(self.now, self.scratch);
     }
 
-    /// What this flow has besides.
+    /// When this flow may send, if that is not always.
     pub(crate) fn send_timing(&mut self) -> Option<&mut SendTiming> {
         self.send_timings.get_mut(self.flow as usize)
     }

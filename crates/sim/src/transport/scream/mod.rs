@@ -64,7 +64,7 @@ pub(crate) struct Report {
     pub(crate) arrived: u64,
     /// Bit k: number `highest` − 1 − k has not come.
     pub(crate) missing: u32,
-    /// How many came marked so far; comes round.
+    /// How many came marked so far; wraps.
     pub(crate) marks: u16,
 }
 

@@ -297,6 +297,6 @@ mod tests {
         assert_eq!(echo(3, 5, true), Some(4), "had come before");
         assert_eq!(echo(5, 3, true), Some(4), "older");
         assert_eq!(echo(6, 131, true), Some(131));
-        assert_eq!(echo(7, 0, true), Some(0), "they come round");
+        assert_eq!(echo(7, 0, true), Some(0), "they wrap");
     }
 }

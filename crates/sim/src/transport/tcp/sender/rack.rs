@@ -51,7 +51,7 @@ pub(super) struct Rack {
     newest_then: u64,
     /// The window and the slow-start threshold before the repair that goes on.
     before_repair: Option<[f64; 2]>,
-    /// With timestamps: how many repairs have begun; comes round.
+    /// With timestamps: how many repairs have begun; wraps.
     repairs: u8,
     /// A probe is due, whatever the window.
     probe: bool,
