@@ -329,7 +329,7 @@ impl Sender {
         self.window(o).saturating_sub(self.next - self.una).min(given)
     }
 
-    #[inline]
+    #[inline(always)]
     fn sent(&mut self, now: u64, seq: u32, o: &Options, packet: &mut Packet) {
         let again = seq < self.end;
         if again {
