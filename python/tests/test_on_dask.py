@@ -34,6 +34,14 @@ def workers(pid: int | None = None) -> list[psutil.Process]:
     return [each for each in below if "spawn_main" in " ".join(each.cmdline())]
 
 
+def lives(process: psutil.Process) -> bool:
+    """Whether it runs: whom nobody waits for is a zombie when it has ended."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_a_cluster_of_this_machine_decides_as_this_process(tmp_path: Path) -> None:
     here = bluewater.sweep(SWEEP, seeds=[1, 2], out=tmp_path / "here", progress=False)
     there = bluewater.sweep(
@@ -80,6 +88,7 @@ def test_who_asked_is_killed_and_the_same_call_goes_on(tmp_path: Path) -> None:
         "import sys; sys.path[:0] = [sys.argv[2]]\n"
         "from pathlib import Path; from test_execute import task\n"
         "from bluewater.results.store import Store\n"
+        "from bluewater.study import on_dask; on_dask._IDLE_S = 3\n"
         "from bluewater.study.execute import execute\n"
         "tasks = [task(seed, '200s') for seed in range(20)]\n"
         "execute(tasks, Store(Path(sys.argv[1])), 2, on='dask')\n"
@@ -95,9 +104,16 @@ def test_who_asked_is_killed_and_the_same_call_goes_on(tmp_path: Path) -> None:
     while not any(each.key in store for each in tasks) and time.monotonic() < until:
         time.sleep(0.02)
     below = psutil.Process(process.pid).children(recursive=True)
-    for each in [psutil.Process(process.pid), *below]:
-        each.kill()
+    process.kill()
     process.wait()
+    # Nobody is left to close the cluster: it ends by itself.
+    until = time.monotonic() + 60
+    while any(map(lives, below)) and time.monotonic() < until:
+        time.sleep(0.2)
+    left = [each for each in below if lives(each)]
+    for each in left:
+        each.kill()
+    assert not left
     kept = {
         each.key: store.path(each.key).stat().st_mtime_ns for each in tasks if each.key in store
     }

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _DEATHS = 10
 """Workers of a cluster of our own that may die under a run before it is given up."""
+_IDLE_S = 60
+"""Seconds after which a cluster of our own ends that has nothing to do, as whoever asked is gone."""
 _SEEN_S = 60.0
 """Seconds until a shared folder shows what another machine wrote into it."""
 
@@ -116,8 +118,9 @@ def _client(address: str, jobs: int) -> Iterator[Client]:
             n_workers=jobs,
             threads_per_worker=1,
             dashboard_address=None,  # type: ignore[arg-type]
-            scheduler_kwargs={"allowed_failures": _DEATHS},
-            worker_kwargs={"memory_limit": 0, "dashboard": False},
+            # Where the client was killed, nobody closes the cluster: it ends by itself.
+            scheduler_kwargs={"allowed_failures": _DEATHS, "idle_timeout": f"{_IDLE_S}s"},
+            worker_kwargs={"memory_limit": 0, "dashboard": False, "death_timeout": _IDLE_S},
         ) as cluster,
         Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):
