@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _DEATHS = 10
 """Workers of a cluster of our own that may die under a run before it is given up."""
 _IDLE_S = 60
-"""Seconds after which a cluster of our own ends that has nothing to do, as whoever asked is gone."""
+"""Seconds without work after which a cluster of our own ends: whoever asked for it is gone."""
 _SEEN_S = 60.0
 """Seconds until a shared folder shows what another machine wrote into it."""
 
