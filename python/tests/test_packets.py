@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 import tomli_w
+from test_aqm import Blue
 
 import bluewater
 from bluewater import InputError, Packets
@@ -199,6 +200,35 @@ def test_a_recording_answers_by_its_replay(tmp_path: Path, cli: Cli) -> None:
     assert "room for 20p" in told.stdout
     assert "marked (CE): the algorithm's signal" in told.stdout
     assert "at down (red)" in cli("why", str(file), "0", "--queue", "down", keep_out=False).stdout
+
+
+def test_a_class_is_tried_on_what_a_gateway_recorded(tmp_path: Path, cli: Cli) -> None:
+    """Arrivals go through a capture; those of the recording's own discipline are its decisions."""
+    file, capture = tmp_path / "run.arr", tmp_path / "up.pcapng"
+    file.write_bytes(recording())
+    made = cli("export", str(file), "--to", str(capture), "--queue", "up", keep_out=False)
+    assert made.exit_code == 0, made.stderr
+
+    def on_recorded(aqm: Any, **params: Any) -> bluewater.Result:
+        return bluewater.run(
+            {
+                "duration": "3s",
+                "link": [{"from": "A", "to": "B", "rate": "4mbit", "delay": "1ms"}],
+                "queue": [{"link": "A->B", "aqm": aqm, "buffer": "20p", "params": params}],
+                "traffic": [
+                    {"transport": "trace", "file": str(capture), "from": ["A"], "to": ["B"]}
+                ],
+            }
+        )
+
+    own, ours = on_recorded(Blue), on_recorded("blue")
+    assert own.decision_hash == ours.decision_hash
+    assert own.summary["arrivals"] == 2700
+    up = packets.open_(file)[0].filter(pl.col("queue") == "up").collect()
+    red = on_recorded("red", w_q=0.1, min_th="5p", max_th="15p").summary
+    marked = up.filter(pl.col("marked") == "early").height
+    assert red["marks"] == pytest.approx(marked, rel=0.1)
+    assert red["drops"] == pytest.approx(up.filter(pl.col("fate") == "dropped").height, rel=0.02)
 
 
 def test_a_recording_whose_decisions_are_others_is_refused(tmp_path: Path) -> None:

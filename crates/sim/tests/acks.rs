@@ -2,7 +2,8 @@
 
 use sim::{Outcome, Run, Scenario};
 
-/// A connection on 50 Mb/s, with 250 kbit/s for its acknowledgements.
+/// A connection on 50 Mb/s, with 250 kbit/s for its acknowledgements, and with a window that fills the
+/// path and loses nothing: acknowledgements with SACK blocks are not filtered.
 fn run(filter: &str) -> Outcome {
     let text = format!(
         r#"
@@ -18,7 +19,9 @@ fn run(filter: &str) -> Outcome {
             {{ link = "A->B", aqm = "cake", buffer = "1MB" }},
             {{ link = "B->A", aqm = "cake", buffer = "1MB", params = {{ target = "1h", ack_filter = "{filter}" }} }},
         ]
-        traffic = [{{ transport = "cubic", preset = "linux", from = ["s"], to = ["r"] }}]
+        traffic = [
+            {{ transport = "cubic", preset = "linux", window = "140p", from = ["s"], to = ["r"] }},
+        ]
         "#
     );
     Scenario::from_toml(&text, "acks")
@@ -42,7 +45,7 @@ fn what_gives_way_frees_the_other_direction() {
         assert_eq!(number("drops_overflow", 1), 0.0, "{filter}");
         match frees {
             false => assert!(used < 1.01 * held && held < 0.4, "{used}, not {held}"),
-            true => assert!(used > 0.9, "{filter}: {used}"),
+            true => assert!(used > 1.5 * held, "{filter}: {used}, not above {held}"),
         }
     }
 }
