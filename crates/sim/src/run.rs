@@ -408,7 +408,7 @@ impl Run {
             row.count(summary.completed);
             let values = summary.times_s.into_iter().chain(summary.slowdowns);
             values.for_each(|value| row.real(value));
-            row.real(summary.trimmed_s.map(|mean| 60.0 / mean));
+            row.real(summary.per_minute());
             for (time, completed) in transfers.distribution() {
                 let mut row = completions.row();
                 row.text(group);

@@ -371,7 +371,7 @@ pub const TRANSFERS: TableSpec = TableSpec {
         real(
             &["rpm"],
             "1/min",
-            "60 / the mean of the shortest 95 % of these times: how many would follow one another in a minute. Of requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request is two.",
+            "60 / the mean of the shortest 95 % of these times: how many would follow one another in a minute; empty if they took no time. Of requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request is two.",
         ),
     ],
 };

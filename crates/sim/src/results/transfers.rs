@@ -46,6 +46,14 @@ pub struct TransferSummary {
     pub slowdowns: [Option<f64>; 5],
 }
 
+impl TransferSummary {
+    /// How many transfers of the trimmed mean would follow one another in a minute; `None` where they
+    /// took no time, as over a link so fast that a packet takes less than half a nanosecond.
+    pub fn per_minute(&self) -> Option<f64> {
+        self.trimmed_s.filter(|mean| *mean > 0.0).map(|mean| 60.0 / mean)
+    }
+}
+
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 /// What a trimmed mean keeps.
 const KEPT: f64 = 0.95;
@@ -179,6 +187,11 @@ mod tests {
         let mut same = Transfers::default();
         (0..29).for_each(|_| same.complete(0, 1000 * MS, None));
         assert!((same.summary().trimmed_s.unwrap() - 1.0).abs() < 1e-9);
+        assert!((same.summary().per_minute().unwrap() - 60.0).abs() < 1e-7);
+        let mut timeless = Transfers::default();
+        timeless.complete(0, 0, None);
+        let summary = timeless.summary();
+        assert_eq!((summary.trimmed_s, summary.per_minute()), (Some(0.0), None));
     }
 
     #[test]
