@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _ROUNDING = 1e-9
 """A spread below this share of the mean is what rounding left."""
@@ -31,6 +35,18 @@ def measured(mean: float | None, half_width: float | None, unit: str) -> str:
         return f"{number(mean)} {unit}".rstrip()
     noise = half_width < abs(mean) * _ROUNDING
     return f"{number(mean)} ± {number(0 if noise else half_width, 2)} {unit}".rstrip()
+
+
+def summarised(row: Mapping[str, Any], factor: float, unit: str) -> str:
+    """The same of a row of a summary, times ``factor``.
+
+    An interval that ends where its metric does has two sides: the wider one is shown.
+    """
+    mean, low, high = row["mean"], row["low"], row["high"]
+    if mean is None:
+        return measured(None, None, unit)
+    width = None if high is None else factor * max(high - mean, mean - low)
+    return measured(factor * mean, width, unit)
 
 
 def rate(bits_per_second: float) -> str:

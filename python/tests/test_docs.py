@@ -19,7 +19,7 @@ import pytest
 from conftest import of_docs
 
 import bluewater
-from bluewater import _core
+from bluewater import _core, trace
 from bluewater.results.result import SIMULATED
 from bluewater.study.experiment import parse
 
@@ -243,6 +243,10 @@ def test_what_pages_say_runs(
     """Scenarios are valid, and Python runs from the first block to the last."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
+    trace.generate(tmp_path / "up.pcapng", {"duration": "5s", "load": "2mbit"})
+    for block in BLOCK.finditer((DOCS / "tutorial.md").read_text("utf-8")):
+        if block["kind"] == "python" and block["title"]:
+            (tmp_path / block["title"]).write_text(block["code"], "utf-8")
     for block in BLOCK.finditer((DOCS / f"{page}.md").read_text("utf-8")):
         if block["kind"] == "python" and block["title"]:
             (tmp_path / block["title"]).write_text(block["code"], "utf-8")

@@ -9,6 +9,7 @@ import pytest
 from conftest import SWEEP, TINY
 
 import bluewater
+from bluewater import text
 from bluewater.errors import InputError
 from bluewater.plots.sweep import label
 from bluewater.results.aggregate import differences, summarise
@@ -163,6 +164,12 @@ def test_an_interval_ends_where_its_metric_does() -> None:
     assert ends["utilisation"] == (pytest.approx(0.95 - 12.706 * 0.05), 1.0)
     assert ends["drops"][0] == ends["delay_mean_s"][0] == 0.0
     assert ends["own"][0] < 0  # nobody declared what it is
+
+
+def test_the_wider_side_of_an_interval_is_shown() -> None:
+    cut = {"mean": 0.95, "low": 0.55, "high": 1.0}
+    assert text.summarised(cut, 100, "%") == "95 ± 40 %"
+    assert text.summarised({"mean": 0.5, "low": None, "high": None}, 1, "") == "0.5"
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:

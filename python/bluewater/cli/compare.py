@@ -16,7 +16,7 @@ from bluewater.progress import notes
 from bluewater.study.compare import Setup
 from bluewater.study.execute import HERE
 from bluewater.study.scenario import parsed
-from bluewater.text import measured, number
+from bluewater.text import number, summarised
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,8 +174,7 @@ def _table(found: Sweep, base: str, seeds: int) -> Table:
             if seeds == 1:
                 cells.append(shown(row["mean"]))
                 continue
-            half = factor * (row["high"] - row["mean"])
             star = " *" if (aqm, metric) in apart else ""
-            cells.append(measured(factor * row["mean"], half, unit) + star)
+            cells.append(summarised(row, factor, unit) + star)
         table.add_row(aqm, *cells)
     return table

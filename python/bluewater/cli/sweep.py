@@ -135,8 +135,7 @@ def _table(found: Sweep) -> Table:
     for row in over.iter_rows(named=True):
         place = tuple(str(row[name]) for name in places)
         seeds[place] = row["seeds"]
-        half = None if row["high"] is None else row["high"] - row["mean"]
-        cells.setdefault(place, {})[row["metric"]] = text.measured(row["mean"], half, "")
+        cells.setdefault(place, {})[row["metric"]] = text.summarised(row, 1, "")
     for column in (*places, "seeds", *shown):
         table.add_column(column, justify="left" if column in places else "right")
     for place, values in cells.items():

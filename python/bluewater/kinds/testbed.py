@@ -38,9 +38,10 @@ def check(table: Mapping[str, Any], file: str) -> str:
     canonical = simulator.check(table, file)
     scenario = tomllib.loads(canonical)
     network, queues, traffic = scenario["network"], scenario["queue"], scenario["traffic"]
+    given = table.get("network", {})
     tcp = sum(group["transport"] != "cbr" for group in traffic)
     for wrong, key, value, allowed in (
-        (network.keys() - {"preset", "rate", "delay"}, "network", network, "rate and delay"),
+        (given.keys() - {"preset", "rate", "delay"}, "network", given, "rate and delay"),
         (network.get("preset") != "dumbbell", "network.preset", network.get("preset"), "dumbbell"),
         (len(queues) != 1, "queue", len(queues), "one queue"),
         ("prefilter" in queues[0], "queue.0.prefilter", "", "none"),
