@@ -31,7 +31,7 @@ PYTHON = [sys.executable, "-m"]
 def workers(pid: int | None = None) -> list[psutil.Process]:
     """The processes below a process in which Dask makes runs, without their nannies."""
     below = psutil.Process(pid).children(recursive=True)
-    return [each for each in below if "spawn_main" in " ".join(each.cmdline())]
+    return [each for each in below if lives(each) and "spawn_main" in " ".join(each.cmdline())]
 
 
 def lives(process: psutil.Process) -> bool:
