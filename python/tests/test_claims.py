@@ -81,13 +81,21 @@ def test_bounds(text: str, inside: list[float], outside: list[float]) -> None:
     assert not any(bound.holds(value) for value in outside)
 
 
-@pytest.mark.parametrize("text", ["", "0.1", "= 3", "<= x", "between 1", "<= 1 and >= 0", 5, None])
+@pytest.mark.parametrize(
+    "text", ["", "0.1", "= 3", "<= x", "between 1", "<= 1 and >= 0", "<= .", 5, None]
+)
 def test_bad_bounds_are_refused(text: object) -> None:
     with pytest.raises(InputError, match="not a bound") as raised:
         find([0.5], holds=text)
     assert raised.value.key == "claim.a.holds"
     assert raised.value.value == text
     assert "<= x" in str(raised.value.allowed)
+
+
+def test_a_bound_that_no_number_meets_is_refused() -> None:
+    with pytest.raises(InputError, match="no number meets") as raised:
+        find([0.5], holds="between 3 and 1")
+    assert raised.value.key == "claim.a.holds"
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ sql = ''
         (TINY + "[about]\nquestoin = ''\n", "about.questoin", "unknown key"),
         (TINY + "[[plot]]\nid = 'p'\n", "plot.p", "missing"),
         (SWEEP + "[sizes.q]\nsweep = { bufer = [1] }\n", "sizes.q.sweep", "unknown axis 'bufer'"),
-        (SWEEP + "[sizes.q]\nsweep = { buffer = [1] }\n", None, "unknown value of the axis"),
+        (SWEEP + "[sizes.q]\nsweep = { buffer = [1] }\n", "sizes.q.sweep.buffer", "unknown value"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(text: str, key: str | None, says: str) -> None:
@@ -155,6 +155,10 @@ def test_what_is_allowed_is_said() -> None:
     parse(PLOT, "f.toml", "x")
     assert allowed(PLOT.replace("spread", "pie")) == "'spread' or 'trace' or 'scatter' or 'bars'"
     assert allowed(PLOT.replace("columns = 2", "columns = 9")) == "a whole number from 1 to 4"
+    wrong = "x = { label = '', low = 5, high = 1 }"
+    assert allowed(PLOT.replace("x = { label = '' }", wrong)) == "low below high"
+    wrong = "x = { label = '', scale = 'log', low = -5 }"
+    assert allowed(PLOT.replace("x = { label = '' }", wrong)) == "ends above 0"
     assert str(allowed(PLOT.replace("x = { label = '' }", "x = 3"))).startswith(
         "a table with label"
     )

@@ -68,7 +68,6 @@ def test_assign_reaches_any_depth(path: list[str], value: int) -> None:
         ({"a": 3}, "not an axis"),
         ({"a": []}, "without values"),
         ({"a": [1, 1]}, "same value twice"),
-        ({"a": {"key": "x", "values": [1], "units": "s"}}, "not an axis"),
         ({"a": [[1]]}, "cannot be a point"),
     ],
 )
@@ -77,6 +76,23 @@ def test_bad_axes_are_refused_by_name(axes: dict[str, Any], says: str) -> None:
         parse_axes(axes, "f.toml")
     assert raised.value.key == "sweep.a"
     assert raised.value.file == "f.toml"
+
+
+@pytest.mark.parametrize(
+    ("axis", "key"),
+    [
+        ({"key": "x", "values": [1], "units": "s"}, "sweep.a.units"),
+        ({"kye": "x", "values": [1]}, "sweep.a.kye"),
+        ({"key": "x", "values": [1], "unit": 3}, "sweep.a.unit"),
+        ({"key": "x", "values": "1..3"}, "sweep.a.values"),
+        ({"values": [1]}, "sweep.a"),
+    ],
+)
+def test_what_is_wrong_in_an_axis_is_named(axis: dict[str, Any], key: str) -> None:
+    with pytest.raises(InputError) as raised:
+        parse_axes({"a": axis}, "f.toml")
+    assert raised.value.key == key
+    assert raised.value.allowed is not None
 
 
 @pytest.mark.parametrize("key", ["queue.1.aqm", "queue.x.aqm", "duration.0.x"])
@@ -88,9 +104,9 @@ def test_keys_that_lead_nowhere(key: str) -> None:
 
 def test_thinned_axis_keeps_the_order_asked_for() -> None:
     (axis,) = parse_axes({"a": [1, 2, 3]}, "f")
-    assert [point.label for point in axis.keep([3, 1], "f").points] == [3, 1]
+    assert [point.label for point in axis.keep([3, 1], "f", "sizes.quick.sweep").points] == [3, 1]
     with pytest.raises(InputError, match="unknown value of the axis 'a'"):
-        axis.keep([4], "f")
+        axis.keep([4], "f", "sizes.quick.sweep")
 
 
 @pytest.mark.parametrize("axes", [7, [("a", 1)], {5: [1]}, {"a": {"x": {"queue.0.aqm": object()}}}])

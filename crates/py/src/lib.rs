@@ -235,10 +235,10 @@ mod _core {
         own::random().ok_or_else(|| PyValueError::new_err("only in a method of an AQM"))
     }
 
-    /// A `duration` in nanoseconds or a `rate` in bit/s, and its canonical text.
+    /// A `duration` in nanoseconds, a `rate` in bit/s or a `size` in bytes, and its canonical text.
     #[pyfunction]
-    fn quantity(kind: &str, text: &str) -> PyResult<(u64, String)> {
-        own::quantity(kind, text)
+    fn quantity(py: Python<'_>, kind: &str, text: &str) -> PyResult<(u64, String)> {
+        own::quantity(py, kind, text)
     }
 
     #[pymodule_init]

@@ -148,10 +148,11 @@ def generate(
         "fastest": fastest,
         "ecn": ecn,
     }
+    wanted, length = bits_per_second(load, "--load"), seconds(duration, "--duration")
     bar, update = of_one(str(file))
     with bar:
         packets, size = traces.generate(file, options, update)
-    wanted, offered = bits_per_second(load, "--load"), 8 * size / seconds(duration, "--duration")
+    offered = 8 * size / length
     note(f"{packets:,} packets of {size:,} bytes on the wire: {text.rate(offered)}")
     if abs(offered / wanted - 1) > _FAR:
         note(

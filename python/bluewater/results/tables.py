@@ -32,6 +32,9 @@ STANDARD = "standard"
 """The reading that an experiment's file is without any other."""
 
 
+DATAGRAMS = ("cbr", "trace")
+"""Transports that send whatever becomes of what they send."""
+
 _SET = {"aqm", "duration_s", "flows", "group", "queue", "transport"}
 """Columns that tell what was set: an axis of one of these names says the same in its own words."""
 
@@ -146,12 +149,12 @@ class Tables:
         """
         place = ", ".join(f'"{name}"' for name in _place(self.entries[0]))
         sums = ", ".join(
-            f"SUM(CASE WHEN transport {of} ('cbr', 'trace') THEN {column} END) AS {side}_{column}"
+            f"SUM(CASE WHEN transport {of} {DATAGRAMS} THEN {column} END) AS {side}_{column}"
             for side, of in (("tcp", "NOT IN"), ("udp", "IN"))
             for column in ("throughput_bps", "arrivals", "drops", "marks")
         )
-        counts = """COUNT(CASE WHEN transport NOT IN ('cbr', 'trace') THEN 1 END) AS tcp_flows,
-            COUNT(CASE WHEN transport IN ('cbr', 'trace') THEN 1 END) AS udp_flows"""
+        counts = f"""COUNT(CASE WHEN transport NOT IN {DATAGRAMS} THEN 1 END) AS tcp_flows,
+            COUNT(CASE WHEN transport IN {DATAGRAMS} THEN 1 END) AS udp_flows"""
         return f"SELECT {place}, {counts}, {sums} FROM flows GROUP BY {place}"
 
     @property

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MIN_SEEDS = 3
 """With fewer seeds a verdict is provisional."""
 
-_NUMBER = r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?"
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
 _BOUND = re.compile(rf"(?P<relation><=|>=|<|>)\s*(?P<limit>{_NUMBER})")
 _BETWEEN = re.compile(rf"between\s+(?P<low>{_NUMBER})\s+and\s+(?P<high>{_NUMBER})")
 
@@ -75,6 +75,10 @@ class Bound:
             self.open = "=" not in found["relation"]
         elif found := _BETWEEN.fullmatch(written):
             self.low, self.high, self.open = float(found["low"]), float(found["high"]), False
+            if self.low > self.high:
+                raise InputError(
+                    "a bound that no number meets", value=text, allowed="the lower end first"
+                )
         else:
             raise InputError(
                 "not a bound",

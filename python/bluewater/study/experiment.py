@@ -199,7 +199,7 @@ class Experiment:
         axes = dict(size.axes)
         for axis in self.axes:
             if axis.name in reading.axes:
-                kept = axis.keep(reading.axes[axis.name], self.file)
+                kept = axis.keep(reading.axes[axis.name], self.file, f"reading.{reading.id}.sweep")
                 there = [point.label for point in kept.points]
                 axes[axis.name] = [
                     label for label in size.axes.get(axis.name, there) if label in there
@@ -222,7 +222,9 @@ class Experiment:
                     key=f"sizes.{size.name}.sweep",
                 )
         axes = [
-            axis.keep(size.axes[axis.name], self.file) if axis.name in size.axes else axis
+            axis.keep(size.axes[axis.name], self.file, f"sizes.{size.name}.sweep")
+            if axis.name in size.axes
+            else axis
             for axis in self.axes
         ]
         return [

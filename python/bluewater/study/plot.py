@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from bluewater.errors import InputError
 from bluewater.study.typed import Table
 
 Kind: TypeAlias = Literal["spread", "trace", "scatter", "bars"]
@@ -23,6 +24,13 @@ class Scale(Table, frozen=True, kw_only=False):
     low: float | None = None
     high: float | None = None
     linear_below: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise InputError("no axis", value=self.low, allowed="low below high")
+        ends = (end for end in (self.low, self.high) if end is not None)
+        if self.scale == "log" and any(end <= 0 for end in ends):
+            raise InputError("no end of a log axis", value=self.low, allowed="ends above 0")
 
 
 class Panel(Table, frozen=True):

@@ -43,14 +43,15 @@ class Axis:
     name: str
     points: tuple[Point, ...]
 
-    def keep(self, labels: Sequence[Label], file: str) -> Axis:
-        """The axis with only these points, in the order given."""
+    def keep(self, labels: Sequence[Label], file: str, table: str) -> Axis:
+        """The axis with only these points, in the order given; ``table`` of the file has them."""
         by_label = {point.label: point for point in self.points}
         for label in labels:
             if label not in by_label:
                 raise unknown(
-                    f"value of the axis '{self.name}'", str(label), map(str, by_label), file=file
-                )
+                    f"value of the axis '{self.name}'", str(label), map(str, by_label), file=file,
+                    key=f"{table}.{self.name}",
+                )  # fmt: skip
         return Axis(self.name, tuple(by_label[label] for label in labels))
 
 
@@ -81,6 +82,14 @@ def parse_axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
     return tuple(_parse_axis(name, entry, file) for name, entry in table.items())
 
 
+_OF_AXIS = {
+    "key": (str, "a dotted key, as in queue.0.buffer"),
+    "values": (list, "a list of values"),
+    "unit": (str, "the unit as text"),
+}
+"""What an axis with a key consists of."""
+
+
 def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     where: dict[str, Any] = {"file": file, "key": f"sweep.{name}"}
     if not isinstance(name, str):
@@ -88,11 +97,17 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     if isinstance(entry, list):
         points = [Point(_label(value, where), {name: value}) for value in entry]
     elif isinstance(entry, dict) and "values" in entry:
-        extra = set(entry) - {"key", "values", "unit"}
-        if extra or not isinstance(entry.get("key"), str) or not isinstance(entry["values"], list):
-            raise InputError(
-                "not an axis", **where, value=entry, allowed="key, values (a list), unit"
-            )
+        for key, value in entry.items():
+            if key not in _OF_AXIS:
+                raise unknown("key", key, _OF_AXIS, file=file, key=f"sweep.{name}.{key}")
+            kind, allowed = _OF_AXIS[key]
+            if not isinstance(value, kind):
+                raise InputError(
+                    "not a value", file=file, key=f"sweep.{name}.{key}", value=value,
+                    allowed=allowed,
+                )  # fmt: skip
+        if "key" not in entry:
+            raise InputError("an axis without a key", **where, value=entry, allowed="key, values")
         unit = entry.get("unit")
         points = [
             Point(_label(value, where), {entry["key"]: value if unit is None else f"{value}{unit}"})

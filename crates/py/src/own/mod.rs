@@ -8,9 +8,11 @@ mod program;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::str::FromStr;
 use std::sync::Mutex;
 
 use aqm::own::Advice;
+use aqm::units::TextError;
 use aqm::{Arrival, Cause, Cx, Departure, Env, Instant, Meta, Rng, Victim, View};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -506,13 +508,34 @@ fn complaint(py: Python<'_>, error: &PyErr) -> Complaint {
     }
 }
 
-/// A duration in nanoseconds or a rate in bit/s, and its canonical text.
-pub(crate) fn quantity(kind: &str, text: &str) -> PyResult<(u64, String)> {
-    let wrong = |e: aqm::units::TextError| wrong(text, e.allowed);
-    if kind == "rate" {
-        let rate: aqm::Rate = text.parse().map_err(wrong)?;
-        return Ok((rate.bits_per_second(), rate.to_string()));
+/// A duration in nanoseconds, a rate in bit/s or a size in bytes, and its canonical text.
+pub(crate) fn quantity(py: Python<'_>, kind: &str, text: &str) -> PyResult<(u64, String)> {
+    fn read<T: FromStr<Err = TextError> + ToString>(
+        text: &str,
+        number: impl Fn(&T) -> Option<u64>,
+    ) -> Result<(u64, String), TextError> {
+        let value: T = text.parse()?;
+        let none = || TextError { allowed: "a size in bytes such as 200kB", hint: String::new() };
+        Ok((number(&value).ok_or_else(none)?, value.to_string()))
     }
-    let duration: aqm::Duration = text.parse().map_err(wrong)?;
-    Ok((duration.as_nanos(), duration.to_string()))
+    let found = match kind {
+        "rate" => read(text, |rate: &aqm::Rate| Some(rate.bits_per_second())),
+        "size" => read(text, |size: &aqm::Size| match size {
+            aqm::Size::Bytes(bytes) => Some(*bytes),
+            _ => None,
+        }),
+        _ => read(text, |duration: &aqm::Duration| Some(duration.as_nanos())),
+    };
+    found.map_err(|TextError { allowed, hint }| {
+        let error = sim::ScenarioError {
+            file: String::new(),
+            line: None,
+            key: String::new(),
+            value: text.into(),
+            problem: format!("not a {kind}"),
+            allowed: allowed.into(),
+            hint,
+        };
+        crate::error::raise(py, error)
+    })
 }

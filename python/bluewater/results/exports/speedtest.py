@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bluewater.results.exports.samples import of_flows, write_text
+from bluewater.results.tables import DATAGRAMS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from bluewater.results.result import Result
 
 SUFFIX = ".speedtest.json"
-
-_DATAGRAMS = ("cbr", "pareto", "exponential")
 
 
 def write(result: Result, path: Path, queue: str | None = None) -> None:  # noqa: ARG001
@@ -48,7 +47,7 @@ def _summary(result: Result) -> dict[str, float]:
     total = samples.group_by("time_s").agg(pl.col("goodput_bps").sum())
     trip = 1e3 * pl.col("srtt_s")
     trips = samples.filter(pl.col("srtt_s").is_not_null())
-    datagrams = result.flows.filter(pl.col("transport").is_in(_DATAGRAMS))
+    datagrams = result.flows.filter(pl.col("transport").is_in(DATAGRAMS))
     values = {
         "download": total.select(pl.col("goodput_bps").quantile(0.9, "linear")),
         "downLoadedLatency": trips.select(trip.median()),
