@@ -15,6 +15,7 @@ from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.study.advise import Link, commands, reasons
 from bluewater.study.execute import HERE
+from bluewater.study.tcp import TCPS
 from bluewater.text import measured
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def advise(
     ] = None,
     bulk: Annotated[int, typer.Option(min=1, help="TCP flows that always have data.")] = 8,
     transport: Annotated[
-        str, typer.Option(help="Which TCP: cubic, sack (Reno), dctcp, prague.")
+        str, typer.Option(help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's.")
     ] = "cubic",
     calls: Annotated[int, typer.Option(min=0, help="Voice calls of 86 kb/s.")] = 2,
     games: Annotated[int, typer.Option(min=0, help="Games of 72 kb/s.")] = 1,

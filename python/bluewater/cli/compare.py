@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from bluewater import lab, text
+from bluewater import _core, lab, text
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Reps, Seeds, Settings, Shared, seeds
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
-from bluewater.study.compare import Setup
+from bluewater.study.compare import AGAINST, Setup
 from bluewater.study.execute import HERE
 from bluewater.study.scenario import parsed
+from bluewater.study.tcp import PRESETS, TCPS
 from bluewater.text import number, summarised
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from bluewater.lab import Sweep
     from bluewater.results.result import Result
@@ -34,6 +35,7 @@ def add(app: typer.Typer) -> None:
     "bluewater compare red blue droptail --rate 45mbit --rtt 100ms --flows 400",
     "bluewater compare blue red --buffer 100kB --no-ecn --duration 60s --reps 5",
     "bluewater compare sfb red --against cbr:10mbit --set queue.0.params.ecn=false",
+    "bluewater compare cake fq-codel red --rate 50mbit --flows 20 --transport cubic --preset modern",
 )
 def compare(
     aqms: Annotated[
@@ -46,8 +48,16 @@ def compare(
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     warmup: Annotated[str, typer.Option(help="Left out of the numbers.")] = "10s",
     transport: Annotated[
-        str, typer.Option(help="reno, newreno, sack, cubic, dctcp, prague, bbr or bbr1.")
+        str, typer.Option(help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's.")
     ] = "sack",
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(PRESETS),
+            help="TCP as it is today, as Linux 6.1 has it or as the RFCs recommend: an initial window "
+            "of ten, losses told by time, packets of 1500 bytes.",
+        ),
+    ] = "",
     ecn: Annotated[bool, typer.Option(help="Connections and queues use ECN.")] = True,
     ecn_timeout: Annotated[
         bool, typer.Option(help="A mark at a window of one packet causes a timeout.")
@@ -56,7 +66,7 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="KIND:AMOUNT",
-            help="Other traffic beside them: cubic:10 (or another transport) for so many flows, "
+            help=f"Other traffic beside them: cubic:10 for so many flows ({', '.join(AGAINST[:-2])}), "
             "cbr:2mbit for datagrams that yield to nothing, web:20 for so many users.",
         ),
     ] = None,
@@ -72,13 +82,18 @@ def compare(
 ) -> None:
     """Compare queue disciplines on one link: a table, and a picture side by side.
 
+    Without --preset connections are as in the papers: SACK, an initial window of two, packets of
+    1000 bytes, one acknowledgement for each. What one takes today is `--transport cubic --preset
+    modern`. Disciplines have their defaults, RED's those of its author from 1997 and 2000; `--set
+    queue.0.params.preset=feng` shows the BLUE paper's.
+
     With --reps each number is the mean over seeds with half its 95 % interval; a star says that it
     differs from that of the first discipline, by the interval of the differences seed by seed.
     The picture is of the first seed.
     """
     setup = Setup(
         rate, rtt, flows, buffer, duration, warmup, transport, ecn, ecn_timeout,
-        tuple(against or ()), parsed(settings or []),
+        tuple(against or ()), parsed(settings or []), preset,
     )  # fmt: skip
     many = seeds(None if seeds_ else seed, seeds_, reps) or (seed,)
     found = lab.compare(aqms, setup, seeds=many, jobs=jobs, on=on, share=share, out=out_)
@@ -102,8 +117,22 @@ def compare(
         if len(many) > 1:
             note(f"* differs from {first[0][0]}: the 95 % interval of the differences leaves out 0")
         out.print(str(picture.resolve()), soft_wrap=True)
-    for remark in found.remarks:
+    for remark in (*found.remarks, *_presets(aqms, setup)):
         note(f"note: {remark}")
+
+
+def _presets(aqms: Sequence[str], setup: Setup) -> list[str]:
+    """Which settings are shown of disciplines that have several named sets of them."""
+    if any(key.startswith("queue.0.params") for key in setup.settings or {}):
+        return []
+    sets = {
+        entry["name"]: ", ".join(each["name"] for each in entry["presets"])
+        for entry in _core.catalog()["aqms"]
+    }
+    found = [f"{aqm} ({sets[aqm]})" for aqm in dict.fromkeys(aqms) if sets.get(aqm)]
+    if not found:
+        return []
+    return [f"these have their defaults, not a preset that there is: {', '.join(found)}"]
 
 
 def _rates(run: Result) -> dict[str, float]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.results.stats import Estimate, estimate
+from bluewater.study import tcp
 from bluewater.text import milliseconds, number, percent
 from bluewater.units import bits_per_second, duration_text, seconds
 
@@ -101,11 +102,11 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
     """The link as a scenario whose queue is yet to be chosen."""
     if link.bulk < 1:
         raise InputError("nothing fills the link", key="bulk", value=link.bulk, allowed="1 or more")
+    tcp.check(link.transport)
     nodes = [f"n{k}" for k in range(len(link.rtt))]
     place = {"from": nodes, "to": ["sink"], "start": "0s..1s"}
-    modern = {"preset": "linux"} if link.transport in ("cubic", "sack", "dctcp") else {}
     groups = [
-        {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **modern,
+        {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **tcp.preset("linux", link.transport),
          "packet": "1514B", "ecn": link.ecn},
         *([{"name": "calls", **place, "flows": link.calls, **_CALL}] if link.calls else []),
         *([{"name": "games", **place, "flows": link.games, **_GAME}] if link.games else []),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater.aqm import keys
 from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Kind
 from bluewater.errors import InputError, unknown
+from bluewater.study import tcp
 from bluewater.study.sweep import Axis, Point, assign
 from bluewater.units import duration_text, seconds, times
 
@@ -17,22 +18,13 @@ if TYPE_CHECKING:
 
     from bluewater.aqm import Aqm
 
-AGAINST = (
-    "reno",
-    "newreno",
-    "sack",
-    "cubic",
-    "dctcp",
-    "prague",
-    "bbr",
-    "bbr1",
-    "tfrc",
-    "scream",
-    "cbr",
-    "web",
-)
+AGAINST = (*tcp.TCPS, "tfrc", "scream", "cbr", "web")
 """What other traffic there can be: flows of a transport, datagrams, or web sessions."""
 
+_PAGES = {"size": "24p", "shape": 1.2, "objects": 4, "off": "500ms", "handshake": True}
+"""Pages of a web session: four objects of 24 packets in the mean, then half a second to think."""
+_TODAY = "1500B"
+"""Packets of TCP as it is today; the papers' have 1000 bytes."""
 
 _KINDS = {
     "flows": NUMBER, "ecn": FLAG, "ecn_timeout": FLAG, "against": NAMES,
@@ -46,8 +38,10 @@ class Setup:
 
     Attributes:
         settings: Dotted keys that are set at the end.
-        against: Other traffic: ``cubic:10`` for so many flows, ``cbr:2mbit`` for datagrams at a
-            rate, ``web:20`` for so many users.
+        against: Other traffic: ``cubic:10`` for so many flows, without ECN where they can do
+            without, ``cbr:2mbit`` for datagrams at a rate, ``web:20`` for so many users.
+        preset: ``linux`` or ``modern``: TCP as it is today, with packets of 1500 bytes. Without it
+            connections are as in the papers: an initial window of two, packets of 1000 bytes.
     """
 
     rate: str = "45mbit"
@@ -61,6 +55,7 @@ class Setup:
     ecn_timeout: bool = False
     against: tuple[str, ...] = ()
     settings: Mapping[str, Any] | None = None
+    preset: str = ""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -69,10 +64,11 @@ class Setup:
     @property
     def title(self) -> str:
         """What it is, in a line."""
+        which = f" ({self.preset})" if self.preset else ""
         beside = f" against {', '.join(self.against)}" if self.against else ""
         changes = "".join(f", {key} = {value}" for key, value in (self.settings or {}).items())
         return (
-            f"{self.flows} {self.transport} flows{beside}, {self.rate}, {self.rtt} round trip, "
+            f"{self.flows} {self.transport} flows{which}{beside}, {self.rate}, {self.rtt} round trip, "
             f"{self.buffer} buffer{changes}"
         )
 
@@ -83,7 +79,9 @@ def scenario(setup: Setup) -> dict[str, Any]:
     A sixth of the round trip is spent on each of its six hops, and the access links are ten
     times as fast as the bottleneck, so that no other queue matters.
     """
+    tcp.check(setup.transport, "--transport")
     hop = duration_text(seconds(setup.rtt, "--rtt") / 6)
+    today = {"preset": setup.preset, "packet": _TODAY} if setup.preset else {}
     made = {
         "duration": setup.duration,
         "warmup": setup.warmup,
@@ -103,8 +101,9 @@ def scenario(setup: Setup) -> dict[str, Any]:
                 "start": "0s..1s",
                 "ecn": setup.ecn,
                 "ecn_timeout": setup.ecn_timeout,
+                **today,
             },
-            *(_other(text) for text in setup.against),
+            *(_other(text, setup) for text in setup.against),
         ],
         "measure": {"interval": "50ms"},
     }
@@ -113,7 +112,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
     return made
 
 
-def _other(text: str) -> dict[str, Any]:
+def _other(text: str, setup: Setup) -> dict[str, Any]:
     kind, _, amount = text.partition(":")
     if kind not in AGAINST:
         raise unknown("traffic", kind, AGAINST, key="--against")
@@ -125,9 +124,12 @@ def _other(text: str) -> dict[str, Any]:
             "not a number of flows", key="--against", value=text, allowed="as in cubic:10"
         )
     group["flows"] = int(amount or 1)
-    if kind == "web":
-        return {**group, "transport": "sack", "app": "web"}
-    return {**group, "transport": kind}
+    group |= {"transport": "sack", "app": "web", **_PAGES} if kind == "web" else {"transport": kind}
+    if kind in ("dctcp", "prague"):
+        group["ecn"] = True  # Without marks they are nothing.
+    if setup.preset and kind not in ("tfrc", "scream"):
+        group |= tcp.preset(setup.preset, group["transport"]) | {"packet": _TODAY}
+    return group
 
 
 def axis(aqms: Sequence[str | type[Aqm]]) -> Axis:

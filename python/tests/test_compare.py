@@ -1,0 +1,105 @@
+"""What `compare` takes: other traffic, presets of TCP, and what its help says of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import bluewater
+from bluewater.cli import app
+from bluewater.errors import InputError
+from bluewater.study.compare import AGAINST, Setup, scenario
+from bluewater.study.tcp import PRESETS, TCPS
+
+SMALL = {"rate": "5mbit", "rtt": "40ms", "flows": 3, "duration": "4s", "warmup": "1s"}
+
+
+@pytest.mark.parametrize("kind", AGAINST)
+def test_all_other_traffic_gets_something_through(kind: str, tmp_path: Path) -> None:
+    made = bluewater.compare(["red"], against=(kind,), **SMALL, out=tmp_path, progress=False)
+    through = made.table("flows").group_by("group").agg(pl.sum("throughput_bps"))
+    assert dict(through.iter_rows())[kind] > 10_000
+
+
+def test_all_tcp_is_known_and_nothing_else() -> None:
+    """By the keys that the schema allows a transport."""
+    for entry in bluewater.catalog()["transports"]:
+        group = {"transport": entry["name"], "initial_window": 3, "ecn": True}
+        wish = {"duration": "1s", "network": {"preset": "dumbbell"}, "traffic": [group],
+                "queue": [{"aqm": "red", "buffer": "9p"}]}  # fmt: skip
+        try:
+            bluewater.Scenario(wish)
+        except bluewater.ScenarioError:
+            assert entry["name"] not in TCPS
+        else:
+            assert entry["name"] in TCPS
+
+
+@pytest.mark.parametrize("command", ["compare", "advise"])
+def test_the_help_lists_each_tcp_and_each_is_taken(command: str, tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"]).output
+    told = " ".join(shown.replace("│", " ").split())
+    assert ", ".join(TCPS) in told
+    for transport in TCPS:
+        if command == "compare":
+            made = bluewater.compare(
+                ["red"], transport=transport, **SMALL, out=tmp_path, progress=False
+            )
+            assert made.runs["throughput_bps"][0] > 10_000
+        else:
+            advice = bluewater.advise(
+                transport=transport, box="docsis", rate="5mbit", bulk=2, duration="4s", reps=2,
+                out=tmp_path, progress=False,
+            )  # fmt: skip
+            assert len(advice.ranked) == 2
+    with pytest.raises(InputError, match="unknown TCP"):
+        if command == "compare":
+            bluewater.compare(["red"], transport="cubik", out=tmp_path, progress=False)
+        else:
+            bluewater.advise(transport="cubik", out=tmp_path, progress=False)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_for_all_that_can_have_it(preset: str) -> None:
+    made = scenario(Setup(transport="cubic", preset=preset, against=("reno:2", "sack", "web:3")))
+    cubic, reno, sack, web = made["traffic"]
+    assert [each.get("preset") for each in (cubic, reno, sack, web)] == [
+        preset,
+        None,
+        preset,
+        preset,
+    ]
+    assert {each["packet"] for each in made["traffic"]} == {"1500B"}
+    assert "packet" not in json.dumps(scenario(Setup(against=("cubic:3",)))["traffic"])
+
+
+def test_compare_says_which_settings_it_shows(tmp_path: Path) -> None:
+    wish = [
+        "compare",
+        "red",
+        "droptail",
+        "--rate",
+        "5mbit",
+        "--flows",
+        "3",
+        "--duration",
+        "3s",
+        "--warmup",
+        "1s",
+        "--transport",
+        "cubic",
+        "--preset",
+        "modern",
+        "--out",
+        str(tmp_path),
+    ]
+    found = CliRunner().invoke(app, wish)
+    assert found.exit_code == 0, found.output
+    assert "not a preset that there is: red (feng, linux)" in " ".join(found.stderr.split())
+    chosen = CliRunner().invoke(app, [*wish[:2], *wish[3:], "--set", "queue.0.params.preset=feng"])
+    assert chosen.exit_code == 0, chosen.output
+    assert "preset that there is" not in chosen.output
