@@ -25,8 +25,9 @@ from bluewater.results.store import Store, read_result, run_key
 from bluewater.results.tables import Tables
 from bluewater.study import compare as side_by_side
 from bluewater.study import experiment, scenario
-from bluewater.study.advise import Link, Measured, Ranked, candidates, rank, settings
+from bluewater.study.advise import Link, Measured, Ranked, rank
 from bluewater.study.advise import scenario as scenario_for
+from bluewater.study.boxes import candidates, settings
 from bluewater.study.compare import Setup
 from bluewater.study.execute import HERE, engine, execute
 from bluewater.study.experiment import About, Experiment, Size, distinct
@@ -403,7 +404,7 @@ def advise(
 
     Args:
         link: The link.
-        box: One of :data:`~bluewater.study.advise.BOXES`.
+        box: One of :data:`~bluewater.study.boxes.BOXES`.
         reps: How many seeds, at least 2.
         first_seed: The first of them.
         duration: Length of a run, of which the first third is not counted.

@@ -38,14 +38,20 @@ def measured(mean: float | None, half_width: float | None, unit: str) -> str:
 
 
 def summarised(row: Mapping[str, Any], factor: float, unit: str) -> str:
-    """The same of a row of a summary, times ``factor``.
+    """The same of a row of a summary, times ``factor``."""
+    return sided(row["mean"], row["low"], row["high"], factor, unit)
+
+
+def sided(
+    mean: float | None, low: float | None, high: float | None, factor: float, unit: str
+) -> str:
+    """The same of a mean and the ends of its interval, times ``factor``.
 
     An interval that ends where its metric does has two sides: the wider one is shown.
     """
-    mean, low, high = row["mean"], row["low"], row["high"]
     if mean is None:
         return measured(None, None, unit)
-    width = None if high is None else factor * max(high - mean, mean - low)
+    width = None if low is None or high is None else factor * max(high - mean, mean - low)
     return measured(factor * mean, width, unit)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +16,7 @@ from bluewater.errors import InputError
 from bluewater.study.compare import AGAINST, Setup, scenario
 from bluewater.study.tcp import PRESETS, TCPS
 
-SMALL = {"rate": "5mbit", "rtt": "40ms", "flows": 3, "duration": "4s", "warmup": "1s"}
+SMALL: Any = {"rate": "5mbit", "rtt": "40ms", "flows": 3, "duration": "4s", "warmup": "1s"}
 
 
 @pytest.mark.parametrize("kind", AGAINST)

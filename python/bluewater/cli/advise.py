@@ -13,10 +13,11 @@ from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Shared
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
-from bluewater.study.advise import Link, commands, reasons
+from bluewater.study.advise import Link, reasons
+from bluewater.study.boxes import BOXES, commands
 from bluewater.study.execute import HERE
 from bluewater.study.tcp import TCPS
-from bluewater.text import measured
+from bluewater.text import measured, sided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +52,10 @@ def advise(
     ecn: Annotated[bool, typer.Option(help="TCP uses ECN.")] = True,
     buffer: Annotated[str, typer.Option(help="Room of the queue: 1000p, 250kB.")] = "1000p",
     box: Annotated[
-        str, typer.Option(help="What runs it: linux, openwrt, docsis, bluewater (all).")
+        str,
+        typer.Option(
+            help=f"What runs it: {', '.join(BOXES)} (all). `linux` is 6.17 or newer, with DualPI2."
+        ),
     ] = "linux",
     interface: Annotated[str, typer.Option(help="For the lines to type.")] = "eth0",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
@@ -82,7 +86,7 @@ def advise(
     with notes.status("drawing"):
         picture = advice.write(out_ / "advise")
     best = advice.ranked[0]
-    why, lines = reasons(advice.ranked, link), commands(best.name, link, interface)
+    why, lines = reasons(advice.ranked, link), commands(best.name, link, box, interface)
     if json:
         rows = [
             {"aqm": each.name, "as_good": each.as_good, **vars(each.means)}
@@ -109,8 +113,7 @@ def _table(ranked: Sequence[Ranked], link: Link) -> Table:
         cells = []
         for name, scale, unit in (*parts, ("jain", 1, "")):
             found = each.mean(name)
-            half = None if found.half_width is None else found.half_width * scale
-            cells.append(measured(found.mean * scale, half, unit))
+            cells.append(sided(found.mean, found.low, found.high, scale, unit))
         behind = measured(each.behind.mean, each.behind.half_width, "") if place else "–"
         table.add_row(each.name + star, *cells, behind)
     return table

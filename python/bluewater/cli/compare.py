@@ -35,7 +35,7 @@ def add(app: typer.Typer) -> None:
     "bluewater compare red blue droptail --rate 45mbit --rtt 100ms --flows 400",
     "bluewater compare blue red --buffer 100kB --no-ecn --duration 60s --reps 5",
     "bluewater compare sfb red --against cbr:10mbit --set queue.0.params.ecn=false",
-    "bluewater compare cake fq-codel red --rate 50mbit --flows 20 --transport cubic --preset modern",
+    "bluewater compare cake fq-codel red --rate 50mbit --transport cubic --preset modern",
 )
 def compare(
     aqms: Annotated[
@@ -54,8 +54,8 @@ def compare(
         str,
         typer.Option(
             metavar="|".join(PRESETS),
-            help="TCP as it is today, as Linux 6.1 has it or as the RFCs recommend: an initial window "
-            "of ten, losses told by time, packets of 1500 bytes.",
+            help="TCP as it is today, as Linux 6.1 has it or as the RFCs recommend: an initial "
+            "window of ten, losses told by time, packets of 1500 bytes.",
         ),
     ] = "",
     ecn: Annotated[bool, typer.Option(help="Connections and queues use ECN.")] = True,
@@ -66,8 +66,9 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="KIND:AMOUNT",
-            help=f"Other traffic beside them: cubic:10 for so many flows ({', '.join(AGAINST[:-2])}), "
-            "cbr:2mbit for datagrams that yield to nothing, web:20 for so many users.",
+            help="Other traffic beside them: cubic:10 for so many flows "
+            f"({', '.join(AGAINST[:-2])}), cbr:2mbit for datagrams that yield to nothing, web:20 "
+            "for so many users.",
         ),
     ] = None,
     settings: Settings = None,

@@ -1,54 +1,152 @@
-"""The picture of an advice: what the candidates give against what they cost."""
+"""The picture of an advice: throughput against delay, with fairness as the colour."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import polars as pl
+from matplotlib.patheffects import withStroke
+from matplotlib.transforms import Bbox
 
 from bluewater.plots.draw import Drawable, Picture
 from bluewater.plots.files import save
-from bluewater.plots.style import RC
+from bluewater.plots.style import INK, RC
 from bluewater.study.plot import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from bluewater.study.advise import Ranked
 
-
-_PANELS = (
-    ("throughput", 1e-6, "Throughput of what\nalways has data (Mb/s)", "linear"),
-    ("delay", 1e3, "Delay in the queue,\n99 % (ms)", "log"),
-    ("jain", 1.0, "Fairness\n(Jain's index)", "linear"),
-    ("loss", 100.0, "Loss of calls\nand games (%)", "linear"),
-)
+_SHORTEST = 1e-2
+"""Delays below are drawn here, in ms: the axis is logarithmic."""
+_SAME = 1.005
+"""A throughput that is greater by no more than this is no greater."""
+_SIZE = 7.0
+"""Of a point, in points."""
 
 
 def figure(ranked: Sequence[Ranked], title: str) -> Figure:
-    """A row a candidate, the advice on top: means with their 95 % intervals."""
-    rows = range(len(ranked))
+    """A point a candidate, of means with their 95 % intervals; up and to the left is better.
+
+    The line joins those than which no other has both more throughput and less delay; their names
+    are bold. What is within 0.5 % of another's throughput counts as the same.
+    """
     with mpl.rc_context(RC):
-        made = Picture(figsize=(9, 1.4 + 0.26 * len(ranked)), layout="constrained")
+        made = Picture(figsize=(9, 6), layout="constrained")
         made.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
-        grid = made.subplots(1, len(_PANELS), sharey=True)
-        for axes, (what, scale, label, kind) in zip(grid, _PANELS, strict=True):
-            for row, each in enumerate(ranked):
-                found = each.mean(what)
-                x, half = found.mean * scale, (found.half_width or 0) * scale
-                colour = "#0072b2" if row == 0 else "#56b4e9" if each.as_good else "#6b7280"
-                low = min(half, 0.99 * x) if kind == "log" else half
-                axes.errorbar(x, row, xerr=[[low], [half]], color=colour, fmt="o", markersize=4.5)
-            axes.set_xscale(kind)
-            axes.set_xlabel(label, fontsize=9)
-        grid[0].set_yticks(list(rows), [each.name for each in ranked])
-        grid[0].get_yticklabels()[0].set_fontweight("bold")
-        grid[0].invert_yaxis()
+        axes = made.subplots()
+        points = _points(ranked)
+        _intervals(axes, ranked)
+        fairness = [each.means.jain for each in ranked]
+        seen = axes.scatter(
+            [x for x, _ in points], [y for _, y in points], c=fairness, cmap="viridis",
+            vmin=min(0.5, *fairness), vmax=1, s=_SIZE**2, edgecolors=INK, linewidths=0.8, zorder=3,
+        )  # fmt: skip
+        made.colorbar(seen, ax=axes, label="Fairness (Jain's index)", pad=0.02)
+        axes.plot(
+            *points[0], "o", ms=_SIZE + 7, mfc="none", mec="#b3261e", mew=1.6, zorder=4, ls="",
+            label="the advice",
+        )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_xlabel("99 % delay in the queue, of calls and games if there are any (ms)")
+        axes.set_ylabel("Throughput of what always has data (Mb/s)")
+        delays, rates = zip(*points, strict=True)
+        axes.set_xlim(min(delays) / 2, max(delays) * 2)
+        spread = max(max(rates) - min(rates), 0.05 * max(rates))
+        bottom = min(rates) - 0.15 * spread
+        axes.set_ylim(bottom, max(rates) + 0.15 * spread)
+        along = front(points)
+        ends = [(along[0][0], bottom), *along, (max(delays) * 2, along[-1][1])]
+        axes.plot(
+            *zip(*ends, strict=True), color=INK, lw=1.2, ls="--", zorder=2, drawstyle="steps-post",
+            label="front: no other has more throughput and less delay",
+        )  # fmt: skip
+        made.legend(loc="outside lower left", ncols=2, fontsize=8.5)
+        _names(made, axes, ranked, points)
     return made
+
+
+def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Those of (delay, throughput) than which none has both less delay and more throughput."""
+    kept: list[tuple[float, float]] = []
+    for point in sorted(points, key=lambda each: (each[0], -each[1])):
+        if not kept or point[1] > kept[-1][1] * _SAME:
+            kept.append(point)
+    return kept
+
+
+def _points(ranked: Sequence[Ranked]) -> list[tuple[float, float]]:
+    return [
+        (max(each.means.delay * 1e3, _SHORTEST), each.means.throughput * 1e-6) for each in ranked
+    ]
+
+
+def _intervals(axes: Axes, ranked: Sequence[Ranked]) -> None:
+    for each in ranked:
+        delay, rate = each.mean("delay"), each.mean("throughput")
+        x, low, high = (max(t * 1e3, _SHORTEST) for t in (delay.mean, delay.low, delay.high))
+        axes.hlines(rate.mean * 1e-6, low, high, color="#9aa5b1", lw=0.9, zorder=1)
+        axes.vlines(x, rate.low * 1e-6, rate.high * 1e-6, color="#9aa5b1", lw=0.9, zorder=1)
+
+
+def _names(
+    made: Figure, axes: Axes, ranked: Sequence[Ranked], points: Sequence[tuple[float, float]]
+) -> None:
+    """Writes a name beside each point where it covers neither another name nor a point."""
+    made.draw_without_rendering()  # Now the layout is known.
+    dot = made.dpi / 72
+    places = axes.transData.transform(points)
+    taken = [
+        Bbox.from_bounds(x - _SIZE * dot / 2, y - _SIZE * dot / 2, _SIZE * dot, _SIZE * dot)
+        for x, y in places
+    ]
+    inside = axes.get_window_extent()
+    along = front(points)
+    for each, point, place in zip(ranked, points, places, strict=True):
+        style: dict[str, Any] = {"fontsize": 8.5, "in_layout": False, "zorder": 5}
+        if point in along:
+            style["fontweight"] = "bold"
+        name = axes.annotate(
+            each.name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center",
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            arrowprops={"arrowstyle": "-", "color": "#9aa5b1", "lw": 0.6, "shrinkB": 3}, **style,
+        )  # fmt: skip
+        size = name.get_window_extent()
+        shift, box = _free(place, size.width + 2 * dot, size.height, dot, taken, inside)
+        name.xyann = (shift[0] / dot, shift[1] / dot)
+        taken.append(box)
+
+
+def _free(
+    place: Any, width: float, height: float, dot: float, taken: Sequence[Bbox], inside: Bbox
+) -> tuple[tuple[float, float], Bbox]:
+    """The nearest place around a point where a box of a size is free; how far off, and the box."""
+    candidates = []
+    for distance in range(9, 240, 6):
+        for step in (4, 12, 2, 6, 10, 14, 3, 5, 11, 13, 1, 7, 9, 15, 0, 8):  # above, below, aside
+            angle = math.tau * step / 16
+            right, up = math.cos(angle), math.sin(angle)
+            shift = (
+                right * distance * dot + right * width / 2,
+                up * distance * dot + up * height / 2,
+            )
+            box = Bbox.from_bounds(
+                place[0] + shift[0] - width / 2, place[1] + shift[1] - height / 2, width, height
+            )
+            if box.x0 < inside.x0 or box.x1 > inside.x1 or box.y0 < inside.y0 or box.y1 > inside.y1:
+                continue
+            if not any(box.overlaps(other) for other in taken):
+                return shift, box
+            candidates.append((shift, box))
+    nowhere = (0.0, 0.0), Bbox.from_bounds(place[0], place[1], width, height)
+    return candidates[0] if candidates else nowhere
 
 
 def write(ranked: Sequence[Ranked], title: str, stem: Path) -> Path:

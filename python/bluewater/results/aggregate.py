@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,12 @@ def summarise(
         pl.col("low").clip(lower_bound=least),
         pl.col("high").clip(upper_bound=most),
     )
+
+
+def ends(metric: str) -> tuple[float, float]:
+    """The least and the most that a metric can be."""
+    least, most = _ends()
+    return least.get(metric, -math.inf), most.get(metric, math.inf)
 
 
 @cache

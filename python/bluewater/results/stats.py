@@ -26,31 +26,35 @@ class Estimate:
         mean: The mean.
         half_width: Half the width of its 95 % t-interval; ``None`` with a single value.
         count: How many values it is the mean of.
+        ends: The least and the most that a value can be: the interval ends there.
     """
 
     mean: float
     half_width: float | None
     count: int
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def low(self) -> float:
         """The lower end of the interval."""
-        return self.mean - (self.half_width or 0.0)
+        return max(self.mean - (self.half_width or 0.0), self.ends[0])
 
     @property
     def high(self) -> float:
         """The upper end of the interval."""
-        return self.mean + (self.half_width or 0.0)
+        return min(self.mean + (self.half_width or 0.0), self.ends[1])
 
 
-def estimate(values: Sequence[float]) -> Estimate:
+def estimate(
+    values: Sequence[float], ends: tuple[float, float] = (-math.inf, math.inf)
+) -> Estimate:
     """The mean of at least one value with its 95 % t-interval."""
     mean = statistics.fmean(values)
     count = len(values)
     if count == 1:
-        return Estimate(mean, None, 1)
+        return Estimate(mean, None, 1, ends)
     deviation = statistics.stdev(values)
-    return Estimate(mean, t95(count - 1) * deviation / math.sqrt(count), count)
+    return Estimate(mean, t95(count - 1) * deviation / math.sqrt(count), count, ends)
 
 
 def t95(freedom: int) -> float:

@@ -4,21 +4,20 @@ The worth of a discipline is
 
     ln(throughput/rate) + ln(Jain) − ln(1 + delay/scale) + 10·ln(1 − loss)
 
-with the throughput of what always has data, Jain's index over these flows, and delay (99 %) and
-loss of what is interactive; the scale is 20 ms, or 100 ms for the delay of all where nothing is.
-It grows with each of them, so what is worth most is no worse in something than another that is
-better in all the rest.
+with what the link sends of that which always has data, Jain's index over these flows, and delay
+(99 %) and loss of what is interactive; the scale is 20 ms, or 100 ms for the delay of all where
+nothing is. It grows with each of them, so what is worth most is no worse in something than another
+that is better in all the rest.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bluewater import _core
-from bluewater.errors import InputError, unknown
+from bluewater.errors import InputError
+from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
 from bluewater.study import tcp
 from bluewater.text import milliseconds, number, percent
@@ -28,22 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bluewater.results.result import Result
-
-_LINUX = (
-    "droptail", "sfq", "red", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie", "cake",
-)  # fmt: skip
-_OURS = ("ared", "drr", "blue", "fred", "cobalt", "pi2", "dualpi2", "csfq", "red-pd", "docsis-pie")
-BOXES: Mapping[str, tuple[str, ...]] = {
-    "linux": _LINUX,
-    "openwrt": ("droptail", "fq-codel", "cake"),
-    "docsis": ("droptail", "docsis-pie"),
-    "bluewater": (*_LINUX, *_OURS),
-}
-"""What can run a queue discipline, and which; ``linux`` is a kernel of today. Its adaptive RED has
-thresholds from elsewhere and is not gentle: it is none of ours."""
-
-_LENGTH = 1514
-"""Bytes of a full packet."""
 
 _CALL = {"transport": "cbr", "rate": "85.6kbit", "packet": "214B"}
 """A voice call: 50 packets a second of 160 bytes with 54 of headers."""
@@ -105,8 +88,9 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
     tcp.check(link.transport)
     nodes = [f"n{k}" for k in range(len(link.rtt))]
     place = {"from": nodes, "to": ["sink"], "start": "0s..1s"}
+    today = tcp.preset("linux", link.transport)
     groups = [
-        {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **tcp.preset("linux", link.transport),
+        {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **today,
          "packet": "1514B", "ecn": link.ecn},
         *([{"name": "calls", **place, "flows": link.calls, **_CALL}] if link.calls else []),
         *([{"name": "games", **place, "flows": link.games, **_GAME}] if link.games else []),
@@ -131,25 +115,20 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
     }
 
 
-def candidates(box: str) -> list[str]:
-    """What a box can run of what there is."""
-    if box not in BOXES:
-        raise unknown("box", box, BOXES, key="box")
-    there = {entry["name"] for entry in _core.catalog()["aqms"]}
-    return [name for name in BOXES[box] if name in there]
-
-
 @dataclass(frozen=True)
 class Measured:
     """What users of a link have of it in one run.
 
     Attributes:
-        throughput: Of what always has data, bit/s.
-        jain: Of these flows.
+        throughput: What the link sent of that which always has data, bit/s. Goodput at the
+            receivers would also count what was queued, or waited behind a hole, as the warm-up
+            ended: more than the link can carry.
+        jain: Of these flows, by the same.
         delay: In the queue, not exceeded by 99 % of the packets of calls and games, of those who
             wait longest; of all packets where there are neither; in s.
         loss: Of calls and games, 0 to 1.
         worth: What it is ranked by.
+        rate: Of the link, bit/s.
     """
 
     throughput: float
@@ -157,14 +136,16 @@ class Measured:
     delay: float
     loss: float
     worth: float
+    rate: float = math.inf
 
     @classmethod
     def of(cls, result: Result, rate_bps: float) -> Measured:
         """Measures a run."""
         flows = result.flows
-        bulk = flows.filter(flows["group"] == "bulk")["goodput_bps"].to_list()
-        throughput = max(sum(bulk), 1.0)
-        jain = throughput**2 / (len(bulk) * max(sum(each**2 for each in bulk), 1e-9))
+        bulk = flows.filter(flows["group"] == "bulk")["throughput_bps"].to_list()
+        # A packet whose sending goes on at the end of the window counts whole.
+        throughput = min(max(sum(bulk), 1.0), rate_bps)
+        jain = sum(bulk) ** 2 / (len(bulk) * max(sum(each**2 for each in bulk), 1e-9))
         names = ["calls", "games"]
         waits = result.delays.filter(result.delays["group"].is_in(names))["delay_p99_s"].to_list()
         live = flows.filter(flows["group"].is_in(names))
@@ -178,7 +159,7 @@ class Measured:
             - math.log1p(delay / scale)
             + 10 * math.log(max(1 - loss, 1e-9))
         )
-        return cls(throughput, min(jain, 1.0), delay, loss, worth)
+        return cls(throughput, min(jain, 1.0), delay, loss, worth, rate_bps)
 
     def dominates(self, other: Measured) -> bool:
         """Whether it is better in something and worse in nothing."""
@@ -186,6 +167,12 @@ class Measured:
             (each.throughput, each.jain, -each.delay, -each.loss) for each in (self, other)
         )
         return mine != others and all(a >= b for a, b in zip(mine, others, strict=True))
+
+
+_METRICS = {
+    "throughput": "throughput_bps", "jain": "jain", "delay": "delay_p99_s", "loss": "loss",
+}  # fmt: skip
+"""The metrics of results whose ends the measured have."""
 
 
 @dataclass(frozen=True)
@@ -210,13 +197,16 @@ class Ranked:
 
     def mean(self, what: str) -> Estimate:
         """The mean over seeds of one of the fields of :class:`Measured`."""
-        return estimate([getattr(each, what) for each in self.runs])
+        least, most = ends(_METRICS[what]) if what in _METRICS else (-math.inf, math.inf)
+        if what == "throughput":
+            most = self.runs[0].rate
+        return estimate([getattr(each, what) for each in self.runs], (least, most))
 
     @property
     def means(self) -> Measured:
         """The mean of each."""
         names = ("throughput", "jain", "delay", "loss", "worth")
-        return Measured(**{name: self.mean(name).mean for name in names})
+        return Measured(**{name: self.mean(name).mean for name in names}, rate=self.runs[0].rate)
 
 
 def rank(measured: Mapping[str, Sequence[Measured]]) -> list[Ranked]:
@@ -259,83 +249,3 @@ def reasons(ranked: Sequence[Ranked], link: Link) -> list[str]:
     if live > bits_per_second(link.rate):
         told.append("calls and games alone need more than the link has, which no queue can mend")
     return told
-
-
-_TC = {
-    "droptail": "pfifo limit {packets}",
-    "sfq": "sfq limit {packets} perturb 600",
-    "red": "red limit {bytes} min {low} max {high} avpkt 1000 burst {burst} probability 0.1 "
-    "bandwidth {rate} ecn",
-    "choke": "choke limit {packets} min 15 max 45 burst 25 probability 0.1 bandwidth {rate} ecn",
-    "sfb": "sfb limit {packets}",
-    "codel": "codel limit {packets} ecn",
-    "fq-codel": "fq_codel limit {packets}",
-    "pie": "pie limit {packets} ecn",
-    "fq-pie": "fq_pie limit {packets} ecn",
-}
-"""What ``tc`` calls them, with what the presets ``linux`` have: RED's thresholds are a tenth and
-three tenths of the buffer, and a burst of ten packets above the lower one makes the weight 1/16."""
-
-
-def settings(name: str, box: str) -> dict[str, Any]:
-    """What is simulated of a queue discipline: in a kernel, what the kernel has."""
-    entry = next(entry for entry in _core.catalog()["aqms"] if entry["name"] == name)
-    kernel = box in ("linux", "openwrt") and any(p["name"] == "linux" for p in entry["presets"])
-    return {"queue.0.aqm": name, **({"queue.0.params": {"preset": "linux"}} if kernel else {})}
-
-
-def _packets(buffer: str) -> int:
-    found = re.fullmatch(r"(\d+)(p|B|kB|MB)", buffer)
-    if not found or not int(found[1]):
-        raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
-    return max(
-        1, int(found[1]) * {"p": _LENGTH, "B": 1, "kB": 1000, "MB": 10**6}[found[2]] // _LENGTH
-    )
-
-
-def commands(name: str, link: Link, interface: str = "eth0") -> list[str]:
-    """What to type for a queue discipline, for ``tc``, OpenWrt's SQM and our gateway.
-
-    Raises:
-        InputError: No interface can be called that, or the buffer is none.
-    """
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}", interface):
-        raise InputError(
-            "no name of an interface",
-            key="interface",
-            value=interface,
-            allowed="as in eth0, pppoe-wan",
-        )
-    kbit = round(bits_per_second(link.rate) / 1e3)
-    packets = _packets(link.buffer)
-    lines = []
-    rate = f"{kbit}kbit"
-    clear = f"tc qdisc del dev {interface} root 2>/dev/null"
-    if name == "cake":
-        lines += [clear, f"tc qdisc add dev {interface} root cake bandwidth {rate}"]
-    elif name in _TC and not (name == "choke" and packets <= 45):
-        room = packets * _LENGTH
-        what = _TC[name].format(
-            packets=packets, bytes=room, rate=rate,
-            low=room // 10, high=3 * room // 10, burst=room // 10_000 + 10,
-        )  # fmt: skip
-        lines += [
-            clear,
-            f"tc qdisc add dev {interface} root handle 1: htb default 1",
-            f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
-            f"tc qdisc add dev {interface} parent 1:1 {what}",
-        ]
-    if name in ("cake", "fq-codel"):
-        script = "piece_of_cake" if name == "cake" else "simplest"
-        section = "sqm.bluewater"  # its name may hold less than an interface's
-        lines += [
-            f"uci set {section}=queue; uci set {section}.interface='{interface}'",
-            f"uci set {section}.qdisc='{name.replace('-', '_')}'; "
-            f"uci set {section}.script='{script}.qos'",
-            # 0 leaves the way down alone; without it the scripts have a rate of theirs.
-            f"uci set {section}.upload='{kbit}'; uci set {section}.download='0'; "
-            f"uci set {section}.enabled='1'; uci commit sqm; service sqm restart",
-        ]
-    lan = "eth1" if interface != "eth1" else "eth0"
-    lines.append(f"bluewater gateway --lan {lan} --wan {interface} --rate {link.rate} --aqm {name}")
-    return lines

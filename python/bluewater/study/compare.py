@@ -68,8 +68,8 @@ class Setup:
         beside = f" against {', '.join(self.against)}" if self.against else ""
         changes = "".join(f", {key} = {value}" for key, value in (self.settings or {}).items())
         return (
-            f"{self.flows} {self.transport} flows{which}{beside}, {self.rate}, {self.rtt} round trip, "
-            f"{self.buffer} buffer{changes}"
+            f"{self.flows} {self.transport} flows{which}{beside}, {self.rate}, "
+            f"{self.rtt} round trip, {self.buffer} buffer{changes}"
         )
 
 

@@ -1,0 +1,164 @@
+"""What runs a queue: which disciplines it has, with which settings, and what to type for them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from bluewater import _core
+from bluewater.errors import InputError, unknown
+from bluewater.units import bits_per_second
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bluewater.study.advise import Link
+
+_OLDER = (
+    "droptail", "sfq", "red", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie", "cake",
+)  # fmt: skip
+_LINUX = (*_OLDER, "dualpi2")
+_OURS = ("ared", "drr", "blue", "fred", "cobalt", "pi2", "csfq", "red-pd", "docsis-pie")
+BOXES: Mapping[str, tuple[str, ...]] = {
+    "linux": _LINUX,
+    "linux-before-6.17": _OLDER,
+    "openwrt": ("droptail", "fq-codel", "cake"),
+    "docsis": ("droptail", "docsis-pie"),
+    "bluewater": (*_LINUX, *_OURS),
+}
+"""What can run a queue discipline, and which. DualPI2 is in Linux from 6.17 on, and in the ``tc``
+of iproute2 from 6.18 on. Linux's adaptive RED has thresholds from elsewhere and is not gentle: it
+is none of ours."""
+
+_LENGTH = 1514
+"""Bytes of a full packet."""
+_MEMORY = 2 * _LENGTH
+"""What a full packet takes of a kernel's memory, by the rule of thumb of Linux's DualPI2 (twice
+its length). CAKE's limit is one of memory; how much a packet takes depends on the driver."""
+
+
+def candidates(box: str) -> list[str]:
+    """What a box can run of what there is."""
+    if box not in BOXES:
+        raise unknown("box", box, BOXES, key="box")
+    there = {entry["name"] for entry in _core.catalog()["aqms"]}
+    return [name for name in BOXES[box] if name in there]
+
+
+def settings(name: str, box: str) -> dict[str, Any]:
+    """What is simulated of a queue discipline: in a kernel, what the kernel has."""
+    entry = next(entry for entry in _core.catalog()["aqms"] if entry["name"] == name)
+    presets = {preset["name"] for preset in entry["presets"]}
+    kernel = box.startswith(("linux", "openwrt")) and "linux" in presets
+    return {"queue.0.aqm": name, **({"queue.0.params": {"preset": "linux"}} if kernel else {})}
+
+
+def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0") -> list[str]:
+    """What to type on a box for a queue discipline that it has.
+
+    Raises:
+        InputError: No interface can be called that, the buffer is none, or there is no such box.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}", interface):
+        raise InputError(
+            "no name of an interface",
+            key="interface",
+            value=interface,
+            allowed="as in eth0, pppoe-wan",
+        )
+    candidates(box)
+    if box == "openwrt":
+        return _sqm(name, link, interface)
+    if box == "docsis":
+        note = "# a modem has it by itself (RFC 8034); the same on a link between two interfaces:"
+        return [note, _gateway(name, link, interface)]
+    if box == "bluewater":
+        return [_gateway(name, link, interface)]
+    return _tc(name, link, interface)
+
+
+_TC = {
+    "droptail": "pfifo limit {packets}",
+    "sfq": "sfq limit {packets} perturb 600",
+    "red": "red limit {bytes} min {low} max {high} avpkt 1000 burst {burst} probability 0.1 "
+    "bandwidth {rate} ecn",
+    "choke": "choke limit {packets} min 15 max 45 burst 25 probability 0.1 bandwidth {rate} ecn",
+    "sfb": "sfb limit {packets}",
+    "codel": "codel limit {packets} ecn",
+    "fq-codel": "fq_codel limit {packets}",
+    "pie": "pie limit {packets} ecn",
+    "fq-pie": "fq_pie limit {packets} ecn",
+    "dualpi2": "dualpi2 limit {packets}",
+}
+"""What ``tc`` calls them, with what the presets ``linux`` have: RED's thresholds are a tenth and
+three tenths of the buffer, and a burst of ten packets above the lower one makes the weight 1/16."""
+
+
+def _tc(name: str, link: Link, interface: str) -> list[str]:
+    rate, packets = f"{_kbit(link)}kbit", _packets(link.buffer)
+    clear = f"tc qdisc del dev {interface} root 2>/dev/null"
+    if name == "cake":
+        what = f"cake bandwidth {rate} diffserv3 memlimit {packets * _MEMORY}"
+        return [clear, f"tc qdisc add dev {interface} root {what}"]
+    if name == "choke" and packets <= 45:
+        return ["# tc's choke wants a buffer above its upper threshold, 45 packets"]
+    room = packets * _LENGTH
+    what = _TC[name].format(
+        packets=packets, bytes=room, rate=rate,
+        low=room // 10, high=3 * room // 10, burst=room // 10_000 + 10,
+    )  # fmt: skip
+    since = ["# from Linux 6.17 and iproute2 6.18 on"] if name == "dualpi2" else []
+    return [
+        *since,
+        clear,
+        f"tc qdisc add dev {interface} root handle 1: htb default 1",
+        f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
+        f"tc qdisc add dev {interface} parent 1:1 {what}",
+    ]
+
+
+def _sqm(name: str, link: Link, interface: str) -> list[str]:
+    """For OpenWrt's sqm-scripts.
+
+    ``layer_cake`` has CAKE's three tins, as was tried, ``piece_of_cake`` one. On slow links
+    ``simplest`` would choose another target for CoDel.
+    """
+    packets = _packets(link.buffer)
+    qdisc, script, *options = {
+        "cake": ("cake", "layer_cake", f"eqdisc_opts='memlimit {packets * _MEMORY}'"),
+        "fq-codel": (
+            "fq_codel", "simplest", f"elimit='{packets}'", "etarget='5ms'", "egress_ecn='ECN'",
+        ),
+        "droptail": ("pfifo", "simplest", f"elimit='{packets}'"),
+    }[name]  # fmt: skip
+    section = "sqm.bluewater"  # its name may hold less than an interface's
+    shown = ["qdisc_advanced='1'", "qdisc_really_really_advanced='1'", *options]
+    return [
+        f"uci set {section}=queue; uci set {section}.interface='{interface}'",
+        f"uci set {section}.qdisc='{qdisc}'; uci set {section}.script='{script}.qos'",
+        "; ".join(f"uci set {section}.{option}" for option in shown),
+        # 0 leaves the way down alone; without it the scripts have a rate of theirs.
+        f"uci set {section}.upload='{_kbit(link)}'; uci set {section}.download='0'; "
+        f"uci set {section}.enabled='1'; uci commit sqm; service sqm restart",
+    ]
+
+
+def _gateway(name: str, link: Link, interface: str) -> str:
+    lan = "eth1" if interface != "eth1" else "eth0"
+    return (
+        f"bluewater gateway --lan {lan} --wan {interface} --rate {link.rate} "
+        f"--buffer {link.buffer} --aqm {name}"
+    )
+
+
+def _kbit(link: Link) -> int:
+    return round(bits_per_second(link.rate) / 1e3)
+
+
+def _packets(buffer: str) -> int:
+    found = re.fullmatch(r"(\d+)(p|B|kB|MB)", buffer)
+    if not found or not int(found[1]):
+        raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
+    return max(
+        1, int(found[1]) * {"p": _LENGTH, "B": 1, "kB": 1000, "MB": 10**6}[found[2]] // _LENGTH
+    )
