@@ -65,6 +65,20 @@ def test_every_algorithm_has_its_table_and_its_place(hooks: ModuleType) -> None:
             assert f"| `{parameter['name']}` |" in filled
 
 
+def test_every_algorithm_has_its_cost() -> None:
+    """``make cost`` writes the table; also on a busy machine, with the times that it had."""
+    table = (DOCS / "measured" / "cost.md").read_text("utf-8")
+    counted = set(re.findall(r"^\| ([a-z0-9-]+) \| [0-9]+ \| [0-9]+ \|", table, re.M))
+    assert counted == {entry["name"] for entry in bluewater.catalog()["aqms"]}
+
+
+def test_each_fair_queue_meets_adversaries() -> None:
+    """``make measure`` writes the table of what those gain that try to get more."""
+    table = (DOCS / "measured" / "times.md").read_text("utf-8")
+    for name in ("sfq", "drr", "fq-codel", "fq-pie", "cake", "dualpi2", "csfq", "fred", "sfb"):
+        assert f"\n| {name} |" in table
+
+
 def test_every_page_has_its_place() -> None:
     nav = (ROOT / "mkdocs.yml").read_text("utf-8")
     for page in PAGES:
