@@ -51,7 +51,7 @@ def varying(path: Path) -> None:
 COMMANDS = {
     "compare": "compare red blue droptail --rate 45mbit --rtt 100ms --flows 400",
     "today": "compare dualpi2 cake fq-codel red blue --rate 50mbit --rtt 40ms --flows 20 "
-    "--transport cubic --set traffic.0.preset=linux",
+    "--transport cubic --preset modern",
 }
 
 with tempfile.TemporaryDirectory() as folder:
