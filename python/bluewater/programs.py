@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -60,5 +61,6 @@ def _build(tree: Path, name: str) -> bool:
 
     if not shutil.which("cargo"):
         return False
-    build = ["cargo", "build", "--release", "--quiet", "--bin", name]
+    print(f"building {name}, which takes some minutes the first time", file=sys.stderr)
+    build = ["cargo", "build", "--release", "--locked", "--quiet", "--bin", name]
     return subprocess.run(build, cwd=tree, check=False).returncode == 0
