@@ -479,6 +479,17 @@ def test_compare_with_seeds_settings_and_other_traffic(cli: Cli) -> None:
     assert "cbr" in refused.stderr
 
 
+def test_a_single_flow_has_no_fairness(cli: Cli, tiny: Path) -> None:
+    link = ("--rate", "5mbit", "--duration", "2s", "--warmup", "1s")
+    for reps in ((), ("--reps", "2")):
+        found = cli("compare", "red", "droptail", *link, "--flows", "1", *reps)
+        assert found.exit_code == 0
+        rows = [line.split() for line in found.stdout.splitlines() if line.strip()]
+        assert [row[-1] for row in rows if row[0] in {"red", "droptail"}] == ["–", "–"]
+    found = cli("run", str(tiny), "--set", "traffic.0.flows=1")
+    assert "fairness (Jain) –" in " ".join(found.stdout.split())
+
+
 def test_seeds_that_change_nothing_are_said(cli: Cli, tmp_path: Path) -> None:
     still = TINY.replace('"red"', '"droptail"').replace('"feng"', '"dumbbell"')
     still = still.replace('start = "0s..1s"\n', "")

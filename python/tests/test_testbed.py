@@ -143,6 +143,8 @@ def test_datagrams_go_beside_tcp(
     assert flows["loss"].to_list() == [0.25, None, None, 0.0]
     assert flows["marks"].to_list() == [0, None, None, 7]
     assert outcome.tables.runs["flows"].to_list() == [4]
+    # Of the two connections; datagrams have the rates that they were given.
+    assert outcome.tables.runs["jain"].to_list() == [pytest.approx(0.8)]
 
 
 def test_where_it_is_not_allowed_runs_are_skipped_with_the_reason(

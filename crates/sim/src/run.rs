@@ -457,9 +457,23 @@ impl Run {
         t
     }
 
+    /// Jain's index at each queue, of the goodputs of the flows that can be compared there: those that
+    /// cross it and had data to send from the window's start to its end.
+    fn fairness(&self, goodput: &[Option<f64>]) -> Vec<Option<f64>> {
+        let greedy = |i: usize| {
+            let spec = &self.scenario.traffic[usize::from(self.groups[i])];
+            let throughout = self.starts[i] <= self.warmup && stop(spec, self.end) >= self.end;
+            spec.always_has_data() && throughout
+        };
+        let greedy: Vec<usize> = (0..self.starts.len()).filter(|&i| greedy(i)).collect();
+        let index = |queue: &Named| {
+            let crossing = greedy.iter().filter(|&&i| self.simulation.crosses(i, queue.link));
+            jain(crossing.filter_map(|&i| goodput[i]))
+        };
+        self.queues.iter().map(index).collect()
+    }
+
     fn queue_table(&self, summaries: &[QueueSummary], flows: &Table) -> Table {
-        let goodput = flows.real("goodput_bps");
-        let index = jain(goodput.iter().flatten().copied());
         let mut t = Table::default();
         let text = |f: &dyn Fn(&Named) -> String| Column::Text(self.queues.iter().map(f).collect());
         t.push("queue", text(&|m| m.name.clone()));
@@ -469,7 +483,7 @@ impl Run {
             let values = rows.iter().map(|row| row[i].1);
             t.push(name, Column::of(values, matches!(value, Value::Count(_))));
         }
-        t.push("jain", Column::Real(vec![Some(index); rows.len()]));
+        t.push("jain", Column::Real(self.fairness(flows.real("goodput_bps"))));
         let states: Vec<State> = self
             .queues
             .iter()

@@ -200,7 +200,10 @@ def _table(found: Sweep, base: str, seeds: int) -> Table:
     for aqm in dict.fromkeys(aqm for aqm, _ in over):
         cells = []
         for metric, shown, factor, unit in _COLUMNS.values():
-            row = over[aqm, metric]
+            row = over.get((aqm, metric))
+            if row is None:
+                cells.append(number(None))
+                continue
             if seeds == 1:
                 cells.append(shown(row["mean"]))
                 continue

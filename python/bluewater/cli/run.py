@@ -153,7 +153,6 @@ def _table(result: Result) -> Table:
         if name == "queue":
             table.add_row("measured", f"{span} s of {whole} s")
     for name, value in {
-        "fairness (Jain)": text.number(summary["jain"]),
         **_transfers(result),
         "decision hash": result.decision_hash,
         "took": f"{text.number(summary['wall_s'])} s",
@@ -178,4 +177,5 @@ def _queue(row: dict[str, Any]) -> dict[str, str]:
         "queue length": f"mean {packets}, p99 {text.number(row['queue_p99_packets'])} packets",
         "queueing delay": f"mean {text.milliseconds(row['delay_mean_s'])}, "
         f"p99 {text.milliseconds(row['delay_p99_s'])}",
+        "fairness (Jain)": text.number(row["jain"]),
     }

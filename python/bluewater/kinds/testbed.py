@@ -152,16 +152,13 @@ def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str
     up = {**measured["queues"][0], "queue": "A->B"}
     decision_hash = up.pop("decision_hash")
     flows = _flows(scenario["traffic"], measured["flows"], up)
-    goodputs = [flow["goodput_bps"] for flow in flows]
-    squares = sum(each * each for each in goodputs)
-    jain = sum(goodputs) ** 2 / (len(goodputs) * squares) if squares else None
+    up["jain"] = _jain([flow["goodput_bps"] for flow in flows if flow["transport"] != "cbr"])
     series = [{**row, "queue": "A->B"} for row in measured["series"]]
     summary = {
         "seed": scenario["seed"],
         "flows": sum(group["flows"] for group in scenario["traffic"]),
         "connected": measured["connected"],
         **up,
-        "jain": jain,
     }
     return {
         "summary": summary,
@@ -170,6 +167,12 @@ def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str
         "series": _columns(series),
         "decision_hash": decision_hash,
     }
+
+
+def _jain(goodputs: list[float]) -> float | None:
+    """Jain's index of the connections; datagrams have their rates and are no part of it."""
+    squares = sum(each * each for each in goodputs)
+    return sum(goodputs) ** 2 / (len(goodputs) * squares) if len(goodputs) > 1 and squares else None
 
 
 def _flows(

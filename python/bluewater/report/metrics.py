@@ -15,8 +15,8 @@ METRICS = {
     "is not in it.",
     "queueing delay": "Time from a packet's arrival at the queue to the start of its transmission, "
     "over the packets that departed.",
-    "Jain index": "Fairness of the flows' goodputs, (Σx)² / (n·Σx²): 1 if all are equal, 1/n if "
-    "one has everything.",
+    "Jain index": "Fairness of the goodputs of the flows that cross a queue and always have data "
+    "to send, (Σx)² / (n·Σx²): 1 if all are equal, 1/n if one has everything.",
     "p_m": "BLUE's marking probability, sampled.",
     "p_b, p_a": "RED's marking probability before and after spacing, "
     "p_a = p_b / (1 − count·p_b), sampled.",

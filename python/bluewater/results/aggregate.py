@@ -27,9 +27,10 @@ _MEAN = {"metric": pl.String, "seeds": pl.Int64, "mean": pl.Float64, "low": pl.F
 
 
 def metrics(runs: pl.DataFrame, axes: Sequence[str]) -> list[str]:
-    """The columns that were measured."""
+    """The columns that were measured; one may be empty in all runs, as fairness of single flows."""
     out = {*_NO_METRICS, *axes, "reading"}
-    return [name for name in runs.select(cs.numeric()).columns if name not in out]
+    measured = runs.select(cs.numeric() | cs.by_dtype(pl.Null))
+    return [name for name in measured.columns if name not in out]
 
 
 def summarise(

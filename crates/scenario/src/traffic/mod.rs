@@ -221,6 +221,14 @@ impl TrafficSpec {
         }
     }
 
+    /// Whether its flows have more to send than the network takes, at any time: what they get is then
+    /// what the network gives them.
+    pub fn always_has_data(&self) -> bool {
+        let greedy =
+            matches!(self.transport, Transport::Tcp(_) | Transport::Tfrc(_) | Transport::Window(_));
+        greedy && matches!(self.app, App::Infinite {})
+    }
+
     fn check(&self, at: &Group, topology: &Topology) -> Result<(), Complaint> {
         let group = &self.group;
         if let Some(Text(stop)) = group.stop {

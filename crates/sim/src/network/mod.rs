@@ -298,14 +298,15 @@ impl Network {
         self.wires.events.horizon()
     }
 
+    /// Whether a path crosses a link.
+    pub fn crosses(&self, path: u32, link: usize) -> bool {
+        self.wires.links_of(path).any(|other| other == link)
+    }
+
     /// What a connection with data packets of `len` bytes finds on its paths `out` and `back` if it
     /// is alone.
     pub fn alone(&self, out: u32, back: u32, len: u16) -> Alone {
-        let Wires { lines, paths, .. } = &self.wires;
-        let links = |path: u32| {
-            let links = paths[path as usize..].iter().take_while(|link| **link != END);
-            links.map(|entry| &lines[(entry & !BITS) as usize])
-        };
+        let links = |path: u32| self.wires.links_of(path).map(|link| &self.wires.lines[link]);
         let time = |path: u32, len: u16| -> u64 {
             links(path)
                 .map(|line| line.transmitter.alone(len.into()))

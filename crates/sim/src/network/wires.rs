@@ -3,7 +3,7 @@
 use link::NEVER;
 
 use super::line::{Line, Transit};
-use super::path::{BITS, FOLDED, GOES_ON};
+use super::path::{BITS, END, FOLDED, GOES_ON};
 use crate::event::{EventList, Timetable};
 use crate::packet::Packet;
 
@@ -13,7 +13,7 @@ pub(crate) struct Wires {
     pub(crate) lines: Vec<Line>,
     /// For each link that merges several wires, its merge; `None` while that is being worked on.
     pub(super) merges: Vec<Option<Box<Merge>>>,
-    /// Paths as runs of link numbers, each ended by [`END`](super::path::END).
+    /// Paths as runs of link numbers, each ended by [`END`].
     pub(super) paths: Vec<u32>,
     pub(super) events: EventList,
 }
@@ -30,6 +30,12 @@ pub(crate) struct Merge {
 }
 
 impl Wires {
+    /// The links of a path, in order.
+    pub(super) fn links_of(&self, path: u32) -> impl Iterator<Item = usize> {
+        let links = self.paths[path as usize..].iter().take_while(|link| **link != END);
+        links.map(|entry| (entry & !BITS) as usize)
+    }
+
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
     /// folded after it. Only what comes from an end point (`FED`) can come to a link that merges.
     /// `entry` is the link's in the table of paths. Returns when the transmitter is free again.

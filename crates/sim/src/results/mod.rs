@@ -6,12 +6,13 @@ pub mod registry;
 pub mod table;
 pub mod transfers;
 
-/// Jain's fairness index of allocations: (Σx)² / (n·Σx²), 1/n … 1; 1 for no or only zero shares.
-pub fn jain(shares: impl IntoIterator<Item = f64>) -> f64 {
+/// Jain's fairness index of allocations: (Σx)² / (n·Σx²), 1/n … 1; 1 if all are zero. Fewer than two
+/// have none: nobody could be treated worse.
+pub fn jain(shares: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (n, sum, squares) = shares
         .into_iter()
         .fold((0.0, 0.0, 0.0), |(n, sum, squares), x| (n + 1.0, sum + x, squares + x * x));
-    if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }
+    (n >= 2.0).then(|| if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 })
 }
 
 #[cfg(test)]
@@ -20,8 +21,9 @@ mod tests {
 
     #[test]
     fn jain_s_ends() {
-        assert_eq!(jain([5.0; 4]), 1.0);
-        assert_eq!(jain([1.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain([]), 1.0);
+        assert_eq!(jain([5.0; 4]), Some(1.0));
+        assert_eq!(jain([1.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain([0.0; 2]), Some(1.0));
+        assert_eq!([jain([]), jain([5.0])], [None, None]);
     }
 }

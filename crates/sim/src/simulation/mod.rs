@@ -204,6 +204,11 @@ impl Simulation {
         report
     }
 
+    /// Whether what flow `i` sends crosses a link.
+    pub fn crosses(&self, i: usize, link: usize) -> bool {
+        self.network.crosses(self.flows[i].seat.out, link)
+    }
+
     /// How long a transfer of `packets` over flow `i` takes (ns) if nothing else is under way, to the
     /// acknowledgement of the last, or from a request to its arrival.
     pub fn alone(&self, i: usize, packets: u32) -> Option<u64> {
