@@ -474,9 +474,21 @@ def test_compare_with_seeds_settings_and_other_traffic(cli: Cli) -> None:
     assert "differs from red" in found.stderr
     assert "throughput of" in found.stdout
     assert found.stdout.count("Mb/s") == 4
+    assert "delay p50, p99 of" in found.stdout
     refused = cli("compare", "red", "--against", "udp:3")
     assert refused.exit_code == 2
     assert "cbr" in refused.stderr
+
+
+def test_compare_tells_how_long_each_kind_of_flow_waits(cli: Cli) -> None:
+    load = ("--rate", "20mbit", "--rtt", "20ms", "--flows", "2", "--duration", "8s",
+            "--warmup", "3s", "--transport", "prague", "--against", "cubic:2")  # fmt: skip
+    (dual,) = json.loads(cli("compare", "dualpi2", *load, "--json").stdout)
+    low, classic = (dual["delays_of"][name] for name in ("flows", "cubic:2"))
+    # The step of the L queue marks at 1 ms (RFC 9332); the classic queue's target is 15 ms.
+    assert low["delay_p50_s"] < 1e-3
+    assert classic["delay_p50_s"] > 5e-3
+    assert low["delay_p50_s"] <= low["delay_p99_s"]
 
 
 def test_a_single_flow_has_no_fairness(cli: Cli, tiny: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.table import Table
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from bluewater.lab import Sweep
     from bluewater.results.result import Result
+
+
+T = TypeVar("T")
 
 
 def add(app: typer.Typer) -> None:
@@ -107,14 +110,20 @@ def compare(
     if json:
         print_json(
             [
-                {**run.summary, "throughput_of": _rates(run), "decision_hash": run.decision_hash}
+                {
+                    **run.summary,
+                    "throughput_of": _rates(run),
+                    "delays_of": _waits(run),
+                    "decision_hash": run.decision_hash,
+                }
                 for _, run in found.results()
             ]
         )
     else:
         out.print(_table(found, first[0][0], len(many)))
         if against:
-            out.print(_shares(found))
+            out.print(_by_group(found, "throughput of", _rates, _megabits))
+            out.print(_by_group(found, "delay p50, p99 of", _waits, _median_and_tail))
         if len(many) > 1:
             note(f"* differs from {first[0][0]}: the 95 % interval of the differences leaves out 0")
         out.print(str(picture.resolve()), soft_wrap=True)
@@ -144,19 +153,45 @@ def _rates(run: Result) -> dict[str, float]:
     return rates
 
 
-def _shares(found: Sweep) -> Table:
-    """Who got what where flows of other kinds are beside them; means over seeds."""
-    rates: dict[str, dict[str, list[float]]] = {}
+def _waits(run: Result) -> dict[str, dict[str, float]]:
+    """How long packets of each group are in the queue, in s, if that was measured."""
+    here = run.delays.filter(run.delays["queue"] == run.summary["queue"])
+    names = ("delay_p50_s", "delay_p99_s")
+    return {row["group"]: {name: row[name] for name in names} for row in here.to_dicts()}
+
+
+def _megabits(rates: list[float]) -> str:
+    return f"{number(_mean(rates) / 1e6)} Mb/s"
+
+
+def _median_and_tail(waits: list[dict[str, float]]) -> str:
+    median, tail = (
+        number(1e3 * _mean([each[name] for each in waits]))
+        for name in ("delay_p50_s", "delay_p99_s")
+    )
+    return f"{median}, {tail} ms"
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _by_group(
+    found: Sweep, title: str, of: Callable[[Result], dict[str, T]], shown: Callable[[list[T]], str]
+) -> Table:
+    """What each kind of flow gets where others are beside them; means over seeds."""
+    every: dict[str, dict[str, list[T]]] = {}
     for at, run in found.results():
-        for group, rate in _rates(run).items():
-            rates.setdefault(str(at["aqm"]), {}).setdefault(group, []).append(rate)
+        for group, value in of(run).items():
+            every.setdefault(str(at["aqm"]), {}).setdefault(group, []).append(value)
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("throughput of", style="cyan", no_wrap=True)
-    for group in next(iter(rates.values())):
+    table.add_column(title, style="cyan", no_wrap=True)
+    # Where nothing of a group came through, it has no delay.
+    names = list(dict.fromkeys(group for groups in every.values() for group in groups))
+    for group in names:
         table.add_column(group, justify="right")
-    for aqm, groups in rates.items():
-        cells = (f"{number(sum(each) / len(each) / 1e6)} Mb/s" for each in groups.values())
-        table.add_row(aqm, *cells)
+    for aqm, groups in every.items():
+        table.add_row(aqm, *(shown(groups[name]) if name in groups else "–" for name in names))
     return table
 
 

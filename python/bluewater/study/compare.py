@@ -105,7 +105,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
             },
             *(_other(text, setup) for text in setup.against),
         ],
-        "measure": {"interval": "50ms"},
+        "measure": {"interval": "50ms", "delays": bool(setup.against)},
     }
     for key, value in (setup.settings or {}).items():
         assign(made, key, value, "<compare>")
