@@ -491,6 +491,16 @@ def test_compare_tells_how_long_each_kind_of_flow_waits(cli: Cli) -> None:
     assert low["delay_p50_s"] <= low["delay_p99_s"]
 
 
+def test_hosts_are_no_obstacle_to_a_comparison(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.toml"
+    hosts = TINY.replace("[[traffic]]", "[[traffic]]\nhost = 1\npeer = 2\ndscp = 'AF41'")
+    file.write_text(hosts)
+    axes = {"queue.0.aqm": ["cake", "fq-codel"]}
+    found = bluewater.sweep(file, axes, out=tmp_path, progress=False)
+    assert not found.failures
+    assert found.runs.height == 2
+
+
 def test_a_single_flow_has_no_fairness(cli: Cli, tiny: Path) -> None:
     link = ("--rate", "5mbit", "--duration", "2s", "--warmup", "1s")
     for reps in ((), ("--reps", "2")):

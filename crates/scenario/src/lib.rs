@@ -28,7 +28,7 @@ use queue::expand_queues;
 pub use queue::{Parameter, QueueSpec};
 use text::Text;
 pub use traffic::TrafficSpec;
-use traffic::{Unread, check_labels, expand_traffic, later, read_groups};
+use traffic::{Unread, expand_traffic, later, read_groups};
 
 /// One run: network, queues, traffic, measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -164,8 +164,6 @@ impl Scenario {
         let topology = self.topology()?;
         self.network.fill_in();
         self.queue = expand_queues(self.queue, &topology)?;
-        let aqms: Vec<&str> = self.queue.iter().map(|queue| queue.aqm.as_str()).collect();
-        check_labels(&self.traffic, &aqms)?;
         let (groups, flows) = expand_traffic(self.traffic, &topology, self.duration.0, files)?;
         self.traffic = groups;
         if self.traffic.len() > usize::from(u16::MAX) {

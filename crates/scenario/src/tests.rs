@@ -182,7 +182,6 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
             "traffic[0].off",
             "needed by web",
         ),
-        ("flows = 4", "flows = 4\nhost = 1", "traffic[0].host", "only with a queue of cake"),
         ("flows = 4", "flows = 4\ndscp = \"AF44\"", "traffic[0].dscp", "a DSCP: EF"),
         ("flows = 4", "flows = 4\nrekey = \"0s\"", "traffic[0].rekey", "more than"),
         ("flows = 4", "flows = 4\nstart = \"2s..1s\"", "traffic[0].start", "ends before"),

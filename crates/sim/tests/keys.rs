@@ -264,13 +264,21 @@ fn refused(text: &str) -> ScenarioError {
     Scenario::from_toml(&text.replace("QUEUE\n", QUEUES[0]), "x").unwrap_err()
 }
 
+/// They are the load's, as its rate is: a queue that looks at them and one that does not can be
+/// compared on one load.
+#[test]
+fn what_packets_tell_changes_nothing_where_no_queue_asks() {
+    let plain = network("", MANY);
+    for key in ["dscp = \"EF\"", "host = 1", "peer = 3"] {
+        assert!(same(key, &plain, &network("", &format!("{MANY}\n{key}"))), "{key}");
+    }
+}
+
 /// What has no effect beside the group's other keys, or the network's, is refused.
 #[test]
 fn what_would_do_nothing_is_refused() {
     for (group, line, key, part) in [
         (MANY, "restart_after_idle = false", "restart_after_idle", "pareto"),
-        (MANY, "dscp = \"EF\"", "dscp", "only with a queue of cake or wred"),
-        (MANY, "peer = 3", "peer", "only with a queue of cake"),
         (WEB, "restart_after_idle = false", "restart_after_idle", "pareto"),
         (MANY, "initial_rto = \"30s\"\nmax_rto = \"2s\"", "initial_rto", "at most max_rto"),
         (MANY, "step = { flows = 13, every = \"1s\" }", "step.flows", "1 … 12"),

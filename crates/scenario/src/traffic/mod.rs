@@ -7,7 +7,6 @@ mod app;
 mod keys;
 mod transport;
 
-use aqm::any::LABELS;
 use aqm::units::Size;
 use aqm::{Duration, Label};
 use schemars::JsonSchema;
@@ -68,11 +67,11 @@ pub struct GroupSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Text<Duration>>,
     /// The codepoint of its packets, those of its receivers too: `EF`, `AF41`, `CS1`, `46`. Without it
-    /// CS0. Only with a queue that asks for it, `cake` or `wred`.
+    /// CS0. `cake` and `wred` look at it; to other queues all are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Text<Codepoint>>,
-    /// The host that it sends from, 0 … 8191, and without it 0, as `cake` shares among hosts; nodes
-    /// are no hosts.
+    /// The host that it sends from, 0 … 8191, and without it 0, as `cake` shares among hosts; other
+    /// queues do not look at it, and nodes are no hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u16>,
     /// The host that it sends to, in the same way.
@@ -174,26 +173,6 @@ pub(crate) fn expand_traffic(
         return Group(0).refuse("start", &format!("less than {end} for one group at least"));
     }
     Ok((groups, flows))
-}
-
-/// Refuses what packets tell beside their flow where no queue, of which `aqms` are the algorithms, asks
-/// for it.
-pub(crate) fn check_labels(specs: &[TrafficSpec], aqms: &[&str]) -> Result<(), Complaint> {
-    for (i, TrafficSpec { group, .. }) in specs.iter().enumerate() {
-        let given = [
-            ("dscp", group.dscp.is_some(), LABELS[0]),
-            ("host", group.host.is_some(), LABELS[1]),
-            ("peer", group.peer.is_some(), LABELS[1]),
-        ];
-        for (key, _, readers) in given.into_iter().filter(|(_, given, _)| *given) {
-            if !aqms.iter().any(|aqm| readers.contains(aqm)) {
-                let allowed = format!("only with a queue of {}", readers.join(" or "));
-                return Err(Complaint::new(Group(i).key(key), allowed)
-                    .hint("no queue here asks for it: leave it out"));
-            }
-        }
-    }
-    Ok(())
 }
 
 impl GroupSpec {
