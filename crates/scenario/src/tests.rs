@@ -208,6 +208,7 @@ const FILTERED: &str =
 fn idle_keys_are_refused() {
     let shared = "on = \"1s\"\noff = \"1s\"";
     for (transport, more, key, part) in [
+        ("sack", "load = \"1mbit\"", "load", "for finite only"),
         ("sack", "shape = 1.5", "shape", "for pareto, web only"),
         ("sack", "jitter = 0.5", "jitter", "for cbr only"),
         ("sack", "objects = 3", "objects", "for web only"),
@@ -259,6 +260,34 @@ fn hints_say_what_was_meant() {
     assert!(e.hint.contains("bluewater sweep"), "{e}");
     let e = with("[[queue]]", "[queue]");
     assert!(e.hint.contains("[[queue]]"), "{e}");
+}
+
+#[test]
+fn sizes_of_transfers_are_one_thing_or_the_other() {
+    for (more, key, part) in [
+        ("", "size", "needed by finite"),
+        ("size = \"9kB\"\nsizes = \"web-search\"", "size", "leave it out"),
+        ("size = \"9p\"\nsizes = \"pareto 1.2\"", "size", "in bytes"),
+        ("sizes = \"pareto 1.2\"", "size", "needed by finite"),
+        ("size = \"9kB\"\nsizes = \"zipf\"", "sizes", "web-search, data-mining"),
+        ("size = \"9kB\"\nload = \"0bit\"", "load", "a rate"),
+        ("size = \"9kB\"\nload = \"1mbit\"\nstart = \"0s..1s\"", "start", "an instant"),
+        (
+            "size = \"9kB\"\nload = \"1mbit\"\nstep = { flows = 1, every = \"1s\" }",
+            "step",
+            "without load",
+        ),
+    ] {
+        let e = with("\"sack\"", &format!("\"sack\"\napp = \"finite\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    for sizes in ["web-search", "data-mining"] {
+        let text =
+            GOOD.replace("\"sack\"", &format!("\"sack\"\napp = \"finite\"\nsizes = \"{sizes}\""));
+        let scenario = Scenario::from_toml(&text, "x").unwrap();
+        assert_eq!(Scenario::from_toml(&scenario.to_toml(), "echo").unwrap(), scenario);
+    }
 }
 
 #[test]

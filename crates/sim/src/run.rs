@@ -6,7 +6,7 @@ use link::columns::{Value, columns};
 use link::stats::{FlowTally, QueueSummary};
 use link::varying::bits;
 use scenario::error::Complaint;
-use scenario::traffic::{App, Finite};
+use scenario::traffic::App;
 use scenario::{QueueSpec, Scenario, ScenarioError};
 
 use crate::network::{Identities, Managed, Passed};
@@ -17,7 +17,7 @@ use crate::results::registry::{self, TableSpec};
 use crate::results::table::{Column, Table};
 use crate::results::transfers::Transfers;
 use crate::series::{FlowSeries, GroupSeries, Named, Series, delivered_bits, packet_bits};
-use crate::setup::{Flows, finite_packets, flows, identities, links, queue_links, stop};
+use crate::setup::{Flows, flows, identities, links, queue_links, stop};
 use crate::simulation::Simulation;
 use crate::transport::FlowReport;
 
@@ -341,23 +341,23 @@ impl Run {
             if let Some([requests, pages]) = self.simulation.web(g) {
                 all.push((spec.group.name.as_str(), "request", requests.clone()));
                 all.push((spec.group.name.as_str(), "page", pages.clone()));
-            } else if let App::Finite(finite) = &spec.app {
-                all.push((spec.group.name.as_str(), "flow", self.finite(g, finite)));
+            } else if let App::Finite(_) = &spec.app {
+                all.push((spec.group.name.as_str(), "flow", self.finite(g)));
             }
         }
         all
     }
 
     /// The transfers of a group of finite flows.
-    fn finite(&self, group: usize, finite: &Finite) -> Transfers {
-        let spec = &self.scenario.traffic[group];
-        let packets = finite_packets(finite, spec.group.packet_bytes().unwrap_or(1000));
-        let stop = stop(spec, self.end);
+    fn finite(&self, group: usize) -> Transfers {
+        let stop = stop(&self.scenario.traffic[group], self.end).min(self.end);
         let mut transfers = Transfers::default();
         for (i, &start) in self.starts.iter().enumerate() {
             if usize::from(self.groups[i]) == group && (self.warmup..stop).contains(&start) {
                 transfers.begin();
-                if let Some(at) = self.simulation.completed(i) {
+                if let (Some(at), Some(packets)) =
+                    (self.simulation.completed(i), self.simulation.finite(i))
+                {
                     let alone = self.simulation.alone(i, packets);
                     transfers.complete(start, at, alone.map(|alone| (packets, alone)));
                 }

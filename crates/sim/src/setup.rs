@@ -9,7 +9,7 @@ use scenario::error::Complaint;
 use scenario::network::Topology;
 use scenario::text::Text;
 use scenario::traffic::{
-    self as keys, Exponential, Finite, Pareto, Periodic, TrafficSpec, UnsentName,
+    self as keys, Exponential, Finite, Pareto, Periodic, Sizes, TrafficSpec, UnsentName,
 };
 use scenario::{QueueSpec, Scenario};
 
@@ -28,6 +28,10 @@ enum Stream {
     App = 3,
     /// The time that a flow waits before it sends.
     Jitter = 4,
+    /// When the flows of a group begin that come one after another.
+    Arrivals = 5,
+    /// The size of a flow.
+    Size = 6,
 }
 
 fn stream(seed: u64, user: Stream, number: usize) -> Rng {
@@ -153,12 +157,19 @@ pub(crate) fn flows(
         groups.push(group(spec, end, setups.len() as u32));
         let from = topology.ends(spec.group.from.as_deref(), true, "traffic.from")?;
         let to = topology.ends(spec.group.to.as_deref(), false, "traffic.to")?;
+        let packet = spec.group.packet_bytes().unwrap_or(1000);
+        let mut arrivals = Arrivals::of(spec, packet, stream(seed, Stream::Arrivals, g));
         for k in 0..spec.group.flows {
             let number = setups.len();
+            if let keys::App::Finite(Finite { sizes: Some(sizes), size, .. }) = &spec.app {
+                let bytes = draw(sizes.0, *size, &mut stream(seed, Stream::Size, number));
+                groups[g].sizes.push(packets_of(bytes, packet));
+            }
             let mut rng = stream(seed, Stream::Setup, number);
             let (a, b) = (from[rng.below(from.len())], to[rng.below(to.len())]);
             let (out, back) = (paths.of(a, b)?, paths.of(b, a)?);
             let start = start(spec, k, rng.uniform()).as_nanos();
+            let start = start.saturating_add(arrivals.as_mut().map_or(0, Arrivals::next));
             let app = stream(seed, Stream::App, number);
             setups.extend((number..number + usize::from(spec.slots())).map(|slot| FlowSetup {
                 group: g as u16,
@@ -172,6 +183,66 @@ pub(crate) fn flows(
     }
     Ok(Flows { groups, setups, paths: paths.table })
 }
+
+/// Flows that come one after another, as a Poisson process.
+struct Arrivals {
+    rng: Rng,
+    /// Mean time between two, ns.
+    gap: u64,
+    /// When the last one came, ns.
+    last: u64,
+}
+
+impl Arrivals {
+    fn of(spec: &TrafficSpec, packet: u16, rng: Rng) -> Option<Self> {
+        let keys::App::Finite(finite) = &spec.app else { return None };
+        let load = finite.load?.0.bits_per_second();
+        let gap = (finite.mean(packet) * 8e9 / load as f64) as u64;
+        Some(Self { rng, gap, last: 0 })
+    }
+
+    fn next(&mut self) -> u64 {
+        let gap = Periods::Exponential.draw(self.gap, &mut self.rng);
+        self.last = self.last.saturating_add(gap);
+        self.last
+    }
+}
+
+/// A size in bytes; `mean` is that of a distribution that has none of its own.
+fn draw(sizes: Sizes, mean: Option<Text<Size>>, rng: &mut Rng) -> f64 {
+    let mean = match mean {
+        Some(Text(Size::Bytes(n))) => n as f64,
+        _ => 0.0,
+    };
+    let u = rng.uniform();
+    match sizes {
+        Sizes::Pareto(shape) => mean * (shape - 1.0) / shape * libm::pow(1.0 - u, -1.0 / shape),
+        Sizes::LogNormal(sigma) => {
+            // Box and Muller; the mean of exp(m + σz) is exp(m + σ²/2).
+            let radius = libm::sqrt(-2.0 * libm::log(1.0 - u));
+            let z = radius * libm::cos(std::f64::consts::TAU * rng.uniform());
+            mean * libm::exp(sigma * z - sigma * sigma / 2.0)
+        }
+        Sizes::WebSearch | Sizes::DataMining => {
+            let points = sizes.points().unwrap_or(&[]);
+            let past = points.partition_point(|(_, share)| *share <= u);
+            let (Some(&(low, from)), Some(&(high, to))) =
+                (points.get(past.wrapping_sub(1)), points.get(past))
+            else {
+                return 0.0;
+            };
+            low + (high - low) * (u - from) / (to - from)
+        }
+    }
+}
+
+/// Packets of `packet` bytes for so many bytes, at least one.
+fn packets_of(bytes: f64, packet: u16) -> u32 {
+    (libm::ceil(bytes / f64::from(packet)) as u32).clamp(1, MOST_PACKETS)
+}
+
+/// The most packets that a transfer may have.
+const MOST_PACKETS: u32 = 0x7fff_ffff;
 
 /// When flow `k` of a group starts, `drawn` (0 … 1) of the way from the earliest time to the latest.
 fn start(spec: &TrafficSpec, k: u32, drawn: f64) -> Duration {
@@ -224,6 +295,8 @@ fn group(spec: &TrafficSpec, end: u64, first: u32) -> Group {
         app: app(spec, packet),
         packet,
         stop: stop(spec, end),
+        first,
+        sizes: Vec::new(),
     }
 }
 
@@ -270,11 +343,11 @@ pub(crate) fn stop(spec: &TrafficSpec, end: u64) -> u64 {
     spec.group.stop.map_or(end, |s| s.0.as_nanos())
 }
 
-/// Packets of `packet` bytes of each of a group's finite flows.
-pub(crate) fn finite_packets(finite: &Finite, packet: u16) -> u32 {
-    match finite.size.0 {
-        Size::Packets(n) => n as u32,
-        Size::Bytes(n) => u32::try_from(n.div_ceil(packet.into())).unwrap_or(u32::MAX),
+/// Packets of `packet` bytes of each of a group's finite flows, if all have as many.
+fn finite_packets(finite: &Finite, packet: u16) -> u32 {
+    match finite.size {
+        Some(Text(Size::Packets(n))) => n as u32,
+        Some(Text(Size::Bytes(n))) => u32::try_from(n.div_ceil(packet.into())).unwrap_or(u32::MAX),
         _ => 1,
     }
 }

@@ -38,6 +38,8 @@ const PERIODIC: &str =
     "transport = \"cbr\"\nrate = \"6mbit\"\napp = \"periodic\"\non = \"200ms\"\noff = \"100ms\"";
 const BBR: &str = "transport = \"bbr\"\nflows = 3\necn = true";
 const MEDIA: &str = "transport = \"scream\"\nflows = 6\nmax_rate = \"3mbit\"";
+const TRANSFERS: &str =
+    "transport = \"sack\"\napp = \"finite\"\nflows = 60\nsize = \"50kB\"\nsizes = \"pareto 1.5\"";
 const CBR: &str = "transport = \"cbr\"\nrate = \"6mbit\"";
 
 /// The group, its key, and the value that is tried. A key that the group has already takes another.
@@ -98,6 +100,9 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("transport = \"window\"\nwindow = 60", "window", "30"),
     ("transport = \"window\"\nwindow = 60", "timeout", "\"20ms\""),
     ("transport = \"sack\"\napp = \"finite\"\nsize = \"900p\"", "size", "\"500p\""),
+    (TRANSFERS, "size", "\"20kB\""),
+    (TRANSFERS, "sizes", "\"lognormal 1\""),
+    (TRANSFERS, "load", "\"1mbit\""),
     (PARETO, "app", "\"exponential\""),
     (PARETO, "on", "\"400ms\""),
     (PARETO, "off", "\"400ms\""),

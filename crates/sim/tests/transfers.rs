@@ -317,3 +317,47 @@ fn a_source_that_never_idles_costs_no_event_per_packet_offered() {
     let (infinite, backlog) = (events("app = \"infinite\""), events(backlog));
     assert!(backlog < 1.1 * infinite, "{backlog} for {infinite}");
 }
+
+/// How many of 4000 flows are of at most so many packets (of 1000 bytes) is what the distribution says,
+/// and when the last one begins what the load does: both within 4 σ.
+#[test]
+fn sizes_and_arrivals_are_as_asked_for() {
+    let flows = 4000.0_f64;
+    // By hand. Web search: 31 kB are 3437/17 308 of the way from 27 563 (0.3) to 44 871 (0.427 869); the
+    // mean is that of the lines. Pareto of shape 1.5 and mean 30 kB begins at 10 kB: 1 − (10/31)^1.5.
+    // Log-normal: Φ((ln 3 − ln 30 + 2)/2).
+    for (sizes, packets, expected, mean) in [
+        ("sizes = \"web-search\"", 31.0, 0.325_392, 1_490_033.0),
+        ("size = \"30kB\"\nsizes = \"pareto 1.5\"", 31.0, 0.816_784, 30_000.0),
+        ("size = \"30kB\"\nsizes = \"lognormal 2\"", 3.0, 0.439_873, 30_000.0),
+    ] {
+        let outcome = run(&format!(
+            r#"
+            duration = "20000s"
+            [network]
+            preset = "dumbbell"
+            rate = "10gbit"
+            [[queue]]
+            aqm = "droptail"
+            buffer = "100000p"
+            [[traffic]]
+            transport = "sack"
+            app = "finite"
+            flows = {flows}
+            load = "4mbit"
+            {sizes}
+            "#
+        ));
+        let table = &outcome.slowdowns;
+        let of = |name: &str, row: usize| table.number(name, row).unwrap();
+        let rows = 0..table.real("slowdown_mean").len();
+        assert_eq!(rows.clone().map(|row| of("completed", row)).sum::<f64>(), flows, "{sizes}");
+        let few = rows.filter(|&row| of("packets_most", row) <= packets);
+        let share = few.map(|row| of("completed", row)).sum::<f64>() / flows;
+        let sigma = (expected * (1.0 - expected) / flows).sqrt();
+        assert!((share - expected).abs() < 4.0 * sigma, "{share} for {expected}, {sizes}");
+        let last = outcome.flows.real("start_s").last().copied().flatten().unwrap();
+        let times = last / (flows * mean * 8.0 / 4e6);
+        assert!((times - 1.0).abs() < 4.0 / flows.sqrt(), "{times} times the time, {sizes}");
+    }
+}

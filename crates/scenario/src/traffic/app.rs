@@ -5,7 +5,7 @@ use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Group;
+use super::{Group, GroupSpec, Sizes};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::Text;
@@ -66,8 +66,16 @@ pub enum App {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "finite")]
 pub struct Finite {
-    /// Bytes or packets of each flow.
-    pub size: Text<Size>,
+    /// Bytes or packets of each flow; with `pareto` or `lognormal` of `sizes` their mean, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Text<Size>>,
+    /// How sizes are spread; each flow draws its own, and without it all have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Text<Sizes>>,
+    /// Flows begin one after another, from `start` on, at random times (Poisson) that make this load
+    /// in the mean, of their bytes; those after the run's end do not begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Text<Rate>>,
 }
 
 /// Keys of `pareto`.
@@ -153,13 +161,10 @@ const MOST_OBJECT: u64 = 1_000_000_000;
 
 impl App {
     /// Checks what the types alone cannot.
-    pub(super) fn check(&self, at: &Group) -> Result<(), Complaint> {
+    pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         match self {
             Self::Infinite {} => Ok(()),
-            Self::Finite(finite) => match finite.size.0 {
-                Size::Bytes(1..) | Size::Packets(1..=0x7fff_ffff) => Ok(()),
-                _ => at.refuse("size", "1B and more, or 1p and more"),
-            },
+            Self::Finite(finite) => finite.check(group, at),
             Self::Pareto(Pareto { on, off, shape, rate, unsent }) => {
                 check_means(*on, *off, at)?;
                 check_unsent(*unsent, *rate, at)?;
@@ -179,6 +184,45 @@ impl App {
             }
             Self::Web(web) => web.check(at),
         }
+    }
+}
+
+impl Finite {
+    /// The mean size in bytes, of flows in packets of `packet` bytes.
+    pub fn mean(&self, packet: u16) -> f64 {
+        match (self.sizes.and_then(|sizes| sizes.0.mean()), self.size) {
+            (Some(mean), _) => mean,
+            (None, Some(Text(Size::Packets(n)))) => n as f64 * f64::from(packet),
+            (None, Some(Text(Size::Bytes(n)))) => n as f64,
+            _ => 0.0,
+        }
+    }
+
+    fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+        let own_mean = self.sizes.is_some_and(|sizes| sizes.0.mean().is_some());
+        match self.size.map(|size| size.0) {
+            None if own_mean => {}
+            None => return Err(Complaint::wrong(at.key("size"), "needed by finite")),
+            Some(_) if own_mean => {
+                let refused = Complaint::new(at.key("size"), "without such sizes only");
+                return Err(refused.hint("these sizes have a mean of their own: leave it out"));
+            }
+            Some(Size::Packets(_)) if self.sizes.is_some() => {
+                return at.refuse("size", "a mean in bytes, beside sizes");
+            }
+            Some(Size::Bytes(1..) | Size::Packets(1..=0x7fff_ffff)) => {}
+            Some(_) => return at.refuse("size", "1B and more, or 1p and more"),
+        }
+        if self.load.is_none() {
+            return Ok(());
+        }
+        if group.start.0.from != group.start.0.to {
+            return at.refuse("start", "an instant: load says when flows begin");
+        }
+        if group.step.is_some() {
+            return at.refuse("step", "without load only, which says when flows begin");
+        }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod app;
 mod keys;
+mod sizes;
 mod transport;
 
 use aqm::units::Size;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
 pub(crate) use keys::{Unread, later, read_groups};
+pub use sizes::Sizes;
 pub use transport::{
     Cbr, GapsName, Kind, Needs, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport,
     TransportName, Window,
@@ -238,7 +240,7 @@ impl TrafficSpec {
             }
         }
         self.transport.check(group, &self.app, at)?;
-        self.app.check(at)?;
+        self.app.check(group, at)?;
         topology.ends(group.from.as_deref(), true, &at.key("from"))?;
         topology.ends(group.to.as_deref(), false, &at.key("to"))?;
         topology.check_routes(group.from.as_deref(), group.to.as_deref(), &at.key("to"))

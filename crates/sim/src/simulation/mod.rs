@@ -228,6 +228,11 @@ impl Simulation {
         self.webs[group].as_ref().map(|web| [&web.requests, &web.pages])
     }
 
+    /// Packets that flow `i` has to send, if that is a finite number.
+    pub fn finite(&self, i: usize) -> Option<u32> {
+        self.groups[usize::from(self.flows[i].seat.group)].finite(i)
+    }
+
     /// When a finite flow was completed (ns), if it was.
     pub fn completed(&self, i: usize) -> Option<u64> {
         (self.completed[i] != NEVER).then(|| self.completed[i])
@@ -263,7 +268,7 @@ impl Simulation {
     fn ask_for_data(&mut self, i: usize) {
         let Flow { ends, seat } = &mut self.flows[i];
         let group = &self.groups[usize::from(seat.group)];
-        if let App::Finite { packets } = group.app
+        if let Some(packets) = group.finite(i)
             && let Some((connection, _)) = ends.connection(&group.transport)
             && connection.sender.acknowledged() == packets
         {

@@ -16,6 +16,18 @@ pub struct Group {
     pub packet: u16,
     /// When sending ends, ns.
     pub stop: u64,
+    /// The number of its first flow.
+    pub first: u32,
+    /// Packets of each of its finite flows, if each has its own.
+    pub sizes: Vec<u32>,
+}
+
+impl Group {
+    /// Packets that flow `number` of the simulation has to send, if that is a finite number.
+    pub(crate) fn finite(&self, number: usize) -> Option<u32> {
+        let App::Finite { packets } = self.app else { return None };
+        Some(self.sizes.get(number - self.first as usize).copied().unwrap_or(packets))
+    }
 }
 
 /// How a flow is set up.

@@ -271,8 +271,18 @@ fn traffic(
             ));
         }
         1 => line(format!(
-            "app = \"finite\"\nsize = \"{}\"",
-            d.pick(&["10kB", "1B", "1p", "100p", "2147483647p"])
+            "app = \"finite\"\n{}",
+            d.pick(&[
+                "size = \"10kB\"",
+                "size = \"1B\"",
+                "size = \"1p\"",
+                "size = \"100p\"",
+                "size = \"2147483647p\"",
+                "sizes = \"web-search\"",
+                "sizes = \"data-mining\"",
+                "size = \"1B\"\nsizes = \"pareto 1.0001\"",
+                "size = \"1GB\"\nsizes = \"lognormal 10\"",
+            ])
         )),
         on_off @ 2..4 => {
             let app = if on_off == 2 { "pareto" } else { "exponential" };

@@ -40,7 +40,7 @@ impl EndPoints for Ends {
         port.seat.app_at = group.stop;
         match group.app {
             App::Infinite => sender.offer(u32::MAX),
-            App::Finite { packets } => sender.offer(packets),
+            App::Finite { .. } => sender.offer(group.finite(port.flow as usize).unwrap_or(0)),
             App::OnOff { .. } => {
                 if let Some(source) = source(port) {
                     match source.step(now, &group.app) {
