@@ -248,7 +248,8 @@ impl Sender {
     fn window(&self, o: &Options) -> u32 {
         let mut window = self.cwnd as u32;
         if self.state == State::Open && o.limited_transmit {
-            window += self.duplicates.min(2); // RFC 3042
+            // RFC 3042; with RACK what has arrived is not under way, as in Linux.
+            window += if o.rack { self.duplicates } else { self.duplicates.min(2) };
         }
         window.min(o.window)
     }

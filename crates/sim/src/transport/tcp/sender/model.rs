@@ -50,7 +50,7 @@ impl Sender {
         }
         let Some(mut rack) = self.rack.take() else { return };
         for seq in self.una..self.end {
-            if self.sacked.contains(seq) || !rack.is_older(seq) {
+            if self.sacked.contains(seq) || !rack.is_lost(seq) {
                 continue;
             }
             if let Some(lost) = rack.delivery.as_mut().and_then(|told| told.on_lost(now, seq)) {

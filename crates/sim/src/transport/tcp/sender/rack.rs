@@ -1,15 +1,15 @@
 //! Losses told by time: RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937).
 //!
-//! A packet is lost if one that was sent later has arrived, a quarter of a round trip or three
-//! selective acknowledgements ago; so are retransmissions. A probe tells of losses at the end of what
-//! was sent. The window goes down in proportion to what arrives, after losses and after ECN echoes.
+//! A packet is lost if one that was sent later has arrived, the window of reordering ago: a quarter of
+//! the least round trip, and until packets were seen to overtake each other none from three selective
+//! acknowledgements on. So are retransmissions. A probe tells of losses at the end of what was sent. The window goes down in proportion to what arrives, after losses and after ECN echoes.
 //! Every acknowledgement is a sample of the round trip, as timestamps (RFC 7323) allow.
 //!
 //! With timestamps a repair ends as if it had never begun, once an acknowledgement echoes that what
 //! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux).
 //!
-//! Left out: the window of reordering does not adapt (§6.2, step 4), and nothing but an echo tells
-//! that a repair was needless (no F-RTO, no duplicate SACK).
+//! Left out: the window of reordering does not grow with duplicate SACKs (§6.2, step 4), and nothing
+//! but an echo tells that a repair was needless (no F-RTO, no duplicate SACK).
 
 use super::delivery::Delivery;
 use super::{DUPLICATES, LEAST_SSTHRESH, NEVER, Sender, State};
@@ -24,7 +24,7 @@ enum Timer {
     Timeout,
     /// A loss probe (§7.2).
     Probe,
-    /// The window of reordering of the oldest packet ends (§6.2, step 5).
+    /// The window of reordering of the first packet that may be lost ends (§6.2, step 5).
     Reordering,
 }
 
@@ -44,11 +44,17 @@ pub(super) struct Rack {
     /// The round trip of that one.
     rtt: u64,
     min_rtt: u64,
+    /// What was sent before this and has not arrived is lost.
+    lost_before: u64,
+    /// Past the highest packet that has arrived (RACK.fack), and whether one that was sent once has come
+    /// after a higher one.
+    highest: u32,
+    reordering: bool,
     timer: Timer,
     /// The last packet before the last timeout was sent then.
     before_timeout: u64,
-    /// `newest` then.
-    newest_then: u64,
+    /// `lost_before` then.
+    lost_before_then: u64,
     /// The window and the slow-start threshold before the repair that goes on.
     before_repair: Option<[f64; 2]>,
     /// With timestamps: how many repairs have begun; wraps.
@@ -106,11 +112,13 @@ impl Rack {
         self.sent_at[self.place(n)] & AGAIN != 0
     }
 
-    /// Packet `n` has arrived; `first` is the first round trip of this acknowledgement.
+    /// Packet `n` has arrived, `highest` is of the acknowledgements before; `first` is the first round trip of this acknowledgement.
     #[inline]
     fn arrived(&mut self, now: u64, n: u32, was_late: bool, first: &mut Option<u64>) {
         let at = self.at(n);
         let rtt = now.saturating_sub(at);
+        // §6.2, step 3.
+        self.reordering |= n < self.highest && !self.is_again(n);
         if let Some(delivery) = &mut self.delivery {
             delivery.on_arrived(now, n, at);
         }
@@ -125,10 +133,23 @@ impl Rack {
         }
     }
 
-    /// Whether `n`, which has not arrived, was sent before something that has (§6.2, step 5, without a
-    /// window of reordering).
-    pub(super) fn is_older(&self, n: u32) -> bool {
-        self.at(n) < self.newest
+    /// Whether `n`, which has not arrived, is lost.
+    pub(super) fn is_lost(&self, n: u32) -> bool {
+        self.at(n) < self.lost_before
+    }
+
+    /// §6.2, step 4: how long after something that was sent later a packet may arrive.
+    fn reordering_window(&self, repairing: bool, sacked: u32, srtt: u64) -> u64 {
+        if !self.reordering && (repairing || sacked >= DUPLICATES) {
+            return 0;
+        }
+        (self.min_rtt / 4).min(srtt)
+    }
+
+    /// §6.2, step 5: with no `window` what was sent before something that has arrived is lost.
+    fn find_losses(&mut self, now: u64, window: u64) {
+        let late = if window == 0 { u64::MAX } else { (now + 1).saturating_sub(self.rtt + window) };
+        self.lost_before = self.lost_before.max(self.newest.min(late));
     }
 }
 
@@ -173,10 +194,10 @@ impl Sender {
         self.rack.get_or_insert_default()
     }
 
-    /// The first packet that has not arrived, though one that was sent later has.
+    /// The first packet that is lost.
     fn first_lost(&self) -> Option<u32> {
         let rack = self.rack.as_deref()?;
-        (self.una..self.end).find(|&n| !self.sacked.contains(n) && rack.is_older(n))
+        (self.una..self.end).find(|&n| !self.sacked.contains(n) && rack.is_lost(n))
     }
 
     /// Packets in the network: neither acknowledged nor lost.
@@ -186,7 +207,7 @@ impl Sender {
             return unsacked;
         }
         let Some(rack) = &self.rack else { return unsacked };
-        let lost = |n: &u32| !self.sacked.contains(*n) && rack.is_older(*n);
+        let lost = |n: &u32| !self.sacked.contains(*n) && rack.is_lost(*n);
         unsacked - (self.una..self.end).filter(lost).count() as u32
     }
 
@@ -315,6 +336,9 @@ impl Sender {
                 }
             }
         }
+        // What the same acknowledgement tells first says nothing of the order.
+        let ends = blocks.iter().map(|&(_, end)| (ack + u32::from(end)).min(self.end));
+        rack.highest = ends.fold(rack.highest.max(ack), u32::max);
         self.una = ack;
         self.next = self.next.max(ack);
         self.duplicates = self.sacked.ones();
@@ -344,7 +368,7 @@ impl Sender {
         let Some([cwnd, ssthresh]) = self.rack().before_repair.take() else { return };
         if self.state == State::Loss {
             let rack = self.rack();
-            rack.newest = rack.newest_then;
+            rack.lost_before = rack.lost_before_then;
             self.resent = self.una;
         }
         self.state = State::Open;
@@ -464,33 +488,56 @@ impl Sender {
         self.cwnd = f64::from(pipe + send);
     }
 
-    /// §6.2, step 5: whether a packet is lost, or may be. As long as one that was sent again has not
-    /// arrived, the next repair follows upon the last (RFC 6675 §5, step 2; Linux). One that is lost after
-    /// a timeout begins a repair as well, or a window that opens again would do so whatever is lost
-    /// (Linux).
+    /// §6.2, step 5: finds what is lost, has it repaired, and waits for what may be. As long as one that
+    /// was sent again has not arrived, the next repair follows upon the last (RFC 6675 §5, step 2; Linux).
+    /// One that is lost after a timeout begins a repair as well, or a window that opens again would do so
+    /// whatever is lost (Linux).
     fn detect_loss(&mut self, now: u64, o: &Options) {
-        let until = if self.state == State::Loss && self.has_lost_repair() {
-            now
-        } else if self.state >= State::Recovery {
-            return;
-        } else if self.una < self.resent {
-            now
-        } else if self.sacked.ones() == 0 {
-            return;
-        } else {
-            let Some(hole) = self.first_lost() else { return };
-            let Some(rack) = &self.rack else { return };
-            let enough = self.sacked.ones() >= DUPLICATES;
-            if enough { now } else { rack.at(hole) + rack.rtt + rack.min_rtt / 4 }
+        let sacked = self.sacked.ones();
+        let open = self.state < State::Recovery;
+        let tells = !open || sacked > 0;
+        let mut window = self.reordering_window();
+        if tells {
+            self.rack().find_losses(now, window);
+        }
+        let begins = match self.state {
+            State::Loss => self.has_lost_repair(),
+            State::Recovery => false,
+            _ => self.una < self.resent || sacked > 0 && self.first_lost().is_some(),
         };
-        if now >= until {
+        if begins {
             self.enter_recovery_by_rack(o);
             self.deadline = now + self.timeout(o);
             self.rack().timer = Timer::Timeout;
-        } else {
-            self.deadline = until;
-            self.rack().timer = Timer::Reordering;
+            window = self.reordering_window();
+            self.rack().find_losses(now, window);
         }
+        let due = (tells || begins).then(|| self.first_due(window)).flatten();
+        if let Some(due) = due {
+            self.deadline = due.max(now + 1);
+            self.rack().timer = Timer::Reordering;
+        } else if self.rack().timer == Timer::Reordering {
+            self.deadline = now + self.timeout(o);
+            self.rack().timer = Timer::Timeout;
+        }
+    }
+
+    fn reordering_window(&self) -> u64 {
+        let (repairing, sacked) = (self.state >= State::Recovery, self.sacked.ones());
+        let rack = self.rack.as_deref();
+        rack.map_or(0, |rack| rack.reordering_window(repairing, sacked, self.rtt.srtt()))
+    }
+
+    /// When the first packet that may be lost is. The RFC waits for the last of them; an acknowledgement
+    /// that came meanwhile would tell of each by itself, and so does this.
+    fn first_due(&self, window: u64) -> Option<u64> {
+        let rack = self.rack.as_deref().filter(|_| window > 0)?;
+        (self.una..self.end)
+            .find(|&n| {
+                let at = rack.at(n);
+                (rack.lost_before..rack.newest).contains(&at) && !self.sacked.contains(n)
+            })
+            .map(|n| rack.at(n) + rack.rtt + window)
     }
 
     /// Whether something that was sent again after the timeout is lost, too.
@@ -498,7 +545,7 @@ impl Sender {
         let Some(rack) = &self.rack else { return false };
         (self.una..self.end).any(|n| {
             let sent_since = rack.at(n) > rack.before_timeout;
-            sent_since && rack.is_again(n) && rack.is_older(n) && !self.sacked.contains(n)
+            sent_since && rack.is_again(n) && rack.is_lost(n) && !self.sacked.contains(n)
         })
     }
 
@@ -536,7 +583,7 @@ impl Sender {
         let srtt = self.rtt.srtt();
         let min_rto = o.rto.min.max(o.rto.granularity);
         let rack = self.rack();
-        if rack.timer == Timer::Reordering && sacked > 0 && state < State::Recovery {
+        if rack.timer == Timer::Reordering {
             return;
         }
         rack.timer = Timer::Timeout;
@@ -570,21 +617,22 @@ impl Sender {
                 self.deadline = due;
             }
             Timer::Reordering => {
-                self.enter_recovery_by_rack(o);
+                self.deadline = now + timeout;
+                self.detect_loss(now, o);
                 if o.has_model {
-                    self.tell_repair(now, Repair::Begins);
-                } else {
+                    self.tell_change(now, state);
+                    self.follow_model(now, 0, false, o);
+                } else if state < State::Recovery && self.state == State::Recovery {
                     self.reduce(0, 0);
                 }
-                self.deadline = now + timeout;
             }
             Timer::Timeout => {
                 // §6.3: all that was not selectively acknowledged is lost.
                 rack.before_timeout = rack.last;
                 if state != State::Loss {
-                    rack.newest_then = rack.newest;
+                    rack.lost_before_then = rack.lost_before;
                 }
-                rack.newest = rack.last + 1;
+                rack.lost_before = rack.last + 1;
                 self.timeouts += 1;
                 if state < State::Recovery {
                     self.begin_repair(o);
