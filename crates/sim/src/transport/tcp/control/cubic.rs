@@ -90,8 +90,8 @@ impl CongestionControl for Cubic {
     }
 
     #[inline(never)]
-    fn on_slow_start_round(&mut self, rtt: u64) -> bool {
-        self.start.on_round(rtt)
+    fn on_slow_start_sample(&mut self, rtt: u64, begins: bool, only: bool) -> bool {
+        self.start.on_sample(rtt, begins, if only { 1 } else { N_RTT_SAMPLE })
     }
 
     fn growth(&mut self, cwnd: f64, acked: u32, times: [u64; 2]) -> f64 {
@@ -134,14 +134,20 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u8 = 5;
 
+/// `N_RTT_SAMPLE`: a round says nothing before so many.
+const N_RTT_SAMPLE: u8 = 8;
+
 /// `HyStart`++ (RFC 9406): slow start slows down when round trips grow, and ends if they stay long.
 ///
-/// The RFC takes the least of at least eight samples in each round trip; a sender here times one
-/// packet a round trip, and that is the sample.
+/// The RFC judges a round at every acknowledgement from its eighth sample on. A sender that times one
+/// packet a round trip has no more than that: its rounds are judged by it.
 #[derive(Clone, Default, Debug)]
 struct HyStart {
-    /// The last round trip, ns; 0: none yet.
+    /// The least round trip of this round and of the last, ns; 0: none yet.
+    least: u64,
     last: u64,
+    /// Of this round.
+    samples: u8,
     /// Conservative slow start: the round trip below which it was a false alarm, and its rounds.
     conservative: Option<(u64, u8)>,
     /// The first slow start is over.
@@ -149,24 +155,31 @@ struct HyStart {
 }
 
 impl HyStart {
-    fn on_round(&mut self, rtt: u64) -> bool {
-        let last = std::mem::replace(&mut self.last, rtt);
-        match &mut self.conservative {
-            _ if self.done || last == 0 => {}
-            None => {
-                let grown = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-                if rtt >= last + grown {
-                    self.conservative = Some((rtt, 0));
-                }
-            }
-            Some((baseline, _)) if rtt < *baseline => self.conservative = None,
-            Some((_, rounds)) => {
+    /// A sample of the round trip, after the first of a round `begins` or within one, of which there are
+    /// `enough` at so many.
+    fn on_sample(&mut self, rtt: u64, begins: bool, enough: u8) -> bool {
+        if self.done {
+            return false;
+        }
+        if begins {
+            if let Some((_, rounds)) = &mut self.conservative {
                 *rounds += 1;
                 self.done = *rounds == CSS_ROUNDS;
-                return self.done;
             }
+            (self.last, self.least, self.samples) = (self.least, 0, 0);
         }
-        false
+        self.least = if self.least == 0 { rtt } else { self.least.min(rtt) };
+        self.samples = self.samples.saturating_add(1);
+        if self.samples < enough || self.last == 0 {
+            return self.done;
+        }
+        let grown = (self.last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+        self.conservative = match self.conservative {
+            None if self.least >= self.last + grown => Some((self.least, 0)),
+            Some((baseline, _)) if self.least < baseline => None,
+            as_before => as_before,
+        };
+        self.done
     }
 }
 
@@ -255,12 +268,13 @@ mod tests {
     }
 
     /// RFC 9406 §4.2: 4 ms more than 20 ms are an alarm, false if the next round trip is shorter;
-    /// after five more rounds slow start is over, for good.
+    /// after five rounds slow start is over, for good. Here a round has one sample.
     #[test]
     fn slow_start_ends_when_round_trips_stay_longer() {
         let mut control = Cubic::default();
         let ms = |rtt: f64| (rtt * 1e6) as u64;
-        let mut round = |rtt: f64| (control.on_slow_start_round(ms(rtt)), control.slow_start());
+        let mut round =
+            |rtt: f64| (control.on_slow_start_sample(ms(rtt), true, true), control.slow_start());
         for (rtt, growth) in [(20.0, 1.0), (23.9, 1.0), (27.9, 0.25), (27.8, 1.0), (40.0, 0.25)] {
             assert_eq!(round(rtt), (false, growth), "{rtt}");
         }
@@ -269,5 +283,26 @@ mod tests {
         }
         assert!(round(41.0).0);
         assert!(!round(90.0).0);
+    }
+
+    /// With more samples the eighth decides, within the round, and so does each after it.
+    #[test]
+    fn the_eighth_sample_of_a_round_slows_slow_start_down() {
+        let mut start = HyStart::default();
+        let mut sample = |rtt: u64, begins| {
+            start.on_sample(rtt * 1_000_000, begins, N_RTT_SAMPLE);
+            start.conservative.is_some()
+        };
+        (0..10).for_each(|n| assert!(!sample(20, n == 0)));
+        for n in 0..7 {
+            assert!(!sample(30, n == 0), "{n}");
+        }
+        assert!(sample(30, false));
+        assert!(!sample(29, false), "the least is less than it was");
+        for n in 0..8 {
+            assert_eq!(sample(40, n == 0), n == 7, "{n}");
+        }
+        // One less than a round's least is none if the round has had less.
+        assert!(sample(41, false));
     }
 }

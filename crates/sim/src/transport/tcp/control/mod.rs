@@ -32,7 +32,7 @@ pub(crate) trait CongestionControl {
         1.2
     }
 
-    /// Whether slow start ends early by round trips, see [`CongestionControl::on_slow_start_round`].
+    /// Whether slow start ends early by round trips, see [`CongestionControl::on_slow_start_sample`].
     fn has_hystart(&self) -> bool {
         false
     }
@@ -43,9 +43,10 @@ pub(crate) trait CongestionControl {
         1.0
     }
 
-    /// A round trip of slow start was measured, in ns: whether it is time to leave slow start.
+    /// A round trip was measured in slow start, in ns, the first of a round or not, and the `only` one in
+    /// it or not: whether it is time to leave slow start.
     #[inline]
-    fn on_slow_start_round(&mut self, _rtt: u64) -> bool {
+    fn on_slow_start_sample(&mut self, _rtt: u64, _begins: bool, _only: bool) -> bool {
         false
     }
 
@@ -323,8 +324,8 @@ impl Control {
     }
 
     #[inline]
-    pub(super) fn on_slow_start_round(&mut self, rtt: u64) -> bool {
-        self.tell(|control| control.on_slow_start_round(rtt))
+    pub(super) fn on_slow_start_sample(&mut self, rtt: u64, begins: bool, only: bool) -> bool {
+        self.tell(|control| control.on_slow_start_sample(rtt, begins, only))
     }
 
     #[inline(always)]

@@ -415,7 +415,9 @@ impl Sender {
         let window_was_used = f64::from(self.next - self.una) + 1.0 > self.cwnd;
         if self.timed_at != NEVER && self.timed_seq < ack {
             self.rtt.sample(now - self.timed_at, &mut self.backoff);
-            if self.cwnd < self.ssthresh && self.control.on_slow_start_round(now - self.timed_at) {
+            if self.cwnd < self.ssthresh
+                && self.control.on_slow_start_sample(now - self.timed_at, true, true)
+            {
                 self.ssthresh = self.cwnd;
             }
             self.timed_at = NEVER;

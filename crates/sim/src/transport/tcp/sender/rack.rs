@@ -432,14 +432,11 @@ impl Sender {
         let start = &mut rack.start;
         let over = self.una > start.end;
         if !o.rfc8312 {
-            start.least = if start.samples == 0 { rtt } else { start.least.min(rtt) };
-            start.samples = 1;
             if over {
                 start.end = self.end;
-                start.samples = 0;
-                if self.control.on_slow_start_round(start.least) {
-                    self.ssthresh = self.cwnd;
-                }
+            }
+            if self.control.on_slow_start_sample(rtt, over, false) {
+                self.ssthresh = self.cwnd;
             }
             return;
         }

@@ -691,3 +691,17 @@ fn an_acknowledgement_counts_for_all_that_it_acknowledges() {
         assert_eq!(p.sender.cwnd(), window);
     }
 }
+
+/// RFC 9406 §4.2: of 16 acknowledgements with a longer round trip the eighth ends the doubling, and those
+/// from it on count for a quarter of a packet.
+#[test]
+fn a_longer_round_trip_slows_slow_start_down_within_the_round() {
+    let (mut p, sent) = sixteen(Options { control: Algorithm::Cubic, ..with_rack() });
+    p.now += RTT + 20 * MS;
+    for one in sent.chunks(1) {
+        // One after another; a shorter one would be a false alarm.
+        p.now -= RTT - MS / 1000;
+        p.deliver(one, &[], &[]);
+    }
+    assert_eq!(p.sender.cwnd(), 16.0 + 7.0 + 9.0 / 4.0);
+}
