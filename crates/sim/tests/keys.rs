@@ -80,6 +80,8 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "quick_acks", "true"),
     ("transport = \"cubic\"\nflows = 2", "rfc8312", "true"),
     ("transport = \"prague\"\necn = true", "reference_rtt", "\"1s\""),
+    ("transport = \"prague\"\necn = true", "preset", "\"linux\""),
+    ("transport = \"prague\"\necn = true", "preset", "\"modern\""),
     (MANY, "limited_transmit", "false"),
     (MANY, "whole_packets", "true"),
     (CROWD, "whole_threshold", "true"),

@@ -47,6 +47,44 @@ fn prague_and_cubic_share_a_dual_queue() {
     assert!(2.0 * (prague + cubic) > 45.0, "{prague} and {cubic} Mb/s fill the link");
 }
 
+/// One flow of Prague with these keys on 50 Mb/s with DualPI2, `rtt` in ms: Mb/s, and packets sent again.
+fn alone(rtt: u32, link: &str, keys: &str) -> (f64, f64) {
+    let o = run(&format!(
+        "duration = \"40s\"\nwarmup = \"10s\"\n\
+         [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"50mbit\"\ndelay = \"{}ms\"\n{link}\n\
+         [[queue]]\nlink = \"a->b\"\naqm = \"dualpi2\"\nbuffer = \"2000p\"\n\
+         [[traffic]]\ntransport = \"prague\"\nfrom = [\"a\"]\nto = [\"b\"]\n\
+         ecn = true\npacket = \"1500B\"\n{keys}\n",
+        rtt / 2
+    ));
+    let of = |column| o.flows.number(column, 0).unwrap();
+    (of("throughput_bps") / 1e6, of("retransmits"))
+}
+
+/// The first window is paced, too: it makes no queue that marks, on which slow start would end. What is
+/// paced twice as fast as its window makes none before half of the BDP, a mark leaves half of that, and it
+/// grows by a packet a round trip from there: 46 and 24 Mb/s in these 30 s at least.
+#[test]
+fn pragues_first_window_does_not_mark_itself() {
+    for (rtt, least) in [(80, 46.0), (160, 24.0)] {
+        let (rate, _) = alone(rtt, "", "initial_window = 10");
+        assert!(rate > least, "{rtt} ms: {rate} Mb/s");
+    }
+}
+
+/// RFC 9331 §4.3: losses are told in units of time, so that a wire on which packets overtake each other
+/// by less than a quarter of the round trip has none.
+#[test]
+fn prague_may_tell_losses_by_time() {
+    for keys in ["rack = true", "preset = \"linux\"", "preset = \"modern\""] {
+        let (rate, again) = alone(40, "jitter = \"5ms\"\nreorder = true", keys);
+        assert!(again < 20.0, "{keys}: {again}");
+        assert!(rate > 40.0, "{keys}: {rate} Mb/s");
+        let (rate, _) = alone(40, "", keys);
+        assert!(rate > 0.98 * 50.0, "{keys}: {rate} Mb/s");
+    }
+}
+
 /// A single queue of RFC 3168 marks both alike: the scalable flow hardly gives way, and takes nearly all.
 #[test]
 fn in_one_queue_prague_starves_cubic() {

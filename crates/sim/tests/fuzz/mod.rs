@@ -318,7 +318,7 @@ fn traffic(
         line(format!("ecn_timeout = {wait}\nmin_window = {least}\necn_on_retransmit = {again}"));
         line(format!("ecn_fallback = {fallback}"));
     }
-    if wait == "false" && ["sack", "cubic", "dctcp"].contains(&transport) {
+    if wait == "false" && ["sack", "cubic", "dctcp", "prague"].contains(&transport) {
         let rack = d.flag();
         line(format!("rack = {rack}\nmin_rto_above_srtt = {}", d.flag()));
         line(format!("whole_threshold = {}", !rack && d.flag()));

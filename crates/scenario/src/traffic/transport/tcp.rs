@@ -36,13 +36,9 @@ pub enum TcpName {
 }
 
 impl TcpName {
-    /// Whether `rack` and the presets are for it: it has selective acknowledgements, and windows that
-    /// are not Prague's.
+    /// Whether `rack` and the presets are for it: it has selective acknowledgements.
     const fn may_have_rack(self) -> bool {
-        match self {
-            Self::Sack | Self::Cubic | Self::Dctcp | Self::Bbr | Self::Bbr1 => true,
-            Self::Reno | Self::NewReno | Self::Prague => false,
-        }
+        !matches!(self, Self::Reno | Self::NewReno)
     }
 
     /// What it asks of the connection.
@@ -134,8 +130,8 @@ pub struct Tcp {
     /// order (ns-2's `overhead_`).
     #[serde(default = "zero")]
     pub send_jitter: Text<Duration>,
-    /// Packets are sent apart, by the window and the round trip; `prague` is paced unless this is
-    /// false, `bbr` and `bbr1` are at rates of their own.
+    /// Packets are sent apart, by the window and the round trip, once that was measured; `prague` is paced
+    /// unless this is false, before as well, `bbr` and `bbr1` are at rates of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
     /// A paced sender sends together what its rate sends in so long, above 0 … 1 h: two packets at least, 43
@@ -172,7 +168,7 @@ pub struct Tcp {
     /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow
     /// meanwhile; every acknowledgement is a sample of the round trip and ends a backoff (timestamps,
     /// RFC 7323). Not for `reno` and `newreno`; `bbr` and `bbr1` have it anyway, and instead of PRR
-    /// their own windows.
+    /// their own windows; `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
     /// Acknowledgements echo timestamps, which tell whether a packet that was sent again had been lost
@@ -237,14 +233,17 @@ impl TcpPreset {
                  delayed_ack = \"40ms\"\npacing = true\n"
             }
         };
-        // A model has windows of its own.
+        // A model has windows of its own; Prague's are two packets at least and have fractions.
+        let needs = name.needs();
         let of_window = match self {
-            _ if name.needs().has_model => "",
+            _ if needs.has_model => "",
+            _ if name == TcpName::Prague => "count_packets = true\n",
             Self::Linux => "count_packets = true\nwhole_packets = true\n",
             Self::Modern => "count_packets = true\n",
         };
-        let least = if name.needs().has_model { "" } else { "min_window = 2\n" };
-        let fallback = if self == Self::Linux { "ecn_fallback = true\n" } else { "" };
+        let least = if needs.least_window > 1 { "" } else { "min_window = 2\n" };
+        let falls_back = self == Self::Linux && !needs.ecn_on_retransmit;
+        let fallback = if falls_back { "ecn_fallback = true\n" } else { "" };
         let of_control = match name {
             TcpName::Cubic if self == Self::Linux => "rfc8312 = true\n",
             TcpName::Bbr1 if self == Self::Linux => "send_quantum = \"1ms\"\n",
@@ -272,7 +271,7 @@ fn wide() -> Text<Size> {
 }
 
 /// The transports that may have RACK, for errors.
-const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"bbr\" or \"bbr1\"";
+const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"prague\", \"bbr\" or \"bbr1\"";
 
 impl Tcp {
     /// The receiver's window in packets of `bytes`, if allowed.

@@ -85,6 +85,12 @@ pub(crate) trait CongestionControl {
         window / 2.0
     }
 
+    /// Whether an echo takes its share at once, and the window grows meanwhile, where others go down in
+    /// the time of a round trip (RFC 6937).
+    fn grows_while_reduced(&self) -> bool {
+        false
+    }
+
     /// The window begins anew after a timeout.
     fn on_timeout(&mut self) {}
 
@@ -354,6 +360,10 @@ impl Control {
     #[inline]
     pub(super) fn after_echo(&mut self, window: f64, now: u64) -> f64 {
         self.tell(|control| control.after_echo(window, now))
+    }
+
+    pub(super) fn grows_while_reduced(&self) -> bool {
+        self.ask(|control| control.grows_while_reduced())
     }
 
     pub(super) fn on_timeout(&mut self) {

@@ -10,6 +10,10 @@
 //! a loss:                                window/2
 //! ```
 //!
+//! Growth goes on while an echo is answered. Before the first round trip is measured, which a handshake
+//! would do, packets are paced as if it were the reference (ours): a burst of ten that is not marks itself
+//! at 50 Mb/s, and ends slow start.
+//!
 //! The numbers are those of the authors' open implementation over UDP (L4STeam/udp_prague). It
 //! begins with alpha = 0 there, which lets the first slow start run into a full queue; here it
 //! begins with 1 as DCTCP's and Linux's does. The draft's faster growth after seven calm rounds and its
@@ -39,6 +43,8 @@ pub struct Prague {
     reduced_at: Option<u64>,
     /// The smoothed round trip at the last acknowledgement, ns.
     srtt: u64,
+    /// Between the packets of the first window, ns.
+    first_gap: u64,
 }
 
 impl Prague {
@@ -53,6 +59,7 @@ impl Prague {
             observed_since,
             reduced_at,
             srtt: 0,
+            first_gap: 0,
         }
     }
 
@@ -63,7 +70,17 @@ impl Prague {
 
 impl CongestionControl for Prague {
     fn new(o: &Options) -> Self {
-        Self::with_reference(o.reference_rtt)
+        // As fast as slow start is at that round trip.
+        let first_gap = (o.reference_rtt as f64 / (2.0 * o.initial_window)) as u64;
+        Self { first_gap, ..Self::with_reference(o.reference_rtt) }
+    }
+
+    fn pace(&self, srtt: u64) -> Option<u64> {
+        (srtt == 0).then_some(self.first_gap)
+    }
+
+    fn grows_while_reduced(&self) -> bool {
+        true
     }
 
     fn pacing_gain(&self) -> f64 {

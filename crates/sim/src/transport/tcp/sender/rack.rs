@@ -417,7 +417,12 @@ impl Sender {
             }
             return marked;
         }
-        if self.state == State::Open && self.control.may_reduce(now) {
+        if self.state != State::Open || !self.control.may_reduce(now) {
+            return false;
+        }
+        if self.control.grows_while_reduced() {
+            self.on_echo(now, ack, o);
+        } else {
             let left = self.control.after_echo(o.whole(self.cwnd), now);
             self.ecn_reductions += 1;
             self.begin_reduction(left.max(o.least_window), o);
