@@ -14,7 +14,7 @@ from bluewater.errors import InputError
 from bluewater.results.stats import estimate, t95
 from bluewater.results.store import Store
 from bluewater.results.tables import Entry, Tables
-from bluewater.study.claims import Bound, Claim, Finding, Verdict, decide, judge
+from bluewater.study.claims import AS_WRITTEN, Bound, Claim, Finding, Verdict, decide, judge
 from bluewater.study.typed import read
 
 
@@ -112,6 +112,13 @@ def test_bad_claims_are_refused(claim: dict[str, str], says: str) -> None:
     with pytest.raises(InputError, match=says) as raised:
         find([0.5, 0.5], **claim)
     assert str(raised.value.key).startswith("claim.a")
+
+
+def test_each_claim_of_a_paper_says_where_its_bound_comes_from() -> None:
+    # A bound that says nothing is as it was first written; one that is ours says so already.
+    assert find([0.5]).claim.basis == AS_WRITTEN
+    assert find([0.5], bound="the paper's words").claim.basis == "the paper's words"
+    assert find([0.5], origin="ours").claim.basis == ""
 
 
 def test_a_missing_key_is_named() -> None:

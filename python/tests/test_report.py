@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 import math
 import os
@@ -24,6 +25,7 @@ from bluewater.report import to_json, write_report
 from bluewater.report.scorecard import scorecard
 from bluewater.results.store import Store
 from bluewater.study import experiment
+from bluewater.study.claims import AS_WRITTEN
 from bluewater.study.experiment import parse
 from bluewater.study.paper import Paper
 from bluewater.study.plot import Scale
@@ -209,6 +211,12 @@ def test_what_is_open_is_listed_and_linked(page: Path) -> None:
     for choice in ("filter-verdict-v-not", "filter-paper-p-test"):
         assert f'id="{choice}"' in listed
         assert f".filter:has(#{choice}:checked) tbody tr:not(" in listed
+
+
+def test_each_claim_of_a_paper_shows_where_its_bound_comes_from(page: Path) -> None:
+    cells = re.findall(r'<td data-name="holds if">(.*?)</td>', page.read_text(), re.DOTALL)
+    assert len(cells) == 2
+    assert all(AS_WRITTEN in html.unescape(cell) for cell in cells)
 
 
 def test_the_head_says_how_much_is_provisional(outcome: Outcome, tmp_path: Path) -> None:

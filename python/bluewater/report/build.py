@@ -472,7 +472,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "unit": finding.claim.unit,
                 "holds": finding.claim.holds.text,
                 "partly": finding.claim.partly.text if finding.claim.partly else None,
-                "bound": finding.claim.bound,
+                "bound": finding.claim.basis,
                 "fitted": finding.claim.fitted,
                 "verdict": str(finding.verdict),
                 "under": list(finding.under),

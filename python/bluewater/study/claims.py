@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 MIN_SEEDS = 3
 """With fewer seeds a verdict is provisional."""
 
+AS_WRITTEN = "As it was first written for the paper's words, not moved since."
+"""Where the bound of a paper's claim comes from whose file says nothing else."""
+
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
 _BOUND = re.compile(rf"(?P<relation><=|>=|<|>)\s*(?P<limit>{_NUMBER})")
 _BETWEEN = re.compile(rf"between\s+(?P<low>{_NUMBER})\s+and\s+(?P<high>{_NUMBER})")
@@ -156,6 +159,11 @@ class Claim(Table, frozen=True):
     drawn: Drawn | None = None
     cause: str = ""
     contradicted: Contradiction | None = None
+
+    @property
+    def basis(self) -> str:
+        """Where the bound comes from, for each claim of a paper."""
+        return self.bound or (AS_WRITTEN if self.origin == "paper" else "")
 
 
 @dataclass(frozen=True)
