@@ -140,10 +140,11 @@ measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its
 	cp $(OUT)/measure/cmu-summary/one.md $(OUT)/measure/cmu-summary/ten.md $(OUT)/measure/beyond-adversaries/times.md docs/measured/
 
 explored: PAPER := cmu
-explored: $(VENV)/core.stamp ## Search what PAPER=cmu leaves open and write its page into docs/explored; ARGS="--budget 54"
-	$(BIN)/bluewater explore $(PAPER) $(ARGS) --out $(OUT)
-	mkdir -p docs/explored/$(PAPER)
-	cp $(OUT)/explore-$(PAPER)/explore.html $(OUT)/explore-$(PAPER)/*.csv docs/explored/$(PAPER)/
+explored: PAGE = $(PAPER)$(addprefix -,$(SECTION))
+explored: $(VENV)/core.stamp ## Search what PAPER=cmu (or SECTION=III of it) leaves open and write its page into docs/explored; ARGS="--budget 54"
+	$(BIN)/bluewater explore $(PAPER) $(addprefix --section ,$(SECTION)) $(ARGS) --out $(OUT)
+	mkdir -p docs/explored/$(PAGE)
+	cp $(OUT)/explore-$(PAGE)/explore.html $(OUT)/explore-$(PAGE)/*.csv docs/explored/$(PAGE)/
 
 cost: ## Measure what a packet costs in each discipline and write the table into docs/
 	$(PYTHON) scripts/bench_gate.py --table

@@ -224,6 +224,15 @@ def test_command(cli: Cli) -> None:
     assert json.loads((cli.out / "explore-Me26" / "explore.json").read_text())[0]["some"] == 4
 
 
+def test_one_section_is_searched_and_has_its_own_page(cli: Cli) -> None:
+    done = cli("explore", "Me26", "--section", "1", "--json", "--jobs", "1")
+    assert done.exit_code == 0, done.stderr
+    assert (cli.out / "explore-Me26-1" / "explore.html").exists()
+    refused = cli("explore", "Me26", "--section", "7")
+    assert refused.exit_code == 2
+    assert "unknown section '7'" in refused.stderr
+
+
 def test_nothing_open_is_said(folder: Path, cli: Cli) -> None:
     (folder / "paper.toml").unlink()
     (folder / "two.toml").unlink()

@@ -22,7 +22,7 @@ from bluewater.cli.options import (
     seeds,
     store,
 )
-from bluewater.errors import InputError
+from bluewater.errors import InputError, unknown
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes, of_runs
 from bluewater.study.execute import HERE, engine, execute
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bluewater.results.store import Store
+    from bluewater.study.experiment import Experiment
     from bluewater.study.task import Task
 
 
@@ -64,6 +65,9 @@ def explore(
             "--hold-out", min=0, help="Every so many-th claim is kept from the search; 0 for none."
         ),
     ] = 3,
+    section: Annotated[
+        str, typer.Option("--section", metavar="ID", help="One section of the paper alone.")
+    ] = "",
     seed: Seed = None,
     seeds_: Seeds = None,
     reps: Reps = None,
@@ -80,7 +84,7 @@ def explore(
     the best joint reading, and by some reading each; how much each claim depends on each unknown;
     and what no reading meets. Runs are kept: a search that was stopped goes on.
     """
-    chosen = select(name)
+    chosen = _within(select(name), section)
     found = groups(chosen)
     if not found:
         raise InputError(
@@ -108,9 +112,21 @@ def explore(
         )
         search.run()
         searches.append(search)
-    _finish(name, searches, out_ / f"explore-{name.replace('/', '-')}", json)
+    _finish(
+        name, searches, out_ / "-".join(filter(None, ("explore", *name.split("/"), section))), json
+    )
     if any(search.failed for search in searches):
         raise typer.Exit(FAILED)
+
+
+def _within(experiments: Sequence[Experiment], section: str) -> list[Experiment]:
+    """The experiments of a section; all of them if none is named."""
+    there = {each.section.id: None for each in experiments if each.section}
+    if section and section not in there:
+        raise unknown("section", section, there, key="--section")
+    return [
+        each for each in experiments if not section or (each.section and each.section.id == section)
+    ]
 
 
 def _making(tasks: Sequence[Task], runs: Store, jobs: int, on: str) -> dict[str, str]:
