@@ -7,6 +7,7 @@ pub mod formulas;
 pub mod linux;
 pub mod linux_bbr;
 pub mod linux_cake;
+pub mod linux_packets;
 pub mod ns2;
 pub mod red_pd;
 mod rows;

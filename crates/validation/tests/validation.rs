@@ -4,8 +4,8 @@ use std::thread;
 
 use validation::formulas::sign_test;
 use validation::{
-    Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, ns2, queues, red_pd,
-    tcp_response,
+    Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, linux_packets, ns2,
+    queues, red_pd, tcp_response,
 };
 
 fn failures(cases: &[Case]) -> Vec<&Case> {
@@ -175,4 +175,15 @@ fn bbr_agrees_with_linux() {
     let failures = failures(&cases);
     let differ: Vec<_> = failures.iter().map(|c| (c.setting.as_str(), c.quantity)).collect();
     assert_eq!(differ, BBR_APART_FROM_LINUX, "{failures:#?}");
+}
+
+#[test]
+fn packets_have_the_fates_that_linux_gives_them() {
+    let rows = linux_packets::compared();
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        assert!(row.signals[0] > 300, "{row:?}");
+        assert_eq!((row.fates, row.order, row.first), (0, 0, None), "{row:?}");
+        assert!(row.delay_ms < 0.003, "{row:?}");
+    }
 }

@@ -26,11 +26,14 @@
 //!   one mark in a question of the transmitter, and the next is scheduled at once.
 //! - `drop_next` may lie in the future when the state is entered anew: as near as can be.
 //! - Overflow is a tail drop and leaves the state alone.
+//!
+//! Linux finds 1/√count by one step of Newton's method a signal, in 16 bits, from what it was before
+//! (`root = "newton"`). After the first signal that is 1/2, not 0.71: the second comes sooner.
 
 use super::{Cx, Departure, Env, Policy, View};
 use crate::context::Cause;
 use crate::packet::Meta;
-use crate::param::{ConfigError, params};
+use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -47,6 +50,18 @@ params! {
         ecn: bool = true, "RFC 8289 §3";
         /// ECN-capable packets that waited longer are all marked; `none`: no such rule.
         ce_threshold: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "RFC 8290 §5.2.7";
+        /// How 1/√count is found.
+        root: Root = Root::Exact, "RFC 8289 §5.4; Linux";
+    }
+}
+
+choice! {
+    /// How CoDel finds 1/√count.
+    pub enum Root {
+        /// Exactly.
+        Exact = "exact",
+        /// By a step of Newton's method a signal, as Linux does.
+        Newton = "newton",
     }
 }
 
@@ -61,6 +76,8 @@ pub struct Codel {
     /// Signals in this dropping state, and what it began with.
     count: u32,
     lastcount: u32,
+    /// 1/√count as Linux has it, in 1/65536.
+    root: u16,
     dropping: bool,
     /// A packet was dropped, and `drop_next` waits for what the next packet says.
     unscheduled: bool,
@@ -79,6 +96,7 @@ impl Policy for Codel {
             drop_next: env.now,
             count: 0,
             lastcount: 0,
+            root: u16::MAX,
             dropping: false,
             unscheduled: false,
             sojourn: Duration::ZERO,
@@ -152,10 +170,16 @@ impl Codel {
     fn enter(&mut self, now: Instant) {
         let delta = self.count - self.lastcount;
         let recent = now.since(self.drop_next) < self.config.interval * 16;
-        self.count = if delta > 1 && recent { delta } else { 1 };
+        if delta > 1 && recent {
+            self.count = delta;
+            self.root = newton(self.root, delta);
+        } else {
+            self.count = 1;
+            self.root = u16::MAX;
+        }
         self.lastcount = self.count;
         self.dropping = true;
-        self.drop_next = control_law(now, self.config.interval, self.count);
+        self.drop_next = self.after(now);
     }
 
     fn leave(&mut self) {
@@ -172,8 +196,17 @@ impl Codel {
 
     #[inline(never)]
     fn schedule_next(&mut self) {
-        self.drop_next = control_law(self.drop_next, self.config.interval, self.count);
+        self.root = newton(self.root, self.count);
+        self.drop_next = self.after(self.drop_next);
         self.unscheduled = false;
+    }
+
+    /// When the signal after the one at `t` is due.
+    fn after(&self, t: Instant) -> Instant {
+        match self.config.root {
+            Root::Exact => control_law(t, self.config.interval, self.count),
+            Root::Newton => linux_law(t, self.config.interval, self.root),
+        }
     }
 }
 
@@ -181,6 +214,20 @@ impl Codel {
 fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
     let gap = interval.as_nanos() as f64 / libm::sqrt(f64::from(count));
     t + Duration::from_nanos(gap as u64)
+}
+
+/// The same by Linux's root, in its units of 1024 ns.
+fn linux_law(t: Instant, interval: Duration, root: u16) -> Instant {
+    t + Duration::from_nanos(((interval.as_nanos() >> 10) * u64::from(root) >> 16) << 10)
+}
+
+/// A step from `root` towards 1/√count, `root`·(3 − count·`root`²)/2, in 1/65536.
+fn newton(root: u16, count: u32) -> u16 {
+    let root = u64::from(root) << 16;
+    let square = root * root >> 32;
+    // Where count is much too great for the root, it wraps, as there.
+    let step = (3u64 << 32).wrapping_sub(u64::from(count) * square) >> 2;
+    (step.wrapping_mul(root) >> 47) as u16
 }
 
 #[cfg(test)]
@@ -211,6 +258,19 @@ mod tests {
             lab.wait_ms(1);
         }
         times
+    }
+
+    /// 1; 1·(3 − 2)/2 = 0.5; 0.5·(3 − 3/4)/2 = 0.5625; 0.5625·(3 − 4·0.3164)/2 = 0.4878. So the
+    /// signals behind the first, at 105 ms, come 100, 50, 56.25 and 48.78 ms after one another.
+    #[test]
+    fn newton_s_roots_by_hand() {
+        let mut root = u16::MAX;
+        for (count, expected) in [(2, 0.5), (3, 0.5625), (4, 0.487_8)] {
+            root = newton(root, count);
+            assert!((f64::from(root) / 65_536.0 - expected).abs() < 1e-4, "{count}: {root}");
+        }
+        let mut lab = forty(&[("root", "newton")], Ecn::NotEct);
+        assert_eq!(signals(&mut lab, 380, Ecn::NotEct), [105, 205, 255, 312, 360]);
     }
 
     /// A queue of 40 packets, 40 ms, that arrived at once.

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+# ruff: noqa
+"""Record what a Linux kernel's queue disciplines do to each packet of a schedule, in virtual time.
+
+Needs what `linux_tcp.py` beside it needs, whose kernel and clock it uses. Datagrams of a few flows come
+straight to the queue discipline (below an htb class with a burst of ten bytes; CAKE has its own shaper), at
+times that a seed says; a capture behind it tells which come out, when, and with which ECN field. A row is
+a setting; `fates` has a character for each packet that came (s: sent, m: marked and sent, d: dropped),
+`order` the flow of each packet that left, and `delays` of every 50th that came the time that it took, in
+microseconds, - if it did not leave. Where a discipline draws, there are many rows, of numbers only.
+
+    linux_packets.py [--only TEXT] > linux_packets.csv
+    linux_packets.py --drawn [--only TEXT] [--kernel PROGRAM] > linux_packets_drawn.csv
+
+The rows of fq_pie need a kernel that has it, which Debian's has not: its own, configured with
+CONFIG_NET_SCH_FQ_PIE.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import socket
+import struct
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
+import linux_tcp as kernel
+
+COLUMNS = ["setting", "qdisc", "rate_mbps", "flows", "seed", "phases", "fates", "order", "delays"]
+NUMBERS = ["drops", "marks", "delay_p50_ms", "delay_p95_ms"]
+RATE = 10  # Mb/s
+LENGTHS = [1514, 1514, 1000, 300, 90]  # on the wire, of which a packet has one
+LATE = 2000  # ns, by which no packet may come later than it should
+WAVES = "500:180 250:50 600:130 200:20 300:300 500:60"  # ms, and load in % of the rate
+
+
+# --- the schedule, as `linux_packets.rs` has it
+
+
+def splitmix(state):
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = state
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        yield z ^ z >> 31
+
+
+def schedule(s):
+    """Of each packet when it comes, ns, its flow and its length: in each phase gaps of half to one and a
+    half times what gives the load, each packet of any flow."""
+    draw = splitmix(s["seed"])
+    packets, at, end = [], 0, 0
+    for phase in s["phases"].split():
+        ms, load = map(int, phase.split(":"))
+        end += ms * 1_000_000
+        while at < end:
+            flow = next(draw) % len(s["flows"].split())
+            length = LENGTHS[next(draw) % len(LENGTHS)]
+            packets.append((at, flow, length))
+            gap = length * 800_000 // (s["rate_mbps"] * load)
+            at += gap // 2 + next(draw) % gap
+    return packets
+
+
+def exact_settings():
+    """Flows are named by their fields of DiffServ and ECN, 8 bits."""
+    for name, qdisc, flows, phases in [
+        ("codel", "codel limit 1000 noecn", "0", WAVES),
+        ("codel: ECN", "codel limit 1000 ecn", "0 2 1", WAVES),
+        ("codel: a full buffer", "codel limit 60 ecn", "0 2", WAVES),
+        ("codel: ce_threshold", "codel limit 1000 ecn ce_threshold 20ms", "0 2", WAVES),
+        ("fq_codel", "fq_codel limit 10240", "0 2 1 0", WAVES),
+        ("fq_codel: quantum 300", "fq_codel limit 10240 quantum 300 noecn", "0 0 0", WAVES),
+        ("fq_codel: a full buffer", "fq_codel limit 60", "0 2 0", WAVES),
+        ("cake", "cake bandwidth 10mbit besteffort flows raw", "0 2 1 0", WAVES),
+        ("cake: diffserv4", "cake bandwidth 10mbit diffserv4 flows raw", "0 2 32 186 136", WAVES),
+        ("cake: rtt 20 ms", "cake bandwidth 10mbit besteffort flows raw rtt 20ms", "0 0", WAVES),
+    ]:  # fmt: skip
+        yield {"setting": name, "qdisc": qdisc, "rate_mbps": RATE, "flows": flows, "phases": phases,
+               "seed": 1, "runs": 1}  # fmt: skip
+
+
+def drawn_settings():
+    long = "3000:180 1500:50 3000:130 1500:20 3000:300 3000:60"
+    for name, qdisc, flows in [
+        ("pie", "pie limit 1000", "0 0"),
+        ("pie: ECN", "pie limit 1000 ecn", "0 2"),
+        ("red", "red limit 150000 min 15000 max 45000 avpkt 1000 burst 26 probability 0.1 bandwidth 10mbit", "0 0"),
+        ("red: ECN", "red limit 150000 min 15000 max 45000 avpkt 1000 burst 26 probability 0.1 bandwidth 10mbit ecn", "0 2"),
+        ("fq_pie", "fq_pie limit 10240", "0 0 0"),
+        ("fq_pie: ECN", "fq_pie limit 10240 ecn", "0 2 1"),
+    ]:  # fmt: skip
+        yield {"setting": name, "qdisc": qdisc, "rate_mbps": RATE, "flows": flows, "phases": long,
+               "seed": 1, "runs": 20}  # fmt: skip
+
+
+# --- inside
+
+
+def build_network():
+    kernel.batch("ip", "netns add rcv\nlink add m1 type veth peer name r0 netns rcv")
+    for family in ["all", "default", "m1"]:
+        path = Path(f"/proc/sys/net/ipv6/conf/{family}/disable_ipv6")
+        if path.exists():
+            path.write_text("1\n")
+    # Nobody answers: the other end has no address.
+    kernel.batch(
+        "ip",
+        "addr add 10.0.1.2/24 dev m1\nlink set m1 up\n"
+        "neigh add 10.0.1.1 lladdr 02:00:00:00:00:01 dev m1 nud permanent",
+    )
+    kernel.batch("ip -n rcv", "link set r0 address 02:00:00:00:00:01 arp off up")
+    kernel.whole_segments(["m1"])
+
+
+def queue(s):
+    own = s["qdisc"].startswith("cake")
+    rate = f"{s['rate_mbps']}mbit burst 10b cburst 10b"
+    kernel.batch(
+        "tc",
+        f"qdisc replace dev m1 root handle 1: {s['qdisc']}"
+        if own
+        else f"qdisc replace dev m1 root handle 1: htb default 1\n"
+        f"class add dev m1 parent 1: classid 1:1 htb rate {rate}\n"
+        f"qdisc add dev m1 parent 1:1 handle 10: {s['qdisc']}",
+    )
+
+
+def watch():
+    """What leaves by the interface, with the time."""
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    tap.setsockopt(socket.SOL_SOCKET, 33, 1 << 28)  # SO_RCVBUFFORCE
+    tap.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+    tap.bind(("m1", 3))
+    return tap
+
+
+def captured(tap):
+    found = {}
+    while True:
+        try:
+            frame, extra, _, _ = tap.recvmsg(64, 64, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return found
+        (number,) = struct.unpack_from("!I", frame, 42)
+        seconds, ns = struct.unpack("=qq", extra[0][2])
+        found[number] = (seconds * 1_000_000_000 + ns, frame[15])
+
+
+def play(s, tap):
+    """When each packet came out, after when it came in (ns), and its second byte of IP."""
+    flows = []
+    for n, field in enumerate(s["flows"].split()):
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(field))
+        udp.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
+        udp.bind(("10.0.1.2", 6000 + n))
+        flows.append(udp)
+    packets = schedule(s)
+    begin = time.monotonic_ns() + 10_000_000
+    wall = time.time_ns() - time.monotonic_ns()
+    latest = 0
+    for n, (at, flow, length) in enumerate(packets):
+        time.sleep(max(0, begin + at - time.monotonic_ns()) * 1e-9)
+        now = time.monotonic_ns()
+        flows[flow].sendto(struct.pack("!I", n).ljust(length - 42, b"\0"), ("10.0.1.1", 5000))
+        latest = max(latest, now - begin - at)
+    if latest > LATE:
+        raise ValueError(f"a packet came {latest} ns late")
+    time.sleep(4)
+    found = captured(tap)
+    print("late", latest, flush=True)
+    return [
+        found[n] and (found[n][0] - wall - begin - at, found[n][1]) if n in found else None
+        for n, (at, _, _) in enumerate(packets)
+    ]
+
+
+def fates(s, gone):
+    fields = [int(field) for field in s["flows"].split()]
+    for (_, flow, _), out in zip(schedule(s), gone):
+        yield "d" if not out else "s" if out[1] == fields[flow] else "m"
+
+
+def exactly(s, gone):
+    came = [(at + out[0], flow) for (at, flow, _), out in zip(schedule(s), gone) if out]
+    delays = [str(round(out[0] / 1000)) if out else "-" for out in gone[::50]]
+    return ["".join(fates(s, gone)), "".join(str(flow) for _, flow in sorted(came)), " ".join(delays)]
+
+
+def numbers(s, gone):
+    delays = sorted(out[0] for out in gone if out)
+    marks = list(fates(s, gone)).count("m")
+    at = lambda share: round(1e-6 * delays[int(len(delays) * share)], 2)
+    return [gone.count(None), marks, at(0.5), at(0.95)]
+
+
+def inside(s):
+    for kind, where in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]:
+        if kernel.LIBC.mount(b"none", where.encode(), kind.encode(), 0, None):
+            raise OSError(ctypes.get_errno(), where)
+    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
+    for name in ["drivers/net/veth", "net/sched/sch_htb", f"net/sched/sch_{s['qdisc'].split()[0]}"]:
+        path = f"{kernel.MODULES}/{os.uname().release}/kernel/{name}.ko"
+        if os.path.exists(path):
+            kernel.load(path)
+    kernel.LIBC.prctl(29, 1)  # PR_SET_TIMERSLACK, 1 ns
+    build_network()
+    tap = watch()
+    time.sleep(0.5)
+    rows = []
+    for n in range(s["runs"]):
+        queue(s)
+        # Its timers at another phase in each run.
+        time.sleep(0.6 + 0.0037 * n)
+        captured(tap)
+        gone = play(s, tap)
+        rows.append(numbers(s, gone) if s["drawn"] else exactly(s, gone))
+    print("ROW " + json.dumps(rows), flush=True)
+
+
+# --- outside
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--only", default="")
+    arguments.add_argument("--drawn", action="store_true")
+    arguments.add_argument("--kernel", default=kernel.KERNEL)
+    options = arguments.parse_args()
+    kernel.KERNEL = options.kernel
+    columns = COLUMNS[:6] + NUMBERS if options.drawn else COLUMNS
+    print(",".join(columns))
+    for s in drawn_settings() if options.drawn else exact_settings():
+        if options.only not in s["setting"]:
+            continue
+        s["drawn"] = options.drawn
+        with tempfile.TemporaryDirectory() as folder:
+            rows = kernel.run(s, folder, __file__)
+        for row in rows:
+            values = [s[c] for c in COLUMNS[:6]] + row
+            print(",".join(map(str, values)), flush=True)
+
+
+if __name__ == "__main__":
+    if os.getpid() == 1:
+        try:
+            inside(json.loads(Path(os.environ["SETTING"]).read_text()))
+        except BaseException as e:
+            print("FAILED", repr(e), getattr(e, "stderr", ""), flush=True)
+        kernel.LIBC.reboot(0x4321FEDC)
+    else:
+        main()
