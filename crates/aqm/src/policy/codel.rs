@@ -261,7 +261,8 @@ mod tests {
     }
 
     /// 1; 1·(3 − 2)/2 = 0.5; 0.5·(3 − 3/4)/2 = 0.5625; 0.5625·(3 − 4·0.3164)/2 = 0.4878. So the
-    /// signals behind the first, at 105 ms, come 100, 50, 56.25 and 48.78 ms after one another.
+    /// signals behind the first, at 105 ms, come 100, 50, 56.25 and 48.78 ms after one another, at 360.03
+    /// the last, and are met by the next whole millisecond.
     #[test]
     fn newton_s_roots_by_hand() {
         let mut root = u16::MAX;
@@ -270,7 +271,7 @@ mod tests {
             assert!((f64::from(root) / 65_536.0 - expected).abs() < 1e-4, "{count}: {root}");
         }
         let mut lab = forty(&[("root", "newton")], Ecn::NotEct);
-        assert_eq!(signals(&mut lab, 380, Ecn::NotEct), [105, 205, 255, 312, 360]);
+        assert_eq!(signals(&mut lab, 380, Ecn::NotEct), [105, 205, 255, 312, 361]);
     }
 
     /// A queue of 40 packets, 40 ms, that arrived at once.
