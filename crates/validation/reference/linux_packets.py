@@ -190,7 +190,11 @@ def fates(s, gone):
 def exactly(s, gone):
     came = [(at + out[0], flow) for (at, flow, _), out in zip(schedule(s), gone) if out]
     delays = [str(round(out[0] / 1000)) if out else "-" for out in gone[::50]]
-    return ["".join(fates(s, gone)), "".join(str(flow) for _, flow in sorted(came)), " ".join(delays)]
+    return [
+        "".join(fates(s, gone)),
+        "".join(str(flow) for _, flow in sorted(came)),
+        " ".join(delays),
+    ]
 
 
 def numbers(s, gone):

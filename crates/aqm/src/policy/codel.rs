@@ -218,13 +218,13 @@ fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
 
 /// The same by Linux's root, in its units of 1024 ns.
 fn linux_law(t: Instant, interval: Duration, root: u16) -> Instant {
-    t + Duration::from_nanos(((interval.as_nanos() >> 10) * u64::from(root) >> 16) << 10)
+    t + Duration::from_nanos((((interval.as_nanos() >> 10) * u64::from(root)) >> 16) << 10)
 }
 
 /// A step from `root` towards 1/√count, `root`·(3 − count·`root`²)/2, in 1/65536.
 fn newton(root: u16, count: u32) -> u16 {
     let root = u64::from(root) << 16;
-    let square = root * root >> 32;
+    let square = (root * root) >> 32;
     // Where count is much too great for the root, it wraps, as there.
     let step = (3u64 << 32).wrapping_sub(u64::from(count) * square) >> 2;
     (step.wrapping_mul(root) >> 47) as u16
