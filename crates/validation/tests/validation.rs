@@ -128,9 +128,9 @@ fn tfrc_fares_as_in_ns2() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// On the network of the BLUE paper we lose more than ns-2 in more rows than chance allows: 29 to 10. Part
-/// of the cause is known, a rule of ns-2 for what follows upon a timeout (docs/validation.md). TFRC's
-/// and RED-PD's rows fall to either side.
+/// On the network of the BLUE paper we lose more than ns-2 in more rows than chance allows: 29 to 10.
+/// Two rules of ns-2 for what follows upon timeouts make most of it (docs/validation.md, "Which side
+/// losses lie on"). TFRC's and RED-PD's rows fall to either side.
 #[test]
 fn losses_lie_above_ns2_s_on_one_network() {
     let AgainstNs2 { dumbbell, means, datagrams, tfrc, red_pd } = &*NS2;
