@@ -53,7 +53,9 @@ def explore(
     ],
     size: Annotated[
         str,
-        typer.Option("--size", help="explore: for most the full one, of three seeds; full; quick."),
+        typer.Option(
+            "--size", help="explore (for most the full size with three seeds), full or quick."
+        ),
     ] = SIZE,
     quick: Quick = False,
     budget: Annotated[
@@ -62,7 +64,9 @@ def explore(
     hold_out: Annotated[
         int,
         typer.Option(
-            "--hold-out", min=0, help="Every so many-th claim is kept from the search; 0 for none."
+            "--hold-out",
+            min=0,
+            help="Keep every Nth claim out of the search, to check its result; 0: none.",
         ),
     ] = 3,
     section: Annotated[

@@ -119,7 +119,7 @@ def generate(
     ],
     seed: Annotated[int, typer.Option(min=0, help="All randomness follows from it.")] = 1,
     duration: Annotated[str, typer.Option(help="Length of the trace.")] = "60s",
-    load: Annotated[str, typer.Option(help="What flows offer in the mean.")] = "10mbit",
+    load: Annotated[str, typer.Option(help="Average rate of all flows together.")] = "10mbit",
     size_shape: Annotated[
         float, typer.Option(help="Shape of the Pareto distribution of flow sizes.")
     ] = 0.8,

@@ -31,7 +31,12 @@ def why(
         typer.Argument(help="Packets, as `run --packets` writes them, or a gateway's recording."),
     ],
     number: Annotated[
-        int | None, typer.Argument(min=0, metavar="[N]", help="Its number at its queue, from 0.")
+        int | None,
+        typer.Argument(
+            min=0,
+            metavar="[N]",
+            help="Which packet: the number of its arrival at the queue, from 0.",
+        ),
     ] = None,
     *,
     queue: Annotated[

@@ -222,7 +222,7 @@ pub const FLOWS: TableSpec = TableSpec {
         real(
             &["goodput_bps"],
             "bit/s",
-            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (all other transports): those that arrived. Headers are included. A hole filled at the window's start delivers at once what waited behind it.",
+            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (all other transports): those that arrived. Headers are included. If a lost packet arrives early in the window, everything that waited for it counts at that moment.",
         ),
         real(
             &["throughput_bps"],

@@ -105,8 +105,8 @@ pub struct Tcp {
     /// An ECN echo with a window of one packet makes the sender wait for its timer.
     #[serde(default)]
     pub ecn_timeout: bool,
-    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With
-    /// `ecn_timeout` only 1: the wait takes its place; `bbr` and `bbr1` have 4, and only 1 is taken.
+    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. Leave it at 1 with
+    /// `ecn_timeout`, and with `bbr` and `bbr1`, whose window is never below 4.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
