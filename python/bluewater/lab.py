@@ -189,7 +189,7 @@ class Sweep:
         y: str,
         x: str | None = None,
         *,
-        line: str | None = None,
+        line: str | Sequence[str] | None = None,
         kind: Literal["lines", "heat", "box", "cdf", "ellipse"] = "lines",
         path: Path | str | None = None,
     ) -> Figure:
@@ -199,11 +199,15 @@ class Sweep:
             y: A column of the summary; of ``kind="ellipse"`` the vertical one.
             x: An axis; the last numeric one if not given, else the last. Of ``ellipse`` the
                 horizontal metric.
-            line: The axis that has a line for each point; the first other one if not given. Of
+            line: The axis, or axes, that have a line for each point; all others if not given. Of
                 ``heat`` the vertical axis.
             kind: ``lines`` through means with the 95 % interval as a band, ``heat``, ``box`` and
                 ``cdf`` over the runs of each line, ``ellipse`` of one deviation for each line.
             path: Where to write PNG, SVG, PDF and CSV; without an ending.
+
+        Raises:
+            InputError: There is no such metric or axis, or ``line`` leaves out an axis: runs of its
+                points would be taken for seeds of one cell.
         """
         from bluewater.plots import sweep as plots  # noqa: PLC0415 - matplotlib takes long
 

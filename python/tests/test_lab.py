@@ -193,12 +193,14 @@ def test_axes_from_code_are_those_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["lines", "heat", "box", "cdf", "ellipse"])
 def test_a_sweep_is_drawn(swept: bluewater.Sweep, tmp_path: Path, kind: str) -> None:
     x = "delay_mean_s" if kind == "ellipse" else None
-    swept.plot("utilisation", x, line="aqm", kind=kind, path=tmp_path / kind)  # type: ignore[arg-type]
+    both = kind in ("box", "cdf", "ellipse")
+    line = ("aqm", "buffer") if both else "aqm"
+    swept.plot("utilisation", x, line=line, kind=kind, path=tmp_path / kind)  # type: ignore[arg-type]
     for ending in ("png", "svg", "pdf", "csv"):
         assert (tmp_path / f"{kind}.{ending}").stat().st_size > 100
     points = pl.read_csv(tmp_path / f"{kind}.csv")
     assert points.height == 12
-    assert set(points["line"]) == {"R", "B"}
+    assert set(points["line"]) == ({"R, 20", "R, 100", "B, 20", "B, 100"} if both else {"R", "B"})
 
 
 def test_boxes_stand_along_an_axis(swept: bluewater.Sweep) -> None:

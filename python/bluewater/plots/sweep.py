@@ -81,7 +81,12 @@ KINDS = ("lines", "heat", "box", "cdf", "ellipse")
 
 
 def draw(
-    sweep: Runs, y: str, x: str | None, line: str | None, kind: str, path: Path | None
+    sweep: Runs,
+    y: str,
+    x: str | None,
+    line: str | Sequence[str] | None,
+    kind: str,
+    path: Path | None,
 ) -> Figure:
     """Draws a metric; see :meth:`bluewater.lab.Sweep.plot`."""
     if kind not in KINDS:
@@ -90,20 +95,15 @@ def draw(
     for name in (y, *([x] if kind == "ellipse" and x else [])):
         if name not in measured:
             raise unknown("metric", name, measured)
-    if kind == "ellipse":
-        points = _points(sweep, x or "delay_mean_s", y, line or _first(sweep.axes))
-    else:
-        across = _across(sweep, x, kind)
-        others = [name for name in sweep.axes if name != across]
-        # Boxes along an axis are parted by another one only where that is asked for.
-        first = None if kind == "box" and across else _first(others)
-        points = _points(sweep, across, y, line or first)
+    across = None if kind == "ellipse" else _across(sweep, x, kind)
+    wanted = _parted(sweep, across, (line,) if isinstance(line, str) else line)
+    points = _points(sweep, (x or "delay_mean_s") if kind == "ellipse" else across, y, wanted)
     with mpl.rc_context(RC):
         figure = Picture(figsize=(7.2, 4.2), layout="constrained")
         axes = figure.add_subplot()
         axes.set_title("" if sweep.name == "sweep" else sweep.name)
         {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](
-            axes, points, y, line or ""
+            axes, points, y
         )
         if kind not in ("heat", "box") and points["line"].n_unique() > 1:
             axes.legend()
@@ -112,8 +112,27 @@ def draw(
     return figure
 
 
-def _first(axes: Sequence[str]) -> str | None:
-    return axes[0] if axes else None
+def _parted(sweep: Runs, across: str | None, line: Sequence[str] | None) -> tuple[str, ...]:
+    """The axes that have a line for each of their points, all that are left if none were named.
+
+    An interval is one over seeds: what was measured at other points of an axis is not pooled.
+    """
+    there = [*sweep.axes, *(["reading"] if "reading" in sweep.runs.columns else [])]
+    several = [name for name in there if sweep.runs[name].n_unique() > 1]
+    for name in line or ():
+        if name not in there:
+            raise unknown("axis", name, there)
+    left = [name for name in several if name != across and name not in (line or ())]
+    if line is None:
+        return tuple(left)
+    if left:
+        raise InputError(
+            f"runs of several points of {', '.join(left)} would be thrown together",
+            key="line",
+            value=line[0] if len(line) == 1 else line,
+            hint=f"line = {(*line, *left)!r} draws one for each; without it all of them are parted",
+        )
+    return tuple(line)
 
 
 def _across(sweep: Runs, x: str | None, kind: str) -> str | None:
@@ -136,16 +155,18 @@ def _across(sweep: Runs, x: str | None, kind: str) -> str | None:
     return (numeric or list(sweep.axes))[-1]
 
 
-def _points(sweep: Runs, x: str | None, y: str, line: str | None) -> pl.DataFrame:
-    """A row a run: ``x``, ``y``, ``line`` and ``seed``."""
-    if line is not None and line not in sweep.axes:
-        raise unknown("axis", line, sweep.axes)
-    return sweep.runs.select(
-        x=pl.col(x) if x else pl.lit(""),
-        y=pl.col(y).cast(pl.Float64),
-        line=pl.col(line).cast(pl.String) if line else pl.lit(sweep.name),
-        seed=pl.col("seed"),
-    ).with_columns(x_name=pl.lit(x or ""), line_name=pl.lit(line or ""))
+def _points(sweep: Runs, x: str | None, y: str, line: Sequence[str]) -> pl.DataFrame:
+    """A row a run: ``x``, ``y``, ``line`` and ``seed``, and where it lies."""
+    names = pl.concat_str([pl.col(name).cast(pl.String) for name in line], separator=", ")
+    own = {
+        "x": pl.col(x) if x else pl.lit(""),
+        "y": pl.col(y).cast(pl.Float64),
+        "line": names if line else pl.lit(sweep.name),
+        "seed": pl.col("seed"),
+        "x_name": pl.lit(x or ""),
+        "line_name": pl.lit(", ".join(line)),
+    }
+    return sweep.runs.select(**{name: pl.col(name) for name in sweep.axes} | own)
 
 
 def _by_line(points: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
@@ -156,7 +177,11 @@ def _by_line(points: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
     ]
 
 
-def _lines(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+def _line_label(points: pl.DataFrame) -> str:
+    return ", ".join(label(name) for name in points["line_name"][0].split(", ") if name)
+
+
+def _lines(axes: Axes, points: pl.DataFrame, y: str) -> None:
     labels = points["x"].unique(maintain_order=True).to_list()
     numeric = points.schema["x"].is_numeric()
     for name, colour, own in _by_line(points):
@@ -176,7 +201,7 @@ def _lines(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
     axes.set_ylabel(f"{label(y)}, mean and 95 % interval" if several else label(y))
 
 
-def _heat(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+def _heat(axes: Axes, points: pl.DataFrame, y: str) -> None:
     columns = points["x"].unique(maintain_order=True).to_list()
     rows = points["line"].unique(maintain_order=True).to_list()
     means = {
@@ -188,12 +213,12 @@ def _heat(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
     axes.set_xticks(range(len(columns)), [str(each) for each in columns])
     axes.set_yticks(range(len(rows)), [str(each) for each in rows])
     axes.set_xlabel(label(points["x_name"][0]))
-    axes.set_ylabel(label(points["line_name"][0]))
+    axes.set_ylabel(_line_label(points))
     axes.grid(visible=False)
     axes.figure.colorbar(image, ax=axes, label=label(y))
 
 
-def _box(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+def _box(axes: Axes, points: pl.DataFrame, y: str) -> None:
     """A box for each line, at each point of x if there is one."""
     parts = _by_line(points)
     along = points["x"].unique(maintain_order=True).to_list()
@@ -218,11 +243,11 @@ def _box(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
             axes.legend()
     else:
         axes.set_xticks(range(len(parts)), [name for name, _, _ in parts])
-        axes.set_xlabel(label(points["line_name"][0]))
+        axes.set_xlabel(_line_label(points))
     axes.set_ylabel(label(y))
 
 
-def _cdf(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+def _cdf(axes: Axes, points: pl.DataFrame, y: str) -> None:
     for name, colour, own in _by_line(points):
         values = np.sort(own["y"].drop_nulls().to_numpy())
         share = np.arange(1, len(values) + 1) / len(values)
@@ -232,7 +257,7 @@ def _cdf(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
     axes.set_ylim(0, 1)
 
 
-def _ellipse(axes: Axes, points: pl.DataFrame, y: str, _: str) -> None:
+def _ellipse(axes: Axes, points: pl.DataFrame, y: str) -> None:
     """Each line's runs, their mean, and the ellipse of one standard deviation."""
     for name, colour, own in _by_line(points.drop_nulls(["x", "y"])):
         place = own.select(pl.col("x").cast(pl.Float64), "y").to_numpy()
