@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +83,33 @@ def test_workers_that_are_killed_lose_nothing_that_was_finished(tmp_path: Path) 
     other = Store(tmp_path / "other")
     assert execute(tasks, other, 2) == []
     assert hashes(store, tasks) == hashes(other, tasks)
+
+
+def test_workers_that_die_while_they_start_end_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_dask, "_ALONE_S", 20)
+    killed: set[int] = set()
+    over = threading.Event()
+
+    def kill() -> None:
+        while not over.wait(0.02):
+            for each in workers():
+                with contextlib.suppress(psutil.Error):
+                    killed.add(each.pid)
+                    each.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        with pytest.raises(InputError, match="no worker") as error:
+            execute([task(1)], Store(tmp_path), 2, on="dask")
+    finally:
+        over.set()
+        killer.join()
+    assert killed
+    assert error.value.key == "on"
+    assert "--on here" in str(error.value.hint)
 
 
 def test_who_asked_is_killed_and_the_same_call_goes_on(tmp_path: Path) -> None:

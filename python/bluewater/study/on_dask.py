@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +30,12 @@ _DEATHS = 10
 """Workers of a cluster of our own that may die under a run before it is given up."""
 _IDLE_S = 60
 """Seconds without work after which a cluster of our own ends: whoever asked for it is gone."""
+_ALONE_S = 60.0
+"""Seconds without any worker after which there is none to wait for."""
+_POLL_S = 0.02
+"""Seconds between looks whether a run has finished."""
+_ASK_S = 1.0
+"""Seconds between looks whether there are workers."""
 _SEEN_S = 60.0
 """Seconds until a shared folder shows what another machine wrote into it."""
 
@@ -48,8 +55,6 @@ def make(
     address: str,
 ) -> list[Failure]:
     """Makes runs on the cluster of the scheduler at ``address``, or on ``jobs`` processes here."""
-    from distributed import as_completed  # noqa: PLC0415 - takes a second, and is not always there
-
     failures = []
     with ExitStack() as stack:
         client = stack.enter_context(_client(address, jobs))
@@ -66,10 +71,7 @@ def make(
             share=store.share,
         )
         stack.callback(client.cancel, futures, force=True)
-        done = as_completed(  # type: ignore[no-untyped-call]
-            futures, with_results=True, raise_errors=False
-        )
-        for future, answer in done:
+        for future, answer in _completed(futures, _Watch(client, address)):
             task = tasks[str(future.key)]
             failure = _failure(task, future.status, answer, store)
             if failure is not None:
@@ -95,6 +97,52 @@ def work(task: Task, root: str, beacon: str, share: str = "") -> dict[str, Any]:
         store = Store(Path(folder), share)
         said = serve(task, store)
         return said if "error" in said else {**said, "files": store.files(task.key)}
+
+
+def _completed(futures: Sequence[Any], watch: _Watch) -> Iterator[tuple[Any, Any]]:
+    """Futures as they end, with what they hold; ``watch`` looks after the workers meanwhile."""
+    from distributed import as_completed  # noqa: PLC0415 - takes a second, and is not always there
+
+    done = as_completed(  # type: ignore[no-untyped-call]
+        futures, with_results=True, raise_errors=False
+    )
+    while not done.is_empty():  # type: ignore[no-untyped-call]
+        if done.has_ready():  # type: ignore[no-untyped-call]
+            yield next(done)
+        else:
+            watch.look()
+            time.sleep(_POLL_S)
+
+
+class _Watch:
+    """Whether a cluster has workers: Dask waits for some for ever."""
+
+    def __init__(self, client: Client, address: str) -> None:
+        self.client = client
+        self.address = address
+        self.asked = self.seen = time.monotonic()
+
+    def look(self) -> None:
+        """Raises an error if a cluster of our own has no worker, and warns of another's."""
+        now = time.monotonic()
+        if now - self.asked < _ASK_S:
+            return
+        self.asked = now
+        if self.client.nthreads():  # type: ignore[no-untyped-call]
+            self.seen = now
+        if now - self.seen < _ALONE_S:
+            return
+        problem = f"the Dask cluster has had no worker for {_ALONE_S:g} s"
+        if not self.address:
+            raise InputError(
+                f"{problem}: its processes died, or did not start",
+                key="on",
+                value="dask",
+                hint="what is finished is kept, and the same command goes on; --on here needs no "
+                "cluster",
+            )
+        self.seen = now
+        warnings.warn(f"{problem}: {self.address} is waited for", RuntimeWarning, stacklevel=2)
 
 
 @contextmanager
