@@ -12,6 +12,7 @@ import bluewater
 from bluewater import text
 from bluewater.errors import InputError
 from bluewater.plots.sweep import label
+from bluewater.results import aggregate
 from bluewater.results.aggregate import differences, summarise
 from bluewater.results.stats import estimate
 from bluewater.study.scenario import Scenario
@@ -188,6 +189,20 @@ def test_axes_from_code_are_those_of_a_file(tmp_path: Path) -> None:
     assert len(made.runs) == 4
     assert "4 runs" in repr(made)
     assert "<table" in made._repr_html_()
+
+
+@pytest.mark.parametrize("name", sorted(aggregate.COLUMNS))
+def test_an_axis_cannot_be_called_as_a_column_of_means(tmp_path: Path, name: str) -> None:
+    axes = {name: {"key": "queue.0.buffer", "values": ["50p", "100p"]}}
+    with pytest.raises(InputError, match="results use themselves") as error:
+        bluewater.sweep(built(), axes, out=tmp_path / "none")
+    assert error.value.key == f"sweep.{name}"
+    assert not (tmp_path / "none").exists()
+
+
+def test_every_column_of_means_is_refused_as_an_axis(swept: bluewater.Sweep) -> None:
+    made = {*swept.summary().columns, *swept.differences("aqm", "R").columns}
+    assert made - set(swept.axes) <= aggregate.COLUMNS
 
 
 @pytest.mark.parametrize("kind", ["lines", "heat", "box", "cdf", "ellipse"])

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 _VALUE = "one value"
 """No column of results is called so: a formula's is ``value``."""
 
+COLUMNS = frozenset(
+    {"metric", "seeds", "mean", "low", "high", "difference", "relative", "effect", "significant",
+     "base", "deviation", _VALUE}
+)  # fmt: skip
+"""The columns of what is made here, which no axis can have as its name."""
+
 _NO_METRICS = {"seed", "duration_s", "measured_s", "wall_s"}
 _MEAN = {"metric": pl.String, "seeds": pl.Int64, "mean": pl.Float64, "low": pl.Float64,
          "high": pl.Float64}  # fmt: skip

@@ -18,6 +18,7 @@ import msgspec
 
 from bluewater import _core, kinds
 from bluewater.errors import InputError, unknown
+from bluewater.results import aggregate
 from bluewater.results.store import run_key
 from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Blank, Entry
 from bluewater.study import paper, readings
@@ -394,7 +395,7 @@ def _check_columns(made: Experiment) -> None:
                 allowed=f"a word of letters, digits and _ that is none of {', '.join(RESERVED)}",
             )
     for axis in made.axes:
-        if axis.name in COLUMNS:
+        if axis.name in COLUMNS or axis.name in aggregate.COLUMNS:
             raise InputError(
                 "a name that the results use themselves",
                 file=made.file,
