@@ -95,6 +95,7 @@ def run(
     store.put_aside([key])
     if key not in store or packets is not None:
         store.write(key, scenario.run(chosen, progress=progress, packets=packets))
+    store.remember(key)
     return store.read(key)
 
 
@@ -307,6 +308,8 @@ def carry_out(
     failures = make_all([task for task, _ in plan], store, jobs, made.id, progress, on)
     failed = {failure.task.key for failure in failures}
     entries: list[Entry] = [entry for _, entry in plan if entry.key not in failed]
+    if entries:
+        store.remember(entries[-1].key)
     names = tuple(axis.name for axis in made.axes)
     return Sweep(made.id, names, Tables(entries, store, made.views), tuple(failures))
 
@@ -517,17 +520,18 @@ def load(folder: Path | str) -> Result:
 
 
 def newest(out: Path | str = DEFAULT_OUT) -> Path:
-    """The folder of the run that was made last.
+    """The folder of the run that was asked for last; of a sweep its last one.
 
     Raises:
         InputError: There is none.
     """
-    found = [path.parent for path in (Path(out) / "runs").glob("??/*/meta.json")]
-    if not found:
+    store = Store(Path(out) / "runs")
+    key = store.newest()
+    if key is None:
         raise InputError(
-            "no runs here", file=str(Path(out) / "runs"), hint="`bluewater run FILE` makes one"
+            "no runs here", file=str(store.root), hint="`bluewater run FILE` makes one"
         )
-    return max(found, key=lambda folder: (folder.stat().st_mtime_ns, folder.name))
+    return store.path(key)
 
 
 @checked(result=PICTURED, path=PATH)

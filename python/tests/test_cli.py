@@ -559,6 +559,32 @@ def test_plot_takes_the_newest_run(
     kept = max((cli.out / "runs").glob("??/*"), key=lambda path: path.stat().st_mtime_ns)
     assert cli("plot", keep_out=False).stdout.splitlines()[0].endswith("plot.png")
     assert (kept / "plot.png").exists()
+    assert bluewater.lab.newest() == Path("results") / kept.relative_to(cli.out)
+
+
+def test_the_newest_run_is_the_one_that_was_asked_for_last(
+    cli: Cli, tiny: Path, tmp_path: Path
+) -> None:
+    def last() -> Any:
+        return bluewater.load(bluewater.lab.newest(cli.out)).summary["seed"]
+
+    cli("sweep", str(tiny), "--reps", "3", "--jobs", "1")
+    assert last() == 3
+    cli("run", str(tiny), "--seed", "1")  # which is there already
+    assert last() == 1
+    (second,) = (
+        path.parent
+        for path in (cli.out / "runs").glob("??/*/scenario.toml")
+        if "seed = 2" in path.read_text()
+    )
+    (second / "plot.png").touch()  # a picture in another's folder
+    assert last() == 1
+    bluewater.run(tiny, seed=2, out=cli.out)
+    assert last() == 2
+    cli("sweep", str(tiny), "--reps", "3")
+    assert last() == 3
+    cli("run", str(tiny), "--seed", "9")
+    assert last() == 9
 
 
 def test_a_load_that_chance_made_is_said(cli: Cli, tmp_path: Path) -> None:

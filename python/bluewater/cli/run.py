@@ -82,6 +82,7 @@ def run(
     key = run_key(canonical, kind.version())
     kept.put_aside([key])
     kept.write(key, result)
+    kept.remember(key)
     if csv is not None:
         _write_csv(result, csv)
     if packets is not None:

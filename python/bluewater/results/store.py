@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _TEMPORARY = ".tmp-"
+_LAST = "last"
+"""The file in a store that names the run that was asked for last."""
 _FORGOTTEN_S = 86_400
 """Seconds after which nobody is thought to write a folder, if its writer cannot be looked for."""
 
@@ -93,6 +95,28 @@ class Store:
         self._enter(key, lambda folder: result.save(folder, key))
         if self.share:
             Share(self.share).write(key, self.files(key))
+
+    def remember(self, key: str) -> None:
+        """Writes down that this run was asked for last, whether it was made or was there."""
+        temporary = self.root / f"{_TEMPORARY}{_here()}-{os.getpid()}-{uuid4().hex[:12]}.last"
+        with suppress(OSError):  # a folder that can only be read
+            temporary.write_text(key, encoding="ascii")
+            temporary.replace(self.root / _LAST)
+
+    def newest(self) -> str | None:
+        """The run that was asked for last, or else the one that was made last.
+
+        By the time at which it was written, not by its folder, in which pictures are put.
+        """
+        made = {
+            path.parent.name: path.stat().st_mtime_ns for path in self.root.glob("??/*/meta.json")
+        }
+        with suppress(OSError):
+            marked = self.root / _LAST
+            key = marked.read_text(encoding="ascii")
+            if key in made:
+                made[key] = max(made[key], marked.stat().st_mtime_ns)
+        return max(made, key=lambda key: (made[key], key), default=None)
 
     def files(self, key: str) -> dict[str, bytes]:
         """What an entry consists of."""
