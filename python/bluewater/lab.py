@@ -7,9 +7,11 @@ given) and used again; without one, :func:`run` keeps nothing.
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +21,7 @@ from bluewater.arguments import NAMES, NUMBER, NUMBERS, PATH, TEXT, Kind, checke
 from bluewater.errors import InputError
 from bluewater.progress import of_runs
 from bluewater.results import aggregate, remarks
+from bluewater.results.overview import Overview
 from bluewater.results.packets import Packets
 from bluewater.results.result import Result
 from bluewater.results.store import Store, read_result, run_key
@@ -239,18 +242,26 @@ class Sweep:
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return f"<Sweep {self.name} over {', '.join(self.axes) or 'seeds'}: {count} runs{failed}>"
 
+    @property
+    def overview(self) -> Overview:
+        """A row a cell: means over seeds of the metrics that matter most, as texts."""
+        return Overview.of(self.summary(), self._axes)
+
     def _repr_html_(self) -> str:
-        shown = self.runs.select(
-            *self._axes, "seed", *(name for name in SHOWN if name in self.runs.columns)
-        )
-        return f"<p>{self!r}</p>{shown._repr_html_()}"
+        shown = self.overview
+        picture = ""
+        if self.axes and 1 < len(shown.rows) <= _PICTURED and "delay_mean_s" in self.runs.columns:
+            figure: Any = self.plot("delay_mean_s")
+            png = b64encode(figure._repr_png_()).decode()
+            picture = (
+                f"<img alt='mean delay over {escape(self.axes[-1])}' style='max-width:640px' "
+                f"src='data:image/png;base64,{png}'>"
+            )
+        return f"<div><p>{escape(repr(self))}</p>{picture}{shown.html()}</div>"
 
 
-SUMMARY = ("metric", "seeds", "mean", "low", "high")
-"""The columns of :meth:`Sweep.summary` beside the axes."""
-
-SHOWN = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s", "jain")
-"""The metrics that tables show first."""
+_PICTURED = 60
+"""Cells up to which a notebook shows a picture: with more, nobody tells the lines apart."""
 
 
 @checked(source=SOURCE, seeds=NUMBERS, reps=NUMBER, jobs=NUMBER, on=TEXT, out=PATH)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,23 @@ def test_axes_from_code_are_those_of_a_file(tmp_path: Path) -> None:
     assert len(made.runs) == 4
     assert "4 runs" in repr(made)
     assert "<table" in made._repr_html_()
+
+
+def test_a_notebook_shows_the_means_of_a_sweep(swept: bluewater.Sweep) -> None:
+    page = swept._repr_html_()
+    assert "<p>&lt;Sweep sweep over buffer, aqm: 12 runs&gt;</p>" in page
+    assert page.count("<tr>") == 1 + 4
+    assert page.count("<td style='text-align:right'>3</td>") == 4  # seeds
+    row = swept.summary(["loss"]).row(0, named=True)
+    assert f">{escape(text.summarised(row, 1, ''))}<" in page
+    assert "data:image/png;base64,iVBOR" in page
+
+
+def test_a_sweep_of_nothing_but_seeds_has_a_table_without_a_picture(tmp_path: Path) -> None:
+    page = bluewater.sweep(built(), reps=2, out=tmp_path, progress=False)._repr_html_()
+    assert "&lt;Sweep sweep over seeds: 2 runs&gt;" in page
+    assert "<td" in page
+    assert "<img" not in page
 
 
 @pytest.mark.parametrize("name", sorted(aggregate.COLUMNS))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from bluewater import lab, text
+from bluewater import lab
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
@@ -124,20 +124,10 @@ def _tell(failures: Sequence[Failure]) -> None:
 
 def _table(found: Sweep) -> Table:
     """A row a cell: means over seeds, with half their intervals where there are several."""
+    shown = found.overview
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    over = found.summary()
-    places = [name for name in over.columns if name not in lab.SUMMARY]
-    metrics = over["metric"].unique(maintain_order=True).to_list()
-    # Formulas and traces have other quantities.
-    shown = [name for name in lab.SHOWN if name in metrics] or metrics[: len(lab.SHOWN)]
-    cells: dict[tuple[str, ...], dict[str, str]] = {}
-    seeds: dict[tuple[str, ...], int] = {}
-    for row in over.iter_rows(named=True):
-        place = tuple(str(row[name]) for name in places)
-        seeds[place] = row["seeds"]
-        cells.setdefault(place, {})[row["metric"]] = text.summarised(row, 1, "")
-    for column in (*places, "seeds", *shown):
-        table.add_column(column, justify="left" if column in places else "right")
-    for place, values in cells.items():
-        table.add_row(*place, str(seeds[place]), *(values.get(name, "–") for name in shown))
+    for place, column in enumerate(shown.columns):
+        table.add_column(column, justify="left" if place < shown.axes else "right")
+    for row in shown.rows:
+        table.add_row(*row)
     return table
