@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import TINY
+from conftest import SWEEP, TINY, Cli
 
 import bluewater
 from bluewater.errors import InputError, StorageError
@@ -96,3 +96,20 @@ def test_a_place_that_cannot_be_reached(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot reach the shared runs"):
         swept(tmp_path, (tmp_path / "file").as_uri())
+
+
+def test_an_address_is_no_folder(
+    cli: Cli, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(SWEEP)
+    for command in (["run", str(tiny)], ["sweep", str(sweep)], ["compare", "red"]):
+        found = cli(*command, "--out", "s3://bucket/out", keep_out=False)
+        assert found.exit_code == 2
+        assert "--share" in found.stderr
+    with pytest.raises(InputError, match="address"):
+        bluewater.run(tiny, out="s3://bucket/out")
+    with pytest.raises(InputError, match="address"):
+        bluewater.load("s3://bucket/out/runs/00/00")
+    assert not list(tmp_path.glob("s3*"))

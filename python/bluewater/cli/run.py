@@ -74,11 +74,11 @@ def run(
     if dry_run:
         print(canonical, end="")
         return
+    kept = store(out_)
+    kept.prepare()
     bar, update = of_one(origin)
     with bar:
         result = kinds.run(source, origin, update, journal)
-    kept = store(out_)
-    kept.prepare()
     key = run_key(canonical, kind.version())
     kept.put_aside([key])
     kept.write(key, result)

@@ -55,6 +55,10 @@ class Store:
     root: Path
     share: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuses an address in place of a folder: its runs would be in a folder called ``s3:``."""
+        _check_local(self.root)
+
     def path(self, key: str) -> Path:
         """Where the entry of this name is, or would be."""
         return self.root / key[:2] / key
@@ -183,8 +187,20 @@ class Store:
         shutil.rmtree(self.path(key), ignore_errors=True)
 
 
+def _check_local(folder: Path) -> None:
+    first = folder.parts[0] if folder.parts else ""
+    if len(first) > 2 and first.endswith(":"):
+        raise InputError(
+            "an address, where a folder of this machine is needed",
+            file=str(folder),
+            hint="runs are kept at an address by --share ADDRESS (share= in Python), beside a "
+            "folder here",
+        )
+
+
 def read_result(folder: Path) -> Result:
     """Reads one entry; its tables are read when asked for."""
+    _check_local(folder)
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
