@@ -57,6 +57,25 @@ def test_run_shows_transfers(cli: Cli, tmp_path: Path) -> None:
     assert 0 < row["completed"] <= row["began"]
 
 
+def test_no_star_where_the_seed_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bluewater.cli import compare  # noqa: PLC0415
+
+    setup = {"rate": "5mbit", "flows": 5, "duration": "6s", "warmup": "2s"}
+    found = bluewater.compare(
+        ["red", "codel"], seeds=[1, 2, 3], settings={"traffic.0.start": "0s"}, jobs=2,
+        out=tmp_path, progress=False, **setup,
+    )  # fmt: skip
+    hashes = {run.decision_hash for at, run in found.results() if at["aqm"] == "codel"}
+    assert len(hashes) == 1
+    apart = found.differences("aqm", "red").filter(pl.col("significant"))
+    assert not apart.is_empty()
+    shown = Console(width=200, record=True, quiet=False)
+    shown.print(compare._table(found, "red", 3))
+    assert "*" not in next(line for line in shown.export_text().splitlines() if "codel" in line)
+
+
 def test_run_writes_its_tables_as_csv(cli: Cli, tiny: Path, tmp_path: Path) -> None:
     folder = tmp_path / "csv"
     cli("run", str(tiny), "--csv", str(folder))

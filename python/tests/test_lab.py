@@ -152,6 +152,22 @@ def test_pairing_sees_what_the_spread_over_seeds_hides() -> None:
     assert row["effect"] == pytest.approx(5.0)
 
 
+def test_differences_that_no_seed_moves_are_not_significant() -> None:
+    runs = pl.DataFrame(
+        {
+            "aqm": ["a"] * 3 + ["b"] * 3 + ["c"] * 3,
+            "seed": [1, 2, 3] * 3,
+            "delay": [0.1] * 3 + [0.3] * 3 + [0.1] * 3,
+            "loss": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 0.1, 0.4],
+        }
+    )
+    rows = differences(runs, ["aqm"], "aqm", "a").to_dicts()
+    found = {(row["aqm"], row["metric"]): (row["effect"], row["significant"]) for row in rows}
+    assert found["b", "delay"] == found["c", "delay"] == (None, None)
+    assert found["b", "loss"] == (None, None)  # apart by rounding alone
+    assert found["c", "loss"][1] is False
+
+
 def test_an_interval_ends_where_its_metric_does() -> None:
     runs = pl.DataFrame(
         {

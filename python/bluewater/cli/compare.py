@@ -227,10 +227,14 @@ def _table(found: Sweep, base: str, seeds: int) -> Table:
         table.add_column(column, justify="right")
     names = [metric for metric, *_ in _COLUMNS.values()]
     over = {(row["aqm"], row["metric"]): row for row in found.summary(names).to_dicts()}
+    decisions: dict[str, set[str]] = {}
+    for at, run in found.results():
+        decisions.setdefault(str(at["aqm"]), set()).add(run.decision_hash)
+    # Where the seed changes nothing an interval of ±0 says nothing.
     apart = {
         (row["aqm"], row["metric"])
         for row in (found.differences("aqm", base, names).to_dicts() if seeds > 1 else ())
-        if row["significant"]
+        if row["significant"] and len(decisions[row["aqm"]]) > 1
     }
     for aqm in dict.fromkeys(aqm for aqm, _ in over):
         cells = []

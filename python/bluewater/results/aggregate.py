@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _VALUE = "one value"
 """No column of results is called so: a formula's is ``value``."""
 
+_SAME = 1e-12
+"""The share of a difference up to which its deviation is rounding."""
+
 COLUMNS = frozenset(
     {"metric", "seeds", "mean", "low", "high", "difference", "relative", "effect", "significant",
      "base", "deviation", _VALUE}
@@ -105,7 +108,8 @@ def differences(
     ``seeds`` (pairs), ``difference`` with ``low`` and ``high``, the ends of its 95 % t-interval;
     ``relative``, the difference over the mean at ``against``; ``effect``, the mean difference over
     the standard deviation of the differences; and ``significant``, whether the interval leaves out
-    0. Several metrics and cells are as many comparisons: nothing corrects for that.
+    0; both are empty where every seed gives the same difference, of which seeds then say nothing.
+    Several metrics and cells are as many comparisons: nothing corrects for that.
 
     Raises:
         InputError: There is no such axis, or no such point of it.
@@ -123,6 +127,7 @@ def differences(
     made = _intervals(
         pairs.with_columns(pl.col(_VALUE) - pl.col("base")), [*axes, "metric"], "difference"
     )
+    varies = pl.col("deviation") > _SAME * pl.col("difference").abs()
     return made.select(
         *axes,
         "metric",
@@ -131,8 +136,8 @@ def differences(
         "low",
         "high",
         relative=pl.when(pl.col("base") != 0).then(pl.col("difference") / pl.col("base")),
-        effect=pl.when(pl.col("deviation") > 0).then(pl.col("difference") / pl.col("deviation")),
-        significant=(pl.col("low") > 0) | (pl.col("high") < 0),
+        effect=pl.when(varies).then(pl.col("difference") / pl.col("deviation")),
+        significant=pl.when(varies).then((pl.col("low") > 0) | (pl.col("high") < 0)),
     )
 
 
