@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from functools import wraps
 from numbers import Integral
 from os import PathLike
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
-from bluewater.errors import InputError
+from bluewater.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D", bound="DataclassInstance")
 
 
 class Kind(NamedTuple):
@@ -35,6 +40,15 @@ FLAG = Kind((bool,), "True or False")
 NUMBERS = Kind((Iterable,), "a sequence of whole numbers", (str, bytes))
 NAMES = Kind((Iterable,), "a sequence of names", (str, bytes))
 TEXT = Kind((str,), "text")
+
+
+def with_fields(made: D, given: Mapping[str, object], of: str) -> D:
+    """A dataclass with some fields set, by arguments of ``of``."""
+    known = [field.name for field in fields(made)]
+    for name in given:
+        if name not in known:
+            raise unknown(f"argument of {of}", name, known, key=name)
+    return replace(made, **given)
 
 
 def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bluewater import kinds
-from bluewater.arguments import NAMES, NUMBER, NUMBERS, PATH, TEXT, Kind, checked
+from bluewater.arguments import NAMES, NUMBER, NUMBERS, PATH, TEXT, Kind, checked, with_fields
 from bluewater.errors import InputError
 from bluewater.progress import of_runs
 from bluewater.results import aggregate, remarks
@@ -61,6 +61,10 @@ SOURCE = Kind(
 )
 PICTURED = Kind((Result, str, PathLike), "a Result, or the folder of one")
 _JOURNAL = Kind((Packets, str, PathLike), "a path, or Packets")
+_SETUP = Kind((Setup,), 'a Setup; its fields go by name, as in rate="10mbit"')
+_LINK = Kind((Link,), 'a Link; its fields go by name, as in rate="10mbit"')
+_MAKING = {"jobs": NUMBER, "on": TEXT, "share": TEXT, "out": PATH}
+"""Arguments that say where and how many runs are made."""
 _ALGORITHM = Kind((str, type), "names, and classes of one's own")
 
 
@@ -90,7 +94,7 @@ def run(
         return scenario.run(source, seed=seed, progress=progress, packets=packets)
     chosen = _scenario(source)
     if seed is not None:
-        chosen = chosen.with_(seed=seed)
+        chosen = chosen.with_(seed=distinct([seed], "seed")[0])
     store = Store(Path(out) / "runs")
     store.prepare()
     kind = kinds.of(chosen.table, chosen.origin)
@@ -264,7 +268,7 @@ _PICTURED = 60
 """Cells up to which a notebook shows a picture: with more, nobody tells the lines apart."""
 
 
-@checked(source=SOURCE, seeds=NUMBERS, reps=NUMBER, jobs=NUMBER, on=TEXT, out=PATH)
+@checked(size=TEXT, source=SOURCE, seeds=NUMBERS, reps=NUMBER, **_MAKING)
 def sweep(
     source: Source,
     axes: Mapping[str, Any] | None = None,
@@ -339,12 +343,13 @@ def make_all(
         return execute(tasks, store, jobs, on_progress, on)
 
 
-@checked(aqms=NAMES, seeds=NUMBERS, jobs=NUMBER, on=TEXT, out=PATH)
+@checked(aqms=NAMES, setup=_SETUP, seeds=NUMBERS, reps=NUMBER, **_MAKING)
 def compare(
     aqms: Sequence[str | type[Aqm]],
     setup: Setup | None = None,
     *,
-    seeds: Sequence[int] = (1,),
+    seeds: Sequence[int] | None = None,
+    reps: int | None = None,
     jobs: int = CORES,
     on: str = HERE,
     share: str = "",
@@ -357,7 +362,8 @@ def compare(
     Args:
         aqms: Their names, or classes of one's own.
         setup: The link and its load.
-        seeds: Each discipline is run for each of them.
+        seeds: Each discipline is run for each of them; seed 1 if not given.
+        reps: So many seeds from 1 on, in place of ``seeds``.
         jobs: Runs made at the same time.
         on: Where the runs are made, as for :func:`sweep`.
         share: Where they are kept as well, as for :func:`sweep`.
@@ -374,12 +380,13 @@ def compare(
     if not aqms:
         raise InputError("nothing to compare", key="aqms", value=[], allowed="one or more")
     engine(on, jobs)
-    chosen = replace(setup or Setup(), **keys)
+    chosen = with_fields(setup or Setup(), keys, "compare()")
     axes = (side_by_side.axis(distinct_names(aqms)),)
     made = Experiment(
         "compare", "compare", chosen.title, About(), side_by_side.scenario(chosen), axes, {}, (), ()
     )
-    size = Size("given", distinct(list(seeds), "seeds"), {}, {})
+    wanted = _seeds(seeds, reps)
+    size = Size("given", (1,) if wanted is None else wanted, {}, {})
     return carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
 
 
@@ -404,6 +411,7 @@ class Advice:
         return plots.write(self.ranked, self.link.title, Path(stem))
 
 
+@checked(link=_LINK, box=TEXT, reps=NUMBER, first_seed=NUMBER, duration=TEXT, **_MAKING)
 def advise(
     link: Link | None = None,
     box: str = "linux",
@@ -440,7 +448,7 @@ def advise(
         raise InputError(
             "no interval without two seeds", key="reps", value=reps, allowed="2 or more"
         )
-    chosen = replace(link or Link(), **keys)
+    chosen = with_fields(link or Link(), keys, "advise()")
     rate = bits_per_second(chosen.rate)
     warmup = duration_text(seconds(duration, "duration") / 3)
     names = candidates(box)
@@ -468,7 +476,7 @@ def distinct_names(aqms: Sequence[str | type[Aqm]]) -> list[str | type[Aqm]]:
     return list(dict.fromkeys(aqms))
 
 
-@checked(name=TEXT, size=TEXT, seeds=NUMBERS, reps=NUMBER, jobs=NUMBER, on=TEXT, out=PATH)
+@checked(name=TEXT, size=TEXT, seeds=NUMBERS, reps=NUMBER, **_MAKING)
 def reproduce(
     name: str | None = None,
     *,
@@ -588,4 +596,6 @@ def _seeds(seeds: Sequence[int] | None, reps: int | None) -> tuple[int, ...] | N
         return None if seeds is None else distinct(list(seeds), "seeds")
     if seeds is not None:
         raise InputError("seeds cannot go with reps", hint="name every seed in seeds")
-    return distinct(list(range(1, reps + 1)), "reps")
+    if reps < 1:
+        raise InputError("no run would be made", key="reps", value=reps, allowed="1 or more")
+    return tuple(range(1, reps + 1))

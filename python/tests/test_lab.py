@@ -360,6 +360,13 @@ any_: Any = bluewater  # what is wrong by its types as well
         (lambda: any_.compare(["red"], rate=5), "rate"),
         (lambda: any_.compare(["red"], flows="5"), "flows"),
         (lambda: any_.compare(["red"], against="cbr:1mbit"), "against"),
+        (lambda: any_.sweep(SWEEP, share=3), "share"),
+        (lambda: any_.sweep(SWEEP, size=3), "size"),
+        (lambda: any_.compare(["red"], "10mbit"), "setup"),
+        (lambda: any_.compare(["red"], reps="2"), "reps"),
+        (lambda: any_.advise("10mbit"), "link"),
+        (lambda: any_.advise(reps="2"), "reps"),
+        (lambda: any_.advise(box=2), "box"),
         (lambda: any_.reproduce(5), "name"),
         (lambda: any_.load(None), "folder"),
         (lambda: any_.plot(5), "result"),
@@ -375,3 +382,41 @@ def test_an_argument_of_another_type_is_named(call: Any, key: str) -> None:
         call()
     assert error.value.key == key
     assert error.value.allowed
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda _: any_.compare(["red"], rat="1mbit"), "did you mean 'rate'"),
+        (lambda _: any_.advise(rat="1mbit"), "did you mean 'rate'"),
+        (lambda _: any_.Scenario.parse(TINY).with_({1: 1}), "dotted text"),
+        (lambda _: any_.compare(["red"], settings={1: 1}), "dotted text"),
+        (lambda _: any_.sweep(SWEEP, reps=0), "at reps = 0"),
+        (lambda _: any_.sweep(SWEEP, seeds=[2**64]), "at seeds = 18446744073709551616"),
+        (lambda _: any_.sweep(SWEEP, seeds=["1"]), "at seeds = '1'"),
+        (lambda _: any_.compare(["red"], seeds=[-1]), "at seeds = -1"),
+        (lambda _: any_.run(TINY, seed=2**64, out="none"), "at seed = 18446744073709551616"),
+        (lambda of: of.load("nope"), "unknown table 'nope'"),
+        (lambda of: of.save(__file__), "where a folder is needed"),
+    ],
+)
+def test_what_cannot_be_used_is_an_input_error(call: Any, says: str) -> None:
+    with pytest.raises(InputError) as error:
+        call(bluewater.run(TINY))
+    assert says in f"{error.value} {error.value.hint}"
+
+
+def test_a_table_that_is_none_is_no_damage(swept: bluewater.Sweep) -> None:
+    for of in (swept.table, swept.results()[0][1].load):
+        with pytest.raises(InputError, match="unknown table 'nope'"):
+            of("nope")
+    assert swept.table("skew").is_empty()
+    assert swept.results()[0][1].skew.schema == bluewater.run(TINY).skew.schema
+
+
+def test_reps_of_a_comparison(tmp_path: Path) -> None:
+    made = bluewater.compare(
+        ["red"], rate="5mbit", flows=5, duration="3s", warmup="1s", reps=2, out=tmp_path,
+        progress=False,
+    )  # fmt: skip
+    assert made.runs["seed"].to_list() == [1, 2]

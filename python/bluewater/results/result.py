@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater import _core
+from bluewater.errors import InputError, unknown
 from bluewater.results import host, html
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Result:
         store.
         """
         folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise InputError("a file, where a folder is needed", file=str(folder))
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
         for name in self.names:
@@ -170,7 +173,7 @@ def sealed(meta: Mapping[str, Any]) -> dict[str, Any]:
 def _empty(name: str, *columns: str) -> bytes:
     """The file of a table without rows: most runs have the same ones, and each costs as another."""
     file = io.BytesIO()
-    _without_rows(name, *columns).write_parquet(file)
+    without_rows(name, *columns).write_parquet(file)
     return file.getvalue()
 
 
@@ -182,15 +185,21 @@ def frame(columns: Mapping[str, list[Any]], name: str) -> pl.DataFrame:
     )
 
 
+def check_name(name: str) -> None:
+    """Refuses the name of no table."""
+    if name not in TABLES:
+        raise unknown("table", str(name), TABLES)
+
+
 def _made(raw: Mapping[str, Any], name: str) -> pl.DataFrame:
     # Not a closure: results are sent to other processes, and pickled.
-    if name not in TABLES:
-        raise KeyError(name)
+    check_name(name)
     columns = raw.get(name) or {column: [] for column in schema(name)}
-    return frame(columns, name) if any(columns.values()) else _without_rows(name, *columns)
+    return frame(columns, name) if any(columns.values()) else without_rows(name, *columns)
 
 
 @cache
-def _without_rows(name: str, *columns: str) -> pl.DataFrame:
+def without_rows(name: str, *columns: str) -> pl.DataFrame:
+    """A table without rows, of the types that are declared."""
     # Most runs have the same four, and making one costs as much as making one with rows.
     return frame({column: [] for column in columns}, name)

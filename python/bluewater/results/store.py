@@ -20,7 +20,16 @@ from uuid import uuid4
 import polars as pl
 
 from bluewater.errors import DamagedWarning, InputError, StorageError
-from bluewater.results.result import FORMAT, TABLES, Result, digest, sealed
+from bluewater.results.result import (
+    FORMAT,
+    TABLES,
+    Result,
+    check_name,
+    digest,
+    schema,
+    sealed,
+    without_rows,
+)
 from bluewater.results.share import Share
 
 if TYPE_CHECKING:
@@ -204,7 +213,7 @@ def read_result(folder: Path) -> Result:
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         runs = sorted(path.parent for path in folder.glob("runs/??/*/meta.json"))
         raise InputError(
             "not the folder of a run: it holds no meta.json or no scenario.toml",
@@ -232,9 +241,17 @@ def read_result(folder: Path) -> Result:
         decision_hash=decision_hash,
         version=version,
         # Not a closure: results are sent to the processes that draw.
-        load=partial(_table, folder, digests),
+        load=partial(_load, folder, digests),
         names=[name for name in TABLES if (folder / f"{name}.parquet").exists()],
     )
+
+
+def _load(folder: Path, digests: Mapping[str, str], name: str) -> pl.DataFrame:
+    """One of the tables; one that this kind of runs does not have is empty."""
+    check_name(name)
+    if digests and f"{name}.parquet" not in digests:
+        return without_rows(name, *schema(name))
+    return _table(folder, digests, name)
 
 
 def _table(folder: Path, digests: Mapping[str, str], name: str) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -452,10 +453,18 @@ def _seeds(seeds: Any, key: str, file: str) -> tuple[int, ...]:
     return distinct(seeds, key, file)
 
 
+_SEEDS = 2**64
+
+
 def distinct(seeds: Sequence[int], key: str, file: str | None = None) -> tuple[int, ...]:
     """The seeds, refused if one comes twice: a repeated run would pass for an independent one."""
     if not seeds:
         raise InputError("there is no seed", file=file, key=key, value=[], allowed="one or more")
+    for seed in seeds:
+        if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < _SEEDS:
+            raise InputError(
+                "not a seed", file=file, key=key, value=seed, allowed="whole numbers, 0 … 2^64 - 1"
+            )
     if len(set(seeds)) != len(seeds):
         raise InputError(
             "seeds repeat",
@@ -465,7 +474,7 @@ def distinct(seeds: Sequence[int], key: str, file: str | None = None) -> tuple[i
             allowed="seeds that are all different",
             hint="repeated seeds give identical runs, and so an interval that is too narrow",
         )
-    return tuple(seeds)
+    return tuple(map(int, seeds))
 
 
 def root() -> Path:

@@ -159,6 +159,14 @@ def expand(base: Mapping[str, Any], axes: Iterable[Axis], file: str) -> Iterator
 
 def assign(scenario: dict[str, Any], key: str, value: Any, file: str) -> None:
     """Sets a dotted key in place; tables on the way are made, items of lists must exist."""
+    if not isinstance(key, str):
+        raise InputError(
+            "not a key",
+            file=file,
+            value=key,
+            key=str(key),
+            allowed="dotted text, as in queue.0.buffer",
+        )
     *parents, last = key.split(".")
     node: Any = scenario
     for step in parents:
