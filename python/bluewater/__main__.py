@@ -9,12 +9,18 @@ import sys
 
 from bluewater import handover
 
+_INTERRUPTED = 130
+"""As of a command that Ctrl-C ends later."""
+
 
 def main() -> None:
     """Runs the command line."""
-    handover.try_to(sys.argv[1:])
-    from bluewater.cli import main as whole  # noqa: PLC0415
-
+    try:
+        handover.try_to(sys.argv[1:])
+        from bluewater.cli import main as whole  # noqa: PLC0415
+    except KeyboardInterrupt:  # while it is loaded, which takes a second
+        print("interrupted", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
     whole()
 
 

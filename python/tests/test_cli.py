@@ -212,6 +212,8 @@ def test_sweep_then_plot(cli: Cli, tmp_path: Path) -> None:
     written = cli("plot", str(run), keep_out=False).stdout.split()
     assert [Path(name).suffix for name in written] == [".png", ".svg", ".pdf", ".csv"]
     assert all(Path(name).exists() for name in written)
+    written = cli("plot", str(run), "--out", str(tmp_path), keep_out=False).stdout.split()
+    assert written[0] == str(tmp_path / "plot.png")
 
 
 def test_compare_makes_a_table_and_a_picture(cli: Cli) -> None:
@@ -219,8 +221,8 @@ def test_compare_makes_a_table_and_a_picture(cli: Cli) -> None:
                  "--duration", "4s", "--warmup", "1s"]  # fmt: skip
     found = cli(*arguments)
     assert found.exit_code == 0
-    assert (cli.out / "compare-red-blue-droptail.png").exists()
-    assert str(cli.out / "compare-red-blue-droptail.png") in found.stdout
+    (picture,) = cli.out.glob("compare-red-blue-droptail-*.png")
+    assert str(picture) in found.stdout
     rows = json.loads(cli(*arguments, "--json").stdout)
     assert [row["aqm"] for row in rows] == ["red", "blue", "droptail"]
 
@@ -293,6 +295,53 @@ def test_no_color_and_ctrl_c(tmp_path: Path) -> None:
         assert "interrupted" in err
         assert "\x1b[" not in out + err
         assert not list((tmp_path / "out").glob("runs/.tmp-*"))
+
+
+def test_ctrl_c_while_it_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "polars.py").write_text("raise KeyboardInterrupt")
+    found = subprocess.run(
+        [sys.executable, "-m", "bluewater", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
+    )
+    assert (found.returncode, found.stderr) == (130, "interrupted\n")
+
+
+SMALL = ["--rate", "5mbit", "--flows", "5", "--duration", "6s"]
+
+
+def test_another_question_has_another_picture(cli: Cli) -> None:
+    drawn = [
+        cli("compare", "red", *SMALL, *more).stdout.split()[-1]
+        for more in ([], ["--no-ecn"], ["--seed", "2"], [])
+    ]
+    assert len(set(drawn[:3])) == 3
+    assert drawn[0] == drawn[3]
+    assert all(Path(path).exists() for path in drawn)
+
+
+def test_what_is_left_out_is_a_third_of_a_comparison(cli: Cli) -> None:
+    (row,) = json.loads(cli("compare", "red", *SMALL, "--json").stdout)
+    assert (row["duration_s"], row["measured_s"]) == (6, 4)
+
+
+def test_a_comparison_shows_the_others_where_one_fails(cli: Cli, tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from bluewater.aqm import Aqm\n"
+        "class Broken(Aqm):\n"
+        "    def on_arrival(self, now, packet, queue):\n"
+        "        return 1 / 0\n",
+        "utf-8",
+    )
+    found = cli("compare", "red", f"python:{own}:Broken", "blue", *SMALL)
+    assert found.exit_code == 1
+    assert "failed: compare, aqm=python:" in found.stderr
+    assert "ZeroDivisionError" in found.stderr
+    assert all(name in found.stdout for name in (" red ", " blue "))
+    assert list(cli.out.glob("compare-red-blue-*.png"))
 
 
 ENDLESS = """
@@ -478,6 +527,7 @@ def test_compare_shows_each_discipline_s_own_signal(tmp_path: Path) -> None:
 
 def test_many_names_make_no_name_too_long() -> None:
     assert stem(["red", "blue"]) == "compare-red-blue"
+    assert stem(["red", "blue"], "a") != stem(["red", "blue"], "b")
     names = [entry["name"] for entry in bluewater.catalog()["aqms"]]
     assert len(stem(names)) < 100
     assert stem(names) != stem(names[:-1])

@@ -275,6 +275,7 @@ def test_boxes_stand_along_an_axis(swept: bluewater.Sweep) -> None:
         ("flows", "Flows"),
         ("queue.0.params.max_p", "max_p of queue"),
         ("network.rate", "rate of network"),
+        ("queue.0.aqm", "Discipline"),
     ],
 )
 def test_axes_are_named_in_words(name: str, said: str) -> None:

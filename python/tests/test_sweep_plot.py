@@ -103,3 +103,10 @@ def test_readings_are_not_pooled() -> None:
         drawn("lines", "aqm", runs=two)
     (axes,) = drawn("lines", runs=two).axes
     assert len(axes.lines) == 4
+
+
+def test_a_distribution_begins_at_none() -> None:
+    (axes,) = drawn("cdf").axes
+    for each in axes.lines:
+        assert list(each.get_ydata()) == [0, 0.5, 1]
+        assert each.get_xdata()[0] == each.get_xdata()[1]

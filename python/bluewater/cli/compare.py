@@ -49,7 +49,10 @@ def compare(
     flows: Annotated[int, typer.Option(min=1, help="TCP connections that always have data.")] = 100,
     buffer: Annotated[str, typer.Option(help="In bytes, packets (100p) or 1.5bdp.")] = "1bdp",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
-    warmup: Annotated[str, typer.Option(help="Left out of the numbers.")] = "10s",
+    warmup: Annotated[
+        str,
+        typer.Option(help="Left out of the numbers.", show_default="a third of the duration"),
+    ] = "",
     transport: Annotated[
         str, typer.Option(help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's.")
     ] = "sack",
@@ -103,10 +106,12 @@ def compare(
     found = lab.compare(aqms, setup, seeds=many, jobs=jobs, on=on, share=share, out=out_)
     for failure in found.failures:
         note(f"failed: {failure.task.label}: {failure.reason}")
-    if found.failures:
+    if not found.tables.entries:
         raise typer.Exit(FAILED)
-    first = [(str(at["aqm"]), run) for at, run in found.results() if at["seed"] == many[0]]
-    picture = _draw(f"{setup.title}, seed {many[0]}", first, out_)
+    one = next(each for each in many if each in {entry.seed for entry in found.tables.entries})
+    first = [(str(at["aqm"]), run) for at, run in found.results() if at["seed"] == one]
+    asked = "" if (setup, one) == (Setup(), 1) else repr((setup, one))
+    picture = _draw(f"{setup.title}, seed {one}", first, out_, asked)
     if json:
         print_json(
             [
@@ -129,6 +134,8 @@ def compare(
         out.print(str(picture.resolve()), soft_wrap=True)
     for remark in (*found.remarks, *_presets(aqms, setup)):
         note(f"note: {remark}")
+    if found.failures:
+        raise typer.Exit(FAILED)
 
 
 def _presets(aqms: Sequence[str], setup: Setup) -> list[str]:
@@ -195,7 +202,7 @@ def _by_group(
     return table
 
 
-def _draw(title: str, first: list[tuple[str, Result]], folder: Any) -> Any:
+def _draw(title: str, first: list[tuple[str, Result]], folder: Any, asked: str) -> Any:
     from bluewater.plots.draw import draw  # noqa: PLC0415
     from bluewater.plots.files import save  # noqa: PLC0415
     from bluewater.plots.run import TIME, side_by_side, stem  # noqa: PLC0415
@@ -204,7 +211,7 @@ def _draw(title: str, first: list[tuple[str, Result]], folder: Any) -> Any:
         panels, width = side_by_side(first)
         figure = draw(title, "trace", TIME, panels, width, "none")
         drawn = [panel for panel in panels if panel is not None]
-        return save(figure, drawn, folder / stem([name for name, _ in first]))[0]
+        return save(figure, drawn, folder / stem([name for name, _ in first], asked))[0]
 
 
 _COLUMNS: dict[str, tuple[str, Callable[[float], str], float, str]] = {

@@ -32,7 +32,7 @@ def plot(
         ),
     ] = None,
     out_: Annotated[
-        Path | None, typer.Option("--out", help="Where to write, without an ending.")
+        Path | None, typer.Option("--out", help="Where to write, without an ending, or a folder.")
     ] = None,
 ) -> None:
     """Plot queue length, drops, marks and signals of a run or a gateway over time.
@@ -52,5 +52,7 @@ def plot(
         made = lab.load(result)
         shown, stem = run.panels(made), result / "plot"
         figure = run.figure(made, shown)
-    for path in save(figure, shown, out_ or stem):
+    if out_ is not None:
+        stem = out_ / stem.name if out_.is_dir() else out_
+    for path in save(figure, shown, stem):
         out.print(str(path), soft_wrap=True, markup=False)

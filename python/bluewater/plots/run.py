@@ -54,14 +54,18 @@ def side_by_side(results: Sequence[tuple[str, Result]]) -> tuple[list[Drawable |
     return panels, width
 
 
-def stem(names: Sequence[str]) -> str:
-    """The name of a picture of these; short, and another one for other names."""
+def stem(names: Sequence[str], asked: str = "") -> str:
+    """The name of a picture of these; short, and another one for other names.
+
+    ``asked``: what was asked of them, if it is not what is asked of all: others have another name.
+    """
+    also = f"-{hashlib.sha256(asked.encode()).hexdigest()[:6]}" if asked else ""
     names = [re.sub(r"[^\w.-]+", "-", name.rsplit("/", 1)[-1]) for name in names]
     whole = f"compare-{'-'.join(names)}"
     if len(whole) <= _LONGEST:
-        return whole
+        return whole + also
     digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
-    return f"compare-{'-'.join(names[:3])}-and-{len(names) - 3}-more-{digest}"
+    return f"compare-{'-'.join(names[:3])}-and-{len(names) - 3}-more-{digest}{also}"
 
 
 def panels(result: Result) -> list[Drawable]:

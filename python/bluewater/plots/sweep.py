@@ -65,6 +65,8 @@ def label(name: str) -> str:
         return _OWN_WORDS[name]
     if "." in name:
         table, *rest, last = name.split(".")
+        if (table, last) == ("queue", "aqm") and rest == ["0"]:
+            return _OWN_WORDS[last]
         place = rest[0] if rest and rest[0] not in ("0", "params") else ""
         return f"{last} of {table} {place}".rstrip()
     words, _, suffix = name.rpartition("_")
@@ -250,7 +252,8 @@ def _box(axes: Axes, points: pl.DataFrame, y: str) -> None:
 def _cdf(axes: Axes, points: pl.DataFrame, y: str) -> None:
     for name, colour, own in _by_line(points):
         values = np.sort(own["y"].drop_nulls().to_numpy())
-        share = np.arange(1, len(values) + 1) / len(values)
+        share = np.arange(len(values) + 1) / max(len(values), 1)
+        values = np.concatenate([values[:1], values])
         axes.step(values, share, where="post", color=colour, label=name)
     axes.set_xlabel(label(y))
     axes.set_ylabel("Share of runs")

@@ -37,6 +37,7 @@ class Setup:
     """The link and its load; texts are in the units of scenario files.
 
     Attributes:
+        warmup: What results leave out; a third of the duration if not given.
         settings: Dotted keys that are set at the end.
         against: Other traffic: ``cubic:10`` for so many flows, without ECN where they can do
             without, ``cbr:2mbit`` for datagrams at a rate, ``web:20`` for so many users.
@@ -49,7 +50,7 @@ class Setup:
     flows: int = 100
     buffer: str = "1bdp"
     duration: str = "30s"
-    warmup: str = "10s"
+    warmup: str = ""
     transport: str = "sack"
     ecn: bool = True
     ecn_timeout: bool = False
@@ -84,7 +85,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
     today = {"preset": setup.preset, "packet": _TODAY} if setup.preset else {}
     made = {
         "duration": setup.duration,
-        "warmup": setup.warmup,
+        "warmup": setup.warmup or duration_text(seconds(setup.duration, "--duration") / 3),
         "network": {
             "preset": "dumbbell",
             "rate": setup.rate,
