@@ -13,8 +13,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bluewater._core import ScenarioError, catalog, schema
-    from bluewater.errors import InputError
-    from bluewater.lab import Sweep, advise, compare, load, plot, reproduce, run, sweep, testbed
+    from bluewater.errors import DamagedWarning, InputError, Interrupted, StorageError
+    from bluewater.lab import (
+        Advice,
+        Sweep,
+        advise,
+        compare,
+        load,
+        newest,
+        plot,
+        reproduce,
+        run,
+        sweep,
+        testbed,
+    )
     from bluewater.laws import Finding, check
     from bluewater.results.packets import Packets
     from bluewater.results.result import Result
@@ -25,20 +37,25 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Advice",
+    "DamagedWarning",
     "Finding",
     "InputError",
+    "Interrupted",
     "Link",
     "Packets",
     "Result",
     "Scenario",
     "ScenarioError",
     "Setup",
+    "StorageError",
     "Sweep",
     "advise",
     "catalog",
     "check",
     "compare",
     "load",
+    "newest",
     "plot",
     "reproduce",
     "run",
@@ -49,20 +66,25 @@ __all__ = [
 
 # Loaded when they are asked for: the gateway's commands need none of it, and tables take long.
 _HOME = {
+    "Advice": "lab",
+    "DamagedWarning": "errors",
     "Finding": "laws",
     "InputError": "errors",
+    "Interrupted": "errors",
     "Link": "study.advise",
     "Packets": "results.packets",
     "Result": "results.result",
     "Scenario": "study.scenario",
     "ScenarioError": "_core",
     "Setup": "study.compare",
+    "StorageError": "errors",
     "Sweep": "lab",
     "advise": "lab",
     "catalog": "_core",
     "check": "laws",
     "compare": "lab",
     "load": "lab",
+    "newest": "lab",
     "plot": "lab",
     "reproduce": "lab",
     "run": "lab",

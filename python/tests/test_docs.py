@@ -284,3 +284,16 @@ def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             exec("".join(cell["source"]), names)
     assert (tmp_path / "delay-for-the-paper.pdf").stat().st_size > 1000
     assert (tmp_path / "tables" / "summary.csv").exists()
+
+
+def test_the_reference_has_every_name_of_the_package() -> None:
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    whole = re.findall(r"^::: bluewater\.(\S+)", page, re.MULTILINE)
+    listed = re.findall(r"members: \[(.*)\]", page)
+    there = {name.rpartition(".")[2] for name in whole}
+    there.update(name for names in listed for name in names.split(", "))
+    assert set(bluewater.__all__) <= there
+    for name in ("newest", "Interrupted", "StorageError", "DamagedWarning", "Advice"):
+        assert name in bluewater.__all__
+        assert getattr(bluewater, name).__name__ == name
+    assert "<!-- tables -->" in page
