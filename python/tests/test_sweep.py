@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,6 +95,30 @@ def test_what_is_wrong_in_an_axis_is_named(axis: dict[str, Any], key: str) -> No
         parse_axes({"a": axis}, "f.toml")
     assert raised.value.key == key
     assert raised.value.allowed is not None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (1, 2, 3), range(1, 4), np.arange(1, 4), np.array([1, 2, 3], np.uint8),
+        pl.Series([1, 2, 3]), list(np.arange(1, 4)),
+    ],
+    ids=lambda values: type(values).__name__,
+)  # fmt: skip
+def test_an_axis_may_be_any_sequence(values: Any) -> None:
+    for entry in (values, {"key": "traffic.0.flows", "values": values}):
+        (axis,) = parse_axes({"traffic.0.flows": entry}, "f")
+        assert [point.label for point in axis.points] == [1, 2, 3]
+        assert [type(point.label) for point in axis.points] == [int] * 3
+        set_ = [point.settings["traffic.0.flows"] for point in axis.points]
+        assert [(value, type(value)) for value in set_] == [(1, int), (2, int), (3, int)]
+
+
+@pytest.mark.parametrize("values", ["123", np.array(3), {1, 2}, iter([1])])
+def test_what_has_no_order_is_no_axis(values: Any) -> None:
+    for entry in (values, {"key": "traffic.0.flows", "values": values}):
+        with pytest.raises(InputError, match="not an axis"):
+            parse_axes({"traffic.0.flows": entry}, "f")
 
 
 @pytest.mark.parametrize("key", ["queue.1.aqm", "queue.x.aqm", "duration.0.x"])

@@ -18,6 +18,7 @@ import copy
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, unknown
@@ -83,9 +84,9 @@ def parse_axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
 
 
 _OF_AXIS = {
-    "key": (str, "a dotted key, as in queue.0.buffer"),
-    "values": (list, "a list of values"),
-    "unit": (str, "the unit as text"),
+    "key": "a dotted key, as in queue.0.buffer",
+    "values": "a list of values",
+    "unit": "the unit as text",
 }
 """What an axis with a key consists of."""
 
@@ -94,24 +95,23 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     where: dict[str, Any] = {"file": file, "key": f"sweep.{name}"}
     if not isinstance(name, str):
         raise InputError("not the name of an axis", **where, value=name, allowed="text")
-    if isinstance(entry, list):
-        points = [Point(_label(value, where), {name: value}) for value in entry]
+    if (values := _values(entry)) is not None:
+        points = [Point(_label(value, where), {name: value}) for value in values]
     elif isinstance(entry, dict) and "values" in entry:
         for key, value in entry.items():
             if key not in _OF_AXIS:
                 raise unknown("key", key, _OF_AXIS, file=file, key=f"sweep.{name}.{key}")
-            kind, allowed = _OF_AXIS[key]
-            if not isinstance(value, kind):
+            if not (isinstance(value, str) if key != "values" else _values(value) is not None):
                 raise InputError(
-                    "not a value", file=file, key=f"sweep.{name}.{key}", value=value,
-                    allowed=allowed,
+                    "not an axis", file=file, key=f"sweep.{name}.{key}", value=value,
+                    allowed=_OF_AXIS[key],
                 )  # fmt: skip
         if "key" not in entry:
             raise InputError("an axis without a key", **where, value=entry, allowed="key, values")
         unit = entry.get("unit")
         points = [
             Point(_label(value, where), {entry["key"]: value if unit is None else f"{value}{unit}"})
-            for value in entry["values"]
+            for value in _values(entry["values"]) or ()
         ]
     elif isinstance(entry, dict) and all(isinstance(value, dict) for value in entry.values()):
         points = [Point(variant, settings) for variant, settings in entry.items()]
@@ -129,6 +129,20 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     if len(set(labels)) != len(labels):
         raise InputError("an axis names the same value twice", **where, value=labels)
     return Axis(name, tuple(points))
+
+
+def _values(entry: Any) -> list[Any] | None:
+    """The values of a list, a tuple, a range or an array, as Python's own; None of what is none."""
+    for plain in ("tolist", "to_list"):  # NumPy, pandas; Polars
+        if hasattr(entry, plain):
+            entry = getattr(entry, plain)()
+            break
+    if not isinstance(entry, list | tuple | range):
+        return None
+    return [
+        each.item() if isinstance(each, Number) and hasattr(each, "item") else each
+        for each in entry
+    ]
 
 
 def _label(value: Any, where: Mapping[str, Any]) -> Label:
