@@ -14,6 +14,7 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 - ``validation``: the table that ``make validate`` wrote;
 - ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked;
 - ``golden``: the pinned scenarios with their decision hashes;
+- ``notebook:figure``: the cells of a notebook;
 - ``cost``: the table that ``make cost`` wrote;
 - ``structure:sim``: what imports what in a crate, among the ``crates``, or in ``python``.
 
@@ -318,6 +319,18 @@ def _shown(parameter: Any) -> str:
     return _code(value) if value is not True else "on"
 
 
+def _notebook(name: str) -> str:
+    """The cells of a notebook, which is kept without what they print."""
+    whole = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    shown = []
+    for cell in whole["cells"]:
+        text = "".join(cell["source"])
+        # Headings are the page's, and links are from the notebook's folder.
+        plain = re.sub(r"^# ", "### ", text, flags=re.MULTILINE).replace("](../", "](")
+        shown.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else plain)
+    return "\n\n".join(shown) + "\n"
+
+
 _TABLES = {
     "parameters": _parameters,
     "catalog": _catalog,
@@ -331,5 +344,6 @@ _TABLES = {
     "scenario": _scenario,
     "traffic": _traffic,
     "cli": _cli,
+    "notebook": _notebook,
     "structure": lambda name: structure.picture(structure.named(name)),
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 notes = Console(stderr=True, highlight=False)
 
+_WIDTH = 30
+"""Characters of a bar in a notebook."""
+_DRAWN_S = 0.2
+"""Seconds between two pictures of it."""
+
 
 @contextmanager
 def of_runs(
@@ -25,21 +32,9 @@ def of_runs(
 
     Nothing is drawn where stderr is neither a terminal nor a notebook's.
     """
-    bar = Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[runs]} of {task.fields[all]} runs"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-        console=notes,
-        transient=True,
-        disable=not shown or not _visible(),
-    )
     total = len(tasks) - held
-    with bar:
-        handle = bar.add_task(title, total=total, runs=0, all=total)
+    drawn = _in_cell(title, total) if shown and notes.is_jupyter else _bar(title, total, shown)
+    with drawn as tell:
         under_way: dict[str, float] = {}
         done = 0
 
@@ -50,12 +45,66 @@ def of_runs(
                 done += 1
             else:
                 under_way[step.task.key] = step.fraction
-            name = step.task.label.partition(",")[0]
-            bar.update(
-                handle, completed=done + sum(under_way.values()), runs=done, description=name
-            )
+            tell(step.task.label.partition(",")[0], done, done + sum(under_way.values()))
 
         yield update
+
+
+@contextmanager
+def _bar(title: str, total: int, shown: bool) -> Iterator[Callable[[str, int, float], None]]:
+    """In a terminal."""
+    bar = Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[runs]} of {task.fields[all]} runs"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+        console=notes,
+        transient=True,
+        disable=not shown or not notes.is_terminal,
+    )
+    with bar:
+        handle = bar.add_task(title, total=total, runs=0, all=total)
+        yield lambda name, runs, completed: bar.update(
+            handle, completed=completed, runs=runs, description=name
+        )
+
+
+@contextmanager
+def _in_cell(title: str, total: int) -> Iterator[Callable[[str, int, float], None]]:
+    """As text in a notebook's cell: Rich asks for a package beside Jupyter, and draws nothing."""
+    from IPython.display import display, update_display  # noqa: PLC0415 - there in every notebook
+
+    place = f"bluewater-{uuid4().hex}"
+    began = drawn = time.monotonic()
+
+    def line(name: str, runs: int, completed: float) -> dict[str, str]:
+        share = min(completed / total, 1.0) if total else 1.0
+        full = round(share * _WIDTH)
+        left = (time.monotonic() - began) * (1 / share - 1) if share else None
+        parts = [
+            name,
+            "█" * full + "░" * (_WIDTH - full),
+            f"{100 * share:.0f} %",
+            f"{runs} of {total} runs",
+            *([] if left is None else [f"{left:.0f} s left"]),
+        ]
+        return {"text/plain": "  ".join(parts)}
+
+    def tell(name: str, runs: int, completed: float) -> None:
+        nonlocal drawn
+        now = time.monotonic()
+        if now - drawn >= _DRAWN_S:
+            drawn = now
+            update_display(line(name, runs, completed), raw=True, display_id=place)
+
+    display(line(title, 0, 0.0), raw=True, display_id=place)
+    try:
+        yield tell
+    finally:
+        update_display({"text/plain": ""}, raw=True, display_id=place)
 
 
 def of_one(title: str) -> tuple[Bar, Callable[[float], None]]:
@@ -67,11 +116,7 @@ def of_one(title: str) -> tuple[Bar, Callable[[float], None]]:
         TimeRemainingColumn(),
         console=notes,
         transient=True,
-        disable=not _visible(),
+        disable=not notes.is_terminal,
     )
     handle = bar.add_task(title, total=1.0)
     return bar, lambda fraction: bar.update(handle, completed=fraction)
-
-
-def _visible() -> bool:
-    return notes.is_terminal or notes.is_jupyter

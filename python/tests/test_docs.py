@@ -284,6 +284,9 @@ def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             exec("".join(cell["source"]), names)
     assert (tmp_path / "delay-for-the-paper.pdf").stat().st_size > 1000
     assert (tmp_path / "tables" / "summary.csv").exists()
+    page = of_docs("hooks").filled(f"<!-- notebook:{path.stem} -->")
+    assert all("".join(cell["source"]) in page for cell in cells if cell["cell_type"] == "code")
+    assert "ipynb" not in page
 
 
 def test_the_reference_has_every_name_of_the_package() -> None:
