@@ -22,6 +22,7 @@ from bluewater.plots.draw import Drawable, Mark, draw
 from bluewater.plots.files import inline_svg, save
 from bluewater.plots.style import contrast, on_dark, palette
 from bluewater.report import to_json, write_report
+from bluewater.report.page import environment
 from bluewater.report.scorecard import scorecard
 from bluewater.results.store import Store
 from bluewater.study import experiment
@@ -181,7 +182,54 @@ def test_a_phone_scrolls_the_report_in_one_direction(page: Path, tmp_path: Path)
         tab = browser.new_page(viewport={"width": 390, "height": 844})
         tab.goto((tmp_path / "report.html").as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") == 390
+        tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert tab.evaluate("document.documentElement.scrollWidth") == 390
+        # Every verdict is seen without scrolling the table.
+        size = "(name => document.querySelector('.matrix').parentNode[name])"
+        assert tab.evaluate(f"{size}('scrollWidth')") == tab.evaluate(f"{size}('clientWidth')")
         browser.close()
+
+
+@pytest.mark.skipif("CI" not in os.environ and CHROMIUM is None, reason="there is no browser")
+def test_a_link_opens_the_experiment_that_it_leads_into(outcome: Outcome, tmp_path: Path) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
+    other = replace(outcome, experiment=replace(outcome.experiment, id="test/other"))
+    page = write_report([outcome, other], tmp_path)
+    with sync_api.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page()
+        tab.goto(page.as_uri())
+        assert not tab.is_visible("#test-two-claim-b")
+        tab.click("#open a[href='#test-two-claim-b']")
+        assert tab.is_visible("#test-two-claim-b")
+        assert not tab.is_visible("#test-other-claim-b")
+        browser.close()
+
+
+def test_experiments_are_folded_unless_there_is_one(outcome: Outcome, tmp_path: Path) -> None:
+    one = write_report([outcome], tmp_path / "one").read_text()
+    assert one.count('<details class="all" open>') == 1
+    other = replace(outcome, experiment=replace(outcome.experiment, id="test/other"))
+    two = write_report([outcome, other], tmp_path / "two").read_text()
+    assert two.count('<details class="all">') == 2
+    assert two.count("2 claims, 4 plots, parameters</summary>") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One. Two.", "One."),
+        ("As in Fig. 5 of it. Two.", "As in Fig. 5 of it."),
+        ("Floyd et al. Have it. Two.", "Floyd et al. Have it."),
+        ("It is 0.5 of\n all. Two. Three.", "It is 0.5 of all."),
+        ("Only `a. B` here", "Only `a. B` here"),
+        ("Not known.", "Not known."),
+    ],
+)
+def test_a_cause_is_shown_in_its_first_sentence(text: str, first: str) -> None:
+    found, rest = environment().filters["halves"](text)
+    assert found == first
+    assert " ".join(text.split()) == f"{found} {rest}".strip()
 
 
 def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:
