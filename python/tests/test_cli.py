@@ -62,7 +62,7 @@ def test_no_star_where_the_seed_changes_nothing(
 ) -> None:
     from bluewater.cli import compare  # noqa: PLC0415
 
-    setup = {"rate": "5mbit", "flows": 5, "duration": "6s", "warmup": "2s"}
+    setup: dict[str, Any] = {"rate": "5mbit", "flows": 5, "duration": "6s", "warmup": "2s"}
     found = bluewater.compare(
         ["red", "codel"], seeds=[1, 2, 3], settings={"traffic.0.start": "0s"}, jobs=2,
         out=tmp_path, progress=False, **setup,

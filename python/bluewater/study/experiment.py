@@ -456,12 +456,13 @@ def _seeds(seeds: Any, key: str, file: str) -> tuple[int, ...]:
 _SEEDS = 2**64
 
 
-def distinct(seeds: Sequence[int], key: str, file: str | None = None) -> tuple[int, ...]:
+def distinct(seeds: Sequence[Any], key: str, file: str | None = None) -> tuple[int, ...]:
     """The seeds, refused if one comes twice: a repeated run would pass for an independent one."""
     if not seeds:
         raise InputError("there is no seed", file=file, key=key, value=[], allowed="one or more")
     for seed in seeds:
-        if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < _SEEDS:
+        whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+        if not whole or not 0 <= int(seed) < _SEEDS:
             raise InputError(
                 "not a seed", file=file, key=key, value=seed, allowed="whole numbers, 0 … 2^64 - 1"
             )
