@@ -148,7 +148,7 @@ def generate(
         "fastest": fastest,
         "ecn": ecn,
     }
-    wanted, length = bits_per_second(load, "--load"), seconds(duration, "--duration")
+    wanted, length = bits_per_second(load, "load"), seconds(duration, "duration")
     bar, update = of_one(str(file))
     with bar:
         packets, size = traces.generate(file, options, update)
