@@ -266,15 +266,22 @@ impl Simulation {
     /// What flow `i` was given is sent, or is to be sent later.
     #[inline(never)]
     fn ask_for_data(&mut self, i: usize) {
+        if let App::Finite { .. } = self.groups[usize::from(self.flows[i].seat.group)].app {
+            self.note_completion(i);
+        }
+        self.send(i);
+    }
+
+    #[inline(never)]
+    fn note_completion(&mut self, i: usize) {
+        let packets = self.finite(i);
         let Flow { ends, seat } = &mut self.flows[i];
-        let group = &self.groups[usize::from(seat.group)];
-        if let Some(packets) = group.finite(i)
-            && let Some((connection, _)) = ends.connection(&group.transport)
-            && connection.sender.acknowledged() == packets
+        let transport = &self.groups[usize::from(seat.group)].transport;
+        if let Some((connection, _)) = ends.connection(transport)
+            && Some(connection.sender.acknowledged()) == packets
         {
             self.completed[i] = self.completed[i].min(self.now);
         }
-        self.send(i);
     }
 
     /// Sends all that flow `i` may send now, or later if that takes time, and lists its next event.

@@ -45,8 +45,9 @@ pub struct Options {
     pub rto: RtoBounds,
     /// After four doublings of the timeout the round-trip time is measured anew (RFC 6298 §5).
     pub forget_rtt: bool,
-    /// RFC 3042.
-    pub limited_transmit: bool,
+    /// So many duplicates let a packet out each: two (RFC 3042) or none; with RACK all, as what has
+    /// arrived is not under way, as in Linux.
+    pub limited_transmit: u32,
     /// RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937) and a sample of the round
     /// trip from every acknowledgement (RFC 7323).
     pub rack: bool,
@@ -127,14 +128,19 @@ impl Options {
             max: tcp.max_rto.0.as_nanos(),
             granularity: tcp.rto_granularity.0.as_nanos(),
         };
+        let rack = tcp.rack || needs.has_model;
         Self {
             variant,
             control,
             initial_window: f64::from(tcp.initial_window),
             window: window.unwrap_or(u32::from(u16::MAX)),
             rto: if tcp.min_rto_above_srtt { rto.above_srtt(rto.min) } else { rto },
-            limited_transmit: tcp.limited_transmit,
-            rack: tcp.rack || needs.has_model,
+            limited_transmit: match tcp.limited_transmit {
+                false => 0,
+                true if rack => u32::MAX,
+                true => 2,
+            },
+            rack,
             timestamps: tcp.timestamps,
             has_model: needs.has_model,
             count_packets: tcp.count_packets,

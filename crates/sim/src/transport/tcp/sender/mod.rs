@@ -247,9 +247,8 @@ impl Sender {
     /// The window in packets that may be outstanding.
     fn window(&self, o: &Options) -> u32 {
         let mut window = self.cwnd as u32;
-        if self.state == State::Open && o.limited_transmit {
-            // RFC 3042; with RACK what has arrived is not under way, as in Linux.
-            window += if o.rack { self.duplicates } else { self.duplicates.min(2) };
+        if self.state == State::Open {
+            window += self.duplicates.min(o.limited_transmit);
         }
         window.min(o.window)
     }

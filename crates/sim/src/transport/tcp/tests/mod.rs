@@ -22,7 +22,7 @@ fn options(variant: Variant) -> Options {
         initial_window: 2.0,
         window: 1000,
         rto: RtoBounds { initial: 1000 * MS, min: 200 * MS, max: 60_000 * MS, granularity: MS },
-        limited_transmit: true,
+        limited_transmit: 2,
         rack: false,
         timestamps: false,
         has_model: false,
@@ -230,7 +230,10 @@ fn many_losses_in_a_window_tell_the_variants_apart() {
 #[test]
 fn limited_transmit_sends_new_packets_on_the_first_two_duplicates() {
     for (limited, expected) in [(true, 2), (false, 0)] {
-        let mut p = Path::new(Options { limited_transmit: limited, ..options(Variant::NewReno) });
+        let mut p = Path::new(Options {
+            limited_transmit: if limited { 2 } else { 0 },
+            ..options(Variant::NewReno)
+        });
         let sent = p.send_all();
         let sent = p.deliver(&sent, &[], &[]);
         assert_eq!(sent.len(), 4);
