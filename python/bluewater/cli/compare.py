@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -168,19 +169,15 @@ def _waits(run: Result) -> dict[str, dict[str, float]]:
 
 
 def _megabits(rates: list[float]) -> str:
-    return f"{number(_mean(rates) / 1e6)} Mb/s"
+    return f"{number(fmean(rates) / 1e6)} Mb/s"
 
 
 def _median_and_tail(waits: list[dict[str, float]]) -> str:
     median, tail = (
-        number(1e3 * _mean([each[name] for each in waits]))
+        number(1e3 * fmean([each[name] for each in waits]))
         for name in ("delay_p50_s", "delay_p99_s")
     )
     return f"{median}, {tail} ms"
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _by_group(

@@ -98,10 +98,11 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     if (values := _values(entry)) is not None:
         points = [Point(_label(value, where), {name: value}) for value in values]
     elif isinstance(entry, dict) and "values" in entry:
+        values = _values(entry["values"])
         for key, value in entry.items():
             if key not in _OF_AXIS:
                 raise unknown("key", key, _OF_AXIS, file=file, key=f"sweep.{name}.{key}")
-            if not (isinstance(value, str) if key != "values" else _values(value) is not None):
+            if not (isinstance(value, str) if key != "values" else values is not None):
                 raise InputError(
                     "not an axis", file=file, key=f"sweep.{name}.{key}", value=value,
                     allowed=_OF_AXIS[key],
@@ -111,7 +112,7 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
         unit = entry.get("unit")
         points = [
             Point(_label(value, where), {entry["key"]: value if unit is None else f"{value}{unit}"})
-            for value in _values(entry["values"]) or ()
+            for value in values or ()
         ]
     elif isinstance(entry, dict) and all(isinstance(value, dict) for value in entry.values()):
         points = [Point(variant, settings) for variant, settings in entry.items()]

@@ -2,7 +2,8 @@
 //!
 //! A packet is lost if one that was sent later has arrived, the window of reordering ago: a quarter of
 //! the least round trip, and until packets were seen to overtake each other none from three selective
-//! acknowledgements on. So are retransmissions. A probe tells of losses at the end of what was sent. The window goes down in proportion to what arrives, after losses and after ECN echoes.
+//! acknowledgements on. So are retransmissions. A probe tells of losses at the end of what was sent.
+//! The window goes down in proportion to what arrives, after losses and after ECN echoes.
 //! Every acknowledgement is a sample of the round trip, as timestamps (RFC 7323) allow.
 //!
 //! With timestamps a repair ends as if it had never begun, once an acknowledgement echoes that what
@@ -112,7 +113,8 @@ impl Rack {
         self.sent_at[self.place(n)] & AGAIN != 0
     }
 
-    /// Packet `n` has arrived, `highest` is of the acknowledgements before; `first` is the first round trip of this acknowledgement.
+    /// Packet `n` has arrived, `highest` is of the acknowledgements before; `first` is the first round
+    /// trip of this acknowledgement.
     #[inline]
     fn arrived(&mut self, now: u64, n: u32, was_late: bool, first: &mut Option<u64>) {
         let at = self.at(n);
