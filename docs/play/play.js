@@ -287,9 +287,10 @@
       this.changed();
       new ResizeObserver(() => this.show()).observe(this);
       if (this.addressed) {
-        addEventListener("hashchange", () => {
-          if (!location.hash.includes("=")) return; // a place in the page
-          this.begin();
+        addEventListener("hashchange", ({ newURL }) => {
+          const { hash } = new URL(newURL); // the address may have been written anew since
+          if (!hash.includes("=")) return; // a place in the page
+          this.begin(hash);
           this.build();
           this.changed();
         });
@@ -302,14 +303,14 @@
     }
 
     /** The state that the page and its address ask for; no answers. */
-    begin() {
+    begin(hash = location.hash) {
       this.state = { a: this.getAttribute("a") ?? "RED", b: this.getAttribute("b") ?? "BLUE", params: {} };
       for (const [key, { start, unit }] of Object.entries({ ...CONTROLS, ...CHOICES })) {
         const given = this.getAttribute(key);
         this.state[key] = given === null ? start : unit === undefined ? given : Number(given);
       }
       this.defaults();
-      if (!this.small) this.fromAddress();
+      if (!this.small) this.fromAddress(hash);
       this.answers = {};
       this.refused = {};
     }
@@ -318,8 +319,8 @@
       for (const side of sides) this.state.params[side] = { ...DISCIPLINES[this.state[side]].start };
     }
 
-    fromAddress() {
-      const given = new URLSearchParams(location.hash.slice(1));
+    fromAddress(hash) {
+      const given = new URLSearchParams(hash.slice(1));
       for (const side of this.sides) if (Object.hasOwn(DISCIPLINES, given.get(side))) this.state[side] = given.get(side);
       this.defaults();
       const number = (value, { within, whole }) => (whole ? Math.round(within(Number(value))) : within(Number(value)));

@@ -26,7 +26,8 @@ GOLDEN = sorted((ROOT / "crates/sim/tests/golden").glob("*.toml"))
 PINS = (ROOT / "crates/sim/tests/golden.rs").read_text()
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 PLAYS = "document.querySelector('bluewater-play')"
-SHOWN = f"Object.keys({PLAYS}.answers).length == {PLAYS}.sides.length"
+DRAWN = f"!{PLAYS}.waiting"  # what arrived is shown with the next picture
+SHOWN = f"{DRAWN} && Object.keys({PLAYS}.answers).length == {PLAYS}.sides.length"
 
 pytestmark = pytest.mark.skipif(
     "CI" not in os.environ and (not (PLAY / "engine.js").exists() or CHROMIUM is None),
@@ -188,11 +189,18 @@ def test_an_address_in_an_open_page_is_followed_and_kept_within_the_sliders(tab:
     tab.wait_for_function(SHOWN)
 
 
+def test_an_address_that_was_typed_is_followed_although_the_page_writes_its_own(tab: Page) -> None:
+    at(tab, "a=BLUE")
+    tab.wait_for_function(SHOWN)
+    tab.evaluate(f"location.hash = 'a=PIE&b=DRR'; {PLAYS}.toAddress()")
+    tab.wait_for_function(f"{PLAYS}.state.a == 'PIE' && {PLAYS}.state.b == 'DRR'", timeout=5000)
+
+
 def test_a_worker_that_traps_or_runs_on_gives_place_to_another(tab: Page) -> None:
     at(tab, "flows=5&step=0")
     tab.wait_for_function(SHOWN)
     tab.evaluate(f"{PLAYS}.state.flows = 3900000; {PLAYS}.changed()")
-    tab.wait_for_function(f"{PLAYS}.refused.a", timeout=60_000)
+    tab.wait_for_function(f"{DRAWN} && {PLAYS}.refused.a", timeout=60_000)
     said = tab.locator(".status").inner_text()
     assert "more than the simulator has room for" in said or "not done in 20 s" in said
     tab.evaluate(f"{PLAYS}.state.flows = 6; {PLAYS}.changed()")
