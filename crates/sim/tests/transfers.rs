@@ -290,32 +290,43 @@ fn sending_may_take_a_random_time() {
     assert!(goodput("window = \"20p\"\nsend_jitter = \"10ms\"") > 2e6);
 }
 
+/// Events in 20 s of so many flows on an overloaded link.
+fn events_of(flows: u32, app: &str) -> f64 {
+    let outcome = run(&format!(
+        r#"
+        duration = "20s"
+        [network]
+        preset = "dumbbell"
+        [[queue]]
+        aqm = "red"
+        buffer = "100p"
+        [[traffic]]
+        flows = {flows}
+        transport = "sack"
+        ecn = true
+        {app}
+        "#
+    ));
+    outcome.summary.number("events", 0).unwrap()
+}
+
 /// A hundred sources of ten times the link's rate, which keep what they could not send, take no more
 /// events than infinite ones; each alone would give 1250 packets a second.
 #[test]
 fn a_source_that_never_idles_costs_no_event_per_packet_offered() {
-    let events = |app: &str| {
-        let outcome = run(&format!(
-            r#"
-            duration = "20s"
-            [network]
-            preset = "dumbbell"
-            [[queue]]
-            aqm = "red"
-            buffer = "100p"
-            [[traffic]]
-            flows = 100
-            transport = "sack"
-            ecn = true
-            {app}
-            "#
-        ));
-        outcome.summary.number("events", 0).unwrap()
-    };
     let backlog = "app = \"pareto\"\non = \"2s\"\noff = \"1s\"\nshape = 1.5\nrate = \"10mbit\"\n\
                    unsent = \"backlog\"";
-    let (infinite, backlog) = (events("app = \"infinite\""), events(backlog));
+    let (infinite, backlog) = (events_of(100, "app = \"infinite\""), events_of(100, backlog));
     assert!(backlog < 1.1 * infinite, "{backlog} for {infinite}");
+}
+
+/// Two thousand sources go on and off 800 000 times; nearly all wait for an acknowledgement or a timer,
+/// and what they do meanwhile is made up for then.
+#[test]
+fn a_source_that_cannot_send_costs_no_event_per_period() {
+    let brief = "app = \"exponential\"\non = \"50ms\"\noff = \"50ms\"";
+    let (infinite, brief) = (events_of(2000, "app = \"infinite\""), events_of(2000, brief));
+    assert!(brief < 1.5 * infinite, "{brief} for {infinite}");
 }
 
 /// How many of 4000 flows are of at most so many packets (of 1000 bytes) is what the distribution says,

@@ -34,24 +34,16 @@ impl EndPoints for Ends {
 
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         let (now, group, sender) = (port.now, port.group, &mut self.sender);
-        if sender.is_closed() {
+        let begins = sender.is_closed();
+        if begins {
             sender.start(now, o);
         }
         port.seat.app_at = group.stop;
         match group.app {
             App::Infinite => sender.offer(u32::MAX),
             App::Finite { .. } => sender.offer(group.finite(port.flow as usize).unwrap_or(0)),
-            App::OnOff { .. } => {
-                if let Some(source) = source(port) {
-                    match source.step(now, &group.app) {
-                        Step::Offer(packets) => sender.offer(packets),
-                        Step::Withdraw => sender.withdraw(),
-                        Step::Nothing => {}
-                    }
-                    port.seat.app_at = source.ends().min(group.stop);
-                }
-            }
-            App::Periodic { .. } | App::Web(_) => {}
+            App::OnOff { .. } if begins => step(sender, port, now),
+            App::OnOff { .. } | App::Periodic { .. } | App::Web(_) => {}
         }
         self.send(port, o);
     }
@@ -135,6 +127,14 @@ impl EndPoints for Ends {
     #[inline(never)]
     fn send(&mut self, port: &mut Port<'_>, o: &Options) {
         let (now, sender) = (port.now, &mut self.sender);
+        if matches!(port.group.app, App::OnOff { .. }) {
+            // What it did while nothing could be sent was not waited for.
+            while let Some(ends) = source(port).map(|source| source.ends())
+                && ends <= now
+            {
+                step(sender, port, ends);
+            }
+        }
         port.take_data();
         let waited = port.seat.send_at <= now;
         let at_once = o.send_jitter == 0 || waited;
@@ -145,20 +145,24 @@ impl EndPoints for Ends {
             port.seat.send_at = NEVER;
             release(sender, port, o);
         }
-        // A source with a rate gives one packet after another; as long as there are others to send
-        // they are counted, not waited for.
-        if let App::OnOff { gap: gap @ 1.., .. } = port.group.app
-            && sender.has_nothing_left()
+        if let App::OnOff { gap, .. } = port.group.app
             && let Some(source) = source(port)
         {
-            sender.offer(source.given(now, gap));
-            let gives = source.gives();
-            if at_once {
-                release(sender, port, o);
+            let mut due = source.ends();
+            // A source with a rate gives one packet after another; as long as there are others to
+            // send they are counted, not waited for.
+            if gap > 0 && sender.has_nothing_left() {
+                sender.offer(source.given(now, gap));
+                let gives = source.gives();
+                if at_once {
+                    release(sender, port, o);
+                }
+                if sender.has_nothing_left() {
+                    due = due.min(gives);
+                }
             }
-            if sender.has_nothing_left() {
-                port.seat.app_at = port.seat.app_at.min(gives);
-            }
+            let held = at_once && sender.is_held(o);
+            port.seat.app_at = if held { port.group.stop } else { due.min(port.group.stop) };
         }
         if !at_once
             && port.seat.send_at == NEVER
@@ -222,6 +226,17 @@ fn on_handshake(
 /// The flow's source of data, if it has periods.
 fn source<'a>(port: &'a mut Port<'_>) -> Option<&'a mut OnOff> {
     port.send_timing()?.on_off.as_mut()
+}
+
+/// The flow's source does what is due at `now`.
+fn step(sender: &mut Sender, port: &mut Port<'_>, now: u64) {
+    let app = &port.group.app;
+    let Some(source) = source(port) else { return };
+    match source.step(now, app) {
+        Step::Offer(packets) => sender.offer(packets),
+        Step::Withdraw => sender.withdraw(),
+        Step::Nothing => {}
+    }
 }
 
 /// Sends all that a connection may send, or the first burst of it if it is paced.

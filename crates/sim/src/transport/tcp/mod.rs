@@ -97,7 +97,7 @@ pub struct Options {
     pub pacing: bool,
     /// A paced sender sends together what it would send in so long, ns; 0: a packet.
     pub send_quantum: u64,
-    /// What may be sent is sent later: it is paced or waits.
+    /// What may be sent is asked for apart: it is paced, waits, or comes and goes.
     pub later: bool,
 }
 
@@ -106,6 +106,7 @@ impl Options {
     pub(crate) fn new(spec: &TrafficSpec, tcp: &keys::Tcp, _: u32) -> Self {
         let group = &spec.group;
         let web = matches!(spec.app, keys::App::Web(_));
+        let comes_and_goes = matches!(spec.app, keys::App::Pareto(_) | keys::App::Exponential(_));
         let (variant, control) = match tcp.name {
             TcpName::Reno => (Variant::Reno, Algorithm::Reno),
             TcpName::NewReno => (Variant::NewReno, Algorithm::Reno),
@@ -166,7 +167,7 @@ impl Options {
             send_jitter: tcp.send_jitter.0.as_nanos(),
             pacing,
             send_quantum: tcp.send_quantum.map_or(0, |time| time.0.as_nanos()),
-            later: pacing || tcp.send_jitter.0.as_nanos() > 0,
+            later: pacing || tcp.send_jitter.0.as_nanos() > 0 || comes_and_goes,
         }
     }
 

@@ -253,6 +253,14 @@ impl Sender {
         window.min(o.window)
     }
 
+    /// Whether nothing can be sent before an acknowledgement or the timer, whatever is given.
+    pub fn is_held(&self, o: &Options) -> bool {
+        matches!(self.state, State::Open | State::Loss)
+            && self.deadline != NEVER
+            && self.window(o) <= self.next - self.una
+            && !(self.force || o.rack || o.pacing || o.send_jitter > 0)
+    }
+
     /// How many new packets may be sent at `now`, if nothing is being repaired: then
     /// [`Sender::next_new`] gives them, and there are no others.
     #[inline]
