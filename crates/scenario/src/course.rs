@@ -314,8 +314,18 @@ impl Model {
     /// Rates (bit/s) with a mean of `mean` over a round of `length`, 100 ms or more, the same on
     /// every machine.
     pub fn make(self, mean: Rate, length: Duration, seed: u64) -> Steps<u64> {
-        let mut rng = Rng::new(seed, 0x30 << 56 | self as u64);
         let end = length.as_nanos().max(100 * MS);
+        let mut rows = scaled(self.weights(end, seed), mean, end);
+        if rows.iter().all(|row| row.1 == 0) {
+            rows[0].1 = mean.bits_per_second().clamp(*RATES.start(), *RATES.end());
+        }
+        rows.push((end, 0));
+        Steps::new(&rows, true).unwrap_or_else(|| Steps::constant(mean.bits_per_second()))
+    }
+
+    /// The steps of a round of `end` (ns), their rates in a unit of the model's own.
+    fn weights(self, end: u64, seed: u64) -> Vec<(u64, u64)> {
+        let mut rng = Rng::new(seed, 0x30 << 56 | self as u64);
         let mut weights: Vec<(u64, u64)> = Vec::new();
         let (mut at, mut level) = (0, 5usize);
         while at < end {
@@ -355,25 +365,25 @@ impl Model {
         }
         weights.retain(|step| step.0 < end);
         weights.dedup_by(|next, step| next.1 == step.1);
-        let ends = weights.iter().skip(1).map(|step| step.0).chain([end]);
-        let done: u128 = weights
-            .iter()
-            .zip(ends)
-            .map(|(&(from, weight), to)| u128::from(weight) * u128::from(to - from))
-            .sum();
-        // Below 1 kbit/s there is nothing to speak of, and a packet would take minutes.
-        let scale = |weight: u64| {
-            let rate = u128::from(weight) * u128::from(mean.bits_per_second()) * u128::from(end)
-                / done.max(1);
-            if rate < 1000 { 0 } else { u64::try_from(rate).unwrap_or(u64::MAX).min(*RATES.end()) }
-        };
-        let mut rows: Vec<_> = weights.iter().map(|&(at, weight)| (at, scale(weight))).collect();
-        if rows.iter().all(|row| row.1 == 0) {
-            rows[0].1 = mean.bits_per_second().clamp(*RATES.start(), *RATES.end());
-        }
-        rows.push((end, 0));
-        Steps::new(&rows, true).unwrap_or_else(|| Steps::constant(mean.bits_per_second()))
+        weights
     }
+}
+
+/// The steps of `weights` with the same proportions and a mean of `mean` over a round of `end` (ns).
+fn scaled(weights: Vec<(u64, u64)>, mean: Rate, end: u64) -> Vec<(u64, u64)> {
+    let ends = weights.iter().skip(1).map(|step| step.0).chain([end]);
+    let done: u128 = weights
+        .iter()
+        .zip(ends)
+        .map(|(&(from, weight), to)| u128::from(weight) * u128::from(to - from))
+        .sum();
+    // Below 1 kbit/s there is nothing to speak of, and a packet would take minutes.
+    let scale = |weight: u64| {
+        let rate =
+            u128::from(weight) * u128::from(mean.bits_per_second()) * u128::from(end) / done.max(1);
+        if rate < 1000 { 0 } else { u64::try_from(rate).unwrap_or(u64::MAX).min(*RATES.end()) }
+    };
+    weights.into_iter().map(|(at, weight)| (at, scale(weight))).collect()
 }
 
 #[cfg(test)]

@@ -294,6 +294,19 @@ impl Tcp {
     }
 
     pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+        self.check_windows(group, at)?;
+        self.check_rack(at)?;
+        self.check_times(at)?;
+        if self.name.needs().has_model {
+            self.check_model(at)?;
+        }
+        if self.name.needs().exact_echo && !group.ecn {
+            return at.refuse("ecn", "true: dctcp and prague follow marks");
+        }
+        self.check_pacing(at)
+    }
+
+    fn check_windows(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         if self.window_packets(group.packet_bytes().unwrap_or(1)).is_none() {
             return at.refuse("window", "1p … 65535p");
         }
@@ -303,6 +316,11 @@ impl Tcp {
         if !(1..=if self.ecn_timeout { 1 } else { 1000 }).contains(&self.min_window) {
             return at.refuse("min_window", "1 … 1000 packets; with ecn_timeout 1");
         }
+        Ok(())
+    }
+
+    /// Refuses RACK and presets where they cannot be, and what RACK does not go with.
+    fn check_rack(&self, at: &Group) -> Result<(), Complaint> {
         let able = self.name.may_have_rack();
         if self.preset.is_some() && !able {
             return at.refuse("preset", &format!("nothing, or transport = {WITH_RACK}"));
@@ -319,6 +337,10 @@ impl Tcp {
         if self.rack && self.whole_threshold {
             return at.refuse("whole_threshold", "false with rack: ns-2's TCP has none");
         }
+        Ok(())
+    }
+
+    fn check_times(&self, at: &Group) -> Result<(), Complaint> {
         for (key, time, least) in [
             ("initial_rto", self.initial_rto, SHORTEST_RTO),
             ("max_rto", self.max_rto, SHORTEST_RTO),
@@ -338,14 +360,11 @@ impl Tcp {
                 return at.refuse(key, "at most max_rto");
             }
         }
-        let needs = self.name.needs();
-        if needs.has_model {
-            self.check_model(at)?;
-        }
-        if needs.exact_echo && !group.ecn {
-            return at.refuse("ecn", "true: dctcp and prague follow marks");
-        }
-        let paced = self.pacing.unwrap_or(needs.paced);
+        Ok(())
+    }
+
+    fn check_pacing(&self, at: &Group) -> Result<(), Complaint> {
+        let paced = self.pacing.unwrap_or(self.name.needs().paced);
         if self.send_quantum.is_some() && !paced {
             return at.refuse("send_quantum", "with pacing = true only");
         }
@@ -391,10 +410,6 @@ impl Tcp {
         app: &App,
         at: &Group,
     ) -> Result<(), Complaint> {
-        let idle = |key: &str, what: &str, hint: &str| {
-            let hint = format!("{hint} it would have no effect: leave it out");
-            Err(Complaint::new(at.key(key), what).hint(hint))
-        };
         if self.rfc8312 && self.name != TcpName::Cubic {
             return at.refuse("rfc8312", "with transport = \"cubic\" only");
         }
@@ -410,6 +425,17 @@ impl Tcp {
         if self.ecn_fallback && !self.handshake {
             return at.refuse("ecn_fallback", "false, or handshake = true beside it");
         }
+        self.check_idle_ecn(group, at)?;
+        let is_idle_at_times = matches!(app, App::Pareto(_) | App::Exponential(_));
+        if !self.restart_after_idle && !is_idle_at_times {
+            let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
+            return idle(at, "restart_after_idle", allowed, "a sender that is never idle:");
+        }
+        Ok(())
+    }
+
+    /// The same of the keys of ECN.
+    fn check_idle_ecn(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         let needs = self.name.needs();
         if self.ecn_fallback && (self.ecn_on_retransmit || needs.ecn_on_retransmit) {
             return at.refuse("ecn_fallback", "false where retransmissions are ECN-capable");
@@ -421,35 +447,29 @@ impl Tcp {
             ("ecn_fallback", self.ecn_fallback),
         ] {
             if set && !group.ecn {
-                return idle(key, "with ecn = true only", "without ECN");
+                return idle(at, key, "with ecn = true only", "without ECN");
             }
         }
+        let least = "prague's window is two packets at least";
         for (key, set, allowed) in [
             (
                 "ecn_on_retransmit",
                 self.ecn_on_retransmit && needs.ecn_on_retransmit,
                 "false: prague does it anyway",
             ),
-            (
-                "min_window",
-                self.min_window == 2 && needs.least_window == 2,
-                "1: prague's window is two packets at least",
-            ),
-            (
-                "ecn_timeout",
-                self.ecn_timeout && needs.least_window > 1,
-                "false: prague's window is two packets at least",
-            ),
+            ("min_window", self.min_window == 2 && needs.least_window == 2, &format!("1: {least}")),
+            ("ecn_timeout", self.ecn_timeout && needs.least_window > 1, &format!("false: {least}")),
         ] {
             if set {
-                return idle(key, allowed, "with prague");
+                return idle(at, key, allowed, "with prague");
             }
-        }
-        let is_idle_at_times = matches!(app, App::Pareto(_) | App::Exponential(_));
-        if !self.restart_after_idle && !is_idle_at_times {
-            let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
-            return idle("restart_after_idle", allowed, "a sender that is never idle:");
         }
         Ok(())
     }
+}
+
+/// Refuses a key that has no effect, and says where.
+fn idle(at: &Group, key: &str, allowed: &str, whence: &str) -> Result<(), Complaint> {
+    let hint = format!("{whence} it would have no effect: leave it out");
+    Err(Complaint::new(at.key(key), allowed).hint(hint))
 }
