@@ -107,14 +107,22 @@ sql = ''
 """
 )
 
+READING = "[[reading]]\nid = 'r'\ntitle = ''\nwhy = ''\npost_hoc = false\n"
+
 
 @pytest.mark.parametrize(
     ("text", "key", "says"),
     [
         ("seeds = [1, 1]\n" + TINY, "seeds", "seeds repeat"),
-        ("seeds = [-1]\n" + TINY, "seeds", "not a list of seeds"),
-        ("seeds = []\n" + TINY, "seeds", "not a list of seeds"),
-        ("seeds = 3\n" + TINY, "seeds", "not a list of seeds"),
+        ("seeds = [-1]\n" + TINY, "seeds.0", "not a value"),
+        ("seeds = []\n" + TINY, "seeds", "there is no seed"),
+        ("seeds = 3\n" + TINY, "seeds", "not a value"),
+        (TINY + "[sizes.quick]\nseeds = [1, 'x']\n", "sizes.quick.seeds.1", "not a value"),
+        (TINY + "[sizes.quick.sweep]\nbuffer = 2\n", "sizes.quick.sweep.buffer", "not a value"),
+        (TINY + "[view]\nx = 'SELECT 1'\ny = 3\n", "view.y", "not a value"),
+        (f"{TINY}{READING}sweep = {{ buffer = 2 }}\n", "reading.r.sweep.buffer", "not a value"),
+        (f"{TINY}{READING}choose = {{ a = 3 }}\n", "reading.r.choose.a", "not a value"),
+        (f"{SWEEP}{READING}sweep = {{ bufer = [1] }}\n", "reading.r.sweep.bufer", "unknown axis"),
         (TINY + "[sizes.quick]\nseed = 1\n", "sizes.quick.seed", "unknown key 'seed'"),
         (TINY + "[sizes]\nquick = 3\n", "sizes.quick", "not a value"),
         (TINY + "[sizes.quick]\nset = 3\n", "sizes.quick.set", "not a value"),
@@ -133,7 +141,7 @@ sql = ''
         (PLOT.partition("[[plot.panel]]")[0], "plot.p", "'panel' is missing"),
         (TINY + "[about]\nquestoin = ''\n", "about.questoin", "unknown key"),
         (TINY + "[[plot]]\nid = 'p'\n", "plot.p", "missing"),
-        (SWEEP + "[sizes.q]\nsweep = { bufer = [1] }\n", "sizes.q.sweep", "unknown axis 'bufer'"),
+        (SWEEP + "[sizes.q]\nsweep = { bufer = [1] }\n", "sizes.q.sweep.bufer", "unknown axis"),
         (SWEEP + "[sizes.q]\nsweep = { buffer = [1] }\n", "sizes.q.sweep.buffer", "unknown value"),
     ],
 )
@@ -163,6 +171,9 @@ def test_what_is_allowed_is_said() -> None:
         "a table with label"
     )
     assert allowed(TINY + "[about]\nchoices = 3\n") == "a list, of text each"
+    assert allowed(TINY + "[view]\nx = 3\n") == "text"
+    assert allowed(TINY + "[sizes.quick.sweep]\nbuffer = 3\n") == "a list"
+    assert allowed("seeds = [-1]\n" + TINY) == "a whole number from 0"
 
 
 def test_a_cell_that_is_no_scenario_is_named() -> None:

@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -60,10 +60,13 @@ class About(Table, frozen=True):
     choices: tuple[str, ...] = ()
 
 
+Seeds: TypeAlias = tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+
+
 class SizeTable(Table, frozen=True):
     """``[sizes.NAME]``, as it is written."""
 
-    seeds: Any = None
+    seeds: Seeds | None = None
     settings: dict[str, Any] = msgspec.field(name="set", default_factory=dict)
     axes: dict[str, list[Any]] = msgspec.field(name="sweep", default_factory=dict)
     readings: bool = True
@@ -108,9 +111,9 @@ class _Own(Table, frozen=True):
     """The keys of an experiment that a scenario does not have."""
 
     about: About = About()
-    seeds: Any = None
+    seeds: Seeds | None = None
     sweep: dict[str, Any] = msgspec.field(default_factory=dict)
-    sizes: dict[str, Any] = msgspec.field(default_factory=dict)
+    sizes: dict[str, SizeTable] = msgspec.field(default_factory=dict)
     unknown: tuple[Unknown, ...] = ()
     reading: tuple[Reading, ...] = ()
     view: dict[str, str] = msgspec.field(default_factory=dict)
@@ -221,7 +224,7 @@ class Experiment:
                     name,
                     (axis.name for axis in self.axes),
                     file=self.file,
-                    key=f"sizes.{size.name}.sweep",
+                    key=f"sizes.{size.name}.sweep.{name}",
                 )
         axes = [
             axis.keep(size.axes[axis.name], self.file, f"sizes.{size.name}.sweep")
@@ -305,7 +308,7 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
     base = {key: value for key, value in table.items() if key not in OWN_KEYS}
     own = read({key: value for key, value in table.items() if key in OWN_KEYS}, _Own, file)
     seeds = [table.get("seed", 1)] if own.seeds is None else own.seeds
-    default = Size("full", _seeds(seeds, "seeds", file), {}, {})
+    default = Size("full", distinct(seeds, "seeds", file), {}, {})
     sizes = {size: _size(size, entry, default, file) for size, entry in own.sizes.items()}
     title = base.get("title", name)
     if not isinstance(title, str):
@@ -414,7 +417,8 @@ def _check_kept(made: Experiment) -> None:
     for each in made.readings:
         for name in each.axes:
             if name not in axes and each.id not in joint:
-                raise unknown("axis", name, axes, file=made.file, key=f"reading.{each.id}.sweep")
+                key = f"reading.{each.id}.sweep.{name}"
+                raise unknown("axis", name, axes, file=made.file, key=key)
 
 
 def _check_drawn(claim: Claim, made: Experiment) -> None:
@@ -431,26 +435,18 @@ def _check_drawn(claim: Claim, made: Experiment) -> None:
         raise unknown("panel", name, titles, file=made.file, key=f"{key}.drawn.panel")
 
 
-def _size(name: str, entry: Any, default: Size, file: str) -> Size:
-    table = read(entry, SizeTable, file, f"sizes.{name}")
-    given = table.seeds is not None
+def _size(name: str, table: SizeTable, default: Size, file: str) -> Size:
+    seeds = default.seeds
+    if table.seeds is not None:
+        seeds = distinct(table.seeds, f"sizes.{name}.seeds", file)
     return Size(
         name,
-        _seeds(table.seeds, f"sizes.{name}.seeds", file) if given else default.seeds,
+        seeds,
         table.settings,
         table.axes,
         table.readings,
         table.needs_full,
     )
-
-
-def _seeds(seeds: Any, key: str, file: str) -> tuple[int, ...]:
-    whole = isinstance(seeds, list) and all(type(seed) is int and seed >= 0 for seed in seeds)
-    if not whole or not seeds:
-        raise InputError(
-            "not a list of seeds", file=file, key=key, value=seeds, allowed="whole numbers from 0"
-        )
-    return distinct(seeds, key, file)
 
 
 _SEEDS = 2**64

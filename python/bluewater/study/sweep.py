@@ -22,6 +22,7 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, unknown
+from bluewater.study.typed import Table, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -83,12 +84,22 @@ def parse_axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
     return tuple(_parse_axis(name, entry, file) for name, entry in table.items())
 
 
-_OF_AXIS = {
-    "key": "a dotted key, as in queue.0.buffer",
-    "values": "a list of values",
-    "unit": "the unit as text",
-}
-"""What an axis with a key consists of."""
+class _Values:
+    """The values of an axis with a key."""
+
+    def __init__(self, written: Any) -> None:
+        found = _values(written)
+        if found is None:
+            raise InputError("not an axis", value=written, allowed="a list of values")
+        self.all = found
+
+
+class _Keyed(Table, frozen=True):
+    """An axis with a key, as it is written."""
+
+    key: str
+    values: _Values
+    unit: str | None = None
 
 
 def _parse_axis(name: str, entry: Any, file: str) -> Axis:
@@ -98,21 +109,11 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     if (values := _values(entry)) is not None:
         points = [Point(_label(value, where), {name: value}) for value in values]
     elif isinstance(entry, dict) and "values" in entry:
-        values = _values(entry["values"])
-        for key, value in entry.items():
-            if key not in _OF_AXIS:
-                raise unknown("key", key, _OF_AXIS, file=file, key=f"sweep.{name}.{key}")
-            if not (isinstance(value, str) if key != "values" else values is not None):
-                raise InputError(
-                    "not an axis", file=file, key=f"sweep.{name}.{key}", value=value,
-                    allowed=_OF_AXIS[key],
-                )  # fmt: skip
-        if "key" not in entry:
-            raise InputError("an axis without a key", **where, value=entry, allowed="key, values")
-        unit = entry.get("unit")
+        axis = read(entry, _Keyed, file, f"sweep.{name}")
+        unit = axis.unit
         points = [
-            Point(_label(value, where), {entry["key"]: value if unit is None else f"{value}{unit}"})
-            for value in values or ()
+            Point(_label(value, where), {axis.key: value if unit is None else f"{value}{unit}"})
+            for value in axis.values.all
         ]
     elif isinstance(entry, dict) and all(isinstance(value, dict) for value in entry.values()):
         points = [Point(variant, settings) for variant, settings in entry.items()]

@@ -41,9 +41,11 @@ def _told(error: msgspec.ValidationError, table: Any, kind: Any, file: str, key:
     found = _PATH.fullmatch(str(error))
     assert found is not None
     node, expected, names = table, kind, [key] if key else []
-    for name, index in _STEP.findall(found["path"] or ""):
-        if index == "...":  # an item of a mapping, which the path does not name
-            break
+    for key_of, index_of in _STEP.findall(found["path"] or ""):
+        # An item of a mapping is not named by the path.
+        unnamed = index_of == "..."
+        name = _unfit(node, _below(expected, index_of)) if unnamed else key_of
+        index = "" if unnamed else index_of
         node = node[int(index)] if index else node[name]
         expected = _below(expected, name)
         # An item of a list is known by its name where it has one.
@@ -66,6 +68,16 @@ def _told(error: msgspec.ValidationError, table: Any, kind: Any, file: str, key:
             allowed=", ".join(sorted(_keys(expected))),
         )
     return InputError("not a value", **where, value=node, allowed=_words(expected))
+
+
+def _unfit(table: dict[str, Any], kind: Any) -> str:
+    """The first key whose value is not of its kind."""
+    for key, value in table.items():
+        try:
+            msgspec.convert(value, kind, dec_hook=_own)
+        except msgspec.ValidationError:
+            return key
+    raise AssertionError("every value is of its kind")
 
 
 def _alternatives(kind: Any) -> list[Any]:
@@ -104,7 +116,9 @@ def _words(kind: Any) -> str:
             inner, meta = typing.get_args(each)
             limits = [(meta.ge, "from"), (meta.le, "to"), (meta.min_length, "at least")]
             told.append(
-                " ".join([_words(inner), *(f"{word} {end}" for end, word in limits if end)])
+                " ".join(
+                    [_words(inner), *(f"{word} {end}" for end, word in limits if end is not None)]
+                )
             )
             continue
         origin = typing.get_origin(each) or each
@@ -113,7 +127,8 @@ def _words(kind: Any) -> str:
         elif _is_table(each):
             told.append(f"a table with {', '.join(_keys(each))}")
         elif origin in (tuple, list):
-            told.append(f"a list, of {_words(_below(each, ''))} each")
+            item = _below(each, "")
+            told.append("a list" if item is Any else f"a list, of {_words(item)} each")
         elif origin is dict:
             told.append("a table")
         else:
