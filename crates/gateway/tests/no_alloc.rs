@@ -12,18 +12,8 @@ use gateway::link::{Link, Spec};
 #[test]
 fn no_packet_takes_memory() {
     for entry in CATALOG {
-        let spec = Spec {
-            rate: Rate::from_mbit(10),
-            delay: Duration::from_millis(3),
-            limit: Limit::bytes(30_000).unwrap(),
-            aqm: entry.name.into(),
-            params: Vec::new(),
-            mean_packet: 1000,
-            seed: 1,
-            sending: Default::default(),
-            impairments: Default::default(),
-            told_rate: false,
-        };
+        let (delay, limit) = (Duration::from_millis(3), Limit::bytes(30_000).unwrap());
+        let spec = Spec::new(Rate::from_mbit(10), delay, limit, entry.name);
         let mut link = Link::new(&spec, Layer::Ip, 1500).unwrap();
         let mut rng = Rng::new(2, 0);
         let mut frame = [0; 1500];

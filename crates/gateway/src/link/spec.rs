@@ -44,6 +44,22 @@ pub enum SpecError {
 }
 
 impl Spec {
+    /// A link with `aqm` as it is by default for packets of 1000 bytes, and a wire that only delays.
+    pub fn new(rate: Rate, delay: Duration, limit: Limit, aqm: &str) -> Self {
+        Self {
+            rate,
+            delay,
+            limit,
+            aqm: aqm.into(),
+            params: Vec::new(),
+            mean_packet: 1000,
+            seed: 1,
+            sending: Sending::default(),
+            impairments: Impairments::default(),
+            told_rate: false,
+        }
+    }
+
     /// Whether its queue asks for codepoints and hosts.
     pub fn asks_for_labels(&self) -> bool {
         LABELS[0].contains(&self.aqm.as_str())

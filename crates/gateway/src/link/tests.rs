@@ -6,18 +6,7 @@ use super::change::MOST_REPLACED;
 use super::*;
 
 fn spec(rate: Rate, delay: Duration, aqm: &str) -> Spec {
-    Spec {
-        rate,
-        delay,
-        limit: Limit::bytes(50_000).unwrap(),
-        aqm: aqm.into(),
-        params: Vec::new(),
-        mean_packet: 1000,
-        seed: 7,
-        sending: Default::default(),
-        impairments: Default::default(),
-        told_rate: false,
-    }
+    Spec { seed: 7, ..Spec::new(rate, delay, Limit::bytes(50_000).unwrap(), aqm) }
 }
 
 fn link(rate: Rate, delay: Duration, aqm: &str) -> Link {

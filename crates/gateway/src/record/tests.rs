@@ -8,18 +8,9 @@ use sim::results::table::{Column, Table};
 use std::sync::Arc;
 
 fn specs(aqm: &str) -> [Spec; 2] {
-    let up = Spec {
-        rate: Rate::new(9_999_991).unwrap(),
-        delay: Duration::from_micros(2500),
-        limit: Limit::bytes(30_000).unwrap(),
-        aqm: aqm.into(),
-        params: Vec::new(),
-        mean_packet: 1000,
-        seed: u64::MAX - 7,
-        sending: Default::default(),
-        impairments: Default::default(),
-        told_rate: false,
-    };
+    let (rate, limit) = (Rate::new(9_999_991).unwrap(), Limit::bytes(30_000).unwrap());
+    let plain = Spec::new(rate, Duration::from_micros(2500), limit, aqm);
+    let up = Spec { seed: u64::MAX - 7, ..plain };
     let down = Spec { limit: Limit::packets(20).unwrap(), seed: 3, ..up.clone() };
     [up, down]
 }

@@ -80,18 +80,8 @@ mod tests {
     use super::*;
 
     fn spec(rate: u64) -> Spec {
-        Spec {
-            rate: Rate::new(rate).unwrap(),
-            delay: aqm::Duration::from_secs(1),
-            limit: Limit::packets(100).unwrap(),
-            aqm: "blue".into(),
-            params: Vec::new(),
-            mean_packet: 1000,
-            seed: 1,
-            sending: Default::default(),
-            impairments: Default::default(),
-            told_rate: false,
-        }
+        let (rate, limit) = (Rate::new(rate).unwrap(), Limit::packets(100).unwrap());
+        Spec::new(rate, aqm::Duration::from_secs(1), limit, "blue")
     }
 
     /// 100 Gb/s both ways are 25 million packets a second, 40 ns each: two system calls take more.

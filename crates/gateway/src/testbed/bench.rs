@@ -228,19 +228,9 @@ fn counted(
 }
 
 fn spec(aqm: &str) -> Result<Spec, Trouble> {
-    Ok(Spec {
-        rate: Rate::from_mbit(10),
-        delay: Duration::ZERO,
-        // More than 100 ms at 1 Gb/s: a sender that is kept from running leaves no gap.
-        limit: Limit::packets(20_000).ok_or_else(|| Trouble::new("no buffer", ""))?,
-        aqm: aqm.into(),
-        params: Vec::new(),
-        mean_packet: 1000,
-        seed: 1,
-        sending: Default::default(),
-        impairments: Default::default(),
-        told_rate: false,
-    })
+    // More than 100 ms at 1 Gb/s: a sender that is kept from running leaves no gap.
+    let limit = Limit::packets(20_000).ok_or_else(|| Trouble::new("no buffer", ""))?;
+    Ok(Spec::new(Rate::from_mbit(10), Duration::ZERO, limit, aqm))
 }
 
 /// Three namespaces, and Ethernet between them: a0 - m0, m1 - b0.

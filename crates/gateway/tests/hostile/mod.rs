@@ -15,18 +15,8 @@ thread_local! {
 }
 
 fn link(layer: Layer) -> Link {
-    let spec = Spec {
-        rate: Rate::from_mbit(10),
-        delay: Duration::from_millis(1),
-        limit: Limit::bytes(30_000).unwrap(),
-        aqm: "sfb".into(),
-        params: Vec::new(),
-        mean_packet: 1000,
-        seed: 1,
-        sending: Default::default(),
-        impairments: Default::default(),
-        told_rate: false,
-    };
+    let (delay, limit) = (Duration::from_millis(1), Limit::bytes(30_000).unwrap());
+    let spec = Spec::new(Rate::from_mbit(10), delay, limit, "sfb");
     Link::new(&spec, layer, 1514).unwrap()
 }
 

@@ -30,18 +30,8 @@ pub fn check_recording(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let mut file = Vec::new();
     if let Some(entry) = CATALOG.get(usize::from(first)) {
-        let spec = Spec {
-            rate: Rate::from_mbit(10),
-            delay: Duration::from_millis(1),
-            limit: Limit::bytes(30_000).unwrap(),
-            aqm: entry.name.into(),
-            params: Vec::new(),
-            mean_packet: 1000,
-            seed: 1,
-            sending: Default::default(),
-            impairments: Default::default(),
-            told_rate: false,
-        };
+        let (delay, limit) = (Duration::from_millis(1), Limit::bytes(30_000).unwrap());
+        let spec = Spec::new(Rate::from_mbit(10), delay, limit, entry.name);
         Recorder::new(&mut file, &[spec.clone(), spec]).unwrap();
     }
     file.extend_from_slice(rest);
