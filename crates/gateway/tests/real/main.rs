@@ -18,8 +18,12 @@ mod files;
 mod interfaces;
 mod links;
 mod operator;
+#[path = "../planes/mod.rs"]
+mod planes;
 mod shell;
 mod uplink;
+
+use planes::has_xdp;
 
 const GATEWAY: &str = env!("CARGO_BIN_EXE_bluewater-gateway");
 
@@ -91,18 +95,17 @@ fn interfaces_allowed() -> bool {
     allowed()
 }
 
-/// How frames come and go here: AF_XDP only where there is all that it needs. That no namespace of
-/// ours can give, but root of the machine has it.
+/// How frames come and go here.
 fn planes() -> Vec<&'static str> {
-    let output = while_running("xdp", "--plane xdp", "kill -INT $run");
-    let mut planes = vec!["packet"];
-    if output.status.success() {
-        planes.push("xdp");
-    } else {
-        let why = String::from_utf8_lossy(&output.stderr);
-        _ = writeln!(std::io::stderr(), "SKIPPED AF_XDP: {why}");
-    }
-    planes
+    let works = || {
+        let output = while_running("xdp", "--plane xdp", "kill -INT $run");
+        output
+            .status
+            .success()
+            .then_some(())
+            .ok_or_else(|| String::from_utf8_lossy(&output.stderr).into())
+    };
+    if has_xdp(works) { vec!["packet", "xdp"] } else { vec!["packet"] }
 }
 
 /// What comes of a gateway between interfaces without hosts at which `sh` does `what` as soon as it
