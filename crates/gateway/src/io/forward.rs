@@ -162,32 +162,130 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use aqm::{Duration, Limit, Rate};
+    use nix::unistd::write;
 
     use super::*;
     use crate::frame::Layer;
+    use crate::io::vnet;
     use crate::link::Spec;
+
+    const MS: u64 = 1_000_000;
+
+    /// The direction and length of each packet.
+    #[derive(Default)]
+    struct Seen(Vec<(usize, u32)>);
+
+    impl Tap for Seen {
+        fn arrived(&mut self, direction: usize, meta: &Meta, _: Ack) {
+            self.0.push((direction, meta.len));
+        }
+    }
+
+    /// A forwarder over links of 1 Gb/s with `delay` (ms), and what is beyond its ports.
+    fn between(delay: u64) -> (Forwarder<Seen>, [Port; 2]) {
+        let limit = Limit::packets(10).unwrap();
+        let delay = Duration::from_millis(delay);
+        let spec = Spec::new(Rate::from_mbit(1000), delay, limit, "droptail");
+        let link = || Link::new(&spec, Layer::Ip, 1500).unwrap();
+        let [(near, lan), (far, wan)] = [(); 2].map(|()| Port::pair(Layer::Ip).unwrap());
+        let links = [link(), link()];
+        (Forwarder::new(links, [near, far], Clock::new(), 0, Seen::default()), [lan, wan])
+    }
+
+    fn packet(len: usize) -> Vec<u8> {
+        let mut packet = vec![0; len];
+        packet[0] = 0x45;
+        packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        packet
+    }
+
+    fn received(port: &mut Port) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        while port.receive(|frame| frames.push(frame.to_vec())).unwrap() {}
+        frames
+    }
+
+    /// Forwards for `ms` from now on.
+    fn run(forwarder: &mut Forwarder<Seen>, ms: u64) {
+        let (waker, _wake) = UnixStream::pair().unwrap();
+        let until = forwarder.now() + ms * MS;
+        assert_eq!(forwarder.run(until, waker.as_fd()).unwrap(), Pause::Time);
+        assert!(forwarder.now() >= until);
+    }
 
     /// Whoever has to end it is heard even if it comes back all the time for something else.
     #[test]
     fn the_waker_is_heard_when_the_time_has_come() {
-        let spec = Spec {
-            rate: Rate::from_mbit(1),
-            delay: Duration::ZERO,
-            limit: Limit::packets(10).unwrap(),
-            aqm: "droptail".into(),
-            params: Vec::new(),
-            mean_packet: 1000,
-            seed: 1,
-            sending: Default::default(),
-            impairments: Default::default(),
-            told_rate: false,
-        };
-        let link = || Link::new(&spec, Layer::Ip, 1500).unwrap();
-        let [(near, _lan), (far, _wan)] = [(); 2].map(|()| Port::pair(Layer::Ip).unwrap());
-        let mut forwarder = Forwarder::new([link(), link()], [near, far], Clock::new(), 0, ());
+        let (mut forwarder, _beyond) = between(0);
         let (waker, mut wake) = UnixStream::pair().unwrap();
         assert_eq!(forwarder.run(0, waker.as_fd()).unwrap(), Pause::Time);
         wake.write_all(&[1]).unwrap();
         assert_eq!(forwarder.run(0, waker.as_fd()).unwrap(), Pause::Woken);
+        // What was written is still there: the caller reads it.
+        assert_eq!(forwarder.run(u64::MAX, waker.as_fd()).unwrap(), Pause::Woken);
+    }
+
+    #[test]
+    fn each_way_has_its_own_link() {
+        let (mut forwarder, [mut lan, mut wan]) = between(0);
+        let (up, down) = ([packet(100), packet(200)], [packet(300)]);
+        assert!(up.iter().all(|frame| lan.send(frame)) && down.iter().all(|frame| wan.send(frame)));
+        run(&mut forwarder, 5);
+        assert_eq!((received(&mut wan), received(&mut lan)), (up.to_vec(), down.to_vec()));
+        let arrived = forwarder.links.each_ref().map(|link| link.counters().arrived.packets);
+        assert_eq!((arrived, forwarder.refused()), ([2, 1], [0; 2]));
+        assert_eq!(forwarder.into_tap().0, [(0, 100), (0, 200), (1, 300)]);
+    }
+
+    /// Not before its time; what is due is delivered although nothing more comes.
+    #[test]
+    fn a_packet_is_on_the_wire_for_the_delay() {
+        let (mut forwarder, [mut lan, mut wan]) = between(60);
+        assert!(lan.send(&packet(100)));
+        run(&mut forwarder, 20);
+        assert_eq!(received(&mut wan), Vec::<Vec<u8>>::new());
+        run(&mut forwarder, 50);
+        assert_eq!(received(&mut wan), [packet(100)]);
+        assert!(lan.send(&packet(100)));
+        run(&mut forwarder, 1);
+        // By another clock, which is an hour ahead.
+        forwarder.deliver(3_600_000 * MS);
+        assert_eq!(received(&mut wan), [packet(100)]);
+    }
+
+    #[test]
+    fn reading_tells_whether_anything_was_there() {
+        let (mut forwarder, [mut lan, _wan]) = between(0);
+        assert!(!forwarder.receive(0).unwrap());
+        assert!(lan.send(&packet(100)));
+        assert!(!forwarder.receive(1).unwrap());
+        assert!(forwarder.receive(0).unwrap());
+        assert!(!forwarder.receive(0).unwrap());
+    }
+
+    /// What the far port does not take, and super-packets that cannot be cut, by their ways.
+    #[test]
+    fn what_is_lost_at_ports_is_counted_by_its_way() {
+        for way in 0..2 {
+            let (mut forwarder, mut beyond) = between(0);
+            let mut sent = 0;
+            // Nobody reads: what the system lets wait is soon reached.
+            while forwarder.refused() == [0; 2] {
+                assert!(beyond[way].send(&packet(1000)), "{sent}");
+                sent += 1;
+                run(&mut forwarder, 1);
+            }
+            let came = received(&mut beyond[1 - way]).len() as u64;
+            let mut expected = [0; 2];
+            expected[way] = sent - came;
+            assert_eq!(forwarder.refused(), expected);
+            let mut uncut = vec![0u8; vnet::HEADER + 3000];
+            (uncut[0], uncut[1]) = (1, 1);
+            uncut[4..6].copy_from_slice(&1000u16.to_ne_bytes());
+            write(&beyond[way], &uncut).unwrap();
+            run(&mut forwarder, 1);
+            expected[way] += 1;
+            assert_eq!(forwarder.refused(), expected);
+        }
     }
 }

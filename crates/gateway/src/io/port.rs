@@ -171,3 +171,66 @@ impl AsFd for Port {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::unistd::write;
+
+    use super::*;
+
+    fn received(port: &mut Port) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        while port.receive(|frame| frames.push(frame.to_vec())).unwrap() {}
+        frames
+    }
+
+    #[test]
+    fn what_is_written_at_one_end_is_read_at_the_other_once_and_in_order() {
+        for layer in [Layer::Ip, Layer::Ethernet] {
+            let (mut one, mut other) = Port::pair(layer).unwrap();
+            assert_eq!((one.layer(), other.layer(), one.plane()), (layer, layer, "tun"));
+            assert!(one.exists() && other.exists());
+            let frames = [vec![1; 60], vec![2; 1514], vec![3; 9000]];
+            assert!(frames.iter().all(|frame| one.send(frame)));
+            one.flush();
+            assert_eq!(received(&mut one), [[0u8; 0]; 0]);
+            assert_eq!(received(&mut other), frames);
+            assert!(!other.receive(|frame| panic!("{frame:?}")).unwrap());
+            assert!(other.send(&frames[0]));
+            assert_eq!(received(&mut one), frames[..1]);
+            for port in [&mut one, &mut other] {
+                assert_eq!([port.uncut(), port.unsent(), port.overrun()], [0; 3]);
+            }
+        }
+    }
+
+    /// However much the system lets wait: what is beyond that is refused until there is room again.
+    #[test]
+    fn a_full_port_says_so() {
+        let (mut one, mut other) = Port::pair(Layer::Ip).unwrap();
+        let taken = (0..1_000_000).take_while(|_| one.send(&[0x45; 1000])).count();
+        assert!((1..1_000_000).contains(&taken));
+        assert!(!one.send(&[0x45; 20]));
+        assert!(other.receive(|_| ()).unwrap());
+        assert!(one.send(&[0x46; 20]));
+        let rest = received(&mut other);
+        assert_eq!((rest.len(), rest.last().unwrap()), (taken, &vec![0x46; 20]));
+    }
+
+    /// A header that asks for the cutting of what is no TCP: something was there, and nothing comes of it.
+    #[test]
+    fn what_cannot_be_cut_is_counted_where_it_came() {
+        let (mut one, other) = Port::pair(Layer::Ip).unwrap();
+        let mut bytes = vec![0u8; vnet::HEADER + 3000];
+        (bytes[0], bytes[1]) = (1, 1);
+        bytes[4..6].copy_from_slice(&1000u16.to_ne_bytes());
+        write(&other, &bytes).unwrap();
+        assert!(one.receive(|frame| panic!("{} bytes", frame.len())).unwrap());
+        assert_eq!((one.uncut(), other.uncut()), (1, 0));
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_an_error() {
+        assert!(Port::interface(u32::MAX).is_err());
+    }
+}

@@ -131,7 +131,9 @@ pub struct Session {
     /// When to see whether the interfaces are still there, ns.
     look: u64,
     /// What is asked for while it runs.
-    inbox: Option<(Receiver<Asked>, Entry)>,
+    inbox: Option<Receiver<Asked>>,
+    /// The name of the control socket, which goes with it.
+    entry: Option<Entry>,
     capture: Option<Capture>,
 }
 
@@ -181,6 +183,7 @@ impl Session {
             next: how.interval,
             look: LOOK,
             inbox: None,
+            entry: None,
             capture,
         };
         new.line(&head);
@@ -227,7 +230,8 @@ impl Session {
             web.serve(&doors.about, asking.again()?)?;
         }
         let commands = namespaces.is_some();
-        self.inbox = Some((inbox, doors.control.serve(asking, namespaces)?));
+        self.inbox = Some(inbox);
+        self.entry = Some(doors.control.serve(asking, namespaces)?);
         self.log.iter_mut().for_each(Writer::start);
         self.forwarder.tap_mut().iter_mut().for_each(|recorder| recorder.out().start());
         self.capture.iter().for_each(Capture::start);
@@ -237,7 +241,7 @@ impl Session {
 
     /// Does what was asked for.
     fn answer(&mut self) -> Result<(), Trouble> {
-        while let Some(asked) = self.inbox.as_ref().and_then(|(i, _)| i.try_recv().ok()) {
+        while let Some(asked) = self.inbox.as_ref().and_then(|inbox| inbox.try_recv().ok()) {
             let answer = match &asked.request {
                 Request::Show {} => Ok(self.state(report::TOP, false)),
                 Request::Watch {} => Ok(self.state(FLOWS_ON_PAGE, true)),
@@ -449,3 +453,6 @@ fn links(specs: &[Spec; 2], ports: &Ports) -> Result<[Link; 2], Trouble> {
 /// Bytes that may wait to be written.
 const LOG_ROOM: usize = 256 << 10;
 const RECORDING_ROOM: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests;
