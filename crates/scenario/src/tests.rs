@@ -226,6 +226,9 @@ fn idle_keys_are_refused() {
         ("sack", "ecn = false\necn_timeout = true", "ecn_timeout", "with ecn = true only"),
         ("sack", "ecn = false\necn_on_retransmit = true", "ecn_on_retransmit", "with ecn = true"),
         ("sack", "ecn = false\nmin_window = 2", "min_window", "with ecn = true only"),
+        ("sack", "ecn = true\nrack = true\nmin_window = 2", "min_window", "1: with rack"),
+        ("dctcp", "ecn = true\npreset = \"linux\"\nmin_window = 2", "min_window", "1: with rack"),
+        ("bbr1", "limited_transmit = false", "limited_transmit", "true: bbr"),
         ("reno", "rack = true", "rack", "transport = \"sack\""),
         ("newreno", "preset = \"linux\"", "preset", "sack"),
         ("sack", "timestamps = true", "timestamps", "rack = true"),
@@ -557,7 +560,12 @@ fn a_preset_of_tcp_is_its_keys() {
     assert!(reno.rack && reno.count_packets && reno.quick_acks && reno.handshake);
     assert_eq!((reno.initial_window, reno.min_window, reno.rfc8312), (10, 1, false));
     let cubic = tcp("transport = \"cubic\"\necn = true\npreset = \"linux\"\ninitial_window = 3");
-    assert_eq!((cubic.initial_window, cubic.min_window, cubic.rfc8312), (3, 2, true));
+    assert_eq!((cubic.initial_window, cubic.min_window, cubic.rfc8312), (3, 1, true));
+    // RACK has two packets at least; a preset without it says so.
+    let cubic = tcp("transport = \"cubic\"\necn = true\npreset = \"linux\"\nrack = false");
+    assert_eq!((cubic.min_window, cubic.timestamps), (2, false));
+    let cubic = tcp("transport = \"cubic\"\necn = true\npreset = \"linux\"\nmin_window = 3");
+    assert_eq!(cubic.min_window, 3);
     let modern = tcp("transport = \"cubic\"\npreset = \"modern\"");
     assert_eq!((modern.pacing, modern.rack, modern.rfc8312), (Some(true), true, false));
 }

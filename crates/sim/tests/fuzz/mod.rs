@@ -314,12 +314,12 @@ fn traffic(
         let again = d.flag() && !prague;
         let fallback = shakes && !again && !prague && d.flag();
         let wait = if prague || models { "false" } else { wait };
-        let least = if models || prague && least == 2 { 1 } else { least };
-        line(format!("ecn_timeout = {wait}\nmin_window = {least}\necn_on_retransmit = {again}"));
+        line(format!("ecn_timeout = {wait}\necn_on_retransmit = {again}"));
         line(format!("ecn_fallback = {fallback}"));
     }
+    let mut rack = models;
     if wait == "false" && ["sack", "cubic", "dctcp", "prague"].contains(&transport) {
-        let rack = d.flag();
+        rack = d.flag();
         line(format!("rack = {rack}\nmin_rto_above_srtt = {}", d.flag()));
         line(format!("whole_threshold = {}", !rack && d.flag()));
         line(format!("timestamps = {}", rack && d.flag()));
@@ -327,6 +327,11 @@ fn traffic(
     if models {
         line(format!("timestamps = {}", d.flag()));
         line(format!("rack = true\nmin_rto_above_srtt = {}", d.flag()));
+    }
+    if ecn {
+        let has_two = rack || transport == "prague";
+        let least = if models || has_two && least == 2 { 1 } else { least };
+        line(format!("min_window = {least}"));
     }
     if transport == "cubic" {
         line(format!("rfc8312 = {}", d.flag()));
@@ -342,7 +347,7 @@ fn traffic(
          restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\nsend_jitter = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
          min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
         d.flag(),
-        d.flag(),
+        d.flag() || models,
         d.flag() || ![2, 3].contains(&app) || models,
         d.flag() && !models,
         late,

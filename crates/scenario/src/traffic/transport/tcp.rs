@@ -105,8 +105,9 @@ pub struct Tcp {
     /// An ECN echo with a window of one packet makes the sender wait for its timer.
     #[serde(default)]
     pub ecn_timeout: bool,
-    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. Leave it at 1 with
-    /// `ecn_timeout`, and with `bbr` and `bbr1`, whose window is never below 4.
+    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack` and with
+    /// `prague` it is 2 anyway. Leave it at 1 with `ecn_timeout`, and with `bbr` and `bbr1`, whose
+    /// window is never below 4.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
@@ -192,7 +193,7 @@ pub struct Tcp {
     /// `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_rtt: Option<Text<Duration>>,
-    /// Limited transmit (RFC 3042).
+    /// Limited transmit (RFC 3042); `bbr` and `bbr1` do it anyway, by what is under way.
     #[serde(default = "yes")]
     pub limited_transmit: bool,
     /// A reduction of the window leaves whole packets, as in Linux.
@@ -291,6 +292,9 @@ impl Tcp {
         let may_fall_back = self.handshake && !self.ecn_on_retransmit;
         self.ecn_fallback &= said("ecn_fallback") || may_fall_back;
         self.timestamps &= said("timestamps") || self.rack;
+        if self.rack && !said("min_window") {
+            self.min_window = one();
+        }
     }
 
     pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
@@ -399,6 +403,10 @@ impl Tcp {
         if !self.restart_after_idle {
             return at.refuse("restart_after_idle", "true: the window of bbr survives idleness");
         }
+        // Its window does not count what was acknowledged, in order or not.
+        if !self.limited_transmit {
+            return at.refuse("limited_transmit", "true: bbr sends for each packet that arrives");
+        }
         Ok(())
     }
 
@@ -450,19 +458,19 @@ impl Tcp {
                 return idle(at, key, "with ecn = true only", "without ECN");
             }
         }
-        let least = "prague's window is two packets at least";
-        for (key, set, allowed) in [
-            (
-                "ecn_on_retransmit",
-                self.ecn_on_retransmit && needs.ecn_on_retransmit,
-                "false: prague does it anyway",
-            ),
-            ("min_window", self.min_window == 2 && needs.least_window == 2, &format!("1: {least}")),
-            ("ecn_timeout", self.ecn_timeout && needs.least_window > 1, &format!("false: {least}")),
-        ] {
-            if set {
-                return idle(at, key, allowed, "with prague");
-            }
+        if self.ecn_on_retransmit && needs.ecn_on_retransmit {
+            return idle(at, "ecn_on_retransmit", "false: prague does it anyway", "with prague");
+        }
+        let (least, whence) = match (needs.least_window, self.rack) {
+            (2, _) => ("prague's window is two packets at least", "with prague"),
+            (_, true) => ("with rack the window is two packets at least", "with rack"),
+            _ => return Ok(()),
+        };
+        if self.min_window == 2 {
+            return idle(at, "min_window", &format!("1: {least}"), whence);
+        }
+        if self.ecn_timeout {
+            return idle(at, "ecn_timeout", &format!("false: {least}"), whence);
         }
         Ok(())
     }
