@@ -373,3 +373,6 @@ fn send_timings(groups: &[Group], setups: Vec<FlowSetup>) -> Vec<SendTiming> {
     };
     setups.into_iter().map(send_timing).collect()
 }
+
+#[cfg(test)]
+mod tests;
