@@ -12,9 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
-use super::transport::{
-    Cbr, Kind, Scream, Tcp, TcpName, Tfrc, Trace, Transport, TransportName, Window,
-};
+use super::transport::Transport;
 use super::{Group, GroupSpec, TrafficSpec};
 use crate::error::{Complaint, did_you_mean};
 
@@ -39,7 +37,7 @@ impl From<Complaint> for Unread {
 }
 
 /// Who has keys of its own.
-struct Owner {
+pub(super) struct Owner {
     /// The transport or application; `TCP` for its variants.
     name: &'static str,
     /// In the file: `transport` or `app`.
@@ -52,35 +50,36 @@ struct Owner {
 }
 
 static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
-    let tcp = TransportName::ALL.iter().filter(|name| matches!(name.kind(), Kind::Tcp(_)));
-    let tcp: Vec<&str> = tcp.map(|name| name.name()).collect();
-    vec![
-        owner::<Tcp>("TCP", "transport", &tcp),
-        owner::<Cbr>("cbr", "transport", &["cbr"]),
-        owner::<Tfrc>("tfrc", "transport", &["tfrc"]),
-        owner::<Scream>("scream", "transport", &["scream"]),
-        owner::<Trace>("trace", "transport", &["trace"]),
-        owner::<Window>("window", "transport", &["window"]),
-        owner::<Finite>("finite", "app", &["finite"]),
-        owner::<Pareto>("pareto", "app", &["pareto"]),
-        owner::<Exponential>("exponential", "app", &["exponential"]),
-        owner::<Periodic>("periodic", "app", &["periodic"]),
-        owner::<Web>("web", "app", &["web"]),
-    ]
+    let mut owners = Transport::owners();
+    owners.extend([
+        Owner::new::<Finite>("app", vec!["finite"]),
+        Owner::new::<Pareto>("app", vec!["pareto"]),
+        Owner::new::<Exponential>("app", vec!["exponential"]),
+        Owner::new::<Periodic>("app", vec!["periodic"]),
+        Owner::new::<Web>("app", vec!["web"]),
+    ]);
+    owners
 });
 
 /// The keys of all groups.
 static COMMON: LazyLock<Vec<String>> = LazyLock::new(|| keys_of::<GroupSpec>().0);
 
-fn owner<T: JsonSchema>(name: &'static str, choice: &'static str, words: &[&'static str]) -> Owner {
-    let (keys, required) = keys_of::<T>();
-    Owner {
-        name,
-        choice,
-        words: words.to_vec(),
-        schema: |generator| generator.subschema_for::<T>(),
-        keys,
-        required,
+impl Owner {
+    /// A transport that these words choose.
+    pub(super) fn transport<T: JsonSchema>(words: Vec<&'static str>) -> Self {
+        Self::new::<T>("transport", words)
+    }
+
+    fn new<T: JsonSchema>(choice: &'static str, words: Vec<&'static str>) -> Self {
+        let (keys, required) = keys_of::<T>();
+        Self {
+            name: if let [word] = words[..] { word } else { "TCP" },
+            choice,
+            words,
+            schema: |generator| generator.subschema_for::<T>(),
+            keys,
+            required,
+        }
     }
 }
 
@@ -94,7 +93,7 @@ fn keys_of<T: JsonSchema>() -> (Vec<String>, Vec<String>) {
     (keys.unwrap_or_default(), required.unwrap_or_default())
 }
 
-type Table<'a> = Spanned<DeTable<'a>>;
+pub(super) type Table<'a> = Spanned<DeTable<'a>>;
 
 /// The groups of a parsed file.
 pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread> {
@@ -113,8 +112,8 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     let given = ["flows", "packet"].map(|key| rest.get_ref().contains_key(key));
     let group: GroupSpec = part(&mut rest, &COMMON)?;
     let (transport, app) = (group.transport.name(), group.app.name());
-    Transport::carries(group.transport, group.app)
-        .map_err(|allowed| Complaint::new(at.key("app"), allowed))?;
+    let carries = group.transport.kind().carries(group.app);
+    carries.map_err(|allowed| Complaint::new(at.key("app"), allowed))?;
     let of = |choice: &str, word: &str| {
         OWNERS.iter().find(|owner| owner.choice == choice && owner.words.contains(&word))
     };
@@ -137,14 +136,7 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
         cut(&mut rest, keys)
     };
     let (of_transport, of_app) = (own(owners[0]), own(owners[1]));
-    let transport = match group.transport.kind() {
-        Kind::Tcp(name) => Transport::Tcp(Tcp { name, ..read_tcp(of_transport, name, group.ecn)? }),
-        Kind::Cbr => Transport::Cbr(read(of_transport)?),
-        Kind::Tfrc => Transport::Tfrc(read(of_transport)?),
-        Kind::Scream => Transport::Scream(read(of_transport)?),
-        Kind::Trace => Transport::Trace(Trace { given, ..read(of_transport)? }),
-        Kind::Window => Transport::Window(read(of_transport)?),
-    };
+    let transport = Transport::read(of_transport, &group, given)?;
     let app = match group.app {
         AppName::Infinite => App::Infinite {},
         AppName::Finite => App::Finite(read(of_app)?),
@@ -154,25 +146,6 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
         AppName::Web => App::Web(read(of_app)?),
     };
     Ok(TrafficSpec { group, transport, app })
-}
-
-/// The keys of TCP, with those of its preset, and what its congestion control has anyway, where they
-/// are not given. What the preset has that nothing comes of beside what is given gives way.
-fn read_tcp(mut table: Table<'_>, name: TcpName, ecn: bool) -> Result<Tcp, Error> {
-    let given: Tcp = read(table.clone())?;
-    let preset = given.preset.map(|preset| preset.keys(name, ecn));
-    let own = if name.needs().has_model { "rack = true" } else { "" };
-    let said: Vec<String> = table.get_ref().keys().map(|key| key.get_ref().to_string()).collect();
-    for keys in preset.into_iter().flatten().chain([own]) {
-        for (key, value) in DeTable::parse(keys)?.into_inner() {
-            if !table.get_ref().contains_key(key.get_ref().as_ref()) {
-                table.get_mut().insert(key, value);
-            }
-        }
-    }
-    let mut tcp: Tcp = read(table)?;
-    tcp.give_way(|key| said.iter().any(|given| given == key));
-    Ok(tcp)
 }
 
 /// A key that nobody here has.
@@ -204,7 +177,7 @@ fn cut<'a>(table: &mut Table<'a>, keys: &[String]) -> Table<'a> {
     Spanned::new(span, own)
 }
 
-fn read<T: DeserializeOwned>(table: Table<'_>) -> Result<T, Error> {
+pub(super) fn read<T: DeserializeOwned>(table: Table<'_>) -> Result<T, Error> {
     T::deserialize(toml::Deserializer::from(table))
 }
 

@@ -16,10 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
 pub(crate) use keys::{Unread, later, read_groups};
 pub use sizes::Sizes;
-pub use transport::{
-    Cbr, GapsName, Kind, Needs, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport,
-    TransportName, Window,
-};
+pub use transport::*;
 
 use crate::arrivals::Files;
 use crate::defaults::one;
@@ -151,7 +148,7 @@ pub(crate) fn expand_traffic(
     for (i, mut spec) in specs.into_iter().enumerate() {
         let at = Group(i);
         if let Transport::Trace(trace) = &mut spec.transport {
-            trace.read(&mut spec.group, end, &at, files)?;
+            trace.fill(&mut spec.group, end, &at, files)?;
         }
         let mut names = spec.group.from.iter().chain(&spec.group.to).flatten();
         let everywhere = topology.bottlenecks > 0 && names.any(|name| name.contains('*'));
@@ -205,9 +202,7 @@ impl TrafficSpec {
     /// Whether its flows have more to send than the network takes, at any time: what they get is then
     /// what the network gives them.
     pub fn always_has_data(&self) -> bool {
-        let greedy =
-            matches!(self.transport, Transport::Tcp(_) | Transport::Tfrc(_) | Transport::Window(_));
-        greedy && matches!(self.app, App::Infinite {})
+        self.group.transport.kind().is_greedy() && matches!(self.app, App::Infinite {})
     }
 
     fn check(&self, at: &Group, topology: &Topology) -> Result<(), Complaint> {

@@ -4,8 +4,10 @@ use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Keys;
 use crate::error::Complaint;
 use crate::text::Text;
+use crate::traffic::app::{App, AppName};
 use crate::traffic::{Group, GroupSpec};
 
 /// Keys of `cbr`.
@@ -42,8 +44,13 @@ fn constant() -> GapsName {
     GapsName::Constant
 }
 
-impl Cbr {
-    pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+impl Keys for Cbr {
+    const CARRIES: &'static [AppName] = &[AppName::Periodic];
+    const CARRIES_ONLY: &'static str = "infinite or periodic: cbr sends whatever happens";
+    const IS_GREEDY: bool = false;
+    const ANSWERS: bool = false;
+
+    fn check(&self, group: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
         if !(0.0..=1.0).contains(&self.jitter) {
             return at.refuse("jitter", "0 … 1");
         }

@@ -9,7 +9,9 @@ mod window;
 
 use aqm::Duration;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use toml::de::Error;
 
 pub use cbr::{Cbr, GapsName};
 pub use scream::Scream;
@@ -19,6 +21,7 @@ pub use trace::Trace;
 pub use window::Window;
 
 use super::app::{App, AppName};
+use super::keys::{Owner, Table, read};
 use super::{Group, GroupSpec};
 use crate::error::Complaint;
 use crate::text::Text;
@@ -81,75 +84,125 @@ names! {
     Window = "window": Kind::Window;
 }
 
-/// What shares keys: one for each variant of [`Transport`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// TCP, and which.
-    Tcp(TcpName),
-    /// Datagrams at a constant rate.
-    Cbr,
-    /// TCP-friendly rate control.
-    Tfrc,
-    /// Self-clocked rate adaptation for multimedia.
-    Scream,
-    /// The packets of a capture.
-    Trace,
-    /// A constant window.
-    Window,
-}
+/// What is told of the keys of a transport, and how they are read and checked. The compiler asks each for
+/// all of it.
+pub(in crate::traffic) trait Keys: DeserializeOwned {
+    /// What it carries beside `infinite`.
+    const CARRIES: &'static [AppName];
+    /// What is allowed in place of what it does not carry.
+    const CARRIES_ONLY: &'static str;
+    /// Whether `infinite` flows have more to send than the network takes, at any time.
+    const IS_GREEDY: bool;
+    /// Whether what becomes of its packets changes what it sends.
+    const ANSWERS: bool;
 
-/// The keys of a transport.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Transport {
-    /// TCP, of any variant.
-    Tcp(Tcp),
-    /// Datagrams at a constant rate.
-    Cbr(Cbr),
-    /// TCP-friendly rate control.
-    Tfrc(Tfrc),
-    /// Self-clocked rate adaptation for multimedia.
-    Scream(Scream),
-    /// The packets of a capture.
-    Trace(Trace),
-    /// A constant window.
-    Window(Window),
-}
-
-impl Transport {
-    /// Whether it can carry an application; what is wrong if not.
-    pub(super) fn carries(name: TransportName, app: AppName) -> Result<(), &'static str> {
-        use AppName::{Exponential, Finite, Infinite, Pareto, Periodic, Web};
-        match (name.kind(), app) {
-            (_, Infinite)
-            | (Kind::Cbr, Periodic)
-            | (Kind::Tcp(_), Finite | Pareto | Exponential | Web) => Ok(()),
-            (Kind::Tcp(_), Periodic) => Err("for cbr only; TCP has pareto and exponential"),
-            (Kind::Trace, _) => Err("none: a trace tells what is sent"),
-            (Kind::Tfrc, _) => Err("infinite: tfrc always has something to send"),
-            (Kind::Scream, _) => Err("infinite: its encoder always has something to send"),
-            (Kind::Window, _) => Err("infinite: a window always has something to send"),
-            (Kind::Cbr, _) => Err("infinite or periodic: cbr sends whatever happens"),
-        }
-    }
-
-    /// Whether a connection begins with a handshake.
-    pub fn has_handshake(&self) -> bool {
-        matches!(self, Self::Tcp(tcp) if tcp.handshake)
+    /// From a table; whether the group gives `flows` and `packet`.
+    fn read(table: Table<'_>, _given: [bool; 2]) -> Result<Self, Error> {
+        read(table)
     }
 
     /// Checks what the types alone cannot.
-    pub(super) fn check(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
-        match self {
-            Self::Tcp(tcp) => {
-                tcp.check(group, at)?;
-                tcp.check_idle(group, app, at)
-            }
-            Self::Cbr(cbr) => cbr.check(group, at),
-            Self::Scream(scream) => scream.check(at),
-            Self::Tfrc(_) | Self::Trace(_) => Ok(()),
-            Self::Window(window) => window.check(at),
+    fn check(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint>;
+}
+
+/// Declares what shares keys, beside TCP, whose variants do: the structs of the keys.
+macro_rules! kinds {
+    ($(#[doc = $doc:literal] $name:ident;)+) => {
+        /// What shares keys: one for each variant of [`Transport`].
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Kind {
+            /// TCP, and which.
+            Tcp(TcpName),
+            $(#[doc = $doc] $name,)+
         }
+
+        /// The keys of a transport.
+        #[derive(Clone, PartialEq, Debug, Serialize)]
+        #[serde(untagged)]
+        pub enum Transport {
+            /// TCP, of any variant.
+            Tcp(Tcp),
+            $(#[doc = $doc] $name($name),)+
+        }
+
+        impl Kind {
+            /// Whether it can carry an application; what is allowed if not.
+            pub(super) fn carries(self, app: AppName) -> Result<(), &'static str> {
+                let (carries, only) = match self {
+                    Self::Tcp(_) => (Tcp::CARRIES, Tcp::CARRIES_ONLY),
+                    $(Self::$name => ($name::CARRIES, $name::CARRIES_ONLY),)+
+                };
+                if app == AppName::Infinite || carries.contains(&app) { Ok(()) } else { Err(only) }
+            }
+
+            /// Whether `infinite` flows have more to send than the network takes, at any time.
+            pub(super) const fn is_greedy(self) -> bool {
+                match self { Self::Tcp(_) => Tcp::IS_GREEDY, $(Self::$name => $name::IS_GREEDY,)+ }
+            }
+
+            /// Whether what becomes of its packets changes what it sends.
+            pub const fn answers(self) -> bool {
+                match self { Self::Tcp(_) => Tcp::ANSWERS, $(Self::$name => $name::ANSWERS,)+ }
+            }
+        }
+
+        impl Transport {
+            /// Whose keys are whose.
+            pub(super) fn owners() -> Vec<Owner> {
+                let words = |is: fn(Kind) -> bool| {
+                    let names = TransportName::ALL.iter().filter(|name| is(name.kind()));
+                    names.map(|name| name.name()).collect::<Vec<_>>()
+                };
+                let mut owners = vec![Owner::transport::<Tcp>(words(|k| matches!(k, Kind::Tcp(_))))];
+                $(owners.push(Owner::transport::<$name>(words(|k| matches!(k, Kind::$name))));)+
+                owners
+            }
+
+            /// From the transport's part of a group's table.
+            pub(super) fn read(
+                table: Table<'_>,
+                group: &GroupSpec,
+                given: [bool; 2],
+            ) -> Result<Self, Error> {
+                Ok(match group.transport.kind() {
+                    Kind::Tcp(name) => Self::Tcp(Tcp::read_as(table, name, group.ecn)?),
+                    $(Kind::$name => Self::$name(<$name as Keys>::read(table, given)?),)+
+                })
+            }
+
+            /// Checks what the types alone cannot.
+            pub(super) fn check(
+                &self,
+                group: &GroupSpec,
+                app: &App,
+                at: &Group,
+            ) -> Result<(), Complaint> {
+                match self {
+                    Self::Tcp(tcp) => tcp.check(group, app, at),
+                    $(Self::$name(keys) => keys.check(group, app, at),)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Datagrams at a constant rate.
+    Cbr;
+    /// TCP-friendly rate control.
+    Tfrc;
+    /// Self-clocked rate adaptation for multimedia.
+    Scream;
+    /// The packets of a capture.
+    Trace;
+    /// A constant window.
+    Window;
+}
+
+impl Transport {
+    /// Whether a connection begins with a handshake.
+    pub fn has_handshake(&self) -> bool {
+        matches!(self, Self::Tcp(tcp) if tcp.handshake)
     }
 }
 

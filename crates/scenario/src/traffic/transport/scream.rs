@@ -4,10 +4,12 @@ use aqm::Rate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Keys;
 use crate::defaults::yes;
 use crate::error::Complaint;
 use crate::text::Text;
-use crate::traffic::Group;
+use crate::traffic::app::{App, AppName};
+use crate::traffic::{Group, GroupSpec};
 
 /// Keys of `scream`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -49,8 +51,13 @@ fn frames() -> u32 {
     25
 }
 
-impl Scream {
-    pub(super) fn check(&self, at: &Group) -> Result<(), Complaint> {
+impl Keys for Scream {
+    const CARRIES: &'static [AppName] = &[];
+    const CARRIES_ONLY: &'static str = "infinite: its encoder always has something to send";
+    const IS_GREEDY: bool = false;
+    const ANSWERS: bool = true;
+
+    fn check(&self, _: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
         let [least, first, greatest] =
             [self.min_rate, self.start_rate, self.max_rate].map(|rate| rate.0.bits_per_second());
         if greatest > 1_000_000_000 {

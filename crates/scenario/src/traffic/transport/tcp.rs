@@ -4,13 +4,15 @@ use aqm::units::Size;
 use aqm::{Duration, Ecn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toml::de::{DeTable, Error};
 
-use super::{SHORTEST_RTO, second};
+use super::{Keys, SHORTEST_RTO, second};
 use crate::defaults::{one, yes, zero};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::Text;
-use crate::traffic::app::App;
+use crate::traffic::app::{App, AppName};
+use crate::traffic::keys::{Table, read};
 use crate::traffic::{Group, GroupSpec};
 
 /// The variants of TCP: how losses are repaired, and the congestion control.
@@ -222,7 +224,7 @@ pub enum TcpPreset {
 impl TcpPreset {
     /// The keys that it sets, as in files; those of ECN and of a congestion control where the group has
     /// them.
-    pub(in crate::traffic) fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 5] {
+    fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 5] {
         let common = match self {
             Self::Linux => {
                 "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
@@ -274,6 +276,19 @@ fn wide() -> Text<Size> {
 /// The transports that may have RACK, for errors.
 const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"prague\", \"bbr\" or \"bbr1\"";
 
+impl Keys for Tcp {
+    const CARRIES: &'static [AppName] =
+        &[AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Web];
+    const CARRIES_ONLY: &'static str = "for cbr only; TCP has pareto and exponential";
+    const IS_GREEDY: bool = true;
+    const ANSWERS: bool = true;
+
+    fn check(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
+        self.check_alone(group, at)?;
+        self.check_idle(group, app, at)
+    }
+}
+
 impl Tcp {
     /// The receiver's window in packets of `bytes`, if allowed.
     pub fn window_packets(&self, bytes: u16) -> Option<u32> {
@@ -285,8 +300,28 @@ impl Tcp {
         u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
     }
 
+    /// The keys of TCP, with those of its preset, and what its congestion control has anyway, where they
+    /// are not given. What the preset has that nothing comes of beside what is given gives way.
+    pub(super) fn read_as(mut table: Table<'_>, name: TcpName, ecn: bool) -> Result<Self, Error> {
+        let given: Self = read(table.clone())?;
+        let preset = given.preset.map(|preset| preset.keys(name, ecn));
+        let own = if name.needs().has_model { "rack = true" } else { "" };
+        let said: Vec<String> =
+            table.get_ref().keys().map(|key| key.get_ref().to_string()).collect();
+        for keys in preset.into_iter().flatten().chain([own]) {
+            for (key, value) in DeTable::parse(keys)?.into_inner() {
+                if !table.get_ref().contains_key(key.get_ref().as_ref()) {
+                    table.get_mut().insert(key, value);
+                }
+            }
+        }
+        let mut tcp = Self { name, ..read(table)? };
+        tcp.give_way(|key| said.iter().any(|given| given == key));
+        Ok(tcp)
+    }
+
     /// Takes back what nobody has `said` and what has no effect beside what was.
-    pub(in crate::traffic) fn give_way(&mut self, said: impl Fn(&str) -> bool) {
+    fn give_way(&mut self, said: impl Fn(&str) -> bool) {
         self.quick_acks &= said("quick_acks") || self.delayed_ack.0 > Duration::ZERO;
         self.restart_after_lost_syn |= !said("restart_after_lost_syn") && !self.handshake;
         let may_fall_back = self.handshake && !self.ecn_on_retransmit;
@@ -297,7 +332,7 @@ impl Tcp {
         }
     }
 
-    pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    fn check_alone(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         self.check_windows(group, at)?;
         self.check_rack(at)?;
         self.check_times(at)?;
@@ -412,12 +447,7 @@ impl Tcp {
 
     /// Refuses what has no effect beside the group's other keys. What has none in some queue, network or
     /// duration is left alone: these are varied apart from the traffic.
-    pub(super) fn check_idle(
-        &self,
-        group: &GroupSpec,
-        app: &App,
-        at: &Group,
-    ) -> Result<(), Complaint> {
+    fn check_idle(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
         if self.rfc8312 && self.name != TcpName::Cubic {
             return at.refuse("rfc8312", "with transport = \"cubic\" only");
         }

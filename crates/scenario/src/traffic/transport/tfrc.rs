@@ -4,8 +4,12 @@ use aqm::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Keys;
 use crate::defaults::yes;
+use crate::error::Complaint;
 use crate::text::Text;
+use crate::traffic::app::{App, AppName};
+use crate::traffic::{Group, GroupSpec};
 
 /// Keys of `tfrc`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -18,4 +22,15 @@ pub struct Tfrc {
     /// a TCP with ticks of 100 ms: 300 ms at round trips up to 150 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equation_timeout: Option<Text<Duration>>,
+}
+
+impl Keys for Tfrc {
+    const CARRIES: &'static [AppName] = &[];
+    const CARRIES_ONLY: &'static str = "infinite: tfrc always has something to send";
+    const IS_GREEDY: bool = true;
+    const ANSWERS: bool = true;
+
+    fn check(&self, _: &GroupSpec, _: &App, _: &Group) -> Result<(), Complaint> {
+        Ok(())
+    }
 }

@@ -6,10 +6,14 @@ use aqm::Duration;
 use aqm::units::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toml::de::Error;
 
+use super::Keys;
 use crate::arrivals::{Arrivals, Files};
 use crate::error::Complaint;
 use crate::text::{Span, Text};
+use crate::traffic::app::{App, AppName};
+use crate::traffic::keys::{Table, read};
 use crate::traffic::{Group, GroupSpec};
 
 /// Keys of `trace`.
@@ -27,12 +31,12 @@ pub struct Trace {
     pub arrivals: Arc<Arrivals>,
     /// Whether `flows` and `packet` are given, which follow from the file.
     #[serde(skip)]
-    pub(in crate::traffic) given: [bool; 2],
+    given: [bool; 2],
 }
 
 impl Trace {
     /// Takes the capture and fills in what follows from it for the group.
-    pub(in crate::traffic) fn read(
+    pub(in crate::traffic) fn fill(
         &mut self,
         group: &mut GroupSpec,
         end: Duration,
@@ -69,6 +73,21 @@ impl Trace {
         self.file.clone_from(&arrivals.file);
         self.digest = Some(arrivals.digest.clone());
         self.arrivals = Arc::new(arrivals);
+        Ok(())
+    }
+}
+
+impl Keys for Trace {
+    const CARRIES: &'static [AppName] = &[];
+    const CARRIES_ONLY: &'static str = "none: a trace tells what is sent";
+    const IS_GREEDY: bool = false;
+    const ANSWERS: bool = false;
+
+    fn read(table: Table<'_>, given: [bool; 2]) -> Result<Self, Error> {
+        Ok(Self { given, ..read(table)? })
+    }
+
+    fn check(&self, _: &GroupSpec, _: &App, _: &Group) -> Result<(), Complaint> {
         Ok(())
     }
 }

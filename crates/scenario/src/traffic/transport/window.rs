@@ -4,11 +4,12 @@ use aqm::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{SHORTEST_RTO, second};
+use super::{Keys, SHORTEST_RTO, second};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::Text;
-use crate::traffic::Group;
+use crate::traffic::app::{App, AppName};
+use crate::traffic::{Group, GroupSpec};
 
 /// Keys of `window`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -22,8 +23,13 @@ pub struct Window {
     pub timeout: Text<Duration>,
 }
 
-impl Window {
-    pub(super) fn check(&self, at: &Group) -> Result<(), Complaint> {
+impl Keys for Window {
+    const CARRIES: &'static [AppName] = &[];
+    const CARRIES_ONLY: &'static str = "infinite: a window always has something to send";
+    const IS_GREEDY: bool = true;
+    const ANSWERS: bool = true;
+
+    fn check(&self, _: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
         if !(1..=65_535).contains(&self.window) {
             return at.refuse("window", "1 … 65535");
         }
