@@ -96,22 +96,35 @@ impl Port<'_> {
     /// Makes the scratch packet one of the flow, on its way out, as long as the group's packets are.
     #[inline(always)]
     pub(crate) fn take_data(&mut self) -> &mut Packet {
-        *self.scratch = Packet {
-            hop: self.seat.out,
-            flow: self.flow,
-            len: self.group.packet,
-            connection: self.seat.connection,
-            ..Packet::default()
-        };
+        *self.scratch = Packet::default();
+        self.address_data();
         self.scratch
+    }
+
+    /// The same where number, codepoint and payload follow.
+    #[inline(always)]
+    pub(crate) fn address_data(&mut self) {
+        self.scratch.len = self.group.packet;
+        self.address(self.seat.out);
+    }
+
+    /// Addresses the scratch packet to the sending end.
+    #[inline(always)]
+    pub(crate) fn address_back(&mut self) {
+        self.address(self.seat.back);
+    }
+
+    #[inline(always)]
+    fn address(&mut self, hop: u32) {
+        let Self { seat, scratch, .. } = self;
+        (scratch.flow, scratch.hop, scratch.connection) = (self.flow, hop, seat.connection);
     }
 
     /// Addresses the scratch packet to the sending end, and sends it.
     #[inline(always)]
     pub(crate) fn send_back(&mut self) {
-        let Self { seat, scratch, .. } = self;
-        (scratch.flow, scratch.hop, scratch.connection) = (self.flow, seat.back, seat.connection);
-        self.network.forward(self.now, self.scratch);
+        self.address_back();
+        self.send();
     }
 
     /// Sends the scratch packet, which is addressed.

@@ -56,17 +56,19 @@ impl EndPoints for Ends {
             Payload::Data { cwr, repairs } => {
                 let ce = packet.ecn == Ecn::Ce;
                 let mut answered = cwr;
-                if o.exact_echo {
-                    answered = true;
-                    if receiver.owes_other_echo(ce) {
-                        answer(receiver, port, o);
+                if o.looks_closer {
+                    if o.exact_echo {
+                        answered = true;
+                        if receiver.owes_other_echo(ce) {
+                            answer(receiver, port, o);
+                        }
                     }
-                }
-                if o.quick_acks && (packet.seq == 0 || ce && !receiver.echoes()) {
-                    receiver.hurry(if ce { QUICK_AFTER_MARK } else { QUICK_AT_START });
-                }
-                if o.timestamps {
-                    receiver.on_timestamp(packet.seq, repairs);
+                    if o.quick_acks && (packet.seq == 0 || ce && !receiver.echoes()) {
+                        receiver.hurry(if ce { QUICK_AFTER_MARK } else { QUICK_AT_START });
+                    }
+                    if o.timestamps {
+                        receiver.on_timestamp(packet.seq, repairs);
+                    }
                 }
                 match receiver.on_data(packet.seq, ce, answered, o.delayed_ack > 0) {
                     AckWhen::Now => {
@@ -86,7 +88,7 @@ impl EndPoints for Ends {
                 if o.later {
                     return After::Ask;
                 }
-                port.take_data();
+                port.address_data();
                 send_all(sender, port, o);
                 if sender.has_nothing_left() {
                     After::Ask
@@ -135,7 +137,7 @@ impl EndPoints for Ends {
                 step(sender, port, ends);
             }
         }
-        port.take_data();
+        port.address_data();
         let waited = port.seat.send_at <= now;
         let at_once = o.send_jitter == 0 || waited;
         if at_once {
@@ -265,10 +267,11 @@ fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
     }
 }
 
-/// Sends all that a connection may send. The scratch packet is a data packet of its flow.
+/// Sends all that a connection may send. The scratch packet is addressed as data of its flow.
 #[inline(always)]
 fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
-    if let Some(room) = sender.room(port.now, o) {
+    // A model's sender is paced.
+    if let Some(room) = sender.room_without_model(port.now, o) {
         for _ in 0..room {
             sender.next_new(port.now, o, port.scratch);
             port.send();
@@ -283,9 +286,10 @@ fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
 /// Sends the acknowledgement of what `receiver` has.
 #[inline(always)]
 fn answer(receiver: &mut Receiver, port: &mut Port<'_>, o: &Options) {
+    port.address_back();
     receiver.acknowledge(o.sack(), port.scratch);
     if o.timestamps {
         receiver.echo_timestamp(port.scratch);
     }
-    port.send_back();
+    port.send();
 }

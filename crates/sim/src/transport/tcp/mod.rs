@@ -55,6 +55,9 @@ pub struct Options {
     pub timestamps: bool,
     /// The control sets the window from a model of the path; then there is RACK.
     pub has_model: bool,
+    /// The receiver looks at more of a packet than its number and its mark: with `timestamps`,
+    /// `quick_acks` or `exact_echo`, which are asked for one by one only then.
+    pub looks_closer: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without a limit).
     pub count_packets: bool,
     /// CUBIC as in RFC 8312, with `HyStart`, not as in RFC 9438, with `HyStart`++.
@@ -144,6 +147,7 @@ impl Options {
             rack,
             timestamps: tcp.timestamps,
             has_model: needs.has_model,
+            looks_closer: tcp.timestamps || tcp.quick_acks || needs.exact_echo,
             count_packets: tcp.count_packets,
             rfc8312: tcp.rfc8312,
             reference_rtt: tcp
@@ -187,8 +191,16 @@ impl Options {
 
     /// The window left by a reduction.
     fn whole(&self, window: f64) -> f64 {
-        if self.whole_packets { window.floor() } else { window }
+        if self.whole_packets { floor(window) } else { window }
     }
+}
+
+/// As [`f64::floor`], which on many machines is a call, and one that is made before it is asked whether
+/// it is wanted. Few connections want it.
+#[cold]
+#[inline(never)]
+fn floor(window: f64) -> f64 {
+    window.floor()
 }
 
 #[cfg(test)]

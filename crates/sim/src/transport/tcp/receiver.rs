@@ -1,7 +1,9 @@
 //! The receiving half of a TCP connection: what to acknowledge, and when.
 
+use aqm::Ecn;
+
 use super::bits::Bits;
-use crate::packet::{Packet, Payload, SACK_BLOCKS};
+use crate::packet::{Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET};
 
 /// The receiver's state.
 #[derive(Clone, Default, Debug)]
@@ -86,10 +88,13 @@ impl Receiver {
             self.beyond.advance(self.next);
             self.forget_delivered();
         }
+        if !delayed_ack {
+            return AckWhen::Now;
+        }
         self.unacknowledged += 1;
         // RFC 5681 §4.2: at least every second segment, and at once when a gap is filled. A change
         // of the echo is told at once, too.
-        if !delayed_ack || filled || news || self.unacknowledged >= 2 {
+        if filled || news || self.unacknowledged >= 2 {
             AckWhen::Now
         } else if self.quick > 0 {
             self.quick -= 1;
@@ -136,13 +141,14 @@ impl Receiver {
         self.blocks[kept..].fill((0, 0));
     }
 
-    /// Makes `packet` the acknowledgement of everything so far, to be addressed.
+    /// Makes `packet` the acknowledgement of everything so far; its address is its own.
     #[inline]
     pub fn acknowledge(&mut self, sack: bool, packet: &mut Packet) {
         self.unacknowledged = 0;
         let sack_blocks = [(0, 0); SACK_BLOCKS];
         let payload = Payload::Ack { ece: self.echo, blocks: 0, repairs: 0, sack: sack_blocks };
-        *packet = Packet { seq: self.next, payload, ..Packet::default() };
+        (packet.len, packet.ecn) = (SHORTEST_PACKET, Ecn::default());
+        (packet.seq, packet.payload) = (self.next, payload);
         if sack && self.blocks[0].1 > 0 {
             packet.payload = self.with_blocks();
         }

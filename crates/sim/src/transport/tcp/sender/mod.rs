@@ -9,10 +9,12 @@ mod model;
 mod rack;
 mod scoreboard;
 
+use aqm::Ecn;
+
 use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
-use super::{Options, Variant};
+use super::{Options, Variant, floor};
 use crate::packet::{Packet, Payload, SHORTEST_PACKET};
 use rack::Rack;
 
@@ -263,27 +265,33 @@ impl Sender {
 
     /// How many new packets may be sent at `now`, if nothing is being repaired: then
     /// [`Sender::next_new`] gives them, and there are no others.
-    #[inline]
     pub fn room(&mut self, now: u64, o: &Options) -> Option<u32> {
         // What was selectively acknowledged is not under way: a model's window does not count it.
         let has_holes = o.has_model && self.sacked.ones() > 0;
-        if self.state != State::Open || self.force || has_holes {
+        if has_holes { None } else { self.room_without_model(now, o) }
+    }
+
+    /// The same where there is no model.
+    #[inline]
+    pub fn room_without_model(&mut self, now: u64, o: &Options) -> Option<u32> {
+        if self.state != State::Open || self.force {
             return None;
         }
         Some(self.room_in_window(now, o))
     }
 
-    /// Sends the next new packet, for which there is [`Sender::room`]. `packet` is a data packet of
+    /// Sends the next new packet, for which there is [`Sender::room`]. `packet` is addressed as data of
     /// this flow and becomes it.
     #[inline(always)]
     pub fn next_new(&mut self, now: u64, o: &Options, packet: &mut Packet) {
+        debug_assert!(self.next == self.end, "sent before, and nothing is being repaired");
         let seq = self.next;
         self.next += 1;
-        self.sent(now, seq, o, packet);
+        self.sent(now, seq, false, o, packet);
     }
 
-    /// Whether there is something to send at `now`: ask until there is nothing. `packet` is a data
-    /// packet of this flow and becomes the one to send.
+    /// Whether there is something to send at `now`: ask until there is nothing. `packet` is addressed as
+    /// data of this flow and becomes the one to send.
     pub fn next(&mut self, now: u64, o: &Options, packet: &mut Packet) -> bool {
         if let Some(room) = self.room(now, o) {
             if room > 0 {
@@ -292,12 +300,13 @@ impl Sender {
             return room > 0;
         }
         if self.state == State::SynSent && std::mem::take(&mut self.force) {
-            (packet.payload, packet.len) = (Payload::Syn, SHORTEST_PACKET);
+            (packet.payload, packet.seq) = (Payload::Syn, 0);
+            (packet.len, packet.ecn) = (SHORTEST_PACKET, Ecn::NotEct);
             return true;
         }
         let seq = self.next_otherwise(now, o);
         if let Some(seq) = seq {
-            self.sent(now, seq, o, packet);
+            self.sent(now, seq, seq < self.end, o, packet);
         }
         seq.is_some()
     }
@@ -337,9 +346,9 @@ impl Sender {
         self.window(o).saturating_sub(self.next - self.una).min(given)
     }
 
+    /// Packet `seq` is sent, `again` or not.
     #[inline(always)]
-    fn sent(&mut self, now: u64, seq: u32, o: &Options, packet: &mut Packet) {
-        let again = seq < self.end;
+    fn sent(&mut self, now: u64, seq: u32, again: bool, o: &Options, packet: &mut Packet) {
         if again {
             self.retransmits += 1;
             if self.timed_at != NEVER && seq <= self.timed_seq {
@@ -373,16 +382,17 @@ impl Sender {
             return self.on_ack_by_rack(now, p, o);
         }
         let Payload::Ack { ece: echo, blocks, ref sack, .. } = p.payload else { return };
-        if p.seq < self.una || p.seq > self.end || self.state < State::Open {
-            return;
+        let acked = p.seq.wrapping_sub(self.una);
+        if acked > self.outstanding() || self.state < State::Open {
+            return; // of what was acknowledged before, or never sent
         }
         let times = [now, self.rtt.srtt()];
-        self.control.on_ack(p.seq - self.una, echo, [p.seq, self.end], times);
+        self.control.on_ack(acked, echo, [p.seq, self.end], times);
         let news = blocks > 0 && self.take_sack(p.seq, &sack[..usize::from(blocks)]);
-        if o.ecn && echo {
+        if echo && o.ecn {
             self.on_echo(now, p.seq, o);
         }
-        if p.seq > self.una {
+        if acked > 0 {
             self.on_progress(now, p.seq, echo, o);
         } else if self.outstanding() > 0 {
             if news || o.variant != Variant::Sack {
@@ -437,29 +447,38 @@ impl Sender {
             (self.echoed_at_one, self.wait_doubled) = (false, false);
         }
         self.una = ack;
-        self.next = self.next.max(ack);
         if self.sacked.ones() > 0 {
             self.sacked.advance(ack);
         }
         self.duplicates = 0;
-        match self.state {
-            State::Recovery if ack >= self.recover || o.variant == Variant::Reno => {
-                self.leave_recovery(o);
-            }
-            State::Recovery => self.on_partial(acked, o),
-            _ => {
-                if self.state == State::Loss && ack >= self.recover {
-                    self.state = State::Open;
-                }
-                if !window_was_used {
-                    self.control.unused(now);
-                } else if !echo {
-                    self.grow(now, acked, o);
-                }
+        if self.state == State::Open || !self.on_progress_of_recovery(ack, acked, o) {
+            if !window_was_used {
+                self.control.unused(now);
+            } else if !echo {
+                self.grow(now, acked, o);
             }
         }
         let waits = self.outstanding() > 0 || self.cwnd < 1.0;
         self.deadline = if waits { now + self.timeout(o) } else { NEVER };
+    }
+
+    /// The same where something is being repaired; whether that is fast recovery, where the window does
+    /// not grow.
+    #[inline(never)]
+    fn on_progress_of_recovery(&mut self, ack: u32, acked: u32, o: &Options) -> bool {
+        self.next = self.next.max(ack);
+        if self.state != State::Recovery {
+            if ack >= self.recover {
+                self.state = State::Open;
+            }
+            return false;
+        }
+        if ack >= self.recover || o.variant == Variant::Reno {
+            self.leave_recovery(o);
+        } else {
+            self.on_partial(acked, o);
+        }
+        true
     }
 
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
@@ -606,5 +625,5 @@ impl Sender {
 
 /// The slow-start threshold after a reduction to `window` packets.
 fn threshold(window: f64, o: &Options) -> f64 {
-    if o.whole_threshold { window.floor() } else { window }.max(LEAST_SSTHRESH)
+    if o.whole_threshold { floor(window) } else { window }.max(LEAST_SSTHRESH)
 }

@@ -26,6 +26,7 @@ fn options(variant: Variant) -> Options {
         rack: false,
         timestamps: false,
         has_model: false,
+        looks_closer: false,
         count_packets: false,
         rfc8312: false,
         reference_rtt: 25 * MS,
