@@ -76,11 +76,20 @@ impl Histogram {
     /// too low and at most 1/32 too high; 0 for an empty histogram.
     pub fn quantile(&self, q: f64) -> u64 {
         let weights = self.by_bucket();
-        let total: u64 = weights.iter().sum();
+        let total = weights.iter().sum();
+        Self::quantile_of((0..).zip(weights), total, self.max(), q)
+    }
+
+    /// The same of buckets with their weights, ascending.
+    fn quantile_of(
+        buckets: impl Iterator<Item = (usize, u64)>,
+        total: u64,
+        max: u64,
+        q: f64,
+    ) -> u64 {
         let wanted = (total as f64 * q).ceil().max(1.0) as u64;
         let mut seen = 0;
-        let max = self.max();
-        for (bucket, weight) in weights.into_iter().enumerate() {
+        for (bucket, weight) in buckets {
             seen += weight;
             if seen >= wanted && weight > 0 {
                 return Self::upper(bucket).min(max);
@@ -114,9 +123,112 @@ impl Histogram {
     }
 }
 
+/// Times in the buckets of a [`Histogram`], of which there may be one for each flow: only the range
+/// that is in use takes room, four bytes a bucket.
+#[derive(Clone, Default, Debug)]
+pub struct Times {
+    /// The first bucket of the range.
+    first: usize,
+    weights: Vec<u32>,
+    count: u64,
+    sum: u128,
+    max: u64,
+}
+
+impl Times {
+    /// Adds one.
+    pub fn add(&mut self, value: u64) {
+        *self.bucket(Histogram::bucket(value)) += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.max = self.max.max(value);
+    }
+
+    /// The weight of a bucket, for which the range grows if need be.
+    fn bucket(&mut self, bucket: usize) -> &mut u32 {
+        if self.weights.is_empty() {
+            self.first = bucket;
+        }
+        if let Some(missing @ 1..) = self.first.checked_sub(bucket) {
+            self.weights.splice(..0, std::iter::repeat_n(0, missing));
+            self.first = bucket;
+        }
+        let at = bucket - self.first;
+        if at >= self.weights.len() {
+            self.weights.resize(at + 1, 0);
+        }
+        &mut self.weights[at]
+    }
+
+    /// Adds what another one has.
+    pub fn join(&mut self, other: &Self) {
+        for (bucket, weight) in (other.first..).zip(&other.weights) {
+            if *weight > 0 {
+                *self.bucket(bucket) += weight;
+            }
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their mean, if there are any.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// As [`Histogram::quantile`].
+    pub fn quantile(&self, q: f64) -> u64 {
+        let weights = self.weights.iter().map(|&weight| u64::from(weight));
+        Histogram::quantile_of((self.first..).zip(weights), self.count, self.max, q)
+    }
+
+    /// The largest; 0 if there is none.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Forgets all; the room is kept.
+    pub fn clear(&mut self) {
+        self.weights.clear();
+        (self.count, self.sum, self.max) = (0, 0, 0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// However they come, and joined from several.
+    #[test]
+    fn times_have_the_quantiles_of_a_histogram() {
+        let values =
+            [90_000u64, 7, 1_000_000, 31, 32, 65_000, 64_999, 1023, 1024, 2_000_000_000, 5];
+        let (mut all, mut one, mut other) =
+            (Histogram::default(), Times::default(), Times::default());
+        for (n, &value) in values.iter().cycle().take(100).enumerate() {
+            all.add(value, 1);
+            if n % 3 == 0 { &mut one } else { &mut other }.add(value);
+        }
+        one.join(&other);
+        for q in [0.0, 0.01, 0.3, 0.5, 0.9, 0.95, 0.99, 1.0] {
+            assert_eq!(one.quantile(q), all.quantile(q), "{q}");
+        }
+        let sum: u64 = values.iter().cycle().take(100).sum();
+        assert_eq!(
+            (one.count(), one.max(), one.mean()),
+            (100, all.max(), Some(sum as f64 / 100.0))
+        );
+        one.clear();
+        one.add(3);
+        assert_eq!((one.quantile(0.5), one.max(), one.mean()), (3, 3, Some(3.0)));
+        assert_eq!((Times::default().quantile(0.5), Times::default().mean()), (0, None));
+    }
 
     #[test]
     fn buckets_are_monotone_and_hold_their_values() {

@@ -201,10 +201,9 @@ impl<L> Server<L> {
         self.books.stats.count_groups(of);
     }
 
-    /// Measures the delays of each group, too; `of` gives the group of each flow. Only before the first
-    /// packet.
-    pub fn measure_delays(&mut self, of: Vec<u16>) {
-        self.books.stats.measure_delays(of);
+    /// Measures the delays of each of `flows` flows, too. Only before the first packet.
+    pub fn measure_delays(&mut self, flows: usize) {
+        self.books.stats.measure_delays(flows);
     }
 
     /// Whoever is told of drops and marks.

@@ -2,7 +2,7 @@
 
 use aqm::{Backlog, Cause, Counters, Tally};
 
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, Times};
 use crate::memory::{fetch_ahead, room_for};
 
 /// What one flow did at one queue since the start, in packets and bytes.
@@ -54,13 +54,13 @@ impl GroupTally {
     }
 }
 
-/// The groups at a queue, and to which of them each flow belongs. A table that nobody asked for is
-/// empty.
-#[derive(Clone, Debug)]
+/// The groups at a queue, and to which of them each flow belongs; and how long the packets of each flow
+/// that departed had been in the queue, ns. A table that nobody asked for is empty.
+#[derive(Clone, Default, Debug)]
 struct Groups {
     of: Vec<u16>,
     tallies: Vec<GroupTally>,
-    delays: Vec<GroupDelays>,
+    delays: Vec<Times>,
 }
 
 impl Groups {
@@ -84,9 +84,7 @@ impl Groups {
         if let Some(group) = self.group(flow) {
             group.departed.count(len);
         }
-        if let Some(&group) = self.of.get(flow as usize)
-            && let Some(delays) = self.delays.get_mut(usize::from(group))
-        {
+        if let Some(delays) = self.delays.get_mut(flow as usize) {
             delays.add(delay);
         }
     }
@@ -94,25 +92,6 @@ impl Groups {
     /// How many there are.
     fn count(&self) -> usize {
         self.of.iter().max().map_or(0, |&last| usize::from(last) + 1)
-    }
-}
-
-/// How long the packets of one group that departed had been in the queue.
-#[derive(Clone, Debug, Default)]
-pub struct GroupDelays {
-    /// Packets by that time, in ns.
-    pub by_ns: Histogram,
-    /// Its sum, in ns.
-    pub sum: u128,
-    /// Of how many packets.
-    pub packets: u64,
-}
-
-impl GroupDelays {
-    fn add(&mut self, ns: u64) {
-        self.by_ns.add(ns, 1);
-        self.sum += u128::from(ns);
-        self.packets += 1;
     }
 }
 
@@ -196,13 +175,9 @@ impl QueueStats {
 
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
     pub fn count_groups(&mut self, of: Vec<u16>) {
-        let groups = self.groups_of(of);
+        let groups = self.groups.get_or_insert_default();
+        groups.of = of;
         groups.tallies = vec![GroupTally::default(); groups.count()];
-    }
-
-    fn groups_of(&mut self, of: Vec<u16>) -> &mut Groups {
-        let none = Groups { of, tallies: Vec::new(), delays: Vec::new() };
-        self.groups.get_or_insert_with(|| Box::new(none))
     }
 
     /// A row a group since the start; none if they are not counted.
@@ -210,15 +185,14 @@ impl QueueStats {
         self.groups.as_ref().map_or(&[], |groups| &groups.tallies)
     }
 
-    /// Measures the delays of each group, too; `of` gives the group of each flow. Only before the first
-    /// packet.
-    pub fn measure_delays(&mut self, of: Vec<u16>) {
-        let groups = self.groups_of(of);
-        groups.delays = vec![GroupDelays::default(); groups.count()];
+    /// Measures the delays of each of `flows` flows, too. Only before the first packet.
+    pub fn measure_delays(&mut self, flows: usize) {
+        self.groups.get_or_insert_default().delays = vec![Times::default(); flows];
     }
 
-    /// A row a group in the window; none if they are not measured.
-    pub fn group_delays(&self) -> &[GroupDelays] {
+    /// How long the packets of each flow that departed in the window had been in the queue, ns; none if
+    /// that is not measured.
+    pub fn flow_delays(&self) -> &[Times] {
         self.groups.as_ref().map_or(&[], |groups| &groups.delays)
     }
 
@@ -328,7 +302,7 @@ impl QueueStats {
         self.delays.clear();
         self.delay_sum = 0;
         if let Some(groups) = &mut self.groups {
-            groups.delays.fill(GroupDelays::default());
+            groups.delays.iter_mut().for_each(Times::clear);
         }
         self.idle_before = self.idle_until(now);
         self.idle_periods = u64::from(self.idle_since.is_some());
@@ -397,22 +371,22 @@ impl QueueStats {
 mod tests {
     use super::*;
 
-    /// Two groups: one waits 10 ms and 30 ms, the other not at all; what was before the window is gone.
+    /// One flow waits 10 ms and 30 ms, another not at all; what was before the window is gone.
     #[test]
-    fn each_group_has_its_own_delays() {
+    fn each_flow_has_its_own_delays() {
         const MS: u64 = 1_000_000;
-        let mut stats = QueueStats::new(3);
-        stats.measure_delays(vec![1, 0, 1]);
+        let mut stats = QueueStats::new(2);
+        stats.measure_delays(2);
         stats.departure(90 * MS, 0, 0, 1000);
         stats.restart(90 * MS, &Counters::default());
-        for (now, arrived, flow) in [(100, 90, 0), (110, 110, 1), (140, 110, 2)] {
+        for (now, arrived, flow) in [(100, 90, 0), (110, 110, 1), (140, 110, 0)] {
             stats.departure(now * MS, arrived * MS, flow, 1000);
         }
-        let [none, waits] = stats.group_delays() else { panic!("two groups") };
-        assert_eq!((none.packets, none.sum, none.by_ns.max()), (1, 0, 0));
-        assert_eq!((waits.packets, waits.sum), (2, u128::from(40 * MS)));
-        assert_eq!(waits.by_ns.max(), 30 * MS);
-        assert!((10 * MS..11 * MS).contains(&waits.by_ns.quantile(0.5)));
+        let [waits, none] = stats.flow_delays() else { panic!("two flows") };
+        assert_eq!((none.count(), none.mean(), none.max()), (1, Some(0.0), 0));
+        assert_eq!((waits.count(), waits.mean()), (2, Some(20e6)));
+        assert_eq!(waits.max(), 30 * MS);
+        assert!((10 * MS..11 * MS).contains(&waits.quantile(0.5)));
     }
 
     /// Flow 0 is group 1 and flow 1 group 0. The average moves at each arrival, of whatever group,

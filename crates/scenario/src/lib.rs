@@ -75,7 +75,8 @@ pub struct Measure {
     /// Whether each flow is sampled, too: its congestion window, round trip and delivery rate.
     #[serde(default)]
     pub flows: bool,
-    /// Whether the time in the queue is measured for each group of flows apart, too.
+    /// Whether delays are measured for each flow and each group of flows: in the queues, from end to end,
+    /// and round trips.
     #[serde(default)]
     pub delays: bool,
     /// Whether what the datagrams of each group of `cbr` or `scream` meet on their way from end to end is measured:

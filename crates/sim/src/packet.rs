@@ -7,7 +7,7 @@ pub use scenario::arrivals::SHORTEST_PACKET;
 pub const SACK_BLOCKS: usize = 3;
 
 /// A time in ns below 2⁵⁶, 2.3 years, in seven bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Stamp([u8; 7]);
 
 impl From<u64> for Stamp {
@@ -35,6 +35,8 @@ pub enum Payload {
         /// How many repairs had begun when it was sent; wraps. A timestamp (RFC 7323 §3) as
         /// coarse as it may be.
         repairs: u8,
+        /// When it was sent, where delays are measured; else nothing.
+        sent: Stamp,
     },
     /// An acknowledgement of TCP.
     Ack {
@@ -127,12 +129,22 @@ impl Default for Packet {
             connection: 0,
             flow: 0,
             seq: 0,
-            payload: Payload::Data { cwr: false, repairs: 0 },
+            payload: Payload::Data { cwr: false, repairs: 0, sent: Stamp::default() },
         }
     }
 }
 
 impl Payload {
+    /// When data was sent, ns, if it says it.
+    pub fn sent(&self) -> Option<u64> {
+        match self {
+            Self::Data { sent, .. } | Self::Datagram { sent } | Self::Paced { sent, .. } => {
+                Some(sent.ns())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it goes to where the group's data comes from; `asked`: a client there asks for the data,
     /// and begins.
     #[inline]

@@ -10,6 +10,7 @@ use scenario::traffic::App;
 use scenario::{QueueSpec, Scenario, ScenarioError};
 
 use crate::network::{Identities, Managed, Passed};
+use crate::results::delays::DelayTables;
 use crate::results::jain;
 use crate::results::journal::Selection;
 use crate::results::one_way::{OneWay, opinion};
@@ -55,8 +56,10 @@ pub struct Outcome {
     pub groups: Table,
     /// A row a sample and flow, if flows are measured.
     pub flow_series: Table,
-    /// A row a managed queue and group whose packets it sent, if delays are measured.
+    /// A row a group and kind of delay, and managed queue where it is of one, if delays are measured.
     pub delays: Table,
+    /// The same by flow.
+    pub flow_delays: Table,
     /// A row a group with transfers and kind of them.
     pub transfers: Table,
     /// How long they took: a row a group, kind and length of time.
@@ -84,6 +87,7 @@ impl Outcome {
             (&registry::GROUPS, &self.groups),
             (&registry::FLOW_SERIES, &self.flow_series),
             (&registry::DELAYS, &self.delays),
+            (&registry::FLOW_DELAYS, &self.flow_delays),
             (&registry::TRANSFERS, &self.transfers),
             (&registry::COMPLETIONS, &self.completions),
             (&registry::SLOWDOWNS, &self.slowdowns),
@@ -240,7 +244,7 @@ impl Run {
         let (transfers, completions, slowdowns) = self.transfer_tables();
         let calls = self.call_table();
         let links = self.link_table();
-        let delays = self.delay_table();
+        let (delays, flow_delays) = self.delay_tables();
         let table = self.queue_table(&summaries, &flows);
         let mut summary = Table::default();
         let measured = Duration::from_nanos(self.end - self.warmup).as_secs_f64();
@@ -261,6 +265,7 @@ impl Run {
             groups: self.by_group.table,
             flow_series: self.by_flow.table,
             delays,
+            flow_delays,
             transfers,
             completions,
             slowdowns,
@@ -276,26 +281,20 @@ impl Run {
         self.primary().map_or(0, |queue| queue.queue().counters().departed.packets)
     }
 
-    /// The time that each group's packets were in each managed queue.
-    fn delay_table(&self) -> Table {
-        let mut table = registry::DELAYS.empty();
-        let seconds = |ns: u64| Some(ns as f64 / 1e9);
+    /// What was measured of delays, by group and by flow.
+    fn delay_tables(&self) -> (Table, Table) {
+        let names = self.scenario.traffic.iter().map(|spec| spec.group.name.as_str()).collect();
+        let mut tables = DelayTables::new(&self.groups, names);
         for named in &self.queues {
-            let Some(queue) = self.simulation.queue(named.link) else { continue };
-            let groups = self.scenario.traffic.iter().zip(queue.stats().group_delays());
-            for (spec, delays) in groups.filter(|(_, delays)| delays.packets > 0) {
-                let mut row = table.row();
-                row.text(&named.name);
-                row.text(&spec.group.name);
-                row.count(delays.packets);
-                row.real(Some(delays.sum as f64 / 1e9 / delays.packets as f64));
-                for share in [0.5, 0.95, 0.99] {
-                    row.real(seconds(delays.by_ns.quantile(share)));
-                }
-                row.real(seconds(delays.by_ns.max()));
+            if let Some(queue) = self.simulation.queue(named.link) {
+                tables.add("queueing", &named.name, queue.stats().flow_delays());
             }
         }
-        table
+        if let Some(ends) = self.simulation.end_to_end() {
+            tables.add("one-way", "", &ends.one_way);
+            tables.add("round-trip", "", &ends.round_trip);
+        }
+        (tables.by_group, tables.by_flow)
     }
 
     fn flow_table(&self) -> Table {

@@ -127,6 +127,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "queues": result.queues.to_dicts(),
         "flows": result.flows.to_dicts(),
         "transfers": result.transfers.to_dicts(),
+        "delays": result.delays.to_dicts(),
         "scenario": result.scenario,
     }
 
@@ -137,6 +138,17 @@ def _transfers(result: Result) -> dict[str, str]:
         f"mean {text.number(row['time_mean_s'])}, p99 {text.number(row['time_p99_s'])} s"
         for row in result.transfers.iter_rows(named=True)
         if row["completed"]
+    }
+
+
+def _delays(result: Result) -> dict[str, str]:
+    """What was measured of each group's delays."""
+    several = result.queues.height > 1
+    rows = result.delays.iter_rows(named=True)
+    return {
+        f"{row['group']}: {row['kind']}" + (f", {row['queue']}" if several and row["queue"] else ""):
+        f"p50 {text.milliseconds(row['delay_p50_s'])}, p99 {text.milliseconds(row['delay_p99_s'])}"
+        for row in rows
     }
 
 
@@ -155,6 +167,7 @@ def _table(result: Result) -> Table:
             table.add_row("measured", f"{span} s of {whole} s")
     for name, value in {
         **_transfers(result),
+        **_delays(result),
         "decision hash": result.decision_hash,
         "took": f"{text.number(summary['wall_s'])} s",
     }.items():

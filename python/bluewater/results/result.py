@@ -97,6 +97,7 @@ class Result:
     groups = _table("groups")
     flow_series = _table("flow_series")
     delays = _table("delays")
+    flow_delays = _table("flow_delays")
     transfers = _table("transfers")
     completions = _table("completions")
     slowdowns = _table("slowdowns")

@@ -272,10 +272,9 @@ impl Managed {
         self.service.server.count_groups(of);
     }
 
-    /// Measures the delays of each group, too; `of` gives the group of each flow. Only before the first
-    /// packet.
-    pub(crate) fn measure_delays(&mut self, of: Vec<u16>) {
-        self.service.server.measure_delays(of);
+    /// Measures the delays of each of `flows` flows, too. Only before the first packet.
+    pub(crate) fn measure_delays(&mut self, flows: usize) {
+        self.service.server.measure_delays(flows);
     }
 
     /// Sets what the queue takes for each flow's identity. Only before the first packet.

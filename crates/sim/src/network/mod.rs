@@ -381,10 +381,9 @@ impl Network {
         self.queues.iter_mut().flatten().for_each(|queue| queue.count_groups(of.to_vec()));
     }
 
-    /// Measures the delays of each group at all managed queues; `of` gives the group of each flow. Only
-    /// before the first packet.
-    pub fn measure_delays(&mut self, of: &[u16]) {
-        self.queues.iter_mut().flatten().for_each(|queue| queue.measure_delays(of.to_vec()));
+    /// Measures the delays of each of `flows` flows at all managed queues. Only before the first packet.
+    pub fn measure_delays(&mut self, flows: usize) {
+        self.queues.iter_mut().flatten().for_each(|queue| queue.measure_delays(flows));
     }
 
     /// Keeps a journal at all managed queues. Only before the first packet.

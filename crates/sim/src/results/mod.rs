@@ -1,5 +1,6 @@
-//! Results: tables, transfers, ways of datagrams, a journal of packets, fairness.
+//! Results: tables, transfers, delays, ways of datagrams, a journal of packets, fairness.
 
+pub mod delays;
 pub mod journal;
 pub mod one_way;
 pub mod registry;

@@ -88,13 +88,14 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 13] = [
+pub const TABLES: [&TableSpec; 14] = [
     &QUEUES,
     &FLOWS,
     &SERIES,
     &GROUPS,
     &FLOW_SERIES,
     &DELAYS,
+    &FLOW_DELAYS,
     &TRANSFERS,
     &COMPLETIONS,
     &SLOWDOWNS,
@@ -333,20 +334,48 @@ pub const FLOW_SERIES: TableSpec = TableSpec {
 /// Delays by group.
 pub const DELAYS: TableSpec = TableSpec {
     name: "delays",
-    row: "a row per managed queue and group whose packets it sent, with `delays` under `[measure]`",
+    row: "a row per group and kind of delay, and per managed queue where it is of one, with `delays` under `[measure]`",
     simulated: true,
     columns: &[
-        text(&["queue"], "The link, as `A->B`."),
+        DELAY_QUEUE,
         text(&["group"], "The `name` of the `[[traffic]]`."),
-        count(&["departures"], "packets", "Packets of the group that departed."),
-        real(&["delay_mean_s"], "s", "Mean time in the queue of these packets."),
-        real(
-            &["delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
-            "s",
-            "Quantiles and maximum of the same.",
-        ),
+        DELAY_KIND,
+        DELAY_SAMPLES,
+        DELAY_MEAN,
+        DELAY_QUANTILES,
     ],
 };
+
+/// The same by flow.
+pub const FLOW_DELAYS: TableSpec = TableSpec {
+    name: "flow_delays",
+    row: "a row per flow and kind of delay, and per managed queue where it is of one, with `delays` under `[measure]`",
+    simulated: true,
+    columns: &[
+        count(&["flow"], "", "As in the table of flows."),
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        DELAY_KIND,
+        DELAY_QUEUE,
+        DELAY_SAMPLES,
+        DELAY_MEAN,
+        DELAY_QUANTILES,
+    ],
+};
+
+const DELAY_QUEUE: ColumnSpec =
+    text(&["queue"], "The link, as `A->B`; empty for a delay from end to end.");
+const DELAY_KIND: ColumnSpec = text(
+    &["kind"],
+    "`queueing`: the time in the queue, of packets that departed. `one-way`: from when the transport sent a data packet, for the first time or again, to when it came; of `scream` from the frame on. `round-trip`: TCP only, the samples that it takes: of one packet a round trip, with `rack` of each acknowledgement, of none that was sent again and may have been either (Karn).",
+);
+const DELAY_SAMPLES: ColumnSpec =
+    count(&["samples"], "", "How many packets, or samples, these are of.");
+const DELAY_MEAN: ColumnSpec = real(&["delay_mean_s"], "s", "Their mean.");
+const DELAY_QUANTILES: ColumnSpec = real(
+    &["delay_p50_s", "delay_p90_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
+    "s",
+    "Their quantiles and maximum.",
+);
 
 /// Transfers.
 pub const TRANSFERS: TableSpec = TableSpec {

@@ -13,11 +13,13 @@ use link::{DecisionHash, NEVER};
 use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
 use crate::network::{Event, Identities, Link, Managed, Network, Passed};
-use crate::packet::Packet;
+use crate::packet::{Packet, Payload};
+use crate::results::delays::EndToEnd;
 use crate::results::journal::Selection;
 use crate::results::one_way::OneWay;
 use crate::results::table::Table;
 use crate::results::transfers::Transfers;
+use crate::transport::tcp::sender::Sender;
 use crate::transport::{After, Ends, FlowReport, FlowSetup, Group, Port, SendTiming};
 use flow::Flow;
 
@@ -35,6 +37,8 @@ pub struct Simulation {
     completed: Vec<u64>,
     /// By group.
     webs: Vec<Option<Box<Web>>>,
+    /// What is measured from end to end, if it is.
+    end_to_end: Option<Box<EndToEnd>>,
     /// Timers of flows handled so far.
     timers: u64,
     /// The packet that is being made.
@@ -72,6 +76,7 @@ impl Simulation {
             groups,
             flows,
             webs,
+            end_to_end: None,
             timers: 0,
             scratch: Packet::default(),
         }
@@ -81,6 +86,18 @@ impl Simulation {
     /// is the state just before `until`.
     pub fn advance(&mut self, until: u64) {
         self.network.set_end(until.min(self.horizon()));
+        if self.end_to_end.is_some() {
+            self.handle::<true>();
+        } else {
+            self.handle::<false>();
+        }
+        self.now = until;
+        // The transmitters' events at `until` itself belong to what comes next.
+        self.network.catch_up_all(until.saturating_sub(1));
+    }
+
+    /// Handles all events before the end; whether delays are `MEASURED` is asked but once.
+    fn handle<const MEASURED: bool>(&mut self) {
         let mut packet = Packet::default();
         loop {
             let (now, event) = self.network.next(&mut packet);
@@ -88,7 +105,11 @@ impl Simulation {
                 Event::End => {
                     self.now = now;
                     fetch_ahead(&self.flows, || self.network.coming());
+                    let sample = if MEASURED { self.measure(&packet) } else { None };
                     self.on_packet(now, &packet);
+                    if MEASURED {
+                        self.note_round_trip(&packet, sample);
+                    }
                 }
                 Event::Timer(i) => {
                     self.now = now;
@@ -98,9 +119,6 @@ impl Simulation {
                 Event::Nothing => break,
             }
         }
-        self.now = until;
-        // The transmitters' events at `until` itself belong to what comes next.
-        self.network.catch_up_all(until.saturating_sub(1));
     }
 
     /// The latest time that can be simulated, ns.
@@ -140,10 +158,18 @@ impl Simulation {
         self.network.count_groups(&self.group_of_each());
     }
 
-    /// Measures the delays of each group at all managed queues. Only at time 0.
+    /// Measures delays: of each flow at all managed queues, from end to end, and round trips. Only at
+    /// time 0.
     pub fn measure_delays(&mut self) {
         debug_assert!(self.now == 0, "packets are under way");
-        self.network.measure_delays(&self.group_of_each());
+        self.network.measure_delays(self.flows.len());
+        self.end_to_end = Some(Box::new(EndToEnd::new(self.flows.len())));
+        self.groups.iter_mut().for_each(|group| group.transport.stamp());
+    }
+
+    /// What was measured from end to end, if it was.
+    pub fn end_to_end(&self) -> Option<&EndToEnd> {
+        self.end_to_end.as_deref()
     }
 
     /// Keeps a journal of packets at all managed queues. Only at time 0.
@@ -171,6 +197,9 @@ impl Simulation {
     pub fn restart_measurement(&mut self) {
         self.network.restart_measurement(self.now);
         self.webs.iter_mut().flatten().for_each(|web| web.restart_measurement(self.now));
+        if let Some(ends) = &mut self.end_to_end {
+            ends.restart();
+        }
     }
 
     /// The congestion window of flow `i`, packets, if it has one.
@@ -261,6 +290,33 @@ impl Simulation {
             After::Timer => self.flows[i].list(i, &mut self.network),
             After::Ask => self.ask_for_data(i),
         }
+    }
+
+    /// Before a packet is handled that has come to the end of its path: how long it took, and the round
+    /// trip that it is a sample of, ns.
+    fn measure(&mut self, packet: &Packet) -> Option<u64> {
+        let i = packet.flow as usize;
+        if let (Some(ends), Some(sent)) = (&mut self.end_to_end, packet.payload.sent()) {
+            ends.one_way[i].add(self.now - sent);
+        }
+        let now = self.now;
+        self.answered(packet).and_then(|sender| sender.sample(now, packet))
+    }
+
+    /// After it was handled; with RACK the sample is known now.
+    fn note_round_trip(&mut self, packet: &Packet, sample: Option<u64>) {
+        let sample = sample.or_else(|| self.answered(packet)?.take_sample());
+        if let (Some(ends), Some(rtt)) = (&mut self.end_to_end, sample) {
+            ends.round_trip[packet.flow as usize].add(rtt);
+        }
+    }
+
+    /// Who sent what a packet answers, if that is the flow's present connection.
+    fn answered(&mut self, packet: &Packet) -> Option<&mut Sender> {
+        let Flow { ends, seat } = &mut self.flows[packet.flow as usize];
+        let (connection, _) = ends.connection(&self.groups[usize::from(seat.group)].transport)?;
+        let answers = matches!(packet.payload, Payload::Ack { .. } | Payload::SynAck);
+        (answers && packet.connection == seat.connection).then_some(&mut connection.sender)
     }
 
     /// What flow `i` was given is sent, or is to be sent later.

@@ -266,6 +266,13 @@ impl Ends {
 }
 
 impl Transport {
+    /// Has connections say in each data packet when it was sent, as all datagrams do.
+    pub(crate) fn stamp(&mut self) {
+        if let Self::Tcp(o) = self {
+            o.stamp();
+        }
+    }
+
     /// What the connections of a group share, if it has such.
     pub(crate) fn connections(&self) -> Option<&tcp::Options> {
         if let Self::Tcp(o) = self { Some(o) } else { None }

@@ -53,6 +53,10 @@ pub struct Options {
     pub rack: bool,
     /// Acknowledgements echo timestamps (RFC 7323), and a repair of what was not lost is undone.
     pub timestamps: bool,
+    /// Data packets say when they were sent.
+    pub stamps: bool,
+    /// Something is noted of each data packet that is sent: for RACK, or by a stamp.
+    pub notes_sending: bool,
     /// The control sets the window from a model of the path; then there is RACK.
     pub has_model: bool,
     /// The receiver looks at more of a packet than its number and its mark: with `timestamps`,
@@ -146,6 +150,8 @@ impl Options {
             },
             rack,
             timestamps: tcp.timestamps,
+            stamps: false,
+            notes_sending: rack,
             has_model: needs.has_model,
             looks_closer: tcp.timestamps || tcp.quick_acks || needs.exact_echo,
             count_packets: tcp.count_packets,
@@ -178,6 +184,11 @@ impl Options {
     /// Whether acknowledgements tell what arrived out of order.
     pub fn sack(&self) -> bool {
         self.variant == Variant::Sack
+    }
+
+    /// Has data packets say when they were sent.
+    pub(crate) fn stamp(&mut self) {
+        (self.stamps, self.notes_sending) = (true, true);
     }
 
     /// How many packets a paced sender sends together, whose packets would be `gap` ns apart.

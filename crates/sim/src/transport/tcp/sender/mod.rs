@@ -15,7 +15,7 @@ use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant, floor};
-use crate::packet::{Packet, Payload, SHORTEST_PACKET};
+use crate::packet::{Packet, Payload, SHORTEST_PACKET, Stamp};
 use rack::Rack;
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
@@ -242,6 +242,25 @@ impl Sender {
         self.rtt.srtt()
     }
 
+    /// The round trip that `packet`, which answers this connection and comes at `now`, is a sample of, ns,
+    /// as long as it is not handled. With RACK only that of a handshake.
+    pub fn sample(&self, now: u64, packet: &Packet) -> Option<u64> {
+        let answers = match packet.payload {
+            Payload::SynAck => self.state == State::SynSent,
+            Payload::Ack { .. } => {
+                let acked = self.timed_seq < packet.seq && packet.seq <= self.end;
+                self.rack.is_none() && self.state >= State::Open && acked
+            }
+            _ => false,
+        };
+        (answers && self.timed_at != NEVER).then(|| now - self.timed_at)
+    }
+
+    /// The sample of the round trip that the last acknowledgement was with RACK, ns; once.
+    pub fn take_sample(&mut self) -> Option<u64> {
+        self.rack.as_mut()?.sample.take()
+    }
+
     fn outstanding(&self) -> u32 {
         self.end - self.una
     }
@@ -367,11 +386,12 @@ impl Sender {
         self.last_sent = now;
         packet.seq = seq;
         let cwr = std::mem::take(&mut self.tell_reduced);
-        packet.payload = Payload::Data { cwr, repairs: 0 };
+        packet.payload = Payload::Data { cwr, repairs: 0, sent: Stamp::default() };
         packet.ecn = if again | self.without_ecn { o.codepoint_again } else { o.codepoint };
-        if o.rack {
-            let repairs = self.sent_with_rack(now, seq, again, o);
-            packet.payload = Payload::Data { cwr, repairs };
+        if o.notes_sending {
+            let repairs = if o.rack { self.sent_with_rack(now, seq, again, o) } else { 0 };
+            let sent = if o.stamps { now.into() } else { Stamp::default() };
+            packet.payload = Payload::Data { cwr, repairs, sent };
         }
     }
 

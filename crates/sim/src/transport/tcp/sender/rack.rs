@@ -45,6 +45,8 @@ pub(super) struct Rack {
     /// The round trip of that one.
     rtt: u64,
     min_rtt: u64,
+    /// The last sample of the round trip, for who measures.
+    pub(super) sample: Option<u64>,
     /// What was sent before this and has not arrived is lost.
     lost_before: u64,
     /// Past the highest packet that has arrived (RACK.fack), and whether one that was sent once has come
@@ -351,6 +353,7 @@ impl Sender {
     #[inline]
     fn take_rtt(&mut self, now: u64, rtt: u64, rack: &mut Rack, o: &Options) {
         self.rtt.sample(rtt, &mut self.backoff);
+        rack.sample = Some(rtt);
         if rack.min_rtt == 0 || rtt < rack.min_rtt {
             rack.min_rtt = rtt;
         }

@@ -27,6 +27,8 @@ fn options(variant: Variant) -> Options {
         timestamps: false,
         has_model: false,
         looks_closer: false,
+        stamps: false,
+        notes_sending: false,
         count_packets: false,
         rfc8312: false,
         reference_rtt: 25 * MS,
@@ -440,7 +442,7 @@ fn cubic_has_the_window_of_its_response_function() {
 }
 
 fn with_rack() -> Options {
-    Options { rack: true, count_packets: true, ..options(Variant::Sack) }
+    Options { rack: true, notes_sending: true, count_packets: true, ..options(Variant::Sack) }
 }
 
 /// A path on which a window of 16 packets has just been sent.
