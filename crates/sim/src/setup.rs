@@ -9,7 +9,7 @@ use scenario::error::Complaint;
 use scenario::network::Topology;
 use scenario::text::Text;
 use scenario::traffic::{
-    self as keys, Exponential, Finite, Pareto, Periodic, Sizes, TrafficSpec, UnsentName,
+    self as keys, Exponential, Finite, Pareto, Periodic, Sizes, Spread, TrafficSpec, UnsentName,
 };
 use scenario::{QueueSpec, Scenario};
 
@@ -162,7 +162,7 @@ pub(crate) fn flows(
         for k in 0..spec.group.flows {
             let number = setups.len();
             if let keys::App::Finite(Finite { sizes: Some(sizes), size, .. }) = &spec.app {
-                let bytes = draw(sizes.0, *size, &mut stream(seed, Stream::Size, number));
+                let bytes = draw(sizes, *size, &mut stream(seed, Stream::Size, number));
                 groups[g].sizes.push(packets_of(bytes, packet));
             }
             let mut rng = stream(seed, Stream::Setup, number);
@@ -209,31 +209,33 @@ impl Arrivals {
 }
 
 /// A size in bytes; `mean` is that of a distribution that has none of its own.
-fn draw(sizes: Sizes, mean: Option<Text<Size>>, rng: &mut Rng) -> f64 {
+fn draw(sizes: &Spread, mean: Option<Text<Size>>, rng: &mut Rng) -> f64 {
     let mean = match mean {
         Some(Text(Size::Bytes(n))) => n as f64,
         _ => 0.0,
     };
     let u = rng.uniform();
-    match sizes {
-        Sizes::Pareto(shape) => mean * (shape - 1.0) / shape * libm::pow(1.0 - u, -1.0 / shape),
-        Sizes::LogNormal(sigma) => {
+    match *sizes {
+        Spread::Named(Text(Sizes::Pareto(shape))) => {
+            mean * (shape - 1.0) / shape * libm::pow(1.0 - u, -1.0 / shape)
+        }
+        Spread::Named(Text(Sizes::LogNormal(sigma))) => {
             // Box and Muller; the mean of exp(m + σz) is exp(m + σ²/2).
             let radius = libm::sqrt(-2.0 * libm::log(1.0 - u));
             let z = radius * libm::cos(std::f64::consts::TAU * rng.uniform());
             mean * libm::exp(sigma * z - sigma * sigma / 2.0)
         }
-        Sizes::WebSearch | Sizes::DataMining => {
-            let points = sizes.points().unwrap_or(&[]);
-            let past = points.partition_point(|(_, share)| *share <= u);
-            let (Some(&(low, from)), Some(&(high, to))) =
-                (points.get(past.wrapping_sub(1)), points.get(past))
-            else {
-                return 0.0;
-            };
-            low + (high - low) * (u - from) / (to - from)
-        }
+        _ => at_share(sizes.points().unwrap_or(&[]), u),
     }
+}
+
+/// The size that a share `u` (0 … 1) of the flows does not exceed; that of the first point where it has
+/// as large a share.
+fn at_share(points: &[(f64, f64)], u: f64) -> f64 {
+    let past = points.partition_point(|(_, share)| *share <= u);
+    let Some(&(high, to)) = points.get(past) else { return 0.0 };
+    let Some(&(low, from)) = points.get(past.wrapping_sub(1)) else { return high };
+    low + (high - low) * (u - from) / (to - from)
 }
 
 /// Packets of `packet` bytes for so many bytes, at least one.

@@ -1,6 +1,8 @@
 //! Finite transfers and web sessions, counted and timed.
 
-use sim::{Outcome, Run, Scenario};
+use std::fs;
+
+use sim::{Outcome, Run, Scenario, capture};
 
 fn run(text: &str) -> Outcome {
     Scenario::from_toml(text, "transfers")
@@ -336,13 +338,18 @@ fn sizes_and_arrivals_are_as_asked_for() {
     let flows = 4000.0_f64;
     // By hand. Web search: 31 kB are 3437/17 308 of the way from 27 563 (0.3) to 44 871 (0.427 869); the
     // mean is that of the lines. Pareto of shape 1.5 and mean 30 kB begins at 10 kB: 1 − (10/31)^1.5.
-    // Log-normal: Φ((ln 3 − ln 30 + 2)/2).
+    // Log-normal: Φ((ln 3 − ln 30 + 2)/2). The file: a quarter have a packet, the others 3 to 5 kB.
+    let folder = std::env::temp_dir().join(format!("bluewater-sizes-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("sizes.csv"), "bytes,share\n1000,0.25\n3000,0.25\n5000,1\n").unwrap();
+    let file = folder.join("x.toml").display().to_string();
     for (sizes, packets, expected, mean) in [
         ("sizes = \"web-search\"", 31.0, 0.325_392, 1_490_033.0),
         ("size = \"30kB\"\nsizes = \"pareto 1.5\"", 31.0, 0.816_784, 30_000.0),
         ("size = \"30kB\"\nsizes = \"lognormal 2\"", 3.0, 0.439_873, 30_000.0),
+        ("sizes = { file = \"sizes.csv\" }", 1.0, 0.25, 3250.0),
     ] {
-        let outcome = run(&format!(
+        let text = format!(
             r#"
             duration = "20000s"
             [network]
@@ -358,7 +365,9 @@ fn sizes_and_arrivals_are_as_asked_for() {
             load = "4mbit"
             {sizes}
             "#
-        ));
+        );
+        let scenario = capture::scenario(&text, &file).unwrap_or_else(|e| panic!("{e}"));
+        let outcome = Run::new(scenario, &text, &file).unwrap().finish();
         let table = &outcome.slowdowns;
         let of = |name: &str, row: usize| table.number(name, row).unwrap();
         let rows = 0..table.real("slowdown_mean").len();
@@ -371,4 +380,45 @@ fn sizes_and_arrivals_are_as_asked_for() {
         let times = last / (flows * mean * 8.0 / 4e6);
         assert!((times - 1.0).abs() < 4.0 / flows.sqrt(), "{times} times the time, {sizes}");
     }
+}
+
+/// What is wrong with it is said with the key, the file, the line and the value; and another file in its
+/// place is not taken for it.
+#[test]
+fn a_file_of_sizes_is_checked() {
+    let folder = std::env::temp_dir().join(format!("bluewater-spread-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("x.toml").display().to_string();
+    let text = |sizes: &str| {
+        format!(
+            "duration = \"9s\"\nnetwork = {{ preset = \"dumbbell\" }}\n\
+             queue = [{{ aqm = \"droptail\", buffer = \"9p\" }}]\n\
+             traffic = [{{ transport = \"sack\", app = \"finite\", sizes = {sizes} }}]\n"
+        )
+    };
+    let read = |text: &str| capture::scenario(text, &file);
+    let of_file = text("{ file = \"spread.csv\" }");
+    let write = |points: &str| fs::write(folder.join("spread.csv"), points).unwrap();
+    write("0,0\n1000,0.5\n900,1\n");
+    let error = read(&of_file).unwrap_err().to_string();
+    for part in ["x.toml:4: traffic[0].sizes.file", "spread.csv: line 3: 900 is less"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    write("0,0\n1000,1\n");
+    let canonical = read(&of_file).unwrap().to_toml();
+    assert_eq!(capture::scenario(&canonical, "elsewhere").unwrap().to_toml(), canonical);
+    write("0,0\n2000,1\n");
+    let error = capture::scenario(&canonical, "elsewhere").unwrap_err().to_string();
+    assert!(error.contains("sizes.digest") && error.contains("spread.csv"), "{error}");
+    for (sizes, part) in [
+        ("{ file = \"none.csv\" }", "none.csv"),
+        ("{ path = \"x\" }", "path"),
+        ("7", "web-search"),
+        ("\"zipf\"", "web-search"),
+    ] {
+        let error = read(&text(sizes)).unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains("traffic[0].sizes"), "{error}");
+    }
+    let error = Scenario::from_toml(&of_file, "x").unwrap_err().to_string();
+    assert!(error.contains("not read here"), "{error}");
 }

@@ -5,7 +5,7 @@ use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Group, GroupSpec, Sizes};
+use super::{Group, GroupSpec, Spread};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::Text;
@@ -69,9 +69,10 @@ pub struct Finite {
     /// Bytes or packets of each flow; with `pareto` or `lognormal` of `sizes` their mean, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Text<Size>>,
-    /// How sizes are spread; each flow draws its own, and without it all have the same.
+    /// How sizes are spread, by name or as a file has it, `{ file = "sizes.csv" }`; each flow draws its
+    /// own, and without it all have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sizes: Option<Text<Sizes>>,
+    pub sizes: Option<Spread>,
     /// Flows begin one after another, from `start` on, at random times (Poisson) that make this load
     /// in the mean, of their bytes; those after the run's end do not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,7 +191,7 @@ impl App {
 impl Finite {
     /// The mean size in bytes, of flows in packets of `packet` bytes.
     pub fn mean(&self, packet: u16) -> f64 {
-        match (self.sizes.and_then(|sizes| sizes.0.mean()), self.size) {
+        match (self.sizes.as_ref().and_then(Spread::mean), self.size) {
             (Some(mean), _) => mean,
             (None, Some(Text(Size::Packets(n)))) => n as f64 * f64::from(packet),
             (None, Some(Text(Size::Bytes(n)))) => n as f64,
@@ -199,7 +200,7 @@ impl Finite {
     }
 
     fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
-        let own_mean = self.sizes.is_some_and(|sizes| sizes.0.mean().is_some());
+        let own_mean = self.sizes.as_ref().is_some_and(|sizes| sizes.mean().is_some());
         match self.size.map(|size| size.0) {
             None if own_mean => {}
             None => return Err(Complaint::wrong(at.key("size"), "needed by finite")),

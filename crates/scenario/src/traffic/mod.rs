@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
 pub(crate) use keys::{Unread, later, read_groups};
-pub use sizes::Sizes;
+pub use sizes::{Sizes, Spread};
 pub use transport::*;
 
 use crate::arrivals::Files;
@@ -149,6 +149,9 @@ pub(crate) fn expand_traffic(
         let at = Group(i);
         if let Transport::Trace(trace) = &mut spec.transport {
             trace.fill(&mut spec.group, end, &at, files)?;
+        }
+        if let App::Finite(Finite { sizes: Some(Spread::File(sizes)), .. }) = &mut spec.app {
+            sizes.read(&at, files)?;
         }
         let mut names = spec.group.from.iter().chain(&spec.group.to).flatten();
         let everywhere = topology.bottlenecks > 0 && names.any(|name| name.contains('*'));

@@ -1,13 +1,171 @@
-//! How large transfers are: distributions by name, and the two that data centres are studied with.
+//! How large transfers are: distributions by name, the two that data centres are studied with, and those
+//! of files.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use aqm::units::TextError;
+use link::DecisionHash;
+use schemars::JsonSchema;
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::text::Quantity;
+use super::Group;
+use crate::arrivals::{self, Files};
+use crate::error::Complaint;
+use crate::text::{Quantity, Text};
 
-/// How the sizes of transfers are spread.
+/// How the sizes of transfers are spread: a distribution with a name, or that of a file.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Spread {
+    /// A distribution with a name.
+    Named(Text<Sizes>),
+    /// That of a file.
+    File(SizesFile),
+}
+
+/// A distribution of sizes that a file has.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SizesFile {
+    /// The file, as seen from the folder of the scenario's: in each line bytes, and the share of flows
+    /// that have no more.
+    pub file: String,
+    /// Sixteen hexadecimal digits over its points; filled in. If given, the file has to have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Its points, once it was read.
+    #[serde(skip)]
+    points: Arc<[(f64, f64)]>,
+}
+
+impl<'de> Deserialize<'de> for Spread {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Spread;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}, or a table with file", Sizes::ABOUT)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Spread, E> {
+                Text::deserialize(StrDeserializer::new(text)).map(Spread::Named)
+            }
+            fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<Spread, M::Error> {
+                SizesFile::deserialize(MapAccessDeserializer::new(map)).map(Spread::File)
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+impl Spread {
+    /// Its points, if it has such: then it has its mean, too.
+    pub fn points(&self) -> Option<&[(f64, f64)]> {
+        match self {
+            Self::Named(Text(sizes)) => sizes.points(),
+            Self::File(file) => Some(&file.points),
+        }
+    }
+
+    /// Its mean in bytes, if it has one of its own.
+    pub fn mean(&self) -> Option<f64> {
+        let points = self.points()?;
+        let (least, at_least) = points.first()?;
+        let between = points.windows(2).map(|p| (p[1].1 - p[0].1) * (p[0].0 + p[1].0) / 2.0);
+        Some(least * at_least + between.sum::<f64>())
+    }
+}
+
+/// The largest size in a file, bytes: a terabyte.
+const LARGEST: f64 = 1e12;
+/// The most points of a file.
+const MOST_POINTS: usize = 1_000_000;
+
+impl SizesFile {
+    /// Takes the points of the file.
+    pub(super) fn read(&mut self, at: &Group, files: &mut dyn Files) -> Result<(), Complaint> {
+        let wrong = |problem| Complaint::wrong(at.key("sizes.file"), problem);
+        let arrivals::Text { text, file } = files.text(&self.file).map_err(wrong)?;
+        let points = read(&text).map_err(|problem| wrong(format!("{file}: {problem}")))?;
+        let digest = digest(&points);
+        if self.digest.as_ref().is_some_and(|known| *known != digest) {
+            let allowed = format!("{digest}: that of {file}");
+            return Err(Complaint::new(at.key("sizes.digest"), allowed)
+                .hint("the file is not the one that this was made from"));
+        }
+        (self.file, self.digest, self.points) = (file, Some(digest), points.into());
+        Ok(())
+    }
+}
+
+/// Points of a text: two columns with commas or spaces between, and if wanted a head. Shares end at 1, or
+/// at 100 where they are in percent.
+fn read(text: &str) -> Result<Vec<(f64, f64)>, String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let numbered = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
+    let lines = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for (i, (number, line)) in lines.enumerate() {
+        let wrong = |what: String| Err(format!("line {number}: {what}"));
+        let cells: Vec<&str> = match line.contains(',') {
+            true => line.split(',').map(str::trim).collect(),
+            false => line.split_whitespace().collect(),
+        };
+        let [size, share] = cells[..] else {
+            return wrong(format!("{line}: two values are wanted, bytes and a share"));
+        };
+        let value = |cell: &str| cell.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
+        let (Some(bytes), Some(part)) = (value(size), value(share)) else {
+            if i == 0 && [size, share].iter().all(|cell| value(cell).is_none()) {
+                continue; // the head
+            }
+            return wrong(format!("{line}: bytes and a share are numbers of 0 and more"));
+        };
+        if bytes > LARGEST {
+            return wrong(format!("{size}: at most {LARGEST:e} bytes"));
+        }
+        if let Some(&(before, below)) = points.last()
+            && (bytes < before || part < below)
+        {
+            let what = if bytes < before { size } else { share };
+            return wrong(format!("{what} is less than in the line before: both ascend"));
+        }
+        if points.len() == MOST_POINTS {
+            return wrong(format!("more than {MOST_POINTS} points"));
+        }
+        points.push((bytes, part));
+    }
+    in_shares(points)
+}
+
+/// The same as shares of one, from 0 to 1.
+fn in_shares(mut points: Vec<(f64, f64)>) -> Result<Vec<(f64, f64)>, String> {
+    let Some(&(largest, whole)) = points.last() else {
+        return Err("there is nothing in it".into());
+    };
+    if whole != 1.0 && whole != 100.0 {
+        return Err(format!("the last share is {whole}: 1, or 100 where they are in percent"));
+    }
+    if largest == 0.0 {
+        return Err("the largest size is 0: nothing would be sent".into());
+    }
+    points.iter_mut().for_each(|point| point.1 /= whole);
+    Ok(points)
+}
+
+/// A fingerprint of points.
+fn digest(points: &[(f64, f64)]) -> String {
+    let mut hash = DecisionHash::default();
+    for (bytes, share) in points {
+        let share = share.to_bits();
+        hash.departure(bytes.to_bits(), (share >> 32) as u32, share as u32);
+    }
+    hash.to_string()
+}
+
+/// Distributions with a name.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Sizes {
     /// Flows of a cluster for web search: Alizadeh et al., Data Center TCP (SIGCOMM 2010), Fig. 4.
@@ -63,19 +221,12 @@ const DATA_MINING: Points = &[
 ];
 
 impl Sizes {
-    /// Its points, if it has such: then it has its mean, too.
-    pub fn points(self) -> Option<Points> {
+    fn points(self) -> Option<Points> {
         match self {
             Self::WebSearch => Some(WEB_SEARCH),
             Self::DataMining => Some(DATA_MINING),
             Self::Pareto(_) | Self::LogNormal(_) => None,
         }
-    }
-
-    /// Its mean in bytes, if it has one of its own.
-    pub fn mean(self) -> Option<f64> {
-        let pairs = self.points()?.windows(2);
-        Some(pairs.map(|p| (p[1].1 - p[0].1) * (p[0].0 + p[1].0) / 2.0).sum())
     }
 }
 
@@ -127,7 +278,45 @@ mod tests {
             assert!(points.windows(2).all(|p| p[0].0 < p[1].0 && p[0].1 < p[1].1), "{sizes}");
             assert_eq!((points[0].1, points[points.len() - 1].1), (0.0, 1.0));
         }
-        assert_eq!(Sizes::Pareto(1.5).mean(), None);
+        assert_eq!(Spread::Named(Text(Sizes::Pareto(1.5))).mean(), None);
+    }
+
+    /// The mean of a file by hand: a fifth have 100 bytes, 30 % between 100 and 300, half between 300
+    /// and 1100. In whatever form.
+    #[test]
+    fn points_of_a_file_are_read_in_each_form() {
+        let points = vec![(100.0, 0.2), (300.0, 0.5), (1100.0, 1.0)];
+        for text in [
+            "size,cdf\n100,0.2\n300,0.5\n1100,1\n",
+            "\u{feff}# bytes and share\n100 0.2\n\n300\t0.5\r\n1100 1.0",
+            "100, 20\n300, 50\n1100, 100\n",
+        ] {
+            assert_eq!(read(text), Ok(points.clone()), "{text}");
+        }
+        let file = SizesFile { file: String::new(), digest: None, points: points.into() };
+        let mean = Spread::File(file).mean().unwrap();
+        assert!((mean - (20.0 + 0.3 * 200.0 + 0.5 * 700.0)).abs() < 1e-9, "{mean}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_with_line_and_value() {
+        for (text, said) in [
+            ("", "nothing"),
+            ("size,cdf\n", "nothing"),
+            ("100,0.2\n300\n", "line 2: 300: two values"),
+            ("100 0.2 3\n", "line 1: 100 0.2 3: two values"),
+            ("100,0.2\nmany,1\n", "line 2: many,1: bytes"),
+            ("# head\n100,0.2\n300,-1\n", "line 3: 300,-1: bytes"),
+            ("100,nan\n", "line 1: 100,nan: bytes"),
+            ("300,0.2\n100,1\n", "line 2: 100 is less"),
+            ("100,0.5\n\n300,0.4\n", "line 3: 0.4 is less"),
+            ("100,0.5\n1e13,1\n", "line 2: 1e13: at most"),
+            ("100,0.5\n300,0.9\n", "the last share is 0.9"),
+            ("0,0\n0,1\n", "the largest size is 0"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
     }
 
     #[test]
