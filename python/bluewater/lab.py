@@ -230,8 +230,7 @@ class Sweep:
         self.runs.write_csv(written[1])
         self.summary().write_csv(written[2])
         for name in self.tables.present:
-            table = self.table(name)
-            if not table.is_empty():
+            if not self.tables.known_empty(name) and not (table := self.table(name)).is_empty():
                 written.append(folder / f"{name}.parquet")
                 table.write_parquet(written[-1])
         return written

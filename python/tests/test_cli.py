@@ -453,7 +453,7 @@ def test_real_packets_are_the_gateway_s_task(command: str, task: str, tmp_path: 
 def test_a_damaged_result_is_put_aside_and_made_again(cli: Cli, tiny: Path) -> None:
     first = cli("run", str(tiny), "--json")
     (folder,) = (cli.out / "runs").glob("??/*")
-    for name, text in [("queues.parquet", b"PAR1"), ("meta.json", b"{"), ("scenario.toml", b"")]:
+    for name, text in [("tables.json", b"{}"), ("meta.json", b"{"), ("scenario.toml", b"")]:
         (folder / name).write_bytes(text)
         again = cli("sweep", str(tiny), "--json")
         assert again.exit_code == 0
@@ -468,10 +468,10 @@ def test_a_damaged_result_is_put_aside_and_made_again(cli: Cli, tiny: Path) -> N
 def test_a_damaged_result_is_named_where_it_is_read(cli: Cli, tiny: Path) -> None:
     cli("run", str(tiny), "--set", "measure.interval=100ms")
     (folder,) = (cli.out / "runs").glob("??/*")
-    (folder / "series.parquet").write_bytes(b"PAR1")
+    (folder / "tables.json").write_bytes(b"{}")
     found = cli("plot", str(folder), keep_out=False)
     assert found.exit_code == 2
-    assert "series.parquet" in found.stderr
+    assert "tables.json" in found.stderr
     (folder / "meta.json").write_text("[]")
     found = cli("plot", str(folder), keep_out=False)
     assert found.exit_code == 2

@@ -106,7 +106,7 @@ def test_tables_without_rows_have_the_types_of_their_columns() -> None:
 def test_save_makes_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     bluewater.run(built()).save(folder)
-    assert (folder / "queues.parquet").exists()
+    assert (folder / "tables.json").exists()
 
 
 def test_a_sweep_comes_to_means_with_intervals(swept: bluewater.Sweep) -> None:

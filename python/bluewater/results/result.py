@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -21,9 +21,18 @@ from bluewater.results import host, html
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-FORMAT = 3
+FORMAT = 4
 """Of the folder of a run; in 1 the summary was a table in a file of its own, in 1 and 2 there were
-lengths in place of digests."""
+lengths in place of digests, up to 3 every table was a file of Parquet."""
+
+SMALL_TABLES = "tables.json"
+"""The file that holds every table of at most :data:`_SMALL` values."""
+
+_SMALL = 2000
+"""Here Parquet begins to take less time than text; a short run takes less than its least file."""
+
+Columns: TypeAlias = "Mapping[str, list[Any]]"
+"""A table as lists."""
 
 _DECLARED = {each["name"]: each for each in _core.tables()}
 
@@ -57,6 +66,10 @@ def _table(name: str) -> cached_property[pl.DataFrame]:
     return cached_property(load)
 
 
+def _no_lists(_: str) -> None:
+    """Of a result whose tables are frames."""
+
+
 @dataclass(frozen=True, repr=False)
 class Result:
     """One run: what was asked, what came out, and how to know it again.
@@ -68,6 +81,8 @@ class Result:
         version: The version of the simulator.
         load: Gives a table by its name.
         names: The tables that there are beside the summary.
+        lists: Gives a table as lists where that takes less time than a frame, else ``None``.
+        empty: Tables of these that are known to have no row.
     """
 
     summary: Mapping[str, Any]
@@ -76,6 +91,8 @@ class Result:
     version: str
     load: Callable[[str], pl.DataFrame]
     names: Sequence[str] = SIMULATED
+    lists: Callable[[str], Columns | None] = _no_lists
+    empty: Sequence[str] = ()
 
     @classmethod
     def of(cls, raw: Mapping[str, Any], began: float) -> Result:
@@ -83,12 +100,15 @@ class Result:
 
         ``wall_s``, from ``began`` (of :func:`time.perf_counter`) until now, joins the summary.
         """
+        tables = {name: raw[name] for name in TABLES if name in raw}
         return cls(
             summary=raw["summary"] | {"wall_s": time.perf_counter() - began},
             scenario=raw["scenario"],
             decision_hash=raw["decision_hash"],
             version=raw["version"],
-            load=partial(_made, {name: raw[name] for name in TABLES if name in raw}),
+            # Not closures: results are sent to other processes, and pickled.
+            load=partial(_made, tables),
+            lists=partial(_lists, tables),
         )
 
     queues = _table("queues")
@@ -107,7 +127,7 @@ class Result:
     persistence = _table("persistence")
 
     def save(self, folder: Path | str, key: str = "") -> None:
-        """Writes the scenario, every table (Parquet) and, with its summary, what it is to a folder.
+        """Writes the scenario, every table and, with its summary, what it is to a folder.
 
         The folder is made if need be; :func:`bluewater.load` reads it. ``key`` is its name in a
         store.
@@ -116,18 +136,36 @@ class Result:
         if folder.exists() and not folder.is_dir():
             raise InputError("a file, where a folder is needed", file=str(folder))
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
-        for name in self.names:
-            table = self.load(name)
-            path = folder / f"{name}.parquet"
-            if table.is_empty():
-                path.write_bytes(_empty(name, *table.columns))
-            else:
-                table.write_parquet(path)
-        (folder / "meta.json").write_text(self._meta(key, folder), encoding="utf-8")
+        for name, content in self._files(key).items():
+            (folder / name).write_bytes(content)
 
-    def _meta(self, key: str, folder: Path) -> str:
-        names = ["scenario.toml", *(f"{name}.parquet" for name in self.names)]
+    def _files(self, key: str) -> dict[str, bytes]:
+        files = {"scenario.toml": self.scenario.encode()}
+        small: dict[str, Columns] = {}
+        rows = {}
+        for name in self.names:
+            columns = self._small(name)
+            if columns is None:
+                file = io.BytesIO()
+                table = self.load(name)
+                table.write_parquet(file)
+                files[f"{name}.parquet"] = file.getvalue()
+                rows[name] = table.height
+            else:
+                small[name] = columns
+                rows[name] = height(columns)
+        files[SMALL_TABLES] = json.dumps(small).encode()
+        return files | {"meta.json": self._meta(key, files, rows)}
+
+    def _small(self, name: str) -> Columns | None:
+        """The columns of a table that is written as text."""
+        columns = self.lists(name)
+        if columns is None:
+            table = self.load(name)
+            return table.to_dict(as_series=False) if table.width * table.height <= _SMALL else None
+        return columns if sum(map(len, columns.values())) <= _SMALL else None
+
+    def _meta(self, key: str, files: Mapping[str, bytes], rows: Mapping[str, int]) -> bytes:
         meta: dict[str, Any] = {
             "format": FORMAT,
             "key": key,
@@ -136,11 +174,13 @@ class Result:
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "host": host.facts(),
             # What a crash or a full disk cuts is found by these, and what somebody changed.
-            "files": {name: digest((folder / name).read_bytes()) for name in names},
-            # A row in Parquet takes as long as all that a short run does.
+            "files": {name: digest(content) for name, content in files.items()},
+            "tables": rows,
             "summary": dict(self.summary),
         }
-        return json.dumps(sealed(meta), indent=2) + "\n"
+        # A line a key; with an indent Python's own encoder would take longer than the run.
+        lines = (f"  {json.dumps(name)}: {json.dumps(it)}" for name, it in sealed(meta).items())
+        return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
     def __repr__(self) -> str:
         figures = html.figures(self.summary, self.decision_hash)
@@ -170,14 +210,6 @@ def sealed(meta: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {"digest": digest(json.dumps(rest).encode())}
 
 
-@cache
-def _empty(name: str, *columns: str) -> bytes:
-    """The file of a table without rows: most runs have the same ones, and each costs as another."""
-    file = io.BytesIO()
-    without_rows(name, *columns).write_parquet(file)
-    return file.getvalue()
-
-
 def frame(columns: Mapping[str, list[Any]], name: str) -> pl.DataFrame:
     """A frame from the columns of a table, of the types that are declared; signals are numbers."""
     types = schema(name)
@@ -192,11 +224,23 @@ def check_name(name: str) -> None:
         raise unknown("table", str(name), TABLES)
 
 
-def _made(raw: Mapping[str, Any], name: str) -> pl.DataFrame:
-    # Not a closure: results are sent to other processes, and pickled.
+def height(columns: Columns) -> int:
+    """How many rows a table has that is at hand as lists."""
+    return max(map(len, columns.values()), default=0)
+
+
+def of_lists(columns: Columns, name: str) -> pl.DataFrame:
+    """A frame of a table that is at hand as lists."""
+    return frame(columns, name) if height(columns) else without_rows(name, *columns)
+
+
+def _made(raw: Mapping[str, Columns], name: str) -> pl.DataFrame:
+    return of_lists(_lists(raw, name), name)
+
+
+def _lists(raw: Mapping[str, Columns], name: str) -> Columns:
     check_name(name)
-    columns = raw.get(name) or {column: [] for column in schema(name)}
-    return frame(columns, name) if any(columns.values()) else without_rows(name, *columns)
+    return raw.get(name) or {column: [] for column in schema(name)}
 
 
 @cache

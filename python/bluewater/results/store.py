@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 import time
 import warnings
@@ -21,11 +20,12 @@ import polars as pl
 
 from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.results.result import (
-    FORMAT,
+    SMALL_TABLES,
     TABLES,
     Result,
     check_name,
     digest,
+    of_lists,
     schema,
     sealed,
     without_rows,
@@ -34,6 +34,8 @@ from bluewater.results.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from bluewater.results.result import Columns
 
 _TEMPORARY = ".tmp-"
 _LAST = "last"
@@ -153,7 +155,7 @@ class Store:
             final.parent.mkdir(exist_ok=True)
             if not final.exists():
                 temporary.rename(final)
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except OSError as error:
             if key not in self:
                 raise _unwritable(self.root, error) from error
         finally:
@@ -228,6 +230,7 @@ def read_result(folder: Path) -> Result:
         _check_seal(meta)
         digests = {} if _is_old(meta) else meta["files"]
         decision_hash, version = meta["decision_hash"], meta["version"]
+        rows = meta["tables"] if meta["format"] > 3 else dict.fromkeys(_parquet(folder))
         if meta["format"] == 1:
             summary = _table(folder, digests, "summary").row(0, named=True)
         else:
@@ -242,13 +245,36 @@ def read_result(folder: Path) -> Result:
         version=version,
         # Not a closure: results are sent to the processes that draw.
         load=partial(_load, folder, digests),
-        names=[name for name in TABLES if (folder / f"{name}.parquet").exists()],
+        names=list(rows),
+        lists=partial(_lists, folder, digests),
+        empty=[name for name, number in rows.items() if number == 0],
     )
+
+
+def _parquet(folder: Path) -> list[str]:
+    return [name for name in TABLES if (folder / f"{name}.parquet").exists()]
+
+
+def _lists(folder: Path, digests: Mapping[str, str], name: str) -> Columns | None:
+    """One of the tables, if it stands with the small ones."""
+    check_name(name)
+    if SMALL_TABLES not in digests or f"{name}.parquet" in digests:
+        return None
+    path = folder / SMALL_TABLES
+    try:
+        content = path.read_bytes()
+        _check(path, content, digests)
+        found: Columns | None = json.loads(content).get(name)
+    except (OSError, ValueError, AttributeError) as error:
+        raise _damaged(str(path), error) from error
+    return found
 
 
 def _load(folder: Path, digests: Mapping[str, str], name: str) -> pl.DataFrame:
     """One of the tables; one that this kind of runs does not have is empty."""
-    check_name(name)
+    columns = _lists(folder, digests, name)
+    if columns is not None:
+        return of_lists(columns, name)
     if digests and f"{name}.parquet" not in digests:
         return without_rows(name, *schema(name))
     return _table(folder, digests, name)
@@ -286,7 +312,7 @@ def _damage(folder: Path) -> str | None:
 
 def _is_old(meta: Mapping[str, Any]) -> bool:
     """Whether lengths stand in place of digests."""
-    return int(meta["format"]) < FORMAT
+    return int(meta["format"]) < 3
 
 
 def _check_seal(meta: Mapping[str, Any]) -> None:
@@ -333,11 +359,8 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _unwritable(root: Path, error: Exception) -> StorageError:
-    # Polars passes the system's error on in words only.
-    told = re.search(r"os error ([0-9]+)", str(error))
-    number = error.errno if isinstance(error, OSError) else int(told[1]) if told else None
-    reason = os.strerror(number) if number else str(error)
+def _unwritable(root: Path, error: OSError) -> StorageError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
     return StorageError(
         f"cannot write results: {reason}",
         file=str(root),

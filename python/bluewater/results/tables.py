@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.results.result import TABLES, schema
+from bluewater.results.result import TABLES, height, of_lists, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,15 +110,43 @@ class Tables:
         if name == "runs":
             return self.runs
         if name not in self._made:
-            frames: list[pl.DataFrame] = [
-                result.load(name).select(
-                    *(pl.lit(value).alias(key) for key, value in _place(entry).items()),
-                    pl.exclude(*_place(entry)),
-                )
-                for entry, result in zip(self.entries, self.results, strict=True)
-            ]
-            self._made[name] = pl.concat(frames, how="diagonal_relaxed")
+            heights, frames = self._frames(name)
+            whole = pl.concat(frames, how="diagonal_relaxed")
+            repeated = pl.all().repeat_by(pl.Series(heights, dtype=pl.UInt32)).explode()
+            place = self._places.select(repeated).drop_nulls("seed")
+            own = whole.select(pl.exclude(place.columns))
+            self._made[name] = pl.concat([place, own], how="horizontal")
         return self._made[name]
+
+    @cached_property
+    def _places(self) -> pl.DataFrame:
+        """A row a run: where it lies in the sweep."""
+        return pl.DataFrame([_place(entry) for entry in self.entries], infer_schema_length=None)
+
+    def _frames(self, name: str) -> tuple[list[int], list[pl.DataFrame]]:
+        """How many rows of a table each run has, and all of them.
+
+        Small tables of runs that follow each other become one frame: one of a frame each would take
+        as long as the runs.
+        """
+        heights: list[int] = []
+        frames: list[pl.DataFrame] = []
+        waiting: dict[str, list[Any]] = {}
+        for result in self.results:
+            columns = result.lists(name)
+            if waiting and (columns is None or columns.keys() != waiting.keys()):
+                frames.append(of_lists(waiting, name))
+                waiting = {}
+            if columns is None:
+                frames.append(result.load(name))
+                heights.append(frames[-1].height)
+                continue
+            heights.append(height(columns))
+            for column, values in columns.items():
+                waiting.setdefault(column, []).extend(values)
+        if waiting:
+            frames.append(of_lists(waiting, name))
+        return heights, frames
 
     @cached_property
     def _made(self) -> dict[str, pl.DataFrame]:
@@ -160,8 +188,12 @@ class Tables:
     @property
     def present(self) -> list[str]:
         """The tables that its runs have, ``runs`` aside."""
-        kept = {path.stem for path in self.store.path(self.entries[0].key).glob("*.parquet")}
+        kept = self.results[0].names
         return [name for name in TABLES if name in kept]
+
+    def known_empty(self, name: str) -> bool:
+        """Whether a table is known to have no row, without reading it."""
+        return all(name in result.empty for result in self.results)
 
 
 class Blank(Tables):
