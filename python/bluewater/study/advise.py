@@ -147,7 +147,9 @@ class Measured:
         throughput = min(max(sum(bulk), 1.0), rate_bps)
         jain = sum(bulk) ** 2 / (len(bulk) * max(sum(each**2 for each in bulk), 1e-9))
         names = ["calls", "games"]
-        waits = result.delays.filter(result.delays["group"].is_in(names))["delay_p99_s"].to_list()
+        delays = result.delays
+        queued = delays["group"].is_in(names) & (delays["kind"] == "queueing")
+        waits = delays.filter(queued)["delay_p99_s"].to_list()
         live = flows.filter(flows["group"].is_in(names))
         sent, lost = (int(live[name].sum()) for name in ("arrivals", "drops"))
         loss = lost / sent if sent else 0.0
