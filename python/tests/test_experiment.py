@@ -39,8 +39,9 @@ def test_every_experiment_plans_at_both_sizes(name: str, size: str) -> None:
     standard = [entry for _, entry in loaded.plan(thin) if entry.reading in (None, STANDARD)]
     assert len(standard) == len(cells)
     if size == "full":
-        # One run of real packets is as long as several, since it is in real time.
-        least = 3 if loaded.base.get("place") == "testbed" else 5
+        # One run of real packets is as long as several, since it is in real time; and three seeds
+        # show the spread of what nothing is claimed of.
+        least = 3 if loaded.base.get("place") == "testbed" or not loaded.claims else 5
         assert loaded.exact or len(chosen.seeds) >= least
     assert loaded.about.question
     shown = {plot.id for plot in loaded.plots} | {sheet.id for sheet in loaded.sheets}

@@ -144,12 +144,12 @@ def _transfers(result: Result) -> dict[str, str]:
 def _delays(result: Result) -> dict[str, str]:
     """What was measured of each group's delays."""
     several = result.queues.height > 1
-    rows = result.delays.iter_rows(named=True)
-    return {
-        f"{row['group']}: {row['kind']}" + (f", {row['queue']}" if several and row["queue"] else ""):
-        f"p50 {text.milliseconds(row['delay_p50_s'])}, p99 {text.milliseconds(row['delay_p99_s'])}"
-        for row in rows
-    }
+    told = {}
+    for row in result.delays.iter_rows(named=True):
+        at = f", {row['queue']}" if several and row["queue"] else ""
+        middle, late = map(text.milliseconds, (row["delay_p50_s"], row["delay_p99_s"]))
+        told[f"{row['group']}: {row['kind']}{at}"] = f"p50 {middle}, p99 {late}"
+    return told
 
 
 def _table(result: Result) -> Table:
