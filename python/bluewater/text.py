@@ -27,6 +27,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def whole(text: str) -> str:
+    """A text that no end of a line divides, as a number and its unit."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
 def measured(mean: float | None, half_width: float | None, unit: str) -> str:
     """A mean with the half-width of its interval and the unit, as in ``1.93 ± 0.04 %``."""
     if mean is None:

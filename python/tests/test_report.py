@@ -18,8 +18,9 @@ from conftest import SWEEP
 from matplotlib.figure import Figure
 
 from bluewater.errors import InputError
-from bluewater.plots.draw import Drawable, Mark, draw
+from bluewater.plots.draw import Drawable, draw
 from bluewater.plots.files import inline_svg, save
+from bluewater.plots.marks import Mark
 from bluewater.plots.style import contrast, on_dark, palette
 from bluewater.report import to_json, write_report
 from bluewater.report.page import environment
@@ -190,6 +191,26 @@ def test_a_phone_scrolls_the_report_in_one_direction(page: Path, tmp_path: Path)
         browser.close()
 
 
+def test_a_panel_is_drawn_again_by_rules_that_need_nothing_around_it(page: Path) -> None:
+    """On a phone each panel stands alone."""
+    text = page.read_text()
+    pictures = re.findall(r'<g id="(p[0-9a-f]{6})">', text)
+    assert len(pictures) == 4
+    assert re.findall(r'<use href="#(p[0-9a-f]{6})"/>', text) == pictures
+    sheet = text.partition("<style>")[2].partition("</style>")[0]
+    classes = set(re.findall(r'class="(s[0-9]+)"', text))
+    assert classes
+    assert all(re.search(rf"(^|}}|\n)\.{name}{{", sheet) for name in classes)
+
+
+def test_a_plot_says_what_its_claims_say(page: Path) -> None:
+    text = page.read_text().partition('<figure id="test-two-loss">')[2].partition("</figure>")[0]
+    caption = re.sub(r"\s+", " ", re.sub("<.*?>", "", text.partition("<figcaption>")[2]))
+    assert "(a) Nobody loses all. Paper: < 100 %. Bound: < 100 %." in html.unescape(caption)
+    assert "(a) Nobody loses all." in (page.parent / "test-two" / "loss.svg").read_text()
+    assert "(b)" not in caption
+
+
 @pytest.mark.skipif("CI" not in os.environ and CHROMIUM is None, reason="there is no browser")
 def test_a_link_opens_the_experiment_that_it_leads_into(outcome: Outcome, tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
@@ -236,7 +257,7 @@ def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:
     text = page.read_text()
     assert "Loss &lt;of&gt; two" in text
     assert "Which loses more?" in text
-    assert text.count("<svg") == 4
+    assert text.count('<svg role="img"') == 4
     assert "not reproduced" in text
     assert text.count("Fitted, no evidence.") == 1
     assert "The buffer was chosen by it." in text

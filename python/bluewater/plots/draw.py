@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,54 +13,60 @@ import matplotlib as mpl
 import msgspec
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, FormatStrFormatter, LogLocator, NullFormatter
 
-from bluewater.plots.style import INK, RC, Look, look, order
+from bluewater.plots import marks
+from bluewater.plots.style import RC, Look, looks, order
 from bluewater.text import number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
 
     from bluewater.study.plot import Scale, Sharing
 
-_PANEL = {1: (7.2, 3.6), 2: (5.0, 3.3), 3: (3.7, 3.0), 4: (3.0, 2.8)}
+_PANEL = {1: (5.6, 3.6), 2: (5.0, 3.3), 3: (3.7, 3.0), 4: (3.0, 2.8)}
 """Width and height in inches of a panel, by how many are in a row."""
+_BARS = 7.2
+"""Width of a panel of bars that is alone in its row: names stand beside them."""
 
-MAX_LABELLED = 60
-"""Bars of a panel that have their value beside them; more would not be read."""
+_LARGE = 1e5
+"""Numbers of an axis from here on are written as in 10M: a common power would cover the title."""
+
+_FOOT = 7.5
+"""Size of the lines below a picture, in points."""
+_LETTER = 0.57
+"""Width of a letter in the mean, by the font's size; of bold ones a seventh more."""
 
 MAX_TRACE = 800
 """Points of a trace that are drawn; longer ones are thinned to the extremes of each stretch."""
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Where the parts of a picture are, for a page that is too narrow for the whole of it.
+
+    Attributes:
+        boxes: Left, upper end, width and height of each panel with its labels, in points.
+        keys: The name of each line, and its colour.
+        foot: Height of the lines below the picture, in points.
+    """
+
+    boxes: Sequence[tuple[float, float, float, float]]
+    keys: Sequence[tuple[str, str]]
+    foot: float
+
+
 class Picture(Figure):
     """A figure that a notebook shows where it is the value of a cell."""
+
+    parts: Parts
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         self.savefig(buffer, format="png")
         return buffer.getvalue()
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A claim on the y axis: where its value has to lie, and the paper's number.
-
-    Attributes:
-        name: That of the claim.
-        low: The lower end of its bound, or minus infinity.
-        high: The upper end, or infinity.
-        x: Where on the x axis, if not everywhere.
-        paper: The paper's number.
-    """
-
-    name: str
-    low: float
-    high: float
-    x: float | str | None = None
-    paper: float | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class Drawable:
     title: str
     points: pl.DataFrame
     y: Scale
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[marks.Mark, ...] = ()
     groups: tuple[Any, ...] = ()
 
 
@@ -83,7 +90,8 @@ def draw(
     panels: Sequence[Drawable | None],
     columns: int,
     share_y: Sharing,
-) -> Figure:
+    told: Sequence[str] = (),
+) -> Picture:
     """Draws a figure.
 
     Args:
@@ -93,56 +101,125 @@ def draw(
         panels: In reading order; ``None`` leaves a place empty.
         columns: Panels in a row.
         share_y: Which panels have the same y axis: ``all``, ``row`` or ``none``.
+        told: Lines that stand below it.
     """
-    rows = math.ceil(len(panels) / columns)
-    width, height = _PANEL[min(columns, 4)]
     made = [panel for panel in panels if panel is not None]
     panels = [panel and _without_hidden(panel, made, share_y) for panel in panels]
     if kind == "bars":
         panels = _with_groups(panels, columns, share_y)
     made = [panel for panel in panels if panel is not None]
-    names = _lines(made)
-    if kind == "bars":
-        most = max((len(panel.groups) for panel in made), default=0)
-        height = max(height, 0.9 + 0.13 * most * (len(names) + 0.5))
-    looks = {name: look(name, position) for position, name in enumerate(names)}
+    styles = looks(_lines(made))
+    if alone := all(map(_says_its_line, made)):
+        styles = {name: dataclasses.replace(own, dash="-") for name, own in styles.items()}
+    width, height = _size(made, kind, columns, len(styles))
+    foot = _wrapped(told, columns * width, _FOOT)
+    below = (1.3 * _FOOT * (foot.count("\n") + 1) + 8) / 72 if foot else 0.0
+    rows = math.ceil(len(panels) / columns)
     with mpl.rc_context(RC):
-        figure = Picture(figsize=(width * columns, height * rows + 0.5), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-        grid = figure.subplots(
-            rows, columns, squeeze=False, sharex="none" if kind == "bars" else "all", sharey=share_y
-        )
-        every = list(grid.flat)
-        for axes in every[len(panels) :]:
-            axes.remove()
-        drawn: list[tuple[Axes, Drawable]] = []
-        for place, (axes, panel) in enumerate(zip(every, panels, strict=False)):
-            if panel is None:
-                axes.remove()
-                continue
-            drawn.append((axes, panel))
-            below = panels[place + columns] if place + columns < len(panels) else None
-            lowest = below is None
-            _panel(axes, panel, kind, x if lowest else msgspec.structs.replace(x, label=""), looks)
-            if lowest:  # also where the row below is not full
-                axes.tick_params(labelbottom=True)
-            for mark in panel.marks:
-                _mark(axes, mark, panel, kind)
+        size = (width * columns, height * rows + 0.5)
+        figure = Picture(figsize=size, layout="constrained")
+        heading = _wrapped([title], size[0], 12, bold=True)
+        figure.suptitle(heading, x=0.01, ha="left", fontsize=12, fontweight="bold")
+        sharex: Sharing = "all" if kind != "bars" and _alike(made) else "none"
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=share_y)
+        drawn = _placed(list(grid.flat), panels)
+        for axes, panel in drawn:
+            _panel(axes, panel, kind, x, styles, width)
+        names = _marks(drawn, kind)
         # Limits last: one that is set on a shared axis stops the others from widening it.
         for axes, panel in drawn:
-            if kind == "bars":
-                _limit(axes, "x", panel.y)
-            else:
-                _limit(axes, "x", x)
+            _limit(axes, "x", panel.y if kind == "bars" else x)
+            if kind != "bars":
                 _limit(axes, "y", panel.y)
-        _legend(figure, [axes for axes, _ in drawn], len(names))
-        # Laid out once: every format that is written later takes the places as they are. With an
-        # engine, even one that does nothing, each of them would first be drawn for its layout.
-        engine = figure.get_layout_engine()
-        assert engine is not None
-        engine.execute(figure)
-        figure.set_layout_engine(None)
+        names = marks.seen(names)
+        if len(styles) > 1 and not alone:
+            _legend(figure, [axes for axes, _ in drawn], len(styles))
+        _lay_out(figure, below, foot)
+        marks.part(names)
+        keys = [(name, style.colour) for name, style in styles.items()]
+        boxes = [_box(figure, axes) for axes, _ in drawn]
+        figure.parts = Parts(boxes, keys if figure.legends else [], 72 * below)
     return figure
+
+
+def _placed(
+    every: Sequence[Axes], panels: Sequence[Drawable | None]
+) -> list[tuple[Axes, Drawable]]:
+    """Each panel with its axes; those of no panel are removed."""
+    drawn = []
+    for place, axes in enumerate(every):
+        panel = panels[place] if place < len(panels) else None
+        if panel is None:
+            axes.remove()
+        else:
+            drawn.append((axes, panel))
+    return drawn
+
+
+def _alike(panels: Sequence[Drawable]) -> bool:
+    """Whether no panel would be lost on the x axis of another."""
+    ends = [float(panel.points["x"].max() or 0) for panel in panels]  # type: ignore[arg-type]
+    return not ends or 2 * min(ends) >= max(ends)
+
+
+def _size(panels: Sequence[Drawable], kind: str, columns: int, lines: int) -> tuple[float, float]:
+    """Width and height of a panel in inches."""
+    width, height = _PANEL[min(columns, 4)]
+    if kind == "bars":
+        most = max((len(panel.groups) for panel in panels), default=0)
+        height = max(height, 0.9 + 0.13 * most * (lines + 0.5))
+        width = _BARS if columns == 1 else width
+    return width, height
+
+
+def _wrapped(lines: Sequence[str], width: float, size: float, *, bold: bool = False) -> str:
+    """Lines broken to a width in inches."""
+    letters = int(72 * width / (size * _LETTER * (1.15 if bold else 1)))
+    return "\n".join(textwrap.fill(line, letters) for line in lines)
+
+
+def _marks(drawn: Sequence[tuple[Axes, Drawable]], kind: str) -> list[marks.Named]:
+    lying = kind == "bars"
+    found = [
+        marks.draw(axes, mark, panel.points, panel.groups, lying)
+        for axes, panel in drawn
+        for mark in panel.marks
+    ]
+    return [each for each in found if each is not None]
+
+
+def _lay_out(figure: Picture, below: float, foot: str) -> None:
+    """Places all parts, once, and then the lines below them.
+
+    Every format that is written later takes the places as they are. With an engine, even one that
+    does nothing, each of them would first be drawn for its layout.
+    """
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.execute(figure)
+    figure.set_layout_engine(None)
+    if not foot:
+        return
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + below)
+    share = below / (height + below)
+    for axes in figure.axes:
+        at = axes.get_position()
+        axes.set_position((at.x0, share + (1 - share) * at.y0, at.width, (1 - share) * at.height))
+    for title in figure.texts:
+        title.set_y(share + (1 - share) * title.get_position()[1])
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor((0, share, 1, 1 - share), figure.transFigure)
+    style: Any = {"fontsize": _FOOT, "linespacing": 1.1, "va": "bottom", "gid": "told"}
+    figure.text(0.01, 4 / 72 / (height + below), foot, **style)
+
+
+def _box(figure: Figure, axes: Axes) -> tuple[float, float, float, float]:
+    box = axes.get_tightbbox()
+    assert box is not None
+    scale = 72 / figure.dpi
+    left, upper = scale * box.x0 - 2, 72 * figure.get_figheight() - scale * box.y1 - 2
+    return left, upper, scale * box.width + 4, scale * box.height + 4
 
 
 def _without_hidden(panel: Drawable, made: Sequence[Drawable], share_y: Sharing) -> Drawable:
@@ -177,54 +254,6 @@ def _with_groups(
     return grouped
 
 
-def _mark(axes: Axes, mark: Mark, panel: Drawable, kind: str) -> None:
-    """Draws where a claim holds, dashed or an arrow, and the paper's number, dotted or a star."""
-    ends = [end for end in (mark.low, mark.high) if math.isfinite(end)]
-    if mark.x is None:
-        _everywhere(axes, mark, ends, kind == "bars")
-    elif (place := _place(panel, mark.x, kind)) is not None:
-        _there(axes, mark, ends, place, kind == "bars")
-
-
-def _place(panel: Drawable, x: float | str, kind: str) -> float | None:
-    """Where an x is on its axis; of bars just below, where they hide nothing."""
-    if kind != "bars":
-        return float(x)
-    labels = [str(each) for each in panel.groups]
-    return labels.index(str(x)) + 0.5 if str(x) in labels else None
-
-
-def _everywhere(axes: Axes, mark: Mark, ends: Sequence[float], lying: bool) -> None:
-    ink: Any = {"color": INK, "linewidth": 1.0, "alpha": 0.75, "zorder": 3}
-    line = axes.axvline if lying else axes.axhline
-    for end in ends:
-        line(end, linestyle=(0, (5, 3)), **ink)
-    if mark.paper is not None:
-        line(mark.paper, linestyle=(0, (1, 2)), **ink)
-    values = [*ends, *([] if mark.paper is None else [mark.paper])]
-    for value in values[:1]:
-        if lying:
-            axes.text(value, 1.0, f"({mark.name})", fontsize=7, va="bottom",
-                      transform=axes.get_xaxis_transform())  # fmt: skip
-        else:
-            axes.text(1.0, value, f"({mark.name})", fontsize=7, ha="right", va="bottom",
-                      transform=axes.get_yaxis_transform())  # fmt: skip
-
-
-def _there(axes: Axes, mark: Mark, ends: Sequence[float], place: float, lying: bool) -> None:
-    """At one x: arrows from the ends of the bound towards where it holds."""
-    arrows = {mark.low: ">" if lying else "^", mark.high: "<" if lying else "v"}
-    shown = {end: arrows[end] for end in ends}
-    if mark.paper is not None:
-        shown[mark.paper] = "*"
-    for value, marker in shown.items():
-        at = (value, place) if lying else (place, value)
-        axes.plot(*at, marker=marker, markersize=8 if marker == "*" else 5, color=INK, zorder=4)
-    last = max(shown)
-    axes.annotate(f"({mark.name})", (last, place) if lying else (place, last), xytext=(5, 0),
-                  textcoords="offset points", fontsize=7, va="center")  # fmt: skip
-
-
 def _lines(panels: Sequence[Drawable]) -> list[str]:
     names: dict[str, None] = {}
     for panel in panels:
@@ -233,19 +262,25 @@ def _lines(panels: Sequence[Drawable]) -> list[str]:
     return sorted(names, key=order)
 
 
-def _panel(axes: Axes, panel: Drawable, kind: str, x: Scale, looks: dict[str, Look]) -> None:
-    axes.set_title(panel.title)
+def _panel(
+    axes: Axes, panel: Drawable, kind: str, x: Scale, styles: Mapping[str, Look], width: float
+) -> None:
+    """Each panel has all of its labels, also beside one with the same axis: it may stand alone."""
+    # The title begins where the axis does.
+    beside = 0.07 * max((len(str(group)) for group in panel.groups), default=6)
+    axes.set_title(_wrapped([panel.title], width - 0.2 - beside, 10.5, bold=True))
+    axes.tick_params(labelleft=True, labelbottom=True)
     axes.set_xlabel(x.label)
     axes.set_ylabel(panel.y.label)
     points = panel.points.drop_nulls(["x", "y"])
     if points.is_empty():
         axes.text(0.5, 0.5, "nothing to show", transform=axes.transAxes, ha="center")
     elif kind == "bars":
-        _bars(axes, points, panel.groups, looks)
+        _bars(axes, points, panel.groups, styles)
     else:
         drawer = _LINES[kind]
         for name, own in _by_line(points):
-            drawer(axes, own, name, looks.get(name, look(name, 0)))
+            drawer(axes, own, name, styles.get(name, _ALONE))
     if kind == "bars":
         _scale(axes, "x", panel.y)
     else:
@@ -270,13 +305,14 @@ def _spread(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     x = over["x"].to_numpy()
     axes.fill_between(x, over["low"].to_numpy(), over["high"].to_numpy(), color=style.colour,
                       alpha=0.18, linewidth=0)  # fmt: skip
-    axes.plot(x, over["mean"].to_numpy(), color=style.colour, marker=style.marker, label=name)
+    axes.plot(x, over["mean"].to_numpy(), color=style.colour, marker=style.marker,
+              linestyle=style.dash, label=name)  # fmt: skip
 
 
 def _trace(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     thin = _thin(_first_seed(points).sort("x"))
     axes.plot(thin["x"].to_numpy(), thin["y"].to_numpy(), color=style.colour, linewidth=0.7,
-              label=name)  # fmt: skip
+              linestyle=style.dash, label=name)  # fmt: skip
 
 
 def _scatter(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
@@ -284,6 +320,9 @@ def _scatter(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     axes.plot(own["x"].to_numpy(), own["y"].to_numpy(), color=style.colour, linestyle="none",
               marker="o", markersize=3.2, label=name)  # fmt: skip
 
+
+_ALONE = Look("#0072b2", "o")
+"""Of points that have no line's name."""
 
 _LINES = {"spread": _spread, "trace": _trace, "scatter": _scatter}
 
@@ -310,11 +349,13 @@ def _thin(points: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _bars(axes: Axes, points: pl.DataFrame, groups: Sequence[Any], looks: dict[str, Look]) -> None:
+def _bars(
+    axes: Axes, points: pl.DataFrame, groups: Sequence[Any], styles: Mapping[str, Look]
+) -> None:
     lines = _by_line(points)
     width = 0.8 / len(lines)
     for position, (name, own) in enumerate(lines):
-        style = looks.get(name, look(name, position))
+        style = styles.get(name, _ALONE)
         over = _over_seeds(own)
         mean = over["mean"].to_numpy()
         drawn = axes.barh(
@@ -334,9 +375,8 @@ def _bars(axes: Axes, points: pl.DataFrame, groups: Sequence[Any], looks: dict[s
             error_kw={"elinewidth": 0.9},
             label=name,
         )
-        if len(groups) * len(lines) <= MAX_LABELLED:
-            labels = [number(value) for value in mean]
-            axes.bar_label(drawn, labels, padding=3, fontsize=7)
+        labels = [number(value) for value in mean]
+        axes.bar_label(drawn, labels, padding=3, fontsize=7)
     axes.set_yticks(range(len(groups)), [str(group) for group in groups])
     axes.margins(x=0.12, y=0.4 / len(groups))
     if not axes.yaxis_inverted():  # panels that share it have turned it already
@@ -352,10 +392,14 @@ def _scale(axes: Axes, which: str, scale: Scale) -> None:
     getattr(axes, f"set_{which}scale")(scale.scale, **options)
     axis = getattr(axes, f"{which}axis")
     if scale.scale == "log":
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        low, high = getattr(axes, f"get_{which}lim")()
+        few = (scale.high or high) <= 1e4 * (scale.low or low)
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
         axis.set_minor_formatter(NullFormatter())
     if scale.scale != "linear":
         axis.set_major_formatter(FormatStrFormatter("%g"))
+    elif max(map(abs, getattr(axes, f"get_{which}lim")())) >= _LARGE:
+        axis.set_major_formatter(EngFormatter(sep=""))
 
 
 def _limit(axes: Axes, which: str, scale: Scale) -> None:
@@ -364,14 +408,12 @@ def _limit(axes: Axes, which: str, scale: Scale) -> None:
 
 
 def _legend(figure: Figure, every: Sequence[Axes], count: int) -> None:
-    if count <= 1:
-        return
+    """Below, where it takes no width: on a phone there is none to spare."""
     handles: dict[str, Any] = {}
     for axes in every:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     ordered = sorted(handles, key=order)
-    # Below, where it takes no width: on a phone there is none to spare.
     width = figure.get_figwidth()
     longest = max(len(name) for name in ordered)
     columns = max(1, min(count, int(width / (0.5 + 0.085 * longest))))
@@ -381,3 +423,9 @@ def _legend(figure: Figure, every: Sequence[Axes], count: int) -> None:
         ncols=columns,
         borderaxespad=0.2,
     )
+
+
+def _says_its_line(panel: Drawable) -> bool:
+    """Whether a panel has one line, whose name its title begins with."""
+    names = _lines([panel])
+    return len(names) == 1 and panel.title.startswith(names[0])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bluewater.plots.draw import Drawable, Mark
+from bluewater.plots.draw import Drawable
+from bluewater.plots.marks import Mark
 from bluewater.results.tables import Frames
+from bluewater.text import measured, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bluewater.results.tables import Tables
-    from bluewater.study.claims import Claim
+    from bluewater.study.claims import Claim, Drawn, Finding
     from bluewater.study.plot import Panel, Plot
 
 
@@ -37,9 +40,46 @@ def drawables(
 
 def _marks(plot: Plot, panel: Panel, claims: Sequence[Claim]) -> tuple[Mark, ...]:
     return tuple(
-        Mark(claim.id, claim.holds.low, claim.holds.high, claim.drawn.x, claim.drawn.paper)
+        _mark(claim, claim.drawn)
         for claim in claims
         if claim.plot == plot.id
         and claim.drawn is not None
         and claim.drawn.panel in ("", panel.title)
     )
+
+
+def _mark(claim: Claim, drawn: Drawn) -> Mark:
+    return Mark(
+        claim.id,
+        claim.holds.low * drawn.scale,
+        claim.holds.high * drawn.scale,
+        drawn.x,
+        drawn.paper,
+        upright=drawn.axis == "x",
+        of=1.0 if drawn.of is None else drawn.of,
+        by=drawn.by,
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """A claim of a plot in words: what the paper says, where it holds, what was measured."""
+
+    finding: Finding
+    text: str
+
+
+def told(plot: Plot, findings: Sequence[Finding]) -> list[Told]:
+    """A line for each claim of a plot; what was measured is of the reading that is drawn."""
+    lines = []
+    for finding in findings:
+        claim = finding.claim
+        if claim.plot == plot.id:
+            shown = next((r for r in finding.readings if r.reading == plot.reading), None)
+            value = (shown or finding.readings[0]).estimate
+            number = measured(value.mean, value.half_width, claim.unit) if value else "no value"
+            bound = f"{claim.holds.told} {claim.unit}".rstrip()
+            says = f" Paper: {claim.paper}." if claim.origin == "paper" else " Ours."
+            numbers = f"Bound: {whole(bound)}. Measured: {whole(number)}."
+            lines.append(Told(finding, f"{claim.text}{says} {numbers}"))
+    return lines

@@ -38,6 +38,8 @@ _NAME = re.compile(r' id="([^"]*)"')
 _PLACE = re.compile(r' (?:d|x|y)="[^"]*"')
 _STYLE = re.compile(r' style="([^"]*)"')
 _EVERYWHERE = re.compile(r"<defs><style[^>]*>(.*?)</style></defs>", re.DOTALL)
+_TOLD = re.compile(r'<g id="told">.*?</g>', re.DOTALL)
+_VIEW = re.compile(r'(viewBox="0 0 [0-9.]+ )([0-9.]+)"')
 _LONG = re.compile(r"-?[0-9]+\.[0-9]{2,}")
 
 
@@ -47,10 +49,11 @@ def _shorter(found: re.Match[str]) -> str:
 
 
 def colours() -> str:
-    """The style sheet of the lines' colours, for a light page and a dark one."""
+    """The style sheet of the lines' colours, for a light page and a dark one, and of legends."""
     light = "".join(f"--c{each[1:]}:{each};" for each in palette())
     dark = "".join(f"--c{each[1:]}:{on_dark(each)};" for each in palette())
-    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    keys = "".join(f".c{each[1:]}{{background:var(--c{each[1:]})}}" for each in palette())
+    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{keys}"
 
 
 def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
@@ -84,28 +87,43 @@ def share_styles(pictures: Sequence[dict[str, Any]]) -> str:
     for picture in pictures:
         everywhere |= dict.fromkeys(_EVERYWHERE.findall(picture["svg"]))
         picture["svg"] = _STYLE.sub(shared, _EVERYWHERE.sub("", picture["svg"]))
-    rules = [f"figure svg {rule.strip()}" for rule in everywhere]
-    rules += [f"figure svg .{name}{{{style}}}" for style, name in classes.items()]
+    # Where a part of a picture is used again, its rules see nothing that is around the picture.
+    rules = [rule.strip().replace("*", "figure svg", 1) for rule in everywhere]
+    rules += [f".{name}{{{style}}}" for style, name in classes.items()]
     return "".join(rules)
 
 
-def inline_svg(path: Path, label: str) -> str:
-    """A saved SVG as an element that takes its ink, grid and background from the page around it."""
+def page_name(path: Path) -> str:
+    """What a picture is called on a page: names there are the page's, so each has its own."""
+    return "p" + sha256(f"{path.parent.name}/{path.stem}".encode()).hexdigest()[:6]
+
+
+def inline_svg(path: Path, label: str, foot: float = 0.0) -> str:
+    """A saved SVG as an element that takes its ink, grid and background from the page around it.
+
+    Args:
+        path: The file.
+        label: What it is, for those who do not see it.
+        foot: Height of the lines below it, which the page has itself, in points.
+    """
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
+    text = _TOLD.sub("", text)
+    text = _VIEW.sub(lambda at: f'{at[1]}{float(at[2]) - foot:g}"', text, count=1)
     text = text.replace(INK, "var(--ink)").replace(GRID, "var(--grid)")
     for colour in palette():
         text = text.replace(colour, f"var(--c{colour[1:]})")
     text = _PLACE.sub(lambda found: _LONG.sub(_shorter, found[0]), text)
     for left_out in _UNSEEN:
         text = left_out.sub("", text)
-    # Names are a page's: each picture has its own. What nothing refers to needs none.
-    own = "p" + sha256(f"{path.parent.name}/{path.stem}".encode()).hexdigest()[:6]
+    # What nothing refers to needs no name.
+    own = page_name(path)
     referred = set(_REFERENCE.findall(text))
     used = [name for name in dict.fromkeys(_NAME.findall(text)) if name in referred]
     names = {name: f"{own}-{number}" for number, name in enumerate(used)}
     text = _NAME.sub(lambda at: f' id="{names[at[1]]}"' if at[1] in names else "", text)
     text = _REFERENCE.sub(lambda at: f"#{names.get(at[1], at[1])}", text)
+    text = text.replace("<g>", f'<g id="{own}">', 1)
     text = text.replace("fill: #ffffff", "fill: none")
     for size in ("width", "height"):
         text = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", text, count=1)

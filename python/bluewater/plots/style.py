@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 INK = "#1f2933"
 GRID = "#d5dbe1"
@@ -29,6 +32,7 @@ _OTHER = (
     "#8e6bbf",
     "#5f9e3a",
 )
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _NAMED = {"red": _WARM[0], "blue": _COOL[0], "droptail": "#7f7f7f", "drop-front": "#16957a",
           "random-drop": "#b8860b", "ared": _WARM[1], "ared-feng": _WARM[2], "sfb": _COOL[1],
@@ -112,6 +116,7 @@ class Look:
 
     colour: str
     marker: str
+    dash: Any = "-"
 
 
 def order(name: str) -> tuple[bool, list[str | int]]:
@@ -121,18 +126,31 @@ def order(name: str) -> tuple[bool, list[str | int]]:
     return (not name.upper().startswith("R"), natural)
 
 
-def look(name: str, position: int) -> Look:
-    """The look of a line: by its name if it is a known one, else by its position.
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """The look of each line of a picture, no two alike.
 
-    ``R1`` and ``B4`` are RED and BLUE configurations; ``BLUE B4, gentle`` belongs to BLUE, and
-    which of its colours it takes follows from its position.
+    ``R1`` and ``B4`` are RED and BLUE configurations, ``BLUE B4, gentle`` belongs to BLUE: each has
+    a colour of its family. Known names have their own colour, the others take what is left. Where
+    colours come again, the lines are dashed.
     """
+    taken: set[tuple[str, Any]] = set()
+    found: dict[str, Look] = {}
+    # Whose colour is fixed first.
+    for place, name in sorted(enumerate(names), key=lambda each: len(_colours(each[1]))):
+        choices = [(colour, dash) for dash in _DASHES for colour in _colours(name)]
+        chosen = next((each for each in choices if each not in taken), choices[0])
+        taken.add(chosen)
+        found[name] = Look(chosen[0], _MARKERS[place % len(_MARKERS)], chosen[1])
+    return {name: found[name] for name in names}
+
+
+def _colours(name: str) -> tuple[str, ...]:
+    """Those that a line may have, the first that is free is its own."""
     if numbered := _NUMBERED.fullmatch(name):
-        index = (int(numbered[2]) - 1) % 4
-        family = _WARM if numbered[1] == "R" else _COOL
-        return Look(family[index], _MARKERS[index])
-    if name.lower() not in _NAMED and (kin := _FAMILY.fullmatch(name)):
-        family = _WARM if kin[1].lower() == "red" else _COOL
-        return Look(family[position % 4], _MARKERS[position % 4])
-    colour = _NAMED.get(name.lower(), _OTHER[position % len(_OTHER)])
-    return Look(colour, _MARKERS[position % len(_MARKERS)])
+        family, first = (_WARM if numbered[1] == "R" else _COOL), int(numbered[2]) - 1
+        return (family[first % 4],)
+    if own := _NAMED.get(name.lower()):
+        return (own,)
+    if kin := _FAMILY.fullmatch(name):
+        return _WARM if kin[1].lower() == "red" else _COOL
+    return _OTHER

@@ -13,7 +13,7 @@ from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.plots.draw import Drawable, Picture
 from bluewater.plots.files import save
-from bluewater.plots.style import RC, look, order
+from bluewater.plots.style import RC, looks, order
 from bluewater.results.aggregate import metrics, summarise
 from bluewater.study.plot import Scale
 
@@ -174,8 +174,8 @@ def _points(sweep: Runs, x: str | None, y: str, line: Sequence[str]) -> pl.DataF
 def _by_line(points: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
     names = sorted(points["line"].unique().to_list(), key=order)
     return [
-        (name, look(name, place).colour, points.filter(pl.col("line") == name))
-        for place, name in enumerate(names)
+        (name, look.colour, points.filter(pl.col("line") == name))
+        for name, look in looks(names).items()
     ]
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.plots.draw import draw
-from bluewater.plots.experiment import drawables
-from bluewater.plots.files import inline_svg, save, share_styles
+from bluewater.plots.experiment import drawables, told
+from bluewater.plots.files import inline_svg, page_name, save, share_styles
 from bluewater.report.metrics import METRICS
 from bluewater.report.page import environment
 from bluewater.report.scorecard import scorecard
@@ -57,7 +57,10 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
     papers = _papers(sections)
     for paper in papers:
         paper["scorecard"] = _scorecard(paper, outcomes, folder)
-    styles = share_styles([plot for section in sections for plot in section["plots"]])
+    plots = [plot for section in sections for plot in section["plots"]]
+    styles = share_styles(plots) + "".join(
+        f".w{width}{{max-width:{width}rem}}" for width in sorted({plot["width"] for plot in plots})
+    )
     open_ = _open([section for paper in papers for section in paper["sections"]])
     page = (
         environment()
@@ -381,17 +384,33 @@ def _told(found: Measured, unit: str) -> str:
 
 def _plot(outcome: Outcome, plot: Plot, folder: Path) -> dict[str, Any]:
     panels = drawables(plot, outcome.tables, outcome.experiment.file, outcome.experiment.claims)
-    figure = draw(plot.title, plot.kind, plot.x, panels, plot.in_a_row, plot.sharing)
+    claims = told(plot, outcome.findings)
+    lines = [f"({each.finding.claim.id}) {each.text}" for each in claims]
+    figure = draw(plot.title, plot.kind, plot.x, panels, plot.in_a_row, plot.sharing, lines)
     stem = folder / plot.id
     save(figure, panels, stem)
+    svg = stem.with_name(f"{plot.id}.svg")
     return {
         "id": plot.id,
         "title": plot.title,
         "caption": plot.caption,
+        "claims": [
+            {"id": each.finding.claim.id, "text": each.text, "verdict": each.finding.verdict,
+             "provisional": each.finding.provisional}
+            for each in claims
+        ],
         "note": _drawn(plot, outcome.size.seeds) + (_MARKS if any(p.marks for p in panels) else ""),
-        "svg": inline_svg(stem.with_name(f"{plot.id}.svg"), plot.title),
+        "svg": inline_svg(svg, plot.title, figure.parts.foot),
+        "width": round(figure.get_figwidth() * _INCH),
+        "name": page_name(svg),
+        "boxes": [" ".join(f"{each:.0f}" for each in box) for box in figure.parts.boxes],
+        "legend": figure.parts.keys,
         "files": [f"{folder.name}/{plot.id}.{ending}" for ending in ("png", "svg", "pdf", "csv")],
-    }
+    }  # fmt: skip
+
+
+_INCH = 6.7
+"""Of a picture, in rem: letters of a picture are as large as those of its caption."""
 
 
 def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
@@ -431,7 +450,7 @@ def _shown(value: Any) -> str:
 
 
 _MARKS = (
-    " Dashed lines and arrows: where the claim in brackets holds; dotted lines and stars: the "
+    " Dashed lines and arrows: the bound of the claim in brackets; dotted lines and stars: the "
     "paper's number."
 )
 

@@ -27,7 +27,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from bluewater.errors import InputError
 from bluewater.results.stats import Estimate, estimate
@@ -89,6 +89,11 @@ class Bound:
                 allowed="'<= x', '< x', '>= x', '> x' or 'between x and y', as text",
             )
 
+    @property
+    def told(self) -> str:
+        """It as it is written for people."""
+        return self.text.strip().replace("<=", "≤").replace(">=", "≥")
+
     def holds(self, value: float) -> bool:
         """Whether a number lies within."""
         if self.open:
@@ -108,18 +113,43 @@ class Contradiction(Table, frozen=True):
     why: str
 
 
+By: TypeAlias = Literal["times", "less", "after", "within", "percent"]
+
+
 class Drawn(Table, frozen=True):
-    """Where a claim stands in its plot: its value is a number of the y axis there.
+    """Where a claim stands in its plot.
 
     Attributes:
         panel: The title of the panel, if not of all.
-        x: At which x, if not at every one.
-        paper: The paper's number, if it has one.
+        x: At which x, if not at every one; two numbers are the ends of a stretch.
+        paper: The paper's number, in the axis' unit.
+        axis: Which axis its value is a number of.
+        scale: How many units of the axis a unit of its value is.
+        of: What its value is compared with: a line of the plot, or a number.
+        by: How: so many times it, so many percent less, so much after it, or at most so far from
+            it, as a difference (``within``) or in percent.
     """
 
     panel: str = ""
-    x: float | str | None = None
+    x: float | str | tuple[float, float] | None = None
     paper: float | None = None
+    axis: Literal["x", "y"] = "y"
+    scale: float = 1.0
+    of: float | str | None = None
+    by: By = "times"
+
+    def __post_init__(self) -> None:
+        if self.by != "times" and self.of is None:
+            raise InputError(
+                "compared with nothing", key="drawn.by", value=self.by, allowed="with `of`"
+            )
+        if self.axis == "x" and isinstance(self.of, str):
+            raise InputError(
+                "a line has no numbers of the x axis",
+                key="drawn.of",
+                value=self.of,
+                allowed="a number",
+            )
 
 
 class Claim(Table, frozen=True):
