@@ -383,8 +383,8 @@ def check_names(made: Experiment) -> None:
             if each.reading not in there:
                 key = f"{kind}.{each.id}.reading"
                 raise unknown("reading", each.reading, there, file=made.file, key=key)
-    for drawn in made.claims:
-        _check_drawn(drawn, made)
+    for stated in made.claims:
+        _check_shown(stated, made)
     _check_columns(made)
 
 
@@ -421,14 +421,15 @@ def _check_kept(made: Experiment) -> None:
                 raise unknown("axis", name, axes, file=made.file, key=key)
 
 
-def _check_drawn(claim: Claim, made: Experiment) -> None:
-    """Refuses a claim that is drawn in a plot or a panel that is not there."""
-    if claim.drawn is None:
-        return
+def _check_shown(claim: Claim, made: Experiment) -> None:
+    """Refuses a claim that is shown in a plot or a panel that is not there."""
     plots = {plot.id: plot for plot in made.plots}
     key = f"claim.{claim.id}"
-    if claim.plot not in plots:
-        raise unknown("plot", claim.plot, plots, file=made.file, key=f"{key}.plot")
+    there = plots if claim.drawn else [*plots, *(sheet.id for sheet in made.sheets)]
+    if (claim.plot or claim.drawn) and claim.plot not in there:
+        raise unknown("plot", claim.plot, there, file=made.file, key=f"{key}.plot")
+    if claim.drawn is None:
+        return
     titles = [panel.title for panel in plots[claim.plot].panels]
     if claim.drawn.panel and claim.drawn.panel not in titles:
         name = claim.drawn.panel
