@@ -15,13 +15,12 @@ from bluewater.errors import InputError
 from bluewater.plots.draw import Drawable, draw
 from bluewater.results.result import schema
 from bluewater.study.plot import Scale
-from bluewater.text import milliseconds, percent
+from bluewater.text import milliseconds, percent, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.figure import Figure
-
+    from bluewater.plots.draw import Picture
     from bluewater.results.result import Result
 
 TIME = Scale("Time (s)")
@@ -29,6 +28,8 @@ _SHARE = "0 … 1"
 """The unit of probabilities and shares."""
 _FIRST = ("p_m", "p_a")
 """Of several signals that are probabilities, those that packets are dropped or marked with."""
+_IN_SIGHT = 5.0
+"""How many times the height of a line its axis may have."""
 _IN_A_ROW = 3
 """As many as their titles leave room for."""
 _LONGEST = 80
@@ -43,7 +44,7 @@ def side_by_side(results: Sequence[tuple[str, Result]]) -> tuple[list[Drawable |
     """
     queues = _alike([_queue(name, result) for name, result in results])
     signals = [_signal(name, result) for name, result in results]
-    shares = iter(_alike([panel for panel, unit in signals if unit == _SHARE]))
+    shares = iter(_in_sight([panel for panel, unit in signals if unit == _SHARE]))
     own = [next(shares) if unit == _SHARE else panel for panel, unit in signals]
     width = min(len(results), _IN_A_ROW)
     panels: list[Drawable | None] = []
@@ -110,7 +111,8 @@ def _queue(name: str, result: Result) -> Drawable:
 
 def _length(name: str, result: Result, queue: str) -> Drawable:
     found = result.queues.filter(pl.col("queue") == queue).row(0, named=True)
-    title = f"{name}: loss {percent(found['loss'])}, delay {milliseconds(found['delay_mean_s'])}"
+    numbers = f"loss {percent(found['loss'])}", f"delay {milliseconds(found['delay_mean_s'])}"
+    title = f"{name}: {', '.join(map(whole, numbers))}"
     points = _series(result).filter(pl.col("queue") == queue)
     return Drawable(
         title,
@@ -176,12 +178,25 @@ def _alike(panels: Sequence[Drawable]) -> list[Drawable]:
     ]
 
 
+def _in_sight(panels: Sequence[Drawable]) -> list[Drawable]:
+    """The panels with one y axis for those that have about the same size.
+
+    Beside a probability of 1, one of 0.06 would be a line on the ground.
+    """
+    if not panels:
+        return []
+    least = max(map(_greatest, panels)) / _IN_SIGHT
+    great = iter(_alike([panel for panel in panels if _greatest(panel) >= least]))
+    small = iter(_in_sight([panel for panel in panels if _greatest(panel) < least]))
+    return [next(great if _greatest(panel) >= least else small) for panel in panels]
+
+
 def _greatest(panel: Drawable) -> float:
     most = panel.points["y"].max()
     return float(most) if isinstance(most, int | float) else 0.0
 
 
-def figure(result: Result, shown: Sequence[Drawable]) -> Figure:
+def figure(result: Result, shown: Sequence[Drawable]) -> Picture:
     """The picture of a run's panels."""
     summary = result.summary
     title = f"{summary['aqm']}, seed {summary['seed']}, decision hash {result.decision_hash}"
