@@ -30,12 +30,14 @@ Without a command:
 def task(arguments: list[str]) -> list[str] | None:
     """What the program is called with for a command line; None if that is not the program's own."""
     match arguments:
+        case ["replay", *rest] if any(word.partition("=")[0] == "--aqm" for word in rest):
+            pass
         case ["shell" | "replay", *_]:
             return arguments
         case ["testbed", *rest] if not rest or rest[0].startswith("-"):
             return arguments
         case ["gateway", "view", *_]:
-            return None
+            pass
         case ["gateway", name, *rest] if name in _SUBCOMMANDS:
             return [name, *rest]
         case ["gateway", *rest]:

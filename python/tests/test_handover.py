@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         ("gateway join lab -- ls", "join lab -- ls"),
         ("gateway bench", "bench"),
         ("replay run.arr", "replay run.arr"),
+        ("replay run.arr --aqm my.py:Mine", None),
+        ("replay run.arr --aqm=codel", None),
         ("testbed --rate 1mbit", "testbed --rate 1mbit"),
         ("testbed", "testbed"),
         ("testbed feng/fig13 --quick", None),

@@ -12,6 +12,7 @@ from test_aqm import Blue
 
 import bluewater
 from bluewater import InputError, Packets
+from bluewater.aqm import keys
 from bluewater.results import packets, why, writer
 
 if TYPE_CHECKING:
@@ -161,13 +162,13 @@ def sized(value: dict[str, Any]) -> bytes:
     return len(text).to_bytes(4, "little") + text
 
 
-def recording(hashes: tuple[str, str] | None = None) -> bytes:
+def recording(hashes: tuple[str, str] | None = None, **more: str) -> bytes:
     """Arrivals of 1000 bytes, one each millisecond, a tenth of them down: half of those up fit."""
     link = {
         "rate": "4mbit", "delay": "1ms", "buffer": "20p", "aqm": "red", "mean_packet": 1000,
         "seed": 7, "params": {"w_q": "0.1", "min_th": "5p", "max_th": "15p"},
     }  # fmt: skip
-    queues = [{"queue": name, **link} for name in ("up", "down")]
+    queues = [{"queue": name, **link, **more} for name in ("up", "down")]
     made = b"bwarr\0\0\1" + sized({"queues": queues})
     for n in range(3000):
         down, ecn = n % 10 == 9, (0, 2)[n % 2]
@@ -203,32 +204,55 @@ def test_a_recording_answers_by_its_replay(tmp_path: Path, cli: Cli) -> None:
 
 
 def test_a_class_is_tried_on_what_a_gateway_recorded(tmp_path: Path, cli: Cli) -> None:
-    """Arrivals go through a capture; those of the recording's own discipline are its decisions."""
-    file, capture = tmp_path / "run.arr", tmp_path / "up.pcapng"
+    """With the recording's own discipline, what came of its packets is what comes of them."""
+    file, kept = tmp_path / "run.arr", tmp_path / "own.parquet"
     file.write_bytes(recording())
-    made = cli("export", str(file), "--to", str(capture), "--queue", "up", keep_out=False)
-    assert made.exit_code == 0, made.stderr
 
-    def on_recorded(aqm: Any, **params: Any) -> bluewater.Result:
-        return bluewater.run(
-            {
-                "duration": "3s",
-                "link": [{"from": "A", "to": "B", "rate": "4mbit", "delay": "1ms"}],
-                "queue": [{"link": "A->B", "aqm": aqm, "buffer": "20p", "params": params}],
-                "traffic": [
-                    {"transport": "trace", "file": str(capture), "from": ["A"], "to": ["B"]}
-                ],
-            }
-        )
+    def on_recorded(aqm: str, *more: str) -> dict[str, Any]:
+        made = cli("replay", str(file), "--aqm", aqm, "--json", *more, keep_out=False)
+        assert made.exit_code == 0, made.stderr
+        answer: dict[str, Any] = json.loads(made.stdout)
+        return answer
 
-    own, ours = on_recorded(Blue), on_recorded("blue")
-    assert own.decision_hash == ours.decision_hash
-    assert own.summary["arrivals"] == 2700
+    mine = tmp_path / "mine.py"
+    mine.write_text(keys(Blue)["code"])
+    own = on_recorded(f"{mine}:Blue", "--to", str(kept))
+    ours = on_recorded("blue")
+    assert own["decision_hash"] == ours["decision_hash"]
+    assert own["summary"]["arrivals"] == 2700
+    assert pl.read_parquet(kept).height == 2700
+    red = on_recorded("red")
     up = packets.open_(file)[0].filter(pl.col("queue") == "up").collect()
-    red = on_recorded("red", w_q=0.1, min_th="5p", max_th="15p").summary
     marked = up.filter(pl.col("marked") == "early").height
-    assert red["marks"] == pytest.approx(marked, rel=0.1)
-    assert red["drops"] == pytest.approx(up.filter(pl.col("fate") == "dropped").height, rel=0.02)
+    dropped = up.filter(pl.col("fate") == "dropped").height
+    recorded = {"queue": "up", "aqm": "red", "arrivals": 2700, "marks": marked, "drops": dropped}
+    assert red["recorded"] == own["recorded"] == recorded
+    assert red["summary"]["marks"] == pytest.approx(marked, rel=0.1)
+    assert red["summary"]["drops"] == pytest.approx(dropped, rel=0.02)
+    other = on_recorded("red", "--queue", "down", "--set", "queue.0.params.max_p=0.5")
+    assert other["summary"]["arrivals"] == 300
+    assert "max_p = 0.5" in other["scenario"]
+    told = cli("replay", str(file), "--aqm", "droptail", keep_out=False)
+    assert f"recorded with red at up: {marked} marks and {dropped:,} drops of 2,700" in told.stderr
+
+
+def test_what_cannot_be_tried_on_a_recording_is_said(tmp_path: Path, cli: Cli) -> None:
+    file, varying = tmp_path / "run.arr", tmp_path / "varying.arr"
+    rows = tmp_path / "rows.parquet"
+    file.write_bytes(recording())
+    varying.write_bytes(recording(framing="ethernet"))
+    bluewater.run(scenario("red"), packets=rows)
+    for arguments, problem in [
+        ((varying, "--aqm", "blue"), "the link's framing cannot be made of a recording"),
+        ((file, "--aqm", "blue", "--queue", "side"), "no packets of this queue"),
+        ((file, "--aqm", "nowhere.py:Blue"), "nowhere.py"),
+        ((file, "--aqm", "bleu"), "did you mean `blue`"),
+        ((rows, "--aqm", "blue"), "no recording of a gateway"),
+    ]:
+        refused = cli("replay", *map(str, arguments), keep_out=False)
+        assert refused.exit_code == 2, refused.output
+        assert problem in refused.stderr
+        assert "Traceback" not in refused.stderr
 
 
 def test_a_recording_whose_decisions_are_others_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from bluewater.cli import (
     gateway,
     info,
     plot,
+    replay,
     reproduce,
     run,
     suite,
@@ -69,6 +70,7 @@ for module in (
     explain,
     trace,
     gateway,
+    replay,
     bench,
     doctor,
 ):

@@ -1,4 +1,4 @@
-"""Real packets: ``gateway``, ``shell``, ``testbed`` and ``replay`` hand over to the gateway.
+"""Real packets: ``gateway``, ``shell`` and ``testbed`` hand over to the gateway.
 
 As commands they are here for the list of all commands; a command line goes there directly
 (:mod:`bluewater.handover`).
@@ -26,13 +26,14 @@ _Arguments = Annotated[
 ]
 
 
-def _become(command: str, arguments: list[str] | None) -> None:
+def become(command: str, arguments: list[str] | None) -> None:
+    """Becomes the program for one of its commands."""
     handover.become(handover.task([command, *(arguments or [])]) or [])
 
 
 def add(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (gateway, shell, experiment, replay):
+    for command in (gateway, shell, experiment):
         name = "testbed" if command is experiment else None
         app.command(name, context_settings=_HAND_OVER)(command)
 
@@ -56,13 +57,13 @@ def gateway(arguments: _Arguments = None) -> None:
 
             view(name)
         case _:
-            _become("gateway", arguments)
+            become("gateway", arguments)
 
 
 @example("bluewater shell --rate 10mbit --delay 20ms --buffer 50kB --aqm sfb -- COMMAND")
 def shell(arguments: _Arguments = None) -> None:
     """Run a command behind an emulated link, without root where user namespaces are allowed."""
-    _become("shell", arguments)
+    become("shell", arguments)
 
 
 @example("bluewater testbed feng/fig13 --quick", "bluewater testbed --rate 10mbit --aqm blue --ecn")
@@ -74,10 +75,4 @@ def experiment(arguments: _Arguments = None) -> None:
     if arguments and not arguments[0].startswith("-"):
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, "-m", "bluewater", "reproduce", *arguments])
-    _become("testbed", arguments)
-
-
-@example("bluewater replay run.arr")
-def replay(arguments: _Arguments = None) -> None:
-    """Run recorded arrivals through the simulator's queue and compare the decisions."""
-    _become("replay", arguments)
+    become("testbed", arguments)

@@ -91,7 +91,7 @@ def run(
     if json:
         print_json(to_json(result))
     else:
-        out.print(_table(result))
+        out.print(table(result))
     for remark in remarks.of_run(result):
         note(f"note: {remark}")
     note(f"kept in {kept.path(key)}")
@@ -152,27 +152,27 @@ def _delays(result: Result) -> dict[str, str]:
     return told
 
 
-def _table(result: Result) -> Table:
+def table(result: Result) -> Table:
     """A column for each managed queue, then what is of the whole run."""
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    table.add_column(style="cyan", no_wrap=True)
+    made = Table(box=None, show_header=False, padding=(0, 1))
+    made.add_column(style="cyan", no_wrap=True)
     queues = [_queue(row) for row in result.queues.iter_rows(named=True)]
     for _ in queues:
-        table.add_column()
+        made.add_column()
     summary = result.summary
     span, whole = text.number(summary["measured_s"]), text.number(summary["duration_s"])
     for name in queues[0]:
-        table.add_row(name, *(queue[name] for queue in queues))
+        made.add_row(name, *(queue[name] for queue in queues))
         if name == "queue":
-            table.add_row("measured", f"{span} s of {whole} s")
+            made.add_row("measured", f"{span} s of {whole} s")
     for name, value in {
         **_transfers(result),
         **_delays(result),
         "decision hash": result.decision_hash,
         "took": f"{text.number(summary['wall_s'])} s",
     }.items():
-        table.add_row(name, value)
-    return table
+        made.add_row(name, value)
+    return made
 
 
 def _queue(row: dict[str, Any]) -> dict[str, str]:

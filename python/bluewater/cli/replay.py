@@ -1,0 +1,64 @@
+"""``replay``: a gateway's recording again, or its arrivals with another discipline.
+
+Without ``--aqm`` it is the gateway's own command (:mod:`bluewater.handover`), here for the list.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bluewater.cli.console import note, out, print_json
+from bluewater.cli.gateway import become
+from bluewater.cli.group import example
+from bluewater.cli.options import Json, Settings
+from bluewater.cli.run import table, to_json
+from bluewater.results import remarks
+from bluewater.results.packets import Packets
+from bluewater.study.replay import on_recording
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(replay)
+
+
+@example("bluewater replay run.arr", "bluewater replay run.arr --aqm my.py:Mine --queue up")
+def replay(
+    recording: Annotated[Path, typer.Argument(help="What the gateway's --record wrote.")],
+    aqm: Annotated[
+        str | None, typer.Option(help="A discipline, or a class in Python: FILE.py:CLASS.")
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option(help="up or down; the first with arrivals if not given.")
+    ] = None,
+    settings: Settings = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write what became of each packet, for `why`."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run recorded arrivals through the simulator's queue and compare the decisions.
+
+    With `--aqm` another discipline has them, on a link of the same rate, delay and buffer; its
+    parameters are `--set queue.0.params.NAME=VALUE`. Nothing is kept.
+    """
+    if aqm is None:
+        become("replay", [str(recording)])
+        return
+    journal = None if to is None else Packets(to)
+    result, recorded = on_recording(recording, aqm, queue, settings or [], journal)
+    if json:
+        print_json({**to_json(result), "recorded": recorded})
+    else:
+        out.print(table(result))
+    for remark in remarks.of_run(result):
+        note(f"note: {remark}")
+    arrivals, marks, drops = (f"{recorded[key]:,}" for key in ("arrivals", "marks", "drops"))
+    note(
+        f"recorded with {recorded['aqm']} at {recorded['queue']}: {marks} marks and {drops} drops "
+        f"of {arrivals} arrivals"
+    )
