@@ -68,7 +68,7 @@ _MAKING = {"jobs": NUMBER, "on": TEXT, "share": TEXT, "out": PATH}
 _ALGORITHM = Kind((str, type), "names, and classes of one's own")
 
 
-@checked(source=SOURCE, seed=NUMBER, out=PATH, packets=_JOURNAL)
+@checked(source=SOURCE, seed=NUMBER, out=PATH, packets=_JOURNAL, share=TEXT)
 def run(
     source: Source,
     *,
@@ -76,6 +76,7 @@ def run(
     out: Path | str | None = None,
     progress: Callable[[float], object] | None = None,
     packets: Packets | Path | str | None = None,
+    share: str = "",
 ) -> Result:
     """Runs one scenario in this process.
 
@@ -85,21 +86,26 @@ def run(
         out: A folder of results: the run is kept there, and used again if it is there.
         progress: Called now and then with the fraction done, 0 to 1.
         packets: A Parquet file for what becomes of each packet, or of some; the run is made anew.
+        share: Where it is kept as well, as for :func:`sweep`; with ``out``.
 
     Raises:
         ScenarioError: The scenario is not valid.
         InputError: The file cannot be read.
     """
     if out is None:
+        if share:
+            raise InputError(
+                "a run is shared from a folder", key="share", value=share, hint='give out="results"'
+            )
         return scenario.run(source, seed=seed, progress=progress, packets=packets)
     chosen = _scenario(source)
     if seed is not None:
         chosen = chosen.with_(seed=distinct([seed], "seed")[0])
-    store = Store(Path(out) / "runs")
+    store = Store(Path(out) / "runs", share)
     store.prepare()
     kind = kinds.of(chosen.table, chosen.origin)
     key = run_key(chosen.canonical, kind.version())
-    store.put_aside([key])
+    store.sync([key])
     if key not in store or packets is not None:
         store.write(key, scenario.run(chosen, progress=progress, packets=packets))
     store.remember(key)

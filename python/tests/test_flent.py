@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import bluewater
@@ -29,6 +31,7 @@ rate = "10mbit"
 [measure]
 interval = "200ms"
 groups = true
+flows = true
 [[queue]]
 aqm = "red"
 buffer = "100p"
@@ -71,18 +74,24 @@ def read(file: Path, *arguments: str) -> str:
     return rest if greeting.startswith("Starting Flent") else found.stdout
 
 
-def test_flent_reads_the_goodput_of_each_group(run: Result, tmp_path: Path) -> None:
+def test_flent_reads_what_each_group_sends(run: Result, tmp_path: Path) -> None:
     file = tmp_path / "a.flent.gz"
     flent.write(run, file)
     rows = list(csv.DictReader(read(file, "-f", "csv").splitlines()))
     assert [float(row["tcp_nup"]) for row in rows] == run.series["time_s"].to_list()
     for stream, group in enumerate(("one", "two"), 1):
-        goodput = [float(row[f"TCP upload::{stream}"]) for row in rows]
-        there = run.groups.filter(group=group)["goodput_bps"] / 1e6
-        assert goodput == pytest.approx(there.to_list())
+        sent = [float(row[f"TCP upload::{stream}"]) for row in rows]
+        there = run.groups.filter(group=group)["throughput_bps"] / 1e6
+        assert sent == pytest.approx(there.to_list())
     for row in rows:
         of_both = float(row["TCP upload::1"]) + float(row["TCP upload::2"])
         assert float(row["TCP upload sum"]) == pytest.approx(of_both)
+        assert of_both < 10.001, "the link has 10 Mb/s"
+    pings = {float(row["tcp_nup"]): row for row in rows}
+    for time, row in pings.items():
+        trips = run.flow_series.filter(pl.col("srtt_s") > 0, time_s=time)["srtt_s"].to_list()
+        told = row["Ping (ms) ICMP"]
+        assert float(told) == pytest.approx(1e3 * median(trips)) if trips else not told
 
 
 @pytest.mark.parametrize("plot", ["totals", "upload", "backlog", "drops"])

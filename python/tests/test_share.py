@@ -48,6 +48,15 @@ def test_what_was_made_before_is_shared(tmp_path: Path, there: Path) -> None:
     assert finished(swept(tmp_path / "b", there.as_uri())) == finished(first)
 
 
+def test_a_single_run_is_shared_as_those_of_a_sweep(tmp_path: Path, there: Path) -> None:
+    first = bluewater.run(TINY, out=tmp_path / "a", share=there.as_uri())
+    assert len(objects(there)) == 1
+    again = bluewater.run(TINY, out=tmp_path / "b", share=there.as_uri())
+    assert again.summary["wall_s"] == first.summary["wall_s"], "it was not made again"
+    with pytest.raises(InputError, match="from a folder"):
+        bluewater.run(TINY, share=there.as_uri())
+
+
 def test_workers_of_a_cluster_share_what_they_make(tmp_path: Path, there: Path) -> None:
     first = swept(tmp_path / "a", there.as_uri(), on="dask")
     assert not first.failures

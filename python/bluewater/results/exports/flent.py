@@ -28,13 +28,15 @@ _BEGIN = "1970-01-01T00:00:00.000000Z"
 
 
 def write(result: Result, path: Path, queue: str | None = None) -> None:
-    """Writes a run for Flent: a stream for each group of flows, and the queue's statistics.
+    """Writes a run for Flent: a stream for each group of flows, a ping, the queue's statistics.
 
-    Goodput is in Mb/s, over the interval before each sample; backlog in packets and bytes, at the
-    sample; drops and marks in packets, over that interval. There is no ping: none was sent.
+    Throughput is that of the link, in Mb/s, over the interval before each sample; backlog in
+    packets and bytes, at the sample; drops and marks in packets, over that interval. The ping is
+    the median over flows of their smoothed round trips, in ms, if they were sampled.
 
     Args:
-        result: A run whose scenario has ``[measure]`` with ``interval`` and ``groups = true``.
+        result: A run whose scenario has ``[measure]`` with ``interval`` and ``groups = true``, for
+            the ping ``flows = true``.
         path: Where to.
         queue: The link, as ``A->B``; the primary queue if not given.
 
@@ -56,13 +58,14 @@ def document(result: Result, name: str, queue: str | None = None) -> dict[str, A
     groups = _of(result, "groups", shown)
     times = series["time_s"].to_list()
     names = groups["group"].unique(maintain_order=True).to_list()
-    streams = {f"TCP upload::{i}": _goodput(groups, each, times) for i, each in enumerate(names, 1)}
-    raw = {key: _points(times, values) for key, values in streams.items()}
+    streams = {f"TCP upload::{i}": _sent(groups, each, times) for i, each in enumerate(names, 1)}
+    ping = _ping(result, times)
+    raw = {key: _points(times, values) for key, values in (streams | ping).items()}
     return {
         "version": _VERSION,
-        "metadata": _metadata(result, name, shown, names, times),
+        "metadata": _metadata(result, name, shown, names, times, [*ping]),
         "x_values": times,
-        "results": streams | _totals(list(streams.values())),
+        "results": streams | _totals(list(streams.values())) | ping,
         "raw_values": raw | {f"qdisc_stats_{_HOST}": _statistics(series)},
     }
 
@@ -81,9 +84,24 @@ def _of(result: Result, table: str, queue: str) -> pl.DataFrame:
     return rows.sort("time_s", maintain_order=True)
 
 
-def _goodput(groups: pl.DataFrame, group: str, times: list[float]) -> list[float | None]:
+def _sent(groups: pl.DataFrame, group: str, times: list[float]) -> list[float | None]:
+    # Not goodput: where a loss is repaired, what had waited for it reaches the application at once.
     rows = groups.filter(pl.col("group") == group)
-    by_time = dict(zip(rows["time_s"], rows["goodput_bps"] / 1e6, strict=True))
+    return _at(times, rows["time_s"], rows["throughput_bps"] / 1e6)
+
+
+def _ping(result: Result, times: list[float]) -> dict[str, list[float | None]]:
+    if "flow_series" not in result.names:
+        return {}
+    trips = result.load("flow_series").filter(pl.col("srtt_s") > 0)
+    if trips.is_empty():
+        return {}
+    median = trips.group_by("time_s").agg(pl.col("srtt_s").median())
+    return {"Ping (ms) ICMP": _at(times, median["time_s"], 1e3 * median["srtt_s"])}
+
+
+def _at(times: list[float], when: pl.Series, values: pl.Series) -> list[float | None]:
+    by_time = dict(zip(when, values, strict=True))
     return [by_time.get(time) for time in times]
 
 
@@ -114,7 +132,12 @@ def _statistics(series: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _metadata(
-    result: Result, name: str, queue: str, groups: list[str], times: list[float]
+    result: Result,
+    name: str,
+    queue: str,
+    groups: list[str],
+    times: list[float],
+    ping: list[str],
 ) -> dict[str, Any]:
     step = times[1] - times[0] if len(times) > 1 else times[0]
     streams = ", ".join(f"{i} is {each!r}" for i, each in enumerate(groups, 1))
@@ -123,7 +146,8 @@ def _metadata(
         "NAME": _TEST,
         "TITLE": f"{result.summary['aqm']} at {queue}, seed {result.summary['seed']}",
         "NOTE": f"Bluewater {result.version}, decisions {result.decision_hash}. Streams are groups "
-        f"of flows, of whatever transport: {streams}. No ping was measured.",
+        f"of flows, of whatever transport: {streams}. No ping was sent: it is the median of the "
+        "flows' smoothed round trips, if any.",
         "TIME": _BEGIN,
         "T0": _BEGIN,
         "HOST": "bluewater",
@@ -141,5 +165,6 @@ def _metadata(
         },
         "SERIES_META": {
             each: {"UNITS": "Mbits/s"} for each in (*series, "TCP upload sum", "TCP upload avg")
-        },
+        }
+        | {each: {"UNITS": "ms"} for each in ping},
     }
