@@ -125,6 +125,22 @@ echo "an element and a node are gone after $(finished) runs"
 wait $second || die "the sweep failed: $(cat "$work/second")"
 jobs=$(grep -c "Allocate JobId\|sched: Allocate" "$work"/slurmctld-*.out || true)
 
+echo "a class in Python, in a place that is shared"
+cat >"$work/mine.py" <<'CLASS'
+from bluewater.aqm import ADMIT, SIGNAL, Aqm, random
+
+
+class Coin(Aqm):
+    def on_arrival(self, now, packet, queue):
+        return SIGNAL if random() < 0.01 else ADMIT
+CLASS
+class() { sweep --size class --out "$work/class-$1" --share "file://$work/bucket" --json "${@:2}" 2>"$work/class-$1.err"; }
+sed -i 's/^\[sweep\]$/[sizes.class]\nset = { "queue.0.aqm" = "python:mine.py:Coin", duration = "6s" }\n&/' "$work/buffers.toml"
+class first --on slurm --jobs 4 >"$work/class.json" || die "it failed: $(cat "$work/class-first.err")"
+class second --jobs 1 >"$work/class-again.json" || die "it failed: $(cat "$work/class-second.err")"
+cmp "$work/class.json" "$work/class-again.json" || die "what is shared was made again"
+echo "$(find "$work/bucket" -name '*.zip' | wc -l) runs of a class, made by jobs, and by nobody else"
+
 echo "and without SLURM"
 sweep --jobs 2 --out "$work/alone" --json >"$work/alone.json" 2>/dev/null
 "$python" - "$work" <<'COMPARE'
