@@ -7,7 +7,7 @@ pub use scenario::arrivals::SHORTEST_PACKET;
 pub const SACK_BLOCKS: usize = 3;
 
 /// A time in ns below 2⁵⁶, 2.3 years, in seven bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp([u8; 7]);
 
 impl From<u64> for Stamp {
@@ -35,7 +35,14 @@ pub enum Payload {
         /// How many repairs had begun when it was sent; wraps. A timestamp (RFC 7323 §3) as
         /// coarse as it may be.
         repairs: u8,
-        /// When it was sent, where delays are measured; else nothing.
+    },
+    /// The same with its time of sending, where delays are measured. To whom it comes it is data.
+    Stamped {
+        /// As of data.
+        cwr: bool,
+        /// As of data.
+        repairs: u8,
+        /// When it was sent.
         sent: Stamp,
     },
     /// An acknowledgement of TCP.
@@ -129,7 +136,7 @@ impl Default for Packet {
             connection: 0,
             flow: 0,
             seq: 0,
-            payload: Payload::Data { cwr: false, repairs: 0, sent: Stamp::default() },
+            payload: Payload::Data { cwr: false, repairs: 0 },
         }
     }
 }
@@ -138,7 +145,7 @@ impl Payload {
     /// When data was sent, ns, if it says it.
     pub fn sent(&self) -> Option<u64> {
         match self {
-            Self::Data { sent, .. } | Self::Datagram { sent } | Self::Paced { sent, .. } => {
+            Self::Stamped { sent, .. } | Self::Datagram { sent } | Self::Paced { sent, .. } => {
                 Some(sent.ns())
             }
             _ => None,
@@ -151,6 +158,7 @@ impl Payload {
     pub fn goes_back(&self, asked: bool) -> bool {
         match self {
             Self::Data { .. }
+            | Self::Stamped { .. }
             | Self::Datagram { .. }
             | Self::Paced { .. }
             | Self::Recorded { .. } => false,

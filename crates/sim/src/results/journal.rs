@@ -259,7 +259,7 @@ impl Payload {
     /// What kind of packet it is.
     fn name(&self) -> &'static str {
         match self {
-            Self::Data { .. } => "data",
+            Self::Data { .. } | Self::Stamped { .. } => "data",
             Self::Ack { .. } => "ack",
             Self::Syn => "syn",
             Self::SynAck => "syn-ack",

@@ -105,7 +105,7 @@ impl Simulation {
                 Event::End => {
                     self.now = now;
                     fetch_ahead(&self.flows, || self.network.coming());
-                    let sample = if MEASURED { self.measure(&packet) } else { None };
+                    let sample = if MEASURED { self.measure(&mut packet) } else { None };
                     self.on_packet(now, &packet);
                     if MEASURED {
                         self.note_round_trip(&packet, sample);
@@ -294,10 +294,13 @@ impl Simulation {
 
     /// Before a packet is handled that has come to the end of its path: how long it took, and the round
     /// trip that it is a sample of, ns.
-    fn measure(&mut self, packet: &Packet) -> Option<u64> {
+    fn measure(&mut self, packet: &mut Packet) -> Option<u64> {
         let i = packet.flow as usize;
         if let (Some(ends), Some(sent)) = (&mut self.end_to_end, packet.payload.sent()) {
             ends.one_way[i].add(self.now - sent);
+        }
+        if let Payload::Stamped { cwr, repairs, .. } = packet.payload {
+            packet.payload = Payload::Data { cwr, repairs };
         }
         let now = self.now;
         self.answered(packet).and_then(|sender| sender.sample(now, packet))

@@ -53,7 +53,7 @@ impl EndPoints for Ends {
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
         let Self { sender, receiver } = self;
         match packet.payload {
-            Payload::Data { cwr, repairs, .. } => {
+            Payload::Data { cwr, repairs } => {
                 let ce = packet.ecn == Ecn::Ce;
                 let mut answered = cwr;
                 if o.looks_closer {

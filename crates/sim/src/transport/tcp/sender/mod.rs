@@ -15,7 +15,7 @@ use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant, floor};
-use crate::packet::{Packet, Payload, SHORTEST_PACKET, Stamp};
+use crate::packet::{Packet, Payload, SHORTEST_PACKET};
 use rack::Rack;
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
@@ -386,12 +386,14 @@ impl Sender {
         self.last_sent = now;
         packet.seq = seq;
         let cwr = std::mem::take(&mut self.tell_reduced);
-        packet.payload = Payload::Data { cwr, repairs: 0, sent: Stamp::default() };
+        packet.payload = Payload::Data { cwr, repairs: 0 };
         packet.ecn = if again | self.without_ecn { o.codepoint_again } else { o.codepoint };
         if o.notes_sending {
             let repairs = if o.rack { self.sent_with_rack(now, seq, again, o) } else { 0 };
-            let sent = if o.stamps { now.into() } else { Stamp::default() };
-            packet.payload = Payload::Data { cwr, repairs, sent };
+            packet.payload = match o.stamps {
+                true => Payload::Stamped { cwr, repairs, sent: now.into() },
+                false => Payload::Data { cwr, repairs },
+            };
         }
     }
 
