@@ -232,6 +232,8 @@ fn idle_keys_are_refused() {
         ("reno", "rack = true", "rack", "transport = \"sack\""),
         ("newreno", "preset = \"linux\"", "preset", "sack"),
         ("sack", "timestamps = true", "timestamps", "rack = true"),
+        ("cubic", "rack = true\naccecn = true", "accecn", "prague"),
+        ("dctcp", "accecn = true\necn = true", "accecn", "rack = true"),
         ("sack", "rfc8312 = true", "rfc8312", "cubic"),
         ("cubic", "reference_rtt = \"25ms\"", "reference_rtt", "prague"),
         ("sack", "quick_acks = true", "quick_acks", "delayed_ack"),

@@ -47,8 +47,9 @@ pub enum Payload {
     },
     /// An acknowledgement of TCP.
     Ack {
-        /// ECN echo (RFC 3168 §6.1.3).
-        ece: bool,
+        /// An ECN echo (RFC 3168 §6.1.3), 1 or 0; with AccECN the field ACE (RFC 9768 §3.2.2), whose
+        /// lowest bit is the flag ECE and whose next is CWR.
+        ece: u8,
         /// How many of `sack` are in use.
         blocks: u8,
         /// The `repairs` of what let the acknowledgement's number grow (RFC 7323 §4.3).
@@ -176,7 +177,7 @@ impl Payload {
 impl Packet {
     /// Whether it is an acknowledgement with an ECN echo.
     pub fn echoes(&self) -> bool {
-        matches!(self.payload, Payload::Ack { ece: true, .. })
+        matches!(self.payload, Payload::Ack { ece: 1, .. })
     }
 
     /// The identity of a connection of the flow that is known as `flow`, less than 2⁵⁶.
@@ -200,7 +201,9 @@ impl Packet {
 impl Carried for Packet {
     fn ack(&self) -> Ack {
         match self.payload {
-            Payload::Ack { ece, blocks, .. } => Ack::new(self.seq, [ece, false], blocks == 0),
+            Payload::Ack { ece, blocks, .. } => {
+                Ack::new(self.seq, [ece & 1 > 0, ece & 2 > 0], blocks == 0)
+            }
             Payload::Recorded { ack, .. } => ack,
             _ => Ack::NONE,
         }

@@ -82,6 +82,11 @@ const GROUPS: &[(&str, &str, &str)] = &[
     (MANY, "min_rto_above_srtt", "true"),
     (MANY, "rack", "true"),
     ("transport = \"sack\"\nflows = 12\nrack = true\nmin_rto = \"1ms\"", "timestamps", "true"),
+    (
+        "transport = \"dctcp\"\nflows = 12\necn = true\nrack = true\ndelayed_ack = \"40ms\"",
+        "accecn",
+        "true",
+    ),
     ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "count_packets", "true"),
     ("transport = \"sack\"\nflows = 12\ndelayed_ack = \"40ms\"", "quick_acks", "true"),
     ("transport = \"cubic\"\nflows = 2", "rfc8312", "true"),

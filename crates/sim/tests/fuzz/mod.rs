@@ -323,6 +323,8 @@ fn traffic(
         line(format!("rack = {rack}\nmin_rto_above_srtt = {}", d.flag()));
         line(format!("whole_threshold = {}", !rack && d.flag()));
         line(format!("timestamps = {}", rack && d.flag()));
+        let counts = ["dctcp", "prague"].contains(&transport);
+        line(format!("accecn = {}", rack && counts && d.flag()));
     }
     if models {
         line(format!("timestamps = {}", d.flag()));

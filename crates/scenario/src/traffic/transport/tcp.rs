@@ -179,6 +179,11 @@ pub struct Tcp {
     /// Linux). With `rack` only.
     #[serde(default)]
     pub timestamps: bool,
+    /// Acknowledgements of `dctcp` and `prague` carry a counter of marks modulo eight (AccECN, RFC 9768,
+    /// without its options), and with `delayed_ack` wait more often; without it each echoes the marks of
+    /// just what it acknowledges, which says nothing of those that were lost. With `rack` only.
+    #[serde(default)]
+    pub accecn: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
     /// limit). Windows of `bbr` and `bbr1` are not of that kind.
     #[serde(default)]
@@ -372,6 +377,10 @@ impl Tcp {
         }
         if self.timestamps && !self.rack {
             return at.refuse("timestamps", "false, or rack = true beside it");
+        }
+        if self.accecn && !(self.rack && self.name.needs().exact_echo) {
+            let allowed = "false, or rack = true beside it and transport = \"dctcp\" or \"prague\"";
+            return at.refuse("accecn", allowed);
         }
         if self.rack && self.whole_threshold {
             return at.refuse("whole_threshold", "false with rack: ns-2's TCP has none");

@@ -55,8 +55,8 @@ impl EndPoints for Ends {
         match packet.payload {
             Payload::Data { cwr, repairs } => {
                 let ce = packet.ecn == Ecn::Ce;
-                let mut answered = cwr;
-                if o.looks_closer {
+                let when = if o.looks_closer {
+                    let mut answered = cwr;
                     if o.exact_echo {
                         answered = true;
                         if receiver.owes_other_echo(ce) {
@@ -69,8 +69,11 @@ impl EndPoints for Ends {
                     if o.timestamps {
                         receiver.on_timestamp(packet.seq, repairs);
                     }
-                }
-                match receiver.on_data(packet.seq, ce, answered, o.delayed_ack > 0) {
+                    receiver.on_watched_data(packet.seq, ce, answered, o)
+                } else {
+                    receiver.on_data(packet.seq, ce, cwr, o.delayed_ack > 0)
+                };
+                match when {
                     AckWhen::Now => {
                         port.seat.ack_at = NEVER;
                         answer(receiver, port, o);
@@ -288,8 +291,8 @@ fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
 fn answer(receiver: &mut Receiver, port: &mut Port<'_>, o: &Options) {
     port.address_back();
     receiver.acknowledge(o.sack(), port.scratch);
-    if o.timestamps {
-        receiver.echo_timestamp(port.scratch);
+    if o.looks_closer {
+        receiver.tell_more(port.scratch, o);
     }
     port.send();
 }

@@ -60,7 +60,7 @@ pub struct Options {
     /// The control sets the window from a model of the path; then there is RACK.
     pub has_model: bool,
     /// The receiver looks at more of a packet than its number and its mark: with `timestamps`,
-    /// `quick_acks` or `exact_echo`, which are asked for one by one only then.
+    /// `quick_acks`, `exact_echo` or `accecn`, which are asked for one by one only then.
     pub looks_closer: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without a limit).
     pub count_packets: bool,
@@ -91,6 +91,8 @@ pub struct Options {
     /// An acknowledgement echoes the marks of just what it acknowledges (RFC 8257 §3.2), not one until
     /// the sender has answered.
     pub exact_echo: bool,
+    /// Acknowledgements count marks instead (RFC 9768).
+    pub accecn: bool,
     /// What retransmissions carry (the same in RFC 2481; RFC 3168 §6.1.5 forbids it).
     pub codepoint_again: Ecn,
     /// An echo with a window of one packet makes the sender wait for its timer.
@@ -169,7 +171,8 @@ impl Options {
             ecn_fallback: tcp.ecn_fallback,
             ecn: group.ecn,
             codepoint,
-            exact_echo: needs.exact_echo,
+            exact_echo: needs.exact_echo && !tcp.accecn,
+            accecn: tcp.accecn,
             codepoint_again: if again { codepoint } else { Ecn::NotEct },
             ecn_timeout: tcp.ecn_timeout,
             least_window: if tcp.ecn_timeout { 0.0 } else { least_window },

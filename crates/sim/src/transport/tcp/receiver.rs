@@ -2,8 +2,12 @@
 
 use aqm::Ecn;
 
+use super::Options;
 use super::bits::Bits;
 use crate::packet::{Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET};
+
+/// AccECN's counters begin with it (RFC 9768 §3.2).
+pub(super) const FIRST_COUNT: u8 = 5;
 
 /// The receiver's state.
 #[derive(Clone, Default, Debug)]
@@ -22,8 +26,9 @@ pub struct Receiver {
     /// What acknowledgements echo of the sender's timestamps: that of the first packet in order
     /// that was not acknowledged (RFC 7323 §4.3).
     repairs: u8,
-    /// CE was seen and the sender has not answered yet (RFC 3168 §6.1.3).
-    echo: bool,
+    /// 1: CE was seen and the sender has not answered yet (RFC 3168 §6.1.3), or with AccECN the last
+    /// packet was marked. Above that bit, with AccECN: marks, modulo eight.
+    echo: u8,
 }
 
 /// When the acknowledgement is due.
@@ -50,7 +55,7 @@ impl Receiver {
 
     /// Whether a mark is news: no echo is under way.
     pub fn echoes(&self) -> bool {
-        self.echo
+        self.echo & 1 > 0
     }
 
     /// The timestamp of a segment that arrives, before [`Receiver::on_data`].
@@ -67,7 +72,7 @@ impl Receiver {
     #[inline(always)]
     pub fn on_data(&mut self, seq: u32, ce: bool, reduced: bool, delayed_ack: bool) -> AckWhen {
         // CWR first: a packet that carries both reports new congestion.
-        let echo = (self.echo && !reduced) || ce;
+        let echo = self.echo & u8::from(!reduced) | u8::from(ce);
         let news = echo != self.echo;
         self.echo = echo;
         if seq != self.next {
@@ -102,6 +107,22 @@ impl Receiver {
         } else {
             AckWhen::Later
         }
+    }
+
+    /// A segment arrives where acknowledgements tell of it by more than their number.
+    #[inline(never)]
+    pub fn on_watched_data(&mut self, seq: u32, ce: bool, reduced: bool, o: &Options) -> AckWhen {
+        let delayed_ack = o.delayed_ack > 0;
+        if !o.accecn {
+            return self.on_data(seq, ce, reduced, delayed_ack);
+        }
+        // RFC 9768 §3.2.2.5.1: the first of several marks is told at once, and where two packets are
+        // never left untold two marks are not.
+        let (begins, marks) = (ce && !self.echoes(), (self.echo >> 1) + u8::from(ce));
+        self.echo = u8::from(ce && !begins);
+        let when = self.on_data(seq, ce, true, delayed_ack);
+        self.echo = marks % 8 << 1 | u8::from(ce);
+        when
     }
 
     /// Puts the block that holds `seq` first, merged with the blocks that it touches.
@@ -168,10 +189,13 @@ impl Receiver {
         Payload::Ack { ece: self.echo, blocks, repairs: 0, sack }
     }
 
-    /// Has an acknowledgement echo a timestamp.
-    pub fn echo_timestamp(&self, packet: &mut Packet) {
-        if let Payload::Ack { repairs, .. } = &mut packet.payload {
-            *repairs = self.repairs;
+    /// Has an acknowledgement tell what else it is to: the echo of a timestamp, AccECN's counter.
+    pub fn tell_more(&self, packet: &mut Packet, o: &Options) {
+        if let Payload::Ack { ece, repairs, .. } = &mut packet.payload {
+            *repairs = if o.timestamps { self.repairs } else { 0 };
+            if o.accecn {
+                *ece = ((self.echo >> 1) + FIRST_COUNT) % 8;
+            }
         }
     }
 
@@ -183,7 +207,7 @@ impl Receiver {
     /// Whether a delayed acknowledgement is owed whose echo differs from the mark of the packet that
     /// arrives: where echoes are exact it has to go first (RFC 8257 §3.2).
     pub fn owes_other_echo(&self, ce: bool) -> bool {
-        self.owes_ack() && self.echo != ce
+        self.owes_ack() && self.echoes() != ce
     }
 
     /// Packets delivered in order so far.
@@ -195,6 +219,8 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::tcp::Variant;
+    use crate::transport::tcp::tests::options;
 
     fn acknowledgement(r: &mut Receiver) -> Packet {
         let mut packet = Packet::default();
@@ -286,12 +312,13 @@ mod tests {
     #[test]
     fn the_echo_of_a_timestamp_is_that_of_what_moves_the_acknowledgement() {
         let mut r = Receiver::default();
+        let o = Options { timestamps: true, ..options(Variant::Sack) };
         let mut echo = |seq, repairs, acknowledges: bool| {
             r.on_timestamp(seq, repairs);
             r.on_data(seq, false, false, true);
             acknowledges.then(|| {
                 let mut ack = acknowledgement(&mut r);
-                r.echo_timestamp(&mut ack);
+                r.tell_more(&mut ack, &o);
                 let Payload::Ack { repairs, .. } = ack.payload else { panic!("{ack:?}") };
                 repairs
             })

@@ -42,9 +42,9 @@ impl CongestionControl for Dctcp {
     }
 
     /// RFC 8257 §3.3, steps 1–7.
-    fn on_ack(&mut self, acked: u32, echo: bool, [ack, end]: [u32; 2], _times: [u64; 2]) {
+    fn on_ack(&mut self, [acked, marked]: [u32; 2], [ack, end]: [u32; 2], _times: [u64; 2]) {
         self.acked += acked;
-        self.marked += if echo { acked } else { 0 };
+        self.marked += marked;
         if ack > self.window_end && self.acked > 0 {
             self.alpha = if self.whole { self.whole_alpha() } else { self.next_alpha() };
             (self.acked, self.marked, self.window_end) = (0, 0, end);
@@ -55,7 +55,7 @@ impl CongestionControl for Dctcp {
 impl Dctcp {
     /// Equation 8.
     fn next_alpha(&self) -> f64 {
-        let share = f64::from(self.marked) / f64::from(self.acked);
+        let share = f64::from(self.marked.min(self.acked)) / f64::from(self.acked);
         self.alpha * (1.0 - GAIN) + GAIN * share
     }
 
@@ -65,7 +65,7 @@ impl Dctcp {
         let one = f64::from(1 << BITS);
         let alpha = (self.alpha * one) as u32;
         let down = if alpha >> SHIFT == 0 { alpha } else { alpha >> SHIFT };
-        let up = (u64::from(self.marked) << (BITS - SHIFT)) / u64::from(self.acked);
+        let up = (u64::from(self.marked.min(self.acked)) << (BITS - SHIFT)) / u64::from(self.acked);
         (f64::from(alpha - down) + up as f64).min(one) / one
     }
 }
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(dctcp.after_echo(100.0, 0), 50.0, "the first mark finds α = 1");
         for window in 0..16 {
             for n in 1..=10 {
-                dctcp.on_ack(1, false, [10 * window + n, 10 * window + 10 + n], [0; 2]);
+                dctcp.on_ack([1, 0], [10 * window + n, 10 * window + 10 + n], [0; 2]);
             }
         }
         // 160 packets in windows that end when what was sent at their start is acknowledged.
@@ -91,7 +91,7 @@ mod tests {
         // Half of the packets marked for long: α = ½, a quarter of the window is given up.
         let mut dctcp = Dctcp::default();
         for n in 1..=10_000 {
-            dctcp.on_ack(1, n % 2 == 0, [n, n + 10], [0; 2]);
+            dctcp.on_ack([1, u32::from(n % 2 == 0)], [n, n + 10], [0; 2]);
         }
         assert!((dctcp.after_echo(100.0, 0) - 75.0).abs() < 0.5);
         assert_eq!(dctcp.after_loss(100.0), 50.0, "a loss counts as for anybody");
@@ -104,7 +104,7 @@ mod tests {
         let at = |each: u32| {
             let mut dctcp = Dctcp { whole: true, ..Dctcp::default() };
             for n in 1..=20_000 {
-                dctcp.on_ack(1, n % each == 0, [n, n + 100], [0; 2]);
+                dctcp.on_ack([1, u32::from(n % each == 0)], [n, n + 100], [0; 2]);
             }
             dctcp
         };

@@ -94,14 +94,13 @@ pub(crate) trait CongestionControl {
     /// The window begins anew after a timeout.
     fn on_timeout(&mut self) {}
 
-    /// Every acknowledgement, before anything else: it acknowledges `acked` packets up to `ack`,
-    /// with or without an echo, while packets up to `end` have been sent; `srtt` is the smoothed round
-    /// trip.
+    /// Every acknowledgement, before anything else: it acknowledges `acked` packets, of which `marked`
+    /// were marked, all up to `ack`, while packets up to `end` have been sent; `srtt` is the smoothed
+    /// round trip.
     #[inline]
     fn on_ack(
         &mut self,
-        _acked: u32,
-        _echo: bool,
+        [_acked, _marked]: [u32; 2],
         [_ack, _end]: [u32; 2],
         [_now, _srtt]: [u64; 2],
     ) {
@@ -371,8 +370,8 @@ impl Control {
     }
 
     #[inline]
-    pub(super) fn on_ack(&mut self, acked: u32, echo: bool, numbers: [u32; 2], times: [u64; 2]) {
-        self.tell(|control| control.on_ack(acked, echo, numbers, times));
+    pub(super) fn on_ack(&mut self, packets: [u32; 2], numbers: [u32; 2], times: [u64; 2]) {
+        self.tell(|control| control.on_ack(packets, numbers, times));
     }
 
     #[inline]

@@ -87,13 +87,13 @@ impl CongestionControl for Prague {
         1.03
     }
 
-    fn on_ack(&mut self, acked: u32, echo: bool, [ack, end]: [u32; 2], [now, srtt]: [u64; 2]) {
+    fn on_ack(&mut self, [acked, marked]: [u32; 2], [ack, end]: [u32; 2], [now, srtt]: [u64; 2]) {
         self.srtt = srtt;
         self.acked += acked;
-        self.marked += if echo { acked } else { 0 };
+        self.marked += marked;
         let over = now - self.observed_since >= self.virtual_rtt();
         if ack > self.window_end && self.acked > 0 && over {
-            let share = f64::from(self.marked) / f64::from(self.acked);
+            let share = f64::from(self.marked.min(self.acked)) / f64::from(self.acked);
             self.alpha += GAIN * (share - self.alpha);
             (self.acked, self.marked, self.window_end) = (0, 0, end);
             self.observed_since = now;
@@ -131,7 +131,7 @@ mod tests {
     fn short_round_trips_grow_as_if_they_were_25_ms() {
         for (srtt, gain) in [(5, 0.04), (25, 1.0), (80, 1.0)] {
             let mut prague = Prague::with_reference(REFERENCE_RTT);
-            prague.on_ack(1, false, [1, 10], [MS, srtt * MS]);
+            prague.on_ack([1, 0], [1, 10], [MS, srtt * MS]);
             let window = (0..10).map(|_| prague.growth(10.0, 1, [0; 2])).sum::<f64>();
             assert!((window - gain).abs() < 1e-12, "{srtt}: {window}");
         }
@@ -142,7 +142,7 @@ mod tests {
     fn without_a_reference_each_round_trip_counts_as_it_is() {
         for srtt in [5, 25, 80] {
             let mut prague = Prague::with_reference(0);
-            prague.on_ack(1, false, [1, 10], [MS, srtt * MS]);
+            prague.on_ack([1, 0], [1, 10], [MS, srtt * MS]);
             let window = (0..10).map(|_| prague.growth(10.0, 1, [0; 2])).sum::<f64>();
             assert!((window - 1.0).abs() < 1e-12, "{srtt}: {window}");
         }
@@ -155,7 +155,7 @@ mod tests {
         let mut alphas = Vec::new();
         for n in 1..=50u32 {
             // An acknowledgement of ten packets every 5 ms; nothing is marked.
-            prague.on_ack(10, false, [10 * n, 10 * n + 10], [u64::from(n) * 5 * MS, 5 * MS]);
+            prague.on_ack([10, 0], [10 * n, 10 * n + 10], [u64::from(n) * 5 * MS, 5 * MS]);
             alphas.push(prague.alpha);
         }
         alphas.dedup();

@@ -5,6 +5,7 @@
 //! ([`Sender::next`]).
 
 mod delivery;
+mod marks;
 mod model;
 mod rack;
 mod scoreboard;
@@ -403,13 +404,14 @@ impl Sender {
         if o.rack {
             return self.on_ack_by_rack(now, p, o);
         }
-        let Payload::Ack { ece: echo, blocks, ref sack, .. } = p.payload else { return };
+        let Payload::Ack { ece, blocks, ref sack, .. } = p.payload else { return };
+        let echo = ece > 0;
         let acked = p.seq.wrapping_sub(self.una);
         if acked > self.outstanding() || self.state < State::Open {
             return; // of what was acknowledged before, or never sent
         }
         let times = [now, self.rtt.srtt()];
-        self.control.on_ack(acked, echo, [p.seq, self.end], times);
+        self.control.on_ack([acked, if echo { acked } else { 0 }], [p.seq, self.end], times);
         let news = blocks > 0 && self.take_sack(p.seq, &sack[..usize::from(blocks)]);
         if echo && o.ecn {
             self.on_echo(now, p.seq, o);

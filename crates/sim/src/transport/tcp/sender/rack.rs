@@ -13,6 +13,7 @@
 //! but an echo tells that a repair was needless (no F-RTO, no duplicate SACK).
 
 use super::delivery::Delivery;
+use super::marks::Marks;
 use super::{DUPLICATES, LEAST_SSTHRESH, NEVER, Sender, State};
 use crate::packet::{Packet, Payload};
 use crate::transport::tcp::Options;
@@ -45,6 +46,8 @@ pub(super) struct Rack {
     /// The round trip of that one.
     rtt: u64,
     min_rtt: u64,
+    /// With AccECN.
+    marks: Marks,
     /// The last sample of the round trip, for who measures.
     pub(super) sample: Option<u64>,
     /// What was sent before this and has not arrived is lost.
@@ -268,13 +271,12 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline(never)]
     pub(super) fn on_ack_by_rack(&mut self, now: u64, p: &Packet, o: &Options) {
-        let Payload::Ack { ece: echo, blocks, repairs, ref sack } = p.payload else { return };
+        let Payload::Ack { ece, blocks, repairs, ref sack } = p.payload else { return };
         let (ack, blocks) = (p.seq, &sack[..usize::from(blocks)]);
         if ack < self.una || ack > self.end || self.state < State::Open {
             return;
         }
         let times = [now, self.rtt.srtt()];
-        self.control.on_ack(ack - self.una, echo, [ack, self.end], times);
         if o.has_model {
             self.check_app_limit();
         }
@@ -286,6 +288,12 @@ impl Sender {
         let before = self.outstanding() - self.sacked.ones();
         let rtt = self.take_arrived(now, ack, blocks, was_late, &mut rack);
         let newly = before - (self.outstanding() - self.sacked.ones());
+        let (told, marks) = match o.accecn {
+            true => (newly, rack.marks.told(ece, newly)),
+            false => (acked, if ece > 0 { acked } else { 0 }),
+        };
+        let echo = if o.accecn { marks > 0 } else { ece > 0 };
+        self.control.on_ack([told, marks], [ack, self.end], times);
         if let Some(rtt) = rtt {
             self.take_rtt(now, rtt, &mut rack, o);
         }

@@ -1,6 +1,7 @@
 //! What echoes of marks do to the sender, and what the receiver echoes.
 
 use super::*;
+use crate::transport::tcp::receiver::AckWhen;
 
 /// With every packet marked the window stays at one packet, one a round trip.
 #[test]
@@ -166,7 +167,7 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
         assert_eq!(sent.len(), 4);
         p.time_out();
         // The first of the old packets was late, not lost, and marked.
-        let payload = Payload::Ack { ece: true, blocks: 0, repairs: 0, sack: [(0, 0); 3] };
+        let payload = Payload::Ack { ece: 1, blocks: 0, repairs: 0, sack: [(0, 0); 3] };
         let ack = Packet { seq: 3, payload, ..Packet::default() };
         p.sender.on_ack(p.now, &ack, &p.o);
         assert_eq!(p.sender.ecn_reductions, reductions, "{codepoint_again:?}");
@@ -185,7 +186,7 @@ fn a_wait_doubles_the_timeout_once() {
     p.time_out();
     let echo = |seq| Packet {
         seq,
-        payload: Payload::Ack { ece: true, blocks: 0, repairs: 0, sack: [(0, 0); 3] },
+        payload: Payload::Ack { ece: 1, blocks: 0, repairs: 0, sack: [(0, 0); 3] },
         ..Packet::default()
     };
     // Four packets were under way; echoes of the retransmissions find the window at one packet.
@@ -247,4 +248,52 @@ fn exact_echoes_follow_the_marks() {
     r.on_data(1, false, true, false);
     r.acknowledge(false, &mut ack);
     assert!(!ack.echoes());
+}
+
+fn with_accecn(accecn: bool) -> Options {
+    let control = Algorithm::Dctcp;
+    Options { control, initial_window: 40.0, accecn, looks_closer: true, ..with_rack() }
+}
+
+/// All acknowledgements of a window are lost but the last: an echo of just what that one acknowledges
+/// says nothing of the marks before it, a counter does. Up to seven packets it is exact; from eight on it
+/// may have come round, and has: RFC 9768 §3.2.2.5.2.
+#[test]
+fn a_counter_tells_of_marks_whose_acknowledgements_were_lost() {
+    let reductions = |accecn, packets: u32, marked: u32| {
+        let mut p = Path::new(with_accecn(accecn));
+        p.send_all();
+        let mut ack = Packet::default();
+        for seq in 0..packets {
+            p.receiver.on_watched_data(seq, seq < marked, true, &p.o);
+            p.receiver.acknowledge(true, &mut ack);
+            p.receiver.tell_more(&mut ack, &p.o);
+        }
+        p.sender.on_ack(RTT, &ack, &p.o);
+        p.sender.ecn_reductions
+    };
+    for (packets, marked, told) in
+        [(7, 0, 0), (7, 1, 1), (7, 6, 1), (16, 8, 1), (40, 20, 1), (8, 0, 1)]
+    {
+        assert_eq!(reductions(false, packets, marked), 0, "an echo, {marked} of {packets}");
+        assert_eq!(reductions(true, packets, marked), told, "a counter, {marked} of {packets}");
+    }
+}
+
+/// RFC 9768 §3.2.2.5.1, with delayed acknowledgements: the first mark after none is told at once, the
+/// next with the second packet, and what comes after marks waits again.
+#[test]
+fn the_first_of_several_marks_is_told_at_once() {
+    let o = Options { delayed_ack: 40 * MS, ..with_accecn(true) };
+    let (mut r, mut ack) = (Receiver::default(), Packet::default());
+    let mut told = Vec::new();
+    for (seq, ce) in (0..).zip([false, true, true, true, false, true, false]) {
+        if r.on_watched_data(seq, ce, true, &o) == AckWhen::Now {
+            r.acknowledge(true, &mut ack);
+            r.tell_more(&mut ack, &o);
+            let Payload::Ack { ece, .. } = ack.payload else { panic!("{ack:?}") };
+            told.push((seq, ece));
+        }
+    }
+    assert_eq!(told, [(1, 6), (3, 0), (5, 1)]);
 }

@@ -15,7 +15,7 @@ use crate::packet::{Packet, Payload};
 const MS: u64 = 1_000_000;
 const RTT: u64 = 100 * MS;
 
-fn options(variant: Variant) -> Options {
+pub(super) fn options(variant: Variant) -> Options {
     Options {
         variant,
         control: Algorithm::Reno,
@@ -27,6 +27,7 @@ fn options(variant: Variant) -> Options {
         timestamps: false,
         has_model: false,
         looks_closer: false,
+        accecn: false,
         stamps: false,
         notes_sending: false,
         count_packets: false,
@@ -108,7 +109,7 @@ impl Path {
                 self.receiver.on_data(seq, ecn && mark.contains(&seq), reduced, false);
                 let mut ack = Packet::default();
                 self.receiver.acknowledge(self.o.variant == Variant::Sack, &mut ack);
-                self.receiver.echo_timestamp(&mut ack);
+                self.receiver.tell_more(&mut ack, &Options { timestamps: true, ..self.o });
                 acks.push(ack);
             }
         }
@@ -393,7 +394,7 @@ fn a_wait_before_sending_is_not_idleness() {
     assert_eq!(acks, 16);
     let ack = Packet {
         seq: 30,
-        payload: Payload::Ack { ece: false, blocks: 0, repairs: 0, sack: [(0, 0); 3] },
+        payload: Payload::Ack { ece: 0, blocks: 0, repairs: 0, sack: [(0, 0); 3] },
         ..Packet::default()
     };
     p.now += RTT;
@@ -410,7 +411,7 @@ fn acknowledgements_from_nowhere_are_ignored() {
     let before = p.sender.cwnd();
     let blocks = [(7, 3), (60_000, 65_535), (0, 65_535)];
     for seq in [3, 1000, u32::MAX] {
-        let payload = Payload::Ack { ece: true, blocks: 3, repairs: 0, sack: blocks };
+        let payload = Payload::Ack { ece: 1, blocks: 3, repairs: 0, sack: blocks };
         let ack = Packet { seq, payload, ..Packet::default() };
         p.sender.on_ack(RTT, &ack, &p.o);
     }
