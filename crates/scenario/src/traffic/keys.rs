@@ -12,6 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
+use super::owner::{Owner, Table, keys_of, read};
 use super::transport::Transport;
 use super::{Group, GroupSpec, TrafficSpec};
 use crate::error::{Complaint, did_you_mean};
@@ -36,19 +37,6 @@ impl From<Complaint> for Unread {
     }
 }
 
-/// Who has keys of its own.
-pub(super) struct Owner {
-    /// The transport or application; `TCP` for its variants.
-    name: &'static str,
-    /// In the file: `transport` or `app`.
-    choice: &'static str,
-    /// The words that choose it.
-    words: Vec<&'static str>,
-    schema: fn(&mut SchemaGenerator) -> Schema,
-    keys: Vec<String>,
-    required: Vec<String>,
-}
-
 static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
     let mut owners = Transport::owners();
     owners.extend([
@@ -63,37 +51,6 @@ static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
 
 /// The keys of all groups.
 static COMMON: LazyLock<Vec<String>> = LazyLock::new(|| keys_of::<GroupSpec>().0);
-
-impl Owner {
-    /// A transport that these words choose.
-    pub(super) fn transport<T: JsonSchema>(words: Vec<&'static str>) -> Self {
-        Self::new::<T>("transport", words)
-    }
-
-    fn new<T: JsonSchema>(choice: &'static str, words: Vec<&'static str>) -> Self {
-        let (keys, required) = keys_of::<T>();
-        Self {
-            name: if let [word] = words[..] { word } else { "TCP" },
-            choice,
-            words,
-            schema: |generator| generator.subschema_for::<T>(),
-            keys,
-            required,
-        }
-    }
-}
-
-/// The keys of a table, and which of them have to be there.
-fn keys_of<T: JsonSchema>() -> (Vec<String>, Vec<String>) {
-    let schema = T::json_schema(&mut SchemaGenerator::default()).to_value();
-    let keys = schema["properties"].as_object().map(|all| all.keys().cloned().collect());
-    let required = schema["required"]
-        .as_array()
-        .map(|all| all.iter().filter_map(Value::as_str).map(String::from).collect());
-    (keys.unwrap_or_default(), required.unwrap_or_default())
-}
-
-pub(super) type Table<'a> = Spanned<DeTable<'a>>;
 
 /// The groups of a parsed file.
 pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread> {
@@ -175,10 +132,6 @@ fn cut<'a>(table: &mut Table<'a>, keys: &[String]) -> Table<'a> {
         }
     }
     Spanned::new(span, own)
-}
-
-pub(super) fn read<T: DeserializeOwned>(table: Table<'_>) -> Result<T, Error> {
-    T::deserialize(toml::Deserializer::from(table))
 }
 
 fn part<T: DeserializeOwned>(table: &mut Table<'_>, keys: &[String]) -> Result<T, Error> {

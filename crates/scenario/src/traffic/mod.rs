@@ -5,6 +5,7 @@
 
 mod app;
 mod keys;
+mod owner;
 mod sizes;
 mod transport;
 
@@ -16,7 +17,10 @@ use serde::{Deserialize, Serialize};
 pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
 pub(crate) use keys::{Unread, later, read_groups};
 pub use sizes::{Sizes, Spread};
-pub use transport::*;
+pub use transport::{
+    Cbr, GapsName, Kind, Needs, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport,
+    TransportName, Window,
+};
 
 use crate::arrivals::Files;
 use crate::defaults::one;

@@ -21,7 +21,7 @@ pub use trace::Trace;
 pub use window::Window;
 
 use super::app::{App, AppName};
-use super::keys::{Owner, Table, read};
+use super::owner::{Owner, Table, read};
 use super::{Group, GroupSpec};
 use crate::error::Complaint;
 use crate::text::Text;

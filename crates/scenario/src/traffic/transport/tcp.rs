@@ -12,7 +12,7 @@ use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
-use crate::traffic::keys::{Table, read};
+use crate::traffic::owner::{Table, read};
 use crate::traffic::{Group, GroupSpec};
 
 /// The variants of TCP: how losses are repaired, and the congestion control.

@@ -13,7 +13,7 @@ use crate::arrivals::{Arrivals, Files};
 use crate::error::Complaint;
 use crate::text::{Span, Text};
 use crate::traffic::app::{App, AppName};
-use crate::traffic::keys::{Table, read};
+use crate::traffic::owner::{Table, read};
 use crate::traffic::{Group, GroupSpec};
 
 /// Keys of `trace`.
