@@ -10,10 +10,12 @@
 //! ```
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Command};
+use clap::{Arg, ArgAction, Command};
+use scenario::error::did_you_mean;
+use toml::de::{DeTable, Error};
 use toml::{Table, Value};
 
 use crate::text::text_of;
@@ -38,18 +40,17 @@ pub fn expand(
         return Ok(args);
     };
     let Some(path) = named(&args) else { return Ok(args) };
-    let mut table = read(&path)?;
+    let mut file = Config::read(path)?;
     for (names, params) in [
         (&["aqm"][..], "param"),
         (&["up-aqm", "aqm-up"], "up-param"),
         (&["down-aqm", "aqm-down"], "down-param"),
     ] {
         if names.iter().any(|aqm| given(&args, aqm)) {
-            table.remove(params);
+            file.table.remove(params);
         }
     }
-    let from_file = arguments(&path, &table, command)?;
-    args.splice(2..2, from_file);
+    args.splice(2..2, file.arguments(command)?);
     Ok(args)
 }
 
@@ -71,54 +72,125 @@ fn given(args: &[OsString], name: &str) -> bool {
     args.iter().filter_map(|arg| arg.to_str()).any(names)
 }
 
-fn read(path: &Path) -> Result<Table, Trouble> {
-    let text = text_of(path).map_err(|e| Trouble::system(path.display(), e))?;
-    toml::from_str(&text)
-        .map_err(|e| Trouble::new(format!("{}: {}", path.display(), e.to_string().trim_end()), ""))
+/// A file of options.
+struct Config {
+    path: PathBuf,
+    text: String,
+    table: Table,
 }
 
-/// What a file says, as arguments of `command`.
-fn arguments(path: &Path, table: &Table, command: &Command) -> Result<Vec<OsString>, Trouble> {
-    let file = path.display();
-    let known =
-        || command.get_arguments().filter(|arg| arg.get_long().is_some_and(|l| l != "config"));
-    let mut arguments: Vec<OsString> = Vec::new();
-    for (key, value) in table {
-        let Some(option) = known().find(|arg| arg.get_long() == Some(key)) else {
-            let names: Vec<_> = known().filter_map(|arg| arg.get_long()).collect();
-            let hint = format!("allowed: {}", names.join(", "));
-            return Err(Trouble::new(format!("{file}: {key} is no option"), hint));
-        };
-        let wrong =
-            |wanted: &str| Trouble::new(format!("{file}: {key} = {value}: {wanted} is wanted"), "");
-        match (option.get_action(), value) {
-            (ArgAction::SetTrue, Value::Boolean(true)) => arguments.push(format!("--{key}").into()),
-            (ArgAction::SetTrue, Value::Boolean(false)) => {}
-            (ArgAction::SetTrue, _) => return Err(wrong("true or false")),
-            (ArgAction::Append, Value::Table(params)) => {
-                for (name, value) in params {
-                    let value = scalar(value)
-                        .ok_or_else(|| wrong("a text, a number, true or false for each name"))?;
-                    arguments.push(format!("--{key}={name}={value}").into());
+impl Config {
+    fn read(path: PathBuf) -> Result<Self, Trouble> {
+        let text = text_of(&path).map_err(|e| Trouble::system(path.display(), e))?;
+        let mut file = Self { path, text, table: Table::new() };
+        file.table = toml::from_str(&file.text).map_err(|e: Error| {
+            let at = e.span().map_or(0, |span| span.start);
+            file.wrong(file.line(at), "", e.message(), "")
+        })?;
+        Ok(file)
+    }
+
+    /// What it says, as arguments of `command`.
+    ///
+    /// # Errors
+    /// All that is wrong in it.
+    fn arguments(&self, command: &Command) -> Result<Vec<OsString>, Trouble> {
+        let known =
+            || command.get_arguments().filter(|arg| arg.get_long().is_some_and(|l| l != "config"));
+        let (mut arguments, mut wrong) = (Vec::new(), Vec::new());
+        for (key, value) in &self.table {
+            let made = match known().find(|arg| arg.get_long() == Some(key)) {
+                Some(option) => self.of_option(key, value, option).and_then(|made| {
+                    self.allowed(key, value, &made, command)?;
+                    Ok(made)
+                }),
+                None => {
+                    let names: Vec<_> = known().filter_map(|arg| arg.get_long()).collect();
+                    let meant = did_you_mean(key, names.iter().copied());
+                    let allowed = format!("allowed: {}", names.join(", "));
+                    let hint = if meant.is_empty() { allowed } else { meant };
+                    Err(self.wrong(self.line_of(key, None), key, "no such option", &hint))
                 }
+            };
+            match made {
+                Ok(made) => arguments.extend(made),
+                Err(trouble) => wrong.push(trouble),
             }
-            (ArgAction::Append, _) => return Err(wrong("a table of names and values")),
-            (_, Value::Boolean(_)) => return Err(wrong("a text or a number")),
-            (_, value) => {
-                let value = scalar(value).ok_or_else(|| wrong("a text or a number"))?;
-                arguments.push(format!("--{key}={value}").into());
-            }
+        }
+        Trouble::all(wrong).map_or(Ok(arguments), Err)
+    }
+
+    /// The arguments that a value of an option stands for.
+    fn of_option(&self, key: &str, value: &Value, option: &Arg) -> Result<Vec<OsString>, Trouble> {
+        let wrong = |wanted: &str| {
+            let said = format!("{key} = {value}");
+            Err(self.wrong(self.line_of(key, None), &said, &format!("{wanted} is wanted"), ""))
+        };
+        match (option.get_action(), value) {
+            (ArgAction::SetTrue, Value::Boolean(true)) => Ok(vec![format!("--{key}").into()]),
+            (ArgAction::SetTrue, Value::Boolean(false)) => Ok(Vec::new()),
+            (ArgAction::SetTrue, _) => wrong("true or false"),
+            (ArgAction::Append, Value::Table(params)) => params
+                .iter()
+                .map(|(name, value)| match scalar(value) {
+                    Some(text) => Ok(format!("--{key}={name}={text}").into()),
+                    None => {
+                        let said = format!("{key}.{name} = {value}");
+                        let wanted = "a text, a number, true or false is wanted";
+                        Err(self.wrong(self.line_of(key, Some(name)), &said, wanted, ""))
+                    }
+                })
+                .collect(),
+            (ArgAction::Append, _) => wrong("a table of names and values"),
+            (_, Value::Boolean(_)) => wrong("a text or a number"),
+            (_, value) => match scalar(value) {
+                Some(text) => Ok(vec![format!("--{key}={text}").into()]),
+                None => wrong("a text or a number"),
+            },
         }
     }
-    // Values are looked at here, where it is known that the file has them.
-    let alone = [command.get_name().into()].into_iter().chain(arguments.iter().cloned());
-    match command.clone().try_get_matches_from(alone) {
-        Err(e) if e.kind() != ErrorKind::MissingRequiredArgument => {
-            let text = e.to_string();
-            let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            Err(Trouble::new(format!("{file}: {what}"), ""))
+
+    /// Has `command` look at the arguments of one option here, where it is known that the file has them.
+    fn allowed(
+        &self,
+        key: &str,
+        value: &Value,
+        made: &[OsString],
+        command: &Command,
+    ) -> Result<(), Trouble> {
+        let alone = [command.get_name().into()].into_iter().chain(made.iter().cloned());
+        match command.clone().try_get_matches_from(alone) {
+            Err(e) if e.kind() != ErrorKind::MissingRequiredArgument => {
+                let text = e.to_string();
+                let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+                // What clap says of the value stands behind its own words for it.
+                let what = what.split_once(">': ").map_or(what, |(_, why)| why);
+                let said = format!("{key} = {value}");
+                Err(self.wrong(self.line_of(key, None), &said, what, ""))
+            }
+            _ => Ok(()),
         }
-        _ => Ok(arguments),
+    }
+
+    /// The line of a key, or of one in its table.
+    fn line_of(&self, key: &str, inside: Option<&str>) -> Option<usize> {
+        let table = DeTable::parse(&self.text).ok()?.into_inner();
+        let (at, value) = table.get_key_value(key)?;
+        let at = match inside {
+            Some(name) => value.get_ref().as_table()?.get_key_value(name)?.0.span(),
+            None => at.span(),
+        };
+        self.line(at.start)
+    }
+
+    fn line(&self, at: usize) -> Option<usize> {
+        Some(self.text.get(..at)?.matches('\n').count() + 1)
+    }
+
+    fn wrong(&self, line: Option<usize>, said: &str, what: &str, hint: &str) -> Trouble {
+        let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+        let said = if said.is_empty() { String::new() } else { format!("{said}: ") };
+        Trouble::new(format!("{}{line}: {said}{what}", self.path.display()), hint)
     }
 }
 
@@ -189,16 +261,26 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_file_key_and_value() {
         for (text, expected) in [
-            ("rate = ", "FILE: TOML parse error at line 1"),
-            ("rat = '1mbit'", "FILE: rat is no option\nhint: allowed: quiet, rate, down-rate"),
-            ("rate = '1mbut'", "FILE: invalid value '1mbut' for '--rate <RATE>': allowed: "),
-            ("rate = true", "FILE: rate = true: a text or a number is wanted"),
-            ("quiet = 1", "FILE: quiet = 1: true or false is wanted"),
-            ("param = 'x=1'", "FILE: param = \"x=1\": a table of names and values is wanted"),
-            ("config = 'other.toml'", "FILE: config is no option"),
+            ("rate = ", "FILE:1: "),
+            ("rat = '1mbit'", "FILE:1: rat: no such option\nhint: did you mean `rate`?"),
+            ("zzzzzzzzz = 1", "FILE:1: zzzzzzzzz: no such option\nhint: allowed: quiet, rate, "),
+            ("\nrate = '1mbut'", "FILE:2: rate = \"1mbut\": allowed: "),
+            ("rate = true", "FILE:1: rate = true: a text or a number is wanted"),
+            ("quiet = 1", "FILE:1: quiet = 1: true or false is wanted"),
+            ("param = 'x=1'", "FILE:1: param = \"x=1\": a table of names and values is wanted"),
+            ("[param]\n\nx = []", "FILE:3: param.x = []: a text, a number, true or false"),
+            ("config = 'other.toml'", "FILE:1: config: no such option"),
         ] {
             let found = expanded(text, &[]).unwrap_err();
             assert!(found.starts_with(&format!("error: {expected}")), "{text}: {found}");
+        }
+        // All that is wrong, at once.
+        let found =
+            expanded("queit = true\nrate = 1\ndelay = '5ms'\nbuffer = '9x'", &[]).unwrap_err();
+        let lines: Vec<_> = found.lines().filter(|line| line.starts_with("error: ")).collect();
+        assert_eq!(lines.len(), 3, "{found}");
+        for line in ["FILE:1: queit", "FILE:2: rate = 1", "FILE:4: buffer = "] {
+            assert!(found.contains(line), "{line} in {found}");
         }
         let absent = ["gateway", "run", "--config=/absent.toml"].map(OsString::from).to_vec();
         let trouble = expand(absent, &program(), "run").unwrap_err();

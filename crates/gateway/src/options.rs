@@ -10,6 +10,7 @@ use clap::Args;
 use link::impair::Loss;
 use link::{Framing, Impairments, Sending, Steps};
 use scenario::course::{self, DELAY, Kind, LOSS, RATE};
+use scenario::error::did_you_mean;
 use scenario::varies::Probability;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -416,7 +417,10 @@ fn limit(key: &str, size: Size, rate: Rate, round_trip: Duration) -> Result<Limi
 
 /// Why there can be no such link, in words.
 pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
-    let names = |all: Vec<&str>| format!("there are {}", all.join(", "));
+    let meant = |word: &str, all: Vec<&str>| {
+        let meant = did_you_mean(word, all.iter().copied());
+        if meant.is_empty() { format!("there are {}", all.join(", ")) } else { meant }
+    };
     match error {
         SpecError::Beyond(allowed) => Trouble::new(
             format!("beyond reach: {allowed}"),
@@ -424,14 +428,14 @@ pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
         ),
         SpecError::Queue(BuildError::UnknownAqm) => Trouble::new(
             format!("no queue discipline is called {aqm}"),
-            names(CATALOG.iter().map(|e| e.name).collect()),
+            meant(aqm, CATALOG.iter().map(|e| e.name).collect()),
         ),
         SpecError::Queue(BuildError::UnknownParameter(name)) => {
             let entry = CATALOG.iter().find(|e| e.name == aqm);
             let table = entry.map_or_else(Vec::new, |e| (e.parameters)());
             Trouble::new(
                 format!("{aqm} has no parameter {name}"),
-                names(table.iter().map(|p| p.name).collect()),
+                meant(&name, table.iter().map(|p| p.name).collect()),
             )
         }
         SpecError::Queue(BuildError::Parameter(name, e)) => {

@@ -8,6 +8,8 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+const ERROR: &str = "error: ";
+
 /// Why nothing was started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trouble {
@@ -27,11 +29,21 @@ impl Trouble {
     pub fn system(doing: impl fmt::Display, error: impl fmt::Display) -> Self {
         Self::new(format!("{doing}: {error}"), "")
     }
+
+    /// All that is wrong, as one.
+    pub fn all(troubles: Vec<Self>) -> Option<Self> {
+        let both = |one: Self, Self { what, hint }: Self| {
+            let told = one.to_string();
+            let told = told.strip_prefix(ERROR).unwrap_or(&told);
+            Self { what: format!("{told}\n{ERROR}{what}"), hint }
+        };
+        troubles.into_iter().reduce(both)
+    }
 }
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.what)?;
+        write!(f, "{ERROR}{}", self.what)?;
         if self.hint.is_empty() { Ok(()) } else { write!(f, "\nhint: {}", self.hint) }
     }
 }

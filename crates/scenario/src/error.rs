@@ -94,7 +94,7 @@ impl Complaint {
 }
 
 /// The nearest of `words` to `word`, as a hint.
-pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> String {
     if word.len() > 100 {
         return String::new(); // no name is as long, and the comparison would take long, too
     }

@@ -10,10 +10,12 @@ use clap::ValueEnum;
 use nix::libc;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
+use crate::frame::Layer;
 use crate::io::port::{Port, Ports};
 use crate::io::xdp::Xdp;
-use crate::link::Spec;
+use crate::link::{Link, Spec};
 use crate::netlink::Netlink;
+use crate::options::explain;
 use crate::privilege;
 use crate::report::Finished;
 use crate::session::{Doors, Forwarding, Session};
@@ -38,7 +40,7 @@ pub fn bridge(
     names: [&str; 2],
     plane: Plane,
 ) -> Result<Finished, Trouble> {
-    let both = [look(names[0])?, look(names[1])?];
+    let both = ready(specs, names)?;
     let mut warnings = wiring::check(&both)?;
     let [lan, wan] = &both;
     let _claims = [Claim::new(lan, &mut warnings)?, Claim::new(wan, &mut warnings)?];
@@ -63,6 +65,25 @@ pub fn bridge(
     session.run(&waker, || told.load(Ordering::Relaxed))?;
     let lost = session.overrun();
     Ok(session.finish(lost))
+}
+
+/// The interfaces `names`, if they are there and there can be such links.
+///
+/// # Errors
+/// All that is wrong with either.
+fn ready<'a>(specs: &[Spec; 2], names: [&'a str; 2]) -> Result<[Named<'a>; 2], Trouble> {
+    let link = |spec: &Spec| {
+        let made = Link::new(spec, Layer::Ethernet, HEADER as usize);
+        made.map(drop).map_err(|e| explain(&spec.aqm, e))
+    };
+    let mut wrong: Vec<_> = specs.iter().filter_map(|spec| link(spec).err()).collect();
+    wrong.dedup();
+    let [lan, wan] = names.map(look);
+    match (lan, wan) {
+        (Ok(lan), Ok(wan)) if wrong.is_empty() => return Ok([lan, wan]),
+        (lan, wan) => wrong.extend([lan.err(), wan.err()].into_iter().flatten()),
+    }
+    Err(Trouble::all(wrong).unwrap_or_else(|| Trouble::new("no such link", "")))
 }
 
 /// How frames come and go.
@@ -182,4 +203,32 @@ fn xdp(
         ));
     }
     Ok(Port::rings(about.index, rings))
+}
+
+#[cfg(test)]
+mod tests {
+    use aqm::{Duration, Limit, Rate};
+
+    use super::*;
+
+    /// One thing after another would be a try for each.
+    #[test]
+    fn all_that_is_missing_is_told_at_once() {
+        let limit = Limit::packets(10).unwrap();
+        let spec = |aqm| Spec::new(Rate::from_mbit(1), Duration::ZERO, limit, aqm);
+        let names = ["absent0", "absent1"];
+        let text = ready(&[spec("bleu"), spec("bleu")], names).err().unwrap().to_string();
+        let told: Vec<_> = text.lines().collect();
+        assert_eq!(
+            told,
+            [
+                "error: no queue discipline is called bleu",
+                "hint: did you mean `blue`?",
+                "error: there is no interface absent0",
+                "hint: ip -br link",
+                "error: there is no interface absent1",
+                "hint: ip -br link",
+            ]
+        );
+    }
 }
