@@ -281,6 +281,23 @@ def test_claims_share_views(tmp_path: Path) -> None:
     assert set(d.values()) == {0}  # every flow is on one side
 
 
+def test_experiments_of_a_paper_share_views(tmp_path: Path) -> None:
+    """Those of ``paper.toml`` stand behind an experiment's own, and may use them."""
+    name = "[view]\nhalved = 'SELECT seed, loss / 2 AS loss FROM doubled'\n"
+    (tmp_path / "paper.toml").write_text(f"cite = 'x'\ntitle = 'x'\nsource = 'x'\n{name}")
+    text = VIEWS.replace("[view]", SWEEP + "[view]").replace("[1, 2]", "[1]")
+    asked = "[[claim]]\nid = 'e'\ntext = 't'\npaper = 'p'\nholds = '>= 0'\nmeasure = "
+    claim = f"{asked}'SELECT seed, MAX(loss) AS value FROM halved GROUP BY seed'\n"
+    loaded = parse(text + claim, "f.toml", "p/x", tmp_path)
+    (outcome,) = reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path / "out"), 1)
+    (of_paper,) = (f.readings[0].values for f in outcome.findings if f.claim.id == "e")
+    losses = outcome.tables.runs["loss"]
+    assert list(of_paper.values()) == [losses.max()]
+    with pytest.raises(InputError, match="a view of the paper has this name") as raised:
+        parse(text.replace("doubled =", "halved ="), "f.toml", "p/x", tmp_path)
+    assert raised.value.key == "view.halved"
+
+
 STEPS = """
 duration = "6s"
 [measure]

@@ -331,10 +331,25 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
         section=section,
         unknowns=(*own.unknown, *(section.unknowns if section else ())),
         readings=(*own.reading, *(_joint(section, short) if section else ())),
-        views={**_steps(base), **own.view},
+        views=_views(_steps(base), own.view, of, file),
     )
     check_names(made)
     return made
+
+
+def _views(
+    given: Mapping[str, str], own: Mapping[str, str], of: Paper, file: str
+) -> dict[str, str]:
+    """All views of an experiment, each behind those that it may use."""
+    for name in own:
+        if name in of.views:
+            raise InputError(
+                "a view of the paper has this name",
+                file=file,
+                key=f"view.{name}",
+                allowed=f"a name that is none of {', '.join(of.views)}",
+            )
+    return {**given, **own, **of.views}
 
 
 def _steps(base: Mapping[str, Any]) -> dict[str, str]:

@@ -52,6 +52,7 @@ class Paper(Table, frozen=True):
         suite: Whether it is a suite of tests, made when it is asked for by name.
         scorecard: The discipline that the others are compared with in a table over all its tests,
             those of the views ``score`` of its experiments.
+        views: Queries that all of its experiments may use, behind their own (``[view]``).
         sections: ``[[section]]``.
     """
 
@@ -61,6 +62,7 @@ class Paper(Table, frozen=True):
     own: bool = False
     suite: bool = False
     scorecard: str = ""
+    views: dict[str, str] = msgspec.field(name="view", default_factory=dict)
     sections: tuple[Section, ...] = msgspec.field(name="section", default=())
 
     def section(self, experiment: str) -> Section | None:
