@@ -125,7 +125,7 @@ pub(crate) fn hand_down(some: Capability) -> io::Result<()> {
 }
 
 /// Takes back what was handed down to this program: it has what its user has.
-pub(crate) fn take_back() -> io::Result<()> {
+pub(crate) fn regain() -> io::Result<()> {
     let taken =
         caps::clear(None, CapSet::Ambient).and_then(|()| caps::clear(None, CapSet::Inheritable));
     taken.map_err(io::Error::other)?;

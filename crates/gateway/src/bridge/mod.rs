@@ -78,7 +78,7 @@ fn ready<'a>(specs: &[Spec; 2], names: [&'a str; 2]) -> Result<[Named<'a>; 2], T
     };
     let mut wrong: Vec<_> = specs.iter().filter_map(|spec| link(spec).err()).collect();
     wrong.dedup();
-    let [lan, wan] = names.map(look);
+    let [lan, wan] = names.map(interface);
     match (lan, wan) {
         (Ok(lan), Ok(wan)) if wrong.is_empty() => return Ok([lan, wan]),
         (lan, wan) => wrong.extend([lan.err(), wan.err()].into_iter().flatten()),
@@ -99,7 +99,7 @@ pub enum Plane {
 
 /// Ports of the interfaces `names`. What AF_XDP would spoil is said, where it is insisted upon.
 pub(crate) fn open(names: [&str; 2], plane: Plane) -> Result<Ports, Trouble> {
-    let both = [look(names[0])?, look(names[1])?];
+    let both = [interface(names[0])?, interface(names[1])?];
     let [mtu, other] = both.each_ref().map(|one| one.about.mtu);
     if mtu != other {
         return Err(Trouble::new(
@@ -132,7 +132,7 @@ pub(crate) fn open(names: [&str; 2], plane: Plane) -> Result<Ports, Trouble> {
 }
 
 /// The interface `name`, which is up.
-fn look(name: &str) -> Result<Named<'_>, Trouble> {
+fn interface(name: &str) -> Result<Named<'_>, Trouble> {
     let system = |e: io::Error| Trouble::system(name, e);
     let found = Netlink::new().and_then(|mut netlink| netlink.interface(name)).map_err(system)?;
     let Some(about) = found else {

@@ -313,7 +313,7 @@ impl Pen<'_> {
         if let Some(error) = error {
             _ = self.shared.error.set(error.to_string());
             let kept = if whole == 0 { 0 } else { self.ends[whole - 1] };
-            self.take_back((written - kept) as u64);
+            self.undo((written - kept) as u64);
             // A disk that is full stays so for a while; records may pile up meanwhile.
             if !self.shared.ending.load(Ordering::Relaxed) {
                 thread::sleep(NAP);
@@ -322,7 +322,7 @@ impl Pen<'_> {
     }
 
     /// Removes the part of a record from the end of the file, if it is one that has an end.
-    fn take_back(&mut self, part: u64) {
+    fn undo(&mut self, part: u64) {
         use std::io::Seek as _;
         if part > 0
             && let Ok(at) = self.file.stream_position()

@@ -54,7 +54,7 @@ pub fn run_bound(
     if let Err(trouble) = own_view(dns) {
         return (1, Some(trouble));
     }
-    let dropped = if confined { privilege::keep(&[]) } else { privilege::take_back() };
+    let dropped = if confined { privilege::keep(&[]) } else { privilege::regain() };
     if let Err(e) = dropped {
         return failed(&e);
     }

@@ -186,7 +186,7 @@ impl<const N: usize> Giving<N> {
     /// Writes an entry; whether there was room.
     pub(super) fn push(&mut self, value: [u64; N]) -> bool {
         if self.put.wrapping_sub(self.taken) >= self.ring.size {
-            self.look();
+            self.learn_taken();
         }
         if self.put.wrapping_sub(self.taken) >= self.ring.size {
             return false;
@@ -203,7 +203,7 @@ impl<const N: usize> Giving<N> {
 
     /// How many entries the kernel has not taken.
     pub(super) fn waiting(&mut self) -> u32 {
-        self.look();
+        self.learn_taken();
         self.put.wrapping_sub(self.taken)
     }
 
@@ -216,7 +216,7 @@ impl<const N: usize> Giving<N> {
     }
 
     /// Reads how many the kernel has taken. It cannot have taken what was not there.
-    fn look(&mut self) {
+    fn learn_taken(&mut self) {
         let taken = self.ring.taken().load(Ordering::Acquire);
         if self.put.wrapping_sub(taken) <= self.put.wrapping_sub(self.taken) {
             self.taken = taken;
