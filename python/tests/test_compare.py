@@ -26,6 +26,22 @@ def test_all_other_traffic_gets_something_through(kind: str, tmp_path: Path) -> 
     assert dict(through.iter_rows())[kind] > 10_000
 
 
+def test_every_transport_is_offered_unless_it_needs_more_than_a_number() -> None:
+    there = {entry["name"] for entry in bluewater.catalog()["transports"]}
+    assert there - {*AGAINST} == {"trace", "window"}
+    assert {*AGAINST} - there == {"web"}
+
+
+def test_what_is_told_of_transports() -> None:
+    told = {entry["name"]: entry for entry in bluewater.catalog()["transports"]}
+    assert [name for name, entry in told.items() if not entry["answers"]] == ["cbr", "trace"]
+    assert [name for name, entry in told.items() if not entry["tcp"]] == [
+        "cbr", "tfrc", "scream", "trace", "window",
+    ]  # fmt: skip
+    assert told["cbr"]["summary"].startswith("Datagrams at a constant rate")
+    assert told["window"]["summary"].startswith("Datagrams, always the same number")
+
+
 def test_all_tcp_is_known_and_nothing_else() -> None:
     """By the keys that the schema allows a transport."""
     for entry in bluewater.catalog()["transports"]:

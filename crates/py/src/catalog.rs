@@ -4,6 +4,7 @@ use aqm::CATALOG;
 use aqm::param::Kind;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use scenario::traffic::{Kind as Carrier, TransportName};
 use serde_json::Value;
 use sim::Scenario;
 use sim::results::registry::{SUMMARY, TABLES};
@@ -13,8 +14,8 @@ pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let schema: Value = serde_json::from_str(&Scenario::json_schema()).unwrap_or_default();
     let all = PyDict::new(py);
     all.set_item("aqms", aqms(py)?)?;
-    for (key, kind) in [("transports", "TransportName"), ("apps", "AppName"), ("presets", "Preset")]
-    {
+    all.set_item("transports", transports(py, &schema["$defs"]["TransportName"]["oneOf"])?)?;
+    for (key, kind) in [("apps", "AppName"), ("presets", "Preset")] {
         all.set_item(key, words(py, &schema["$defs"][kind]["oneOf"])?)?;
     }
     Ok(all)
@@ -91,6 +92,17 @@ fn unit(kind: Kind) -> &'static str {
         Kind::Size => "p, B, kB, %",
         Kind::Number | Kind::Integer | Kind::Flag | Kind::Choice(_) => "",
     }
+}
+
+/// The transports, and of each whether it is TCP, and whether what becomes of its packets changes what
+/// it sends.
+fn transports<'py>(py: Python<'py>, one_of: &Value) -> PyResult<Bound<'py, PyList>> {
+    let list = words(py, one_of)?;
+    for (entry, name) in list.iter().zip(TransportName::ALL) {
+        entry.set_item("tcp", matches!(name.kind(), Carrier::Tcp(_)))?;
+        entry.set_item("answers", name.kind().answers())?;
+    }
+    Ok(list)
 }
 
 /// The words of an enumeration of the schema, each with its description.

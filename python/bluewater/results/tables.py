@@ -32,7 +32,7 @@ STANDARD = "standard"
 """The reading that an experiment's file is without any other."""
 
 
-DATAGRAMS = ("cbr", "trace")
+DATAGRAMS = tuple(each["name"] for each in _core.catalog()["transports"] if not each["answers"])
 """Transports that send whatever becomes of what they send."""
 
 _SET = {"aqm", "duration_s", "flows", "group", "queue", "transport"}

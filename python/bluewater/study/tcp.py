@@ -9,7 +9,7 @@ from bluewater import _core
 from bluewater.errors import unknown
 from bluewater.study.scenario import Scenario
 
-TCPS = ("reno", "newreno", "sack", "cubic", "dctcp", "prague", "bbr", "bbr1")
+TCPS = tuple(each["name"] for each in _core.catalog()["transports"] if each["tcp"])
 """The transports that are TCP."""
 
 PRESETS = ("linux", "modern")
