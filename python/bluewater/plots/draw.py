@@ -48,14 +48,19 @@ class Parts:
     """Where the parts of a picture are, for a page that is too narrow for the whole of it.
 
     Attributes:
-        boxes: Left, upper end, width and height of each panel with its labels, in points.
-        keys: The name of each line, and its colour.
+        panels: The axes of each panel.
+        keys: The name of each line, and its colour, if there is a legend.
         foot: Height of the lines below the picture, in points.
     """
 
-    boxes: Sequence[tuple[float, float, float, float]]
+    panels: Sequence[Axes]
     keys: Sequence[tuple[str, str]]
     foot: float
+
+    @property
+    def boxes(self) -> list[tuple[float, float, float, float]]:
+        """Left, upper end, width and height of each panel with its labels, in points."""
+        return [_box(axes) for axes in self.panels]
 
 
 class Picture(Figure):
@@ -137,8 +142,8 @@ def draw(
         _lay_out(figure, below, foot)
         marks.part(names)
         keys = [(name, style.colour) for name, style in styles.items()]
-        boxes = [_box(figure, axes) for axes, _ in drawn]
-        figure.parts = Parts(boxes, keys if figure.legends else [], 72 * below)
+        own = keys if figure.legends else []
+        figure.parts = Parts([axes for axes, _ in drawn], own, 72 * below)
     return figure
 
 
@@ -214,8 +219,9 @@ def _lay_out(figure: Picture, below: float, foot: str) -> None:
     figure.text(0.01, 4 / 72 / (height + below), foot, **style)
 
 
-def _box(figure: Figure, axes: Axes) -> tuple[float, float, float, float]:
-    box = axes.get_tightbbox()
+def _box(axes: Axes) -> tuple[float, float, float, float]:
+    figure, box = axes.get_figure(root=True), axes.get_tightbbox()
+    assert figure is not None
     assert box is not None
     scale = 72 / figure.dpi
     left, upper = scale * box.x0 - 2, 72 * figure.get_figheight() - scale * box.y1 - 2
