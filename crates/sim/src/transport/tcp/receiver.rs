@@ -121,7 +121,7 @@ impl Receiver {
         let (begins, marks) = (ce && !self.echoes(), (self.echo >> 1) + u8::from(ce));
         self.echo = u8::from(ce && !begins);
         let when = self.on_data(seq, ce, true, delayed_ack);
-        self.echo = marks % 8 << 1 | u8::from(ce);
+        self.echo = 2 * (marks % 8) + u8::from(ce);
         when
     }
 
