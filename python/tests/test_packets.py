@@ -367,3 +367,75 @@ def test_choke_names_both_packets(tmp_path: Path) -> None:
     stories = [why.tell(*why.find(tmp_path / "choke.parquet", n)) for n in (first, second)]
     assert f"as packet {second} arrived" in stories[0]
     assert f"with packet {first}" in stories[1]
+
+
+@pytest.mark.parametrize(
+    ("aqm", "params", "of", "first"),
+    [
+        ("red", {}, "p_b", 1),
+        ("red", {"spacing": "uniform-exact"}, "p_b", 0),
+        ("ared", {}, "p_b", 1),
+        ("ared-feng", {}, "p_b", 1),
+        ("red-penalty-box", {}, "p_b", 1),
+        ("wred", {}, "class_p_b", 1),
+    ],
+)
+def test_the_probability_of_red_by_hand(
+    tmp_path: Path, aqm: str, params: dict[str, Any], of: str, first: int
+) -> None:
+    """p_a = p_b/(1 − count·p_b) (FJ93 Fig. 2), p_b being that of the average with the packet."""
+    found = packets_of(aqm, tmp_path, **params)
+    p_b, count = pl.col(f"then_{of}"), pl.col("found_count")
+    judged = found.filter(pl.col("p").is_not_null())
+    assert judged.height > 1000
+    assert judged["found_count"].n_unique() > 10
+    by_hand = pl.when(count * p_b < 1).then((p_b / (1 - count * p_b)).clip(upper_bound=1))
+    differences = judged.select((by_hand.otherwise(1) - pl.col("p")).abs())
+    assert differences.max().item() < 1e-12
+    signalled = judged.filter(pl.col("coin") < pl.col("p"))
+    assert signalled.height > 50
+    assert (signalled["then_count"] == first).all(), "the next packet is the first since it"
+
+
+def test_the_probability_of_fred_by_hand(tmp_path: Path) -> None:
+    found = packets_of("fred", tmp_path, min_q=1)
+    p_b, count = pl.col("found_p_b"), pl.col("found_count")
+    judged = found.filter(pl.col("p").is_not_null() & (pl.col("found_packets") > 0))
+    assert judged.height > 20
+    differences = judged.filter(pl.col("p") < 1).select(
+        (p_b / (1 - count * p_b) - pl.col("p")).abs()
+    )
+    assert differences.max().item() < 1e-12
+
+
+def test_the_next_signal_of_codel_by_hand(tmp_path: Path) -> None:
+    """drop_next = now + interval/√count where the state is entered, else by the same step."""
+    found = packets_of("codel", tmp_path, target="1ms", interval="20ms")
+    marked = found.filter((pl.col("marked") == "early") & (pl.col("left_dropping") == 1))
+    assert marked.height > 50
+    due = pl.col("left_drop_next_s") - 0.02 / pl.col("left_count").sqrt()
+    early = marked.filter(pl.col("marked_ns") / 1e9 < due - 1e-8)
+    assert early.is_empty(), "no signal comes before it is due"
+    above = found.filter(pl.col("left_first_above_s") > 0)
+    assert above.height > marked.height
+
+
+@pytest.mark.parametrize(
+    ("aqm", "params", "total", "p"),
+    [
+        ("pi2", {}, "found_sum_classic", "then_p_c"),
+        ("dualpi2", {}, "found_sum_c", "then_p_c"),
+        ("pie", {"derandomise": True, "target": "1ms"}, "found_accumulated", "then_p_d"),
+        ("docsis-pie", {"target": "1ms"}, "found_accumulated", "then_drop_prob"),
+        ("csfq", {}, "found_flow_rate", "then_fair_rate"),
+        ("cobalt", {"target": "1ms"}, "found_drop_next_s", "then_p_drop"),
+    ],
+)
+def test_what_a_rule_names_is_there(
+    tmp_path: Path, aqm: str, params: dict[str, Any], total: str, p: str
+) -> None:
+    found = packets_of(aqm, tmp_path, **params)
+    assert found[total].n_unique() > 50
+    assert p in found.columns
+    told = why.tell(*why.find(tmp_path / f"{aqm}.parquet", found["n"][-1]))
+    assert total.removeprefix("found_") in told

@@ -28,10 +28,10 @@ pub struct Sight<'a, P> {
     pub call: Call<P>,
     /// What was queued before.
     pub backlog: Backlog,
-    /// The algorithm's signals before, as [`Qdisc::observe`] tells them; at an arrival then what it
-    /// knows of the packet's flow ([`Qdisc::observe_flow`]).
+    /// The algorithm's signals before, as [`Qdisc::observe`] tells them; at an arrival then what else
+    /// decides about the packet ([`Qdisc::observe_flow`]).
     pub before: &'a [(&'static str, f64)],
-    /// The same after it.
+    /// The same after it; at a departure with what there is of the packet that was sent.
     pub after: &'a [(&'static str, f64)],
     /// The random numbers that were drawn, in their order, and what for.
     pub coins: &'a [Coin],
@@ -113,22 +113,23 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
         let state = cx.rng.listen();
         let answer = act(queue, cx, signals);
         cx.rng.heard_since(state, coins);
-        observe(&**queue, arriving, cx.now, after);
         let call = call(&answer);
+        let sent = if let Call::Departure(Some((meta, _))) = &call { Some(meta) } else { None };
+        observe(&**queue, arriving.or(sent), cx.now, after);
         watcher.saw(&Sight { now: cx.now, call, backlog, before, after, coins, signals });
         answer
     }
 }
 
-/// Writes down a queue's signals, and what it knows of the flow of the packet that arrives.
+/// Writes down a queue's signals, and what else decides about a packet, if there is one.
 fn observe<P: Copy, Q: Qdisc<P>>(
     queue: &Q,
-    arriving: Option<&Meta>,
+    packet: Option<&Meta>,
     now: Instant,
     into: &mut Vec<(&'static str, f64)>,
 ) {
     queue.observe(now, &mut |name, value| into.push((name, value)));
-    if let Some(packet) = arriving {
+    if let Some(packet) = packet {
         queue.observe_flow(packet, &mut |name, value| into.push((name, value)));
     }
 }

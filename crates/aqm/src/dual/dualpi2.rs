@@ -128,6 +128,11 @@ impl Coupling for DualPi2 {
     fn observe(&self, sink: &mut dyn FnMut(&'static str, f64)) {
         self.controller.observe(sink);
     }
+
+    fn observe_more(&self, sink: &mut dyn FnMut(&'static str, f64)) {
+        sink("sum_l", self.low_latency.count);
+        sink("sum_c", self.classic.count);
+    }
 }
 
 impl DualPi2 {

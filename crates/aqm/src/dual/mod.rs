@@ -124,6 +124,9 @@ pub trait Coupling: Sized {
 
     /// Reports each signal by name, always all of them and in one order.
     fn observe(&self, sink: &mut dyn FnMut(&'static str, f64));
+
+    /// Reports what else decides about a packet, as [`Qdisc::observe_flow`].
+    fn observe_more(&self, _sink: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// Two coupled queues of packets with payload `P`, advised by `A`.
@@ -319,6 +322,10 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
         self.coupling.observe(sink);
         sink("l_queue", f64::from(self.low_latency.backlog.packets));
         sink("c_queue", f64::from(self.classic.backlog.packets));
+    }
+
+    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.coupling.observe_more(sink);
     }
 
     fn state(&self) -> State {

@@ -157,6 +157,10 @@ impl Policy for Cobalt {
         sink("dropping", f64::from(u8::from(self.dropping)));
         sink("p_drop", self.p_drop);
     }
+
+    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        sink("drop_next_s", self.drop_next.as_nanos() as f64 / 1e9);
+    }
 }
 
 impl Cobalt {

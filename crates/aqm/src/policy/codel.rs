@@ -131,6 +131,17 @@ impl Policy for Codel {
         sink("count", f64::from(self.count));
         sink("dropping", f64::from(u8::from(self.dropping)));
     }
+
+    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        // As in the RFC's code 0 stands for no such time.
+        sink("first_above_s", self.first_above.map_or(0.0, seconds));
+        sink("drop_next_s", if self.dropping { seconds(self.drop_next) } else { 0.0 });
+        sink("lastcount", f64::from(self.lastcount));
+    }
+}
+
+fn seconds(at: Instant) -> f64 {
+    at.as_nanos() as f64 / 1e9
 }
 
 impl Codel {

@@ -156,6 +156,10 @@ impl Policy for DocsisPie {
         sink("burst", self.burst.as_secs_f64());
         sink("active", f64::from(self.activity as u8) / 2.0);
     }
+
+    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        sink("accumulated", self.sum);
+    }
 }
 
 impl DocsisPie {

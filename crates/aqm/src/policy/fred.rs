@@ -246,6 +246,11 @@ impl Policy for Fred {
         let flow = self.flows.find(pkt.flow).map_or(Flow::default(), |id| self.flows[id]);
         sink("flow_qlen", f64::from(flow.qlen));
         sink("flow_strikes", f64::from(flow.strikes));
+        let avg = self.avg.value;
+        let between = avg >= self.min_th && avg < self.max_th;
+        let p_b = linear(avg, self.min_th, self.max_th, self.config.max_p);
+        sink("p_b", if between { p_b } else { f64::from(u8::from(avg >= self.max_th)) });
+        sink("count", (self.count + 1) as f64);
     }
 }
 

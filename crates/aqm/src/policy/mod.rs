@@ -225,7 +225,7 @@ pub trait Policy: Sized {
     /// Reports each signal by name as it stands at `now`, always all of them and in one order.
     fn observe(&self, _now: Instant, _sink: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// Reports what is known of the flow of `pkt`, as [`Qdisc::observe_flow`](crate::Qdisc::observe_flow)
-    /// does.
+    /// Reports what decides about `pkt` beside the signals, as
+    /// [`Qdisc::observe_flow`](crate::Qdisc::observe_flow) does.
     fn observe_flow(&self, _pkt: &Meta, _sink: &mut dyn FnMut(&'static str, f64)) {}
 }

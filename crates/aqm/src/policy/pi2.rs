@@ -145,7 +145,7 @@ impl Controller {
 pub(crate) struct Coin {
     signals: Signals,
     /// Probabilities since the last signal, added up ([`Signals::Recur`]).
-    count: f64,
+    pub(crate) count: f64,
 }
 
 impl Coin {
@@ -221,5 +221,11 @@ impl Policy for Pi2 {
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.controller.observe(sink);
+    }
+
+    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        let [of_scalable, of_classic] = &self.coins;
+        sink("sum_scalable", of_scalable.count);
+        sink("sum_classic", of_classic.count);
     }
 }

@@ -185,6 +185,10 @@ impl Policy for Pie {
         sink("delay", self.old.as_secs_f64());
         sink("burst", self.burst.as_secs_f64());
     }
+
+    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        sink("accumulated", self.accumulated);
+    }
 }
 
 impl Pie {

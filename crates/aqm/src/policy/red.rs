@@ -317,6 +317,20 @@ impl RedCore {
         sink("max_p", self.max_p);
     }
 
+    /// Reports the count that a packet of `len` bytes would have, if it came now: that of its p_a.
+    pub(super) fn observe_count(&self, len: u32, sink: &mut dyn FnMut(&'static str, f64)) {
+        let exact = self.params.spacing == Spacing::UniformExact;
+        let count = match self.params.per_byte {
+            Some(_) if self.params.lengths != Lengths::Chance && exact => self.count.max(0.0),
+            Some(_) if self.params.lengths != Lengths::Chance && self.count < 0.0 => 0.0,
+            Some(per_byte) if self.params.lengths != Lengths::Chance => {
+                self.count + per_byte * f64::from(len)
+            }
+            _ => self.count + 1.0,
+        };
+        sink("count", count);
+    }
+
     /// The probability of the average alone, at any average.
     #[inline]
     pub(super) fn p_b(&self, avg: f64) -> f64 {
@@ -359,6 +373,10 @@ macro_rules! as_red {
 
         fn congested(&self, _: &View<'_>, now: Instant) -> bool {
             self.$core.congested(now)
+        }
+
+        fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+            self.$core.observe_count(pkt.len, sink);
         }
     };
 }

@@ -147,6 +147,12 @@ impl Policy for Wred {
         sink("p_low", self.cores[0].p_b(avg));
         sink("p_high", self.cores[self.classes.count() - 1].p_b(avg));
     }
+
+    fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        let core = &self.cores[self.classes.of(pkt.flow.label().dscp)];
+        sink("class_p_b", core.p_b(self.avg.value));
+        core.observe_count(pkt.len, sink);
+    }
 }
 
 #[cfg(test)]
