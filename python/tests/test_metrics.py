@@ -7,6 +7,7 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+import bluewater
 from bluewater import programs
 
 
@@ -33,3 +34,16 @@ def test_the_gateway_s_metrics_are_open_metrics() -> None:
     assert times.type == "histogram"
     assert {sample.labels["queue"] for sample in times.samples} == {"up", "down"}
     assert families["bluewater_drops"].type == "counter"
+
+
+def test_nothing_is_shared_where_everything_is_lost() -> None:
+    lost = bluewater.run(
+        {
+            "duration": "3s",
+            "network": {"preset": "dumbbell", "rate": "1mbit"},
+            "queue": [{"aqm": "bernoulli", "buffer": "50p", "params": {"p": 1.0, "ecn": False}}],
+            "traffic": [{"flows": 3, "transport": "sack", "start": "0s"}],
+        }
+    )
+    assert lost.summary["loss"] == 1
+    assert lost.summary["jain"] is None

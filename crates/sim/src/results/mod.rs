@@ -7,13 +7,13 @@ pub mod registry;
 pub mod table;
 pub mod transfers;
 
-/// Jain's fairness index of allocations: (Σx)² / (n·Σx²), 1/n … 1; 1 if all are zero. Fewer than two
-/// have none: nobody could be treated worse.
+/// Jain's fairness index of allocations: (Σx)² / (n·Σx²), 1/n … 1. Fewer than two have none, since
+/// nobody could be treated worse, nor have those of which nobody got anything: nothing was shared.
 pub fn jain(shares: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (n, sum, squares) = shares
         .into_iter()
         .fold((0.0, 0.0, 0.0), |(n, sum, squares), x| (n + 1.0, sum + x, squares + x * x));
-    (n >= 2.0).then(|| if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 })
+    (n >= 2.0 && squares > 0.0).then(|| sum * sum / (n * squares))
 }
 
 #[cfg(test)]
@@ -24,7 +24,6 @@ mod tests {
     fn jain_s_ends() {
         assert_eq!(jain([5.0; 4]), Some(1.0));
         assert_eq!(jain([1.0, 0.0, 0.0, 0.0]), Some(0.25));
-        assert_eq!(jain([0.0; 2]), Some(1.0));
-        assert_eq!([jain([]), jain([5.0])], [None, None]);
+        assert_eq!([jain([]), jain([5.0]), jain([0.0; 2])], [None; 3]);
     }
 }

@@ -188,7 +188,7 @@ pub const QUEUES: TableSpec = TableSpec {
         real(
             &["jain"],
             "1/n … 1",
-            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the flows that can be compared: they cross this queue with their data, and they always have data to send (`infinite`, over TCP, `tfrc` or `window`) from the window's start or before to the end. Empty for fewer than two such flows.",
+            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the flows that can be compared: they cross this queue with their data, and they always have data to send (`infinite`, over TCP, `tfrc` or `window`) from the window's start or before to the end. Empty for fewer than two such flows, and where none of them gets anything.",
         ),
         count(
             &["state_bytes"],
