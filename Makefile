@@ -34,7 +34,7 @@ $(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/packages.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt colorama distributed flent fsspec hypothesis mypy numba playwright prometheus-client psutil pytest pytest-timeout ruff
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt colorama distributed flask flask-cors flent fsspec hypothesis moto mypy numba playwright prometheus-client psutil pytest pytest-timeout ruff s3fs
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/packages.stamp

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 
+_PATIENCE: dict[str, dict[str, Any]] = {
+    # s3fs tries five times whatever does not answer, and each time botocore would do so, too.
+    "s3": {
+        "config_kwargs": {
+            "connect_timeout": 5, "read_timeout": 10, "retries": {"total_max_attempts": 1},
+        },
+    },
+}  # fmt: skip
+"""How long a kind of place is waited for where it would be for minutes."""
+
+
 @dataclass(frozen=True)
 class Share:
     """A place for runs, by its address, such as ``s3://bucket/folder``."""
@@ -83,12 +94,13 @@ class Share:
     def _place(self) -> tuple[AbstractFileSystem, str]:
         try:
             from fsspec.core import url_to_fs  # noqa: PLC0415 - not always there
+            from fsspec.utils import get_protocol as protocol  # noqa: PLC0415
         except ImportError as error:
             raise InputError(
                 "fsspec is not installed", key="share", hint="pip install 'bluewater[share]'"
             ) from error
         try:
-            files, root = url_to_fs(self.address)
+            files, root = url_to_fs(self.address, **_PATIENCE.get(protocol(self.address), {}))
         except (ImportError, ValueError) as error:
             raise InputError(
                 f"not a place for runs: {error}",
