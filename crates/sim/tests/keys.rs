@@ -79,6 +79,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     (CROWD, "max_rto", "\"1s\""),
     (MANY, "rto_granularity", "\"400ms\""),
     ("transport = \"sack\"\nflows = 60\nmax_rto = \"2s\"", "forget_rtt", "true"),
+    ("transport = \"sack\"\nflows = 60", "repair_past_timeout", "true"),
     (MANY, "min_rto_above_srtt", "true"),
     (MANY, "rack", "true"),
     ("transport = \"sack\"\nflows = 12\nrack = true\nmin_rto = \"1ms\"", "timestamps", "true"),

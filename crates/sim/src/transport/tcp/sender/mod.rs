@@ -492,7 +492,7 @@ impl Sender {
     fn on_progress_of_recovery(&mut self, ack: u32, acked: u32, o: &Options) -> bool {
         self.next = self.next.max(ack);
         if self.state != State::Recovery {
-            if ack >= self.recover {
+            if ack + o.past_timeout >= self.recover {
                 self.state = State::Open;
             }
             return false;
@@ -635,7 +635,7 @@ impl Sender {
         self.cwnd = 1.0;
         self.tell_reduced = o.ecn;
         self.next = self.una;
-        self.recover = self.end;
+        self.recover = self.end + o.past_timeout;
         // An echo of what was sent before says nothing new; of retransmissions it does, if they can
         // be marked.
         self.reduced_at = if o.codepoint_again.capable() { self.una } else { self.end };

@@ -48,6 +48,7 @@ pub(super) fn options(variant: Variant) -> Options {
         ecn_timeout: false,
         least_window: 1.0,
         forget_rtt: false,
+        past_timeout: 0,
         send_jitter: 0,
         pacing: false,
         send_quantum: 0,
@@ -273,6 +274,27 @@ fn a_timeout_goes_back_to_the_oldest_packet_and_doubles_each_time() {
     let next = p.deliver(&next, &[], &[]);
     assert_eq!(next.len(), 4);
     assert_eq!(p.sender.timeouts, 2);
+}
+
+/// Four packets behind a timeout's one is lost: RFC 6675 repairs it upon three duplicates, RFC 6582 and ns-2
+/// leave the first of them to the timer.
+#[test]
+fn the_first_packet_past_a_timeout_may_be_left_to_the_timer() {
+    for (past_timeout, lost, repairs) in [(0, 0, 1), (1, 0, 0), (0, 1, 1), (1, 1, 1)] {
+        let mut p =
+            Path::new(Options { past_timeout, initial_window: 7.0, ..options(Variant::Sack) });
+        p.send_all();
+        let mut sent = p.time_out();
+        while !numbers(&sent).contains(&7) {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        sent.retain(|s| s.0 >= 7);
+        assert_eq!(sent.len(), 4);
+        let before = p.sender.retransmits;
+        let next = p.deliver(&sent, &[7 + lost], &[]);
+        p.deliver(&next, &[], &[]);
+        assert_eq!(p.sender.retransmits - before, repairs, "past {past_timeout}, {lost} lost");
+    }
 }
 
 /// Half of seven is 3.5: behind a timeout slow start ends at 3 or beyond it, and what a lost packet leaves is
