@@ -235,6 +235,8 @@ def be_host(s, namespace, interface):
     whole_segments([interface])
     write("tcp_no_metrics_save", 1)
     write("tcp_ecn", s["ecn"])
+    if "ecn_fallback" in s:  # 0: a SYN that is sent again asks for ECN all the same
+        write("tcp_ecn_fallback", s["ecn_fallback"])
     write("tcp_rmem", "4096 131072 6291456")
     write("tcp_wmem", "4096 16384 4194304")
 
@@ -497,10 +499,12 @@ def settings():
             "udp_mbps": 0, "seconds": seconds, "warmup_s": min(10, seconds / 3),
         }  # fmt: skip
     for udp in [5, 20]:
-        for name in ["pie", "red"]:
+        for name, seconds, warmup in [
+            ("pie", 15, 2), ("red", 15, 2), ("choke", 15, 2), ("pie", 20, 0), ("red", 20, 0), ("choke", 20, 0),
+        ]:  # fmt: skip
             yield {
                 "name": name, "rate_mbps": 10, "rtt_ms": 20, "flows": 4, "cc": "cubic", "ecn": 1,
-                "udp_mbps": udp, "seconds": 15, "warmup_s": 2,
+                "udp_mbps": udp, "seconds": seconds, "warmup_s": warmup,
             }  # fmt: skip
 
 

@@ -155,6 +155,8 @@ fn queue(row: &Row) -> (&'static str, String, String) {
             let thresholds = format!("min_th = \"{min}B\", max_th = \"{max}B\", w_q = {w_q}");
             ("red", format!("{limit}B"), format!("{ecn}, {thresholds}"))
         }
+        // The preset has the rows' thresholds and the weight that `tc` finds for them.
+        "choke" => ("choke", format!("{limit}p"), ecn),
         "codel" => ("codel", format!("{limit}p"), ecn),
         // That kernel has ticks of 10 ms, rounds up to two of them, and its timers come one late.
         "pie" => ("pie", format!("{limit}p"), ecn + ", t_update = \"30ms\""),
@@ -213,8 +215,9 @@ fn setting(row: &Row) -> String {
     let udp = row.text("udp_mbps");
     let beside =
         if udp == "0" { String::new() } else { format!(" beside {udp} Mb/s of datagrams") };
+    let whole = if row.text("warmup_s") == "0" { ", from the start" } else { "" };
     format!(
-        "{}, {} Mb/s, {} ms, {} {}{ecn}{beside}",
+        "{}, {} Mb/s, {} ms, {} {}{ecn}{beside}{whole}",
         row.text("qdisc").split(' ').next().unwrap_or_default(),
         row.text("rate_mbps"),
         row.text("rtt_ms"),

@@ -70,48 +70,30 @@ fn delayed_acknowledgements_halve_the_growth() {
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }
 
-/// Rows of one seed in which a comparison fails. In the first RED makes all connections of one
-/// round-trip time swing together, and we use two points more of the link. The second has two steady
-/// states, all windows at one packet or losses in step, and the seed says which one is found. What lifts
-/// our loss in the third is not known.
-const APART: [&str; 3] = [
-    "std_pre R2 N = 400, 100 packets, ftp",
-    "noecnto_pre R4 N = 400, 100 packets, ftp",
-    "std_pre R2 N = 1000, 600 packets, pareto",
+/// Settings of several seeds in which a mean differs by more than chance and tolerance allow: the link's use
+/// where all connections swing together, and a loss, from what is not known.
+const MEANS_APART: [(&str, &str); 3] = [
+    ("std RED 0.002 N = 400, 100 packets, ftp", "utilisation"),
+    ("std_pre RED 0.002 N = 1000, 600 packets, pareto", "loss"),
+    ("std_pre RED 0.002 N = 400, 100 packets, ftp", "utilisation"),
 ];
-
-/// Settings of several seeds in which a mean differs by more than chance and tolerance allow: shares,
-/// which turn on microseconds of delay in both programs; and the link's use where all connections swing together.
-const MEANS_APART: [&str; 2] =
-    ["std DropTail N = 400, 100 packets", "std RED 0.002 N = 400, 100 packets"];
 
 #[test]
 fn means_over_seeds_agree_with_ns2() {
     let cases = &NS2.means;
-    assert_eq!(cases.len(), 4 * 8);
+    assert_eq!(cases.len(), 4 * 14 + 3 * 5); // Sources that pause have no index.
     let failures = failures(cases);
-    let apart = |c: &&Case| MEANS_APART.iter().any(|setting| c.setting.starts_with(setting));
-    let (known, others): (Vec<&Case>, Vec<&Case>) = failures.into_iter().partition(apart);
-    assert!(others.is_empty(), "{others:#?}");
-    for setting in MEANS_APART {
-        assert!(known.iter().any(|c| c.setting.starts_with(setting)), "{setting} agrees now");
-    }
+    let setting = |c: &Case| c.setting.rsplit_once(", ").map(|(network, _)| network.to_string());
+    let differ: Vec<_> = failures.iter().map(|c| (setting(c).unwrap(), c.quantity)).collect();
+    let known = MEANS_APART.map(|(network, quantity)| (network.to_string(), quantity));
+    assert_eq!(differ, known, "{failures:#?}");
 }
 
 #[test]
 fn red_and_drop_tail_agree_with_ns2() {
     let cases = &NS2.dumbbell;
-    assert_eq!(cases.len(), 3 * 39);
-    let failures = failures(cases);
-    let (apart, others): (Vec<&Case>, Vec<&Case>) =
-        failures.iter().partition(|c| APART.contains(&c.setting.as_str()));
-    assert!(others.is_empty(), "{others:#?}");
-    for setting in APART {
-        assert!(apart.iter().any(|c| c.setting == setting), "{setting} agrees now");
-    }
-    for case in apart.iter().filter(|c| c.quantity == "utilisation") {
-        assert!((case.measured - case.expected).abs() < 0.15, "{case:#?}");
-    }
+    assert_eq!(cases.len(), 3 * 28);
+    assert!(failures(cases).is_empty(), "{:#?}", failures(cases));
 }
 
 #[test]
@@ -128,18 +110,23 @@ fn tfrc_fares_as_in_ns2() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// On the network of the BLUE paper we lose more than ns-2 in more rows than chance allows: 29 to 10.
-/// Two rules of ns-2 for what follows upon timeouts make most of it (docs/validation.md, "Which side
-/// losses lie on"). TFRC's and RED-PD's rows fall to either side.
+/// Neither on the network of the BLUE paper nor in the rows of TFRC and RED-PD does the side on which our
+/// losses lie tell us from ns-2. Over all rows it still does, 47 to 27 (docs/validation.md, "Which side losses
+/// lie on").
 #[test]
-fn losses_lie_above_ns2_s_on_one_network() {
+fn losses_lie_to_either_side_of_ns2_s() {
     let AgainstNs2 { dumbbell, means, datagrams, tfrc, red_pd } = &*NS2;
-    let (above, below) = signs([tfrc, red_pd].into_iter().flatten());
-    assert!(sign_test(above, below) > 0.05, "{above} above, {below} below");
-    let (above, below) = signs([dumbbell, means, datagrams].into_iter().flatten());
-    assert!(above > below, "{above} above, {below} below");
+    let network = signs([dumbbell, means, datagrams].into_iter().flatten());
+    let others = signs([tfrc, red_pd].into_iter().flatten());
+    for (above, below) in [network, others] {
+        assert!(sign_test(above, below) > 0.05, "{above} above, {below} below");
+    }
+    let (above, below) = (network.0 + others.0, network.1 + others.1);
     let p = sign_test(above, below);
-    assert!(p < 0.05, "{above} above, {below} below, p = {p:.4}: they agree now");
+    assert!(
+        above > below && p < 0.05,
+        "{above} : {below}, p = {p:.4}: over all rows they agree now"
+    );
 }
 
 #[test]
@@ -172,7 +159,7 @@ fn cake_shares_as_linux_s() {
 
 /// Where TCP and queue disciplines differ from the kernel's, and by how much, is said in
 /// docs/validation.md.
-const APART_FROM_LINUX: [(&str, &str); 9] = [
+const APART_FROM_LINUX: [(&str, &str); 17] = [
     ("red, 20 Mb/s, 100 ms, 10 cubic, ECN", "packets waiting, mean"),
     ("red, 20 Mb/s, 100 ms, 10 cubic, ECN", "drops"),
     ("codel, 20 Mb/s, 100 ms, 10 cubic", "packets waiting, mean"),
@@ -182,6 +169,32 @@ const APART_FROM_LINUX: [(&str, &str); 9] = [
     ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams", "marks"),
     ("red, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams", "TCP's goodput, Mb/s"),
     ("red, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams", "marks"),
+    (
+        "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams",
+        "delay in the queue, 95 %, ms",
+    ),
+    ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams, from the start", "drops"),
+    (
+        "pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams, from the start",
+        "delay in the queue, 95 %, ms",
+    ),
+    (
+        "pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
+        "packets waiting, mean",
+    ),
+    (
+        "pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
+        "delay in the queue, 95 %, ms",
+    ),
+    (
+        "red, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
+        "TCP's goodput, Mb/s",
+    ),
+    ("red, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start", "marks"),
+    (
+        "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
+        "delay in the queue, 95 %, ms",
+    ),
 ];
 
 #[test]
