@@ -18,6 +18,7 @@ import bluewater
 from bluewater.cli.view import picture
 from bluewater.plots.run import panels, side_by_side, stem
 from bluewater.results.result import SIMULATED
+from bluewater.text import milliseconds
 
 
 def test_list_json(cli: Cli) -> None:
@@ -74,6 +75,43 @@ def test_no_star_where_the_seed_changes_nothing(
     shown = Console(width=200, record=True, quiet=False)
     shown.print(compare._table(found, "red", 3))
     assert "*" not in next(line for line in shown.export_text().splitlines() if "codel" in line)
+
+
+def test_run_shows_delays_by_group(cli: Cli, tiny: Path) -> None:
+    assert "one-way" not in cli("run", str(tiny)).stdout
+    asked = ("run", str(tiny), "--set", "measure.delays=true")
+    shown = cli(*asked).stdout
+    rows = json.loads(cli(*asked, "--json").stdout)["delays"]
+    assert [row["kind"] for row in rows] == ["queueing", "one-way", "round-trip"]
+    for row in rows:
+        line = next(each for each in shown.splitlines() if f"flows: {row['kind']}" in each)
+        assert milliseconds(row["delay_p50_s"]) in line
+    queueing, one_way, round_trip = (row["delay_mean_s"] for row in rows)
+    assert queueing < one_way < round_trip
+
+
+def test_groups_of_one_name_are_all_shown(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "chain.toml"
+    file.write_text(
+        """
+        duration = "2s"
+        measure = { delays = true }
+        [network]
+        preset = "dumbbell"
+        bottlenecks = 3
+        cross = 1
+        [[queue]]
+        aqm = "droptail"
+        buffer = "50p"
+        [[traffic]]
+        name = "cross"
+        transport = "cbr"
+        rate = "4mbit"
+        from = ["s*.0"]
+        to = ["d*.0"]
+        """
+    )
+    assert cli("run", str(file)).stdout.count("cross: one-way") == 3
 
 
 def test_run_writes_its_tables_as_csv(cli: Cli, tiny: Path, tmp_path: Path) -> None:

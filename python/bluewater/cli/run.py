@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -21,6 +21,9 @@ from bluewater.results.packets import Packets
 from bluewater.results.result import Result
 from bluewater.results.store import run_key
 from bluewater.study.scenario import changed, lines_of, read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def add(app: typer.Typer) -> None:
@@ -132,24 +135,21 @@ def to_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _transfers(result: Result) -> dict[str, str]:
-    return {
-        f"{row['group']}: {row['kind']}s": f"{row['completed']:,} of {row['began']:,} completed, "
-        f"mean {text.number(row['time_mean_s'])}, p99 {text.number(row['time_p99_s'])} s"
-        for row in result.transfers.iter_rows(named=True)
-        if row["completed"]
-    }
+def _transfers(result: Result) -> Iterator[tuple[str, str]]:
+    for row in result.transfers.iter_rows(named=True):
+        if row["completed"]:
+            times = map(text.number, (row["time_mean_s"], row["time_p99_s"]))
+            told = f"{row['completed']:,} of {row['began']:,} completed, "
+            yield f"{row['group']}: {row['kind']}s", told + "mean {}, p99 {} s".format(*times)
 
 
-def _delays(result: Result) -> dict[str, str]:
-    """What was measured of each group's delays."""
+def _delays(result: Result) -> Iterator[tuple[str, str]]:
+    """What was measured of each group's delays; groups may share a name."""
     several = result.queues.height > 1
-    told = {}
     for row in result.delays.iter_rows(named=True):
         at = f", {row['queue']}" if several and row["queue"] else ""
         middle, late = map(text.milliseconds, (row["delay_p50_s"], row["delay_p99_s"]))
-        told[f"{row['group']}: {row['kind']}{at}"] = f"p50 {middle}, p99 {late}"
-    return told
+        yield f"{row['group']}: {row['kind']}{at}", f"p50 {middle}, p99 {late}"
 
 
 def table(result: Result) -> Table:
@@ -165,12 +165,12 @@ def table(result: Result) -> Table:
         made.add_row(name, *(queue[name] for queue in queues))
         if name == "queue":
             made.add_row("measured", f"{span} s of {whole} s")
-    for name, value in {
-        **_transfers(result),
-        **_delays(result),
-        "decision hash": result.decision_hash,
-        "took": f"{text.number(summary['wall_s'])} s",
-    }.items():
+    for name, value in (
+        *_transfers(result),
+        *_delays(result),
+        ("decision hash", result.decision_hash),
+        ("took", f"{text.number(summary['wall_s'])} s"),
+    ):
         made.add_row(name, value)
     return made
 
