@@ -25,6 +25,11 @@ class Synthetic(Tables):
         super().__init__([Entry({}, seed, "") for seed in runs["seed"]], Store(Path()))
         self.__dict__["runs"] = runs
 
+    @property
+    def present(self) -> list[str]:
+        """None beside the runs."""
+        return []
+
 
 def find(values: Sequence[float | None], **claim: Any) -> Finding:
     runs = pl.DataFrame({"seed": range(len(values)), "loss": values}, strict=False)

@@ -53,7 +53,7 @@ fn what_is_wrong_is_said_before_anything_starts() {
     let touch = ["touch", marker.to_str().unwrap()];
     for (options, words) in [
         ("--rate 10mbps", "tc reads a lowercase bps"),
-        ("--rate 10mbit --aqm bleu", "droptail"),
+        ("--rate 10mbit --aqm bleu", "did you mean `blue`"),
         ("--rate 10mbit --aqm blue --param incremnt=0.1", "increment"),
         ("--rate 10mbit --aqm blue --param increment=7", "allowed"),
         ("--rate 10mbit --buffer 10B", "such buffer"),
