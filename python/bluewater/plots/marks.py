@@ -11,7 +11,7 @@ import polars as pl
 from bluewater.plots.style import INK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation
@@ -117,9 +117,9 @@ def draw(
         value = None if own.is_empty() else _along(axes, mark, own)
         end = own["x"].max()
     elif mark.x is None:
-        value = _everywhere(axes, mark, mark.ends(mark.of), across)
+        value = _everywhere(axes, mark, across)
     else:
-        value, end = _stretch(axes, mark, mark.ends(mark.of), mark.x), mark.x[1]
+        value, end = _stretch(axes, mark, mark.x), mark.x[1]
     return None if value is None else _named(axes, mark, value, across, end)
 
 
@@ -182,27 +182,25 @@ def _at(points: pl.DataFrame, of: str | float, x: float | str) -> float | None:
     return own["y"].cast(pl.Float64).mean()  # type: ignore[return-value]
 
 
-def _everywhere(axes: Axes, mark: Mark, ends: tuple[Any, Any], across: bool) -> float | None:
-    line = axes.axvline if across else axes.axhline
-    shown = [end for end in ends if end is not None]
-    for end in shown:
-        line(end, linestyle=_DASHED, **_INK)
-    if len(shown) == 2:
-        (axes.axvspan if across else axes.axhspan)(*shown, **_BAND)
-    if mark.paper is not None:
-        line(mark.paper, linestyle=_DOTTED, **_INK)
-        shown.append(mark.paper)
-    return shown[0] if shown else None
+def _everywhere(axes: Axes, mark: Mark, across: bool) -> float | None:
+    low, high = mark.ends(mark.of)
+    if low is not None and high is not None:
+        (axes.axvspan if across else axes.axhspan)(low, high, **_BAND)
+    return _numbers(mark, axes.axvline if across else axes.axhline)
 
 
-def _stretch(axes: Axes, mark: Mark, ends: tuple[Any, Any], x: tuple[float, float]) -> float | None:
-    shown = [end for end in ends if end is not None]
-    for end in shown:
-        axes.plot(x, (end, end), linestyle=_DASHED, **_INK)
+def _stretch(axes: Axes, mark: Mark, x: tuple[float, float]) -> float | None:
+    return _numbers(mark, lambda value, **style: axes.plot(x, (value, value), **style))
+
+
+def _numbers(mark: Mark, line: Callable[..., object]) -> float | None:
+    """Draws the ends of the bound and the paper's number as lines; the first of them."""
+    shown = [(end, _DASHED) for end in mark.ends(mark.of) if end is not None]
     if mark.paper is not None:
-        axes.plot(x, (mark.paper, mark.paper), linestyle=_DOTTED, **_INK)
-        shown.append(mark.paper)
-    return shown[0] if shown else None
+        shown.append((mark.paper, _DOTTED))
+    for value, dash in shown:
+        line(value, linestyle=dash, **_INK)
+    return shown[0][0] if shown else None
 
 
 def _along(axes: Axes, mark: Mark, own: pl.DataFrame) -> float | None:

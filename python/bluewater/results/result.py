@@ -144,26 +144,20 @@ class Result:
         small: dict[str, Columns] = {}
         rows = {}
         for name in self.names:
-            columns = self._small(name)
-            if columns is None:
-                file = io.BytesIO()
+            columns = self.lists(name)
+            if columns is None or sum(map(len, columns.values())) > _SMALL:
                 table = self.load(name)
-                table.write_parquet(file)
-                files[f"{name}.parquet"] = file.getvalue()
-                rows[name] = table.height
-            else:
-                small[name] = columns
-                rows[name] = height(columns)
+                if table.width * table.height > _SMALL:
+                    file = io.BytesIO()
+                    table.write_parquet(file)
+                    files[f"{name}.parquet"] = file.getvalue()
+                    rows[name] = table.height
+                    continue
+                columns = table.to_dict(as_series=False)
+            small[name] = columns
+            rows[name] = height(columns)
         files[SMALL_TABLES] = json.dumps(small).encode()
         return files | {"meta.json": self._meta(key, files, rows)}
-
-    def _small(self, name: str) -> Columns | None:
-        """The columns of a table that is written as text."""
-        columns = self.lists(name)
-        if columns is None:
-            table = self.load(name)
-            return table.to_dict(as_series=False) if table.width * table.height <= _SMALL else None
-        return columns if sum(map(len, columns.values())) <= _SMALL else None
 
     def _meta(self, key: str, files: Mapping[str, bytes], rows: Mapping[str, int]) -> bytes:
         meta: dict[str, Any] = {
