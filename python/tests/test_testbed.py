@@ -94,6 +94,17 @@ def test_a_run_has_the_simulator_s_tables(program: Callable[[str], Path], tmp_pa
     assert "--ecn" not in words
 
 
+def test_a_gateway_that_fails_without_a_word_is_named(
+    program: Callable[[str], Path], tmp_path: Path
+) -> None:
+    program("false")
+    loaded = parse(SCENARIO, "f", "x")
+    (outcome,) = reproduce(Plan.of([(loaded, loaded.size("full"))]), Store(tmp_path / "s"), 1)
+    (failure,) = outcome.failures
+    assert failure.skipped
+    assert failure.reason == f"{tmp_path / 'gateway'} failed with code 1 and said nothing"
+
+
 CBR = """
 [[traffic]]
 name = "deaf"

@@ -83,7 +83,13 @@ def missing() -> str | None:
         return str(error)
     probe = [program, "shell", "--rate", "1mbit", "--quiet", "--", "true"]
     done = subprocess.run(probe, capture_output=True, text=True, check=False)
-    return done.stderr.strip().removeprefix("error: ") if done.returncode else None
+    return _complaint(done) if done.returncode else None
+
+
+def _complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """What a program that failed says of it; never nothing."""
+    said = done.stderr.strip().removeprefix("error: ")
+    return said or f"{done.args[0]} failed with code {done.returncode} and said nothing"
 
 
 @cache
@@ -110,7 +116,7 @@ def run(text: str, origin: str, progress: Callable[[float], object] | None) -> R
         check=False,
     )
     if done.returncode:
-        raise InputError(done.stderr.strip().removeprefix("error: "))
+        raise InputError(_complaint(done))
     raw = tables(scenario, json.loads(done.stdout))
     return Result.of(raw | {"scenario": text, "version": version()}, began)
 
