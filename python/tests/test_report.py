@@ -259,7 +259,7 @@ def test_the_report_says_it_all(page: Path, outcome: Outcome) -> None:
     assert "Which loses more?" in text
     assert text.count('<svg role="img"') == 4
     assert "not reproduced" in text
-    assert text.count("Fitted, no evidence.") == 1
+    assert text.count("Fitted, no evidence.") == 2  # in the list of what is open, and at the claim
     assert "The buffer was chosen by it." in text
     assert outcome.decision_hash in text
     assert "prefers-color-scheme: dark" in text
@@ -273,11 +273,12 @@ def test_what_is_open_is_listed_and_linked(page: Path) -> None:
     text = page.read_text()
     listed = text.partition('<section id="open">')[2].partition("</section>")[0]
     assert "The moon is of cheese." in listed
-    assert "Nobody loses all." not in listed
+    assert "Nobody loses all." in listed  # fitted
+    assert "Reproduced: The buffer was chosen by it." in listed
     assert 'href="#test-two-claim-b"' in listed
     assert 'id="test-two-claim-b"' in text
     # Each choice of the filter hides what it does not name.
-    for choice in ("filter-verdict-v-not", "filter-paper-p-test"):
+    for choice in ("filter-verdict-v-not", "filter-evidence-e-fitted", "filter-paper-p-test"):
         assert f'id="{choice}"' in listed
         assert f".filter:has(#{choice}:checked) tbody tr:not(" in listed
 
@@ -320,7 +321,41 @@ def test_papers_come_before_our_own_and_ours_are_counted_apart(
         )
         for row in rows
     }
-    assert numbers == {each: ["1", "·", "·", "·", "1", "·", "2"] for each in ("THEIRS", "MINE")}
+    counts = ["1", "·", "·", "·", "1", "·", "2", "1"]
+    assert numbers == {each: counts for each in ("THEIRS", "MINE")}
+    assert "Of 2 claims of papers 1 are reproduced in one way or the other, 0 of them" in text
+
+
+def test_a_plot_is_drawn_in_the_reading_that_a_verdict_rests_on(tmp_path: Path) -> None:
+    text = (
+        EXPERIMENT.replace("SELECT seed, MAX(loss) AS", "SELECT seed, MIN(flows) AS")
+        .replace('holds = "> 2"', 'holds = "<= 1"\nplot = "loss"\nauthors = "They eat it."')
+        .replace("[about]", READING + "[about]", 1)
+    )
+    made = parse(text, "f.toml", "test/two")
+    (outcome,) = reproduce(Plan.of([(made, made.size("full"))]), Store(tmp_path / "store"), 2)
+    assert [finding.under for finding in outcome.findings] == [[], ["alone"]]
+    page = write_report([outcome], tmp_path).read_text()
+    said = "The verdict rests on the reading alone, drawn below."
+    first, _, again = page.partition('<figure id="test-two-loss">')[2].partition("</figure>")
+    assert (first.count(said), again.count(said)) == (1, 0)
+    own = again.partition('<figure id="test-two-loss-alone">')[2].partition("</figure>")[0]
+    assert "Reading alone." in own
+    assert "(b)</a>" in own
+    assert "(a)</a>" not in own
+    assert page.count("<figure ") == 6  # four plots, this one again, and a table
+    assert (tmp_path / "test-two" / "loss-alone.csv").is_file()
+    assert "<b>The authors' program:</b> They eat it." in html.unescape(page)
+
+
+READING = """
+[[reading]]
+id = "alone"
+title = "One flow"
+why = "Nobody says that they do."
+post_hoc = true
+set = { "traffic.0.flows" = 1 }
+"""
 
 
 def test_every_picture_has_its_files(page: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from bluewater.plots.draw import Drawable
 from bluewater.plots.marks import Mark
-from bluewater.results.tables import Frames
+from bluewater.results.tables import STANDARD, Frames
 from bluewater.text import measured, whole
 
 if TYPE_CHECKING:
@@ -62,6 +65,40 @@ def _mark(claim: Claim, drawn: Drawn) -> Mark:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """A plot in one reading, with the claims that it shows.
+
+    Attributes:
+        name: That of the plot, and of the reading if the file does not say it.
+    """
+
+    name: str
+    plot: Plot
+    findings: Sequence[Finding]
+
+
+def in_readings(plot: Plot, findings: Sequence[Finding]) -> list[Shown]:
+    """The plot as its file has it, and once more in each reading that a verdict rests on which is
+    not shown: as few as show all of them.
+    """
+    own = [finding for finding in findings if finding.claim.plot == plot.id]
+    shown = [Shown(plot.id, plot, own)]
+    waiting = [each for each in own if plot.reading not in ("all", *_rests_on(each))]
+    while waiting:
+        most = Counter(reading for each in waiting for reading in _rests_on(each))
+        [(reading, _)] = most.most_common(1)
+        found = [each for each in waiting if reading in _rests_on(each)]
+        again = msgspec.structs.replace(plot, reading=reading)
+        shown.append(Shown(f"{plot.id}-{reading}", again, found))
+        waiting = [each for each in waiting if each not in found]
+    return shown
+
+
+def _rests_on(finding: Finding) -> Sequence[str]:
+    return finding.under or (STANDARD,)
+
+
+@dataclass(frozen=True)
 class Told:
     """A claim of a plot in words: what the paper says, where it holds, what was measured."""
 
@@ -81,5 +118,12 @@ def told(plot: Plot, findings: Sequence[Finding]) -> list[Told]:
             bound = f"{claim.holds.told} {claim.unit}".rstrip()
             says = f" Paper: {claim.paper}." if claim.origin == "paper" else " Ours."
             numbers = f"Bound: {whole(bound)}. Measured: {whole(number)}."
-            lines.append(Told(finding, f"{claim.text}{says} {numbers}"))
+            lines.append(Told(finding, f"{claim.text}{says} {numbers}{_elsewhere(plot, finding)}"))
     return lines
+
+
+def _elsewhere(plot: Plot, finding: Finding) -> str:
+    """Where the reading is drawn that a verdict rests on, if it is not here."""
+    if plot.reading in ("all", *_rests_on(finding)):
+        return ""
+    return f" The verdict rests on the reading {_rests_on(finding)[0]}, drawn below."

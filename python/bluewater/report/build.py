@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.plots.draw import draw
-from bluewater.plots.experiment import drawables, told
+from bluewater.plots.experiment import drawables, in_readings, told
 from bluewater.plots.files import inline_svg, page_name, save, share_styles
 from bluewater.report.metrics import METRICS
 from bluewater.report.page import environment
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from bluewater.plots.experiment import Shown
     from bluewater.study.claims import Finding, Measured
     from bluewater.study.experiment import Sheet
     from bluewater.study.plot import Plot
@@ -157,6 +158,7 @@ def _from_paper(section: Mapping[str, Any]) -> int:
 
 def _summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     findings = [finding for outcome in outcomes for finding in outcome.findings]
+    papers = [finding for finding in findings if finding.claim.origin == "paper"]
     # A formula has the same value whatever the seed.
     counts = {len(outcome.size.seeds) for outcome in outcomes if not outcome.experiment.exact}
     ends = sorted({min(counts, default=1), max(counts, default=1)})
@@ -165,6 +167,9 @@ def _summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "seeds": " to ".join(map(str, ends)),
         "runs": sum(len(outcome.tables.entries) for outcome in outcomes),
         "claims": len(findings),
+        "papers": len(papers),
+        "reproduced": sum(each.verdict in (Verdict.REPRODUCED, Verdict.STATED) for each in papers),
+        "fitted": sum(each.fitted for each in papers),
         "provisional": sum(finding.provisional for finding in findings),
         "failures": sum(len(outcome.failures) for outcome in outcomes),
     }
@@ -176,22 +181,23 @@ def _matrix(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for origin, all_ in (("paper", "all papers"), ("ours", "all of ours")):
         made = []
         for paper in papers:
-            counts = [
-                sum(
-                    each["verdict"] is verdict and each["claim"].origin == origin
-                    for section in paper["sections"]
-                    for each in section["findings"]
-                )
-                for verdict in Verdict
+            own = [
+                each
+                for section in paper["sections"]
+                for each in section["findings"]
+                if each["claim"].origin == origin
             ]
+            counts = [sum(each["verdict"] is verdict for each in own) for verdict in Verdict]
             if any(counts):
                 beside = "" if origin == "paper" or paper["own"] else "ours, beside "
                 name = f"{beside}{paper['cite']}"
                 anchor = paper["anchor"]
-                made.append({"name": name, "anchor": anchor, "counts": counts, "total": False})
+                row = {"name": name, "anchor": anchor, "counts": counts, "total": False}
+                made.append(row | {"fitted": sum(each["fitted"] for each in own)})
         if len(made) > 1:
             sums = [sum(column) for column in zip(*(row["counts"] for row in made), strict=True)]
-            made.append({"name": all_, "anchor": "", "counts": sums, "total": True})
+            row = {"name": all_, "anchor": "", "counts": sums, "total": True}
+            made.append(row | {"fitted": sum(row["fitted"] for row in made)})
         rows += made
     return rows
 
@@ -224,13 +230,15 @@ def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The claims that the standard reading does not reproduce, each with its cause in a line."""
+    """The claims that are not reproduced, only under a stated reading, or by what was fitted; each
+    with its cause in a line.
+    """
     rows = []
     for section in sections:
         experiment = section["experiment"]
         folder, _, name = experiment.id.rpartition("/")
         for finding in section["findings"]:
-            if finding["verdict"] is not Verdict.REPRODUCED:
+            if finding["verdict"] is not Verdict.REPRODUCED or finding["fitted"]:
                 css = CSS[finding["verdict"]]
                 rows.append(
                     {
@@ -240,7 +248,8 @@ def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                         "name": f"{name} ({finding['claim'].id})",
                         "paper": folder,
                         "css": css,
-                        "classes": f"v-{css} p-{folder}",
+                        "fitted": finding["fitted"],
+                        "classes": f"v-{css} p-{folder} e-{'fitted' if finding['fitted'] else 'free'}",
                         "why": _why(finding),
                     }
                 )
@@ -251,8 +260,10 @@ def _why(finding: Mapping[str, Any]) -> str:
     """The cause of a verdict in a line."""
     claim, under, verdict = finding["claim"], ", ".join(finding["under"]), finding["verdict"]
     told = "Not known."
-    if verdict is Verdict.STATED:
-        told = f"Reproduced under {under}."
+    if verdict in (Verdict.REPRODUCED, Verdict.STATED):
+        where = f"Reproduced under {under}" if under else "Reproduced"
+        because = " ".join(filter(None, (claim.fitted, claim.cause)))
+        told = f"{where}: {because}" if because else f"{where}."
     elif verdict is Verdict.CONTRADICTED:
         told = f"Contradicted by {BY[claim.contradicted.by]}: {claim.contradicted.why}"
     elif verdict is Verdict.NEEDS_FULL:
@@ -282,6 +293,8 @@ def _filters(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str
         (f"v-{CSS[each]}", str(each), sum(row["css"] == CSS[each] for row in rows))
         for each in verdicts
     ]
+    fitted = sum(row["fitted"] for row in rows)
+    by_evidence = [("e-fitted", "fitted", fitted), ("e-free", "not fitted", len(rows) - fitted)]
     by_paper = [
         (f"p-{folder}", cite, sum(row["paper"] == folder for row in rows))
         for folder, cite in papers
@@ -294,7 +307,7 @@ def _filters(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str
                 for css, name, count in [("", "all", len(rows)), *each]
             ],
         )
-        for group, each in (("verdict", by_verdict), ("paper", by_paper))
+        for group, each in (("verdict", by_verdict), ("evidence", by_evidence), ("paper", by_paper))
         if rows
     ]
 
@@ -328,9 +341,10 @@ def _section(outcome: Outcome, folder: Path) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in outcome.findings],
         "failures": outcome.failures,
         "plots": [
-            _plot(outcome, plot, own)
+            _plot(outcome, shown, own)
             for plot in experiment.plots
             if entries and _has(outcome, plot.reading)
+            for shown in in_readings(plot, outcome.findings)
         ],
         "sheets": [
             _sheet(outcome, sheet, own)
@@ -371,6 +385,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "verdict": finding.verdict,
         "under": finding.under,
         "refuted": finding.refuted,
+        "fitted": finding.fitted,
         "provisional": finding.provisional,
     }
 
@@ -382,16 +397,17 @@ def _told(found: Measured, unit: str) -> str:
     )
 
 
-def _plot(outcome: Outcome, plot: Plot, folder: Path) -> dict[str, Any]:
-    panels = drawables(plot, outcome.tables, outcome.experiment.file, outcome.experiment.claims)
-    claims = told(plot, outcome.findings)
+def _plot(outcome: Outcome, shown: Shown, folder: Path) -> dict[str, Any]:
+    plot = shown.plot
+    own = [finding.claim for finding in shown.findings]
+    panels = drawables(plot, outcome.tables, outcome.experiment.file, own)
+    claims = told(plot, shown.findings)
     lines = [f"({each.finding.claim.id}) {each.text}" for each in claims]
     figure = draw(plot.title, plot.kind, plot.x, panels, plot.in_a_row, plot.sharing, lines)
-    stem = folder / plot.id
-    save(figure, panels, stem)
-    svg = stem.with_name(f"{plot.id}.svg")
+    save(figure, panels, folder / shown.name)
+    svg = folder / f"{shown.name}.svg"
     return {
-        "id": plot.id,
+        "id": shown.name,
         "title": plot.title,
         "caption": plot.caption,
         "claims": [
@@ -405,7 +421,7 @@ def _plot(outcome: Outcome, plot: Plot, folder: Path) -> dict[str, Any]:
         "name": page_name(svg),
         "boxes": [" ".join(f"{each:.0f}" for each in box) for box in figure.parts.boxes],
         "legend": figure.parts.keys,
-        "files": [f"{folder.name}/{plot.id}.{ending}" for ending in ("png", "svg", "pdf", "csv")],
+        "files": [f"{folder.name}/{shown.name}.{end}" for end in ("png", "svg", "pdf", "csv")],
     }  # fmt: skip
 
 
@@ -493,6 +509,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "partly": finding.claim.partly.text if finding.claim.partly else None,
                 "bound": finding.claim.basis,
                 "fitted": finding.claim.fitted,
+                "authors": finding.claim.authors,
                 "verdict": str(finding.verdict),
                 "under": list(finding.under),
                 "contradicted_by": finding.claim.contradicted and finding.claim.contradicted.by,

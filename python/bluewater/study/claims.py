@@ -170,6 +170,8 @@ class Claim(Table, frozen=True):
             was: then that it is met is no evidence.
         plot: The plot that shows it.
         drawn: Where its bound and the paper's number are drawn in that plot.
+        authors: What the authors' own program does where it was run, if the reader should know it
+            beside the verdict: that it does not meet the bound, above all.
         cause: Why it is not reproduced, in a line, where that is known.
         contradicted: The proof that it cannot be reproduced, if there is one.
     """
@@ -187,6 +189,7 @@ class Claim(Table, frozen=True):
     fitted: str = ""
     plot: str = ""
     drawn: Drawn | None = None
+    authors: str = ""
     cause: str = ""
     contradicted: Contradiction | None = None
 
@@ -235,6 +238,12 @@ class Finding:
     def measured(self) -> Estimate | None:
         """What the standard reading gave."""
         return self.readings[0].estimate
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it is reproduced by something that was chosen by the number that is claimed."""
+        met = self.verdict in (Verdict.REPRODUCED, Verdict.STATED)
+        return met and bool(self.claim.fitted)
 
     @property
     def refuted(self) -> bool:
