@@ -322,7 +322,7 @@ def test_papers_come_before_our_own_and_ours_are_counted_apart(
         for row in rows
     }
     counts = ["1", "·", "·", "·", "1", "·", "2", "1"]
-    assert numbers == {each: counts for each in ("THEIRS", "MINE")}
+    assert numbers == dict.fromkeys(("THEIRS", "MINE"), counts)
     assert "Of 2 claims of papers 1 are reproduced in one way or the other, 0 of them" in text
 
 

@@ -78,8 +78,9 @@ class Shown:
 
 
 def in_readings(plot: Plot, findings: Sequence[Finding]) -> list[Shown]:
-    """The plot as its file has it, and once more in each reading that a verdict rests on which is
-    not shown: as few as show all of them.
+    """The plot as its file has it, and once more in each other reading that a verdict rests on.
+
+    They are as few as show all verdicts.
     """
     own = [finding for finding in findings if finding.claim.plot == plot.id]
     shown = [Shown(plot.id, plot, own)]

@@ -230,9 +230,7 @@ def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The claims that are not reproduced, only under a stated reading, or by what was fitted; each
-    with its cause in a line.
-    """
+    """The claims not reproduced as they stand, or by what was fitted, with their causes."""
     rows = []
     for section in sections:
         experiment = section["experiment"]
@@ -240,6 +238,7 @@ def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for finding in section["findings"]:
             if finding["verdict"] is not Verdict.REPRODUCED or finding["fitted"]:
                 css = CSS[finding["verdict"]]
+                evidence = "fitted" if finding["fitted"] else "free"
                 rows.append(
                     {
                         "finding": finding,
@@ -249,7 +248,7 @@ def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                         "paper": folder,
                         "css": css,
                         "fitted": finding["fitted"],
-                        "classes": f"v-{css} p-{folder} e-{'fitted' if finding['fitted'] else 'free'}",
+                        "classes": f"v-{css} p-{folder} e-{evidence}",
                         "why": _why(finding),
                     }
                 )
