@@ -418,6 +418,8 @@ transport = "sack"
 start = "0s..10s"
 initial_rto = "3s"
 rto_granularity = "10ms"
+repair_past_timeout = true
+forget_rtt = true
 [[traffic]]
 flows = 8
 transport = "tfrc"

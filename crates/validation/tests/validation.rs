@@ -1,5 +1,6 @@
 //! The simulator against closed forms, against ns-2.35, and against Linux 6.1.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::thread;
 
@@ -37,13 +38,21 @@ fn all<R>(rows: &[R], compare: impl Fn(&R) -> Result<Vec<Case>, ScenarioError>) 
     rows.iter().flat_map(|row| compare(row).unwrap()).collect()
 }
 
-/// How many losses lie above ns-2's and below.
+/// In how many settings our loss, the mean over seeds, lies above ns-2's and below. Where neither loses a
+/// packet in ten thousand it says nothing: of losses so rare, whoever has more seeds sees more.
 fn signs<'a>(cases: impl Iterator<Item = &'a Case>) -> (u32, u32) {
-    let is_loss = |c: &&Case| {
-        matches!(c.quantity, "loss" | "connections' loss, Mb/s" | "drop rate of the queue")
-    };
-    cases.filter(is_loss).fold((0, 0), |(above, below), c| {
-        (above + u32::from(c.measured > c.expected), below + u32::from(c.measured < c.expected))
+    let mut settings = BTreeMap::<&str, (f64, f64)>::new();
+    for c in cases {
+        if matches!(c.quantity, "loss" | "connections' loss, Mb/s" | "drop rate of the queue") {
+            let setting =
+                c.setting.rsplit_once(", seed ").map_or(&*c.setting, |(setting, _)| setting);
+            let (ours, theirs) = settings.entry(setting).or_default();
+            (*ours, *theirs) = (*ours + c.measured, *theirs + c.expected);
+        }
+    }
+    let counted = settings.into_values().filter(|(ours, theirs)| ours.max(*theirs) >= 1e-4);
+    counted.fold((0, 0), |(above, below), (ours, theirs)| {
+        (above + u32::from(ours > theirs), below + u32::from(ours < theirs))
     })
 }
 
@@ -81,7 +90,7 @@ const MEANS_APART: [(&str, &str); 3] = [
 #[test]
 fn means_over_seeds_agree_with_ns2() {
     let cases = &NS2.means;
-    assert_eq!(cases.len(), 4 * 14 + 3 * 5); // Sources that pause have no index.
+    assert_eq!(cases.len(), 4 * 21 + 3 * 6); // Sources that pause have no index.
     let failures = failures(cases);
     let setting = |c: &Case| c.setting.rsplit_once(", ").map(|(network, _)| network.to_string());
     let differ: Vec<_> = failures.iter().map(|c| (setting(c).unwrap(), c.quantity)).collect();
@@ -92,7 +101,7 @@ fn means_over_seeds_agree_with_ns2() {
 #[test]
 fn red_and_drop_tail_agree_with_ns2() {
     let cases = &NS2.dumbbell;
-    assert_eq!(cases.len(), 3 * 28);
+    assert_eq!(cases.len(), 3 * 20);
     assert!(failures(cases).is_empty(), "{:#?}", failures(cases));
 }
 
@@ -110,23 +119,17 @@ fn tfrc_fares_as_in_ns2() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Neither on the network of the BLUE paper nor in the rows of TFRC and RED-PD does the side on which our
-/// losses lie tell us from ns-2. Over all rows it still does, 47 to 27 (docs/validation.md, "Which side losses
-/// lie on").
+/// Neither on the network of the BLUE paper nor in the rows of TFRC and RED-PD, nor over all settings, does the
+/// side on which our losses lie tell us from ns-2 (docs/validation.md, "Which side losses lie on").
 #[test]
 fn losses_lie_to_either_side_of_ns2_s() {
     let AgainstNs2 { dumbbell, means, datagrams, tfrc, red_pd } = &*NS2;
     let network = signs([dumbbell, means, datagrams].into_iter().flatten());
     let others = signs([tfrc, red_pd].into_iter().flatten());
-    for (above, below) in [network, others] {
+    assert_eq!((network, others), ((24, 13), (8, 6)));
+    for (above, below) in [network, others, (network.0 + others.0, network.1 + others.1)] {
         assert!(sign_test(above, below) > 0.05, "{above} above, {below} below");
     }
-    let (above, below) = (network.0 + others.0, network.1 + others.1);
-    let p = sign_test(above, below);
-    assert!(
-        above > below && p < 0.05,
-        "{above} : {below}, p = {p:.4}: over all rows they agree now"
-    );
 }
 
 #[test]
