@@ -340,6 +340,7 @@ def test_a_plot_is_drawn_in_the_reading_that_a_verdict_rests_on(tmp_path: Path) 
     first, _, again = page.partition('<figure id="test-two-loss">')[2].partition("</figure>")
     assert (first.count(said), again.count(said)) == (1, 0)
     own = again.partition('<figure id="test-two-loss-alone">')[2].partition("</figure>")[0]
+    assert "Loss, reading alone" in own
     assert "Reading alone." in own
     assert "(b)</a>" in own
     assert "(a)</a>" not in own

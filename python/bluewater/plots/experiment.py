@@ -89,7 +89,8 @@ def in_readings(plot: Plot, findings: Sequence[Finding]) -> list[Shown]:
         most = Counter(reading for each in waiting for reading in _rests_on(each))
         [(reading, _)] = most.most_common(1)
         found = [each for each in waiting if reading in _rests_on(each)]
-        again = msgspec.structs.replace(plot, reading=reading)
+        title = f"{plot.title}, reading {reading}"
+        again = msgspec.structs.replace(plot, reading=reading, title=title)
         shown.append(Shown(f"{plot.id}-{reading}", again, found))
         waiting = [each for each in waiting if each not in found]
     return shown
