@@ -125,7 +125,7 @@ def draw(
         figure = Picture(figsize=size, layout="constrained")
         heading = _wrapped([title], size[0], 12, bold=True)
         figure.suptitle(heading, x=0.01, ha="left", fontsize=12, fontweight="bold")
-        sharex: Sharing = "all" if kind != "bars" and _alike(made) else "none"
+        sharex: Sharing = "all" if kind != "bars" and _fit_one_axis(made) else "none"
         grid = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=share_y)
         drawn = _placed(list(grid.flat), panels)
         for axes, panel in drawn:
@@ -161,7 +161,7 @@ def _placed(
     return drawn
 
 
-def _alike(panels: Sequence[Drawable]) -> bool:
+def _fit_one_axis(panels: Sequence[Drawable]) -> bool:
     """Whether no panel would be lost on the x axis of another."""
     ends = [float(panel.points["x"].max() or 0) for panel in panels]  # type: ignore[arg-type]
     return not ends or 2 * min(ends) >= max(ends)

@@ -42,7 +42,7 @@ def side_by_side(results: Sequence[tuple[str, Result]]) -> tuple[list[Drawable |
     Gives the panels in reading order, with ``None`` for a place that stays empty, and how many are
     in a row.
     """
-    queues = _alike([_queue(name, result) for name, result in results])
+    queues = _on_one_axis([_queue(name, result) for name, result in results])
     signals = [_signal(name, result) for name, result in results]
     shares = iter(_in_sight([panel for panel, unit in signals if unit == _SHARE]))
     own = [next(shares) if unit == _SHARE else panel for panel, unit in signals]
@@ -168,7 +168,7 @@ def _units(aqm: str) -> dict[str, str]:
     }
 
 
-def _alike(panels: Sequence[Drawable]) -> list[Drawable]:
+def _on_one_axis(panels: Sequence[Drawable]) -> list[Drawable]:
     """The panels with one y axis for all of them."""
     greatest = max((_greatest(panel) for panel in panels), default=0.0)
     high = 1.05 * greatest if greatest > 0 else None
@@ -186,7 +186,7 @@ def _in_sight(panels: Sequence[Drawable]) -> list[Drawable]:
     if not panels:
         return []
     least = max(map(_greatest, panels)) / _IN_SIGHT
-    great = iter(_alike([panel for panel in panels if _greatest(panel) >= least]))
+    great = iter(_on_one_axis([panel for panel in panels if _greatest(panel) >= least]))
     small = iter(_in_sight([panel for panel in panels if _greatest(panel) < least]))
     return [next(great if _greatest(panel) >= least else small) for panel in panels]
 
