@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import SWEEP, Cli
+
+import bluewater
+from bluewater.plots.run import panels
+
+_LOG = """\
+{"log": "bluewater-gateway", "format": 1, "queues": [
+ {"queue": "up", "aqm": "blue", "rate": "10mbit", "delay": "5ms"},
+ {"queue": "down", "aqm": "blue", "rate": "1.5mbit", "delay": "5ms"}]}
+{"time_s": 0.5, "queue": "up", "backlog_packets": 10, "backlog_bytes": 12500, "arrivals": 40,
+ "departures": 25, "departures_bytes": 31250, "drops": 5, "marks": 1, "p_m": 0.02}
+{"time_s": 0.5, "queue": "down", "backlog_packets": 3, "backlog_bytes": 300, "arrivals": 4,
+ "departures": 1, "departures_bytes": 100, "drops": 0, "marks": 0, "p_m": 0.0}
+{"time_s": 0.7, "change": [
+ {"queue": "up", "aqm": "blue", "rate": "20mbit", "delay": "5ms"},
+ {"queue": "down", "aqm": "blue", "rate": "1.5mbit", "delay": "5ms"}]}
+{"time_s": 1.5, "queue": "up", "backlog_packets": 10, "backlog_bytes": 12500, "arrivals": 40,
+ "departures": 25, "departures_bytes": 31250, "drops": 5, "marks": 1, "p_m": 0.04}
+{"summary": []}
+""".replace("\n ", " ")
+
+
+def test_a_gateway_s_log_is_plotted(cli: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(_LOG)
+    written = cli("plot", str(log), keep_out=False).stdout.split()
+    assert [Path(path).suffix for path in written] == [".png", ".svg", ".pdf", ".csv"]
+    points = pl.read_csv(tmp_path / "run.csv").filter(pl.col("line").str.starts_with("up"))
+    shown = {panel: points.filter(pl.col("panel") == panel)["y"].to_list() for panel in
+             ("Queue", "Delay", "Throughput", "Drops and marks", "p_m")}  # fmt: skip
+    # 12.5 kB take 10 ms at 10 Mb/s and half of it at 20; 31.25 kB in 0.5 s and in 1 s.
+    assert shown == {
+        "Queue": [10, 10],
+        "Delay": [10, 5],
+        "Throughput": [0.5, 0.25],
+        "Drops and marks": [10, 5, 2, 1],
+        "p_m": [0.02, 0.04],
+    }
+    log.write_text("{}\n")
+    refused = cli("plot", str(log), keep_out=False)
+    assert (refused.exit_code, "no log of a gateway" in refused.stderr) == (2, True)
+
+
+def test_sweep_then_plot(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(SWEEP)
+    assert len(cli("sweep", str(path), "--dry-run").stdout.splitlines()) == 4
+    found = json.loads(cli("sweep", str(path), "--reps", "2", "--json").stdout)
+    assert len(found) == 8
+    assert {"buffer", "aqm", "seed", "loss"} <= set(found[0])
+    assert (cli.out / "two" / "series.parquet").exists()
+    run = next((cli.out / "runs").glob("*/*"))
+    written = cli("plot", str(run), keep_out=False).stdout.split()
+    assert [Path(name).suffix for name in written] == [".png", ".svg", ".pdf", ".csv"]
+    assert all(Path(name).exists() for name in written)
+    written = cli("plot", str(run), "--out", str(tmp_path), keep_out=False).stdout.split()
+    assert written[0] == str(tmp_path / "plot.png")
+
+
+def test_a_damaged_result_is_named_where_it_is_read(cli: Cli, tiny: Path) -> None:
+    cli("run", str(tiny), "--set", "measure.interval=100ms")
+    (folder,) = (cli.out / "runs").glob("??/*")
+    (folder / "tables.json").write_bytes(b"{}")
+    found = cli("plot", str(folder), keep_out=False)
+    assert found.exit_code == 2
+    assert "tables.json" in found.stderr
+    (folder / "meta.json").write_text("[]")
+    found = cli("plot", str(folder), keep_out=False)
+    assert found.exit_code == 2
+    assert "meta.json" in found.stderr
+
+
+TWO_QUEUES = """
+[[queue]]
+link = "B->A"
+aqm = "codel"
+buffer = "50p"
+[measure]
+interval = "100ms"
+"""
+
+
+def test_run_and_plot_show_every_queue(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    tiny.write_text(tiny.read_text() + TWO_QUEUES)
+    found = cli("run", str(tiny))
+    assert "A->B (red)" in found.stdout
+    assert "B->A (codel)" in found.stdout
+    drawn = tmp_path / "drawn"
+    (folder,) = (cli.out / "runs").glob("??/*")
+    assert cli("plot", str(folder), "--out", str(drawn), keep_out=False).exit_code == 0
+    titles = set(pl.read_csv(f"{drawn}.csv")["panel"])
+    assert {"A->B: p_a", "B->A: sojourn", "B->A: drops and marks"} <= titles
+
+
+def test_signals_have_their_units(tiny: Path) -> None:
+    tiny.write_text(tiny.read_text() + TWO_QUEUES)
+    labels = {panel.title: panel.y.label for panel in panels(bluewater.run(tiny))}
+    assert labels["B->A: sojourn"] == "sojourn (s)"
+    assert labels["A->B: p_a"] == "p_a (0 … 1)"
+    assert labels["A->B: avg"] == "avg (packets or bytes)"
+
+
+def test_plot_takes_the_newest_run(
+    cli: Cli, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "makes one" in cli("plot", keep_out=False).stderr
+    tiny.write_text(tiny.read_text() + '[measure]\ninterval = "100ms"\n')
+    cli("run", str(tiny))
+    cli("run", str(tiny), "--seed", "2")
+    kept = max((cli.out / "runs").glob("??/*"), key=lambda path: path.stat().st_mtime_ns)
+    assert cli("plot", keep_out=False).stdout.splitlines()[0].endswith("plot.png")
+    assert (kept / "plot.png").exists()
+    assert bluewater.lab.newest() == Path("results") / kept.relative_to(cli.out)
+
+
+def test_the_newest_run_is_the_one_that_was_asked_for_last(
+    cli: Cli, tiny: Path, tmp_path: Path
+) -> None:
+    def last() -> Any:
+        return bluewater.load(bluewater.lab.newest(cli.out)).summary["seed"]
+
+    cli("sweep", str(tiny), "--reps", "3", "--jobs", "1")
+    assert last() == 3
+    cli("run", str(tiny), "--seed", "1")  # which is there already
+    assert last() == 1
+    (second,) = (
+        path.parent
+        for path in (cli.out / "runs").glob("??/*/scenario.toml")
+        if "seed = 2" in path.read_text()
+    )
+    (second / "plot.png").touch()  # a picture in another's folder
+    assert last() == 1
+    bluewater.run(tiny, seed=2, out=cli.out)
+    assert last() == 2
+    cli("sweep", str(tiny), "--reps", "3")
+    assert last() == 3
+    cli("run", str(tiny), "--seed", "9")
+    assert last() == 9

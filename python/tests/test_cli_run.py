@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import SWEEP, TINY, Cli
+
+import bluewater
+from bluewater.results.result import SIMULATED
+from bluewater.text import milliseconds
+
+
+def test_run_json_has_summary_queues_flows_and_hash(cli: Cli, tiny: Path) -> None:
+    found = json.loads(cli("run", str(tiny), "--json").stdout)
+    assert found["summary"]["aqm"] == "red"
+    assert len(found["queues"]) == 1
+    assert len(found["flows"]) == 20
+    assert found["decision_hash"] == bluewater.run(tiny).decision_hash
+    (kept,) = (cli.out / "runs").glob("*/*")
+    assert json.loads((kept / "meta.json").read_text())["summary"]["aqm"] == "red"
+
+
+def test_run_shows_transfers(cli: Cli, tmp_path: Path) -> None:
+    finite = 'transport = "sack"\napp = "finite"\nsize = "3kB"'
+    text = TINY.replace('transport = "sack"', finite).replace("0s..1s", "1s..1500ms")
+    file = tmp_path / "finite.toml"
+    file.write_text(text)
+    assert "flows: flows" in " ".join(cli("run", str(file)).stdout.split())
+    (row,) = json.loads(cli("run", str(file), "--json").stdout)["transfers"]
+    assert row["kind"] == "flow"
+    assert 0 < row["completed"] <= row["began"]
+
+
+def test_run_shows_delays_by_group(cli: Cli, tiny: Path) -> None:
+    assert "one-way" not in cli("run", str(tiny)).stdout
+    asked = ("run", str(tiny), "--set", "measure.delays=true")
+    shown = cli(*asked).stdout
+    rows = json.loads(cli(*asked, "--json").stdout)["delays"]
+    assert [row["kind"] for row in rows] == ["queueing", "one-way", "round-trip"]
+    for row in rows:
+        line = next(each for each in shown.splitlines() if f"flows: {row['kind']}" in each)
+        assert milliseconds(row["delay_p50_s"]) in line
+    queueing, one_way, round_trip = (row["delay_mean_s"] for row in rows)
+    assert queueing < one_way < round_trip
+
+
+def test_groups_of_one_name_are_all_shown(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "chain.toml"
+    file.write_text(
+        """
+        duration = "2s"
+        measure = { delays = true }
+        [network]
+        preset = "dumbbell"
+        bottlenecks = 3
+        cross = 1
+        [[queue]]
+        aqm = "droptail"
+        buffer = "50p"
+        [[traffic]]
+        name = "cross"
+        transport = "cbr"
+        rate = "4mbit"
+        from = ["s*.0"]
+        to = ["d*.0"]
+        """
+    )
+    assert cli("run", str(file)).stdout.count("cross: one-way") == 3
+
+
+def test_run_writes_its_tables_as_csv(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "csv"
+    cli("run", str(tiny), "--csv", str(folder))
+    names = {file.name for file in folder.iterdir()}
+    assert names == {f"{name}.csv" for name in ("summary", *SIMULATED)}
+    assert len((folder / "flows.csv").read_text().splitlines()) == 1 + 20
+    (folder / "blocked").write_text("")
+    assert cli("run", str(tiny), "--csv", str(folder / "blocked")).exit_code == 2
+
+
+def test_run_sets_keys(cli: Cli, tiny: Path) -> None:
+    found = cli("run", str(tiny), "--json", "--set", "queue.0.aqm=blue", "--set", "duration=3s",
+                "--seed", "9")  # fmt: skip
+    summary = json.loads(found.stdout)["summary"]
+    assert (summary["aqm"], summary["duration_s"], summary["seed"]) == ("blue", 3.0, 9)
+
+
+def test_dry_run_echoes_every_default_and_runs_nothing(cli: Cli, tiny: Path) -> None:
+    found = cli("run", str(tiny), "--dry-run")
+    assert "w_q = " in found.stdout
+    assert not cli.out.exists()
+    echoed = tiny.with_name("again.toml")
+    echoed.write_text(found.stdout)
+    assert cli("run", str(echoed), "--dry-run").stdout == found.stdout
+
+
+def test_a_buffer_too_small_for_any_packet_is_said(cli: Cli, tiny: Path) -> None:
+    found = cli("run", str(tiny), "--set", "queue.0.buffer=30B")
+    assert "every packet" in found.stderr
+    found = cli("run", str(tiny), "--set", "traffic.0.start=1999ms")
+    assert "nothing arrived" in found.stderr
+    found = cli("run", str(tiny), "--set", "traffic.0.start=1s..9s")
+    assert "start after the end of the run: flows" in found.stderr
+
+
+def test_a_sweep_given_to_run_is_told_where_it_belongs(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(SWEEP)
+    found = cli("run", str(path))
+    assert found.exit_code == 2
+    assert "bluewater sweep" in found.stderr
+
+
+WRONG = """duration = "2s"
+# A comment, which a text that is written anew has not.
+[network]
+preset = "dumbbell"
+
+[[queue]]
+aqm = "red"
+{0}
+
+[[traffic]]
+transport = "sack"
+"""
+
+
+def test_errors_name_lines_of_the_file_also_with_set(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(WRONG.format('buffer = "50x"'))
+    for settings in ([], ["--set", "network.rate=5mbit"], ["--seed", "3"]):
+        done = cli("run", str(file), *settings)
+        assert done.exit_code == 2
+        assert f"{file}:8: queue[0].buffer" in done.stderr, done.stderr
+
+
+def test_an_error_of_a_setting_has_no_line_of_the_file(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "right.toml"
+    file.write_text(WRONG.format('buffer = "50p"'))
+    done = cli("run", str(file), "--set", "queue.0.aqm=rex")
+    assert done.exit_code == 2
+    assert f"{file}: queue[0].aqm" in done.stderr, done.stderr
+    # One that the file has, too, but with another value.
+    file.write_text(WRONG.format('buffer = "50x"'))
+    done = cli("run", str(file), "--set", "queue.0.buffer=50y")
+    assert f"{file}: queue[0].buffer" in done.stderr, done.stderr
+
+
+def test_a_scenario_object_names_lines_only_of_what_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(WRONG.format('buffer = "50x"'))
+    with pytest.raises(bluewater.ScenarioError) as raised:
+        bluewater.Scenario.load(file)
+    assert (raised.value.line, raised.value.key) == (8, "queue[0].buffer")
+    file.write_text(WRONG.format('buffer = "50p"'))
+    with pytest.raises(bluewater.ScenarioError) as raised:
+        bluewater.Scenario.load(file).with_({"queue.0.buffer": "50x"})
+    assert raised.value.line is None
+    assert str(raised.value).startswith(f"{file}: queue[0].buffer")
