@@ -1,14 +1,14 @@
-//! Whether frames can come and go by AF_XDP here, asked of the kernel and not of the gateway: where they
-//! can the gateway's plane has to work, so that a broken one does not pass for one that is not there.
+//! What tests need of this machine that not every one has. In continuous integration (`CI`) it is there,
+//! or a variable says that this machine is to do without: nothing is left out unnoticed.
+//!
+//! Whether frames can come and go by AF_XDP is asked of the kernel and not of the gateway: where they can
+//! the gateway's plane has to work, so that a broken one does not pass for one that is not there.
 
 use std::env;
 use std::io::Write as _;
 use std::process::Command;
 
 use caps::{CapSet, Capability};
-
-/// Set where a machine is not to have AF_XDP; in continuous integration (`CI`) it has to be said.
-const WITHOUT: &str = "BLUEWATER_NO_XDP";
 
 /// What root of the machine has, and root of a user namespace does not.
 const RIGHTS: [Capability; 5] = [
@@ -21,26 +21,37 @@ const RIGHTS: [Capability; 5] = [
 
 /// Whether AF_XDP is tried here. Where it can be it has to `work`.
 pub fn has_xdp(work: impl FnOnce() -> Result<(), String>) -> bool {
-    let set = |name| env::var_os(name).is_some();
-    match is_tried(lacking(), set(WITHOUT), set("CI")) {
-        Ok(()) => {
-            work().unwrap_or_else(|e| panic!("this machine has AF_XDP, and it does not work: {e}"));
-            true
-        }
-        Err(why) => {
-            _ = writeln!(std::io::stderr(), "SKIPPED AF_XDP: {why}");
-            false
-        }
+    let there = is_there("AF_XDP", "BLUEWATER_NO_XDP", lacking());
+    if there {
+        work().unwrap_or_else(|e| panic!("this machine has AF_XDP, and it does not work: {e}"));
     }
+    there
 }
 
-/// Whether AF_XDP is tried where something is `lacking` or nothing; why not, if it may be left out.
-fn is_tried(lacking: Option<String>, without: bool, ci: bool) -> Result<(), String> {
-    assert!(lacking.is_some() || !without, "{WITHOUT} is set, and this machine has AF_XDP");
+/// Whether `what` is tried here, for which something is `lacking` or nothing; `without` is set where a
+/// machine is not to have it. What is left out is said past the test's capture.
+pub fn is_there(what: &str, without: &str, lacking: Option<String>) -> bool {
+    let set = |name| env::var_os(name).is_some();
+    let tried = is_tried([what, without], lacking, set(without), set("CI"));
+    if let Err(why) = &tried {
+        _ = writeln!(std::io::stderr(), "SKIPPED {what}: {why}");
+    }
+    tried.is_ok()
+}
+
+/// Whether something is tried for which something is `lacking` or nothing; why not, if it may be left
+/// out.
+fn is_tried(
+    [what, variable]: [&str; 2],
+    lacking: Option<String>,
+    without: bool,
+    ci: bool,
+) -> Result<(), String> {
+    assert!(lacking.is_some() || !without, "{variable} is set, and this machine has {what}");
     let Some(why) = lacking else { return Ok(()) };
     assert!(
         without || !ci,
-        "AF_XDP cannot be tried here: {why}; {WITHOUT}=1 says that it need not"
+        "{what} cannot be tried here: {why}; {variable}=1 says that it need not"
     );
     Err(why)
 }
@@ -72,7 +83,8 @@ fn lacking() -> Option<String> {
 fn a_plane_that_is_there_is_tried() {
     let outcome = |lacking: bool, without, ci| {
         let lacking = lacking.then(|| "no kernel".to_string());
-        std::panic::catch_unwind(|| is_tried(lacking, without, ci).is_ok()).ok()
+        let tried = || is_tried(["a plane", "NO_PLANE"], lacking, without, ci).is_ok();
+        std::panic::catch_unwind(tried).ok()
     };
     for ci in [false, true] {
         assert_eq!(outcome(false, false, ci), Some(true));
