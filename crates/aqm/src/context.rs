@@ -146,7 +146,7 @@ impl Backlog {
 
     /// A packet of `len` bytes goes.
     #[inline]
-    pub(crate) fn take(&mut self, len: u32) {
+    pub(crate) fn remove(&mut self, len: u32) {
         self.packets -= 1;
         self.bytes -= u64::from(len);
     }

@@ -347,7 +347,7 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
         self.head = self.slot(1);
         let meta = self.metas[slot];
         let (packet, tag) = self.rest[slot];
-        self.backlog.take(meta.len);
+        self.backlog.remove(meta.len);
         Some((meta, packet, tag))
     }
 

@@ -69,7 +69,7 @@ mod _core {
         }
         let tell = |run: &mut Run| match &journal {
             None => Ok(()),
-            Some(journal) => run.take_journal().into_iter().try_for_each(|(queue, rows)| {
+            Some(journal) => run.drain_journal().into_iter().try_for_each(|(queue, rows)| {
                 journal.call1((queue, convert::table(py, &rows)?)).map(drop)
             }),
         };

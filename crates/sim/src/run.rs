@@ -163,18 +163,18 @@ impl Run {
     }
 
     /// Keeps a journal of each packet that `selection` names at each managed queue; see
-    /// [`Run::take_journal`]. No decision changes. Only before the first [`Run::advance`].
+    /// [`Run::drain_journal`]. No decision changes. Only before the first [`Run::advance`].
     pub fn keep_journal(&mut self, selection: &Selection) {
         self.simulation.keep_journals(selection);
     }
 
     /// The packets of the journal that are through since it was asked last, by the queue's name: a
     /// row a packet, in the order of arrivals; after the end those that still wait, too.
-    pub fn take_journal(&mut self) -> Vec<(String, Table)> {
+    pub fn drain_journal(&mut self) -> Vec<(String, Table)> {
         let all = self.now == self.end;
         let Self { queues, simulation, .. } = self;
         let journal =
-            |queue: &Named| Some((queue.name.clone(), simulation.take_journal(queue.link, all)?));
+            |queue: &Named| Some((queue.name.clone(), simulation.drain_journal(queue.link, all)?));
         queues.iter().filter_map(journal).collect()
     }
 

@@ -46,9 +46,9 @@ fn run(aqm: &str, selection: Option<&Selection>) -> (Outcome, Vec<Table>) {
     }
     let mut tables = Vec::new();
     while run.advance(Duration::from_millis(50)) {
-        tables.extend(run.take_journal().into_iter().map(|(_, table)| table));
+        tables.extend(run.drain_journal().into_iter().map(|(_, table)| table));
     }
-    tables.extend(run.take_journal().into_iter().map(|(_, table)| table));
+    tables.extend(run.drain_journal().into_iter().map(|(_, table)| table));
     (run.finish(), tables)
 }
 

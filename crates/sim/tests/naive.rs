@@ -38,9 +38,9 @@ fn journal(text: &str) -> Vec<Table> {
     run.keep_journal(&Selection::default());
     let mut tables = Vec::new();
     while run.advance(Duration::from_secs(1)) {
-        tables.extend(run.take_journal().into_iter().map(|(_, table)| table));
+        tables.extend(run.drain_journal().into_iter().map(|(_, table)| table));
     }
-    tables.extend(run.take_journal().into_iter().map(|(_, table)| table));
+    tables.extend(run.drain_journal().into_iter().map(|(_, table)| table));
     tables
 }
 

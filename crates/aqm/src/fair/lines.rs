@@ -335,25 +335,25 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
 
     #[inline(always)]
     fn pop(&mut self) -> Option<(Meta, P, T)> {
-        self.chain.head().map(|slot| self.take(slot))
+        self.chain.head().map(|slot| self.remove(slot))
     }
 
     fn remove(&mut self, position: usize) -> Option<(Meta, P, T)> {
         let len = self.backlog.packets as usize;
-        (position < len).then(|| self.take(self.pool.links.at(self.chain, position, len)))
+        (position < len).then(|| self.remove(self.pool.links.at(self.chain, position, len)))
     }
 }
 
 impl<P: Copy + Default, T: Copy + Default> Place<'_, P, T> {
     #[inline(always)]
-    fn take(&mut self, slot: usize) -> (Meta, P, T) {
+    fn remove(&mut self, slot: usize) -> (Meta, P, T) {
         let pool = &mut *self.pool;
         pool.links.remove(self.chain, slot);
         pool.free[pool.unused] = slot as u32;
         pool.unused += 1;
         let (meta, (packet, tag)) = (pool.metas[slot], pool.rest[slot]);
-        pool.backlog.take(meta.len);
-        self.backlog.take(meta.len);
+        pool.backlog.remove(meta.len);
+        self.backlog.remove(meta.len);
         pool.busy -= u32::from(self.backlog.packets == 0);
         (meta, packet, tag)
     }

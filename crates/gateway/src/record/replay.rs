@@ -116,7 +116,7 @@ pub fn replay<R: BufRead>(
 fn tell(replays: &mut [Replay; 2], told: &mut Option<Told<'_>>, all: bool) -> io::Result<()> {
     let Some(told) = told else { return Ok(()) };
     for (direction, replay) in replays.iter_mut().enumerate() {
-        if let Some(rows) = replay.network.take_journal(0, all) {
+        if let Some(rows) = replay.network.drain_journal(0, all) {
             told(direction, &rows)?;
         }
     }

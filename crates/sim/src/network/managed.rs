@@ -242,8 +242,8 @@ impl Managed {
     }
 
     /// The rows of its journal that are ready, or all if nothing more will happen.
-    pub(crate) fn take_journal(&mut self, all: bool) -> Option<Table> {
-        Some(self.journal.as_mut()?.take(all))
+    pub(crate) fn drain_journal(&mut self, all: bool) -> Option<Table> {
+        Some(self.journal.as_mut()?.drain(all))
     }
 
     /// When the next packet is sent if none arrives meanwhile, ns.

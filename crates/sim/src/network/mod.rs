@@ -392,8 +392,8 @@ impl Network {
     }
 
     /// What the journal of a link's queue has ready, or all of it if nothing more will happen.
-    pub fn take_journal(&mut self, link: usize, all: bool) -> Option<Table> {
-        self.queues[link].as_mut()?.take_journal(all)
+    pub fn drain_journal(&mut self, link: usize, all: bool) -> Option<Table> {
+        self.queues[link].as_mut()?.drain_journal(all)
     }
 
     /// Sets what all managed queues take for each flow's identity. Only before the first packet.

@@ -115,7 +115,7 @@ impl Journal {
     }
 
     /// The rows that are ready, or all if nothing more will happen; they are not given again.
-    pub(crate) fn take(&mut self, all: bool) -> Table {
+    pub(crate) fn drain(&mut self, all: bool) -> Table {
         let open = |row: &Row| row.fate == Fate::Queued;
         let ready = self.rows.iter().position(open).filter(|_| !all).unwrap_or(self.rows.len());
         table(&self.rows.drain(..ready).collect::<Vec<_>>(), &self.names)

@@ -179,8 +179,8 @@ impl Simulation {
     }
 
     /// What the journal of a link's queue has ready, or all of it if nothing more will happen.
-    pub fn take_journal(&mut self, link: usize, all: bool) -> Option<Table> {
-        self.network.take_journal(link, all)
+    pub fn drain_journal(&mut self, link: usize, all: bool) -> Option<Table> {
+        self.network.drain_journal(link, all)
     }
 
     fn group_of_each(&self) -> Vec<u16> {

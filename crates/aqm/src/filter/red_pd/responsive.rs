@@ -64,7 +64,7 @@ pub(super) struct Record {
     since: Instant,
     /// Samples, the oldest first; the rule of growth has one, which the others are compared with.
     samples: [Sample; SAMPLES],
-    taken: usize,
+    held: usize,
     /// What was found.
     pub(super) unresponsive: bool,
 }
@@ -108,9 +108,9 @@ impl Record {
             }
             UnresponsiveRule::Pairs => {
                 if rises {
-                    self.unresponsive |= unresponsive(&self.samples[..self.taken]);
+                    self.unresponsive |= unresponsive(&self.samples[..self.held]);
                     if list.arrived > 0 {
-                        self.take(list.sample(began, now));
+                        self.keep(list.sample(began, now));
                     }
                 }
             }
@@ -133,13 +133,13 @@ impl Record {
     }
 
     /// Takes a sample in place of the oldest of five.
-    fn take(&mut self, sample: Sample) {
-        if self.taken == SAMPLES {
+    fn keep(&mut self, sample: Sample) {
+        if self.held == SAMPLES {
             self.samples.copy_within(1.., 0);
-            self.taken -= 1;
+            self.held -= 1;
         }
-        self.samples[self.taken] = sample;
-        self.taken += 1;
+        self.samples[self.held] = sample;
+        self.held += 1;
     }
 }
 
@@ -208,17 +208,17 @@ mod tests {
         let mut record = Record::new(Instant::ZERO);
         let end = Instant::from_nanos(1_000_000);
         record.end_list(&c, Instant::ZERO, end, true);
-        assert_eq!(record.taken, 0);
+        assert_eq!(record.held, 0);
         record.arrived();
         record.end_list(&c, Instant::ZERO, end, true);
-        assert_eq!((record.taken, record.samples[0].rate), (1, 1000.0));
+        assert_eq!((record.held, record.samples[0].rate), (1, 1000.0));
     }
 
     #[test]
     fn five_samples_are_kept() {
         let mut record = Record::new(Instant::ZERO);
         for n in 1..=7 {
-            record.take(Sample { rate: f64::from(n), loss: 0.0 });
+            record.keep(Sample { rate: f64::from(n), loss: 0.0 });
         }
         assert_eq!(record.samples.map(|s| s.rate), [3.0, 4.0, 5.0, 6.0, 7.0]);
     }

@@ -43,7 +43,7 @@ impl EndPoints for Ends {
                 let marked = packet.ecn == Ecn::Ce;
                 let full = self.receiver.on_data(port.now, packet.seq, marked);
                 if full || port.seat.ack_at == u64::MAX {
-                    self.tell(port);
+                    self.send_report(port);
                 }
             }
             Payload::Report { arrived, missing, marks } => {
@@ -60,7 +60,7 @@ impl EndPoints for Ends {
 
     fn on_timers(&mut self, port: &mut Port<'_>, o: &Options) {
         if port.seat.ack_at <= port.now {
-            self.tell(port);
+            self.send_report(port);
         }
         let Some(sender) = &mut self.sender else { return };
         if sender.deadline <= port.now {
@@ -118,10 +118,10 @@ impl EndPoints for Ends {
 
 impl Ends {
     /// The receiver tells what there is to tell.
-    fn tell(&mut self, port: &mut Port<'_>) {
-        let (told, next) = self.receiver.report(port.now, port.group.packet);
+    fn send_report(&mut self, port: &mut Port<'_>) {
+        let (report, next) = self.receiver.report(port.now, port.group.packet);
         port.seat.ack_at = next;
-        if let Some(Report { highest, arrived, missing, marks }) = told {
+        if let Some(Report { highest, arrived, missing, marks }) = report {
             let payload = Payload::Report { arrived: arrived.into(), missing, marks };
             *port.scratch = Packet { payload, seq: highest, len: REPORT, ..Packet::default() };
             port.send_back();

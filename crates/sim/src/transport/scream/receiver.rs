@@ -13,7 +13,7 @@ pub(super) struct Receiver {
     marks: u16,
     /// Since the last report: packets, and when that was, ns.
     fresh: u32,
-    told_at: u64,
+    reported_at: u64,
 }
 
 impl Receiver {
@@ -46,10 +46,10 @@ impl Receiver {
         if self.fresh == 0 {
             return (None, u64::MAX);
         }
-        let time = (now - self.told_at).max(1) as f64 / 1e9;
+        let time = (now - self.reported_at).max(1) as f64 / 1e9;
         let rate = f64::from(self.fresh) * f64::from(len) * 8.0 / time;
         let per_second = (rate / 10_000.0).clamp(2.5, 50.0);
-        (self.fresh, self.told_at) = (0, now);
+        (self.fresh, self.reported_at) = (0, now);
         // Before the first packet nothing is missing.
         let there = (self.next - 1).min(TOLD);
         let mask = if there == TOLD { u32::MAX } else { (1 << there) - 1 };

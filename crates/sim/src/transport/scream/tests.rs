@@ -45,9 +45,9 @@ fn a_report_says_what_a_list_of_all_numbers_says() {
                 .filter(|k| !all.contains(&(highest - 1 - k)))
                 .fold(0, |bits, k| bits | 1 << k);
             let mut copy = receiver.clone();
-            let (told, _) = copy.report(u64::from(number) * MS, 1200);
-            let told = told.map(|told| (told.highest, told.missing, told.marks));
-            assert_eq!(told, Some((highest, missing, marks)), "round {round}");
+            let (report, _) = copy.report(u64::from(number) * MS, 1200);
+            let report = report.map(|r| (r.highest, r.missing, r.marks));
+            assert_eq!(report, Some((highest, missing, marks)), "round {round}");
         }
     }
 }

@@ -39,12 +39,12 @@ impl EndPoints for Ends {
                 let (sent, rtt) = (sent.ns(), u64::from(rtt) * 1000);
                 let data = Data { seq: packet.seq, sent, rtt, marked: packet.ecn == Ecn::Ce };
                 if self.receiver.on_data(port.now, data, o) {
-                    self.tell(port, o);
+                    self.send_feedback(port, o);
                 }
             }
             Payload::Feedback { echo, p, rate } if port.now < port.group.stop => {
-                let told = Feedback { echo: echo.ns(), p, rate };
-                self.sender.on_feedback(port.now, told, port.group.packet, o);
+                let feedback = Feedback { echo: echo.ns(), p, rate };
+                self.sender.on_feedback(port.now, feedback, port.group.packet, o);
                 port.seat.app_at = self.sender.due(port.now);
             }
             _ => {}
@@ -58,7 +58,7 @@ impl EndPoints for Ends {
             port.seat.app_at = self.sender.due(port.now);
         }
         if port.seat.ack_at <= port.now {
-            self.tell(port, o);
+            self.send_feedback(port, o);
         }
     }
 
@@ -82,10 +82,10 @@ impl EndPoints for Ends {
 
 impl Ends {
     /// The receiver tells what there is to tell.
-    fn tell(&mut self, port: &mut Port<'_>, o: &Options) {
-        let (told, next) = self.receiver.feedback(port.now, o);
+    fn send_feedback(&mut self, port: &mut Port<'_>, o: &Options) {
+        let (feedback, next) = self.receiver.feedback(port.now, o);
         port.seat.ack_at = next;
-        if let Some(Feedback { echo, p, rate }) = told {
+        if let Some(Feedback { echo, p, rate }) = feedback {
             let payload = Payload::Feedback { echo: echo.into(), p, rate };
             *port.scratch = Packet { payload, ..Packet::default() };
             port.send_back();

@@ -117,17 +117,17 @@ mod tests {
     fn feedback_comes_at_first_then_once_a_round_trip() {
         let mut r = Receiver::default();
         assert!(r.on_data(50 * MS, data(1, 0), &O));
-        let (Some(told), next) = r.feedback(53 * MS, &O) else { panic!("nothing told") };
-        assert_eq!((told.echo, next), (13 * MS, 53 * MS + 1), "3 ms after it came");
-        assert_eq!((told.p, told.rate), (0.0, 0.0));
+        let (Some(feedback), next) = r.feedback(53 * MS, &O) else { panic!("no feedback") };
+        assert_eq!((feedback.echo, next), (13 * MS, 53 * MS + 1), "3 ms after it came");
+        assert_eq!((feedback.p, feedback.rate), (0.0, 0.0));
         assert!(r.on_data(60 * MS, data(2, 0), &O), "it knows no round trip yet");
         r.feedback(60 * MS, &O);
         for seq in 3..13 {
             assert!(!r.on_data(60 * MS + u64::from(seq - 2) * 10 * MS, data(seq, 100 * MS), &O));
         }
         // Ten packets in 100 ms.
-        let (Some(told), next) = r.feedback(160 * MS, &O) else { panic!("nothing told") };
-        assert_eq!((told.rate, next), (100.0, 260 * MS));
+        let (Some(feedback), next) = r.feedback(160 * MS, &O) else { panic!("no feedback") };
+        assert_eq!((feedback.rate, next), (100.0, 260 * MS));
         // Nothing came: nothing is told, but the next packet is answered at once.
         assert_eq!(r.feedback(260 * MS, &O), (None, u64::MAX));
         assert!(r.on_data(400 * MS, data(13, 100 * MS), &O));
@@ -143,12 +143,12 @@ mod tests {
             }
         }
         // 40 is lost; the third packet after it tells.
-        let told: Vec<bool> =
+        let losses: Vec<bool> =
             (41..44).map(|n| r.on_data(u64::from(n) * 10 * MS, data(n, 100 * MS), &O)).collect();
-        assert_eq!(told, [false, false, true]);
-        let (Some(told), _) = r.feedback(430 * MS, &O) else { panic!("nothing told") };
+        assert_eq!(losses, [false, false, true]);
+        let (Some(feedback), _) = r.feedback(430 * MS, &O) else { panic!("no feedback") };
         // 12 packets of the 130 ms since 300 ms.
-        assert!((told.rate - 92.3).abs() < 0.1, "{}", told.rate);
-        assert!(told.p > 0.0);
+        assert!((feedback.rate - 92.3).abs() < 0.1, "{}", feedback.rate);
+        assert!(feedback.p > 0.0);
     }
 }

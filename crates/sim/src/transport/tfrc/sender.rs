@@ -25,7 +25,7 @@ pub struct Sender {
     /// The loss event rate that was told last.
     p: f64,
     /// Receive rates that were told in the last two round trips, each with its time (X_recv_set).
-    told: [Option<(f64, u64)>; 3],
+    received: [Option<(f64, u64)>; 3],
     /// When the rate was doubled last, ns (tld).
     doubled: Option<u64>,
     /// When the nofeedback timer expires, ns.
@@ -46,7 +46,7 @@ impl Default for Sender {
             root: 0.0,
             pace: 1.0,
             p: 0.0,
-            told: [None; 3],
+            received: [None; 3],
             doubled: None,
             deadline: NEVER,
             sent: 0,
@@ -99,8 +99,8 @@ impl Sender {
     }
 
     /// Feedback arrives; packets have `len` bytes (§4.3).
-    pub fn on_feedback(&mut self, now: u64, told: Feedback, len: u16, o: &Options) {
-        let sample = seconds(now.saturating_sub(told.echo).max(1));
+    pub fn on_feedback(&mut self, now: u64, feedback: Feedback, len: u16, o: &Options) {
+        let sample = seconds(now.saturating_sub(feedback.echo).max(1));
         let first = self.rtt == 0.0;
         let smoothed =
             |old, new| if first { new } else { RTT_WEIGHT * old + (1.0 - RTT_WEIGHT) * new };
@@ -108,17 +108,17 @@ impl Sender {
         // §4.5: a round trip above the average slows packets down at once.
         self.root = smoothed(self.root, libm::sqrt(sample));
         self.pace = self.root / libm::sqrt(sample);
-        self.p = f64::from(told.p);
+        self.p = f64::from(feedback.p);
         let initial = initial_window(len) / self.rtt;
         if first {
             // §4.2: the first feedback tells the round trip, not what the path can take; nor do those
             // of the next two round trips, as what limits nothing stays in the set for so long.
-            self.told[0] = Some((f64::INFINITY, now));
+            self.received[0] = Some((f64::INFINITY, now));
             self.rate = initial;
             self.doubled = Some(now);
         } else {
-            self.remember(now, f64::from(told.rate));
-            let limit = 2.0 * self.most_told();
+            self.remember(now, f64::from(feedback.rate));
+            let limit = 2.0 * self.most_received();
             if self.p > 0.0 {
                 self.rate = self.equation(o).min(limit).max(LEAST_RATE);
             } else if self.doubled.is_none_or(|at| seconds(now - at) >= self.rtt) {
@@ -132,14 +132,14 @@ impl Sender {
     /// Puts a receive rate into the set of those of the last two round trips.
     fn remember(&mut self, now: u64, rate: f64) {
         let recent = |at: u64| seconds(now - at) <= 2.0 * self.rtt;
-        let mut kept = self.told.map(|entry| entry.filter(|(_, at)| recent(*at)));
+        let mut kept = self.received.map(|entry| entry.filter(|(_, at)| recent(*at)));
         kept.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.map(|(_, at)| at)));
-        self.told = [Some((rate, now)), kept[0], kept[1]];
+        self.received = [Some((rate, now)), kept[0], kept[1]];
     }
 
     /// The largest receive rate in the set, which the first feedback begins.
-    fn most_told(&self) -> f64 {
-        self.told.iter().flatten().map(|(rate, _)| *rate).fold(0.0, f64::max)
+    fn most_received(&self) -> f64 {
+        self.received.iter().flatten().map(|(rate, _)| *rate).fold(0.0, f64::max)
     }
 
     /// What the equation gives, packets per second.
@@ -154,11 +154,11 @@ impl Sender {
             self.rate = (self.rate / 2.0).max(LEAST_RATE);
         } else {
             let equation = self.equation(o);
-            let told = self.most_told();
+            let received = self.most_received();
             // What limited the rate, the receive rate or the equation, is halved.
-            let limit = if equation > 2.0 * told { told } else { equation / 2.0 };
+            let limit = if equation > 2.0 * received { received } else { equation / 2.0 };
             let limit = limit.max(LEAST_RATE);
-            self.told = [Some((limit / 2.0, now)), None, None];
+            self.received = [Some((limit / 2.0, now)), None, None];
             self.rate = equation.min(limit).max(LEAST_RATE);
         }
         self.restart_timer(now);
@@ -183,7 +183,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const O: Options = Options { ecn: false, discounting: true, timeout: None };
 
-    fn told(echo: u64, p: f32, rate: f32) -> Feedback {
+    fn feedback(echo: u64, p: f32, rate: f32) -> Feedback {
         Feedback { echo, p, rate }
     }
 
@@ -191,7 +191,7 @@ mod tests {
     fn it_begins_with_a_packet_a_second_and_then_the_initial_window() {
         let mut s = Sender::default();
         assert_eq!((s.send(0), s.due(0), s.deadline()), (1, 1000 * MS, 2000 * MS));
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
+        s.on_feedback(100 * MS, feedback(0, 0.0, 10.0), 1000, &O);
         // 4 packets of 1000 bytes in 100 ms.
         assert!((s.rate() - 40.0).abs() < 1e-9);
         assert_eq!(s.due(100 * MS), 100 * MS, "25 ms after the first are over");
@@ -205,7 +205,7 @@ mod tests {
     fn without_loss_it_doubles_once_a_round_trip_up_to_twice_what_arrives() {
         let mut s = Sender::default();
         s.send(0);
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
+        s.on_feedback(100 * MS, feedback(0, 0.0, 10.0), 1000, &O);
         for (at, received, expected) in [
             (150, 10.0, 40.0),
             // No limit until two round trips after the first feedback.
@@ -215,7 +215,7 @@ mod tests {
             // The greatest of two round trips counts.
             (501, 70.0, 180.0),
         ] {
-            s.on_feedback(at * MS, told((at - 100) * MS, 0.0, received), 1000, &O);
+            s.on_feedback(at * MS, feedback((at - 100) * MS, 0.0, received), 1000, &O);
             assert!((s.rate() - expected).abs() < 1e-6, "{} at {at} ms", s.rate());
         }
     }
@@ -225,11 +225,11 @@ mod tests {
     fn with_loss_it_takes_the_equation() {
         let mut s = Sender::default();
         s.send(0);
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
-        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000, &O);
+        s.on_feedback(100 * MS, feedback(0, 0.0, 10.0), 1000, &O);
+        s.on_feedback(200 * MS, feedback(100 * MS, 0.01, 500.0), 1000, &O);
         assert!((s.rate() - 112.33).abs() < 0.01, "{}", s.rate());
-        s.on_feedback(400 * MS, told(300 * MS, 0.01, 30.0), 1000, &O);
-        s.on_feedback(700 * MS, told(600 * MS, 0.01, 30.0), 1000, &O);
+        s.on_feedback(400 * MS, feedback(300 * MS, 0.01, 30.0), 1000, &O);
+        s.on_feedback(700 * MS, feedback(600 * MS, 0.01, 30.0), 1000, &O);
         assert!((s.rate() - 60.0).abs() < 1e-3, "twice what arrives: {}", s.rate());
     }
 
@@ -239,8 +239,8 @@ mod tests {
         let o = Options { timeout: Some(300 * MS), ..O };
         let mut s = Sender::default();
         s.send(0);
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &o);
-        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000, &o);
+        s.on_feedback(100 * MS, feedback(0, 0.0, 10.0), 1000, &o);
+        s.on_feedback(200 * MS, feedback(100 * MS, 0.01, 500.0), 1000, &o);
         assert!((s.rate() - 114.71).abs() < 0.01, "{}", s.rate());
         s.on_timer(s.deadline(), &o);
         assert!((s.rate() - 57.36).abs() < 0.01, "{}", s.rate());
@@ -249,10 +249,10 @@ mod tests {
     #[test]
     fn the_round_trip_is_smoothed_and_a_longer_one_slows_packets_down() {
         let mut s = Sender::default();
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
+        s.on_feedback(100 * MS, feedback(0, 0.0, 10.0), 1000, &O);
         s.send(100 * MS);
         assert_eq!(s.due(0), 125 * MS, "40 packets/s");
-        s.on_feedback(300 * MS, told(100 * MS, 0.01, 1000.0), 1000, &O);
+        s.on_feedback(300 * MS, feedback(100 * MS, 0.01, 1000.0), 1000, &O);
         assert!((s.srtt() as f64 / 110e6 - 1.0).abs() < 1e-6, "0.9·100 + 0.1·200: {}", s.srtt());
         // 0.9·√0.1 + 0.1·√0.2 over √0.2: 0.736.
         s.send(300 * MS);
@@ -271,8 +271,8 @@ mod tests {
 
         let mut s = Sender::default();
         s.send(0);
-        s.on_feedback(100 * MS, told(0, 0.0, 10.0), 1000, &O);
-        s.on_feedback(200 * MS, told(100 * MS, 0.01, 500.0), 1000, &O);
+        s.on_feedback(100 * MS, feedback(0, 0.0, 10.0), 1000, &O);
+        s.on_feedback(200 * MS, feedback(100 * MS, 0.01, 500.0), 1000, &O);
         // 112.33 by the equation; then half of that, and then half of what the set still allows.
         for expected in [56.17, 28.08, 14.04] {
             s.on_timer(s.deadline(), &O);
