@@ -19,7 +19,7 @@ impl Alone {
     ///
     /// Slow start sends windows of w, 2w, 4w … packets (up to `window`), each a round trip after the
     /// one before; once a window fills the round trip, packets arrive `gap` apart without a pause.
-    pub fn delivery(&self, packets: u32, initial_window: u32, window: u32) -> u64 {
+    pub fn delivery(&self, packets: u32, [initial_window, window]: [u32; 2]) -> u64 {
         let round = self.out + self.back;
         let (mut left, mut size) =
             (u64::from(packets).max(1), u64::from(initial_window.min(window)));
@@ -61,20 +61,20 @@ mod tests {
             (31, 520),
             (100, 360 + 85 * 10),
         ] {
-            assert_eq!(PATH.delivery(packets, 2, 1000), expected, "{packets} packets");
+            assert_eq!(PATH.delivery(packets, [2, 1000]), expected, "{packets} packets");
         }
     }
 
     #[test]
     fn a_small_window_leaves_pauses_to_the_end() {
-        assert_eq!(PATH.delivery(1001, 4, 4), 60 + 250 * 100);
-        assert_eq!(PATH.delivery(1000, 4, 4), 60 + 249 * 100 + 30);
-        assert_eq!(PATH.delivery(7, 2, 3), 260 + 10, "2, 3 and the second of 3");
+        assert_eq!(PATH.delivery(1001, [4, 4]), 60 + 250 * 100);
+        assert_eq!(PATH.delivery(1000, [4, 4]), 60 + 249 * 100 + 30);
+        assert_eq!(PATH.delivery(7, [2, 3]), 260 + 10, "2, 3 and the second of 3");
     }
 
     #[test]
     fn a_window_that_fills_the_round_trip_at_once_is_all_there_is() {
-        assert_eq!(PATH.delivery(50, 10, 1000), 60 + 490);
+        assert_eq!(PATH.delivery(50, [10, 1000]), 60 + 490);
         assert_eq!(PATH.handshake(), 85);
     }
 }

@@ -19,7 +19,6 @@ use crate::results::journal::Selection;
 use crate::results::one_way::OneWay;
 use crate::results::table::Table;
 use crate::results::transfers::Transfers;
-use crate::transport::tcp::sender::Sender;
 use crate::transport::{After, Ends, FlowReport, FlowSetup, Group, Port, SendTiming};
 use flow::Flow;
 
@@ -243,11 +242,11 @@ impl Simulation {
     pub fn alone(&self, i: usize, packets: u32) -> Option<u64> {
         let seat = &self.flows[i].seat;
         let group = &self.groups[usize::from(seat.group)];
-        let o = group.transport.connections()?;
+        let connections = group.transport.connections()?;
         let alone = self.network.alone(seat.out, seat.back, group.packet);
         let web = matches!(group.app, App::Web(Objects { handshake: true, .. }));
-        let handshake = if o.handshake || web { alone.handshake() } else { 0 };
-        let delivery = alone.delivery(packets, o.initial_window as u32, o.window);
+        let handshake = if connections.handshake || web { alone.handshake() } else { 0 };
+        let delivery = alone.delivery(packets, connections.windows);
         Some(handshake + delivery + alone.back)
     }
 
@@ -303,23 +302,22 @@ impl Simulation {
             packet.payload = Payload::Data { cwr, repairs };
         }
         let now = self.now;
-        self.answered(packet).and_then(|sender| sender.sample(now, packet))
+        self.answered(packet)?.round_trip(now, packet)
     }
 
     /// After it was handled; with RACK the sample is known now.
     fn note_round_trip(&mut self, packet: &Packet, sample: Option<u64>) {
-        let sample = sample.or_else(|| self.answered(packet)?.take_sample());
+        let sample = sample.or_else(|| self.answered(packet)?.last_round_trip());
         if let (Some(ends), Some(rtt)) = (&mut self.end_to_end, sample) {
             ends.round_trip[packet.flow as usize].add(rtt);
         }
     }
 
-    /// Who sent what a packet answers, if that is the flow's present connection.
-    fn answered(&mut self, packet: &Packet) -> Option<&mut Sender> {
+    /// Whose data a packet answers, if they are of the flow's present connection.
+    fn answered(&mut self, packet: &Packet) -> Option<&mut Ends> {
         let Flow { ends, seat } = &mut self.flows[packet.flow as usize];
-        let (connection, _) = ends.connection(&self.groups[usize::from(seat.group)].transport)?;
         let answers = matches!(packet.payload, Payload::Ack { .. } | Payload::SynAck);
-        (answers && packet.connection == seat.connection).then_some(&mut connection.sender)
+        (answers && packet.connection == seat.connection).then_some(ends)
     }
 
     /// What flow `i` was given is sent, or is to be sent later.
@@ -333,12 +331,8 @@ impl Simulation {
 
     #[inline(never)]
     fn note_completion(&mut self, i: usize) {
-        let packets = self.finite(i);
-        let Flow { ends, seat } = &mut self.flows[i];
-        let transport = &self.groups[usize::from(seat.group)].transport;
-        if let Some((connection, _)) = ends.connection(transport)
-            && Some(connection.sender.acknowledged()) == packets
-        {
+        let acknowledged = self.flows[i].ends.acknowledged();
+        if acknowledged.is_some() && acknowledged == self.finite(i) {
             self.completed[i] = self.completed[i].min(self.now);
         }
     }

@@ -42,13 +42,12 @@ impl Simulation {
     fn ask(&mut self, i: usize) {
         let Flow { ends, seat } = &mut self.flows[i];
         let group = usize::from(seat.group);
-        let connection = ends.connection(&self.groups[group].transport);
-        let (Some(web), Some((ends, o))) = (&mut self.webs[group], connection) else { return };
-        web.slot(i).delivered += ends.receiver.delivered();
-        ends.sender.renew();
-        ends.receiver.renew();
+        let connections = self.groups[group].transport.connections();
+        let (Some(web), Some(connections)) = (&mut self.webs[group], connections) else { return };
+        web.slot(i).delivered += ends.report().delivered;
+        ends.renew();
         seat.connection = seat.connection.checked_add(1).unwrap_or(1);
-        web.ask(self.now, i, o.rto.initial);
+        web.ask(self.now, i, connections.timeouts[0]);
         self.request(i);
     }
 
@@ -77,11 +76,11 @@ impl Simulation {
     #[inline(never)]
     pub(super) fn repeat(&mut self, i: usize) {
         let group = usize::from(self.flows[i].seat.group);
-        let options = self.groups[group].transport.connections();
-        let (Some(web), Some(o)) = (&mut self.webs[group], options) else { return };
+        let connections = self.groups[group].transport.connections();
+        let (Some(web), Some(connections)) = (&mut self.webs[group], connections) else { return };
         let slot = web.slot(i);
         if matches!(slot.client, Client::Opening | Client::Asking) {
-            slot.retry = slot.retry.saturating_mul(2).min(o.rto.max);
+            slot.retry = slot.retry.saturating_mul(2).min(connections.timeouts[1]);
             self.request(i);
         }
     }
@@ -113,8 +112,9 @@ impl Simulation {
     fn on_opening(&mut self, i: usize, payload: Payload) {
         let Flow { ends, seat } = &mut self.flows[i];
         let group = usize::from(seat.group);
-        let connection = ends.connection(&self.groups[group].transport);
-        let (Some(web), Some((ends, o))) = (&mut self.webs[group], connection) else { return };
+        let transport = &self.groups[group].transport;
+        let connections = transport.connections();
+        let (Some(web), Some(connections)) = (&mut self.webs[group], connections) else { return };
         let slot = web.slot(i);
         match payload {
             Payload::Syn => {
@@ -125,14 +125,10 @@ impl Simulation {
                 self.network.forward(self.now, &answer);
             }
             Payload::SynAck if slot.client == Client::Opening => {
-                (slot.client, slot.retry) = (Client::Asking, o.rto.initial);
+                (slot.client, slot.retry) = (Client::Asking, connections.timeouts[0]);
                 self.request(i);
             }
-            Payload::Request if ends.sender.is_closed() => {
-                ends.sender.start(self.now, o);
-                ends.sender.offer(slot.packets);
-                self.send(i);
-            }
+            Payload::Request if ends.serve(self.now, slot.packets, transport) => self.send(i),
             _ => {}
         }
     }
@@ -141,15 +137,14 @@ impl Simulation {
     fn on_object(&mut self, i: usize) {
         let Flow { ends, seat } = &mut self.flows[i];
         let group = usize::from(seat.group);
-        let connection = ends.connection(&self.groups[group].transport);
-        let (Some(web), Some((ends, _))) = (&mut self.webs[group], connection) else { return };
+        let Some(web) = &mut self.webs[group] else { return };
         let slot = web.slot(i);
         if slot.client == Client::Idle {
             return;
         }
         slot.client = Client::Receiving;
         let packets = slot.packets;
-        if ends.receiver.delivered() < packets {
+        if ends.report().delivered < packets {
             return;
         }
         let alone = self.alone(i, packets);

@@ -48,6 +48,17 @@ pub(crate) enum After {
     Ask,
 }
 
+/// What has to be known of connections by those who open them or wait for them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connections {
+    /// Whether each begins with a handshake.
+    pub(crate) handshake: bool,
+    /// The first and the largest window, packets.
+    pub(crate) windows: [u32; 2],
+    /// The first and the longest time after which what is not answered is sent again, ns.
+    pub(crate) timeouts: [u64; 2],
+}
+
 /// Both ends of a flow. The times of its [`Seat`] are its own, but for [`Seat::listed`].
 pub(crate) trait EndPoints {
     /// What the flows of a group share.
@@ -101,6 +112,37 @@ pub(crate) trait EndPoints {
 
     /// What the flow has done.
     fn report(&self) -> FlowReport;
+
+    /// How connections begin, where there are such: web sessions open one after another over a flow.
+    fn connections(_: &Self::Options) -> Option<Connections> {
+        None
+    }
+
+    /// Another connection is opened in place of the one that there was.
+    fn renew(&mut self) {}
+
+    /// A new connection is asked for `packets`; whether there are any to send now.
+    fn serve(&mut self, _now: u64, _packets: u32, _: &Self::Options) -> bool {
+        false
+    }
+
+    /// How many packets are known at the source to have come, all from the first on.
+    fn acknowledged(&self) -> Option<u32> {
+        None
+    }
+
+    /// Each data packet is to say when it was sent, where not all do.
+    fn stamp(_: &mut Self::Options) {}
+
+    /// The round trip that `packet` is a sample of (ns), which comes at `now` and is not handled yet.
+    fn round_trip(&self, _now: u64, _packet: &Packet) -> Option<u64> {
+        None
+    }
+
+    /// The round trip that the packet was a sample of which has just been handled, ns; once.
+    fn last_round_trip(&mut self) -> Option<u64> {
+        None
+    }
 }
 
 /// The enums over all transports. `Name: module` stands for the keys `Name` of a scenario, and for
@@ -161,6 +203,20 @@ macro_rules! transports {
             pub(crate) fn sends_later(&self) -> bool {
                 match self {
                     $(Self::$name(o) => <$module::Ends as EndPoints>::sends_later(o),)*
+                }
+            }
+
+            /// How connections begin, where there are such.
+            pub(crate) fn connections(&self) -> Option<Connections> {
+                match self {
+                    $(Self::$name(o) => <$module::Ends as EndPoints>::connections(o),)*
+                }
+            }
+
+            /// Each data packet is to say when it was sent.
+            pub(crate) fn stamp(&mut self) {
+                match self {
+                    $(Self::$name(o) => <$module::Ends as EndPoints>::stamp(o),)*
                 }
             }
         }
@@ -230,6 +286,29 @@ macro_rules! transports {
             pub(crate) fn report(&self) -> FlowReport {
                 match self { $(Self::$name(ends) => ends.report(),)* }
             }
+
+            pub(crate) fn renew(&mut self) {
+                match self { $(Self::$name(ends) => ends.renew(),)* }
+            }
+
+            pub(crate) fn serve(&mut self, now: u64, packets: u32, transport: &Transport) -> bool {
+                match (self, transport) {
+                    $((Self::$name(ends), Transport::$name(o)) => ends.serve(now, packets, o),)*
+                    _ => false,
+                }
+            }
+
+            pub(crate) fn acknowledged(&self) -> Option<u32> {
+                match self { $(Self::$name(ends) => ends.acknowledged(),)* }
+            }
+
+            pub(crate) fn round_trip(&self, now: u64, packet: &Packet) -> Option<u64> {
+                match self { $(Self::$name(ends) => ends.round_trip(now, packet),)* }
+            }
+
+            pub(crate) fn last_round_trip(&mut self) -> Option<u64> {
+                match self { $(Self::$name(ends) => ends.last_round_trip(),)* }
+            }
         }
     };
 }
@@ -247,34 +326,4 @@ transports! {
     Trace: trace;
     /// A constant number of packets under way.
     Window: window;
-}
-
-/// The one transport that has connections, which web sessions open one after another, and whose
-/// transfers end with an acknowledgement.
-impl Ends {
-    /// The flow's connection, with its options, if its group's transport has such.
-    #[inline]
-    pub(crate) fn connection<'a>(
-        &'a mut self,
-        transport: &'a Transport,
-    ) -> Option<(&'a mut tcp::Ends, &'a tcp::Options)> {
-        match (self, transport) {
-            (Self::Tcp(ends), Transport::Tcp(o)) => Some((ends, o)),
-            _ => None,
-        }
-    }
-}
-
-impl Transport {
-    /// Has connections say in each data packet when it was sent, as all datagrams do.
-    pub(crate) fn stamp(&mut self) {
-        if let Self::Tcp(o) = self {
-            o.stamp();
-        }
-    }
-
-    /// What the connections of a group share, if it has such.
-    pub(crate) fn connections(&self) -> Option<&tcp::Options> {
-        if let Self::Tcp(o) = self { Some(o) } else { None }
-    }
 }

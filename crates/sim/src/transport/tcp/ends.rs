@@ -8,7 +8,7 @@ use super::receiver::{AckWhen, Receiver};
 use super::sender::Sender;
 use crate::app::{App, OnOff, Step};
 use crate::packet::{Packet, Payload};
-use crate::transport::{After, EndPoints, FlowReport, FlowSetup, Port};
+use crate::transport::{After, Connections, EndPoints, FlowReport, FlowSetup, Port};
 
 /// How many packets are acknowledged at once as a connection begins, and after a mark (Linux).
 const QUICK_AT_START: u8 = 16;
@@ -17,8 +17,8 @@ const QUICK_AFTER_MARK: u8 = 2;
 /// Both ends of a connection.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Ends {
-    pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
+    sender: Sender,
+    receiver: Receiver,
 }
 
 impl EndPoints for Ends {
@@ -206,6 +206,42 @@ impl EndPoints for Ends {
             ecn_reductions: sender.ecn_reductions,
             srtt: sender.srtt(),
         }
+    }
+
+    fn connections(o: &Options) -> Option<Connections> {
+        let windows = [o.initial_window as u32, o.window];
+        let timeouts = [o.rto.initial, o.rto.max];
+        Some(Connections { handshake: o.handshake, windows, timeouts })
+    }
+
+    fn renew(&mut self) {
+        self.sender.renew();
+        self.receiver.renew();
+    }
+
+    fn serve(&mut self, now: u64, packets: u32, o: &Options) -> bool {
+        let begins = self.sender.is_closed();
+        if begins {
+            self.sender.start(now, o);
+            self.sender.offer(packets);
+        }
+        begins
+    }
+
+    fn acknowledged(&self) -> Option<u32> {
+        Some(self.sender.acknowledged())
+    }
+
+    fn stamp(o: &mut Options) {
+        o.stamp();
+    }
+
+    fn round_trip(&self, now: u64, packet: &Packet) -> Option<u64> {
+        self.sender.sample(now, packet)
+    }
+
+    fn last_round_trip(&mut self) -> Option<u64> {
+        self.sender.take_sample()
     }
 }
 
