@@ -1,0 +1,68 @@
+//! How a connection begins.
+
+use super::*;
+
+#[test]
+fn a_handshake_comes_before_data_and_is_repeated() {
+    let mut p = Path::new(Options { handshake: true, ..options(Variant::Sack) });
+    assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
+    assert!(p.send().is_none());
+    p.now = p.sender.deadline();
+    assert_eq!(p.now, 1000 * MS);
+    p.sender.on_timer(p.now, &p.o);
+    assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
+    assert_eq!(p.sender.deadline(), 3000 * MS, "backed off");
+}
+
+/// RFC 5681 §3.1: one segment after a SYN that was lost; RFC 6298 §5.7: and a timeout of 3 s, not
+/// doubled, until a round trip is measured. Without a loss: the initial window, and the SYN's sample.
+#[test]
+fn a_lost_syn_leaves_one_packet_and_three_seconds() {
+    for (lost, first, restart_after_lost_syn, packets, timeout) in [
+        (0, 1000, true, 10, 300),
+        (1, 1000, true, 1, 3000),
+        (3, 1000, true, 1, 3000),
+        (1, 5000, true, 1, 5000),
+        (1, 1000, false, 10, 2000),
+    ] {
+        let mut o = Options { handshake: true, initial_window: 10.0, ..options(Variant::Sack) };
+        o.rto.initial = first * MS;
+        o.restart_after_lost_syn = restart_after_lost_syn;
+        let mut p = Path::new(o);
+        p.send();
+        for _ in 0..lost {
+            p.now = p.sender.deadline();
+            p.sender.on_timer(p.now, &p.o);
+            assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
+        }
+        p.now += RTT;
+        p.sender.on_syn_ack(p.now, &p.o);
+        let sent = p.send_all();
+        assert_eq!((sent.len(), p.sender.deadline() - p.now), (packets, timeout * MS), "{lost}");
+        if packets == 1 {
+            // The first sample ends it.
+            assert_eq!(p.deliver(&sent, &[], &[]).len(), 2);
+            assert_eq!(p.sender.deadline() - p.now, 300 * MS);
+        }
+    }
+}
+
+/// RFC 3168 §6.1.1.1: the network may have dropped the SYN because it asked for ECN.
+#[test]
+fn after_a_lost_syn_a_connection_does_without_ecn_if_it_falls_back() {
+    for (lost, ecn_fallback, capable) in
+        [(0, true, true), (1, true, false), (2, true, false), (1, false, true)]
+    {
+        let mut p = Path::new(Options { handshake: true, ecn_fallback, ..options(Variant::Sack) });
+        p.send();
+        for _ in 0..lost {
+            p.now = p.sender.deadline();
+            p.sender.on_timer(p.now, &p.o);
+            p.send();
+        }
+        p.now += RTT;
+        p.sender.on_syn_ack(p.now, &p.o);
+        let sent = p.send_all();
+        assert!(!sent.is_empty() && sent.iter().all(|(_, _, ecn)| *ecn == capable), "{lost}");
+    }
+}

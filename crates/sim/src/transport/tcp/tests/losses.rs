@@ -1,0 +1,137 @@
+//! What Reno, NewReno and SACK do about losses.
+
+use super::*;
+
+#[test]
+fn three_duplicates_repair_one_loss_without_a_timeout() {
+    for variant in [Variant::Reno, Variant::NewReno, Variant::Sack] {
+        let mut p = Path::new(options(variant));
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let first = sent[0].0;
+        assert_eq!(sent.len(), 16);
+        let mut next = p.deliver(&sent, &[first], &[]);
+        assert!(numbers(&next).contains(&first), "{variant:?} retransmits");
+        assert!(!next.iter().find(|s| s.0 == first).unwrap().2, "not ECN-capable (RFC 3168)");
+        for _ in 0..3 {
+            next = p.deliver(&next, &[], &[]);
+        }
+        assert_eq!((p.sender.retransmits, p.sender.timeouts), (1, 0), "{variant:?}");
+        // Half of 16 and what limited transmit added, and one a round trip since.
+        assert!((8.0..=13.0).contains(&p.sender.cwnd()), "{variant:?}: {}", p.sender.cwnd());
+        assert!(p.receiver.delivered() > first + 16);
+    }
+}
+
+/// Four losses in one window: SACK repairs them in a round trip or two, NewReno one a round trip
+/// (RFC 6582), Reno needs its timer.
+#[test]
+fn many_losses_in_a_window_tell_the_variants_apart() {
+    let rounds_to_repair = |variant| {
+        let mut p = Path::new(options(variant));
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let first = sent[0].0;
+        let lost: Vec<u32> = [0, 2, 4, 6].map(|i| first + i).to_vec();
+        sent = p.deliver(&sent, &lost, &[]);
+        for round in 1..20 {
+            if p.receiver.delivered() >= first + 16 {
+                return (round, p.sender.timeouts);
+            }
+            sent = if sent.is_empty() { p.time_out() } else { p.deliver(&sent, &[], &[]) };
+        }
+        (20, p.sender.timeouts)
+    };
+    let (sack, newreno, reno) = (
+        rounds_to_repair(Variant::Sack),
+        rounds_to_repair(Variant::NewReno),
+        rounds_to_repair(Variant::Reno),
+    );
+    assert!(sack.0 <= 3 && sack.1 == 0, "{sack:?}");
+    assert_eq!((newreno.0, newreno.1), (5, 0), "four holes, one a round trip");
+    assert!(reno.1 > 0, "{reno:?}");
+}
+
+#[test]
+fn limited_transmit_sends_new_packets_on_the_first_two_duplicates() {
+    for (limited, expected) in [(true, 2), (false, 0)] {
+        let mut p = Path::new(Options {
+            limited_transmit: if limited { 2 } else { 0 },
+            ..options(Variant::NewReno)
+        });
+        let sent = p.send_all();
+        let sent = p.deliver(&sent, &[], &[]);
+        assert_eq!(sent.len(), 4);
+        // The first is lost and of the other three two come through: two duplicates.
+        let next = p.deliver(&sent, &[sent[0].0, sent[3].0], &[]);
+        assert_eq!(next.len(), expected, "RFC 3042");
+        assert_eq!(p.sender.retransmits, 0);
+    }
+}
+
+#[test]
+fn a_timeout_goes_back_to_the_oldest_packet_and_doubles_each_time() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for _ in 0..3 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    let first = sent[0].0;
+    let start = p.now;
+    assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty(), "the whole window is lost");
+    let again = p.time_out();
+    // The path's round trip is constant, so the timeout is at its bound or little above.
+    let rto = p.now - start;
+    assert!((200 * MS..320 * MS).contains(&rto), "{rto}");
+    assert_eq!((numbers(&again), p.sender.cwnd()), (vec![first], 1.0));
+    let first_timeout = p.now;
+    let again = p.time_out();
+    assert_eq!(numbers(&again), [first]);
+    assert_eq!(p.now - first_timeout, 2 * rto);
+    // Slow start from one packet, over what had been sent before, up to half the old window.
+    let next = p.deliver(&again, &[], &[]);
+    assert_eq!(numbers(&next), [first + 1, first + 2]);
+    let next = p.deliver(&next, &[], &[]);
+    assert_eq!(next.len(), 4);
+    assert_eq!(p.sender.timeouts, 2);
+}
+
+/// Four packets behind a timeout's one is lost: RFC 6675 repairs it upon three duplicates, RFC 6582 and ns-2
+/// leave the first of them to the timer.
+#[test]
+fn the_first_packet_past_a_timeout_may_be_left_to_the_timer() {
+    for (past_timeout, lost, repairs) in [(0, 0, 1), (1, 0, 0), (0, 1, 1), (1, 1, 1)] {
+        let mut p =
+            Path::new(Options { past_timeout, initial_window: 7.0, ..options(Variant::Sack) });
+        p.send_all();
+        let mut sent = p.time_out();
+        while !numbers(&sent).contains(&7) {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        sent.retain(|s| s.0 >= 7);
+        assert_eq!(sent.len(), 4);
+        let before = p.sender.retransmits;
+        let next = p.deliver(&sent, &[7 + lost], &[]);
+        p.deliver(&next, &[], &[]);
+        assert_eq!(p.sender.retransmits - before, repairs, "past {past_timeout}, {lost} lost");
+    }
+}
+
+#[test]
+fn acknowledgements_from_nowhere_are_ignored() {
+    let mut p = Path::new(options(Variant::Sack));
+    let sent = p.send_all();
+    let before = p.sender.cwnd();
+    let blocks = [(7, 3), (60_000, 65_535), (0, 65_535)];
+    for seq in [3, 1000, u32::MAX] {
+        let payload = Payload::Ack { ece: 1, blocks: 3, repairs: 0, sack: blocks };
+        let ack = Packet { seq, payload, ..Packet::default() };
+        p.sender.on_ack(RTT, &ack, &p.o);
+    }
+    assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (before, 0));
+    assert_eq!(p.deliver(&sent, &[], &[]).len(), 4);
+}

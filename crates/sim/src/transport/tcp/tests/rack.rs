@@ -1,0 +1,230 @@
+//! What a sender with RACK does about losses.
+
+use super::*;
+
+/// RFC 8985: what was sent later has arrived, also if it is a retransmission that is lost.
+#[test]
+fn a_lost_retransmission_is_sent_again_without_a_timeout() {
+    for (o, repaired) in [(with_rack(), true), (options(Variant::Sack), false)] {
+        let (mut p, sent) = sixteen(o);
+        let first = sent[0].0;
+        let mut next = p.deliver(&sent, &[first], &[]);
+        assert!(numbers(&next).contains(&first));
+        next = p.deliver(&next, &[first], &[]);
+        for _ in 0..4 {
+            next = p.deliver(&next, &[], &[]);
+        }
+        assert_eq!(p.sender.timeouts, 0);
+        assert_eq!(p.receiver.delivered() > first + 16, repaired);
+    }
+}
+
+/// RFC 6937: while a window of 16 goes down to 8, every second packet that arrives lets one out; the
+/// window does not grow meanwhile, and grows again afterwards.
+#[test]
+fn an_echo_lets_half_of_the_window_out_while_it_is_answered() {
+    let (mut p, sent) = sixteen(with_rack());
+    let all = numbers(&sent);
+    let next = p.deliver(&sent, &[], &all);
+    assert_eq!((next.len(), p.sender.ecn_reductions), (8, 1));
+    assert!(next[0].1, "the next packet carries CWR");
+    let next = p.deliver(&next, &[], &[]);
+    assert!((8.0..9.0).contains(&p.sender.cwnd()), "{}", p.sender.cwnd());
+    assert_eq!(p.sender.ecn_reductions, 1);
+    p.deliver(&next, &[], &[]);
+    assert!(p.sender.cwnd() > 9.0);
+}
+
+/// Losses of a window: the one that half of the packets tell of is repaired in the time of a round trip.
+#[test]
+fn many_losses_are_repaired_in_proportion() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    let lost: Vec<u32> = [0, 2, 4, 6].map(|i| first + i).to_vec();
+    let mut next = p.deliver(&sent, &lost, &[]);
+    for _ in 0..3 {
+        next = p.deliver(&next, &[], &[]);
+    }
+    assert_eq!((p.sender.retransmits, p.sender.timeouts), (4, 0));
+    assert!(p.receiver.delivered() > first + 16);
+}
+
+/// A packet of the window after the one that is repaired is lost as well, and sent again in that repair:
+/// as long as it has not arrived, the next repair follows, and the window goes down once more (RFC 6675
+/// §5, step 2).
+#[test]
+fn a_repair_that_leaves_a_packet_under_way_is_followed_by_the_next() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    let mut next = p.deliver(&sent, &[first], &[]);
+    // The retransmission is lost, and something new after it; both are sent again.
+    let second = next.iter().map(|s| s.0).find(|&n| n > first + 20).unwrap();
+    next = p.deliver(&next, &[first, second], &[]);
+    let repairs: Round = numbers(&next).into_iter().filter(|&n| n <= second).collect();
+    assert_eq!(repairs, [first, second]);
+    for _ in 0..3 {
+        next = p.deliver(&next, &[], &[]);
+    }
+    assert_eq!((p.sender.retransmits, p.sender.timeouts), (3, 0));
+    // Once down, it is more than half of the sixteen; three rounds have opened it by three at most.
+    assert!(p.sender.cwnd() < 16.0 / 4.0 + 3.0, "{}", p.sender.cwnd());
+}
+
+/// As a repair ends, the oldest packet is one that was sent again and is under way: a loss behind it is
+/// told all the same (RFC 8985 §6.2, step 5).
+#[test]
+fn a_loss_behind_a_retransmission_is_told_before_that_arrives() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    let mut next = p.deliver(&sent, &[first], &[]);
+    let second = next.iter().map(|s| s.0).find(|&n| n > first + 20).unwrap();
+    // So is the last, of which nothing tells yet.
+    let last = next.last().unwrap().0;
+    next = p.deliver(&next, &[first, second, last], &[]);
+    let arrived = next.iter().position(|s| s.0 == first).unwrap();
+    assert!(!numbers(&next).contains(&last));
+    // The first was sent again after the last was sent, and before the second was sent again.
+    let next = p.deliver(&next[arrived..=arrived], &[], &[]);
+    assert!(numbers(&next).contains(&last), "{last}: {next:?}");
+}
+
+/// RFC 8985 §7: a probe, two round trips after a window that is lost as a whole, tells of the loss.
+#[test]
+fn a_probe_tells_of_a_lost_tail_before_the_timeout() {
+    let rto = options(Variant::Sack).rto.above_srtt(200 * MS);
+    let (mut p, sent) = sixteen(Options { rto, ..with_rack() });
+    let first = sent[0].0;
+    let start = p.now;
+    assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty());
+    let probe = p.time_out();
+    assert_eq!((p.now - start, numbers(&probe)), (2 * p.sender.srtt(), vec![first + 16]));
+    let mut next = p.deliver(&probe, &[], &[]);
+    assert_eq!(numbers(&next)[0], first);
+    for _ in 0..8 {
+        next = p.deliver(&next, &[], &[]);
+    }
+    assert_eq!(p.sender.timeouts, 0);
+    assert!(p.receiver.delivered() > first + 16);
+}
+
+/// §6.2: with fewer than three selective acknowledgements a quarter of a round trip decides.
+#[test]
+fn a_loss_in_a_small_window_is_told_by_a_quarter_of_a_round_trip() {
+    let mut p = Path::new(Options { window: 2, ..with_rack() });
+    let mut sent = p.send_all();
+    for _ in 0..3 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    let first = sent[0].0;
+    assert!(p.deliver(&sent, &[first], &[]).is_empty());
+    let told = p.now;
+    assert_eq!(numbers(&p.time_out()), [first]);
+    assert!((p.now - told).abs_diff(RTT / 4) < 10, "{}", p.now - told);
+    assert_eq!(p.sender.timeouts, 0);
+}
+
+/// §6.3: after a timeout what was selectively acknowledged is not sent again.
+#[test]
+fn a_timeout_with_rack_spares_what_has_arrived() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    let lost: Vec<u32> = (first..first + 14).collect();
+    p.deliver(&sent, &lost, &[]);
+    // The retransmissions are lost as well, and so is the probe.
+    let mut rounds = 0;
+    while p.sender.timeouts == 0 {
+        p.time_out();
+        rounds += 1;
+        assert!(rounds < 5);
+    }
+    let mut next = vec![(first, false, false)];
+    for _ in 0..8 {
+        next = p.deliver(&next, &[], &[]);
+        assert!(!numbers(&next).contains(&(first + 14)), "{next:?}");
+    }
+    assert!(p.receiver.delivered() > first + 16);
+}
+
+/// After a timeout the window opens with what arrives; once something sent again is lost, too, it gives
+/// way, as it does in Linux.
+#[test]
+fn a_loss_of_what_is_sent_again_after_a_timeout_is_a_loss() {
+    let (mut p, _) = sixteen(with_rack());
+    let mut sent = p.time_out();
+    while p.sender.timeouts == 0 {
+        sent = p.time_out();
+    }
+    for packets in [1, 2, 4] {
+        assert_eq!(sent.len(), packets);
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    assert_eq!(sent.len(), 8);
+    let lost = sent[0].0;
+    let next = p.deliver(&sent, &[lost], &[]);
+    assert!(numbers(&next).contains(&lost));
+    assert!(next.len() <= 5, "half of eight, and the repair at once: {next:?}");
+    p.deliver(&next, &[], &[]);
+    assert!(p.sender.cwnd() < 6.0, "{}", p.sender.cwnd());
+    assert_eq!(p.sender.timeouts, 1);
+}
+
+/// A window is late, not lost: the timer runs out. What arrives says that it was sent before (RFC 3522),
+/// and nothing else is sent again; the window is what it was. What was sent again after the timeout
+/// and arrives says that as well.
+#[test]
+fn a_needless_timeout_is_undone() {
+    for (timestamps, late, undone) in
+        [(true, true, true), (true, false, false), (false, true, false)]
+    {
+        let (mut p, sent) = sixteen(Options { timestamps, ..with_rack() });
+        while p.sender.timeouts == 0 {
+            p.time_out();
+        }
+        assert_eq!(p.sender.cwnd(), 1.0);
+        let before = p.sender.retransmits;
+        if late {
+            p.repairs.clear();
+        }
+        p.now += RTT;
+        let srtt = p.sender.srtt();
+        let next = p.deliver(&sent[..1], &[], &[]);
+        assert_eq!(p.sender.cwnd() >= 16.0, undone, "{}", p.sender.cwnd());
+        assert_eq!(numbers(&next).contains(&sent[1].0), !undone, "{next:?}");
+        p.deliver(&sent[1..], &[], &[]);
+        assert_eq!(p.sender.retransmits == before, undone);
+        // A round trip from the second sending to the first arrival is none.
+        assert!(!undone || p.sender.srtt() >= srtt);
+    }
+}
+
+/// One packet is overtaken by the rest, and sent again in a repair; then it comes.
+#[test]
+fn a_needless_repair_is_undone() {
+    for late in [true, false] {
+        let (mut p, sent) = sixteen(Options { timestamps: true, ..with_rack() });
+        let again = p.deliver(&sent, &[sent[0].0], &[]);
+        assert!(numbers(&again).contains(&sent[0].0));
+        let one: Vec<_> = again.into_iter().filter(|s| s.0 == sent[0].0).collect();
+        if late {
+            p.repairs.clear();
+        }
+        p.deliver(&one, &[], &[]);
+        let cwnd = p.sender.cwnd();
+        assert!(if late { cwnd >= 16.0 } else { cwnd < 11.0 }, "{late}: {cwnd}");
+    }
+}
+
+/// §6.2, step 2: what arrives a moment after it was sent again is what was sent before, and says
+/// nothing of what was sent between the two.
+#[test]
+fn acknowledgements_that_are_late_do_not_have_all_sent_again() {
+    let (mut p, sent) = sixteen(with_rack());
+    let first = sent[0].0;
+    while p.sender.timeouts == 0 {
+        p.time_out();
+    }
+    p.now -= RTT - MS;
+    let again = p.deliver(&sent, &[first], &[]);
+    assert!(!numbers(&again).contains(&first), "{again:?}");
+    assert!(p.sender.srtt() >= RTT);
+}

@@ -1,0 +1,155 @@
+//! How the window grows and gives way to marks.
+
+use super::*;
+
+#[test]
+fn slow_start_doubles_each_round_trip() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for round in 0..6 {
+        assert_eq!(sent.len(), 2 << round);
+        sent = p.deliver(&sent, &[], &[]);
+    }
+}
+
+/// A mark halves the window once; from then on it grows by one packet a round trip.
+#[test]
+fn a_mark_halves_the_window_and_congestion_avoidance_adds_one_a_round() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for _ in 0..4 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    assert_eq!(sent.len(), 32);
+    let first = sent[0].0;
+    // All 32 are marked: one reduction all the same (RFC 3168 §6.1.2).
+    let all: Vec<u32> = numbers(&sent);
+    sent = p.deliver(&sent, &[], &all);
+    assert_eq!((p.sender.ecn_reductions, p.sender.cwnd()), (1, 16.0));
+    assert_eq!(sent[0].0, first + 32);
+    assert!(sent[0].1, "the next packet carries CWR");
+    assert!(sent.iter().skip(1).all(|s| !s.1), "only that one does");
+    assert_eq!(sent.len(), 16);
+    for rounds in 1..=8 {
+        sent = p.deliver(&sent, &[], &[]);
+        // cwnd += 1/cwnd an acknowledgement comes to a little less than one a round.
+        let expected = 16.0 + f64::from(rounds);
+        assert!((expected - 0.6..=expected).contains(&p.sender.cwnd()), "{}", p.sender.cwnd());
+    }
+}
+
+/// Half of seven is 3.5: behind a timeout slow start ends at 3 or beyond it, and what a lost packet leaves is
+/// 3.5 in either case.
+#[test]
+fn a_slow_start_threshold_may_be_whole() {
+    for (whole_threshold, grown) in [(false, 4.0), (true, 3.0 + 1.0 / 3.0)] {
+        let o = Options { whole_threshold, initial_window: 7.0, ..options(Variant::Sack) };
+        let mut p = Path::new(o);
+        p.send_all();
+        let mut sent = p.time_out();
+        for _ in 0..2 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        assert!((p.sender.cwnd() - grown).abs() < 1e-9, "{}", p.sender.cwnd());
+        let mut p =
+            Path::new(Options { whole_threshold, initial_window: 7.0, ..options(Variant::Sack) });
+        let sent = p.send_all();
+        p.deliver(&sent, &[0], &[]);
+        assert!((p.sender.cwnd() - 3.5).abs() < 1e-9, "{}", p.sender.cwnd());
+    }
+}
+
+#[test]
+fn an_idle_connection_starts_again_from_its_initial_window() {
+    for (restart, expected) in [(true, 2), (false, 33)] {
+        let mut p = Path::new(Options { restart_after_idle: restart, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        for _ in 0..4 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        p.sender.withdraw();
+        assert!(
+            p.deliver(&sent, &[], &[]).is_empty()
+                && p.sender.acknowledged() == sent[sent.len() - 1].0 + 1
+        );
+        p.now += 10_000 * MS;
+        p.sender.offer(u32::MAX);
+        // While idle the window had grown by the last acknowledgement that used it.
+        let burst = p.send_all().len();
+        assert!(if restart { burst == expected } else { burst >= expected - 1 }, "{burst}");
+    }
+}
+
+/// What waited for the hosts' own time was not idle.
+#[test]
+fn a_wait_before_sending_is_not_idleness() {
+    let mut p = Path::new(options(Variant::Sack));
+    let mut sent = p.send_all();
+    for _ in 0..3 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    let acks = sent.len();
+    assert_eq!(acks, 16);
+    let ack = Packet {
+        seq: 30,
+        payload: Payload::Ack { ece: 0, blocks: 0, repairs: 0, sack: [(0, 0); 3] },
+        ..Packet::default()
+    };
+    p.now += RTT;
+    p.sender.on_ack(p.now, &ack, &p.o);
+    p.now += 5000 * MS;
+    p.sender.on_wait_over(p.now);
+    assert!(p.send_all().len() > 10);
+}
+
+/// RFC 9438 §5.1: CUBIC's mean window at a round trip of 100 ms when one packet in 1/p is lost:
+/// ⁴√(C·3.7/1.2)·∜(R/p)³ = 1.054·(R/p)^¾, or Reno's window where that is larger: 38 packets at
+/// p = 10⁻³ (both), 187 at 10⁻⁴.
+#[test]
+fn cubic_has_the_window_of_its_response_function() {
+    for (every, expected) in [(1_000, 38.0), (10_000, 187.0)] {
+        let control = Algorithm::Cubic;
+        let mut p = Path::new(Options { control, window: 10_000, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        let (mut next_loss, mut rounds, mut delivered) = (every, 0u32, 0);
+        while delivered < 100 * every {
+            let lost: Vec<u32> = numbers(&sent).into_iter().filter(|&n| n == next_loss).collect();
+            next_loss += if lost.is_empty() { 0 } else { every };
+            sent = p.deliver(&sent, &lost, &[]);
+            rounds += 1;
+            delivered = p.receiver.delivered();
+        }
+        let window = f64::from(delivered) / f64::from(rounds);
+        assert!((window / expected - 1.0).abs() < 0.1, "p = 1/{every}: {window}");
+        assert_eq!(p.sender.timeouts, 0);
+    }
+}
+
+/// RFC 3465: one acknowledgement of 16 packets opens the window by 16 in slow start.
+#[test]
+fn an_acknowledgement_counts_for_all_that_it_acknowledges() {
+    for (count_packets, window) in [(true, 32.0), (false, 17.0)] {
+        let (mut p, sent) = sixteen(Options { count_packets, ..options(Variant::Sack) });
+        for (seq, ..) in sent {
+            p.receiver.on_data(seq, false, false, true);
+        }
+        let mut ack = Packet::default();
+        p.receiver.acknowledge(true, &mut ack);
+        p.sender.on_ack(p.now + RTT, &ack, &p.o);
+        assert_eq!(p.sender.cwnd(), window);
+    }
+}
+
+/// RFC 9406 §4.2: of 16 acknowledgements with a longer round trip the eighth ends the doubling, and those
+/// from it on count for a quarter of a packet.
+#[test]
+fn a_longer_round_trip_slows_slow_start_down_within_the_round() {
+    let (mut p, sent) = sixteen(Options { control: Algorithm::Cubic, ..with_rack() });
+    p.now += RTT + 20 * MS;
+    for one in sent.chunks(1) {
+        // One after another; a shorter one would be a false alarm.
+        p.now -= RTT - MS / 1000;
+        p.deliver(one, &[], &[]);
+    }
+    assert_eq!(p.sender.cwnd(), 16.0 + 7.0 + 9.0 / 4.0);
+}
