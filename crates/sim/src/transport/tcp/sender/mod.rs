@@ -5,9 +5,11 @@
 //! ([`Sender::next`]).
 
 mod delivery;
+mod hystart;
 mod marks;
 mod model;
 mod rack;
+mod repairs;
 mod scoreboard;
 
 use aqm::Ecn;
@@ -15,9 +17,10 @@ use aqm::Ecn;
 use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
-use super::{Options, Variant, floor};
+use super::{Options, Variant};
 use crate::packet::{Packet, Payload, SHORTEST_PACKET};
 use rack::Rack;
+use repairs::threshold;
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
@@ -486,25 +489,6 @@ impl Sender {
         self.deadline = if waits { now + self.timeout(o) } else { NEVER };
     }
 
-    /// The same where something is being repaired; whether that is fast recovery, where the window does
-    /// not grow.
-    #[inline(never)]
-    fn on_progress_of_recovery(&mut self, ack: u32, acked: u32, o: &Options) -> bool {
-        self.next = self.next.max(ack);
-        if self.state != State::Recovery {
-            if ack + o.past_timeout >= self.recover {
-                self.state = State::Open;
-            }
-            return false;
-        }
-        if ack >= self.recover || o.variant == Variant::Reno {
-            self.leave_recovery(o);
-        } else {
-            self.on_partial(acked, o);
-        }
-        true
-    }
-
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
     #[inline(always)]
     fn grow(&mut self, now: u64, acked: u32, o: &Options) {
@@ -530,67 +514,6 @@ impl Sender {
             self.control.growth_by_packets(windows, acked, [now, self.rtt.srtt()])
         };
         self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
-    }
-
-    fn leave_recovery(&mut self, o: &Options) {
-        self.state = State::Open;
-        if o.variant != Variant::Sack {
-            // RFC 6582 §3.2 step 3, option 1: no burst.
-            self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0);
-        }
-    }
-
-    /// A partial acknowledgement: the next hole is lost, too.
-    fn on_partial(&mut self, acked: u32, o: &Options) {
-        if o.variant == Variant::NewReno {
-            // RFC 6582 §3.2 step 3: retransmit, deflate by what left the network, add one back.
-            self.force = true;
-            self.cwnd = (self.cwnd - f64::from(acked) + 1.0).max(1.0);
-        }
-    }
-
-    fn on_duplicate(&mut self, now: u64, o: &Options) {
-        self.duplicates += 1;
-        match self.state {
-            // RFC 6582 §3.2 step 2: duplicates of what was sent before a timeout mean nothing.
-            State::Open
-                if self.una >= self.recover
-                    && (self.duplicates >= DUPLICATES || self.loss_edge() > self.una) =>
-            {
-                self.enter_recovery(now, o);
-            }
-            State::Recovery if o.variant != Variant::Sack => self.cwnd += 1.0,
-            _ => {}
-        }
-    }
-
-    fn enter_recovery(&mut self, now: u64, o: &Options) {
-        // The window gave way for this window of data already if an echo came first.
-        if self.una >= self.reduced_at {
-            self.cwnd = self.lower_threshold(o);
-            self.tell_reduced = o.ecn;
-        } else {
-            self.ssthresh = threshold(self.cwnd, o);
-        }
-        self.reduced_at = self.end;
-        if o.variant != Variant::Sack {
-            self.cwnd += f64::from(DUPLICATES);
-        }
-        self.state = State::Recovery;
-        self.recover = self.end;
-        self.resent = self.una;
-        self.force = true;
-        // The retransmission gets a whole timeout, as in ns-2 and Linux: RFC 6298 §5 alone would
-        // let the timer of the lost packet run out meanwhile.
-        self.deadline = now + self.timeout(o);
-    }
-
-    /// To a share of what is in the network (RFC 5681 eq. 4: half). Returns the window that it leaves.
-    fn lower_threshold(&mut self, o: &Options) -> f64 {
-        let flight = f64::from(self.outstanding()).min(self.cwnd);
-        let left = o.whole(self.control.after_loss(flight));
-        self.ssthresh = threshold(left, o);
-        if o.whole_threshold { left.max(1.0) } else { self.ssthresh }
     }
 
     /// The retransmission timeout, ns.
@@ -645,9 +568,4 @@ impl Sender {
         self.state = State::Loss;
         self.deadline = now + self.timeout(o);
     }
-}
-
-/// The slow-start threshold after a reduction to `window` packets.
-fn threshold(window: f64, o: &Options) -> f64 {
-    if o.whole_threshold { floor(window) } else { window }.max(LEAST_SSTHRESH)
 }

@@ -1,0 +1,112 @@
+//! What is lost (RFC 8985 §6.2).
+
+use super::Rack;
+use super::timers::Timer;
+use crate::transport::tcp::Options;
+use crate::transport::tcp::sender::{DUPLICATES, Sender, State};
+
+impl Rack {
+    /// Whether `n`, which has not arrived, is lost.
+    pub(in super::super) fn is_lost(&self, n: u32) -> bool {
+        self.at(n) < self.lost_before
+    }
+
+    /// §6.2, step 4: how long after something that was sent later a packet may arrive.
+    fn reordering_window(&self, repairing: bool, sacked: u32, srtt: u64) -> u64 {
+        if !self.reordering && (repairing || sacked >= DUPLICATES) {
+            return 0;
+        }
+        (self.min_rtt / 4).min(srtt)
+    }
+
+    /// §6.2, step 5: with no `window` what was sent before something that has arrived is lost.
+    fn find_losses(&mut self, now: u64, window: u64) {
+        let late = if window == 0 { u64::MAX } else { (now + 1).saturating_sub(self.rtt + window) };
+        self.lost_before = self.lost_before.max(self.newest.min(late));
+    }
+}
+
+impl Sender {
+    /// The first packet that is lost.
+    pub(super) fn first_lost(&self) -> Option<u32> {
+        let rack = self.rack.as_deref()?;
+        (self.una..self.end).find(|&n| !self.sacked.contains(n) && rack.is_lost(n))
+    }
+
+    /// Packets in the network: neither acknowledged nor lost.
+    pub(in super::super) fn pipe_by_rack(&self) -> u32 {
+        let unsacked = self.outstanding() - self.sacked.ones();
+        if self.state < State::Recovery {
+            return unsacked;
+        }
+        let Some(rack) = &self.rack else { return unsacked };
+        let lost = |n: &u32| !self.sacked.contains(*n) && rack.is_lost(*n);
+        unsacked - (self.una..self.end).filter(lost).count() as u32
+    }
+
+    /// Whether a packet is lost and not sent again yet.
+    pub(in super::super) fn has_lost_by_rack(&self) -> bool {
+        self.pipe_by_rack() < self.outstanding() - self.sacked.ones()
+    }
+
+    /// §6.2, step 5: finds what is lost, has it repaired, and waits for what may be. As long as one that
+    /// was sent again has not arrived, the next repair follows upon the last (RFC 6675 §5, step 2; Linux).
+    /// One that is lost after a timeout begins a repair as well, or a window that opens again would do so
+    /// whatever is lost (Linux).
+    pub(super) fn detect_loss(&mut self, now: u64, o: &Options) {
+        let sacked = self.sacked.ones();
+        let open = self.state < State::Recovery;
+        let tells = !open || sacked > 0;
+        let mut window = self.reordering_window();
+        if tells {
+            self.rack().find_losses(now, window);
+        }
+        let begins = match self.state {
+            State::Loss => self.has_lost_repair(),
+            State::Recovery => false,
+            _ => self.una < self.resent || sacked > 0 && self.first_lost().is_some(),
+        };
+        if begins {
+            self.enter_recovery_by_rack(o);
+            self.deadline = now + self.timeout(o);
+            self.rack().timer = Timer::Timeout;
+            window = self.reordering_window();
+            self.rack().find_losses(now, window);
+        }
+        let due = (tells || begins).then(|| self.first_due(window)).flatten();
+        if let Some(due) = due {
+            self.deadline = due.max(now + 1);
+            self.rack().timer = Timer::Reordering;
+        } else if self.rack().timer == Timer::Reordering {
+            self.deadline = now + self.timeout(o);
+            self.rack().timer = Timer::Timeout;
+        }
+    }
+
+    fn reordering_window(&self) -> u64 {
+        let (repairing, sacked) = (self.state >= State::Recovery, self.sacked.ones());
+        let rack = self.rack.as_deref();
+        rack.map_or(0, |rack| rack.reordering_window(repairing, sacked, self.rtt.srtt()))
+    }
+
+    /// When the first packet that may be lost is. The RFC waits for the last of them; an acknowledgement
+    /// that came meanwhile would tell of each by itself, and so does this.
+    fn first_due(&self, window: u64) -> Option<u64> {
+        let rack = self.rack.as_deref().filter(|_| window > 0)?;
+        (self.una..self.end)
+            .find(|&n| {
+                let at = rack.at(n);
+                (rack.lost_before..rack.newest).contains(&at) && !self.sacked.contains(n)
+            })
+            .map(|n| rack.at(n) + rack.rtt + window)
+    }
+
+    /// Whether something that was sent again after the timeout is lost, too.
+    fn has_lost_repair(&self) -> bool {
+        let Some(rack) = &self.rack else { return false };
+        (self.una..self.end).any(|n| {
+            let sent_since = rack.at(n) > rack.before_timeout;
+            sent_since && rack.is_again(n) && rack.is_lost(n) && !self.sacked.contains(n)
+        })
+    }
+}

@@ -1,0 +1,289 @@
+//! Losses told by time: RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937).
+//!
+//! A packet is lost if one that was sent later has arrived, the window of reordering ago: a quarter of
+//! the least round trip, and until packets were seen to overtake each other none from three selective
+//! acknowledgements on. So are retransmissions. A probe tells of losses at the end of what was sent.
+//! The window goes down in proportion to what arrives, after losses and after ECN echoes.
+//! Every acknowledgement is a sample of the round trip, as timestamps (RFC 7323) allow.
+//!
+//! With timestamps a repair ends as if it had never begun, once an acknowledgement echoes that what
+//! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux).
+//!
+//! Left out: the window of reordering does not grow with duplicate SACKs (§6.2, step 4), and nothing
+//! but an echo tells that a repair was needless (no F-RTO, no duplicate SACK).
+
+mod losses;
+mod repairs;
+mod timers;
+
+use super::delivery::Delivery;
+use super::hystart::HyStart;
+use super::marks::Marks;
+use super::{NEVER, Sender, State};
+use crate::packet::{Packet, Payload};
+use crate::transport::tcp::Options;
+use timers::Timer;
+
+/// Beside the time at which a packet was sent: it had been sent before.
+const AGAIN: u64 = 1 << 63;
+
+/// What RACK knows of a connection, in packets and ns.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Rack {
+    /// When each packet was sent last, and with [`AGAIN`] whether not for the first time: number n at
+    /// place n modulo the length, a power of two. What is sent at one time is a nanosecond apart, so
+    /// that times are in the order of sending.
+    sent_at: Box<[u64]>,
+    last: u64,
+    /// When the last sent of what has arrived was sent.
+    newest: u64,
+    /// The round trip of that one.
+    rtt: u64,
+    pub(super) min_rtt: u64,
+    /// With AccECN.
+    marks: Marks,
+    /// The last sample of the round trip, for who measures.
+    pub(super) sample: Option<u64>,
+    /// What was sent before this and has not arrived is lost.
+    lost_before: u64,
+    /// Past the highest packet that has arrived (RACK.fack), and whether one that was sent once has come
+    /// after a higher one.
+    highest: u32,
+    reordering: bool,
+    timer: Timer,
+    /// The last packet before the last timeout was sent then.
+    before_timeout: u64,
+    /// `lost_before` then.
+    lost_before_then: u64,
+    /// The window and the slow-start threshold before the repair that goes on.
+    before_repair: Option<[f64; 2]>,
+    /// With timestamps: how many repairs have begun; wraps.
+    repairs: u8,
+    /// A probe is due, whatever the window.
+    probe: bool,
+    /// RFC 6937: delivered and sent since the reduction began, and the window then.
+    delivered: u32,
+    out: u32,
+    before: u32,
+    /// Packets lost, as they were counted last.
+    lost: u32,
+    pub(super) start: HyStart,
+    /// What a model of the path is told.
+    pub(super) delivery: Option<Delivery>,
+}
+
+impl Rack {
+    /// That of a new connection.
+    pub(super) fn new(o: &Options) -> Self {
+        Self { delivery: o.has_model.then(Delivery::default), ..Self::default() }
+    }
+
+    /// Packet `seq` is sent; those of `una..end` are under way.
+    fn sent(&mut self, now: u64, seq: u32, again: bool, [una, end]: [u32; 2]) {
+        if (end - una) as usize > self.sent_at.len() {
+            self.grow(una, end);
+        }
+        let at = self.place(seq);
+        self.last = now.max(self.last + 1);
+        self.sent_at[at] = self.last | if again { AGAIN } else { 0 };
+        self.out += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self, una: u32, end: u32) {
+        let length = ((end - una) as usize).next_power_of_two().max(16);
+        let mut larger = vec![0; length].into_boxed_slice();
+        for n in una..una + self.sent_at.len() as u32 {
+            larger[n as usize & (length - 1)] = self.sent_at[self.place(n)];
+        }
+        self.sent_at = larger;
+    }
+
+    fn place(&self, n: u32) -> usize {
+        n as usize & (self.sent_at.len() - 1)
+    }
+
+    fn at(&self, n: u32) -> u64 {
+        self.sent_at[self.place(n)] & !AGAIN
+    }
+
+    /// Whether `n` was sent more than once.
+    fn is_again(&self, n: u32) -> bool {
+        self.sent_at[self.place(n)] & AGAIN != 0
+    }
+
+    /// Packet `n` has arrived, `highest` is of the acknowledgements before; `first` is the first round
+    /// trip of this acknowledgement.
+    #[inline]
+    fn arrived(&mut self, now: u64, n: u32, was_late: bool, first: &mut Option<u64>) {
+        let at = self.at(n);
+        let rtt = now.saturating_sub(at);
+        // §6.2, step 3.
+        self.reordering |= n < self.highest && !self.is_again(n);
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_arrived(now, n, at);
+        }
+        // What came so soon after it was sent again is what was sent before, as an echo may tell
+        // (§6.2, step 2).
+        if (was_late || rtt < self.min_rtt) && self.is_again(n) {
+            return;
+        }
+        first.get_or_insert(rtt);
+        if at > self.newest {
+            (self.newest, self.rtt) = (at, rtt);
+        }
+    }
+}
+
+impl Sender {
+    fn rack(&mut self) -> &mut Rack {
+        self.rack.get_or_insert_default()
+    }
+
+    /// Packet `seq` is sent. Returns how many repairs have begun.
+    #[inline(never)]
+    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) -> u8 {
+        let under_way = [self.una, self.end];
+        let rack = self.rack();
+        rack.sent(now, seq, again, under_way);
+        if o.has_model {
+            let at = rack.last;
+            self.sent_with_model(at, seq, again);
+        }
+        if self.outstanding() == 1 {
+            self.arm(now, o);
+        }
+        self.rack().repairs
+    }
+
+    /// What is sent while something is being repaired.
+    #[inline(never)]
+    pub(super) fn next_by_rack(&mut self, o: &Options) -> Option<u32> {
+        self.force = false;
+        let new = self.next < self.available && self.next - self.una < o.window;
+        if std::mem::take(&mut self.rack().probe) {
+            // §7.3: new data, or the last packet once more.
+            return if new {
+                self.next += 1;
+                Some(self.next - 1)
+            } else {
+                self.end.checked_sub(1).filter(|&last| last >= self.una)
+            };
+        }
+        if f64::from(self.pipe_by_rack()) + 1.0 > self.cwnd {
+            return None;
+        }
+        if self.state >= State::Recovery
+            && let Some(hole) = self.first_lost()
+        {
+            self.resent = self.resent.max(hole + 1);
+            return Some(hole);
+        }
+        new.then(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+
+    /// An acknowledgement arrives.
+    #[inline(never)]
+    pub(super) fn on_ack_by_rack(&mut self, now: u64, p: &Packet, o: &Options) {
+        let Payload::Ack { ece, blocks, repairs, ref sack } = p.payload else { return };
+        let (ack, blocks) = (p.seq, &sack[..usize::from(blocks)]);
+        if ack < self.una || ack > self.end || self.state < State::Open {
+            return;
+        }
+        let times = [now, self.rtt.srtt()];
+        if o.has_model {
+            self.check_app_limit();
+        }
+        let Some(mut rack) = self.rack.take() else { return };
+        let state_before = self.state;
+        let was_late = ack > self.una && repairs != rack.repairs && state_before >= State::Recovery;
+        let acked = ack - self.una;
+        let used = f64::from(self.outstanding()) + 1.0 > self.cwnd;
+        let before = self.outstanding() - self.sacked.ones();
+        let rtt = self.take_arrived(now, ack, blocks, was_late, &mut rack);
+        let newly = before - (self.outstanding() - self.sacked.ones());
+        let (told, marks) = match o.accecn {
+            true => (newly, rack.marks.told(ece, newly)),
+            false => (acked, if ece > 0 { acked } else { 0 }),
+        };
+        let echo = if o.accecn { marks > 0 } else { ece > 0 };
+        self.control.on_ack([told, marks], [ack, self.end], times);
+        if let Some(rtt) = rtt {
+            self.take_rtt(now, rtt, &mut rack, o);
+        }
+        if acked > 0 {
+            self.backoff.end();
+        }
+        self.rack = Some(rack);
+
+        if was_late {
+            self.undo_repair(o);
+        }
+        self.end_repair(ack, o);
+        let marked = self.answer_echo(now, ack, echo, o);
+        self.detect_loss(now, o);
+        match self.state {
+            _ if o.has_model => {
+                self.tell_change(now, state_before);
+                self.follow_model(now, newly, marked, o);
+            }
+            State::Reducing | State::Recovery => self.reduce(acked, newly),
+            _ if newly > 0 && used && !echo => self.grow(now, newly, o),
+            _ if newly > 0 && !used => self.control.unused(now),
+            _ => {}
+        }
+        if acked > 0 || self.deadline == NEVER {
+            self.arm(now, o);
+        }
+    }
+
+    /// Notes what `ack` and the `blocks` above it say has arrived; the round trip of the first of it
+    /// that gives one, ns.
+    #[inline]
+    fn take_arrived(
+        &mut self,
+        now: u64,
+        ack: u32,
+        blocks: &[(u16, u16)],
+        was_late: bool,
+        rack: &mut Rack,
+    ) -> Option<u64> {
+        let mut first = None;
+        for n in self.una..ack {
+            if self.sacked.ones() == 0 || !self.sacked.contains(n) {
+                rack.arrived(now, n, was_late, &mut first);
+            }
+        }
+        self.sacked.advance(self.una.max(ack));
+        for &(from, end) in blocks {
+            for n in ack + u32::from(from)..(ack + u32::from(end)).min(self.end) {
+                if self.sacked.insert(n) {
+                    rack.arrived(now, n, false, &mut first);
+                }
+            }
+        }
+        // What the same acknowledgement tells first says nothing of the order.
+        let ends = blocks.iter().map(|&(_, end)| (ack + u32::from(end)).min(self.end));
+        rack.highest = ends.fold(rack.highest.max(ack), u32::max);
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.duplicates = self.sacked.ones();
+        first
+    }
+
+    /// A sample of the round trip, ns.
+    #[inline]
+    fn take_rtt(&mut self, now: u64, rtt: u64, rack: &mut Rack, o: &Options) {
+        self.rtt.sample(rtt, &mut self.backoff);
+        rack.sample = Some(rtt);
+        if rack.min_rtt == 0 || rtt < rack.min_rtt {
+            rack.min_rtt = rtt;
+        }
+        if self.cwnd < self.ssthresh && self.state == State::Open {
+            self.slow_start_round(now, rtt, rack, o);
+        }
+    }
+}
