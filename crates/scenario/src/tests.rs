@@ -277,6 +277,7 @@ fn sizes_of_transfers_are_one_thing_or_the_other() {
         ("sizes = \"pareto 1.2\"", "size", "needed by finite"),
         ("size = \"9kB\"\nsizes = \"zipf\"", "sizes", "web-search, data-mining"),
         ("size = \"9kB\"\nload = \"0bit\"", "load", "a rate"),
+        ("size = \"100B\"\nload = \"801mbit\"", "load", "each 1us at most"),
         ("size = \"9kB\"\nload = \"1mbit\"\nstart = \"0s..1s\"", "start", "an instant"),
         (
             "size = \"9kB\"\nload = \"1mbit\"\nstep = { flows = 1, every = \"1s\" }",
@@ -293,6 +294,45 @@ fn sizes_of_transfers_are_one_thing_or_the_other() {
             GOOD.replace("\"sack\"", &format!("\"sack\"\napp = \"finite\"\nsizes = \"{sizes}\""));
         let scenario = Scenario::from_toml(&text, "x").unwrap();
         assert_eq!(Scenario::from_toml(&scenario.to_toml(), "echo").unwrap(), scenario);
+    }
+}
+
+/// A run that did nothing but begin and end periods would take for ever.
+#[test]
+fn periods_have_a_mean_of_a_microsecond() {
+    for (app, on, off, key, part) in [
+        ("app = \"exponential\"", "1ns", "1s", "on", "a mean of 1us or more"),
+        ("app = \"exponential\"", "1us", "999ns", "off", "a mean of 1us or more"),
+        ("app = \"pareto\"\nshape = 1.5", "0s", "1s", "on", "a mean of 1us or more"),
+        ("app = \"pareto\"\nshape = 1.001", "1s", "90us", "off", "far shorter than the mean"),
+    ] {
+        let more = format!("{app}\non = \"{on}\"\noff = \"{off}\"");
+        let e = with("\"sack\"", &format!("\"sack\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    let shortest = "app = \"exponential\"\non = \"1us\"\noff = \"1us\"";
+    let text = GOOD.replace("\"sack\"", &format!("\"sack\"\n{shortest}"));
+    assert!(Scenario::from_toml(&text, "x").is_ok());
+}
+
+#[test]
+fn what_would_have_no_effect_on_a_group_is_refused() {
+    let web = "app = \"web\"\nsize = \"9kB\"\noff = \"1s\"\n";
+    for (more, key, part) in [
+        ("step = { flows = 1, every = \"0s\" }".into(), "step.every", "all begin at once"),
+        (format!("{web}objects = 3\nconnections = 4"), "connections", "1 … 3, the objects"),
+        (format!("{web}connections = 2"), "connections", "1 … 1, the objects"),
+        (format!("{web}objects = 3\nconnections = 0"), "connections", "1 … 3, the objects"),
+    ] {
+        let e = with("\"sack\"", &format!("\"sack\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    for (objects, slots) in [(1, 1), (3, 3), (9, 4)] {
+        let web = format!("\"sack\"\n{web}objects = {objects}");
+        let scenario = Scenario::from_toml(&GOOD.replace("\"sack\"", &web), "x").unwrap();
+        assert_eq!(scenario.traffic[0].slots(), slots, "{objects}");
     }
 }
 

@@ -148,13 +148,10 @@ pub struct Web {
     /// Objects of a page, 1 … 1000.
     #[serde(default = "crate::defaults::one")]
     pub objects: u32,
-    /// The most connections of a session at a time, 1 … 1000.
-    #[serde(default = "four_connections")]
-    pub connections: u16,
-}
-
-fn four_connections() -> u16 {
-    4
+    /// The most connections of a session at a time, 1 … `objects`; 4, or as many as there are objects,
+    /// if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u16>,
 }
 
 /// Bytes or packets that a web object may have in the mean.
@@ -169,7 +166,8 @@ impl App {
             Self::Pareto(Pareto { on, off, shape, rate, unsent }) => {
                 check_means(*on, *off, at)?;
                 check_unsent(*unsent, *rate, at)?;
-                check_shape(*shape, at)
+                check_shape(*shape, at)?;
+                check_shortest([("on", *on), ("off", *off)], *shape, at)
             }
             Self::Exponential(Exponential { on, off, rate, unsent }) => {
                 check_means(*on, *off, at)?;
@@ -214,8 +212,12 @@ impl Finite {
             Some(Size::Bytes(1..) | Size::Packets(1..=0x7fff_ffff)) => {}
             Some(_) => return at.refuse("size", "1B and more, or 1p and more"),
         }
-        if self.load.is_none() {
-            return Ok(());
+        let Some(Text(load)) = self.load else { return Ok(()) };
+        let mean = self.mean(group.packet_bytes().unwrap_or(1));
+        // The mean time between two flows is kept in whole nanoseconds.
+        if mean * 8e9 / (load.bits_per_second() as f64) < LEAST_MEAN.as_nanos() as f64 {
+            let allowed = format!("a load of which a flow begins each {LEAST_MEAN} at most");
+            return Err(Complaint::new(at.key("load"), allowed).hint("larger sizes, or less load"));
         }
         if group.start.0.from != group.start.0.to {
             return at.refuse("start", "an instant: load says when flows begin");
@@ -228,6 +230,11 @@ impl Finite {
 }
 
 impl Web {
+    /// The most connections of a session at a time.
+    pub fn most_connections(&self) -> u16 {
+        self.connections.unwrap_or(4).min(self.objects.try_into().unwrap_or(u16::MAX))
+    }
+
     fn check(&self, at: &Group) -> Result<(), Complaint> {
         if !matches!(self.size.0, Size::Bytes(1..=MOST_OBJECT) | Size::Packets(1..=MOST_OBJECT)) {
             return at.refuse("size", "the mean of an object, 1B … 1GB");
@@ -236,19 +243,42 @@ impl Web {
             return at.refuse("off", "a mean time to think above 0s");
         }
         self.shape.map_or(Ok(()), |shape| check_shape(shape, at))?;
-        for (key, value) in [("objects", self.objects), ("connections", self.connections.into())] {
-            if !(1..=1000).contains(&value) {
-                return at.refuse(key, "1 … 1000");
-            }
+        if !(1..=1000).contains(&self.objects) {
+            return at.refuse("objects", "1 … 1000");
+        }
+        if self.connections.is_some_and(|n| !(1..=self.objects).contains(&n.into())) {
+            return at
+                .refuse("connections", &format!("1 … {}, the objects of a page", self.objects));
         }
         Ok(())
     }
 }
 
+/// The least mean of a period: below it a run would do nothing but begin and end periods.
+const LEAST_MEAN: Duration = Duration::from_micros(1);
+
 fn check_means(on: Text<Duration>, off: Text<Duration>, at: &Group) -> Result<(), Complaint> {
     for (key, value) in [("on", on), ("off", off)] {
-        if value.0 == Duration::ZERO {
-            return at.refuse(key, "a mean above 0s");
+        if value.0 < LEAST_MEAN {
+            return at.refuse(key, &format!("a mean of {LEAST_MEAN} or more"));
+        }
+    }
+    Ok(())
+}
+
+/// Most periods of a Pareto distribution are near the shortest, however long the mean.
+fn check_shortest(
+    means: [(&str, Text<Duration>); 2],
+    shape: f64,
+    at: &Group,
+) -> Result<(), Complaint> {
+    for (key, mean) in means {
+        let least = LEAST_MEAN.as_nanos() as f64 / 10.0 * shape / (shape - 1.0);
+        if (mean.0.as_nanos() as f64) < least {
+            let least = Duration::from_nanos(least.ceil() as u64);
+            let allowed = format!("a mean of {least} or more");
+            let hint = format!("at shape {shape} most periods are far shorter than the mean");
+            return Err(Complaint::new(at.key(key), allowed).hint(hint));
         }
     }
     Ok(())

@@ -201,7 +201,7 @@ impl TrafficSpec {
     /// Flows of the simulation that each flow of the group takes: connections at a time.
     pub fn slots(&self) -> u16 {
         match &self.app {
-            App::Web(web) => web.connections.min(web.objects.min(u32::from(u16::MAX)) as u16),
+            App::Web(web) => web.most_connections(),
             _ => 1,
         }
     }
@@ -228,10 +228,14 @@ impl TrafficSpec {
         if group.packet_bytes().is_none() {
             return at.refuse("packet", "40B … 65535B");
         }
-        if let Some(step) = &group.step
-            && !(1..=group.flows).contains(&step.flows)
-        {
-            return at.refuse("step.flows", &format!("1 … {}, the group's flows", group.flows));
+        if let Some(step) = &group.step {
+            if !(1..=group.flows).contains(&step.flows) {
+                return at.refuse("step.flows", &format!("1 … {}, the group's flows", group.flows));
+            }
+            if step.every.0 == Duration::ZERO {
+                let refused = Complaint::new(at.key("step.every"), "more than 0s");
+                return Err(refused.hint("without step all begin at once"));
+            }
         }
         if group.rekey == Some(Text(Duration::ZERO)) {
             return at.refuse("rekey", "more than 0s");
