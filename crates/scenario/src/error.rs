@@ -124,10 +124,18 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 fn shown(text: &str, span: Range<usize>) -> String {
-    let value = text.get(span).unwrap_or_default();
-    let mut lines = value.lines();
-    let first: String = lines.next().unwrap_or_default().chars().take(60).collect();
-    if lines.next().is_some() || first.len() < value.len() { format!("{first} …") } else { first }
+    beginning(text.get(span).unwrap_or_default())
+}
+
+/// What is wrong, for people: its first line as far as it is short, and nothing that a terminal would act
+/// upon.
+pub(crate) fn beginning(text: &str) -> String {
+    const MOST: usize = 60;
+    let first = text.lines().next().unwrap_or_default();
+    let plain = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.into() };
+    let shown: String = first.chars().take(MOST).map(plain).collect();
+    let is_all = first.len() == text.len() && first.chars().nth(MOST).is_none();
+    if is_all { shown } else { format!("{shown} …") }
 }
 
 /// The innermost key whose key or value covers `span`, with the value's span.

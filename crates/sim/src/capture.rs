@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{self, Path, PathBuf};
 
 use aqm::Duration;
@@ -12,6 +13,9 @@ use trace::Capture;
 
 /// The most packets that are held; 16 bytes each.
 pub const MAX_ARRIVALS: usize = 1 << 28;
+
+/// The longest text of a file, bytes: the largest that anything here reads has a million lines.
+const LONGEST_TEXT: u64 = 1 << 26;
 
 /// Reads a scenario and the files that it names. `file` names the text in errors, and files are looked
 /// for from its folder; from the working directory if it has none.
@@ -42,9 +46,24 @@ impl Files for Disk {
     fn text(&mut self, file: &str) -> Result<Text, String> {
         let path = self.find(file)?;
         let file = path.display().to_string();
-        let text = fs::read_to_string(&path).map_err(|e| format!("{file}: {e}"))?;
+        let text = text_of(&path).map_err(|e| format!("{file}: {e}"))?;
         Ok(Text { text, file })
     }
+}
+
+/// The text of a regular file: a pipe or a device may have no end, or wait for ever.
+fn text_of(path: &Path) -> io::Result<String> {
+    let wrong = |what: String| io::Error::other(what);
+    let about = fs::metadata(path)?;
+    if !about.is_file() {
+        return Err(wrong("it is no regular file".into()));
+    }
+    if about.len() > LONGEST_TEXT {
+        return Err(wrong(format!("{} bytes; {LONGEST_TEXT} are the most", about.len())));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST_TEXT).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Reads the packets of the file that come before `until`. Those shorter than any packet here are as

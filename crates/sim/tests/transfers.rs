@@ -412,6 +412,8 @@ fn a_file_of_sizes_is_checked() {
     assert!(error.contains("sizes.digest") && error.contains("spread.csv"), "{error}");
     for (sizes, part) in [
         ("{ file = \"none.csv\" }", "none.csv"),
+        ("{ file = \"/dev/zero\" }", "/dev/zero: it is no regular file"),
+        ("{ file = \".\" }", "it is no regular file"),
         ("{ path = \"x\" }", "path"),
         ("7", "web-search"),
         ("\"zipf\"", "web-search"),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::Group;
 use crate::arrivals::{self, Files};
-use crate::error::Complaint;
+use crate::error::{Complaint, beginning};
 use crate::text::{Quantity, Text};
 
 /// How the sizes of transfers are spread: a distribution with a name, or that of a file.
@@ -100,6 +100,10 @@ impl SizesFile {
     }
 }
 
+/// What to do with a file of ns-2, whose sizes may be in packets: only who made it knows of how many bytes.
+const OF_NS2: &str = "; of ns-2's three, size, count and share, leave the second out, and make bytes of \
+                      packets: awk '{ print $1 * 1460, $3 }'";
+
 /// Points of a text: two columns with commas or spaces between, and if wanted a head. Shares end at 1, or
 /// at 100 where they are in percent.
 fn read(text: &str) -> Result<Vec<(f64, f64)>, String> {
@@ -108,32 +112,36 @@ fn read(text: &str) -> Result<Vec<(f64, f64)>, String> {
     let lines = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let mut points: Vec<(f64, f64)> = Vec::new();
     for (i, (number, line)) in lines.enumerate() {
-        let wrong = |what: String| Err(format!("line {number}: {what}"));
+        let wrong = |text: &str, what: &str| {
+            let text = beginning(text);
+            Err(format!("line {number}: {text}{what}"))
+        };
         let cells: Vec<&str> = match line.contains(',') {
             true => line.split(',').map(str::trim).collect(),
             false => line.split_whitespace().collect(),
         };
         let [size, share] = cells[..] else {
-            return wrong(format!("{line}: two values are wanted, bytes and a share"));
+            let hint = if cells.len() == 3 { OF_NS2 } else { "" };
+            return wrong(line, &format!(": two values are wanted, bytes and a share{hint}"));
         };
         let value = |cell: &str| cell.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
         let (Some(bytes), Some(part)) = (value(size), value(share)) else {
             if i == 0 && [size, share].iter().all(|cell| value(cell).is_none()) {
                 continue; // the head
             }
-            return wrong(format!("{line}: bytes and a share are numbers of 0 and more"));
+            return wrong(line, ": bytes and a share are numbers of 0 and more");
         };
         if bytes > LARGEST {
-            return wrong(format!("{size}: at most {LARGEST:e} bytes"));
+            return wrong(size, &format!(": at most {LARGEST:e} bytes"));
         }
         if let Some(&(before, below)) = points.last()
             && (bytes < before || part < below)
         {
             let what = if bytes < before { size } else { share };
-            return wrong(format!("{what} is less than in the line before: both ascend"));
+            return wrong(what, " is less than in the line before: both ascend");
         }
         if points.len() == MOST_POINTS {
-            return wrong(format!("more than {MOST_POINTS} points"));
+            return wrong("", &format!("more than {MOST_POINTS} points"));
         }
         points.push((bytes, part));
     }
@@ -305,6 +313,9 @@ mod tests {
             ("size,cdf\n", "nothing"),
             ("100,0.2\n300\n", "line 2: 300: two values"),
             ("100 0.2 3\n", "line 1: 100 0.2 3: two values"),
+            ("1 0 0\n2 3 0.5\n", "line 1: 1 0 0: two values"),
+            ("1 0 0\n2 3 0.5\n", "of ns-2's three"),
+            ("\u{1b}[31mred 0.5\n", "line 1: \\u{1b}[31mred 0.5: bytes"),
             ("100,0.2\nmany,1\n", "line 2: many,1: bytes"),
             ("# head\n100,0.2\n300,-1\n", "line 3: 300,-1: bytes"),
             ("100,nan\n", "line 1: 100,nan: bytes"),
@@ -317,6 +328,8 @@ mod tests {
             let error = read(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
         }
+        let error = read(&"1".repeat(5_000_000)).unwrap_err();
+        assert!(error.len() < 200 && error.contains("11 …: two values"), "{error}");
     }
 
     #[test]
