@@ -366,7 +366,7 @@ const DELAY_QUEUE: ColumnSpec =
     text(&["queue"], "The link, as `A->B`; empty for a delay from end to end.");
 const DELAY_KIND: ColumnSpec = text(
     &["kind"],
-    "`queueing`: the time in the queue, of packets that departed. `one-way`: from when the transport sent a data packet, for the first time or again, to when it came; of `scream` from the frame on. `round-trip`: TCP only, the samples that it takes: of one packet a round trip, with `rack` of each acknowledgement, of none that was sent again and may have been either (Karn).",
+    "`queueing`: the time in the queue, of packets that departed. `one-way`: from when the transport sent a data packet, for the first time or again, to when it came, each copy of those that a wire has come out twice; of `scream` from the frame on. `round-trip`: TCP only, the samples that it takes: of one packet a round trip, with `rack` of each acknowledgement, of none that was sent again and may have been either (Karn).",
 );
 const DELAY_SAMPLES: ColumnSpec =
     count(&["samples"], "", "How many packets, or samples, these are of.");
