@@ -235,8 +235,10 @@ class Sweep:
         self.runs.write_parquet(written[0])
         self.runs.write_csv(written[1])
         self.summary().write_csv(written[2])
-        for name in self.tables.present:
-            if not self.tables.known_empty(name) and not (table := self.table(name)).is_empty():
+        kept = [name for name in self.tables.present if not self.tables.known_empty(name)]
+        self.tables.read(kept)
+        for name in kept:
+            if not (table := self.table(name)).is_empty():
                 written.append(folder / f"{name}.parquet")
                 table.write_parquet(written[-1])
         return written

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+import tomli_w
 
 import bluewater
-from bluewater.results import result, tables
-from bluewater.results.store import read_result
+from bluewater.plots.experiment import drawables
+from bluewater.results import result, store, tables
+from bluewater.results.store import Store, read_result
+from bluewater.study.experiment import parse
+from bluewater.study.reproduce import Plan, reproduce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +27,31 @@ SHORT = bluewater.Scenario(
     queue=[{"aqm": "red", "buffer": "50p"}],
     traffic=[{"flows": 2, "transport": "sack", "start": "0s..300ms"}],
 )
+
+
+EXPERIMENT = f"""
+seeds = [1, 2, 3]
+{tomli_w.dumps(SHORT.table)}
+[[claim]]
+id = "a"
+plot = "p"
+origin = "ours"
+paper = "something"
+text = "All flows get something."
+measure = "SELECT seed, MIN(goodput_bps) AS value FROM flows GROUP BY seed"
+holds = "> 0"
+bound = "ours"
+[[plot]]
+id = "p"
+title = "Drops"
+caption = ""
+kind = "bars"
+x = {{ label = "" }}
+y = {{ label = "" }}
+[[plot.panel]]
+title = "all"
+sql = "SELECT queue AS x, drops AS y, seed FROM queues"
+"""
 
 
 def counted(patch: pytest.MonkeyPatch, where: object, name: str) -> list[None]:
@@ -64,6 +93,29 @@ def test_a_table_of_many_runs_is_one_frame(tmp_path: Path, monkeypatch: pytest.M
     assert not read
 
 
+def test_all_tables_of_a_run_are_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept = bluewater.sweep(SHORT, reps=20, jobs=1, out=tmp_path, progress=False)
+    parsed = counted(monkeypatch, store, "_lists")
+    swept.write(tmp_path / "tables")
+    assert len(parsed) == 20
+
+
+def test_a_claim_and_a_plot_open_each_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = parse(EXPERIMENT, "x.toml", "short")
+    plan = Plan.of([(experiment, experiment.size("full"))])
+    parsed = counted(monkeypatch, store, "_lists")
+    (outcome,) = reproduce(plan, Store(tmp_path), jobs=1)
+    (plot,) = experiment.plots
+    (panel,) = drawables(plot, outcome.tables, "x.toml")
+    assert panel.points.height == 3
+    assert len(outcome.findings) == 1
+    assert len(parsed) == 3
+
+
 def test_tables_of_runs_are_put_together_whatever_they_are_kept_as(tmp_path: Path) -> None:
     """Some as text and some as Parquet, of other columns from run to run, some without a row."""
     axes = {
@@ -73,7 +125,7 @@ def test_tables_of_runs_are_put_together_whatever_they_are_kept_as(tmp_path: Pat
     }
     swept = bluewater.sweep(SHORT, axes, reps=2, jobs=2, out=tmp_path, progress=False)
     kept = [each for _, each in swept.results()]
-    assert {each.lists("series") is None for each in kept} == {True, False}
+    assert {"series" in each.lists() for each in kept} == {True, False}
     places = ["queue.0.aqm", "measure.interval", "duration", "seed"]
     for name in swept.tables.present:
         alone = [

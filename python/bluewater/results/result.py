@@ -66,8 +66,9 @@ def _table(name: str) -> cached_property[pl.DataFrame]:
     return cached_property(load)
 
 
-def _no_lists(_: str) -> None:
+def _no_lists() -> Mapping[str, Columns]:
     """Of a result whose tables are frames."""
+    return {}
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +82,7 @@ class Result:
         version: The version of the simulator.
         load: Gives a table by its name.
         names: The tables that there are beside the summary.
-        lists: Gives a table as lists where that takes less time than a frame, else ``None``.
+        lists: Gives the tables that are lists, which takes less time than frames, all at once.
         empty: Tables of these that are known to have no row.
     """
 
@@ -91,7 +92,7 @@ class Result:
     version: str
     load: Callable[[str], pl.DataFrame]
     names: Sequence[str] = SIMULATED
-    lists: Callable[[str], Columns | None] = _no_lists
+    lists: Callable[[], Mapping[str, Columns]] = _no_lists
     empty: Sequence[str] = ()
 
     @classmethod
@@ -143,8 +144,9 @@ class Result:
         files = {"scenario.toml": self.scenario.encode()}
         small: dict[str, Columns] = {}
         rows = {}
+        lists = self.lists()
         for name in self.names:
-            columns = self.lists(name)
+            columns = lists.get(name)
             if columns is None or sum(map(len, columns.values())) > _SMALL:
                 table = self.load(name)
                 if table.width * table.height > _SMALL:
@@ -229,11 +231,15 @@ def of_lists(columns: Columns, name: str) -> pl.DataFrame:
 
 
 def _made(raw: Mapping[str, Columns], name: str) -> pl.DataFrame:
-    return of_lists(_lists(raw, name), name)
-
-
-def _lists(raw: Mapping[str, Columns], name: str) -> Columns:
     check_name(name)
+    return of_lists(_columns(raw, name), name)
+
+
+def _lists(raw: Mapping[str, Columns]) -> Mapping[str, Columns]:
+    return {name: _columns(raw, name) for name in SIMULATED}
+
+
+def _columns(raw: Mapping[str, Columns], name: str) -> Columns:
     return raw.get(name) or {column: [] for column in schema(name)}
 
 

@@ -255,28 +255,25 @@ def _parquet(folder: Path) -> list[str]:
     return [name for name in TABLES if (folder / f"{name}.parquet").exists()]
 
 
-def _lists(folder: Path, digests: Mapping[str, str], name: str) -> Columns | None:
-    """One of the tables, if it stands with the small ones."""
-    check_name(name)
-    if SMALL_TABLES not in digests or f"{name}.parquet" in digests:
-        return None
+def _lists(folder: Path, digests: Mapping[str, str]) -> Mapping[str, Columns]:
+    """The small tables, which stand together: reading one takes as long as reading all."""
+    if SMALL_TABLES not in digests:
+        return {}
     path = folder / SMALL_TABLES
     try:
         content = path.read_bytes()
         _check(path, content, digests)
-        found: Columns | None = json.loads(content).get(name)
-    except (OSError, ValueError, AttributeError) as error:
+        return dict(json.loads(content))
+    except (OSError, ValueError, TypeError) as error:
         raise _damaged(str(path), error) from error
-    return found
 
 
 def _load(folder: Path, digests: Mapping[str, str], name: str) -> pl.DataFrame:
     """One of the tables; one that this kind of runs does not have is empty."""
-    columns = _lists(folder, digests, name)
-    if columns is not None:
-        return of_lists(columns, name)
+    check_name(name)
     if digests and f"{name}.parquet" not in digests:
-        return without_rows(name, *schema(name))
+        columns = _lists(folder, digests).get(name)
+        return without_rows(name, *schema(name)) if columns is None else of_lists(columns, name)
     return _table(folder, digests, name)
 
 

@@ -9,7 +9,7 @@ the view ``sides``: a row a run with the sums over its TCP flows and over its da
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,9 +20,9 @@ from bluewater.errors import InputError
 from bluewater.results.result import TABLES, height, of_lists, schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from bluewater.results.result import Result
+    from bluewater.results.result import Columns, Result
     from bluewater.results.store import Store
 
 Label: TypeAlias = "str | float | int | bool"
@@ -67,15 +67,17 @@ class Tables:
 
     Attributes:
         views: Queries by name, which other queries use as tables; a view may use those before it.
+        together: Tables that are read with the first of them: each run is then opened once.
     """
 
     entries: Sequence[Entry]
     store: Store
     views: Mapping[str, str] = field(default_factory=dict)
+    together: Collection[str] = ()
 
     def of(self, reading: str) -> Tables:
         """The tables of the runs of one reading alone."""
-        return self.parts.get(reading) or Tables([], self.store, self.views)
+        return self.parts.get(reading) or replace(self, entries=[])
 
     @cached_property
     def parts(self) -> dict[str, Tables]:
@@ -85,9 +87,7 @@ class Tables:
             own.setdefault(entry.reading or STANDARD, []).append(entry)
         if len(own) == 1:
             return dict.fromkeys(own, self)
-        return {
-            reading: Tables(entries, self.store, self.views) for reading, entries in own.items()
-        }
+        return {reading: replace(self, entries=entries) for reading, entries in own.items()}
 
     @cached_property
     def results(self) -> list[Result]:
@@ -110,43 +110,27 @@ class Tables:
         if name == "runs":
             return self.runs
         if name not in self._made:
-            heights, frames = self._frames(name)
-            whole = pl.concat(frames, how="diagonal_relaxed")
-            repeated = pl.all().repeat_by(pl.Series(heights, dtype=pl.UInt32)).explode()
+            self.read({name, *self.together})
+        return self._made[name]
+
+    def read(self, names: Collection[str]) -> None:
+        """Makes these tables, if they are not at hand; for all of them each run is opened once."""
+        parts = {name: _Parts(name) for name in names if name not in self._made}
+        for result in self.results if parts else ():
+            lists = result.lists()
+            for name, part in parts.items():
+                part.add(result, lists.get(name))
+        for name, part in parts.items():
+            whole = part.whole()
+            repeated = pl.all().repeat_by(pl.Series(part.heights, dtype=pl.UInt32)).explode()
             place = self._places.select(repeated).drop_nulls("seed")
             own = whole.select(pl.exclude(place.columns))
             self._made[name] = pl.concat([place, own], how="horizontal")
-        return self._made[name]
 
     @cached_property
     def _places(self) -> pl.DataFrame:
         """A row a run: where it lies in the sweep."""
         return pl.DataFrame([_place(entry) for entry in self.entries], infer_schema_length=None)
-
-    def _frames(self, name: str) -> tuple[list[int], list[pl.DataFrame]]:
-        """How many rows of a table each run has, and all of them.
-
-        Small tables of runs that follow each other become one frame: one of a frame each would take
-        as long as the runs.
-        """
-        heights: list[int] = []
-        frames: list[pl.DataFrame] = []
-        waiting: dict[str, list[Any]] = {}
-        for result in self.results:
-            columns = result.lists(name)
-            if waiting and (columns is None or columns.keys() != waiting.keys()):
-                frames.append(of_lists(waiting, name))
-                waiting = {}
-            if columns is None:
-                frames.append(result.load(name))
-                heights.append(frames[-1].height)
-                continue
-            heights.append(height(columns))
-            for column, values in columns.items():
-                waiting.setdefault(column, []).extend(values)
-        if waiting:
-            frames.append(of_lists(waiting, name))
-        return heights, frames
 
     @cached_property
     def _made(self) -> dict[str, pl.DataFrame]:
@@ -196,6 +180,51 @@ class Tables:
         return all(name in result.empty for result in self.results)
 
 
+@dataclass
+class _Parts:
+    """A table of many runs while it is read.
+
+    Small tables of runs that follow each other become one frame: one of a frame each would take as
+    long as the runs.
+
+    Attributes:
+        heights: How many rows each run has.
+    """
+
+    name: str
+    heights: list[int] = field(default_factory=list)
+    _frames: list[pl.DataFrame] = field(default_factory=list)
+    _waiting: dict[str, list[Any]] = field(default_factory=dict)
+
+    def add(self, result: Result, columns: Columns | None) -> None:
+        """Adds that of a run, which is at hand as lists or is to be loaded."""
+        if columns is None or columns.keys() != self._waiting.keys():
+            self._make()
+        if columns is None:
+            self._frames.append(result.load(self.name))
+            self.heights.append(self._frames[-1].height)
+            return
+        self.heights.append(height(columns))
+        for column, values in columns.items():
+            self._waiting.setdefault(column, []).extend(values)
+        if height(self._waiting) > _LONG:
+            self._make()
+
+    def _make(self) -> None:
+        if self._waiting:
+            self._frames.append(of_lists(self._waiting, self.name))
+            self._waiting = {}
+
+    def whole(self) -> pl.DataFrame:
+        """All of it."""
+        self._make()
+        return pl.concat(self._frames, how="diagonal_relaxed")
+
+
+_LONG = 50_000
+"""Rows from which on lists become a frame, which takes a quarter of their memory."""
+
+
 class Blank(Tables):
     """The tables before any run: the right columns without a row, on which queries can be tried.
 
@@ -214,10 +243,16 @@ class Blank(Tables):
         """Every table."""
         return list(TABLES)
 
+    @cached_property
+    def asked(self) -> set[str]:
+        """The tables that queries were tried on, ``runs`` aside."""
+        return set()
+
     def table(self, name: str) -> pl.DataFrame:
         """A table without rows."""
         if name == "runs":
             return self.runs
+        self.asked.add(name)
         return self._without_rows(name, _signals() if name == "series" else {})
 
     def _without_rows(self, name: str, more: Mapping[str, pl.DataType]) -> pl.DataFrame:

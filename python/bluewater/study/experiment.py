@@ -174,8 +174,11 @@ class Experiment:
         """The names of the stated readings that a claim is judged under."""
         return [each.id for each in self.readings if not each.claims or claim.id in each.claims]
 
-    def try_queries(self, entries: Sequence[Entry], store: Store) -> None:
+    def try_queries(self, entries: Sequence[Entry], store: Store) -> set[str]:
         """Tries every query on empty tables: what cannot be asked is said before any run is made.
+
+        Returns:
+            The tables that they ask, beside ``runs``.
 
         Raises:
             InputError: A query fails, or gives not the columns that are needed.
@@ -191,6 +194,7 @@ class Experiment:
             tables.query(sheet.sql, (), f"table.{sheet.id}.sql", self.file)
         if self.paper.scorecard and "score" in self.views:
             tables.query("SELECT * FROM score", paper.SCORE, "view.score", self.file)
+        return tables.asked
 
     def cells(self, size: Size, reading: Reading | None = None) -> list[Cell]:
         """The cells of the sweep at a size, in the standard reading or another."""

@@ -92,8 +92,10 @@ def reproduce(
 
     Every query is tried on empty tables before the first run.
     """
-    for experiment, _, runs in plan.parts:
+    asked = [
         experiment.try_queries([entry for _, entry in runs], store)
+        for experiment, _, runs in plan.parts
+    ]
     held = {task.key for task in plan.tasks if task.key in store}
     clocks = [_Clock(frozenset(task.key for task, _ in runs)) for *_, runs in plan.parts]
 
@@ -106,9 +108,9 @@ def reproduce(
     made = execute(plan.tasks, store, jobs, watch, on)
     failures = {failure.task.key: failure for failure in made}
     outcomes = []
-    for (experiment, size, runs), clock in zip(plan.parts, clocks, strict=True):
+    for (experiment, size, runs), clock, names in zip(plan.parts, clocks, asked, strict=True):
         entries = [entry for _, entry in runs if entry.key not in failures]
-        tables = Tables(entries, store, experiment.views)
+        tables = Tables(entries, store, experiment.views, names)
         outcomes.append(
             Outcome(
                 experiment=experiment,
