@@ -76,10 +76,7 @@ def _bar(title: str, total: int, shown: bool) -> Iterator[Callable[[str, int, fl
 def _in_cell(title: str, total: int) -> Iterator[Callable[[str, int, float], None]]:
     """As text in a notebook's cell: Rich asks for a package beside Jupyter, and draws nothing."""
     # There in every notebook.
-    from IPython.display import (  # type: ignore[import-not-found]  # noqa: PLC0415
-        display,
-        update_display,
-    )
+    from IPython.display import display, update_display  # noqa: PLC0415
 
     place = f"bluewater-{uuid4().hex}"
     began = drawn = time.monotonic()

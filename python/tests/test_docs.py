@@ -14,9 +14,12 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import nbformat
 import pytest
 from conftest import of_docs
+from nbclient import NotebookClient
 
 import bluewater
 from bluewater import _core, trace
@@ -272,16 +275,39 @@ def test_what_pages_say_runs(
     assert capsys.readouterr().out
 
 
+def in_jupyter(path: Path, folder: Path) -> tuple[Any, dict[int, list[str]]]:
+    """Runs a notebook in a kernel; gives it with its outputs, and what cells showed for a while."""
+    client = NotebookClient(
+        nbformat.read(path, as_version=4), timeout=120, resources={"metadata": {"path": folder}}
+    )
+    shown: dict[int, list[str]] = {}
+    process = client.process_message
+
+    def processed(message: Any, cell: Any, index: int) -> Any:
+        if message["msg_type"] in ("display_data", "update_display_data"):
+            text = message["content"]["data"].get("text/plain", "")
+            shown.setdefault(index, []).append(text)
+        return process(message, cell, index)
+
+    client.process_message = processed
+    return client.execute(), shown
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
-def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
+def test_notebooks_run(path: Path, tmp_path: Path) -> None:
+    """In Jupyter: bars come and go, results and sweeps have their tables, plots are pictures."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     assert not any(cell.get("outputs") for cell in cells)
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
+    done, shown = in_jupyter(path, tmp_path)
+    (bar,) = shown.values()
+    assert any("of 45 runs" in text and "█" in text for text in bar)
+    assert bar[-1] == "", "it is gone when the runs are made"
+    last = [cell["outputs"][-1]["data"] for cell in done.cells if cell.get("outputs")]
+    pages = [each["text/html"] for each in last if "text/html" in each]
+    assert sum("decision hash" in page and "<svg" in page for page in pages) == 1
+    assert sum("45 runs" in page and "<img" in page for page in pages) == 1
+    assert sum("image/png" in each for each in last) == 2
     assert (tmp_path / "delay-for-the-paper.pdf").stat().st_size > 1000
     assert (tmp_path / "tables" / "summary.csv").exists()
     page = of_docs("hooks").filled(f"<!-- notebook:{path.stem} -->")
