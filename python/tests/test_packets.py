@@ -439,3 +439,64 @@ def test_what_a_rule_names_is_there(
     assert p in found.columns
     told = why.tell(*why.find(tmp_path / f"{aqm}.parquet", found["n"][-1]))
     assert total.removeprefix("found_") in told
+
+
+def waiting(found: pl.DataFrame) -> list[int]:
+    """What waits of each packet's own queue as it arrives, by the arrivals and ends of all."""
+    counts = []
+    inside: list[tuple[int, int]] = []  # when it leaves, its queue
+    for row in found.sort("n").iter_rows(named=True):
+        # DRR gives a queue as a flow's first packet comes.
+        now, queue = row["arrived_ns"], row["then_flow_queue"]
+        inside = [each for each in inside if each[0] > now]
+        counts.append(sum(of == queue for _, of in inside))
+        left = row["left_ns"]
+        inside.append((10**18 if left is None else left, queue))
+    return counts
+
+
+@pytest.mark.parametrize("aqm", ["fq-codel", "fq-pie", "cake", "sfq", "drr"])
+def test_the_queue_of_a_flow_says_what_waits_in_it(tmp_path: Path, aqm: str) -> None:
+    found = packets_of(aqm, tmp_path)
+    # Two packets at one instant: which was first is not in their times.
+    alone = found.sort("n").with_columns(mine=pl.Series(waiting(found)))
+    times = pl.concat([found["arrived_ns"], found["left_ns"].drop_nulls()]).value_counts()
+    once = times.filter(pl.col("count") == 1)["arrived_ns"]
+    judged = alone.filter(pl.col("arrived_ns").is_in(once.implode()))
+    assert judged.height > 1000
+    assert judged.filter(pl.col("mine") > 2).height > 100
+    assert (judged["mine"] == judged["found_flow_packets"]).all()
+    told = why.tell(*why.find(tmp_path / f"{aqm}.parquet", judged["n"][-1]))
+    assert f"its queue {judged['then_flow_queue'][-1]:.0f}" in told
+
+
+def test_what_another_drives_out_has_its_own_queue(tmp_path: Path) -> None:
+    """As the longest queue gives way the arriving packet is of another."""
+    found = packets_of("fq-codel", tmp_path, target="1s", interval="10s")
+    out = found.filter((pl.col("dropped") == "overflow") & (pl.col("with") > pl.col("n")))
+    assert out.height > 100
+    others = found.select(pl.col("n").alias("with"), driver="found_flow_queue")
+    beside = out.join(others, on="with")
+    apart = beside.filter(pl.col("driver") != pl.col("found_flow_queue"))
+    assert apart.height > 20
+    assert (apart["left_flow_queue"] == apart["found_flow_queue"]).all()
+    longest = apart["left_flow_bytes"] <= apart["left_longest"]
+    assert longest.all()
+
+
+def test_cake_says_tin_and_kind_of_flow(tmp_path: Path) -> None:
+    found = packets_of("cake", tmp_path)
+    udp = found.filter(pl.col("kind") == "datagram")
+    assert set(found["found_flow_tin"]) == {0.0}
+    # 2 Mb/s of 10 are more than an eleventh of them: a bulk flow, all the time.
+    assert udp.filter(pl.col("found_flow_state") == 3).height > 0.9 * udp.height
+    assert set(found["found_flow_state"]) > {0.0, 1.0, 3.0}
+    # 10 Mb/s / 8 / 4096 s, shared by as many of its host's eleven flows as are bulk flows.
+    shares = {(305 << 16) // bulk / 65_536 for bulk in range(1, 12)}
+    assert set(found["found_flow_share"]) <= shares
+    assert found["found_flow_share"].n_unique() > 5
+    file = tmp_path / "cake.parquet"
+    told = why.tell(*why.find(file, udp["n"][-1]))
+    assert "(tin 0, set " in told
+    assert ", bulk, deficit " in told
+    assert "there: sojourn " in told

@@ -345,8 +345,8 @@ macro_rules! any_qdisc {
                 each!(self, q => q.observe(now, sink))
             }
 
-            fn observe_flow(&self, packet: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
-                each!(self, q => q.observe_flow(packet, sink))
+            fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+                each!(self, q => q.observe_flow(packet, now, sink))
             }
 
             fn state(&self) -> State {

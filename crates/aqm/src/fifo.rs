@@ -87,8 +87,8 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
         self.policy.observe(now, sink);
     }
 
-    fn observe_flow(&self, packet: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.policy.observe_flow(packet, sink);
+    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.policy.observe_flow(packet, now, sink);
     }
 
     fn state(&self) -> State {

@@ -114,10 +114,16 @@ pub trait Qdisc<P: Copy> {
     /// order of the algorithm's declaration.
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64));
 
-    /// Reports what decides about a packet beside the signals, by name: what the algorithm knows of
-    /// its flow, and counters. Always as much and in one order; what there is on each of several
-    /// levels comes under one name again and again.
-    fn observe_flow(&self, _packet: &Meta, _sink: &mut dyn FnMut(&'static str, f64)) {}
+    /// Reports what decides about a packet at `now` beside the signals, by name: what the algorithm
+    /// knows of its flow, or of the queue that its flow has, and counters. Always as much and in one
+    /// order; what there is on each of several levels comes under one name again and again.
+    fn observe_flow(
+        &self,
+        _packet: &Meta,
+        _now: Instant,
+        _sink: &mut dyn FnMut(&'static str, f64),
+    ) {
+    }
 
     /// What the algorithm remembers.
     fn state(&self) -> State;

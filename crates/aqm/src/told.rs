@@ -143,8 +143,8 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
         self.queue.observe(now, sink);
     }
 
-    fn observe_flow(&self, packet: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.queue.observe_flow(packet, sink);
+    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.observe_flow(packet, now, sink);
     }
 
     fn state(&self) -> State {

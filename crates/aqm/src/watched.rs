@@ -37,6 +37,19 @@ pub struct Sight<'a, P> {
     pub coins: &'a [Coin],
     /// What was dropped or marked, in its order; the packet of the call or others.
     pub signals: &'a [Signalled<P>],
+    /// After the call, what else decides about each of these ([`Qdisc::observe_flow`]), one's behind
+    /// the other's.
+    pub of_signals: &'a [(&'static str, f64)],
+}
+
+impl<P> Sight<'_, P> {
+    /// As `after`, of one of the packets that were dropped or marked.
+    pub fn after_signal(&self, number: usize) -> impl Iterator<Item = &(&'static str, f64)> {
+        let each = self.of_signals.len() / self.signals.len().max(1);
+        let of_packet = !matches!(self.call, Call::Departure(None) | Call::Timer);
+        let all = self.after.len() - if of_packet { each } else { 0 };
+        self.after[..all].iter().chain(&self.of_signals[each * number..][..each])
+    }
 }
 
 /// What a queue is called for.
@@ -78,11 +91,13 @@ pub struct Notes<P> {
     after: Vec<(&'static str, f64)>,
     coins: Vec<Coin>,
     signals: Vec<Signalled<P>>,
+    of_signals: Vec<(&'static str, f64)>,
 }
 
 impl<P> Default for Notes<P> {
     fn default() -> Self {
-        Self { before: Vec::new(), after: Vec::new(), coins: Vec::new(), signals: Vec::new() }
+        let (before, after, of_signals) = (Vec::new(), Vec::new(), Vec::new());
+        Self { before, after, coins: Vec::new(), signals: Vec::new(), of_signals }
     }
 }
 
@@ -103,11 +118,13 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
         act: impl FnOnce(&mut Q, &mut Cx<'_>, &mut Vec<Signalled<P>>) -> R,
         call: impl FnOnce(&R) -> Call<P>,
     ) -> R {
-        let Self { queue, watcher, notes: Notes { before, after, coins, signals } } = self;
+        let Self { queue, watcher, notes } = self;
+        let Notes { before, after, coins, signals, of_signals } = notes;
         before.clear();
         after.clear();
         coins.clear();
         signals.clear();
+        of_signals.clear();
         let backlog = queue.backlog();
         observe(&**queue, arriving, cx.now, before);
         let state = cx.rng.listen();
@@ -116,7 +133,11 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
         let call = call(&answer);
         let sent = if let Call::Departure(Some((meta, _))) = &call { Some(meta) } else { None };
         observe(&**queue, arriving.or(sent), cx.now, after);
-        watcher.saw(&Sight { now: cx.now, call, backlog, before, after, coins, signals });
+        for signal in signals.iter() {
+            observe_flow(&**queue, &signal.meta, cx.now, of_signals);
+        }
+        let now = cx.now;
+        watcher.saw(&Sight { now, call, backlog, before, after, coins, signals, of_signals });
         answer
     }
 }
@@ -130,8 +151,18 @@ fn observe<P: Copy, Q: Qdisc<P>>(
 ) {
     queue.observe(now, &mut |name, value| into.push((name, value)));
     if let Some(packet) = packet {
-        queue.observe_flow(packet, &mut |name, value| into.push((name, value)));
+        observe_flow(queue, packet, now, into);
     }
+}
+
+/// Writes down what else decides about a packet.
+fn observe_flow<P: Copy, Q: Qdisc<P>>(
+    queue: &Q,
+    packet: &Meta,
+    now: Instant,
+    into: &mut Vec<(&'static str, f64)>,
+) {
+    queue.observe_flow(packet, now, &mut |name, value| into.push((name, value)));
 }
 
 /// Writes down what is reported and hands it on.
@@ -201,8 +232,8 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
         self.queue.observe(now, sink);
     }
 
-    fn observe_flow(&self, packet: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.queue.observe_flow(packet, sink);
+    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.observe_flow(packet, now, sink);
     }
 
     fn state(&self) -> State {

@@ -130,3 +130,40 @@ fn a_packet_is_signalled_if_its_coin_is_below_the_probability() {
         }
     }
 }
+
+/// The queue of each packet's flow, as it arrived.
+#[derive(Default)]
+struct Places {
+    of: std::collections::HashMap<u32, f64>,
+    /// Packets that were driven out as one of another queue came.
+    driven_out: u32,
+}
+
+fn place<'a>(signals: impl IntoIterator<Item = &'a (&'static str, f64)>) -> f64 {
+    signals.into_iter().find(|(name, _)| *name == "flow_queue").unwrap().1
+}
+
+impl Watcher<u32> for Places {
+    fn saw(&mut self, sight: &Sight<'_, u32>) {
+        let comes = match sight.call {
+            Call::Arrival(_, packet) => Some((packet, place(sight.after))),
+            Call::Departure(_) | Call::Timer => None,
+        };
+        self.of.extend(comes);
+        for (number, signal) in sight.signals.iter().enumerate() {
+            let own = self.of[&signal.packet];
+            assert_eq!(place(sight.after_signal(number)), own, "that of the packet itself");
+            self.driven_out += u32::from(comes.is_some_and(|(_, place)| place != own));
+        }
+    }
+}
+
+#[test]
+fn what_is_told_of_a_victim_is_of_its_own_queue() {
+    for aqm in ["fq-codel", "fq-pie", "sfq", "cake"] {
+        let (mut queue, mut rng) = built(aqm);
+        let (mut places, mut notes) = (Places::default(), Notes::default());
+        drive(&mut Watched::new(&mut queue, &mut places, &mut notes), &mut rng);
+        assert!(places.driven_out > 50, "{aqm}: {}", places.driven_out);
+    }
+}

@@ -31,8 +31,10 @@ _RULES = {
     "above min_th, and drops both if they are of one flow; the rest is RED's (PPP00)",
     "red-pd": "RED-PD drops packets of a monitored flow with its flow_p before they come to the "
     "queue, which is RED's (Mahajan01)",
-    "cake": "CAKE's queues have a COBALT each: CoDel, which signals after an interval above target "
-    "without a coin, and BLUE, which drops with a probability that overflows raise (HTM18)",
+    "cake": "of the tins that keep within their rates CAKE serves the last, there sparse queues "
+    "before bulk ones, which get their share in rounds; each queue has a COBALT: CoDel, which "
+    "signals after an interval above target without a coin, and BLUE, which drops with a "
+    "probability that overflows raise (HTM18)",
     "pie": "PIE's controller moves p by the delay's distance from its target and by its growth "
     "(RFC 8033 §4.2)",
     "pi2": "PI2 signals with the square of its controller's output, scalable flows with the "
@@ -43,6 +45,13 @@ _RULES = {
     "(signals = recur) probabilities add up, and a packet is signalled each time that they pass 1",
     "codel": "CoDel signals at departure once every packet has waited longer than target for an "
     "interval, then ever faster: the next after interval/√count (RFC 8289 §5)",
+    "fq-codel": "FQ-CoDel sends of each queue with packets a quantum in turn, new queues first; a "
+    "CoDel in each signals at departure once every packet there has waited longer than target for "
+    "an interval, then ever faster; where the buffer is full the longest queue loses packets from "
+    "its head (RFC 8290 §4)",
+    "fq-pie": "FQ-PIE sends of each queue with packets a quantum in turn, new queues first; a PIE "
+    "in each signals at arrival with its own p_d; where the buffer is full the longest queue loses "
+    "packets from its head (RFC 8290 §4, RFC 8033 §4)",
     "droptail": "drop-tail drops what does not fit",
     "pi": "PI signals with p_m, which its controller moves by the queue's distance from q_ref",
 }
@@ -193,15 +202,48 @@ def _signals(row: dict[str, Any], when: str, head: str) -> list[str]:
     }
     if not values:
         return []
+    own = _queue_of_flow(values)
     of_level: dict[str, list[str]] = {"": []}
     for name, value in values.items():
         found = _LEVEL.fullmatch(name)
         kind, level = found.groups() if found else (name, "")
         of_level.setdefault(level, []).append(f"{kind} {number(value, 4)}")
-    lines = [", ".join(of_level.pop(""))]
+    lines = [", ".join(of_level.pop("")), *own]
     lines += [f"level {level}: {', '.join(told)}" for level, told in of_level.items()]
     return [_INDENT + (" " * len(head) if i else head) + line for i, line in enumerate(lines)]
 
+
+def _queue_of_flow(values: dict[str, Any]) -> list[str]:
+    """The queue of the packet's flow, where flows have queues, and what its own algorithm reports.
+
+    This is what stands behind it in the values, from which both are taken.
+    """
+    if "flow_queue" not in values:
+        return []
+    names = [*values]
+    first = names.index("flow_tin" if "flow_tin" in values else "flow_queue")
+    found = {name: values.pop(name) for name in names[first:]}
+    queue = found.pop("flow_queue")
+    if queue < 0:
+        return ["its flow has no queue"]
+    waits = f"{found.pop('flow_packets'):.0f} packets ({found.pop('flow_bytes'):.0f} bytes)"
+    if "flow_tin" in found:
+        where = f"its queue {queue:.0f} (tin {found.pop('flow_tin'):.0f}, set {queue // _WAYS:.0f})"
+        state, left, share = (
+            found.pop(name) for name in ("flow_state", "flow_deficit", "flow_share")
+        )
+        turn = f"{_STATES[int(state)]}, deficit {left:.0f}, {share:.0f} more in each round"
+    else:
+        where, credit = f"its queue {queue:.0f}", found.pop("flow_credit")
+        turn = _LISTS[int(found.pop("flow_list"))] + (f", credit {credit:.0f}" if credit else "")
+    told = ", ".join(f"{name} {number(value, 4)}" for name, value in found.items())
+    return [f"{where}: {waits}, {turn}", *([f"there: {told}"] if told else [])]
+
+
+_WAYS = 8
+"""Queues of a set."""
+_STATES = ("idle", "sparse", "sparse and waiting for a packet", "bulk", "empty and not at rest")
+_LISTS = ("idle", "new (sparse)", "old (bulk)")
 
 _LEVEL = re.compile(r"(bin\w*)_(\d+)")
 """What there is on several levels."""

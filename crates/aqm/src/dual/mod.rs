@@ -324,7 +324,7 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
         sink("c_queue", f64::from(self.classic.backlog.packets));
     }
 
-    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, _: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.coupling.observe_more(sink);
     }
 

@@ -75,6 +75,10 @@ impl Scheme for Drr {
         id.unwrap_or_default().index()
     }
 
+    fn find(&self, flow: FlowKey) -> Option<usize> {
+        self.0.find(flow).map(Id::index)
+    }
+
     fn forget(&mut self, queue: usize) {
         self.0.remove(Id::of(queue));
     }

@@ -77,4 +77,8 @@ impl<A: Policy> Scheme for FlowQueue<A> {
     fn queue_of(&mut self, flow: FlowKey) -> usize {
         self.hash.bin(flow, self.queues)
     }
+
+    fn find(&self, flow: FlowKey) -> Option<usize> {
+        Some(self.hash.bin(flow, self.queues))
+    }
 }

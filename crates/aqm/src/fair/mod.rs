@@ -63,6 +63,9 @@ pub trait Scheme: Sized {
     /// The queue of a flow, below [`Plan::queues`].
     fn queue_of(&mut self, flow: FlowKey) -> usize;
 
+    /// The same of a flow that sends nothing now; `None` if it has none.
+    fn find(&self, flow: FlowKey) -> Option<usize>;
+
     /// A queue has no packets any more ([`Scheme::FORGETS`]).
     fn forget(&mut self, _queue: usize) {}
 
@@ -203,6 +206,22 @@ impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         self.lines.observe(sink);
+    }
+
+    /// The queue of its flow (−1 if it has none): its number, what waits there, what it may still
+    /// send in its turn, its list (0 none, 1 new, 2 old), and all that its policy reports.
+    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        let found = self.scheme.find(packet.flow);
+        let backlog = found.map(|queue| self.lines.backlog_of(queue)).unwrap_or_default();
+        let (credit, list) = found.map(|queue| self.rounds.place_of(queue)).unwrap_or_default();
+        sink("flow_queue", found.map_or(-1.0, |queue| queue as f64));
+        sink("flow_packets", f64::from(backlog.packets));
+        sink("flow_bytes", backlog.bytes as f64);
+        sink("flow_credit", credit as f64);
+        sink("flow_list", f64::from(list));
+        let policy = self.lines.policy(found.unwrap_or_default());
+        policy.observe(now, sink);
+        policy.observe_flow(packet, now, sink);
     }
 
     fn state(&self) -> State {

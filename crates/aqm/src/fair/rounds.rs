@@ -130,6 +130,14 @@ impl Rounds {
         }
     }
 
+    /// What a queue may still send in its turn, and its list: 0 none, 1 new, 2 old.
+    pub(super) fn place_of(&self, queue: usize) -> (i64, u8) {
+        match self.queues[queue] {
+            Place { listed: false, .. } => (0, 0),
+            Place { credit, new, .. } => (credit, if new { 1 } else { 2 }),
+        }
+    }
+
     #[inline]
     fn postpone(&mut self, queue: usize) {
         self.remove(queue);

@@ -30,7 +30,7 @@ use crate::param::{ConfigError, choice, params};
 use crate::policy::red::{Red, RedConfig};
 use crate::policy::{Arrival, Policy, View};
 use crate::rng::Rng;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::units::Size;
 
 params! {
@@ -115,6 +115,10 @@ impl Scheme for Sfq {
         self.hash.bin(flow, self.queues)
     }
 
+    fn find(&self, flow: FlowKey) -> Option<usize> {
+        Some(self.hash.bin(flow, self.queues))
+    }
+
     fn period(&self) -> Option<Duration> {
         (self.perturb > Duration::ZERO).then_some(self.perturb)
     }
@@ -160,6 +164,18 @@ impl Policy for Inner {
     fn rate_changed(&mut self, env: &Env) {
         if let Some(red) = &mut self.0 {
             red.rate_changed(env);
+        }
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(red) = &self.0 {
+            red.observe(now, sink);
+        }
+    }
+
+    fn observe_flow(&self, pkt: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(red) = &self.0 {
+            red.observe_flow(pkt, now, sink);
         }
     }
 }

@@ -50,7 +50,7 @@ pub trait Filter: Sized {
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64));
 
     /// Reports what is known of the flow of `pkt`, as [`Qdisc::observe_flow`] does.
-    fn observe_flow(&self, _pkt: &Meta, _sink: &mut dyn FnMut(&'static str, f64)) {}
+    fn observe_flow(&self, _pkt: &Meta, _now: Instant, _sink: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// A queue `Q` behind a filter `F`: one discipline with one set of books.
@@ -155,9 +155,9 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
         self.queue.observe(now, sink);
     }
 
-    fn observe_flow(&self, packet: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.filter.observe_flow(packet, sink);
-        self.queue.observe_flow(packet, sink);
+    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.filter.observe_flow(packet, now, sink);
+        self.queue.observe_flow(packet, now, sink);
     }
 
     /// With flows told apart by both, the bytes for one are the sum and the number is the larger.

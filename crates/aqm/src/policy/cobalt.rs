@@ -158,7 +158,7 @@ impl Policy for Cobalt {
         sink("p_drop", self.p_drop);
     }
 
-    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, _: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         sink("drop_next_s", self.drop_next.as_nanos() as f64 / 1e9);
     }
 }

@@ -132,7 +132,7 @@ impl Policy for Codel {
         sink("dropping", f64::from(u8::from(self.dropping)));
     }
 
-    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, _: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         // As in the RFC's code 0 stands for no such time.
         sink("first_above_s", self.first_above.map_or(0.0, seconds));
         sink("drop_next_s", if self.dropping { seconds(self.drop_next) } else { 0.0 });

@@ -230,7 +230,7 @@ impl Policy for Csfq {
         sink("accepted_rate", self.accepted.rate);
     }
 
-    fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let set = &self.flows[self.hash.bin(pkt.flow, self.flows.len() as u32)];
         let flow = set.iter().find(|flow| flow.key == pkt.flow);
         sink("flow_rate", flow.map_or(0.0, |flow| flow.arrivals.rate));

@@ -157,7 +157,7 @@ impl Policy for DocsisPie {
         sink("active", f64::from(self.activity as u8) / 2.0);
     }
 
-    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, _: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         sink("accumulated", self.sum);
     }
 }

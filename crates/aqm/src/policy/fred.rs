@@ -242,7 +242,7 @@ impl Policy for Fred {
         sink("flows", self.flows.len() as f64);
     }
 
-    fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let flow = self.flows.find(pkt.flow).map_or(Flow::default(), |id| self.flows[id]);
         sink("flow_qlen", f64::from(flow.qlen));
         sink("flow_strikes", f64::from(flow.strikes));

@@ -227,5 +227,5 @@ pub trait Policy: Sized {
 
     /// Reports what decides about `pkt` beside the signals, as
     /// [`Qdisc::observe_flow`](crate::Qdisc::observe_flow) does.
-    fn observe_flow(&self, _pkt: &Meta, _sink: &mut dyn FnMut(&'static str, f64)) {}
+    fn observe_flow(&self, _pkt: &Meta, _now: Instant, _sink: &mut dyn FnMut(&'static str, f64)) {}
 }

@@ -223,7 +223,7 @@ impl Policy for Pi2 {
         self.controller.observe(sink);
     }
 
-    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, _: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let [of_scalable, of_classic] = &self.coins;
         sink("sum_scalable", of_scalable.count);
         sink("sum_classic", of_classic.count);

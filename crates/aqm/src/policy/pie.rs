@@ -186,7 +186,7 @@ impl Policy for Pie {
         sink("burst", self.burst.as_secs_f64());
     }
 
-    fn observe_flow(&self, _: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, _: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         sink("accumulated", self.accumulated);
     }
 }

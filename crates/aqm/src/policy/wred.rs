@@ -148,7 +148,7 @@ impl Policy for Wred {
         sink("p_high", self.cores[self.classes.count() - 1].p_b(avg));
     }
 
-    fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let core = &self.cores[self.classes.of(pkt.flow.label().dscp)];
         sink("class_p_b", core.p_b(self.avg.value));
         core.observe_count(pkt.len, sink);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use aqm::hash::{Cuts, FlowHash};
 
 use super::cobalt::Cobalt;
-use super::fair::Buffer;
+use super::fair::{Buffer, bytes};
 use super::*;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -76,6 +76,11 @@ fn tin_of(diffserv: &str, dscp: u64) -> usize {
     row[column]
 }
 
+/// Who sends and who receives.
+fn hosts(key: u64) -> [u64; 2] {
+    [key >> 45 & 0x1fff, key >> 32 & 0x1fff]
+}
+
 fn transmission(bytes: u64, rate: u64) -> u64 {
     ((u128::from(bytes) * 8_000_000_000 + u128::from(rate / 2)) / u128::from(rate)) as u64
 }
@@ -86,19 +91,25 @@ impl Tin {
         bytes as i64 * 65_536
     }
 
-    fn host_load(&self, queue: usize, isolation: &str) -> i64 {
-        let flow = &self.flows[queue];
+    /// The load of a flow between two hosts.
+    fn host_load(&self, [host, peer]: [u64; 2], isolation: &str) -> i64 {
         let bulk = |same: &dyn Fn(&Flow) -> bool| {
             self.flows.iter().filter(|f| f.set == Set::Bulk && same(f)).count() as i64
         };
         let mut load = 1;
         if ["triple-isolate", "dual-srchost"].contains(&isolation) {
-            load = load.max(bulk(&|f| f.host == flow.host));
+            load = load.max(bulk(&|f| f.host == host));
         }
         if ["triple-isolate", "dual-dsthost"].contains(&isolation) {
-            load = load.max(bulk(&|f| f.peer == flow.peer));
+            load = load.max(bulk(&|f| f.peer == peer));
         }
         load
+    }
+
+    /// What the flow of a queue gets in a round.
+    fn share(&self, queue: usize, isolation: &str) -> i64 {
+        let Flow { host, peer, .. } = self.flows[queue];
+        self.quantum() / self.host_load([host, peer], isolation)
     }
 
     fn listed(&self) -> usize {
@@ -111,9 +122,9 @@ impl Cake {
         tin * self.sets as usize * 8
     }
 
-    /// The queue of a tin for a packet.
-    fn queue_of(&mut self, tin: usize, key: u64) -> usize {
-        let (host, peer) = (key >> 45 & 0x1fff, key >> 32 & 0x1fff);
+    /// The queue of a tin for a packet, its tag there, and whether its flow has it already.
+    fn find(&self, tin: usize, key: u64) -> (usize, u32, bool) {
+        let [host, peer] = hosts(key);
         let told = match self.isolation {
             "flowblind" => 0,
             "srchost" => host << 45,
@@ -126,7 +137,7 @@ impl Cake {
         let rest = (u128::from(word) * u128::from(self.sets)) as u64;
         let direct = set + (rest >> 61) as usize;
         let tag = word as u32;
-        let flows = &mut self.tins[tin].flows;
+        let flows = &self.tins[tin].flows;
         let ways: Vec<usize> = (0..8).map(|i| set + (direct + i) % 8).collect();
         let mut found = None;
         for &way in ways.iter().rev() {
@@ -136,14 +147,23 @@ impl Cake {
         }
         // A queue that was given back still has the tag: a living one goes first where it is direct.
         if flows[direct].tag == tag && flows[direct].set != Set::None {
-            return direct;
+            return (direct, tag, true);
         }
         if let Some(way) = found.filter(|way| flows[*way].set != Set::None) {
-            return way;
+            return (way, tag, true);
         }
         let free = ways.iter().copied().find(|way| flows[*way].set == Set::None);
-        let queue = found.or(free).unwrap_or(direct);
-        flows[queue] = Flow { tag, host, peer, ..flows[queue].clone() };
+        (found.or(free).unwrap_or(direct), tag, false)
+    }
+
+    /// The same, which is the flow's from now on.
+    fn queue_of(&mut self, tin: usize, key: u64) -> usize {
+        let (queue, tag, its) = self.find(tin, key);
+        if !its {
+            let [host, peer] = hosts(key);
+            let flow = &mut self.tins[tin].flows[queue];
+            *flow = Flow { tag, host, peer, ..flow.clone() };
+        }
         queue
     }
 
@@ -153,9 +173,8 @@ impl Cake {
             Set::None | Set::Decaying => {
                 t.decaying.retain(|q| *q != queue);
                 t.sparse.push_back(queue);
-                let load = t.host_load(queue, self.isolation);
                 t.flows[queue].set = Set::Sparse;
-                t.flows[queue].deficit = t.quantum() / load;
+                t.flows[queue].deficit = t.share(queue, self.isolation);
             }
             Set::SparseWait => t.flows[queue].set = Set::Bulk,
             Set::Sparse | Set::Bulk => {}
@@ -197,7 +216,7 @@ impl Cake {
                 let packets = self.buffer.queues[start + queue].q.len();
                 t.flows[queue].set = if packets > 0 { Set::Bulk } else { Set::SparseWait };
             }
-            let share = t.quantum() / t.host_load(queue, self.isolation);
+            let share = t.share(queue, self.isolation);
             let mut round = t.round;
             while t.flows[queue].deficit <= 0 && round < t.round + 63 {
                 t.flows[queue].deficit += share;
@@ -330,6 +349,20 @@ impl Side for Cake {
         all.extend([count(&[Set::Decaying]), self.filtered.into()]);
         all
     }
+
+    fn of_flow(&self, now: u64, flow: u64) -> Vec<f64> {
+        let tin = tin_of(self.diffserv, flow >> 58);
+        let (queue, ..) = self.find(tin, flow);
+        let t = &self.tins[tin];
+        let share = t.quantum() / t.host_load(hosts(flow), self.isolation);
+        let own = &self.buffer.queues[self.start_of(tin) + queue];
+        let mut all = vec![tin as f64, queue as f64, own.q.len() as f64, bytes(&own.q) as f64];
+        all.extend([t.flows[queue].deficit as f64 / 65_536.0, share as f64 / 65_536.0]);
+        all.push(f64::from(t.flows[queue].set as u8));
+        all.extend(own.model.signals(now));
+        all.extend(own.model.more());
+        all
+    }
 }
 
 proptest! {
@@ -357,6 +390,8 @@ proptest! {
             ("ecn", ecn.to_string()),
             ("ack_filter", ack_filter.to_string()),
         ];
+        // Where all flows have one queue the library is not told of the sets, and has its own.
+        let sets = if isolation == "flowblind" { 128 } else { sets };
         let queues = sets as usize * 8;
         let free = Flow { tag: 0, set: Set::None, host: 0, peer: 0, deficit: 0 };
         let tin = |rate| Tin {

@@ -163,6 +163,10 @@ impl Model for Cobalt {
         let dropping = f64::from(u8::from(self.dropping));
         vec![self.sojourn as f64 / 1e9, self.count as f64, dropping, self.p_drop]
     }
+
+    fn more(&self) -> Vec<f64> {
+        vec![self.drop_next as f64 / 1e9]
+    }
 }
 
 proptest! {

@@ -146,6 +146,11 @@ impl Model for Codel {
         let dropping = self.dropping && self.first_above_time != 0;
         vec![self.sojourn as f64 / 1e9, self.count as f64, f64::from(u8::from(dropping))]
     }
+
+    fn more(&self) -> Vec<f64> {
+        let drop_next = if self.signals(0)[2] == 1.0 { self.drop_next } else { 0 };
+        vec![self.first_above_time as f64 / 1e9, drop_next as f64 / 1e9, self.lastcount as f64]
+    }
 }
 
 prop_compose! {

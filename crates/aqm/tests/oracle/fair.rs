@@ -73,6 +73,16 @@ impl<M: Model> Buffer<M> {
         self.events.push(Event::Dropped(victim.id, Cause::Overflow));
     }
 
+    /// What there is of a queue, which may send so much of its turn and is in a list.
+    fn of_queue(&self, now: u64, queue: usize, turn: [f64; 2]) -> Vec<f64> {
+        let own = &self.queues[queue];
+        let mut all = vec![queue as f64, own.q.len() as f64, bytes(&own.q) as f64];
+        all.extend(turn);
+        all.extend(own.model.signals(now));
+        all.extend(own.model.more());
+        all
+    }
+
     fn signals(&self) -> Vec<f64> {
         let busy = self.queues.iter().filter(|q| !q.q.is_empty()).count();
         vec![busy as f64, bytes(&self.queues[self.longest()].q) as f64]
@@ -179,6 +189,17 @@ impl<M: Model> Side for Hashed<M> {
     fn signals(&self, _: u64) -> Vec<f64> {
         self.buffer.signals()
     }
+
+    fn of_flow(&self, now: u64, flow: u64) -> Vec<f64> {
+        let n = self.buffer.queues.len() as u32;
+        let queue = self.hash.as_ref().unwrap().bin(FlowKey(flow), n);
+        let turn = match (self.new.contains(&queue), self.old.contains(&queue)) {
+            (true, _) => [self.credit[queue] as f64, 1.0],
+            (_, true) => [self.credit[queue] as f64, 2.0],
+            _ => [0.0, 0.0],
+        };
+        self.buffer.of_queue(now, queue, turn)
+    }
 }
 
 /// SV95 Fig. 2.
@@ -277,6 +298,13 @@ impl Side for Drr {
 
     fn signals(&self, _: u64) -> Vec<f64> {
         self.buffer.signals()
+    }
+
+    fn of_flow(&self, now: u64, flow: u64) -> Vec<f64> {
+        let Some(&queue) = self.of_flow.get(&flow) else { return vec![-1.0, 0.0, 0.0, 0.0, 0.0] };
+        // The library adds the quantum as a turn ends, SV95 as the next one begins.
+        let next = if self.turn == Some(queue) { 0 } else { self.quantum };
+        self.buffer.of_queue(now, queue, [f64::from(self.deficit[queue] + next), 2.0])
     }
 }
 

@@ -5,6 +5,8 @@
 //! Both sides draw from equal streams of random numbers. Signals are compared within 10⁻⁹, because
 //! the models step where the library computes powers.
 
+use std::collections::BTreeSet;
+
 use aqm::any::BuildError;
 use aqm::{
     Ack, AnyQdisc, Carried, Cause, Cx, Ecn, Env, FlowKey, Instant, Label, Limit, Meta, Outlet,
@@ -52,6 +54,10 @@ trait Side {
     /// What happened since the last question.
     fn events(&mut self) -> Vec<Event>;
     fn signals(&self, _now: u64) -> Vec<f64>;
+    /// What else decides about a packet of a flow, or the beginning of it.
+    fn of_flow(&self, _now: u64, _flow: u64) -> Vec<f64> {
+        Vec::new()
+    }
 }
 
 impl<M: Model> Side for Naive<M> {
@@ -72,6 +78,9 @@ impl<M: Model> Side for Naive<M> {
     }
     fn signals(&self, now: u64) -> Vec<f64> {
         self.model.signals(now)
+    }
+    fn of_flow(&self, _: u64, _: u64) -> Vec<f64> {
+        self.model.more()
     }
 }
 
@@ -192,6 +201,7 @@ fn compare_behind(
     }
     naive.start(&mut theirs);
     let (mut now, mut id, mut log) = (0, 0, Log::default());
+    let mut flows = BTreeSet::new();
     for (step, op) in ops.iter().enumerate() {
         let at = Instant::from_nanos(now);
         match *op {
@@ -210,6 +220,7 @@ fn compare_behind(
                 let (ect, l4s) = (ecn != Ecn::NotEct, ecn == Ecn::Ect1);
                 let packet = Packet { id, flow, len, ect, l4s, marked: false, arrived: 0 };
                 naive.arrive(now, packet, &mut theirs);
+                flows.insert(flow);
                 id += 1;
             }
             Op::Depart => {
@@ -223,16 +234,29 @@ fn compare_behind(
         }
         prop_assert_eq!(&log.0, &naive.events(), "step {}: {:?}", step, op);
         log.0.clear();
-        let mut signals = Vec::new();
-        q.observe(Instant::from_nanos(now), &mut |name, value| signals.push((name, value)));
+        let (mut signals, mut of_flow, at) = (Vec::new(), Vec::new(), Instant::from_nanos(now));
+        q.observe(at, &mut |name, value| signals.push((name, value)));
         let expected = naive.signals(now);
         prop_assert_eq!(signals.len(), expected.len());
-        for ((name, value), expected) in signals.into_iter().zip(expected) {
-            let close = (value - expected).abs() <= 1e-9 * expected.abs().max(1.0);
-            prop_assert!(close, "step {step}: {name} is {value}, the model's {expected}");
+        close(step, &signals, &expected)?;
+        for &flow in &flows {
+            let meta = Meta { flow: FlowKey(flow), arrived: at, ..Meta::default() };
+            of_flow.clear();
+            q.observe_flow(&meta, at, &mut |name, value| of_flow.push((name, value)));
+            close(step, &of_flow, &naive.of_flow(now, flow))?;
         }
     }
     prop_assert_eq!(ours.bits(), theirs.bits(), "as many random numbers were drawn");
+    Ok(())
+}
+
+/// What is reported agrees with what the model has of it.
+fn close(step: usize, signals: &[(&str, f64)], expected: &[f64]) -> Result<(), TestCaseError> {
+    prop_assert!(signals.len() >= expected.len());
+    for ((name, value), expected) in signals.iter().zip(expected) {
+        let close = (value - expected).abs() <= 1e-9 * expected.abs().max(1.0);
+        prop_assert!(close, "step {step}: {name} is {value}, the model's {expected}");
+    }
     Ok(())
 }
 

@@ -217,6 +217,10 @@ impl Model for Pie {
     fn signals(&self, _: u64) -> Vec<f64> {
         vec![self.drop_prob.min(1.0), self.qdelay_old, self.burst_allowance as f64 / 1e9]
     }
+
+    fn more(&self) -> Vec<f64> {
+        vec![self.accu_prob]
+    }
 }
 
 prop_compose! {

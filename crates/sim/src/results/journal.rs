@@ -183,7 +183,7 @@ impl Journal {
         }
     }
 
-    fn signalled(&mut self, sight: &Sight<'_, Packet>, signal: &Signalled<Packet>) {
+    fn signalled(&mut self, sight: &Sight<'_, Packet>, number: usize, signal: &Signalled<Packet>) {
         let Some(n) = self.number(&signal.meta, &signal.packet, !signal.marked) else { return };
         let now = sight.now.as_nanos();
         if !signal.marked && matches!(sight.call, Call::Arrival(..)) {
@@ -191,7 +191,7 @@ impl Journal {
         }
         let Some(row) = self.row(n) else { return };
         if now > row.now || !matches!(sight.call, Call::Arrival(..)) {
-            row.signals[2] = values(sight.after);
+            row.signals[2] = values(sight.after_signal(number));
         }
         (row.coin, row.coins) = (thrown(sight, true), sight.coins.len());
         if signal.marked {
@@ -208,7 +208,7 @@ fn names(queue: &AnyQdisc<Packet>) -> Vec<String> {
     let (mut all, mut own) = (Vec::new(), Vec::new());
     queue.observe(Instant::ZERO, &mut |name, _| all.push(name.to_owned()));
     let nobody = Packet::default().meta(0);
-    queue.observe_flow(&nobody, &mut |name, _| own.push(name));
+    queue.observe_flow(&nobody, Instant::ZERO, &mut |name, _| own.push(name));
     for (i, &name) in own.iter().enumerate() {
         let count = |among: &[&str]| among.iter().filter(|&&each| each == name).count();
         all.push(match count(&own) {
@@ -227,8 +227,8 @@ impl Watcher<Packet> for Journal {
                 (row.coin, row.coins) = (thrown(sight, false), sight.coins.len());
             }
         }
-        for signal in sight.signals {
-            self.signalled(sight, signal);
+        for (number, signal) in sight.signals.iter().enumerate() {
+            self.signalled(sight, number, signal);
         }
         if let Call::Departure(Some((meta, packet))) = &sight.call
             && let Some(n) = self.number(meta, packet, true)
@@ -244,8 +244,8 @@ fn key(meta: &Meta, packet: &Packet) -> Key {
     (packet.flow, packet.seq, packet.connection, packet.payload.name(), meta.arrived)
 }
 
-fn values(signals: &[(&'static str, f64)]) -> Vec<f64> {
-    signals.iter().map(|&(_, value)| value).collect()
+fn values<'a>(signals: impl IntoIterator<Item = &'a (&'static str, f64)>) -> Vec<f64> {
+    signals.into_iter().map(|&(_, value)| value).collect()
 }
 
 /// What was drawn for a probability: for a packet that was signalled the first that was below it.

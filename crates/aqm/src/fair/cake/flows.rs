@@ -124,25 +124,45 @@ impl Flows {
     /// The queue of a flow, by the hash of what it is told from others by.
     #[inline]
     pub(super) fn queue_of(&mut self, word: u64, key: FlowKey) -> usize {
-        let (tag, mut rest) = (word as u32, word);
-        let set = self.sets.cut(&mut rest) * WAYS;
-        let direct = set + (rest >> 61) as usize;
+        let (set, direct, tag) = self.named(word);
         if self.tags[direct] == tag && self.flows[direct].state != State::Idle {
             return direct;
         }
         self.queue_in_set(set, direct, tag, key)
     }
 
-    #[inline(never)]
-    fn queue_in_set(&mut self, set: usize, direct: usize, tag: u32, key: FlowKey) -> usize {
+    /// The queue that a flow has, or would get.
+    pub(super) fn find(&self, word: u64) -> usize {
+        let (set, direct, tag) = self.named(word);
+        self.choose(set, direct, tag).0
+    }
+
+    /// The set that a hash names, the queue in it, and the tag by which a flow is known there.
+    #[inline]
+    fn named(&self, word: u64) -> (usize, usize, u32) {
+        let mut rest = word;
+        let set = self.sets.cut(&mut rest) * WAYS;
+        (set, set + (rest >> 61) as usize, word as u32)
+    }
+
+    /// The queue of a set for a flow, and whether the flow has it already.
+    fn choose(&self, set: usize, direct: usize, tag: u32) -> (usize, bool) {
         let mut ways = (0..WAYS).map(|way| set + (direct + way) % WAYS);
         let has_it = |queue: &usize| self.tags[*queue] == tag;
         let is_free = |queue: &usize| self.flows[*queue].state == State::Idle;
         let found = ways.clone().find(has_it);
-        if let Some(queue) = found.filter(|queue| !is_free(queue)) {
+        match found.filter(|queue| !is_free(queue)) {
+            Some(queue) => (queue, true),
+            None => (found.or_else(|| ways.find(is_free)).unwrap_or(direct), false),
+        }
+    }
+
+    #[inline(never)]
+    fn queue_in_set(&mut self, set: usize, direct: usize, tag: u32, key: FlowKey) -> usize {
+        let (queue, has_it) = self.choose(set, direct, tag);
+        if has_it {
             return queue;
         }
-        let queue = found.or_else(|| ways.find(is_free)).unwrap_or(direct);
         let bulk = self.flows[queue].state == State::Bulk;
         if bulk {
             self.count_at_hosts(queue, false);
@@ -174,7 +194,7 @@ impl Flows {
         self.links.append(&mut self.sparse, queue);
         self.counts[0] += 1;
         self.flows[queue].state = State::Sparse;
-        self.flows[queue].deficit = self.share(queue);
+        self.flows[queue].deficit = self.share(self.flows[queue].hosts);
     }
 
     fn join_bulk(&mut self, queue: usize) {
@@ -218,7 +238,7 @@ impl Flows {
         } else {
             self.leave_round(queue);
         }
-        let share = self.share(queue);
+        let share = self.share(self.flows[queue].hosts);
         let flow = &mut self.flows[queue];
         // The lists of rounds come again after 64. Whoever waits for longer looks again before.
         let wanted = -flow.deficit;
@@ -274,10 +294,25 @@ impl Flows {
         }
     }
 
-    /// What a flow gets in a round.
+    /// Reports the queue of a flow: what it may still send, what the flow gets in a round, in bytes,
+    /// and what it is at present (0 idle, 1 sparse, 2 sparse and waiting for a packet, 3 bulk, 4
+    /// decaying).
+    pub(super) fn observe(
+        &self,
+        queue: usize,
+        key: FlowKey,
+        sink: &mut dyn FnMut(&'static str, f64),
+    ) {
+        // The queue may still have the hosts of the flow that had it last.
+        let Label { host, peer, .. } = key.label();
+        sink("flow_deficit", self.flows[queue].deficit as f64 / 65_536.0);
+        sink("flow_share", self.share([host, peer]) as f64 / 65_536.0);
+        sink("flow_state", f64::from(self.flows[queue].state as u8));
+    }
+
+    /// What a flow between these hosts gets in a round.
     #[inline]
-    fn share(&self, queue: usize) -> i64 {
-        let hosts = self.flows[queue].hosts;
+    fn share(&self, hosts: [u16; 2]) -> i64 {
         let load = |side: usize| {
             self.bulk_of[side].as_ref().map_or(0, |bulk| bulk[usize::from(hosts[side])])
         };

@@ -175,6 +175,13 @@ fn quantum(rate: Rate) -> i64 {
 }
 
 impl<P: Carried> Cake<P> {
+    /// The tin of a flow's packets, and the hash of what its queue there is found by.
+    #[inline]
+    fn sorted(&self, flow: FlowKey) -> (usize, u64) {
+        let number = usize::from(self.tin_of[usize::from(flow.label().dscp)]);
+        (number, self.hash.word(FlowKey(flow.0 & self.mask)))
+    }
+
     /// The tin to send from at `now`, if any has flows.
     #[inline]
     fn choose(&self, now: Instant) -> Option<usize> {
@@ -297,9 +304,8 @@ impl<P: Carried> Discipline<P> for Cake<P> {
 impl<P: Carried> Qdisc<P> for Cake<P> {
     #[inline]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        let number = usize::from(self.tin_of[usize::from(meta.flow.label().dscp)]);
+        let (number, word) = self.sorted(meta.flow);
         let tin = &mut self.tins[number];
-        let word = self.hash.word(FlowKey(meta.flow.0 & self.mask));
         let queue = tin.flows.queue_of(word, meta.flow);
         let line = number * self.config.queues() + queue;
         let before = self.lines.backlog_of(line).packets;
@@ -368,6 +374,23 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
         sink("bulk", all(1));
         sink("decaying", all(2));
         sink("filtered", self.filtered as f64);
+    }
+
+    /// The queue that its flow has or would get: its tin, its number there, of which eight after each
+    /// other are a set, what waits in it, what `flows.rs` reports, and all that its COBALT does.
+    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        let (number, word) = self.sorted(packet.flow);
+        let flows = &self.tins[number].flows;
+        let queue = flows.find(word);
+        let line = number * self.config.queues() + queue;
+        let backlog = self.lines.backlog_of(line);
+        sink("flow_tin", number as f64);
+        sink("flow_queue", queue as f64);
+        sink("flow_packets", f64::from(backlog.packets));
+        sink("flow_bytes", backlog.bytes as f64);
+        flows.observe(queue, packet.flow, sink);
+        self.lines.policy(line).observe(now, sink);
+        self.lines.policy(line).observe_flow(packet, now, sink);
     }
 
     fn state(&self) -> State {

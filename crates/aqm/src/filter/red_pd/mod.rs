@@ -277,7 +277,7 @@ impl Filter for RedPd {
         sink("list_interval", self.rules.interval().as_secs_f64());
     }
 
-    fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let flow = self.monitored.find(pkt.flow).map(|id| &self.monitored[id]);
         sink("flow_monitored", f64::from(u8::from(flow.is_some())));
         sink("flow_p", flow.map_or(0.0, |flow| flow.chance(self.rules.c.filter_spacing)));

@@ -275,7 +275,7 @@ macro_rules! as_red {
             self.$core.congested(now)
         }
 
-        fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+        fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
             self.$core.observe_count(pkt.len, sink);
         }
     };

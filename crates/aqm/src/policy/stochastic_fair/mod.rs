@@ -231,7 +231,7 @@ impl<A: Account> Policy for StochasticFair<A> {
         sink("hash_age_s", now.since(self.since).as_secs_f64());
     }
 
-    fn observe_flow(&self, pkt: &Meta, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let levels = self.current.bins.chunks(self.config.bins as usize);
         for (level, number) in levels.zip(self.current.of(pkt.flow)) {
             sink("bin", number as f64);

@@ -68,6 +68,10 @@ pub trait Model {
     fn signals(&self, _now: u64) -> Vec<f64> {
         Vec::new()
     }
+    /// What decides about the next packet beside the signals, if the model tells it.
+    fn more(&self) -> Vec<f64> {
+        Vec::new()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
