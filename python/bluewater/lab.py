@@ -405,11 +405,13 @@ class Advice:
         link: The link.
         ranked: The candidates, the advice first.
         failures: Runs that could not be made; their disciplines are left out.
+        results: Each run of the ranked, in their order, with its discipline.
     """
 
     link: Link
     ranked: tuple[Ranked, ...]
     failures: tuple[Failure, ...] = ()
+    results: tuple[tuple[str, Result], ...] = field(default=(), repr=False)
 
     def write(self, stem: Path | str) -> Path:
         """Draws throughput against delay; gives the PNG of ``stem``, beside SVG, PDF and CSV."""
@@ -475,7 +477,10 @@ def advise(
             value=duration,
             hint="it has to be many round trips",
         )
-    return Advice(chosen, tuple(rank(whole)) if whole else (), found.failures)
+    ranked = tuple(rank(whole)) if whole else ()
+    runs = [(str(place["aqm"]), run) for place, run in found.results()]
+    ordered = tuple((each.name, run) for each in ranked for name, run in runs if name == each.name)
+    return Advice(chosen, ranked, found.failures, ordered)
 
 
 def distinct_names(aqms: Sequence[str | type[Aqm]]) -> list[str | type[Aqm]]:

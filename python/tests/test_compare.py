@@ -15,6 +15,7 @@ from bluewater.cli import app
 from bluewater.errors import InputError
 from bluewater.study.compare import AGAINST, Setup, scenario
 from bluewater.study.tcp import PRESETS, TCPS
+from bluewater.text import number
 
 SMALL: Any = {"rate": "5mbit", "rtt": "40ms", "flows": 3, "duration": "4s", "warmup": "1s"}
 
@@ -120,3 +121,52 @@ def test_compare_says_which_settings_it_shows(tmp_path: Path) -> None:
     chosen = CliRunner().invoke(app, [*wish[:2], *wish[3:], "--set", "queue.0.params.preset=feng"])
     assert chosen.exit_code == 0, chosen.output
     assert "preset that there is" not in chosen.output
+
+
+def test_delays_of_all_kinds_are_shown_where_they_are_asked_for(tmp_path: Path) -> None:
+    base = ["compare", "droptail", "codel", "--rate", "5mbit", "--rtt", "40ms", "--flows", "3",
+            "--duration", "4s", "--warmup", "1s", "--out", str(tmp_path)]  # fmt: skip
+    plain = CliRunner().invoke(app, base)
+    assert "round trip" not in plain.stdout
+    assert not list(tmp_path.glob("*-delays.png"))
+    shown = CliRunner().invoke(app, [*base, "--delays", "--reps", "2"], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    made = bluewater.compare(
+        ["droptail", "codel"], rate="5mbit", rtt="40ms", flows=3, duration="4s", warmup="1s",
+        delays=True, reps=2, out=tmp_path, progress=False,
+    )  # fmt: skip
+    delays = made.table("delays")
+    header, *lines = shown.stdout[shown.stdout.index("delay 50 %") :].splitlines()
+    assert header.split("99 %")[1].split() == ["in", "the", "queue", "one", "way", "round", "trip"]
+    for aqm in ("droptail", "codel"):
+        (line,) = (line for line in lines if line.split()[:1] == [aqm])
+        for kind in ("queueing", "one-way", "round-trip"):
+            own = delays.filter((pl.col("aqm") == aqm) & (pl.col("kind") == kind))
+            cells = [number(1e3 * own[f"delay_p{p}_s"].mean()) for p in (50, 95, 99)]
+            assert f"{', '.join(cells)} ms" in line
+    mean = dict(delays.group_by("kind").agg(pl.col("delay_p50_s").mean()).iter_rows())
+    # Three hops of a sixth of 40 ms each way, beside what is waited for. Samples of the round trip
+    # are not one a packet, so that their quantiles are others.
+    assert mean["queueing"] + 0.02 < mean["one-way"] < mean["round-trip"]
+    assert mean["round-trip"] > 0.04
+    (picture,) = tmp_path.glob("*-delays.png")
+    points = pl.read_csv(picture.with_suffix(".csv"))
+    assert set(points["panel"]) == {"in the queue", "one way", "round trip"}
+    assert points.height == 2 * 2 * 3 * 3
+    rows = json.loads(CliRunner().invoke(app, [*base, "--delays", "--json"]).stdout)
+    assert {each["kind"] for each in rows[0]["delays"]} == {"queueing", "one-way", "round-trip"}
+
+
+def test_advice_shows_delays_of_each_group(tmp_path: Path) -> None:
+    line = [
+        "advise", "--rate", "5mbit", "--bulk", "2", "--calls", "1", "--games", "0", "--box",
+        "docsis", "--duration", "4s", "--reps", "2", "--delays", "--out", str(tmp_path),
+    ]  # fmt: skip
+    shown = CliRunner().invoke(app, line, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    table = shown.stdout[shown.stdout.index("delay 50 %") :].splitlines()
+    rows = [row.split() for row in table if "calls" in row or "bulk" in row]
+    assert {row[1] for row in rows} == {"bulk", "calls"}
+    assert len(rows) == 4
+    assert all(row[-1] == "–" for row in rows if row[1] == "calls"), "datagrams have no round trip"
+    assert (tmp_path / "advise-delays.png").stat().st_size > 1000

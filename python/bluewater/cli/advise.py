@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from bluewater import lab
+from bluewater.cli import delays as waits
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Shared
@@ -15,6 +16,7 @@ from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.study.advise import Link, reasons
 from bluewater.study.boxes import BOXES, commands
+from bluewater.study.delays import table as delay_table
 from bluewater.study.execute import HERE
 from bluewater.study.tcp import TCPS
 from bluewater.text import measured, sided
@@ -60,6 +62,7 @@ def advise(
     interface: Annotated[str, typer.Option(help="For the lines to type.")] = "eth0",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     reps: Annotated[int, typer.Option(min=2, help="Seeds.")] = 5,
+    delays: waits.Delays = False,
     jobs: Jobs = CORES,
     on: On = HERE,
     share: Shared = "",
@@ -99,7 +102,15 @@ def advise(
     out.print("\nWhat to type:")
     for line in lines:
         out.print(f"  {line}", markup=False, soft_wrap=True, highlight=False)
+    measured_delays = delay_table(advice.results)
+    if delays:
+        out.print()
+        out.print(waits.shown(measured_delays))
     out.print(f"\n{picture.resolve()}", soft_wrap=True)
+    if delays:
+        stem = picture.with_name(f"{picture.stem}-delays")
+        drawn = waits.picture(link.title, measured_delays, stem)
+        out.print(str(drawn.resolve()), soft_wrap=True)
 
 
 def _table(ranked: Sequence[Ranked], link: Link) -> Table:

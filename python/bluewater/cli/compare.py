@@ -9,12 +9,14 @@ import typer
 from rich.table import Table
 
 from bluewater import _core, lab, text
+from bluewater.cli import delays as waits
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Reps, Seeds, Settings, Shared, seeds
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.study.compare import AGAINST, Setup
+from bluewater.study.delays import table as delay_table
 from bluewater.study.execute import HERE
 from bluewater.study.scenario import parsed
 from bluewater.study.tcp import PRESETS, TCPS
@@ -40,6 +42,7 @@ def add(app: typer.Typer) -> None:
     "bluewater compare blue red --buffer 100kB --no-ecn --duration 60s --reps 5",
     "bluewater compare sfb red --against cbr:10mbit --set queue.0.params.ecn=false",
     "bluewater compare cake fq-codel red --rate 50mbit --transport cubic --preset modern",
+    "bluewater compare droptail codel --rate 20mbit --flows 10 --delays",
 )
 def compare(
     aqms: Annotated[
@@ -78,6 +81,7 @@ def compare(
             "for so many users.",
         ),
     ] = None,
+    delays: waits.Delays = False,
     settings: Settings = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed, or the first of --reps.")] = 1,
     seeds_: Seeds = None,
@@ -101,7 +105,7 @@ def compare(
     """
     setup = Setup(
         rate, rtt, flows, buffer, duration, warmup, transport, ecn, ecn_timeout,
-        tuple(against or ()), parsed(settings or []), preset,
+        tuple(against or ()), parsed(settings or []), preset, delays,
     )  # fmt: skip
     many = seeds(None if seeds_ else seed, seeds_, reps) or (seed,)
     found = lab.compare(aqms, setup, seeds=many, jobs=jobs, on=on, share=share, out=out_)
@@ -113,6 +117,8 @@ def compare(
     first = [(str(at["aqm"]), run) for at, run in found.results() if at["seed"] == one]
     asked = "" if (setup, one) == (Setup(), 1) else repr((setup, one))
     picture = _draw(f"{setup.title}, seed {one}", first, out_, asked)
+    every = delay_table((str(at["aqm"]), run) for at, run in found.results())
+    all_kinds = not every.is_empty() and (delays or not against)
     if json:
         print_json(
             [
@@ -120,6 +126,7 @@ def compare(
                     **run.summary,
                     "throughput_of": _rates(run),
                     "delays_of": _waits(run),
+                    "delays": run.delays.to_dicts(),
                     "decision_hash": run.decision_hash,
                 }
                 for _, run in found.results()
@@ -129,10 +136,16 @@ def compare(
         out.print(_table(found, first[0][0], len(many)))
         if against:
             out.print(_by_group(found, "throughput of", _rates, _megabits))
+        if all_kinds:
+            out.print(waits.shown(every))
+        elif against:
             out.print(_by_group(found, "delay p50, p99 of", _waits, _median_and_tail))
         if len(many) > 1:
             note(f"* differs from {first[0][0]}: the 95 % interval of the differences leaves out 0")
         out.print(str(picture.resolve()), soft_wrap=True)
+        if all_kinds:
+            stem = picture.with_name(f"{picture.stem}-delays")
+            out.print(str(waits.picture(setup.title, every, stem).resolve()), soft_wrap=True)
     for remark in (*found.remarks, *_presets(aqms, setup)):
         note(f"note: {remark}")
     if found.failures:

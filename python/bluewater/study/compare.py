@@ -27,7 +27,7 @@ _TODAY = "1500B"
 """Packets of TCP as it is today; the papers' have 1000 bytes."""
 
 _KINDS = {
-    "flows": NUMBER, "ecn": FLAG, "ecn_timeout": FLAG, "against": NAMES,
+    "flows": NUMBER, "ecn": FLAG, "ecn_timeout": FLAG, "delays": FLAG, "against": NAMES,
     "settings": Kind((Mapping, type(None)), "a mapping"),
 }  # fmt: skip
 
@@ -43,6 +43,8 @@ class Setup:
             without, ``cbr:2mbit`` for datagrams at a rate, ``web:20`` for so many users.
         preset: ``linux`` or ``modern``: TCP as it is today, with packets of 1500 bytes. Without it
             connections are as in the papers: an initial window of two, packets of 1000 bytes.
+        delays: Delays are measured for each group, in the queue, one way and round trips; against
+            other traffic they always are.
     """
 
     rate: str = "45mbit"
@@ -57,6 +59,7 @@ class Setup:
     against: tuple[str, ...] = ()
     settings: Mapping[str, Any] | None = None
     preset: str = ""
+    delays: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -106,7 +109,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
             },
             *(_other(text, setup) for text in setup.against),
         ],
-        "measure": {"interval": "50ms", "delays": bool(setup.against)},
+        "measure": {"interval": "50ms", "delays": setup.delays or bool(setup.against)},
     }
     for key, value in (setup.settings or {}).items():
         assign(made, key, value, "<compare>")
