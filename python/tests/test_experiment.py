@@ -11,7 +11,7 @@ from bluewater import catalog, programs
 from bluewater.errors import InputError
 from bluewater.kinds import testbed
 from bluewater.results.store import Store
-from bluewater.results.tables import STANDARD
+from bluewater.results.tables import STANDARD, Entry
 from bluewater.study import experiment
 from bluewater.study.experiment import Size, parse
 from bluewater.study.reproduce import Plan, reproduce
@@ -48,6 +48,15 @@ def test_every_experiment_plans_at_both_sizes(name: str, size: str) -> None:
     assert {claim.plot for claim in loaded.claims} <= shown | {""}
     ids = [claim.id for claim in loaded.claims]
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.usefixtures("any_gateway")
+@pytest.mark.parametrize("name", experiment.known())
+def test_every_query_of_an_experiment_can_be_asked(name: str, tmp_path: Path) -> None:
+    loaded = experiment.load(name)
+    first = {axis.name: axis.points[0].label for axis in loaded.axes}
+    reading = STANDARD if loaded.readings else None
+    loaded.try_queries([Entry(first, 1, "", reading)], Store(tmp_path))
 
 
 def test_the_closing_table_has_every_discipline() -> None:
