@@ -12,6 +12,7 @@ from bluewater.cli.console import out
 from bluewater.cli.group import example
 from bluewater.errors import InputError
 from bluewater.results import exports
+from bluewater.results.exports import qlog
 
 
 def add(app: typer.Typer) -> None:
@@ -23,6 +24,7 @@ def add(app: typer.Typer) -> None:
     "bluewater export --to my.flent.gz",
     "bluewater export results/runs/3f/3f0c… --to my.flent.gz --queue 'A->B'",
     "bluewater export my.parquet --to my.pcapng",
+    "bluewater export --packets my.parquet --to my.qlog",
 )
 def export(
     result: Annotated[
@@ -41,18 +43,31 @@ def export(
         str | None,
         typer.Option(help="Which link, as `A->B`.", show_default="the primary queue, or all"),
     ] = None,
+    packets: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Into a `.qlog` of a run: also its packets, of `run --packets`."
+        ),
+    ] = None,
 ) -> None:
     """Write a run, or its packets, in the format of another program, and print the file's path.
 
     `.flent.gz`: goodput of each group of flows, backlog, drops and marks over time, for Flent; the
     run needs `interval` and `groups = true` in `[measure]`. `.pcapng`: the packets, with what
     became of each as its comment, for Wireshark; `.tr`, of one link as ns-2's trace; `.mahimahi`,
-    as the log of its mm-link; `.parquet`, those of a gateway's recording, for `why`. `.qlog`:
-    windows and round trips of flows; `.speedtest.json`, the summary of Cloudflare's speed test;
-    both need `interval` and `flows = true` in `[measure]`.
+    as the log of its mm-link; `.parquet`, those of a gateway's recording, for `why`. `.qlog`, for
+    qvis: of a run the windows and round trips of its flows, of packets when they were sent, lost
+    and acknowledged, or both (`--packets`); `.speedtest.json`, the summary of Cloudflare's speed
+    test. Of a run both need `interval` and `flows = true` in `[measure]`.
     """
     ending = exports.ending(to)
-    if ending in exports.OF_RUNS:
+    if packets is not None and ending != qlog.SUFFIX:
+        raise InputError("packets beside a run", key="--packets", allowed="--to FILE.qlog")
+    if packets is not None:
+        qlog.write(lab.load(result or lab.newest()), to, queue, packets)
+    elif ending in exports.OF_RUNS and not (
+        result and ending in exports.OF_PACKETS and result.is_file()
+    ):
         exports.OF_RUNS[ending](lab.load(result or lab.newest()), to, queue)
     elif result is None:
         raise InputError(

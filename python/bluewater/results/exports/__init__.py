@@ -25,6 +25,7 @@ OF_PACKETS: dict[str, Callable[[Path, Path, str | None], None]] = {
     pcapng.SUFFIX: pcapng.write,
     mahimahi.SUFFIX: mahimahi.write,
     ns2.SUFFIX: ns2.write,
+    qlog.SUFFIX: qlog.write_packets,
     ".parquet": packets.write,
 }
 """Formats of the packets of a run, or of a gateway's recording."""
@@ -36,7 +37,7 @@ def ending(path: Path) -> str:
     Raises:
         InputError: There is none of these.
     """
-    known = (*OF_RUNS, *OF_PACKETS)
+    known = dict.fromkeys((*OF_RUNS, *OF_PACKETS))
     for each in known:
         if path.name.endswith(each):
             return each

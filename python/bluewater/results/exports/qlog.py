@@ -1,4 +1,4 @@
-"""Flows of a run as qlog 0.3, for qvis and its like: a trace for each flow."""
+"""Flows as qlog 0.3, for qvis and its like: a trace for each flow."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from bluewater.results.exports.samples import of_flows, write_text
+from bluewater.results.packets import of_queue, open_
 from bluewater.units import size_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-
-    import polars as pl
 
     from bluewater.results.result import Result
 
 SUFFIX = ".qlog"
 
+_FORWARD = ("data", "datagram", "recorded")
+"""What goes from a flow's source to its sink."""
+_BACK = ("ack", "feedback", "answer")
+"""What comes back from there."""
 
-def write(result: Result, path: Path, queue: str | None = None) -> None:  # noqa: ARG001
+Event = dict[str, Any]
+
+
+def write(
+    result: Result,
+    path: Path,
+    queue: str | None = None,
+    packets: Path | None = None,
+) -> None:
     """Writes ``recovery:metrics_updated`` at each sample of each flow: round trip and window.
 
     Version 0.3 as JSON (draft-ietf-quic-qlog-main-schema-02, events of
@@ -30,25 +44,71 @@ def write(result: Result, path: Path, queue: str | None = None) -> None:  # noqa
     Args:
         result: A run whose scenario has ``[measure]`` with ``interval`` and ``flows = true``.
         path: Where to.
-        queue: Has no effect: flows are of the whole network.
+        queue: Of the packets: those at this link.
+        packets: The file of the run's packets, whose events are added as by
+            :func:`write_packets`.
 
     Raises:
-        InputError: A run without these samples.
+        InputError: A run without these samples, or no file of packets.
         StorageError: It cannot be written.
     """
-    document = {
-        "qlog_version": "0.3",
-        "qlog_format": "JSON",
-        "title": f"Bluewater {result.version}, decisions {result.decision_hash}",
-        "traces": _traces(result),
-    }
+    of_packets = {} if packets is None else _of_packets(packets, queue)
+    traces = []
+    for flow, about, metrics in _metrics(result):
+        events = [*metrics, *of_packets.get(flow, ())]
+        # Of one time the metrics come first, for by them the packet was sent.
+        traces.append({**about, "events": sorted(events, key=lambda event: event["time"])})
+    _write(path, f"Bluewater {result.version}, decisions {result.decision_hash}", traces)
+
+
+def write_packets(file: Path, path: Path, queue: str | None = None) -> None:
+    """Writes what became of each flow's packets at a queue, as seen there.
+
+    ``transport:packet_sent`` as a packet of data arrives at the queue, ``recovery:packet_lost`` as
+    the queue drops it, ``transport:packet_received`` as an acknowledgement leaves a queue on its
+    way back, with the packets that it is the first to acknowledge. Packets of a flow are numbered
+    as they arrive, those that are sent again anew, as QUIC does.
+
+    Args:
+        file: Packets of a run.
+        path: Where to.
+        queue: Those at this link, as ``A->B``; all if not given.
+
+    Raises:
+        InputError: No such file or queue.
+        StorageError: It cannot be written.
+    """
+    _, facts = open_(file)
+    traces = [
+        {**_about(flow, f"flow {flow}", "network"), "events": events}
+        for flow, events in _of_packets(file, queue).items()
+    ]
+    _write(path, f"Bluewater {facts.version}, decisions {facts.decision_hash}", traces)
+
+
+def _write(path: Path, title: str, traces: Sequence[Mapping[str, Any]]) -> None:
+    document = {"qlog_version": "0.3", "qlog_format": "JSON", "title": title, "traces": traces}
     write_text(path, json.dumps(document, allow_nan=False))
 
 
-def _traces(result: Result) -> list[dict[str, Any]]:
+def _about(flow: int, title: str, where: str) -> dict[str, Any]:
+    """The head of a trace; data come from the server."""
+    seen = {"flow": "server"} if where == "network" else {}
+    return {
+        "title": title,
+        "vantage_point": {"name": f"flow {flow}", "type": where, **seen},
+        "common_fields": {
+            "group_id": str(flow),
+            "time_format": "relative",
+            "reference_time": 0,
+        },
+    }
+
+
+def _metrics(result: Result) -> Iterator[tuple[int, dict[str, Any], list[Event]]]:
+    """Each flow with the head of its trace and what was sampled."""
     transports = dict(result.flows.select("flow", "transport").iter_rows())
     groups = tomllib.loads(result.scenario)["traffic"]
-    traces = []
     samples = of_flows(result).sort("flow", "time_s")
     for (flow, group), own in samples.group_by("flow", "group", maintain_order=True):
         transport = transports[flow]
@@ -57,24 +117,13 @@ def _traces(result: Result) -> list[dict[str, Any]]:
             for each in groups
             if (each["name"], each["transport"]) == (group, transport) and "packet" in each
         }
-        traces.append(
-            {
-                "title": f"flow {flow}, {transport} of {group!r}",
-                "vantage_point": {"name": f"flow {flow}", "type": "server"},
-                "common_fields": {
-                    "group_id": str(flow),
-                    "protocol_type": [transport],
-                    "time_format": "relative",
-                    "reference_time": 0,
-                },
-                # Groups may have one name; then nobody knows how long this flow's packets are.
-                "events": _events(own, sizes.pop() if len(sizes) == 1 else 0),
-            }
-        )
-    return traces
+        about = _about(flow, f"flow {flow}, {transport} of {group!r}", "server")
+        about["common_fields"]["protocol_type"] = [transport]
+        # Groups may have one name; then nobody knows how long this flow's packets are.
+        yield flow, about, _sampled(own, sizes.pop() if len(sizes) == 1 else 0)
 
 
-def _events(samples: pl.DataFrame, packet: int) -> list[dict[str, Any]]:
+def _sampled(samples: pl.DataFrame, packet: int) -> list[Event]:
     events = []
     told: dict[str, float] = {}
     for row in samples.iter_rows(named=True):
@@ -86,6 +135,84 @@ def _events(samples: pl.DataFrame, packet: int) -> list[dict[str, Any]]:
         new = {key: value for key, value in values.items() if value and told.get(key) != value}
         if new:
             told |= new
-            name = "recovery:metrics_updated"
-            events.append({"time": 1e3 * row["time_s"], "name": name, "data": new})
+            events.append(_event(1e9 * row["time_s"], "recovery:metrics_updated", new))
     return events
+
+
+def _event(ns: float, name: str, data: Mapping[str, Any]) -> Event:
+    return {"time": ns / 1e6, "name": name, "data": data}
+
+
+def _of_packets(file: Path, queue: str | None) -> dict[int, list[Event]]:
+    """The events of each flow in the order of time.
+
+    A flow's data, and what comes back, count at the first queue of the file that has them.
+    """
+    columns = (
+        "queue", "flow", "connection", "seq", "kind", "bytes", "arrived_ns", "left_ns", "fate",
+    )  # fmt: skip
+    rows, _ = open_(file)
+    kept = (
+        of_queue(rows, queue, file)
+        .select(columns)
+        .filter(pl.col("kind").is_in([*_FORWARD, *_BACK]))
+    )
+    whole = kept.with_columns(back=pl.col("kind").is_in(_BACK)).collect()
+    first = pl.col("queue") == pl.col("queue").first().over("flow", "back")
+    own = whole.filter(first).sort("flow", "arrived_ns", maintain_order=True)
+    return {
+        int(flow): _of_flow(part.to_dicts())
+        for (flow,), part in own.group_by("flow", maintain_order=True)
+    }
+
+
+def _of_flow(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """The events of one flow; at one instant data arrive before an answer leaves."""
+    found: list[Event] = []
+    sent: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    """By connection and sequence number: when a packet left the queue, and its number."""
+    for number, row in enumerate(row for row in rows if not row["back"]):
+        head = _header(number)
+        length = {"length": row["bytes"]}
+        found.append(
+            _event(row["arrived_ns"], "transport:packet_sent", {"header": head, "raw": length})
+        )
+        if row["fate"] == "dropped":
+            found.append(_event(row["left_ns"], "recovery:packet_lost", {"header": head}))
+        elif row["fate"] == "sent":
+            place = sent.setdefault((row["connection"], row["seq"]), [])
+            place.append((row["left_ns"], number))
+    reached: dict[int, int] = {}
+    """The first number of each connection that is not acknowledged yet."""
+    answers = [row for row in rows if row["back"] and row["fate"] == "sent"]
+    for number, row in enumerate(sorted(answers, key=lambda row: row["left_ns"])):
+        data: dict[str, Any] = {"header": _header(number), "raw": {"length": row["bytes"]}}
+        if row["kind"] == "ack":
+            start = reached.get(row["connection"], 0)
+            seqs = range(start, row["seq"])
+            reached[row["connection"]] = max(start, row["seq"])
+            came = (_last(sent.get((row["connection"], seq), ()), row["left_ns"]) for seq in seqs)
+            if ranges := _ranges(sorted(each for each in came if each is not None)):
+                data["frames"] = [{"frame_type": "ack", "acked_ranges": ranges}]
+        found.append(_event(row["left_ns"], "transport:packet_received", data))
+    return sorted(found, key=lambda event: event["time"])
+
+
+def _header(number: int) -> dict[str, Any]:
+    return {"packet_type": "1RTT", "packet_number": number}
+
+
+def _last(sent: Sequence[tuple[int, int]], now: int) -> int | None:
+    """The number of the last of these packets that had left by then."""
+    return max((number for left, number in sent if left <= now), default=None)
+
+
+def _ranges(numbers: Sequence[int]) -> list[list[int]]:
+    """Ascending numbers as stretches from the first to the last."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found

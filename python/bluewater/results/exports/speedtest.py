@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,15 @@ SUFFIX = ".speedtest.json"
 def write(result: Result, path: Path, queue: str | None = None) -> None:  # noqa: ARG001
     """Writes the keys of that summary which the run has something for.
 
-    ``download``, bit/s: the 90th percentile over samples of the goodput of all flows that have a
-    congestion window, whatever their direction; ``downLoadedLatency``, ms: the median over samples
-    of these flows' smoothed round trips; ``downLoadedJitter``, ms: the mean of the differences
-    between a flow's consecutive samples; ``packetLoss``, 0 to 1: of datagrams, if any were sent.
-    The warm-up is left out. Nothing is measured on the idle link, so ``latency`` and ``jitter``
-    are not there.
+    Of the flows that have a congestion window those download whose data pass the primary queue;
+    the others upload. ``download`` and ``upload``, bit/s: the 90th percentile over samples of their
+    goodput; ``downLoadedLatency`` and ``upLoadedLatency``, ms: the median over samples of their
+    smoothed round trips; ``downLoadedJitter`` and ``upLoadedJitter``, ms: the mean of the
+    differences between a flow's consecutive samples; ``packetLoss``, 0 to 1: of datagrams, if any
+    were sent. The warm-up is left out.
+
+    ``latency`` and ``jitter`` are the same of all flows before the line is loaded: before the first
+    flow starts that always has data, warm-up included; so another has to start earlier.
 
     Args:
         result: A run whose scenario has ``[measure]`` with ``interval`` and ``flows = true``.
@@ -42,17 +46,41 @@ def write(result: Result, path: Path, queue: str | None = None) -> None:  # noqa
 
 
 def _summary(result: Result) -> dict[str, float]:
-    measured = pl.col("time_s") > result.summary["duration_s"] - result.summary["measured_s"]
-    samples = of_flows(result).filter(measured & pl.col("cwnd_packets").is_not_null())
-    total = samples.group_by("time_s").agg(pl.col("goodput_bps").sum())
-    trip = 1e3 * pl.col("srtt_s")
-    trips = samples.filter(pl.col("srtt_s").is_not_null())
+    samples = of_flows(result).filter(pl.col("cwnd_packets").is_not_null())
+    start = result.summary["duration_s"] - result.summary["measured_s"]
+    loaded = samples.filter(pl.col("time_s") > start)
+    # What passes of a flow of the other direction are acknowledgements.
+    passes = result.flows.filter(2 * pl.col("throughput_bps") >= pl.col("goodput_bps"))["flow"]
+    down = pl.col("flow").is_in(passes.implode())
     datagrams = result.flows.filter(pl.col("transport").is_in(DATAGRAMS))
-    values = {
-        "download": total.select(pl.col("goodput_bps").quantile(0.9, "linear")),
-        "downLoadedLatency": trips.select(trip.median()),
-        "downLoadedJitter": trips.select(trip.diff().over("flow").abs().mean()),
-        "packetLoss": datagrams.select(pl.col("drops").sum() / pl.col("arrivals").sum()),
+    lost = datagrams.select(pl.col("drops").sum() / pl.col("arrivals").sum()).item()
+    found = {
+        **_trips(samples.filter(pl.col("time_s") < _load_begins(result)), "latency", "jitter"),
+        **_way(loaded.filter(down), "down"),
+        **_way(loaded.filter(~down), "up"),
+        "packetLoss": lost,
     }
-    found = {key: frame.item() for key, frame in values.items()}
     return {key: value for key, value in found.items() if value is not None and isfinite(value)}
+
+
+def _load_begins(result: Result) -> float:
+    """When the first flow starts that always has data."""
+    groups = tomllib.loads(result.scenario)["traffic"]
+    greedy = [group["name"] for group in groups if group.get("app", "infinite") == "infinite"]
+    starts = result.flows.filter(pl.col("group").is_in(greedy))["start_s"]
+    return min(starts.to_list(), default=0.0)
+
+
+def _way(samples: pl.DataFrame, way: str) -> dict[str, float | None]:
+    total = samples.group_by("time_s").agg(pl.col("goodput_bps").sum())
+    rate = total.select(pl.col("goodput_bps").quantile(0.9, "linear")).item()
+    return {f"{way}load": rate, **_trips(samples, f"{way}LoadedLatency", f"{way}LoadedJitter")}
+
+
+def _trips(samples: pl.DataFrame, latency: str, jitter: str) -> dict[str, float | None]:
+    trips = samples.filter(pl.col("srtt_s").is_not_null()).sort("flow", "time_s")
+    trip = 1e3 * pl.col("srtt_s")
+    return {
+        latency: trips.select(trip.median()).item(),
+        jitter: trips.select(trip.diff().over("flow").abs().mean()).item(),
+    }
