@@ -142,6 +142,11 @@ READING = "[[reading]]\nid = 'r'\ntitle = ''\nwhy = ''\npost_hoc = false\n"
         ("title = 3\n" + TINY, "title", "not a value"),
         (TINY + "[[claim]]\nid = 3\n", "claim.0.id", "not a value"),
         (TINY + "[[table]]\nid = 't'\nsqll = ''\n", "table.t.sqll", "unknown key 'sqll'"),
+        (
+            PLOT + "[[table]]\nid = 'p'\ntitle = ''\ncaption = ''\nsql = ''\n",
+            "plot.p",
+            "two plots or tables of one name",
+        ),
         (PLOT.replace("x = { label = '' }", "x = 'max_p'"), "plot.p.x", "not a value"),
         (PLOT.replace("columns = 2", "columns = 'two'"), "plot.p.columns", "not a value"),
         (PLOT.replace("columns = 2", "columns = 0"), "plot.p.columns", "not a value"),

@@ -20,9 +20,9 @@ from bluewater.plots.style import looks
 from bluewater.results.stats import estimate
 from bluewater.study import experiment
 from bluewater.study.claims import Claim, Finding, Measured, Verdict
-from bluewater.study.plot import Scale
+from bluewater.study.plot import Plot, Scale
 
-PAPERS = [made for made in experiment.select(None) if not made.paper.own]
+EXPERIMENTS = [experiment.load(name) for name in experiment.known()]
 
 
 def measured(claim: Claim) -> Finding:
@@ -31,17 +31,17 @@ def measured(claim: Claim) -> Finding:
     return Finding(claim, [found], Verdict.REPRODUCED, (), provisional=True)
 
 
-@pytest.mark.parametrize("made", PAPERS, ids=lambda made: made.id)
-def test_every_plot_of_a_paper_shows_its_claims(made: experiment.Experiment) -> None:
-    """Each stands at a plot or a table; below a plot, what it says and what was measured."""
-    places = {plot.id for plot in made.plots} | {sheet.id for sheet in made.sheets}
+@pytest.mark.parametrize("made", EXPERIMENTS, ids=lambda made: made.id)
+def test_every_plot_and_table_shows_its_claims(made: experiment.Experiment) -> None:
+    """Each stands at one; below it, what it says and what was measured."""
+    shown: list[Plot | experiment.Sheet] = [*made.plots, *made.sheets]
     findings = [measured(claim) for claim in made.claims]
-    for finding in findings if places else ():
-        assert finding.claim.plot in places, finding.claim.id
-    for plot in made.plots:
-        lines = told(plot, findings)
-        own = [claim for claim in made.claims if claim.plot == plot.id]
-        assert [each.finding.claim for each in lines] == own
+    for finding in findings:
+        assert finding.claim.plot in {each.id for each in shown}, finding.claim.id
+    for each in shown:
+        lines = told(each, findings)
+        own = [claim for claim in made.claims if claim.plot == each.id]
+        assert [line.finding.claim for line in lines] == own
         for claim, line in zip(own, lines, strict=True):
             text = line.text.replace("\N{NO-BREAK SPACE}", " ")
             assert claim.text in text
@@ -57,7 +57,7 @@ def test_a_claim_of_a_plot_that_is_not_there_is_refused() -> None:
 
 
 def test_the_measured_number_is_of_the_reading_that_is_drawn() -> None:
-    (made,) = (each for each in PAPERS if each.id == "feng/fig13-simulated")
+    (made,) = (each for each in EXPERIMENTS if each.id == "feng/fig13-simulated")
     (plot,) = (each for each in made.plots if each.id == "loss-altq")
     (claim,) = (each for each in made.claims if each.plot == plot.id)
     readings = [

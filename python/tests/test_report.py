@@ -54,6 +54,7 @@ text = "The moon is of cheese."
 paper = "> 2"
 measure = "SELECT seed, MAX(loss) AS value FROM runs GROUP BY seed"
 holds = "> 2"
+plot = "drops"
 [[plot]]
 id = "loss"
 title = "Loss"
@@ -378,6 +379,9 @@ def test_a_table_is_on_the_page_and_beside_it(page: Path) -> None:
     text = page.read_text()
     assert "<th>bytes &lt;lost&gt;</th>" in text
     assert "By <code>aqm</code>." in text
+    below = text.partition('<figure id="test-two-drops">')[2].partition("</figure>")[0]
+    caption = re.sub(r"\s+", " ", re.sub("<.*?>", "", below.partition("<figcaption>")[2]))
+    assert "(b) The moon is of cheese. Paper: > 2. Bound: > 2." in html.unescape(caption)
 
 
 def test_the_same_numbers_give_the_same_pictures(

@@ -172,7 +172,8 @@ def _size(panels: Sequence[Drawable], kind: str, columns: int, lines: int) -> tu
     width, height = _PANEL[min(columns, 4)]
     if kind == "bars":
         most = max((len(panel.groups) for panel in panels), default=0)
-        height = max(height, 0.9 + 0.13 * most * (lines + 0.5))
+        between = 1.0 if any(panel.marks for panel in panels) else 0.5
+        height = max(height, 0.9 + 0.13 * most * (lines + between))
         width = _BARS if columns == 1 else width
     return width, height
 
@@ -282,7 +283,7 @@ def _panel(
     if points.is_empty():
         axes.text(0.5, 0.5, "nothing to show", transform=axes.transAxes, ha="center")
     elif kind == "bars":
-        _bars(axes, points, panel.groups, styles)
+        _bars(axes, points, panel.groups, styles, 0.6 if panel.marks else 0.8)
     else:
         drawer = _LINES[kind]
         for name, own in _by_line(points):
@@ -356,10 +357,15 @@ def _thin(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _bars(
-    axes: Axes, points: pl.DataFrame, groups: Sequence[Any], styles: Mapping[str, Look]
+    axes: Axes,
+    points: pl.DataFrame,
+    groups: Sequence[Any],
+    styles: Mapping[str, Look],
+    room: float,
 ) -> None:
+    """Bars along x, those of a group in so much of its room: claims are marked between groups."""
     lines = _by_line(points)
-    width = 0.8 / len(lines)
+    width = room / len(lines)
     for position, (name, own) in enumerate(lines):
         style = styles.get(name, _ALONE)
         over = _over_seeds(own)

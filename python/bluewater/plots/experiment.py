@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from bluewater.results.tables import Tables
     from bluewater.study.claims import Claim, Drawn, Finding
+    from bluewater.study.experiment import Sheet
     from bluewater.study.plot import Panel, Plot
 
 
@@ -102,20 +103,20 @@ def _rests_on(finding: Finding) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Told:
-    """A claim of a plot in words: what the paper says, where it holds, what was measured."""
+    """A claim of a plot or table: what the paper says, where it holds, what was measured."""
 
     finding: Finding
     text: str
 
 
-def told(plot: Plot, findings: Sequence[Finding]) -> list[Told]:
-    """A line for each claim of a plot; what was measured is of the reading that is drawn."""
+def told(shown: Plot | Sheet, findings: Sequence[Finding]) -> list[Told]:
+    """A line for each claim of a plot or table; what was measured is of the reading shown."""
     lines = []
     for finding in findings:
         claim = finding.claim
-        if claim.plot == plot.id:
-            shown = next((r for r in finding.readings if r.reading == plot.reading), None)
-            value = (shown or finding.readings[0]).estimate
+        if claim.plot == shown.id:
+            own = next((r for r in finding.readings if r.reading == shown.reading), None)
+            value = (own or finding.readings[0]).estimate
             number = measured(value.mean, value.half_width, claim.unit) if value else "no value"
             bound = f"{claim.holds.told} {claim.unit}".rstrip()
             says = f" Paper: {claim.paper}." if claim.origin == "paper" else " Ours."

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from bluewater.plots.experiment import Shown
+    from bluewater.plots.experiment import Shown, Told
     from bluewater.study.claims import Finding, Measured
     from bluewater.study.experiment import Sheet
     from bluewater.study.plot import Plot
@@ -409,11 +409,7 @@ def _plot(outcome: Outcome, shown: Shown, folder: Path) -> dict[str, Any]:
         "id": shown.name,
         "title": plot.title,
         "caption": plot.caption,
-        "claims": [
-            {"id": each.finding.claim.id, "text": each.text, "verdict": each.finding.verdict,
-             "provisional": each.finding.provisional}
-            for each in claims
-        ],
+        "claims": _claims(claims),
         "note": _drawn(plot, outcome.size.seeds) + (_MARKS if any(p.marks for p in panels) else ""),
         "svg": inline_svg(svg, plot.title, figure.parts.foot),
         "width": round(figure.get_figwidth() * _INCH),
@@ -424,6 +420,15 @@ def _plot(outcome: Outcome, shown: Shown, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _claims(told_: Sequence[Told]) -> list[dict[str, Any]]:
+    """The claims below a plot or a table."""
+    return [
+        {"id": each.finding.claim.id, "text": each.text, "verdict": each.finding.verdict,
+         "provisional": each.finding.provisional}
+        for each in told_
+    ]  # fmt: skip
+
+
 _INCH = 6.7
 """Of a picture, in rem: letters of a picture are as large as those of its caption."""
 
@@ -432,7 +437,10 @@ def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
     tables = outcome.tables if sheet.reading == "all" else outcome.tables.of(sheet.reading)
     found = tables.query(sheet.sql, (), f"table.{sheet.id}.sql", outcome.experiment.file)
     made = _table(found, folder / sheet.id, f"{folder.name}/{sheet.id}")
-    return {"id": sheet.id, "title": sheet.title, "caption": sheet.caption, **made}
+    claims = _claims(told(sheet, outcome.findings))
+    return {
+        "id": sheet.id, "title": sheet.title, "caption": sheet.caption, "claims": claims, **made
+    }  # fmt: skip
 
 
 def _scorecard(

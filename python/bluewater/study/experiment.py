@@ -402,6 +402,15 @@ def check_names(made: Experiment) -> None:
             if each.reading not in there:
                 key = f"{kind}.{each.id}.reading"
                 raise unknown("reading", each.reading, there, file=made.file, key=key)
+    places = [plot.id for plot in made.plots] + [sheet.id for sheet in made.sheets]
+    for name in places:
+        if places.count(name) > 1:
+            raise InputError(
+                "two plots or tables of one name",
+                file=made.file,
+                key=f"plot.{name}",
+                allowed="a name of its own, which its files have",
+            )
     for stated in made.claims:
         _check_shown(stated, made)
     _check_columns(made)
