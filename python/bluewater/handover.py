@@ -12,6 +12,8 @@ from bluewater import programs
 
 # Subcommands of ``bluewater gateway``; without one it is ``run``.
 _SUBCOMMANDS = ("bench", "ctl", "join")
+_TOLD_HERE = {"--aqm", "--help"}
+"""Of ``replay`` there is more than the program's own, and the help tells of both."""
 _HELP = """\
 Usage: bluewater gateway --lan IF --wan IF --rate RATE [OPTIONS]
        bluewater gateway COMMAND ...
@@ -30,7 +32,7 @@ Without a command:
 def task(arguments: list[str]) -> list[str] | None:
     """What the program is called with for a command line; None if that is not the program's own."""
     match arguments:
-        case ["replay", *rest] if any(word.partition("=")[0] == "--aqm" for word in rest):
+        case ["replay", *rest] if _TOLD_HERE & {word.partition("=")[0] for word in _own(rest)}:
             pass
         case ["shell" | "replay", *_]:
             return arguments
@@ -43,6 +45,11 @@ def task(arguments: list[str]) -> list[str] | None:
         case ["gateway", *rest]:
             return ["run", *rest]
     return None
+
+
+def _own(words: list[str]) -> list[str]:
+    """What stands before ``--``."""
+    return words[: words.index("--")] if "--" in words else words
 
 
 def become(arguments: list[str]) -> None:

@@ -40,7 +40,10 @@ def advise(
     rate: Annotated[str, typer.Option(help="Rate of the link.")] = "50mbit",
     rtt: Annotated[
         list[str] | None,
-        typer.Option(help="Round-trip time without queueing; more of them spread the flows."),
+        typer.Option(
+            help="Round-trip time without queueing; more of them spread the flows.",
+            show_default=" and ".join(Link.rtt),
+        ),
     ] = None,
     bulk: Annotated[int, typer.Option(min=1, help="TCP flows that always have data.")] = 8,
     transport: Annotated[

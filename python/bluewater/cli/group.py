@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -58,7 +59,8 @@ def example(*lines: str) -> Callable[[Any], Any]:
 
     def add(function: Any) -> Any:
         shown = "\n\n".join(f"`{line}`" for line in lines)
-        function.__doc__ = f"{function.__doc__}\n\nExamples:\n\n{shown}"
+        # Lines that stay indented would be shown as a quotation.
+        function.__doc__ = f"{cleandoc(function.__doc__)}\n\nExamples:\n\n{shown}"
         return function
 
     return add

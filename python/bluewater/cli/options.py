@@ -43,7 +43,13 @@ Shared = Annotated[
     ),
 ]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key.")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set a key of the scenario, as duration=60s or queue.0.aqm=red; queue.0 is its first "
+        "[[queue]].",
+    ),
 ]
 SizeName = Annotated[str, typer.Option("--size", help="quick, or full: the paper's size.")]
 Quick = Annotated[bool, typer.Option("--quick", help="The same as --size quick.")]

@@ -25,11 +25,16 @@ def add(app: typer.Typer) -> None:
     app.command()(replay)
 
 
-@example("bluewater replay run.arr", "bluewater replay run.arr --aqm my.py:Mine --queue up")
+@example(
+    "bluewater replay run.arr",
+    "bluewater replay run.arr --aqm codel",
+    "bluewater replay run.arr --aqm my.py:Mine --queue up --to mine.parquet",
+)
 def replay(
     recording: Annotated[Path, typer.Argument(help="What the gateway's --record wrote.")],
     aqm: Annotated[
-        str | None, typer.Option(help="A discipline, or a class in Python: FILE.py:CLASS.")
+        str | None,
+        typer.Option(help="Another discipline: a name, or a class in Python as FILE.py:CLASS."),
     ] = None,
     queue: Annotated[
         str | None, typer.Option(help="up or down; the first with arrivals if not given.")
@@ -37,7 +42,9 @@ def replay(
     settings: Settings = None,
     to: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write what became of each packet, for `why`."),
+        typer.Option(
+            metavar="FILE", help="Also write what became of each packet, for `bluewater why`."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -45,6 +52,10 @@ def replay(
 
     With `--aqm` another discipline has them, on a link of the same rate, delay and buffer; its
     parameters are `--set queue.0.params.NAME=VALUE`. Nothing is kept.
+
+    Without `--aqm` it is the recording's own, in the gateway, which has two more options:
+    `--any-buffer` (one far larger than the recording needs much memory) and `--packets` (what
+    became of each packet, as JSON).
     """
     if aqm is None:
         become("replay", [str(recording)])

@@ -52,7 +52,8 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also write what became of each packet, as Parquet, for `why`, or pcapng.",
+            help="Also write what became of each packet: Parquet for `bluewater why`, or, if the "
+            "name ends in .pcapng, for Wireshark.",
         ),
     ] = None,
     packets_flows: Annotated[
@@ -65,7 +66,11 @@ def run(
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
-    """Run one scenario and keep its result."""
+    """Run one scenario and keep its result.
+
+    A scenario is a network, queues on its links and traffic. With `--dry-run` it is checked and
+    printed with every default; `bluewater list` has what can stand in it.
+    """
     journal = _journal(packets, packets_flows, packets_time, packets_every)
     origin = "<stdin>" if str(file) == "-" else str(file)
     text = sys.stdin.read() if str(file) == "-" else read_text(file)

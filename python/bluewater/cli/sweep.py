@@ -52,7 +52,7 @@ def add(app: typer.Typer) -> None:
     "bluewater sweep my.toml --reps 20 --shard 3/10 --out /shared/results",
 )
 def sweep(
-    file: Annotated[Path, typer.Argument(help="A scenario with [sweep] as TOML.")],
+    file: Annotated[Path, typer.Argument(help="A scenario with a table [sweep], as TOML.")],
     size: Annotated[str, typer.Option(help="One of the file's sizes.")] = "full",
     settings: Settings = None,
     seed: Seed = None,

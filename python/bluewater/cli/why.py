@@ -43,7 +43,7 @@ def why(
         str | None,
         typer.Option(help="Which link, as `A->B`, `up`, `down`.", show_default="the first"),
     ] = None,
-    flow: Annotated[int | None, typer.Option(min=0, help="The first of this flow.")] = None,
+    flow: Annotated[int | None, typer.Option(min=0, help="Of this flow.")] = None,
     seq: Annotated[int | None, typer.Option(min=0, help="With this sequence number.")] = None,
     at: Annotated[str | None, typer.Option(help="That arrived then or later, as `12.5s`.")] = None,
     which: Annotated[
@@ -51,7 +51,11 @@ def why(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Tell why a packet was sent, marked or dropped: what it found, the probability, the coin."""
+    """Tell why a packet was sent, marked or dropped: what it found, the probability, the coin.
+
+    It is the Nth that arrived, or the first of all that the options leave. What a discipline's
+    signals mean says `bluewater explain`.
+    """
     at_s = None if at is None else seconds(at, "at")
     row, facts = story.find(file, number, queue=queue, flow=flow, seq=seq, at_s=at_s, which=which)
     if json:
