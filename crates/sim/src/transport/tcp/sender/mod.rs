@@ -453,10 +453,18 @@ impl Sender {
         self.echoed_at_one = at_one;
     }
 
+    /// Whether with so many packets `under_way` the window grows: it is full, or will be by what the sender
+    /// only holds back to space it (RFC 9002 §7.8).
+    #[inline(always)]
+    fn uses_window(&self, under_way: u32, o: &Options) -> bool {
+        f64::from(under_way) + 1.0 > self.cwnd
+            || self.next < self.available && self.next - self.una < o.window
+    }
+
     #[inline(always)]
     fn on_progress(&mut self, now: u64, ack: u32, echo: bool, o: &Options) {
         let acked = ack - self.una;
-        let window_was_used = f64::from(self.next - self.una) + 1.0 > self.cwnd;
+        let window_was_used = self.uses_window(self.next - self.una, o);
         if self.timed_at != NEVER && self.timed_seq < ack {
             self.rtt.sample(now - self.timed_at, &mut self.backoff);
             if self.cwnd < self.ssthresh

@@ -201,7 +201,7 @@ impl Sender {
         let state_before = self.state;
         let was_late = ack > self.una && repairs != rack.repairs && state_before >= State::Recovery;
         let acked = ack - self.una;
-        let used = f64::from(self.outstanding()) + 1.0 > self.cwnd;
+        let used = self.uses_window(self.outstanding(), o);
         let before = self.outstanding() - self.sacked.ones();
         let rtt = self.take_arrived(now, ack, blocks, was_late, &mut rack);
         let newly = before - (self.outstanding() - self.sacked.ones());
