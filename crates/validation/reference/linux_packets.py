@@ -3,11 +3,15 @@
 """Record what a Linux kernel's queue disciplines do to each packet of a schedule, in virtual time.
 
 Needs what `linux_tcp.py` beside it needs, whose kernel and clock it uses. Datagrams of a few flows come
-straight to the queue discipline (below an htb class with a burst of ten bytes; CAKE has its own shaper), at
+straight to the queue discipline (below an htb class with a burst of forty bytes; CAKE has its own shaper), at
 times that a seed says; a capture behind it tells which come out, when, and with which ECN field. A row is
 a setting; `fates` has a character for each packet that came (s: sent, m: marked and sent, d: dropped),
 `order` the flow of each packet that left, and `delays` of every 50th that came the time that it took, in
-microseconds, - if it did not leave. Where a discipline draws, there are many rows, of numbers only.
+ns, - if it did not leave. Where a discipline draws, there are many rows, of numbers only.
+
+All times are multiples of what this kernel's clock counts, so that each packet comes and leaves to the
+nanosecond when it should, and never comes while one leaves: what is first then, a few hundred
+nanoseconds decide.
 
     linux_packets.py [--only TEXT] > linux_packets.csv
     linux_packets.py --drawn [--only TEXT] [--kernel PROGRAM] > linux_packets_drawn.csv
@@ -33,8 +37,9 @@ import linux_tcp as kernel
 COLUMNS = ["setting", "qdisc", "rate_mbps", "flows", "seed", "phases", "fates", "order", "delays"]
 NUMBERS = ["drops", "marks", "delay_p50_ms", "delay_p95_ms"]
 RATE = 10  # Mb/s
-LENGTHS = [1514, 1514, 1000, 300, 90]  # on the wire, of which a packet has one
-LATE = 2000  # ns, by which no packet may come later than it should
+LENGTHS = [1504, 1504, 992, 288, 96]  # on the wire, of which a packet has one
+GRID = 25_600  # ns, 32 bytes: all packets come at multiples of it
+BURST = 40  # bytes of the class, 32 us
 WAVES = "500:180 250:50 600:130 200:20 300:300 500:60"  # ms, and load in % of the rate
 
 
@@ -52,7 +57,7 @@ def splitmix(state):
 
 def schedule(s):
     """Of each packet when it comes, ns, its flow and its length: in each phase gaps of half to one and a
-    half times what gives the load, each packet of any flow."""
+    half times what gives the load, on the grid, each packet of any flow."""
     draw = splitmix(s["seed"])
     packets, at, end = [], 0, 0
     for phase in s["phases"].split():
@@ -63,7 +68,7 @@ def schedule(s):
             length = LENGTHS[next(draw) % len(LENGTHS)]
             packets.append((at, flow, length))
             gap = length * 800_000 // (s["rate_mbps"] * load)
-            at += gap // 2 + next(draw) % gap
+            at += max(1, (gap // 2 + next(draw) % gap) // GRID) * GRID
     return packets
 
 
@@ -120,7 +125,7 @@ def build_network():
 
 def queue(s):
     own = s["qdisc"].startswith("cake")
-    rate = f"{s['rate_mbps']}mbit burst 10b cburst 10b"
+    rate = f"{s['rate_mbps']}mbit burst {BURST}b cburst {BURST}b"
     kernel.batch(
         "tc",
         f"qdisc replace dev m1 root handle 1: {s['qdisc']}"
@@ -152,6 +157,12 @@ def captured(tap):
         found[number] = (seconds * 1_000_000_000 + ns, frame[15])
 
 
+def wait_until(ns):
+    """To the nanosecond, which no number of seconds is."""
+    when = struct.pack("=qq", *divmod(ns, 1_000_000_000))
+    kernel.LIBC.clock_nanosleep(1, 1, when, None)  # CLOCK_MONOTONIC, TIMER_ABSTIME
+
+
 def play(s, tap):
     """When each packet came out, after when it came in (ns), and its second byte of IP."""
     flows = []
@@ -162,19 +173,18 @@ def play(s, tap):
         udp.bind(("10.0.1.2", 6000 + n))
         flows.append(udp)
     packets = schedule(s)
-    begin = time.monotonic_ns() + 10_000_000
+    begin = (time.monotonic_ns() + 10_000_000) // GRID * GRID
     wall = time.time_ns() - time.monotonic_ns()
     latest = 0
     for n, (at, flow, length) in enumerate(packets):
-        time.sleep(max(0, begin + at - time.monotonic_ns()) * 1e-9)
+        wait_until(begin + at)
         now = time.monotonic_ns()
         flows[flow].sendto(struct.pack("!I", n).ljust(length - 42, b"\0"), ("10.0.1.1", 5000))
         latest = max(latest, now - begin - at)
-    if latest > LATE:
+    if latest:
         raise ValueError(f"a packet came {latest} ns late")
     time.sleep(4)
     found = captured(tap)
-    print("late", latest, flush=True)
     return [
         found[n] and (found[n][0] - wall - begin - at, found[n][1]) if n in found else None
         for n, (at, _, _) in enumerate(packets)
@@ -189,7 +199,7 @@ def fates(s, gone):
 
 def exactly(s, gone):
     came = [(at + out[0], flow) for (at, flow, _), out in zip(schedule(s), gone) if out]
-    delays = [str(round(out[0] / 1000)) if out else "-" for out in gone[::50]]
+    delays = [str(out[0]) if out else "-" for out in gone[::50]]
     return [
         "".join(fates(s, gone)),
         "".join(str(flow) for _, flow in sorted(came)),
@@ -244,6 +254,7 @@ def main():
         if options.only not in s["setting"]:
             continue
         s["drawn"] = options.drawn
+        s["environment"] = {"GRID": "256"}
         with tempfile.TemporaryDirectory() as folder:
             rows = kernel.run(s, folder, __file__)
         for row in rows:

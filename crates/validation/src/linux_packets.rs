@@ -14,12 +14,16 @@ use crate::rows::Row;
 
 const ROWS: &str = include_str!("../reference/linux_packets.csv");
 /// Lengths on the wire, of which a packet has one.
-const LENGTHS: [u64; 5] = [1514, 1514, 1000, 300, 90];
+const LENGTHS: [u64; 5] = [1504, 1504, 992, 288, 96];
+
+/// All packets come at multiples of this, ns: the time of 32 bytes.
+const GRID: u64 = 25_600;
 
 /// When the schedule begins, ns.
 const START: u64 = 1 << 30;
-/// What the class saves while it idles: the time of its burst of ten bytes, ns.
-const CREDIT: u64 = 8000;
+/// What the class saves while it idles: the time of its burst of forty bytes, ns. So a packet never comes
+/// when one leaves, unless the class idles.
+const CREDIT: u64 = 32_000;
 
 /// A time as the kernel's CoDel knows it, in units of 1024 ns.
 fn tick(ns: u64) -> Instant {
@@ -62,7 +66,7 @@ fn schedule(row: &Row) -> Vec<Coming> {
             let len = LENGTHS[draw.next(LENGTHS.len() as u64) as usize];
             packets.push(Coming { at, flow, len });
             let gap = len * 800_000 / (number(row.text("rate_mbps")) * number(load));
-            at += gap / 2 + draw.next(gap);
+            at += ((gap / 2 + draw.next(gap)) / GRID).max(1) * GRID;
         }
     }
     packets
@@ -190,7 +194,7 @@ fn compare(row: &Row) -> Compared {
     let delay = |(n, text): (usize, &str)| {
         let n = 50 * n;
         let ours = (left.get(&n)? - packets[n].at) as f64 / 1e6;
-        Some((text.parse::<f64>().ok()? / 1e3 - ours).abs())
+        Some((text.parse::<f64>().ok()? / 1e6 - ours).abs())
     };
     let differ = |a: &[u8], b: &[u8]| {
         a.iter().zip(b).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len())
