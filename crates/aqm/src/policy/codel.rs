@@ -65,6 +65,16 @@ choice! {
     }
 }
 
+/// What a drop leaves to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Then {
+    Nothing,
+    /// `drop_next` waits for what the next packet says.
+    Schedule,
+    /// The packet behind the first that was dropped is sent, whatever `drop_next` is.
+    Send,
+}
+
 /// The CoDel policy.
 #[derive(Clone, Debug)]
 pub struct Codel {
@@ -79,8 +89,8 @@ pub struct Codel {
     /// 1/√count as Linux has it, in 1/65536.
     root: u16,
     dropping: bool,
-    /// A packet was dropped, and `drop_next` waits for what the next packet says.
-    unscheduled: bool,
+    /// What is to be done first when the next packet is asked about.
+    then: Then,
     /// Delay of the last packet asked about.
     sojourn: Duration,
 }
@@ -98,7 +108,7 @@ impl Policy for Codel {
             lastcount: 0,
             root: u16::MAX,
             dropping: false,
-            unscheduled: false,
+            then: Then::Nothing,
             sojourn: Duration::ZERO,
         })
     }
@@ -169,10 +179,18 @@ impl Codel {
             self.enter(now);
             return true;
         }
+        if self.then == Then::Send {
+            self.then = Then::Nothing;
+            return false;
+        }
         self.schedule();
-        self.unscheduled = now >= self.drop_next;
-        self.count = self.count.saturating_add(u32::from(self.unscheduled));
-        self.unscheduled
+        if now < self.drop_next {
+            return false;
+        }
+        self.count = self.count.saturating_add(1);
+        self.root = newton(self.root, self.count);
+        self.then = Then::Schedule;
+        true
     }
 
     /// The first signal. The frequency of the last dropping state, if that was recent, is a good one
@@ -190,26 +208,21 @@ impl Codel {
         }
         self.lastcount = self.count;
         self.dropping = true;
+        self.then = Then::Send;
         self.drop_next = self.after(now);
     }
 
     fn leave(&mut self) {
         self.dropping = false;
-        self.unscheduled = false;
+        self.then = Then::Nothing;
     }
 
     #[inline]
     fn schedule(&mut self) {
-        if self.unscheduled {
-            self.schedule_next();
+        if self.then == Then::Schedule {
+            self.drop_next = self.after(self.drop_next);
         }
-    }
-
-    #[inline(never)]
-    fn schedule_next(&mut self) {
-        self.root = newton(self.root, self.count);
-        self.drop_next = self.after(self.drop_next);
-        self.unscheduled = false;
+        self.then = Then::Nothing;
     }
 
     /// When the signal after the one at `t` is due.
@@ -283,6 +296,30 @@ mod tests {
         }
         let mut lab = forty(&[("root", "newton")], Ecn::NotEct);
         assert_eq!(signals(&mut lab, 380, Ecn::NotEct), [105, 205, 255, 312, 361]);
+    }
+
+    /// Marks at 105 and 205 ms, and a drop at 255, which leaves no more than the MTU and so ends the dropping
+    /// state: the root is 0.5625 then, whatever comes. Taken up again 101 ms later with count = 3 − 1 it is
+    /// 0.5625·(3 − 2·0.3164)/2 = 0.6658, so that the next signal comes 66.6 ms after that.
+    #[test]
+    fn a_signal_that_ends_the_dropping_state_moves_newton_s_root() {
+        let mut lab = forty(&[("root", "newton"), ("mtu", "38500")], Ecn::Ect0);
+        assert_eq!(signals(&mut lab, 210, Ecn::Ect0), [105, 205]);
+        assert_eq!(signals(&mut lab, 46, Ecn::NotEct), [255]);
+        assert_eq!((lab.signal("count"), lab.signal("dropping")), (3.0, 0.0));
+        assert_eq!(signals(&mut lab, 200, Ecn::Ect0), [356, 423]);
+    }
+
+    /// An interval below a unit of Linux's time is 0: each packet is due at once, but not the one behind the
+    /// first that is dropped.
+    #[test]
+    fn the_packet_behind_the_first_drop_is_sent() {
+        let mut lab = forty(&[("root", "newton"), ("interval", "1us")], Ecn::NotEct);
+        lab.wait_ms(6);
+        lab.depart();
+        lab.wait_ms(1);
+        assert!(lab.depart().is_some());
+        assert_eq!(lab.dropped().len(), 1);
     }
 
     /// A queue of 40 packets, 40 ms, that arrived at once.
