@@ -3,6 +3,7 @@
 
 use core::ops::Add;
 
+use crate::framing::Framing;
 use crate::param::ConfigError;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -28,6 +29,8 @@ pub struct Env {
     /// The typical packet in bytes: translates between sizes in packets and in bytes, and tells
     /// how many packets an idle link could have sent.
     pub mean_packet: u32,
+    /// What packets take on the wire beside their own bytes.
+    pub framing: Framing,
 }
 
 impl Env {

@@ -13,6 +13,7 @@
 //! | [`hash`] | the keyed hash of flows, cut into bins |
 //! | [`flow_table`] | state of the flows that are present, in a table of fixed size |
 //! | [`param`] | how an algorithm declares its parameters once: defaults, ranges, docs, sources |
+//! | [`framing`] | what a packet takes on the wire beside its own bytes |
 //! | [`context`] | what algorithms and queues both speak of: events, surroundings, causes |
 //! | [`policy`] | the trait of an algorithm that advises one FIFO, and one file for each algorithm |
 //! | [`fifo`] | the one FIFO: limits, accounting, marking, victims |
@@ -40,6 +41,7 @@ pub mod fair;
 pub mod fifo;
 pub mod filter;
 pub mod flow_table;
+pub mod framing;
 pub mod hash;
 pub mod own;
 pub mod packet;
@@ -56,6 +58,7 @@ pub mod watched;
 pub use any::{AnyQdisc, CATALOG, Entry, Signal, Visitor};
 pub use context::{Backlog, Cause, Cx, Env, State, Tally};
 pub use fifo::Fifo;
+pub use framing::Framing;
 pub use hash::FlowHash;
 pub use packet::{Ack, Carried, Ecn, FlowKey, Label, Meta};
 pub use policy::{Arrival, Departure, Policy, Victim, View};

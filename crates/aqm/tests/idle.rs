@@ -81,6 +81,7 @@ fn run(
         limit: Limit::packets(load.limit).unwrap(),
         rate: Rate::from_mbit(8),
         mean_packet: 1000,
+        framing: aqm::Framing::default(),
     };
     let mut q = AnyQdisc::<Numbered>::build(name, settings, &env, &mut rng).ok()?;
     let mut log = Log::default();

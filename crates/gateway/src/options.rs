@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aqm::any::BuildError;
-use aqm::{CATALOG, Duration, Limit, Rate, Size};
+use aqm::{CATALOG, Duration, Framing, Limit, Rate, Size};
 use clap::Args;
 use link::impair::Loss;
-use link::{Framing, Impairments, Sending, Steps};
+use link::{Impairments, Sending, Steps};
 use scenario::course::{self, DELAY, Kind, LOSS, RATE};
 use scenario::error::did_you_mean;
 use scenario::varies::Probability;

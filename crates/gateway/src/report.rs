@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use aqm::any::canonical;
-use aqm::{Cause, Counters, Duration, Measure};
+use aqm::{Cause, Counters, Duration, Framing, Measure};
 use link::columns::{Value as Number, columns};
 use link::impair::Loss;
 use link::varying::mean;
-use link::{Framing, Impairments, QueueSummary};
+use link::{Impairments, QueueSummary};
 use serde_json::{Map, Value, json};
 use sim::results::table::{Column, Table};
 

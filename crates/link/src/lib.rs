@@ -5,7 +5,6 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`transmitter`], [`varying`] | bytes to time on the wire, exactly, at a rate that varies or not |
-//! | [`framing`] | what a packet takes on the wire beside its own bytes |
 //! | [`impair`] | what a wire does to packets: jitter, loss, copies, damage |
 //! | [`steps`] | values over time |
 //! | [`server`] | what serves a queue: arrivals, departures and timers, each at its time |
@@ -15,7 +14,6 @@
 //! | [`memory`] | hints to the processor about large tables |
 
 pub mod columns;
-pub mod framing;
 pub mod hash;
 pub mod histogram;
 pub mod impair;
@@ -26,7 +24,6 @@ pub mod steps;
 pub mod transmitter;
 pub mod varying;
 
-pub use framing::Framing;
 pub use hash::DecisionHash;
 pub use histogram::Histogram;
 pub use impair::{Impair, Impaired, Impairments};

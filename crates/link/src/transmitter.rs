@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use aqm::{Duration, Rate};
+use aqm::{Duration, Framing, Rate};
 
-use crate::framing::Framing;
 use crate::steps::Steps;
 use crate::varying::Varying;
 

@@ -50,6 +50,7 @@ impl Driven {
             limit: Limit::packets(u64::from(packets)).ok_or_else(wrong)?,
             rate: Rate::new(rate).ok_or_else(wrong)?,
             mean_packet: 1000,
+            framing: aqm::Framing::default(),
         };
         let (code, file, name) = &class;
         let settings: Vec<_> = settings.iter().map(|(key, text)| (&key[..], &text[..])).collect();

@@ -20,7 +20,13 @@ pub(crate) fn state<'py>(
         _ => None,
     };
     let limit = limit.ok_or_else(|| PyValueError::new_err("not a buffer"))?;
-    let env = Env { now: Instant::ZERO, limit, rate: Rate::from_mbit(45), mean_packet: 1000 };
+    let env = Env {
+        now: Instant::ZERO,
+        limit,
+        rate: Rate::from_mbit(45),
+        mean_packet: 1000,
+        framing: aqm::Framing::default(),
+    };
     let queue = AnyQdisc::<()>::build(name, &[], &env, &mut Rng::new(0, 0))
         .map_err(|e| PyValueError::new_err(format!("{e:?}")))?;
     let state = queue.state();

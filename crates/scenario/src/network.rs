@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use aqm::{Duration, Rate};
+use aqm::{Duration, Framing, Rate};
 use link::impair::Loss;
-use link::{Framing, Impairments, Sending};
+use link::{Impairments, Sending};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use aqm::units::TextError;
-use aqm::{Duration, Rate};
+use aqm::{Duration, Framing, Rate};
 use link::impair::{Loss, probability};
-use link::{DecisionHash, Framing, Steps};
+use link::{DecisionHash, Steps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 

@@ -114,7 +114,13 @@ fn build_link(
     let limit = spec
         .limit(topology, link)
         .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
-    let env = Env { now: Instant::ZERO, limit, rate: edge.rate, mean_packet };
+    let env = Env {
+        now: Instant::ZERO,
+        limit,
+        rate: edge.rate,
+        mean_packet,
+        framing: edge.sending.framing,
+    };
     let mut rng = stream(seed, Stream::Queue, link);
     let queue = spec.build(i, &env, &edge.sending, &mut rng)?;
     Ok(Link::managed(edge.rate, delay, queue, rng, flows).with(&edge.sending))

@@ -124,7 +124,13 @@ fn play(row: &Row) -> Fates {
     let (name, limit, settings) = ours(row.text("qdisc"));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, v.as_str())).collect();
     let Some(limit) = Limit::packets(limit) else { unreachable!("a buffer without room") };
-    let env = Env { now: Instant::ZERO, limit, rate, mean_packet: 1000 };
+    let env = Env {
+        now: Instant::ZERO,
+        limit,
+        rate,
+        mean_packet: 1000,
+        framing: aqm::Framing::default(),
+    };
     let mut rng = Rng::new(1, 0);
     let mut queue =
         AnyQdisc::build(name, &settings, &env, &mut rng).unwrap_or_else(|e| panic!("{e:?}"));

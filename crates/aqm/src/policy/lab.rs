@@ -57,6 +57,7 @@ pub(crate) fn env(packets: u64) -> Env {
         limit: Limit::packets(packets).unwrap(),
         rate: Rate::from_mbit(8),
         mean_packet: 1000,
+        framing: crate::Framing::default(),
     }
 }
 

@@ -266,7 +266,13 @@ fn tally(q: &AnyQdisc<Payload>, events: &[Event]) {
 }
 
 fn env(limit: Option<Limit>) -> Env {
-    Env { now: Instant::ZERO, limit: limit.unwrap(), rate: Rate::from_mbit(8), mean_packet: 1000 }
+    Env {
+        now: Instant::ZERO,
+        limit: limit.unwrap(),
+        rate: Rate::from_mbit(8),
+        mean_packet: 1000,
+        framing: aqm::Framing::default(),
+    }
 }
 
 const MS: Duration = Duration::from_millis(1);

@@ -190,6 +190,7 @@ fn compare_behind(
         limit: limit.unwrap(),
         rate: Rate::from_mbit(8),
         mean_packet: MEAN as u32,
+        framing: aqm::Framing::default(),
     };
     let (mut ours, mut theirs) = (Rng::new(5, 1), Rng::new(5, 1));
     let build = |settings: &[_]| AnyQdisc::<Numbered>::build(name, settings, &env, &mut ours);

@@ -1,11 +1,11 @@
 //! What a link is to be like, and whether there can be such a link.
 
 use aqm::any::{BuildError, LABELS};
+use aqm::framing::Cells;
 use aqm::told::Rates;
-use aqm::{AnyQdisc, Carried, Duration, Env, Instant, Limit, Rate, Rng};
-use link::framing::Cells;
+use aqm::{AnyQdisc, Carried, Duration, Env, Framing, Instant, Limit, Rate, Rng};
 use link::varying::{LEAST_TOLD, told, told_at};
-use link::{Framing, Impair, Impairments, Sending, Transmitter};
+use link::{Impair, Impairments, Sending, Transmitter};
 
 use crate::frame::Layer;
 
@@ -149,7 +149,13 @@ impl Spec {
 
     /// What a queue may know at `now`, while the rate is `rate`.
     pub(super) fn env(&self, now: Instant, rate: Rate) -> Env {
-        Env { now, limit: self.limit, rate, mean_packet: self.mean_packet }
+        Env {
+            now,
+            limit: self.limit,
+            rate,
+            mean_packet: self.mean_packet,
+            framing: self.sending.framing,
+        }
     }
 
     /// The rate that a queue knows at `now`.

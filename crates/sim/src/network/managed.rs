@@ -315,7 +315,13 @@ mod tests {
     fn link(rate: Rate, delay: Duration, packets: u64) -> Network {
         let mut rng = Rng::new(1, 0);
         let limit = Limit::packets(packets).unwrap();
-        let env = Env { now: Instant::ZERO, limit, rate, mean_packet: 1000 };
+        let env = Env {
+            now: Instant::ZERO,
+            limit,
+            rate,
+            mean_packet: 1000,
+            framing: aqm::Framing::default(),
+        };
         let queue = AnyQdisc::build("droptail", &[], &env, &mut rng).unwrap();
         network(Link::managed(rate, delay, queue, rng, 1))
     }

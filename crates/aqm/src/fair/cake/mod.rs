@@ -1,6 +1,6 @@
 //! CAKE: common applications kept enhanced (Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018,
-//! "HTM18"; tc-cake(8)). Its shaper and the overhead of frames are the link's business here; what is
-//! left is flow queueing four times over:
+//! "HTM18"; tc-cake(8)). Its shaper is the link's business here, but tins and flows share what packets take
+//! on the wire ([`Framing`]). What is left is flow queueing four times over:
 //!
 //! ```text
 //! a packet arrives:  its codepoint names a tin, its flow a queue of the tin;  it is queued
@@ -38,6 +38,7 @@ use super::heap::Heap;
 use super::lines::Lines;
 use super::{End, Plan, Turn};
 use crate::context::{Backlog, Cause, Cx, Env, State};
+use crate::framing::Framing;
 use crate::hash::FlowHash;
 use crate::packet::{Ack, Carried, FlowKey, Label, Meta};
 use crate::param::{ConfigError, choice, params};
@@ -146,6 +147,7 @@ pub struct Cake<P> {
     longest: Heap,
     /// How many acknowledgements the filter has dropped.
     filtered: u64,
+    framing: Framing,
 }
 
 impl CakeConfig {
@@ -249,8 +251,9 @@ impl<P: Carried> Cake<P> {
         let sent = self.lines.dequeue(line, cx, out);
         tin.packets -= before - self.lines.backlog_of(line).packets;
         if let Some((meta, _)) = &sent {
-            tin.flows.sent(queue, meta.len);
-            tin.schedule.sent(meta.len, cx.now);
+            let on_wire = self.framing.on_wire(meta.len);
+            tin.flows.sent(queue, on_wire);
+            tin.schedule.sent(on_wire, cx.now);
         } else {
             tin.flows.found_empty(queue, self.lines.policy(line).at_rest(cx.now));
         }
@@ -296,6 +299,7 @@ impl<P: Carried> Discipline<P> for Cake<P> {
             lines,
             longest: Heap::new(count * queues),
             filtered: 0,
+            framing: env.framing,
             config: config.clone(),
         })
     }
@@ -356,6 +360,7 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
     fn on_timer(&mut self, _: &mut Cx<'_>, _: &mut impl Outlet<P>) {}
 
     fn rate_changed(&mut self, env: &Env) {
+        self.framing = env.framing;
         for (number, tin) in self.tins.iter_mut().enumerate() {
             let rate = self.config.diffserv.rate(number, env.rate);
             tin.schedule = Schedule::new(rate, tin.schedule.next);

@@ -168,6 +168,33 @@ fn targets_grow_on_slow_links() {
     assert_eq!(quantum(Rate::from_mbit(100)) >> 16, 1514);
 }
 
+/// HTM18 §III.A: what is shared is time on the wire. With 40 bytes more in ATM cells 60 bytes are 3 cells,
+/// 159 bytes, and 1500 are 33, 1749: of two flows of one tin eleven small packets are sent for a large one;
+/// in the tin of DSCP 46, which has a quarter of the wire to the other's three, a third as many.
+#[test]
+fn what_frames_add_is_shared_as_well() {
+    let framed = Env { framing: "overhead 40 atm".parse().unwrap(), ..env(5000) };
+    for (other, expected) in [(host(1), 11.0), (dscp(46), 11.0 / 3.0)] {
+        let mut bench = Bench::new(5000, &[("target", "1h")]);
+        bench.q.rate_changed(&framed);
+        let flows = [(0, Label::default(), 1500), (1, other, 60)];
+        for (flow, label, len) in flows.repeat(50) {
+            bench.arrive(flow, label, len);
+        }
+        let mut sent = [0_f64; 2];
+        for _ in 0..6000 {
+            let flow = bench.depart().unwrap() as usize;
+            let (_, label, len) = flows[flow];
+            sent[flow] += 1.0;
+            // What `depart` did not count of the time on the wire, at 8 Mb/s.
+            bench.now += Duration::from_micros(u64::from(framed.framing.on_wire(len) - len));
+            bench.arrive(flow as u32, label, len);
+        }
+        let ratio = sent[1] / sent[0];
+        assert!((ratio / expected - 1.0).abs() < 0.03, "{ratio} for {expected}");
+    }
+}
+
 #[test]
 fn a_told_rate_is_as_good_as_one_that_was_known() {
     let slow = Env { limit: Limit::packets(10).unwrap(), rate: Rate::from_mbit(1), ..env(10) };

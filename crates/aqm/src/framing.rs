@@ -1,9 +1,13 @@
 //! What a packet takes on the wire beside its own bytes: headers of the layers below, padding, cells.
 
-use std::fmt;
-use std::str::FromStr;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::str::FromStr;
 
-use aqm::units::TextError;
+use crate::units::TextError;
 
 /// What is added to each packet's length where time on the wire is counted. The words and the numbers
 /// of the presets are those of `tc cake`.
@@ -72,7 +76,7 @@ impl FromStr for Framing {
         if words.peek().is_none() {
             return Err(wrong(String::new()));
         }
-        let number = |word: Option<&str>, range: std::ops::RangeInclusive<i32>| {
+        let number = |word: Option<&str>, range: RangeInclusive<i32>| {
             let number = word.and_then(|word| word.parse().ok()).filter(|n| range.contains(n));
             number
                 .ok_or_else(|| wrong(format!("a number from {} to {}", range.start(), range.end())))
@@ -114,6 +118,7 @@ impl fmt::Display for Framing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     fn framing(text: &str) -> Framing {
         text.parse().unwrap()
