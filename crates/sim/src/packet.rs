@@ -25,6 +25,20 @@ impl Stamp {
     }
 }
 
+/// The timestamp of what is sent at `now` (ns): ticks of 2²⁰ ns, about a millisecond, as Linux has them.
+/// In an echo's 16 bits 68 seconds fit.
+pub fn tick(now: u64) -> u32 {
+    (now >> TICK) as u32
+}
+
+/// When the last packet may have been sent at the earliest, ns, whose timestamp comes back at `now`.
+pub fn sent_at_echo(now: u64, echo: u16) -> u64 {
+    let ticks = (tick(now) as u16).wrapping_sub(echo);
+    (now >> TICK).saturating_sub(ticks.into()) << TICK
+}
+
+const TICK: u32 = 20;
+
 /// What a packet is to its end points, and what it tells them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Payload {
@@ -32,16 +46,15 @@ pub enum Payload {
     Data {
         /// Congestion window reduced (RFC 3168 §6.1.2).
         cwr: bool,
-        /// How many repairs had begun when it was sent; wraps. A timestamp (RFC 7323 §3) as
-        /// coarse as it may be.
-        repairs: u8,
+        /// Its timestamp (RFC 7323 §3), in [`tick`]s.
+        tick: u32,
     },
     /// The same with its time of sending, where delays are measured. To whom it comes it is data.
     Stamped {
         /// As of data.
         cwr: bool,
         /// As of data.
-        repairs: u8,
+        tick: u32,
         /// When it was sent.
         sent: Stamp,
     },
@@ -50,11 +63,10 @@ pub enum Payload {
         /// An ECN echo (RFC 3168 §6.1.3), 1 or 0; with AccECN the field ACE (RFC 9768 §3.2.2), whose
         /// lowest bit is the flag ECE and whose next is CWR.
         ece: u8,
-        /// How many of `sack` are in use.
-        blocks: u8,
-        /// The `repairs` of what let the acknowledgement's number grow (RFC 7323 §4.3).
-        repairs: u8,
-        /// SACK blocks as (first, past the last), counted from the acknowledgement's number.
+        /// The timestamp of what let the acknowledgement's number grow (RFC 7323 §4.3); wraps.
+        echo: u16,
+        /// SACK blocks as (first, past the last), counted from the acknowledgement's number; (0, 0)
+        /// from where there are no more.
         sack: [(u16, u16); SACK_BLOCKS],
     },
     /// The first packet of a handshake.
@@ -137,7 +149,7 @@ impl Default for Packet {
             connection: 0,
             flow: 0,
             seq: 0,
-            payload: Payload::Data { cwr: false, repairs: 0 },
+            payload: Payload::Data { cwr: false, tick: 0 },
         }
     }
 }
@@ -201,8 +213,8 @@ impl Packet {
 impl Carried for Packet {
     fn ack(&self) -> Ack {
         match self.payload {
-            Payload::Ack { ece, blocks, .. } => {
-                Ack::new(self.seq, [ece & 1 > 0, ece & 2 > 0], blocks == 0)
+            Payload::Ack { ece, sack, .. } => {
+                Ack::new(self.seq, [ece & 1 > 0, ece & 2 > 0], sack[0].1 == 0)
             }
             Payload::Recorded { ack, .. } => ack,
             _ => Ack::NONE,
@@ -218,6 +230,17 @@ mod tests {
     fn a_stamp_holds_two_years() {
         for ns in [0, 1, 0x0012_3456_789a_bcde, (1 << 56) - 1] {
             assert_eq!(Stamp::from(ns).ns(), ns);
+        }
+    }
+
+    /// An echo is of the last tick that it may be of, and wraps.
+    #[test]
+    fn an_echo_gives_the_time_of_sending_to_a_tick() {
+        const MS: u64 = 1_000_000;
+        for (sent, took) in [(0, 0), (3, 40 * MS), (70_000 * MS, 68_000 * MS), (1 << 20, 1)] {
+            let echo = tick(sent) as u16;
+            let found = sent_at_echo(sent + took, echo);
+            assert!(found <= sent && sent - found < 1 << 20, "{sent} {took}: {found}");
         }
     }
 

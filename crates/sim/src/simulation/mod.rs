@@ -298,8 +298,8 @@ impl Simulation {
         if let (Some(ends), Some(sent)) = (&mut self.end_to_end, packet.payload.sent()) {
             ends.one_way[i].add(self.now - sent);
         }
-        if let Payload::Stamped { cwr, repairs, .. } = packet.payload {
-            packet.payload = Payload::Data { cwr, repairs };
+        if let Payload::Stamped { cwr, tick, .. } = packet.payload {
+            packet.payload = Payload::Data { cwr, tick };
         }
         let now = self.now;
         self.answered(packet)?.round_trip(now, packet)

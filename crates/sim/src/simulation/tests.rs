@@ -228,7 +228,7 @@ fn packets_that_are_late_or_come_twice_are_nothing_to_a_session() {
     let mut simulation = of(&[WEB]);
     let packet =
         |payload, connection, seq| Packet { payload, connection, seq, ..Packet::default() };
-    let data = Payload::Data { cwr: false, repairs: 0 };
+    let data = Payload::Data { cwr: false, tick: 0 };
     simulation.advance(30 * MS);
     assert_eq!(simulation.flow(0).delivered, 2);
     for (payload, connection) in

@@ -173,13 +173,13 @@ pub struct Tcp {
     pub min_rto_above_srtt: bool,
     /// Losses are told by time (RACK-TLP, RFC 8985), retransmissions' too; the window goes down in
     /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow
-    /// meanwhile; every acknowledgement is a sample of the round trip and ends a backoff (timestamps,
-    /// RFC 7323). Not for `reno` and `newreno`; `bbr` and `bbr1` have it anyway, and instead of PRR
+    /// meanwhile; every acknowledgement is a sample of the round trip, but with `timestamps` off those
+    /// of what was sent again (Karn), and a sample ends a backoff. Not for `reno` and `newreno`; `bbr` and `bbr1` have it anyway, and instead of PRR
     /// their own windows; `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
-    /// Acknowledgements echo timestamps, which tell whether a packet that was sent again had been lost
-    /// (RFC 7323, RFC 3522). If it had not, the repair is undone: the window is what it was (RFC 4015,
+    /// Acknowledgements echo timestamps of about a millisecond, which tell whether a packet that was sent
+    /// again had been lost, and its round trip (RFC 7323, RFC 3522). If it had not, the repair is undone: the window is what it was (RFC 4015,
     /// Linux). With `rack` only.
     #[serde(default)]
     pub timestamps: bool,

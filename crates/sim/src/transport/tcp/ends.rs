@@ -53,7 +53,7 @@ impl EndPoints for Ends {
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
         let Self { sender, receiver } = self;
         match packet.payload {
-            Payload::Data { cwr, repairs } => {
+            Payload::Data { cwr, tick } => {
                 let ce = packet.ecn == Ecn::Ce;
                 let when = if o.looks_closer {
                     let mut answered = cwr;
@@ -67,7 +67,7 @@ impl EndPoints for Ends {
                         receiver.hurry(if ce { QUICK_AFTER_MARK } else { QUICK_AT_START });
                     }
                     if o.timestamps {
-                        receiver.on_timestamp(packet.seq, repairs);
+                        receiver.on_timestamp(packet.seq, tick);
                     }
                     receiver.on_watched_data(packet.seq, ce, answered, o)
                 } else {

@@ -16,16 +16,17 @@ pub struct Receiver {
     next: u32,
     /// What arrived beyond `next`.
     beyond: Bits,
-    /// The last blocks to report, newest first, as (first, past the last) (RFC 2018 §4); (0, 0)
-    /// where there is none.
-    blocks: [(u32, u32); SACK_BLOCKS],
+    /// The last blocks to report, newest first (RFC 2018 §4): what begins them, and how long they are, no
+    /// longer than the window; 0 and 0 where there is none.
+    firsts: [u32; SACK_BLOCKS],
+    lengths: [u16; SACK_BLOCKS],
+    /// What acknowledgements echo of the sender's timestamps: that of the first packet in order
+    /// that was not acknowledged (RFC 7323 §4.3).
+    tick: u32,
     /// Packets in order that are not acknowledged yet.
     unacknowledged: u8,
     /// Packets that are acknowledged at once though acknowledgements are delayed.
     quick: u8,
-    /// What acknowledgements echo of the sender's timestamps: that of the first packet in order
-    /// that was not acknowledged (RFC 7323 §4.3).
-    repairs: u8,
     /// 1: CE was seen and the sender has not answered yet (RFC 3168 §6.1.3), or with AccECN the last
     /// packet was marked. Above that bit, with AccECN: marks, modulo eight.
     echo: u8,
@@ -60,11 +61,10 @@ impl Receiver {
 
     /// The timestamp of a segment that arrives, before [`Receiver::on_data`].
     #[inline(never)]
-    pub fn on_timestamp(&mut self, seq: u32, repairs: u8) {
+    pub fn on_timestamp(&mut self, seq: u32, tick: u32) {
         // What was sent before and is late takes nothing back.
-        let newer = repairs.wrapping_sub(self.repairs) < 128;
-        if seq == self.next && self.unacknowledged == 0 && newer {
-            self.repairs = repairs;
+        if seq == self.next && self.unacknowledged == 0 && tick >= self.tick {
+            self.tick = tick;
         }
     }
 
@@ -130,7 +130,7 @@ impl Receiver {
         let mut block = (seq, seq + 1);
         let mut others = [(0, 0); SACK_BLOCKS];
         let mut kept = 0;
-        for &(first, end) in &self.blocks[..self.used()] {
+        for (first, end) in self.blocks() {
             if end == block.0 {
                 block.0 = first;
             } else if first == block.1 {
@@ -142,35 +142,37 @@ impl Receiver {
         }
         // A block may touch one that was merged after it was looked at.
         let kept = kept.min(SACK_BLOCKS - 1);
-        self.blocks[0] = block;
-        self.blocks[1..=kept].copy_from_slice(&others[..kept]);
-        self.blocks[kept + 1..].fill((0, 0));
+        self.keep(std::iter::once(block).chain(others.into_iter().take(kept)));
     }
 
-    fn used(&self) -> usize {
-        self.blocks.iter().take_while(|(_, end)| *end > 0).count()
+    /// The blocks to report, as (first, past the last).
+    fn blocks(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let blocks = self.firsts.into_iter().zip(self.lengths);
+        blocks.take_while(|block| block.1 > 0).map(|(n, length)| (n, n + u32::from(length)))
+    }
+
+    /// Has `blocks` reported, no more than there is room for.
+    fn keep(&mut self, blocks: impl Iterator<Item = (u32, u32)>) {
+        let (mut firsts, mut lengths) = ([0; SACK_BLOCKS], [0; SACK_BLOCKS]);
+        for (i, (first, end)) in blocks.enumerate() {
+            (firsts[i], lengths[i]) = (first, (end - first) as u16);
+        }
+        (self.firsts, self.lengths) = (firsts, lengths);
     }
 
     fn forget_delivered(&mut self) {
-        let mut kept = 0;
-        for i in 0..self.used() {
-            if self.blocks[i].0 >= self.next {
-                self.blocks[kept] = self.blocks[i];
-                kept += 1;
-            }
-        }
-        self.blocks[kept..].fill((0, 0));
+        let next = self.next;
+        self.keep(self.blocks().filter(|block| block.0 >= next));
     }
 
     /// Makes `packet` the acknowledgement of everything so far; its address is its own.
     #[inline]
     pub fn acknowledge(&mut self, sack: bool, packet: &mut Packet) {
         self.unacknowledged = 0;
-        let sack_blocks = [(0, 0); SACK_BLOCKS];
-        let payload = Payload::Ack { ece: self.echo, blocks: 0, repairs: 0, sack: sack_blocks };
+        let payload = Payload::Ack { ece: self.echo, echo: 0, sack: [(0, 0); SACK_BLOCKS] };
         (packet.len, packet.ecn) = (SHORTEST_PACKET, Ecn::default());
         (packet.seq, packet.payload) = (self.next, payload);
-        if sack && self.blocks[0].1 > 0 {
+        if sack && self.lengths[0] > 0 {
             packet.payload = self.with_blocks();
         }
     }
@@ -178,21 +180,21 @@ impl Receiver {
     #[inline(never)]
     fn with_blocks(&self) -> Payload {
         let (mut blocks, mut sack) = (0, [(0, 0); SACK_BLOCKS]);
-        for &(first, end) in &self.blocks[..self.used()] {
+        for (first, end) in self.blocks() {
             // What lies further than 65 535 packets ahead is not reported.
             let relative = |n: u32| u16::try_from(n - self.next).ok();
             if let (Some(first), Some(end)) = (relative(first), relative(end)) {
-                sack[usize::from(blocks)] = (first, end);
+                sack[blocks] = (first, end);
                 blocks += 1;
             }
         }
-        Payload::Ack { ece: self.echo, blocks, repairs: 0, sack }
+        Payload::Ack { ece: self.echo, echo: 0, sack }
     }
 
     /// Has an acknowledgement tell what else it is to: the echo of a timestamp, AccECN's counter.
     pub fn tell_more(&self, packet: &mut Packet, o: &Options) {
-        if let Payload::Ack { ece, repairs, .. } = &mut packet.payload {
-            *repairs = if o.timestamps { self.repairs } else { 0 };
+        if let Payload::Ack { ece, echo, .. } = &mut packet.payload {
+            *echo = if o.timestamps { self.tick as u16 } else { 0 };
             if o.accecn {
                 *ece = ((self.echo >> 1) + FIRST_COUNT) % 8;
             }
@@ -230,9 +232,9 @@ mod tests {
 
     fn blocks(r: &mut Receiver) -> Vec<(u32, u32)> {
         let ack = acknowledgement(r);
-        let Payload::Ack { blocks, sack, .. } = ack.payload else { panic!("{ack:?}") };
-        sack[..usize::from(blocks)]
-            .iter()
+        let Payload::Ack { sack, .. } = ack.payload else { panic!("{ack:?}") };
+        sack.iter()
+            .take_while(|block| block.1 > 0)
             .map(|&(a, b)| (ack.seq + u32::from(a), ack.seq + u32::from(b)))
             .collect()
     }
@@ -313,14 +315,14 @@ mod tests {
     fn the_echo_of_a_timestamp_is_that_of_what_moves_the_acknowledgement() {
         let mut r = Receiver::default();
         let o = Options { timestamps: true, ..options(Variant::Sack) };
-        let mut echo = |seq, repairs, acknowledges: bool| {
-            r.on_timestamp(seq, repairs);
+        let mut echo = |seq, tick, acknowledges: bool| {
+            r.on_timestamp(seq, tick);
             r.on_data(seq, false, false, true);
             acknowledges.then(|| {
                 let mut ack = acknowledgement(&mut r);
                 r.tell_more(&mut ack, &o);
-                let Payload::Ack { repairs, .. } = ack.payload else { panic!("{ack:?}") };
-                repairs
+                let Payload::Ack { echo, .. } = ack.payload else { panic!("{ack:?}") };
+                echo
             })
         };
         assert_eq!(echo(0, 0, true), Some(0));
@@ -329,7 +331,7 @@ mod tests {
         assert_eq!(echo(3, 4, true), Some(4), "fills it");
         assert_eq!(echo(3, 5, true), Some(4), "had come before");
         assert_eq!(echo(5, 3, true), Some(4), "older");
-        assert_eq!(echo(6, 131, true), Some(131));
-        assert_eq!(echo(7, 0, true), Some(0), "they wrap");
+        assert_eq!(echo(6, 0x1_0001, true), Some(1), "its lower half");
+        assert_eq!(echo(7, 0xffff, true), Some(1), "older");
     }
 }

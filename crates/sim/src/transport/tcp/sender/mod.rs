@@ -6,6 +6,7 @@
 
 mod delivery;
 mod hystart;
+mod least;
 mod marks;
 mod model;
 mod rack;
@@ -18,7 +19,7 @@ use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant};
-use crate::packet::{Packet, Payload, SHORTEST_PACKET};
+use crate::packet::{Packet, Payload, SHORTEST_PACKET, tick};
 use rack::Rack;
 use repairs::threshold;
 
@@ -178,8 +179,12 @@ impl Sender {
     pub fn on_syn_ack(&mut self, now: u64, o: &Options) {
         if self.state == State::SynSent {
             if self.timed_at != NEVER {
-                self.rtt.sample(now - self.timed_at, &mut self.backoff);
+                let rtt = now - self.timed_at;
+                self.rtt.sample(rtt, &mut self.backoff);
                 self.backoff.end();
+                if let Some(rack) = &mut self.rack {
+                    rack.measured(now, rtt);
+                }
             } else if o.restart_after_lost_syn {
                 // RFC 5681 §3.1, RFC 6298 §5.7.
                 self.cwnd = self.cwnd.min(1.0);
@@ -390,13 +395,16 @@ impl Sender {
         self.last_sent = now;
         packet.seq = seq;
         let cwr = std::mem::take(&mut self.tell_reduced);
-        packet.payload = Payload::Data { cwr, repairs: 0 };
+        packet.payload = Payload::Data { cwr, tick: 0 };
         packet.ecn = if again | self.without_ecn { o.codepoint_again } else { o.codepoint };
         if o.notes_sending {
-            let repairs = if o.rack { self.sent_with_rack(now, seq, again, o) } else { 0 };
+            if o.rack {
+                self.sent_with_rack(now, seq, again, o);
+            }
+            let tick = tick(now);
             packet.payload = match o.stamps {
-                true => Payload::Stamped { cwr, repairs, sent: now.into() },
-                false => Payload::Data { cwr, repairs },
+                true => Payload::Stamped { cwr, tick, sent: now.into() },
+                false => Payload::Data { cwr, tick },
             };
         }
     }
@@ -407,7 +415,7 @@ impl Sender {
         if o.rack {
             return self.on_ack_by_rack(now, p, o);
         }
-        let Payload::Ack { ece, blocks, ref sack, .. } = p.payload else { return };
+        let Payload::Ack { ece, sack, .. } = p.payload else { return };
         let echo = ece > 0;
         let acked = p.seq.wrapping_sub(self.una);
         if acked > self.outstanding() || self.state < State::Open {
@@ -415,7 +423,7 @@ impl Sender {
         }
         let times = [now, self.rtt.srtt()];
         self.control.on_ack([acked, if echo { acked } else { 0 }], [p.seq, self.end], times);
-        let news = blocks > 0 && self.take_sack(p.seq, &sack[..usize::from(blocks)]);
+        let news = sack[0].1 > 0 && self.take_sack(p.seq, sack);
         if echo && o.ecn {
             self.on_echo(now, p.seq, o);
         }

@@ -1,6 +1,7 @@
 //! What selective acknowledgements tell, and what is sent for it (RFC 6675).
 
 use super::{DUPLICATES, Sender};
+use crate::packet::SACK_BLOCKS;
 use crate::transport::tcp::Options;
 
 impl Sender {
@@ -45,10 +46,10 @@ impl Sender {
     }
 
     /// Puts the blocks into the scoreboard; true if they tell anything new.
-    pub(super) fn take_sack(&mut self, ack: u32, blocks: &[(u16, u16)]) -> bool {
+    pub(super) fn take_sack(&mut self, ack: u32, blocks: [(u16, u16); SACK_BLOCKS]) -> bool {
         self.sacked.advance(self.una.max(ack));
         let mut news = false;
-        for &(first, end) in blocks {
+        for (first, end) in blocks {
             let end = (ack + u32::from(end)).min(self.end);
             for n in ack + u32::from(first)..end {
                 news |= self.sacked.insert(n);

@@ -65,8 +65,10 @@ struct Path {
     receiver: Receiver,
     o: Options,
     now: u64,
-    /// What each packet's last sending said of repairs; an earlier one said 0.
-    repairs: std::collections::BTreeMap<u32, u8>,
+    /// The timestamp of each packet's last sending.
+    ticks: std::collections::BTreeMap<u32, u32>,
+    /// What arrives is what was sent first.
+    late: bool,
 }
 
 /// What was sent in a round: numbers in order.
@@ -77,14 +79,16 @@ impl Path {
         let mut sender = Sender::default();
         sender.start(0, &o);
         sender.offer(u32::MAX);
-        Self { sender, receiver: Receiver::default(), o, now: 0, repairs: [].into() }
+        Self { sender, receiver: Receiver::default(), o, now: 0, ticks: [].into(), late: false }
     }
 
     fn send(&mut self) -> Option<Packet> {
         let mut packet = Packet::default();
         let sent = self.sender.next(self.now, &self.o, &mut packet).then_some(packet)?;
-        if let Payload::Data { repairs, .. } = sent.payload {
-            self.repairs.insert(sent.seq, repairs);
+        if let Payload::Data { tick, .. } = sent.payload
+            && !(self.late && self.ticks.contains_key(&sent.seq))
+        {
+            self.ticks.insert(sent.seq, tick);
         }
         Some(sent)
     }
@@ -109,8 +113,7 @@ impl Path {
         let mut acks: Vec<Packet> = Vec::new();
         for &(seq, reduced, ecn) in sent {
             if !drop.contains(&seq) {
-                let repairs = self.repairs.get(&seq).copied().unwrap_or(0);
-                self.receiver.on_timestamp(seq, repairs);
+                self.receiver.on_timestamp(seq, self.ticks.get(&seq).copied().unwrap_or(0));
                 self.receiver.on_data(seq, ecn && mark.contains(&seq), reduced, false);
                 let mut ack = Packet::default();
                 self.receiver.acknowledge(self.o.variant == Variant::Sack, &mut ack);

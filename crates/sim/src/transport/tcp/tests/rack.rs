@@ -177,14 +177,12 @@ fn a_needless_timeout_is_undone() {
         [(true, true, true), (true, false, false), (false, true, false)]
     {
         let (mut p, sent) = sixteen(Options { timestamps, ..with_rack() });
+        p.late = late;
         while p.sender.timeouts == 0 {
             p.time_out();
         }
         assert_eq!(p.sender.cwnd(), 1.0);
         let before = p.sender.retransmits;
-        if late {
-            p.repairs.clear();
-        }
         p.now += RTT;
         let srtt = p.sender.srtt();
         let next = p.deliver(&sent[..1], &[], &[]);
@@ -202,12 +200,10 @@ fn a_needless_timeout_is_undone() {
 fn a_needless_repair_is_undone() {
     for late in [true, false] {
         let (mut p, sent) = sixteen(Options { timestamps: true, ..with_rack() });
+        p.late = late;
         let again = p.deliver(&sent, &[sent[0].0], &[]);
         assert!(numbers(&again).contains(&sent[0].0));
         let one: Vec<_> = again.into_iter().filter(|s| s.0 == sent[0].0).collect();
-        if late {
-            p.repairs.clear();
-        }
         p.deliver(&one, &[], &[]);
         let cwnd = p.sender.cwnd();
         assert!(if late { cwnd >= 16.0 } else { cwnd < 11.0 }, "{late}: {cwnd}");

@@ -92,7 +92,7 @@ fn a_wait_before_sending_is_not_idleness() {
     assert_eq!(acks, 16);
     let ack = Packet {
         seq: 30,
-        payload: Payload::Ack { ece: 0, blocks: 0, repairs: 0, sack: [(0, 0); 3] },
+        payload: Payload::Ack { ece: 0, echo: 0, sack: [(0, 0); 3] },
         ..Packet::default()
     };
     p.now += RTT;

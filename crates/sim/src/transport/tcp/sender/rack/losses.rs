@@ -67,7 +67,7 @@ impl Sender {
             _ => self.una < self.resent || sacked > 0 && self.first_lost().is_some(),
         };
         if begins {
-            self.enter_recovery_by_rack(o);
+            self.enter_recovery_by_rack(now, o);
             self.deadline = now + self.timeout(o);
             self.rack().timer = Timer::Timeout;
             window = self.reordering_window();

@@ -4,7 +4,10 @@
 //! the least round trip, and until packets were seen to overtake each other none from three selective
 //! acknowledgements on. So are retransmissions. A probe tells of losses at the end of what was sent.
 //! The window goes down in proportion to what arrives, after losses and after ECN echoes.
-//! Every acknowledgement is a sample of the round trip, as timestamps (RFC 7323) allow.
+//! Every acknowledgement is a sample of the round trip, if it is certain which sending it answers (Karn,
+//! RFC 6298 §3): that of a packet that was sent once, or with timestamps the one that the echo tells
+//! (RFC 7323 §4). Of each packet only the last sending's time is kept: of one before, the echo itself
+//! gives the time, to a tick. A backoff of the timeout ends with a sample, not before.
 //!
 //! With timestamps a repair ends as if it had never begun, once an acknowledgement echoes that what
 //! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux).
@@ -18,9 +21,10 @@ mod timers;
 
 use super::delivery::Delivery;
 use super::hystart::HyStart;
+use super::least::Least;
 use super::marks::Marks;
 use super::{NEVER, Sender, State};
-use crate::packet::{Packet, Payload};
+use crate::packet::{Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
 use crate::transport::tcp::Options;
 use timers::Timer;
 
@@ -39,6 +43,8 @@ pub(super) struct Rack {
     newest: u64,
     /// The round trip of that one.
     rtt: u64,
+    least: Least,
+    /// The least round trip, of `least`; 0 before the first sample.
     pub(super) min_rtt: u64,
     /// With AccECN.
     marks: Marks,
@@ -57,8 +63,8 @@ pub(super) struct Rack {
     lost_before_then: u64,
     /// The window and the slow-start threshold before the repair that goes on.
     before_repair: Option<[f64; 2]>,
-    /// With timestamps: how many repairs have begun; wraps.
-    repairs: u8,
+    /// When the last repair began, or the first of those that follow upon each other.
+    repaired_since: u64,
     /// A probe is due, whatever the window.
     probe: bool,
     /// RFC 6937: delivered and sent since the reduction began, and the window then.
@@ -70,6 +76,12 @@ pub(super) struct Rack {
     pub(super) start: HyStart,
     /// What a model of the path is told.
     pub(super) delivery: Option<Delivery>,
+}
+
+/// Whether what was sent at `sent`, to a tick, was sent before `at`. Two sendings of one tick are not told
+/// apart.
+fn is_before(sent: u64, at: u64) -> bool {
+    tick(sent) < tick(at)
 }
 
 impl Rack {
@@ -112,10 +124,16 @@ impl Rack {
         self.sent_at[self.place(n)] & AGAIN != 0
     }
 
-    /// Packet `n` has arrived, `highest` is of the acknowledgements before; `first` is the first round
-    /// trip of this acknowledgement.
+    /// A sample of the round trip, ns.
+    pub(super) fn measured(&mut self, now: u64, rtt: u64) {
+        self.least.take(now, rtt);
+        self.min_rtt = self.least.ns();
+    }
+
+    /// Packet `n` has arrived, `highest` is of the acknowledgements before; `late`: it is known that what
+    /// came is no answer to the last sending. The round trip of that one otherwise.
     #[inline]
-    fn arrived(&mut self, now: u64, n: u32, was_late: bool, first: &mut Option<u64>) {
+    fn arrived(&mut self, now: u64, n: u32, late: bool) -> Option<u64> {
         let at = self.at(n);
         let rtt = now.saturating_sub(at);
         // §6.2, step 3.
@@ -125,13 +143,13 @@ impl Rack {
         }
         // What came so soon after it was sent again is what was sent before, as an echo may tell
         // (§6.2, step 2).
-        if (was_late || rtt < self.min_rtt) && self.is_again(n) {
-            return;
+        if (late || rtt < self.min_rtt) && self.is_again(n) {
+            return None;
         }
-        first.get_or_insert(rtt);
         if at > self.newest {
             (self.newest, self.rtt) = (at, rtt);
         }
+        Some(rtt)
     }
 }
 
@@ -140,9 +158,9 @@ impl Sender {
         self.rack.get_or_insert_default()
     }
 
-    /// Packet `seq` is sent. Returns how many repairs have begun.
+    /// Packet `seq` is sent.
     #[inline(never)]
-    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) -> u8 {
+    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) {
         let under_way = [self.una, self.end];
         let rack = self.rack();
         rack.sent(now, seq, again, under_way);
@@ -153,7 +171,6 @@ impl Sender {
         if self.outstanding() == 1 {
             self.arm(now, o);
         }
-        self.rack().repairs
     }
 
     /// What is sent while something is being repaired.
@@ -188,8 +205,8 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline(never)]
     pub(super) fn on_ack_by_rack(&mut self, now: u64, p: &Packet, o: &Options) {
-        let Payload::Ack { ece, blocks, repairs, ref sack } = p.payload else { return };
-        let (ack, blocks) = (p.seq, &sack[..usize::from(blocks)]);
+        let Payload::Ack { ece, echo, sack } = p.payload else { return };
+        let ack = p.seq;
         if ack < self.una || ack > self.end || self.state < State::Open {
             return;
         }
@@ -199,11 +216,13 @@ impl Sender {
         }
         let Some(mut rack) = self.rack.take() else { return };
         let state_before = self.state;
-        let was_late = ack > self.una && repairs != rack.repairs && state_before >= State::Recovery;
+        let moved_by = (o.timestamps && ack > self.una).then(|| sent_at_echo(now, echo));
+        let was_late = state_before >= State::Recovery
+            && moved_by.is_some_and(|sent| is_before(sent, rack.repaired_since));
         let acked = ack - self.una;
         let used = self.uses_window(self.outstanding(), o);
         let before = self.outstanding() - self.sacked.ones();
-        let rtt = self.take_arrived(now, ack, blocks, was_late, &mut rack);
+        let rtt = self.take_arrived(now, ack, sack, (moved_by, was_late), &mut rack);
         let newly = before - (self.outstanding() - self.sacked.ones());
         let (told, marks) = match o.accecn {
             true => (newly, rack.marks.told(ece, newly)),
@@ -213,9 +232,6 @@ impl Sender {
         self.control.on_ack([told, marks], [ack, self.end], times);
         if let Some(rtt) = rtt {
             self.take_rtt(now, rtt, &mut rack, o);
-        }
-        if acked > 0 {
-            self.backoff.end();
         }
         self.rack = Some(rack);
 
@@ -240,28 +256,45 @@ impl Sender {
         }
     }
 
-    /// Notes what `ack` and the `blocks` above it say has arrived; the round trip of the first of it
-    /// that gives one, ns.
+    /// Notes what `ack` and the `blocks` above it say has arrived. What moved `ack` was sent about
+    /// `moved_by`, if that is known, and `was_late` if before the repair. Returns a sample of the round
+    /// trip, ns.
     #[inline]
     fn take_arrived(
         &mut self,
         now: u64,
         ack: u32,
-        blocks: &[(u16, u16)],
-        was_late: bool,
+        blocks: [(u16, u16); SACK_BLOCKS],
+        (moved_by, was_late): (Option<u64>, bool),
         rack: &mut Rack,
     ) -> Option<u64> {
-        let mut first = None;
-        for n in self.una..ack {
-            if self.sacked.ones() == 0 || !self.sacked.contains(n) {
-                rack.arrived(now, n, was_late, &mut first);
+        let (mut sample, una) = (None, self.una);
+        let mut is_first = true;
+        for n in una..ack {
+            if self.sacked.ones() > 0 && self.sacked.contains(n) {
+                continue;
+            }
+            // The first of it moved the acknowledgement, unless others were lost that told more.
+            let late = match moved_by {
+                Some(sent) if is_first => is_before(sent, rack.at(n)),
+                _ => was_late,
+            };
+            let rtt = rack.arrived(now, n, late);
+            if std::mem::take(&mut is_first) {
+                sample = match moved_by {
+                    _ if !rack.is_again(n) => rtt,
+                    Some(sent) => rtt.or(late.then(|| now - sent)),
+                    None => None,
+                };
             }
         }
-        self.sacked.advance(self.una.max(ack));
-        for &(from, end) in blocks {
+        self.sacked.advance(una.max(ack));
+        for (from, end) in blocks {
             for n in ack + u32::from(from)..(ack + u32::from(end)).min(self.end) {
                 if self.sacked.insert(n) {
-                    rack.arrived(now, n, false, &mut first);
+                    // The echo tells nothing of what is beyond a gap.
+                    let rtt = rack.arrived(now, n, false);
+                    sample = sample.or(rtt.filter(|_| !rack.is_again(n)));
                 }
             }
         }
@@ -271,17 +304,16 @@ impl Sender {
         self.una = ack;
         self.next = self.next.max(ack);
         self.duplicates = self.sacked.ones();
-        first
+        sample
     }
 
     /// A sample of the round trip, ns.
     #[inline]
     fn take_rtt(&mut self, now: u64, rtt: u64, rack: &mut Rack, o: &Options) {
         self.rtt.sample(rtt, &mut self.backoff);
+        self.backoff.end();
         rack.sample = Some(rtt);
-        if rack.min_rtt == 0 || rtt < rack.min_rtt {
-            rack.min_rtt = rtt;
-        }
+        rack.measured(now, rtt);
         if self.cwnd < self.ssthresh && self.state == State::Open {
             self.slow_start_round(now, rtt, rack, o);
         }

@@ -6,9 +6,9 @@ use crate::transport::tcp::sender::{LEAST_SSTHRESH, Sender, State};
 impl Sender {
     /// While the window goes down after an echo it goes on doing so to the end of that reduction, as in
     /// Linux.
-    pub(super) fn enter_recovery_by_rack(&mut self, o: &Options) {
+    pub(super) fn enter_recovery_by_rack(&mut self, now: u64, o: &Options) {
         let reducing = self.state == State::Reducing;
-        self.begin_repair(o);
+        self.begin_repair(now);
         self.state = State::Recovery;
         if reducing {
             self.rack().before_repair = None;
@@ -23,14 +23,16 @@ impl Sender {
         }
     }
 
-    /// A repair begins; what is sent from now on says so, unless something that was sent again in the
-    /// last one is still to arrive, which is no answer to what was sent first.
-    pub(super) fn begin_repair(&mut self, o: &Options) {
+    /// A repair begins: what was sent before now had not been sent again, unless something that was in the
+    /// last repair is still to arrive, which is no answer to what was sent first.
+    pub(super) fn begin_repair(&mut self, now: u64) {
         let before = [self.cwnd, self.ssthresh];
         let new = self.state < State::Recovery && self.una >= self.resent;
         let rack = self.rack();
         rack.before_repair = Some(before);
-        rack.repairs = rack.repairs.wrapping_add(u8::from(new && o.timestamps));
+        if new {
+            rack.repaired_since = now;
+        }
     }
 
     /// A reduction or a repair ends once what was sent before it has arrived.

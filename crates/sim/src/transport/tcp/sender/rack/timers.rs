@@ -83,7 +83,7 @@ impl Sender {
                 rack.lost_before = rack.last + 1;
                 self.timeouts += 1;
                 if state < State::Recovery {
-                    self.begin_repair(o);
+                    self.begin_repair(now);
                 }
                 if !o.has_model && (state == State::Open || una >= self.recover) {
                     let left = self.control.after_loss(o.whole(self.cwnd));
