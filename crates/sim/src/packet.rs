@@ -25,6 +25,10 @@ impl Stamp {
     }
 }
 
+/// Beside the ECN echo of an acknowledgement: what it answers had come before (D-SACK, RFC 2883). Nobody
+/// asks which it was, so that its block is not kept; it takes the place of one.
+pub const DUPLICATE: u8 = 1 << 3;
+
 /// The timestamp of what is sent at `now` (ns): ticks of 2²⁰ ns, about a millisecond, as Linux has them.
 /// In an echo's 16 bits 68 seconds fit.
 pub fn tick(now: u64) -> u32 {
@@ -61,7 +65,7 @@ pub enum Payload {
     /// An acknowledgement of TCP.
     Ack {
         /// An ECN echo (RFC 3168 §6.1.3), 1 or 0; with AccECN the field ACE (RFC 9768 §3.2.2), whose
-        /// lowest bit is the flag ECE and whose next is CWR.
+        /// lowest bit is the flag ECE and whose next is CWR. [`DUPLICATE`] beside it.
         ece: u8,
         /// The timestamp of what let the acknowledgement's number grow (RFC 7323 §4.3); wraps.
         echo: u16,
@@ -189,7 +193,7 @@ impl Payload {
 impl Packet {
     /// Whether it is an acknowledgement with an ECN echo.
     pub fn echoes(&self) -> bool {
-        matches!(self.payload, Payload::Ack { ece: 1, .. })
+        matches!(self.payload, Payload::Ack { ece, .. } if ece & !DUPLICATE == 1)
     }
 
     /// The identity of a connection of the flow that is known as `flow`, less than 2⁵⁶.

@@ -169,6 +169,7 @@ fn packets_that_overtake_each_other_are_not_sent_again() {
 fn a_round_trip_that_outgrows_the_timeout_is_measured() {
     for flow in [
         "transport = \"sack\"\nrack = true\ntimestamps = true",
+        "transport = \"sack\"\nrack = true",
         "transport = \"sack\"\npreset = \"linux\"",
         "transport = \"cubic\"\npreset = \"modern\"",
         "transport = \"bbr\"\npreset = \"modern\"",

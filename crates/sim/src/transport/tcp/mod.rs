@@ -62,8 +62,8 @@ pub struct Options {
     pub notes_sending: bool,
     /// The control sets the window from a model of the path; then there is RACK.
     pub has_model: bool,
-    /// The receiver looks at more of a packet than its number and its mark: with `timestamps`,
-    /// `quick_acks`, `exact_echo` or `accecn`, which are asked for one by one only then.
+    /// The receiver looks at more of a packet than its number and its mark: with `rack`, `quick_acks`,
+    /// `exact_echo` or `accecn`, which are asked for one by one only then.
     pub looks_closer: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without a limit).
     pub count_packets: bool,
@@ -158,7 +158,7 @@ impl Options {
             stamps: false,
             notes_sending: rack,
             has_model: needs.has_model,
-            looks_closer: tcp.timestamps || tcp.quick_acks || needs.exact_echo,
+            looks_closer: rack || tcp.quick_acks || needs.exact_echo,
             count_packets: tcp.count_packets,
             rfc8312: tcp.rfc8312,
             reference_rtt: tcp

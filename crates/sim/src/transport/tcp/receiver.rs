@@ -4,7 +4,7 @@ use aqm::Ecn;
 
 use super::Options;
 use super::bits::Bits;
-use crate::packet::{Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET};
+use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET};
 
 /// AccECN's counters begin with it (RFC 9768 §3.2).
 pub(super) const FIRST_COUNT: u8 = 5;
@@ -27,6 +27,8 @@ pub struct Receiver {
     unacknowledged: u8,
     /// Packets that are acknowledged at once though acknowledgements are delayed.
     quick: u8,
+    /// What came last had come before.
+    duplicate: bool,
     /// 1: CE was seen and the sender has not answered yet (RFC 3168 §6.1.3), or with AccECN the last
     /// packet was marked. Above that bit, with AccECN: marks, modulo eight.
     echo: u8,
@@ -80,7 +82,11 @@ impl Receiver {
                 self.beyond.advance(self.next);
                 if self.beyond.insert(seq) {
                     self.report(seq);
+                } else {
+                    self.duplicate = true;
                 }
+            } else {
+                self.duplicate = true;
             }
             return AckWhen::Now;
         }
@@ -191,12 +197,17 @@ impl Receiver {
         Payload::Ack { ece: self.echo, echo: 0, sack }
     }
 
-    /// Has an acknowledgement tell what else it is to: the echo of a timestamp, AccECN's counter.
-    pub fn tell_more(&self, packet: &mut Packet, o: &Options) {
-        if let Payload::Ack { ece, echo, .. } = &mut packet.payload {
+    /// Has an acknowledgement tell what else it is to: the echo of a timestamp, AccECN's counter, a
+    /// duplicate.
+    pub fn tell_more(&mut self, packet: &mut Packet, o: &Options) {
+        if let Payload::Ack { ece, echo, sack } = &mut packet.payload {
             *echo = if o.timestamps { self.tick as u16 } else { 0 };
             if o.accecn {
                 *ece = ((self.echo >> 1) + FIRST_COUNT) % 8;
+            }
+            if std::mem::take(&mut self.duplicate) && o.rack {
+                *ece |= DUPLICATE;
+                sack[SACK_BLOCKS - 1] = (0, 0);
             }
         }
     }
@@ -307,6 +318,25 @@ mod tests {
         assert!(!acknowledgement(&mut r).echoes());
         r.on_data(3, true, true, false);
         assert!(acknowledgement(&mut r).echoes(), "CWR and CE in one packet is new congestion");
+    }
+
+    /// RFC 2883: in order or beyond a gap, once, and in the place of a block.
+    #[test]
+    fn what_comes_again_is_told() {
+        let mut r = Receiver::default();
+        let o = Options { rack: true, ..options(Variant::Sack) };
+        let mut told = |seq| {
+            data(&mut r, seq);
+            let mut ack = acknowledgement(&mut r);
+            r.tell_more(&mut ack, &o);
+            let Payload::Ack { ece, sack, .. } = ack.payload else { panic!("{ack:?}") };
+            (ece, sack.iter().filter(|block| block.1 > 0).count())
+        };
+        for seq in [0, 2, 4] {
+            assert_eq!(told(seq).0, 0, "{seq}");
+        }
+        assert_eq!((told(6), told(4), told(0)), ((0, 3), (DUPLICATE, 2), (DUPLICATE, 2)));
+        assert_eq!(told(1), (0, 2));
     }
 
     /// RFC 7323 §4.3: of packets that are acknowledged together the first counts, of those that fill

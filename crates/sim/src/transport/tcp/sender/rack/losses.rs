@@ -68,8 +68,7 @@ impl Sender {
         };
         if begins {
             self.enter_recovery_by_rack(now, o);
-            self.deadline = now + self.timeout(o);
-            self.rack().timer = Timer::Timeout;
+            self.restart_timeout(now, o);
             window = self.reordering_window();
             self.rack().find_losses(now, window);
         }
@@ -78,8 +77,7 @@ impl Sender {
             self.deadline = due.max(now + 1);
             self.rack().timer = Timer::Reordering;
         } else if self.rack().timer == Timer::Reordering {
-            self.deadline = now + self.timeout(o);
-            self.rack().timer = Timer::Timeout;
+            self.restart_timeout(now, o);
         }
     }
 

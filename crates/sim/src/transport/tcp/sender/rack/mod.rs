@@ -16,6 +16,7 @@
 //! but an echo tells that a repair was needless (no F-RTO, no duplicate SACK).
 
 mod losses;
+mod probes;
 mod repairs;
 mod timers;
 
@@ -24,8 +25,9 @@ use super::hystart::HyStart;
 use super::least::Least;
 use super::marks::Marks;
 use super::{NEVER, Sender, State};
-use crate::packet::{Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
+use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
 use crate::transport::tcp::Options;
+use probes::Probe;
 use timers::Timer;
 
 /// Beside the time at which a packet was sent: it had been sent before.
@@ -57,6 +59,9 @@ pub(super) struct Rack {
     highest: u32,
     reordering: bool,
     timer: Timer,
+    /// When the timeout is, had nothing else come before.
+    timeout_at: u64,
+    probe: Probe,
     /// The last packet before the last timeout was sent then.
     before_timeout: u64,
     /// `lost_before` then.
@@ -65,8 +70,6 @@ pub(super) struct Rack {
     before_repair: Option<[f64; 2]>,
     /// When the last repair began, or the first of those that follow upon each other.
     repaired_since: u64,
-    /// A probe is due, whatever the window.
-    probe: bool,
     /// RFC 6937: delivered and sent since the reduction began, and the window then.
     delivered: u32,
     out: u32,
@@ -126,6 +129,7 @@ impl Rack {
 
     /// A sample of the round trip, ns.
     pub(super) fn measured(&mut self, now: u64, rtt: u64) {
+        self.probe.measured();
         self.least.take(now, rtt);
         self.min_rtt = self.least.ns();
     }
@@ -168,8 +172,10 @@ impl Sender {
             let at = rack.last;
             self.sent_with_model(at, seq, again);
         }
-        if self.outstanding() == 1 {
+        if self.outstanding() == 1 && !again {
             self.arm(now, o);
+        } else if !again {
+            self.schedule_probe(now, o);
         }
     }
 
@@ -178,14 +184,8 @@ impl Sender {
     pub(super) fn next_by_rack(&mut self, o: &Options) -> Option<u32> {
         self.force = false;
         let new = self.next < self.available && self.next - self.una < o.window;
-        if std::mem::take(&mut self.rack().probe) {
-            // §7.3: new data, or the last packet once more.
-            return if new {
-                self.next += 1;
-                Some(self.next - 1)
-            } else {
-                self.end.checked_sub(1).filter(|&last| last >= self.una)
-            };
+        if self.rack().probe.take() {
+            return self.send_probe(new);
         }
         if f64::from(self.pipe_by_rack()) + 1.0 > self.cwnd {
             return None;
@@ -206,7 +206,7 @@ impl Sender {
     #[inline(never)]
     pub(super) fn on_ack_by_rack(&mut self, now: u64, p: &Packet, o: &Options) {
         let Payload::Ack { ece, echo, sack } = p.payload else { return };
-        let ack = p.seq;
+        let (ack, duplicate, ece) = (p.seq, ece & DUPLICATE > 0, ece & !DUPLICATE);
         if ack < self.una || ack > self.end || self.state < State::Open {
             return;
         }
@@ -239,6 +239,7 @@ impl Sender {
             self.undo_repair(o);
         }
         self.end_repair(ack, o);
+        self.end_probe(ack, duplicate, o);
         let marked = self.answer_echo(now, ack, echo, o);
         self.detect_loss(now, o);
         match self.state {

@@ -10,6 +10,7 @@ impl Sender {
         let reducing = self.state == State::Reducing;
         self.begin_repair(now);
         self.state = State::Recovery;
+        self.rack().probe.forget();
         if reducing {
             self.rack().before_repair = None;
             return;
@@ -109,7 +110,7 @@ impl Sender {
         (rack.delivered, rack.out, rack.before, rack.lost) = (0, 0, before, 0);
     }
 
-    fn leave_reduction(&mut self) {
+    pub(super) fn leave_reduction(&mut self) {
         self.state = State::Open;
         self.cwnd = self.ssthresh;
     }

@@ -16,34 +16,25 @@ pub(super) enum Timer {
 }
 
 impl Sender {
-    /// Sets the deadline after progress.
+    /// Sets the deadline after progress, or as something is sent while nothing is under way.
     #[inline(never)]
     pub(super) fn arm(&mut self, now: u64, o: &Options) {
-        let outstanding = self.outstanding();
-        let state = self.state;
-        let sacked = self.sacked.ones();
-        if outstanding == 0 {
+        self.rack().probe.take();
+        if self.outstanding() == 0 {
             self.deadline = NEVER;
             self.rack().timer = Timer::Timeout;
-            return;
+        } else if self.rack().timer != Timer::Reordering {
+            self.restart_timeout(now, o);
+            self.schedule_probe(now, o);
         }
-        let timeout = self.timeout(o);
-        let srtt = self.rtt.srtt();
-        let min_rto = o.rto.min.max(o.rto.granularity);
+    }
+
+    /// The timeout is a whole one from now on.
+    pub(super) fn restart_timeout(&mut self, now: u64, o: &Options) {
+        let at = now + self.timeout(o);
+        self.deadline = at;
         let rack = self.rack();
-        if rack.timer == Timer::Reordering {
-            return;
-        }
-        rack.timer = Timer::Timeout;
-        self.deadline = now + timeout;
-        if state < State::Recovery && sacked == 0 && srtt > 0 {
-            // §7.2: a packet alone may be acknowledged late.
-            let probe = 2 * srtt + if outstanding == 1 { min_rto } else { 0 };
-            if probe < timeout {
-                self.deadline = now + probe;
-                self.rack().timer = Timer::Probe;
-            }
-        }
+        (rack.timer, rack.timeout_at) = (Timer::Timeout, at);
     }
 
     /// The deadline has come.
@@ -54,18 +45,11 @@ impl Sender {
             return;
         }
         let (una, state) = (self.una, self.state);
-        let timeout = self.timeout(o);
         let rack = self.rack();
         match std::mem::take(&mut rack.timer) {
-            Timer::Probe => {
-                // The timeout counts from when the oldest packet was sent (§7.3).
-                let due = (rack.at(una) + timeout).max(now + 1);
-                rack.probe = true;
-                self.force = true;
-                self.deadline = due;
-            }
+            Timer::Probe => self.probe(now, o),
             Timer::Reordering => {
-                self.deadline = now + timeout;
+                self.restart_timeout(now, o);
                 self.detect_loss(now, o);
                 if o.has_model {
                     self.tell_change(now, state);
@@ -81,6 +65,7 @@ impl Sender {
                     rack.lost_before_then = rack.lost_before;
                 }
                 rack.lost_before = rack.last + 1;
+                rack.probe.forget();
                 self.timeouts += 1;
                 if state < State::Recovery {
                     self.begin_repair(now);
