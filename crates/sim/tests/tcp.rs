@@ -163,6 +163,18 @@ fn packets_that_overtake_each_other_are_not_sent_again() {
     }
 }
 
+/// The same where they overtake each other by more than a quarter of the round trip: the window of
+/// reordering grows with what the receiver has twice.
+#[test]
+fn the_window_of_reordering_grows_to_what_is_needed() {
+    for (transport, preset) in [("cubic", "linux"), ("sack", "modern"), ("bbr", "modern")] {
+        let flow = format!("transport = \"{transport}\"\npreset = \"{preset}\"");
+        let flows = reordered("20ms", &flow).flows;
+        let [again, sent] = ["retransmits", "arrivals"].map(|name| flows.number(name, 0).unwrap());
+        assert!(again < 0.01 * sent, "{transport}, {preset}: {again} of {sent}");
+    }
+}
+
 /// The path grows from 40 to 600 ms, above the timeout, under a flow that has one packet under way: once
 /// it has been measured nothing is sent twice any more (RFC 6298 §3, RFC 7323 §4). 33 packets fit 20 s.
 #[test]

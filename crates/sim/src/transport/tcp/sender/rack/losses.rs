@@ -16,7 +16,7 @@ impl Rack {
         if !self.reordering && (repairing || sacked >= DUPLICATES) {
             return 0;
         }
-        (self.min_rtt / 4).min(srtt)
+        (self.min_rtt / 4 * self.widening.quarters()).min(srtt)
     }
 
     /// §6.2, step 5: with no `window` what was sent before something that has arrived is lost.

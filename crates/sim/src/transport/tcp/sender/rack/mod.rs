@@ -12,13 +12,13 @@
 //! With timestamps a repair ends as if it had never begun, once an acknowledgement echoes that what
 //! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux).
 //!
-//! Left out: the window of reordering does not grow with duplicate SACKs (§6.2, step 4), and nothing
-//! but an echo tells that a repair was needless (no F-RTO, no duplicate SACK).
+//! Left out: nothing but an echo tells that a repair was needless (no F-RTO, no D-SACK).
 
 mod losses;
 mod probes;
 mod repairs;
 mod timers;
+mod widening;
 
 use super::delivery::Delivery;
 use super::hystart::HyStart;
@@ -29,6 +29,7 @@ use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick}
 use crate::transport::tcp::Options;
 use probes::Probe;
 use timers::Timer;
+use widening::Widening;
 
 /// Beside the time at which a packet was sent: it had been sent before.
 const AGAIN: u64 = 1 << 63;
@@ -58,6 +59,7 @@ pub(super) struct Rack {
     /// after a higher one.
     highest: u32,
     reordering: bool,
+    widening: Widening,
     timer: Timer,
     /// When the timeout is, had nothing else come before.
     timeout_at: u64,
@@ -102,6 +104,7 @@ impl Rack {
         self.last = now.max(self.last + 1);
         self.sent_at[at] = self.last | if again { AGAIN } else { 0 };
         self.out += 1;
+        self.widening.sent(again);
     }
 
     #[cold]
@@ -239,7 +242,10 @@ impl Sender {
             self.undo_repair(o);
         }
         self.end_repair(ack, o);
-        self.end_probe(ack, duplicate, o);
+        let of_probe = self.end_probe(ack, duplicate, o);
+        let repaired = state_before >= State::Recovery && self.state < State::Recovery;
+        let [una, end] = [self.una, self.end];
+        self.rack().widening.follow(duplicate && !of_probe, repaired, [una, end]);
         let marked = self.answer_echo(now, ack, echo, o);
         self.detect_loss(now, o);
         match self.state {

@@ -71,16 +71,16 @@ impl Sender {
         Some(last)
     }
 
-    /// §7.4.2: what `ack` and that a `duplicate` came say of the probe. A model of the path is not told
-    /// of a loss that the probe repaired: which it was is not known.
-    pub(super) fn end_probe(&mut self, ack: u32, duplicate: bool, o: &Options) {
+    /// §7.4.2: what `ack` and that a `duplicate` came say of the probe; whether that answers it. A model of
+    /// the path is not told of a loss that the probe repaired: which it was is not known.
+    pub(super) fn end_probe(&mut self, ack: u32, duplicate: bool, o: &Options) -> bool {
         let probe = &mut self.rack().probe;
         if probe.end == 0 || ack < probe.end {
-            return;
+            return false;
         }
-        let needless = !probe.again || duplicate;
-        let repaired = !needless && ack > probe.end;
-        if needless || repaired {
+        let needless = probe.again && duplicate;
+        let repaired = probe.again && !duplicate && ack > probe.end;
+        if needless || repaired || !probe.again {
             probe.end = 0;
         }
         // In a reduction that goes on the window gives way already.
@@ -89,5 +89,6 @@ impl Sender {
             self.begin_reduction(left, o);
             self.leave_reduction();
         }
+        needless
     }
 }

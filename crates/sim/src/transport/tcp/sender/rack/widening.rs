@@ -1,0 +1,75 @@
+//! How the window of reordering grows (RFC 8985 §6.2, step 4).
+
+/// For so many repairs without a duplicate the window stays wide (RACK.reo_wnd_persist).
+const REPAIRS: u8 = 16;
+
+/// Each round trip in which a duplicate is told, of what was sent again for nothing, widens the window by
+/// a quarter of the least round trip. As in Linux those of probes do not, nor more than there were
+/// packets sent again: a network may have made the rest.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Widening {
+    /// Until this is acknowledged no more is added (RACK.dsack_round); 0: the next duplicate adds.
+    round: u32,
+    /// Quarters beside the first (RACK.reo_wnd_mult).
+    more: u8,
+    /// Repairs until they are taken back.
+    repairs: u8,
+    /// Packets sent again, and duplicates told.
+    again: u32,
+    told: u32,
+}
+
+impl Widening {
+    /// A packet is sent.
+    #[inline]
+    pub(super) fn sent(&mut self, again: bool) {
+        self.again += u32::from(again);
+    }
+
+    /// An acknowledgement tells of a `duplicate`, or not, or ends a repair; packets of `una..end` are under
+    /// way.
+    #[inline]
+    pub(super) fn follow(&mut self, duplicate: bool, repaired: bool, [una, end]: [u32; 2]) {
+        if una >= self.round {
+            self.round = 0;
+        }
+        if duplicate {
+            self.told += 1;
+        }
+        if duplicate && self.round == 0 && self.told <= self.again {
+            (self.round, self.repairs) = (end, REPAIRS);
+            self.more = self.more.saturating_add(1);
+        } else if repaired {
+            self.repairs = self.repairs.saturating_sub(1);
+            if self.repairs == 0 {
+                self.more = 0;
+            }
+        }
+    }
+
+    /// How many quarters of the least round trip the window has.
+    pub(super) fn quarters(&self) -> u64 {
+        1 + u64::from(self.more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_with_duplicates_adds_a_quarter_and_sixteen_repairs_without_take_all_back() {
+        let mut w = Widening::default();
+        w.follow(true, false, [5, 9]);
+        assert_eq!(w.quarters(), 1, "nothing was sent again");
+        (0..9).for_each(|_| w.sent(true));
+        for (una, quarters) in [(5, 2), (8, 2), (9, 3), (12, 3), (13, 4)] {
+            w.follow(true, false, [una, una + 4]);
+            assert_eq!(w.quarters(), quarters, "{una}");
+        }
+        (0..15).for_each(|_| w.follow(false, true, [30, 40]));
+        assert_eq!(w.quarters(), 4);
+        w.follow(false, true, [30, 40]);
+        assert_eq!(w.quarters(), 1);
+    }
+}
