@@ -1,4 +1,4 @@
-//! What a sender with RACK does about losses.
+//! Stories of losses that are told by time, of probes, and of repairs that were needless.
 
 use super::*;
 
@@ -105,6 +105,47 @@ fn a_probe_tells_of_a_lost_tail_before_the_timeout() {
     }
     assert_eq!(p.sender.timeouts, 0);
     assert!(p.receiver.delivered() > first + 16);
+}
+
+/// §7.2: a probe waits for no more than the timeout. §7.3: behind it the timeout is a whole one again.
+#[test]
+fn a_probe_comes_before_the_timeout_however_short_that_is() {
+    let mut p = Path::new(Options { window: 1, ..with_rack() });
+    let mut sent = p.send_all();
+    for _ in 0..20 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    let start = p.now;
+    let probe = p.time_out();
+    assert_eq!((numbers(&probe), p.sender.timeouts), (numbers(&sent), 0));
+    let wait = p.now - start;
+    assert!(wait < 2 * p.sender.srtt() + 200 * MS, "{wait}");
+    assert_eq!(p.time_out().len(), 1);
+    assert_eq!((p.now - start, p.sender.timeouts), (2 * wait, 1));
+}
+
+/// The last of a window is lost, or late, and sent again as a probe: what is sent after it arrives as if
+/// nothing had been, but if the first sending was lost the window gives way (§7.4.2).
+#[test]
+fn a_loss_that_a_probe_repairs_costs_as_much_as_another() {
+    for lost in [true, false] {
+        let (mut p, sent) = sixteen(with_rack());
+        p.sender.withdraw();
+        let last = sent[15];
+        p.deliver(&sent[..15], &[], &[]);
+        let probe = p.time_out();
+        assert_eq!(numbers(&probe), [last.0]);
+        let dropped = [last.0];
+        p.deliver(&[last], &dropped[..usize::from(lost)], &[]);
+        p.deliver(&probe, &[], &[]);
+        let before = p.sender.cwnd();
+        p.sender.offer(2);
+        let next = p.send_all();
+        p.deliver(&next, &[], &[]);
+        let cwnd = p.sender.cwnd();
+        assert_eq!(cwnd <= before / 2.0 + 2.0, lost, "{before} {cwnd}");
+        assert_eq!((p.sender.retransmits, p.sender.timeouts), (1, 0));
+    }
 }
 
 /// §6.2: with fewer than three selective acknowledgements a quarter of a round trip decides.
