@@ -175,6 +175,35 @@ fn the_window_of_reordering_grows_to_what_is_needed() {
     }
 }
 
+/// Ten packets, of which the last two find no room. The first acknowledgements are delayed by 40 ms; what
+/// answers a probe is not, and comes sooner than any of them, but not sooner than the handshake's answer.
+#[test]
+fn the_answer_to_a_probe_is_taken_for_one_where_others_were_delayed() {
+    let flows = run(r#"
+        duration = "2s"
+        [[link]]
+        from = "a"
+        to = "b"
+        rate = "8mbit"
+        delay = "20ms"
+        [[queue]]
+        link = "a->b"
+        aqm = "droptail"
+        buffer = "7p"
+        [[traffic]]
+        from = ["a"]
+        to = ["b"]
+        transport = "cubic"
+        preset = "modern"
+        pacing = false
+        app = "finite"
+        size = "10p"
+        "#)
+    .flows;
+    let told = |column| flows.number(column, 0).unwrap();
+    assert_eq!([told("drops"), told("retransmits"), told("timeouts")], [2.0, 2.0, 0.0]);
+}
+
 /// The path grows from 40 to 600 ms, above the timeout, under a flow that has one packet under way: once
 /// it has been measured nothing is sent twice any more (RFC 6298 §3, RFC 7323 §4). 33 packets fit 20 s.
 #[test]
