@@ -395,7 +395,7 @@ pub const TRANSFERS: TableSpec = TableSpec {
         real(
             &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99", "slowdown_max"],
             "≥ 1",
-            "Each one's time over the time that it takes with nothing else under way, in slow start and with an acknowledgement for each packet; empty for pages.",
+            "Each one's time over the time that it takes with nothing else under way, in slow start and with an acknowledgement for each packet, for which the way back is wide enough; empty for pages.",
         ),
         real(
             &["rpm"],
