@@ -4,9 +4,10 @@
 #
 #     ns ns2_dumbbell.tcl VARIANT QUEUE W_Q FLOWS BUFFER APP SECONDS WINDOW SEED [MBPS]
 #
-# With MBPS a flow of datagrams of 1000 bytes at this rate goes among them, as in rows of
-# ns2_cbr_and_tcp.csv: behind the row stand what came of it and what the connections had acknowledged, in
-# Mb/s of the whole run. Those rows share no random numbers with these, either.
+# With MBPS a flow of datagrams of 1000 bytes at this rate goes among them, as in ns2_cbr_and_tcp.csv, whose
+# rows share no random numbers with these, either: behind the row stand, in Mb/s of the whole run, what came
+# of the datagrams, and what the link carried and the queue dropped of the connections
+# (ns2_cbr_and_tcp_seeds.csv).
 #
 # VARIANT  std: connections begin with a SYN in the first second. std_pre: they are established, with
 #          one packet, in the first second, and their traffic begins in the second after it.
@@ -153,10 +154,11 @@ $ns at $duration {
         $duration $window $seed [expr $drops / $arrivals] [expr $bytes * 8 / 45e6 / $window] \
         [expr $packets / $window] [expr $sum * $sum / ($flows * $squares)] $starved]
     if {$mbps != ""} {
-        set acknowledged 0.0
-        for {set i 0} {$i < $flows} {incr i} { set acknowledged [expr $acknowledged + [$tcp($i) set ack_]] }
-        puts -nonewline [format ",%.5f,%.4f" [expr [$received set bytes_] * 8e-6 / $duration] \
-            [expr $acknowledged * 1040 * 8e-6 / $duration]]
+        set datagrams_got [expr [$received set bytes_] * 8e-6 / $duration]
+        set datagrams_lost [expr [$received set nlost_] * 1000 * 8e-6 / $duration]
+        puts -nonewline [format ",%.5f,%.4f,%.4f" $datagrams_got \
+            [expr [$monitor set bdepartures_] * 8e-6 / $duration - $datagrams_got] \
+            [expr [$monitor set bdrops_] * 8e-6 / $duration - $datagrams_lost]]
     }
     puts ""
     exit 0

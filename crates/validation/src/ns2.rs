@@ -2,7 +2,8 @@
 //!
 //! `reference/ns2_dumbbell.csv` holds figures measured with ns-2.35, one row a run: 12 nodes, access links of
 //! 100 Mb/s and 10 ms, bottleneck 45 Mb/s and 10 ms, packets of 1040 bytes on the wire, SACK, no
-//! delayed acknowledgements. `ns2_cbr_and_tcp.csv` has a datagram flow among the connections.
+//! delayed acknowledgements. `ns2_cbr_and_tcp.csv` has a datagram flow among the connections; where the name
+//! of either goes on with `_seeds` there are several seeds of a setting.
 //! `ns2_tfrc.csv` is about TFRC, and made by the scripts there.
 //!
 //! The scenarios copy what ns-2 does where it differs from our defaults:
@@ -27,6 +28,7 @@ use std::ops::{Range, RangeInclusive};
 const ROWS: &str = include_str!("../reference/ns2_dumbbell.csv");
 const SEED_ROWS: &str = include_str!("../reference/ns2_dumbbell_seeds.csv");
 const CBR_ROWS: &str = include_str!("../reference/ns2_cbr_and_tcp.csv");
+const CBR_SEED_ROWS: &str = include_str!("../reference/ns2_cbr_and_tcp_seeds.csv");
 const TFRC_ROWS: &str = include_str!("../reference/ns2_tfrc.csv");
 
 /// One run of ns-2.
@@ -251,35 +253,43 @@ impl Seeds {
 }
 
 /// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (Feng02 Table III):
-/// RED, drop-tail, and ns-2's stochastic fair queueing.
+/// RED, drop-tail, and ns-2's stochastic fair queueing. One setting, with one seed or several.
 #[derive(Clone, Debug)]
-pub struct CbrReference(Row);
+pub struct CbrReference(Vec<Row>);
+
+/// The name of a weight of RED's in the paper, and the weight.
+const WEIGHTS: [(&str, &str); 4] =
+    [("R1", "0.0002"), ("R2", "0.002"), ("R3", "0.02"), ("R4", "0.2")];
 
 impl CbrReference {
-    /// The runs that can be compared.
+    /// The settings that can be compared: those of several seeds, and of the others one.
     pub fn all() -> Vec<Self> {
+        let same = |a: &Row, b: &Row| cbr_setting(a) == cbr_setting(b);
+        let mut settings = by_setting(Row::all(CBR_SEED_ROWS), same);
+        let several = |r: &Row| settings.iter().any(|rows| same(&rows[0], r));
         // Without ECN timeouts late connections are starved of their SYN, unless established before.
-        let comparable = |r: &Row| r.text("variant") != "noecnto";
-        Row::all(CBR_ROWS).filter(comparable).map(Self).collect()
+        let comparable = |r: &Row| r.text("variant") != "noecnto" && !several(r);
+        let single: Vec<_> = Row::all(CBR_ROWS).filter(comparable).map(|r| vec![r]).collect();
+        settings.extend(single);
+        settings.into_iter().map(Self).collect()
     }
 
     fn setting(&self) -> String {
-        let r = &self.0;
-        format!("{} {} {}, 2 Mb/s CBR", r.text("queue"), r.text("conf"), r.text("variant"))
+        let seeds = match self.0.len() {
+            1 => String::new(),
+            several => format!(", {several} seeds"),
+        };
+        format!("{}, 2 Mb/s CBR{seeds}", cbr_setting(&self.0[0]))
     }
 
     fn scenario(&self, seed: u32) -> String {
-        let r = &self.0;
+        let r = &self.0[0];
         let (variant, buffer) = (r.text("variant"), r.number("buf_pkts"));
         let ecn = r.text("queue") == "RED" && variant != "noecn";
         let (aqm, buffer, params) = match r.text("queue") {
             "RED" => {
-                let w_q = match r.text("conf") {
-                    "R1" => 0.0002,
-                    "R2" => 0.002,
-                    "R3" => 0.02,
-                    _ => 0.2,
-                };
+                let w_q = WEIGHTS.iter().find(|(conf, _)| *conf == cbr_configuration(r));
+                let w_q = w_q.map_or("0.2", |(_, w_q)| w_q);
                 ("red", buffer, format!("preset = \"feng\", w_q = {w_q}, ns2_rules = true"))
             }
             // Its hash adds the numbers of the two nodes: of 5 + 5 nodes there are nine sums.
@@ -317,7 +327,7 @@ start = "0s..1s"
         let outcomes = runs.collect::<Result<Vec<_>, _>>()?;
         let mbit = |o: &Outcome, column: &str, flows: Range<usize>| {
             let bits = |flow| o.flows.number(column, flow).unwrap_or(f64::NAN) * 8.0;
-            flows.map(bits).sum::<f64>() / self.0.number("T_s") / 1e6
+            flows.map(bits).sum::<f64>() / self.0[0].number("T_s") / 1e6
         };
         let sent = |o: &Outcome, flows: Range<usize>| {
             mbit(o, "arrivals_bytes", flows.clone()) - mbit(o, "drops_bytes", flows)
@@ -325,7 +335,8 @@ start = "0s..1s"
         let case = |quantity, column: &str, of: &dyn Fn(&Outcome) -> f64, allowed| {
             let ours: Vec<f64> = outcomes.iter().map(of).collect();
             let group = "ns-2.35, datagrams among connections";
-            compared(group, self.setting(), quantity, &[self.0.number(column)], &ours, allowed)
+            let theirs: Vec<f64> = self.0.iter().map(|row| row.number(column)).collect();
+            compared(group, self.setting(), quantity, &theirs, &ours, allowed)
         };
         let lost = |o: &Outcome| mbit(o, "drops_bytes", 1..401);
         Ok(vec![
@@ -334,6 +345,18 @@ start = "0s..1s"
             case("connections' loss, Mb/s", "tcp_loss_mbps", &lost, Allowed::Factor(1.3, 0.25)),
         ])
     }
+}
+
+/// The name of a row's configuration: rows of several seeds have RED's weight in its place.
+fn cbr_configuration(row: &Row) -> &'static str {
+    let named =
+        WEIGHTS.iter().find(|(_, w_q)| *w_q == row.text("w_q")).map_or("-", |(conf, _)| conf);
+    Some(row.text("conf")).filter(|conf| !conf.is_empty()).unwrap_or(named)
+}
+
+/// What a row's queue and connections are.
+fn cbr_setting(row: &Row) -> String {
+    format!("{} {} {}", row.text("queue"), cbr_configuration(row), row.text("variant"))
 }
 
 /// TFRC alone under independent loss, or eight flows of it beside eight of TCP.
