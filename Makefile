@@ -12,9 +12,11 @@ VENV := .venv
 BIN  := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+DENY := 0.20.2
+PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test lint portable deny advisories fmt bench gate docs validate measure explored lessons slurm wheel \
+.PHONY: help setup reproduce gateway test checks tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure explored lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -34,10 +36,11 @@ $(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/packages.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt colorama distributed flask flask-cors flent fsspec hypothesis moto mypy numba playwright prometheus-client psutil pytest pytest-timeout ruff s3fs
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt colorama distributed flask flask-cors flent fsspec hypothesis moto mypy numba playwright prometheus-client psutil pytest pytest-timeout pytest-xdist ruff s3fs
 	@touch $@
 
-$(VENV)/docs.stamp: $(VENV)/packages.stamp
+# Behind the others: two pips at once would install some packages twice.
+$(VENV)/docs.stamp: $(VENV)/dev.stamp
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt codespell mike mkdocs-material mkdocstrings-python
 	@touch $@
 
@@ -45,9 +48,11 @@ $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
 	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
 	@touch $@
 
-# Compiled without optimisation: that takes half the time, and it has little to do.
+# One of this version that is there already will do. Compiled without optimisation: that takes half the
+# time, and it has little to do.
 $(VENV)/deny.stamp: $(VENV)/venv.stamp
-	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-deny --version 0.20.2 --locked --quiet --debug --root $(VENV)
+	if [ "$$(cargo-deny --version 2>/dev/null)" = "cargo-deny $(DENY)" ]; then ln -sf "$$(command -v cargo-deny)" $(BIN); \
+	else CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-deny --version $(DENY) --locked --quiet --debug --root $(VENV); fi
 	@touch $@
 
 setup: $(VENV)/core.stamp ## Build everything into .venv; .venv/bin/bluewater is then the command
@@ -62,18 +67,31 @@ gateway: ## Build the gateway as one static program that needs nothing else
 
 # --- checks
 
-test: lint portable deny docs $(VENV)/core.stamp $(VENV)/dev.stamp ## Run everything that continuous integration runs
-	$(CARGO) test --workspace --locked --quiet
+test: ## Run everything that continuous integration runs
+	$(MAKE) --jobs 2 --output-sync checks
+	$(MAKE) tests
+
+# Whatever is not timed: two at once, because compilers end in one long step that takes one processor.
+checks: lint portable deny docs
+
+# One after another. Tests with real packets wait most of the time: two of them for each processor.
+tests: $(VENV)/core.stamp $(VENV)/dev.stamp
+	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --locked --quiet
 	$(PYTHON) scripts/bench_gate.py
 	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
-	$(BIN)/python -m pytest --quiet
+	$(BIN)/python -m pytest --quiet -m "not alone" --numprocesses $(PROCESSORS) --dist loadfile
+	$(BIN)/python -m pytest --quiet -m alone
 
-lint: $(VENV)/core.stamp $(VENV)/dev.stamp ## Check formatting, lints and types
+lint: lint-rust lint-python ## Check formatting, lints and types
+
+lint-rust:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p bluewater-aqm --no-deps --locked --quiet
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
+
+lint-python: $(VENV)/core.stamp $(VENV)/dev.stamp
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy --no-error-summary

@@ -183,6 +183,7 @@ def test_the_example_of_a_link_that_varies_runs() -> None:
     assert 0.5 * capacity < result.summary["throughput_bps"] <= capacity
 
 
+@pytest.mark.timeout(600)
 def test_the_tutorial_runs(tmp_path: Path) -> None:
     page = DOCS / "tutorial.md"
     text = page.read_text("utf-8")

@@ -129,14 +129,14 @@ def test_who_asked_is_killed_and_the_same_call_goes_on(tmp_path: Path) -> None:
     below: list[psutil.Process] = []
     tasks = [task(seed, "200s") for seed in range(20)]
     store = Store(tmp_path)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while not any(each.key in store for each in tasks) and time.monotonic() < until:
         time.sleep(0.02)
     below = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait()
     # Nobody is left to close the cluster: it ends by itself.
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while any(map(lives, below)) and time.monotonic() < until:
         time.sleep(0.2)
     left = [each for each in below if lives(each)]

@@ -122,6 +122,7 @@ def test_every_tcp_can_be_chosen(tab: Page) -> None:
         tab.wait_for_function(SHOWN)
 
 
+@pytest.mark.alone
 def test_what_is_dragged_is_shown_at_once(tab: Page) -> None:
     """A second of dragging: what is simulated and drawn meanwhile. A quiet machine makes 40."""
     tab.get_by_role("button", name="A bloated buffer").click()

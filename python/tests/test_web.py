@@ -20,6 +20,8 @@ import pytest
 
 from bluewater import programs
 
+pytestmark = pytest.mark.alone
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
 
