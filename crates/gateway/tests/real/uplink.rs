@@ -80,7 +80,8 @@ fn nothing_new_comes_in_from_this_machine() {
     let script = "
         $gateway shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit \
             --far \"$gateway sink\" -- sleep 7 &
-        sleep 1.5; here=$(ip -4 -br addr | sed -n 's/^bwup.* \\(100.*\\)[.].*/\\1/p')
+        for k in $(seq 200); do ip -4 -br addr | grep -q '^bwup.* 100' && break; sleep 0.05; done
+        sleep 1; here=$(ip -4 -br addr | sed -n 's/^bwup.* \\(100.*\\)[.].*/\\1/p')
         last=$(ip -4 -br addr | sed -n 's/^bwup.*[.]\\(.*\\)[/]30.*/\\1/p')
         python3 internet.py knock $here.$((last + 1)) 5001 9; ip -6 -br addr | grep bwup
         table=$(nft list tables | sed -n 's/table ip \\(bluewater_bwup.*\\)/\\1/p')
