@@ -309,7 +309,7 @@ def test_compare_from_python(tmp_path: Path) -> None:
 
 
 def test_a_run_is_loaded_and_drawn(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no time series"):
+    with pytest.raises(InputError, match="no table 'series'"):
         bluewater.plot(bluewater.run(built()))
     result = bluewater.run(built(measure={"interval": "100ms"}))
     result.save(tmp_path / "one")

@@ -9,6 +9,7 @@ import pytest
 from bluewater import programs
 from bluewater.errors import InputError
 from bluewater.kinds import KINDS, testbed
+from bluewater.results.result import schema
 from bluewater.results.store import Store
 from bluewater.study import experiment
 from bluewater.study.experiment import parse
@@ -144,6 +145,8 @@ def test_datagrams_go_beside_tcp(
     assert "--flows=2" in asked.read_text()
     # In the order of the scenario, with the simulator's columns; the window is of 2 s.
     flows = outcome.tables.table("flows")
+    assert schema("flows").items() <= flows.schema.items()
+    assert flows["timeouts"].null_count() == 4
     assert flows["flow"].to_list() == [0, 1, 2, 3]
     assert flows["group"].to_list() == ["deaf", "flows", "flows", "hears"]
     assert flows["transport"].to_list() == ["cbr", "newreno", "newreno", "cbr"]

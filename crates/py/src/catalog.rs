@@ -36,6 +36,7 @@ pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         }
         let table = strings(py, &[("name", spec.name), ("row", spec.row)])?;
         table.set_item("simulated", spec.simulated)?;
+        table.set_item("needs", spec.needs)?;
         table.set_item("columns", columns)?;
         list.append(table)?;
     }

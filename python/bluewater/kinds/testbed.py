@@ -20,7 +20,7 @@ from bluewater import _core, programs
 from bluewater.errors import InputError
 from bluewater.kinds import simulator
 from bluewater.kinds.kind import Kind, fingerprint
-from bluewater.results.result import Result
+from bluewater.results.result import Result, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -192,15 +192,16 @@ def _flows(
         of_kind = kinds["cbr" if transport == "cbr" else "tcp"]
         # A connection that was not made has no row.
         for flow in islice(of_kind, group["flows"]):
-            row = {"flow": len(rows), "group": group["name"], "transport": transport}
-            rows.append(row | {"goodput_bps": flow["goodput_bps"]} | _met(flow, queue))
+            row = dict.fromkeys(schema("flows")) | _met(flow, queue)
+            row |= {"flow": len(rows), "group": group["name"], "transport": transport}
+            rows.append(row | {"goodput_bps": flow["goodput_bps"]})
     return rows
 
 
 def _met(flow: Mapping[str, Any], queue: Mapping[str, Any]) -> dict[str, Any]:
     """What the packets of a flow met at the queue, as its ends tell; nothing is known of TCP."""
     if flow["transport"] != "cbr":
-        return dict.fromkeys(("throughput_bps", "loss", "arrivals", "drops", "marks"))
+        return {}
     sent, received = flow["sent"], flow["received"]
     # More may come in the window than is sent in it: what was queued as it began.
     drops = max(sent - received, 0)

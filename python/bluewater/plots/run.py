@@ -11,9 +11,8 @@ import msgspec
 import polars as pl
 
 from bluewater import _core
-from bluewater.errors import InputError
 from bluewater.plots.draw import Drawable, draw
-from bluewater.results.result import schema
+from bluewater.results.result import measured, schema
 from bluewater.study.plot import Scale
 from bluewater.text import milliseconds, percent, whole
 
@@ -71,7 +70,7 @@ def stem(names: Sequence[str], asked: str = "") -> str:
 
 def panels(result: Result) -> list[Drawable]:
     """Everything that a run's series tell, queue by queue: length, drops and marks, signals."""
-    series = _series(result)
+    series = measured(result, "series")
     shown = []
     queues = list(result.queues.select("queue", "aqm").iter_rows())
     for queue, aqm in queues:
@@ -92,17 +91,7 @@ def panels(result: Result) -> list[Drawable]:
 
 def primary(result: Result) -> pl.DataFrame:
     """The series of the primary queue."""
-    return _series(result).filter(pl.col("queue") == result.queues["queue"][0])
-
-
-def _series(result: Result) -> pl.DataFrame:
-    if result.series.is_empty():
-        raise InputError(
-            "the run has no time series",
-            key="measure.interval",
-            hint='put `[measure]` with `interval = "100ms"` into the scenario and run it again',
-        )
-    return result.series
+    return measured(result, "series").filter(pl.col("queue") == result.queues["queue"][0])
 
 
 def _queue(name: str, result: Result) -> Drawable:
@@ -113,7 +102,7 @@ def _length(name: str, result: Result, queue: str) -> Drawable:
     found = result.queues.filter(pl.col("queue") == queue).row(0, named=True)
     numbers = f"loss {percent(found['loss'])}", f"delay {milliseconds(found['delay_mean_s'])}"
     title = f"{name}: {', '.join(map(whole, numbers))}"
-    points = _series(result).filter(pl.col("queue") == queue)
+    points = measured(result, "series").filter(pl.col("queue") == queue)
     return Drawable(
         title,
         points.select(x="time_s", y="backlog_packets", line=pl.lit(name)),

@@ -220,6 +220,23 @@ def check_name(name: str) -> None:
         raise unknown("table", str(name), TABLES)
 
 
+def measured(result: Result, name: str) -> pl.DataFrame:
+    """A table of a run that has rows.
+
+    Raises:
+        InputError: It has none; the hint says what has to be asked for.
+    """
+    found = result.load(name) if name in result.names else pl.DataFrame()
+    if found.is_empty():
+        values = {"interval": '"100ms"'}
+        keys = [f"`{key} = {values.get(key, 'true')}`" for key in _DECLARED[name]["needs"]]
+        raise InputError(
+            f"the run has no table {name!r}",
+            hint=f"put {' and '.join(keys)} into [measure] and run it again" if keys else None,
+        )
+    return found
+
+
 def height(columns: Columns) -> int:
     """How many rows a table has that is at hand as lists."""
     return max(map(len, columns.values()), default=0)

@@ -12,6 +12,8 @@ pub struct TableSpec {
     pub row: &'static str,
     /// Whether a simulation has it; else a generated trace does.
     pub simulated: bool,
+    /// The keys of `[measure]` without which it has no rows.
+    pub needs: &'static [&'static str],
     /// Its columns; those of a series end with the signals of its queues.
     pub columns: &'static [ColumnSpec],
 }
@@ -110,6 +112,7 @@ pub const SUMMARY: TableSpec = TableSpec {
     name: "summary",
     row: "one row a run",
     simulated: true,
+    needs: &[],
     columns: &[
         count(&["seed"], "", "The seed of the run."),
         real(&["duration_s"], "s", "Simulated time."),
@@ -138,6 +141,7 @@ pub const QUEUES: TableSpec = TableSpec {
     name: "queues",
     row: "a row per managed queue; the first is the primary one",
     simulated: true,
+    needs: &[],
     columns: &[
         text(&["queue"], "The link, as `A->B`."),
         text(&["aqm"], "The queue discipline."),
@@ -215,6 +219,7 @@ pub const FLOWS: TableSpec = TableSpec {
     name: "flows",
     row: "a row per flow",
     simulated: true,
+    needs: &[],
     columns: &[
         count(&["flow"], "", "Number of the flow, from 0, in the order of the scenario."),
         text(&["group"], "The `name` of its `[[traffic]]`."),
@@ -273,6 +278,7 @@ pub const SERIES: TableSpec = TableSpec {
     name: "series",
     row: "a row per queue and sampling instant, warm-up included",
     simulated: true,
+    needs: &["interval"],
     columns: &[
         real(&["time_s"], "s", "The instant."),
         text(&["queue"], "The link, as `A->B`."),
@@ -287,6 +293,7 @@ pub const GROUPS: TableSpec = TableSpec {
     name: "groups",
     row: "a row per group of flows, queue and sampling instant",
     simulated: true,
+    needs: &["interval", "groups"],
     columns: &[
         real(&["time_s"], "s", "The instant."),
         text(&["queue"], "The link, as `A->B`."),
@@ -313,6 +320,7 @@ pub const FLOW_SERIES: TableSpec = TableSpec {
     name: "flow_series",
     row: "a row per flow and sampling instant, with `flows` under `[measure]`",
     simulated: true,
+    needs: &["interval", "flows"],
     columns: &[
         real(&["time_s"], "s", "The instant."),
         count(&["flow"], "", "As in the table of flows."),
@@ -336,6 +344,7 @@ pub const DELAYS: TableSpec = TableSpec {
     name: "delays",
     row: "a row per group and kind of delay, and per managed queue where it is of one, with `delays` under `[measure]`",
     simulated: true,
+    needs: &["delays"],
     columns: &[
         DELAY_QUEUE,
         text(&["group"], "The `name` of the `[[traffic]]`."),
@@ -351,6 +360,7 @@ pub const FLOW_DELAYS: TableSpec = TableSpec {
     name: "flow_delays",
     row: "a row per flow and kind of delay, and per managed queue where it is of one, with `delays` under `[measure]`",
     simulated: true,
+    needs: &["delays"],
     columns: &[
         count(&["flow"], "", "As in the table of flows."),
         text(&["group"], "The `name` of the `[[traffic]]`."),
@@ -382,6 +392,7 @@ pub const TRANSFERS: TableSpec = TableSpec {
     name: "transfers",
     row: "a row per group with transfers and kind of them",
     simulated: true,
+    needs: &[],
     columns: &[
         text(&["group"], "The `name` of the `[[traffic]]`."),
         text(&["kind"], "`flow`, `request` or `page`."),
@@ -410,6 +421,7 @@ pub const COMPLETIONS: TableSpec = TableSpec {
     name: "completions",
     row: "a row per group, kind of transfer and length of time",
     simulated: true,
+    needs: &[],
     columns: &[
         text(&["group", "kind"], "As above."),
         real(&["time_s"], "s", "A length of time, from a histogram: at most 1/32 too high."),
@@ -423,6 +435,7 @@ pub const SLOWDOWNS: TableSpec = TableSpec {
     name: "slowdowns",
     row: "a row per group, kind of transfer and range of sizes that occurs",
     simulated: true,
+    needs: &[],
     columns: &[
         text(&["group", "kind"], "As above; pages have none."),
         count(&["packets_least", "packets_most"], "packets", "The sizes of the row."),
@@ -440,6 +453,7 @@ pub const CALLS: TableSpec = TableSpec {
     name: "calls",
     row: "a row per group of `cbr` or `scream` flows, with `calls` under `[measure]`",
     simulated: true,
+    needs: &["calls"],
     columns: &[
         text(&["group"], "The `name` of the `[[traffic]]`."),
         count(
@@ -473,6 +487,7 @@ pub const LINKS: TableSpec = TableSpec {
     name: "links",
     row: "a row per link that varies or impairs packets",
     simulated: true,
+    needs: &[],
     columns: &[
         text(&["wire"], "The link, as `A->B`."),
         real(
@@ -498,6 +513,7 @@ pub const SKEW: TableSpec = TableSpec {
     name: "skew",
     row: "a row per share of flows and length of windows",
     simulated: false,
+    needs: &[],
     columns: &[
         text(
             &["window"],
@@ -519,6 +535,7 @@ pub const PERSISTENCE: TableSpec = TableSpec {
     name: "persistence",
     row: "a row per share of bytes and length of windows",
     simulated: false,
+    needs: &[],
     columns: &[
         text(&["window"], "Length of the windows."),
         real(&["window_s"], "s", "The same in seconds."),
@@ -565,6 +582,13 @@ mod tests {
             let signals = spec.name == "series" || spec.name == "summary";
             assert!(signals || made.len() == declared.len(), "{}", spec.name);
             assert!(table.columns().all(|(_, c)| c.len() > 0), "{}", spec.name);
+        }
+        // What a table needs is what it has no rows without.
+        let (unmeasured, _) = text.split_once("[measure]").unwrap();
+        let scenario = crate::capture::scenario(unmeasured, "x").unwrap();
+        for (spec, table) in Run::new(scenario, unmeasured, "x").unwrap().finish().tables() {
+            let empty = table.columns().all(|(_, c)| c.len() == 0);
+            assert_eq!(empty, !spec.needs.is_empty(), "{}", spec.name);
         }
         let names: Vec<_> = outcome.tables().map(|(spec, _)| spec.name).skip(1).collect();
         let simulated: Vec<_> = TABLES.iter().filter(|t| t.simulated).map(|t| t.name).collect();

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater.errors import InputError
+from bluewater.results.exports.files import write_file
+from bluewater.results.result import measured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,20 +44,20 @@ def write(result: Result, path: Path, queue: str | None = None) -> None:
 
     Raises:
         InputError: No such queue, or a run without these tables.
+        StorageError: It cannot be written.
     """
     made = json.dumps(document(result, path.name, queue), allow_nan=False)
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:
         file.write(made.encode())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(packed.getvalue())
+    write_file(path, packed.getvalue())
 
 
 def document(result: Result, name: str, queue: str | None = None) -> dict[str, Any]:
     """What :func:`write` writes into the file ``name``, before it is packed."""
     shown = queue or result.summary["queue"]
-    series = _of(result, "series", shown)
     groups = _of(result, "groups", shown)
+    series = _of(result, "series", shown)
     times = series["time_s"].to_list()
     names = groups["group"].unique(maintain_order=True).to_list()
     streams = {f"TCP upload::{i}": _sent(groups, each, times) for i, each in enumerate(names, 1)}
@@ -71,12 +73,7 @@ def document(result: Result, name: str, queue: str | None = None) -> dict[str, A
 
 
 def _of(result: Result, table: str, queue: str) -> pl.DataFrame:
-    found = result.load(table) if table in result.names else pl.DataFrame()
-    if found.is_empty():
-        raise InputError(
-            f"the run has no table {table!r}",
-            hint='put `interval = "100ms"` and `groups = true` into [measure] and run it again',
-        )
+    found = measured(result, table)
     rows = found.filter(pl.col("queue") == queue)
     if rows.is_empty():
         known = ", ".join(found["queue"].unique(maintain_order=True).to_list())

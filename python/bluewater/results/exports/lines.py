@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bluewater.errors import InputError
-from bluewater.results.exports.samples import write_text
+from bluewater.results.exports.files import write_file
 from bluewater.results.packets import of_queue, open_
 
 if TYPE_CHECKING:
@@ -52,4 +52,4 @@ def write_lines(path: Path, head: str, lines: Iterable[Line]) -> None:
         StorageError: It cannot be written.
     """
     ordered = sorted(lines, key=lambda line: line[:2])
-    write_text(path, head + "".join(f"{line.text}\n" for line in ordered))
+    write_file(path, head + "".join(f"{line.text}\n" for line in ordered))

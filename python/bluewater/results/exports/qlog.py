@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater.results.exports.samples import of_flows, write_text
+from bluewater.results.exports.files import write_file
 from bluewater.results.packets import of_queue, open_
+from bluewater.results.result import measured
 from bluewater.units import size_bytes
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def write_packets(file: Path, path: Path, queue: str | None = None) -> None:
 
 def _write(path: Path, title: str, traces: Sequence[Mapping[str, Any]]) -> None:
     document = {"qlog_version": "0.3", "qlog_format": "JSON", "title": title, "traces": traces}
-    write_text(path, json.dumps(document, allow_nan=False))
+    write_file(path, json.dumps(document, allow_nan=False))
 
 
 def _about(flow: int, title: str, where: str) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def _metrics(result: Result) -> Iterator[tuple[int, dict[str, Any], list[Event]]
     """Each flow with the head of its trace and what was sampled."""
     transports = dict(result.flows.select("flow", "transport").iter_rows())
     groups = tomllib.loads(result.scenario)["traffic"]
-    samples = of_flows(result).sort("flow", "time_s")
+    samples = measured(result, "flow_series").sort("flow", "time_s")
     for (flow, group), own in samples.group_by("flow", "group", maintain_order=True):
         transport = transports[flow]
         sizes = {

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bluewater.results.exports.samples import of_flows, write_text
+from bluewater.results.exports.files import write_file
+from bluewater.results.result import measured
 from bluewater.results.tables import DATAGRAMS
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ def write(result: Result, path: Path, queue: str | None = None) -> None:  # noqa
         InputError: A run without samples of flows.
         StorageError: It cannot be written.
     """
-    write_text(path, json.dumps(_summary(result), allow_nan=False, indent=2) + "\n")
+    write_file(path, json.dumps(_summary(result), allow_nan=False, indent=2) + "\n")
 
 
 def _summary(result: Result) -> dict[str, float]:
-    samples = of_flows(result).filter(pl.col("cwnd_packets").is_not_null())
+    samples = measured(result, "flow_series").filter(pl.col("cwnd_packets").is_not_null())
     start = result.summary["duration_s"] - result.summary["measured_s"]
     loaded = samples.filter(pl.col("time_s") > start)
     # What passes of a flow of the other direction are acknowledgements.
