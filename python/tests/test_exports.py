@@ -124,6 +124,11 @@ def test_web_sessions_have_handshakes_and_requests(tmp_path: Path) -> None:
     answers = tshark(made, "ip.dst", wanted="tcp.flags.syn == 1 and tcp.flags.ack == 1")
     assert (len(syns), len(answers)) == ((kinds == "syn").sum(), (kinds == "syn-ack").sum())
     assert {address for (address,) in answers} <= {address for (address,) in syns}
+    # The client is where the data go: what it says leaves node 3 + 2N of ns-2, data node 2 + 2N.
+    for queue, first in (("A->B", {0}), ("B->A", {1})):
+        ns2.write(file, tmp_path / "web.tr", queue)
+        ends = [line.split()[8] for line in (tmp_path / "web.tr").read_text().splitlines()]
+        assert {int(end.partition(".")[0]) % 2 for end in ends} == first
 
 
 NS2 = re.compile(

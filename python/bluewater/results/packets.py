@@ -196,3 +196,23 @@ def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:
             file=str(file), key="queue", value=queue, allowed=", ".join(names) or "none",
         )  # fmt: skip
     return rows.filter(pl.col("queue") == queue)
+
+
+FORWARD = ("data", "datagram", "recorded")
+"""Kinds of packets that go from a flow's source to its sink, whoever began."""
+
+
+def directed(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The same with ``forward``: whether a packet goes from its flow's source to its sink.
+
+    Where its data go tells it, as a web session's client asks for them; of a flow without any in
+    the file the kind of packet does.
+    """
+    data = rows.filter(pl.col("kind").is_in(FORWARD)).select("flow", "queue").unique().collect()
+    ways = data.lazy().with_columns(forward=pl.lit(value=True))
+    found = rows.join(ways, on=["flow", "queue"], how="left", maintain_order="left")
+    return found.with_columns(
+        forward=pl.when(pl.col("flow").is_in(data["flow"].to_list()))
+        .then(pl.col("forward").is_not_null())
+        .otherwise(pl.col("kind").is_in([*FORWARD, "syn"]))
+    )

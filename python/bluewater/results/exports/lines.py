@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bluewater.errors import InputError
 from bluewater.results.exports.files import write_file
-from bluewater.results.packets import of_queue, open_
+from bluewater.results.packets import directed, of_queue, open_
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,9 +40,9 @@ def at_queue(file: Path, queue: str | None) -> tuple[list[dict[str, Any]], str, 
     name = queue or first[0]
     columns = (
         "n", "flow", "connection", "seq", "kind", "bytes", "ecn", "arrived_ns", "left_ns", "fate",
-        "marked",
+        "marked", "forward",
     )  # fmt: skip
-    return of_queue(rows, name, file).select(columns).collect().to_dicts(), name, facts
+    return of_queue(directed(rows), name, file).select(columns).collect().to_dicts(), name, facts
 
 
 def write_lines(path: Path, head: str, lines: Iterable[Line]) -> None:

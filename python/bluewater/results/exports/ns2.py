@@ -66,7 +66,7 @@ def _events(rows: list[dict[str, Any]], link: Link) -> Iterator[Line]:
 def _line(event: str, ns: int, row: dict[str, Any], *, marked: bool) -> str:
     flow, port = row["flow"], row["connection"]
     ends = (f"{2 + 2 * flow}.{port}", f"{3 + 2 * flow}.{port}")
-    if row["kind"] in ("ack", "answer", "feedback"):
+    if not row["forward"]:
         ends = ends[::-1]
     flags = f"----{'E' if marked else '-'}-{'N' if row['ecn'] != 'not-ect' else '-'}"
     return (

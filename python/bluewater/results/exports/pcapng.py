@@ -8,7 +8,7 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.errors import StorageError
-from bluewater.results.packets import of_queue, open_
+from bluewater.results.packets import FORWARD, directed, of_queue, open_
 from bluewater.results.why import story
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 SUFFIX = ".pcapng"
 
 _TCP = {"data", "ack", "syn", "syn-ack", "request"}
-_FORWARD = ("data", "datagram", "recorded")
-"""What goes from a flow's source to its sink, whoever began."""
-
 _TCP_HEADERS = 40
 _SEGMENT = 1500
 """Bytes of a full packet of a flow whose data are not in the file."""
@@ -50,7 +47,9 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
         StorageError: It cannot be written.
     """
     rows, facts = open_(file)
-    ordered = of_queue(rows, queue, file).sort("arrived_ns", maintain_order=True).collect()
+    ordered = (
+        of_queue(directed(rows), queue, file).sort("arrived_ns", maintain_order=True).collect()
+    )
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,17 +62,15 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
 
 
 def _packets(rows: pl.DataFrame, facts: Facts) -> Iterator[tuple[Any, ...]]:
-    data = rows.filter(pl.col("kind").is_in(_FORWARD))
+    data = rows.filter(pl.col("kind").is_in(FORWARD))
     segments = dict(data.group_by("flow").agg(pl.col("bytes").max()).iter_rows())
-    ways = set(data.select("flow", "queue").unique().iter_rows())
     for row in rows.iter_rows(named=True):
-        forward = _is_forward(row, ways, known=row["flow"] in segments)
         segment = segments.get(row["flow"], _SEGMENT) - _TCP_HEADERS
         yield (
             row["arrived_ns"],
             row["bytes"],
             _ECN[row["ecn"]],
-            *_ends(row, forward=forward),
+            *_ends(row),
             _numbers(row, segment) if row["kind"] in _TCP else None,
             _comment(story(row, facts)),
         )
@@ -85,16 +82,12 @@ def _comment(lines: list[str]) -> str:
     return "\n".join((end, head, *between))
 
 
-def _is_forward(row: dict[str, Any], ways: set[tuple[int, str]], *, known: bool) -> bool:
-    return (row["flow"], row["queue"]) in ways if known else row["kind"] in (*_FORWARD, "syn")
-
-
-def _ends(row: dict[str, Any], *, forward: bool) -> tuple[tuple[bytes, bytes], tuple[int, int]]:
+def _ends(row: dict[str, Any]) -> tuple[tuple[bytes, bytes], tuple[int, int]]:
     """Addresses and ports, from and to."""
     top, *low = row["flow"].to_bytes(4)
     ends = (bytes([10, *low]), bytes([198, 18, 0, top]))
     ports = (1024 + row["connection"], _PORTS[row["kind"] in _TCP])
-    return (ends, ports) if forward else (ends[::-1], ports[::-1])
+    return (ends, ports) if row["forward"] else (ends[::-1], ports[::-1])
 
 
 def _numbers(row: dict[str, Any], segment: int) -> tuple[int, int | None, bool]:
