@@ -263,7 +263,8 @@ def _table(found: Sweep, base: str, seeds: int) -> Table:
             if seeds == 1:
                 cells.append(shown(row["mean"]))
                 continue
-            star = " *" if (aqm, metric) in apart else ""
+            # Without a space, or a narrow terminal would put it into a line of its own.
+            star = "*" if (aqm, metric) in apart else ""
             cells.append(summarised(row, factor, unit) + star)
         table.add_row(aqm, *cells)
     return table

@@ -405,7 +405,7 @@ def _scale(axes: Axes, which: str, scale: Scale) -> None:
     axis = getattr(axes, f"{which}axis")
     if scale.scale == "log":
         low, high = getattr(axes, f"get_{which}lim")()
-        few = (scale.high or high) <= 1e4 * (scale.low or low)
+        few = (scale.high or high) <= 1e3 * (scale.low or low)
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
         axis.set_minor_formatter(NullFormatter())
     if scale.scale != "linear":
