@@ -502,7 +502,8 @@ any_qdisc! { $
         "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
         "RFC 8290",
         ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
-        "linux": [mtu = "1514"];
+        "linux": [mtu = "1514", backlog = "all", emptied = "old-if-any", drop_half = "bytes",
+                  overflow_counts = "true"];
     FqPie = "fq-pie", Fair<FlowQueue<pie::Pie>>,
         "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
         "RFC 8290; RFC 8033",

@@ -118,10 +118,14 @@ fn ours(qdisc: &str) -> (&'static str, u64, Vec<(&'static str, String)>) {
     (if words[0] == "codel" { "codel" } else { "fq-codel" }, limit, settings)
 }
 
-/// Plays a row's schedule to ours.
-fn play(row: &Row) -> Fates {
+/// Plays a row's schedule to ours, with one setting otherwise.
+fn play(row: &Row, otherwise: Option<(&'static str, &str)>) -> Fates {
     let rate = Rate::from_mbit(number(row.text("rate_mbps")));
-    let (name, limit, settings) = ours(row.text("qdisc"));
+    let (name, limit, mut settings) = ours(row.text("qdisc"));
+    if let Some((key, word)) = otherwise {
+        settings.retain(|(name, _)| *name != key);
+        settings.push((key, word.into()));
+    }
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, v.as_str())).collect();
     let Some(limit) = Limit::packets(limit) else { unreachable!("a buffer without room") };
     let env = Env {
@@ -186,11 +190,17 @@ pub struct Compared {
 
 /// Each row, compared.
 pub fn compared() -> Vec<Compared> {
-    Row::all(ROWS).map(|row| compare(&row)).collect()
+    Row::all(ROWS).map(|row| compare(&row, None)).collect()
 }
 
-fn compare(row: &Row) -> Compared {
-    let played = play(row);
+/// The rows whose settings begin so, compared with ours when one of its settings is another.
+pub fn otherwise(rows: &str, key: &'static str, word: &str) -> Vec<Compared> {
+    let rows = Row::all(ROWS).filter(|row| row.text("setting").starts_with(rows));
+    rows.map(|row| compare(&row, Some((key, word)))).collect()
+}
+
+fn compare(row: &Row, otherwise: Option<(&'static str, &str)>) -> Compared {
+    let played = play(row, otherwise);
     let packets = schedule(row);
     let fates = row.text("fates").as_bytes();
     let count = |of: &[u8]| [b'd', b'm'].map(|kind| of.iter().filter(|f| **f == kind).count());

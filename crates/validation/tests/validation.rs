@@ -227,10 +227,27 @@ fn bbr_agrees_with_linux() {
     assert_eq!(differ, BBR_APART_FROM_LINUX, "{failures:#?}");
 }
 
+/// How many of 4481 packets have another fate when FQ-CoDel is as Linux's but for one thing: as it is, with a
+/// quantum of 300, with room for 60.
+#[test]
+fn each_thing_in_which_linux_s_fq_codel_differs_shows() {
+    for (key, word, expected) in [
+        ("root", "exact", [964, 783, 1456]),
+        ("emptied", "old", [937, 0, 0]),
+        ("backlog", "queue", [718, 10, 964]),
+        ("drop_half", "packets", [0, 0, 1267]),
+        ("overflow_counts", "false", [0, 0, 1445]),
+    ] {
+        let rows = linux_packets::otherwise("fq_codel", key, word);
+        let fates: Vec<usize> = rows.iter().map(|row| row.fates).collect();
+        assert_eq!(fates, expected, "{key} = {word}");
+    }
+}
+
 #[test]
 fn packets_have_the_fates_that_linux_gives_them() {
     let rows = linux_packets::compared();
-    assert_eq!(rows.len(), 4);
+    assert_eq!(rows.len(), 7);
     for row in &rows {
         assert!(row.signals[0] > 300, "{row:?}");
         assert_eq!((row.fates, row.order, row.first), (0, 0, None), "{row:?}");

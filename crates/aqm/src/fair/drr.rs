@@ -54,12 +54,9 @@ impl Scheme for Drr {
         // The arriving packet has a queue before another packet makes room for it.
         let queues = env.limit.max_packets() + 1;
         let plan = Plan {
-            queues: queues as usize,
-            queue_limit: None,
             turn: Turn::Deficit(config.quantum),
-            prefer_new: false,
             drop: config.drop.into(),
-            drop_batch: 1,
+            ..Plan::of(queues as usize)
         };
         Ok((Self(FlowTable::new(queues, rng)), plan))
     }

@@ -18,8 +18,11 @@
 //! ```
 //!
 //! Where the RFC is silent: of several longest queues the first has to drop; half is rounded up; if
-//! that does not make room (one long packet for many short ones) it is done again; the algorithm is
-//! not told of such drops. Linux's `fq_pie` drops the arriving packet when the buffer is full, which
+//! that does not make room (one long packet for many short ones) it is done again; the algorithm does
+//! not count such drops, and what it knows of the backlog is that of its queue. Linux's `fq_codel` drops half
+//! of the bytes (`drop_half`), counts these drops as signals (`overflow_counts`), compares an MTU with the
+//! backlog of all queues (`backlog`; an empty queue then may stay above target), and has a queue that runs
+//! empty while no other is old come back as a new one (`emptied`). Linux's `fq_pie` drops the arriving packet when the buffer is full, which
 //! lets a flood shut others out; here the longest queue gives way whatever the algorithm.
 
 use core::marker::PhantomData;
@@ -28,7 +31,7 @@ use super::{End, Plan, Scheme, Turn};
 use crate::context::Env;
 use crate::hash::FlowHash;
 use crate::packet::FlowKey;
-use crate::param::{ConfigError, params};
+use crate::param::{ConfigError, choice, params};
 use crate::policy::Policy;
 use crate::rng::Rng;
 
@@ -41,6 +44,42 @@ params! {
         quantum: u32 = 1514, in 1..=1_048_576, "RFC 8290 §5.2.4";
         /// Most packets that the longest queue drops at once when the buffer is full.
         drop_batch: u32 = 64, in 1..=65_536, "RFC 8290 §4.1";
+        /// Half of what of the longest queue is dropped at once.
+        drop_half: Half = Half::Packets, "RFC 8290 §4.1; Linux";
+        /// What the algorithm of a queue is told to be waiting.
+        backlog: Waiting = Waiting::Queue, "RFC 8290 §4; Linux";
+        /// Where a new queue goes that has no packets left.
+        emptied: Emptied = Emptied::Old, "RFC 8290 §4.2; Linux";
+    }
+}
+
+choice! {
+    /// Half of what the longest queue drops when the buffer is full.
+    pub enum Half {
+        /// Of its packets, rounded up.
+        Packets = "packets",
+        /// Of its bytes: packets until that is reached, one at least.
+        Bytes = "bytes",
+    }
+}
+
+choice! {
+    /// What the algorithm of a queue is told to be waiting.
+    pub enum Waiting {
+        /// What waits in its queue.
+        Queue = "queue",
+        /// What waits in all queues together.
+        All = "all",
+    }
+}
+
+choice! {
+    /// Where a new queue goes that has no packets left.
+    pub enum Emptied {
+        /// To the end of the old queues.
+        Old = "old",
+        /// There if there are any; else it leaves at once, and comes back as a new one.
+        OldIfAny = "old-if-any",
     }
 }
 
@@ -64,6 +103,9 @@ impl<A: Policy> Scheme for FlowQueue<A> {
             prefer_new: true,
             drop: End::Head,
             drop_batch: own.drop_batch,
+            drop_half: own.drop_half,
+            backlog: own.backlog,
+            emptied: own.emptied,
         };
         let hash = FlowHash::new(rng);
         Ok((Self { hash, queues: own.queues, advised_by: PhantomData }, plan))

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::Plan;
+use super::flow_queue::Waiting;
 use super::links::{Chain, Links};
 use super::longest::Longest;
 use crate::context::{Backlog, Cause, Cx, Env, State};
@@ -55,7 +56,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         let mut new = Self {
             lines: lines?,
             // A packet is queued before another makes room for it.
-            pool: Pool::new(env.limit.max_packets() as usize + 1),
+            pool: Pool::new(env.limit.max_packets() as usize + 1, plan.backlog),
             limit: env.limit,
             line_limit: plan.queue_limit.unwrap_or(Limit::UNBOUNDED),
             longest: Longest::new(plan.queues),
@@ -94,7 +95,8 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
     ) -> Option<(Meta, P)> {
         let one = &mut self.lines[line];
         if one.backlog.packets == 0 {
-            one.policy.on_idle(cx);
+            let view = self.pool.view(one.backlog, self.line_limit);
+            one.policy.on_turn(&view, cx);
             return None;
         }
         self.with(line, |advised| advised.dequeue(cx, out))
@@ -133,14 +135,12 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         slots.map(|slot| (self.pool.metas[slot].flow, &self.pool.rest[slot].0))
     }
 
-    /// Drops the packet at the head of a line, which must have one, for want of room, and tells the
-    /// line's policy so first.
-    pub(super) fn overflow(&mut self, line: usize, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+    /// Tells a line's policy that it has to drop the packet at its head, if it has one, for want of room.
+    pub(super) fn give_way(&mut self, line: usize, cx: &mut Cx<'_>) {
         let One { policy, chain, backlog } = &mut self.lines[line];
         if let Some(slot) = chain.head() {
-            let view = View { backlog: *backlog, limit: self.line_limit, ring: &[], head: 0 };
-            _ = policy.on_overflow(&self.pool.metas[slot], &view, cx);
-            self.drop_at(line, End::Head, cx, out);
+            let view = self.pool.view(*backlog, self.line_limit);
+            policy.gave_way(&self.pool.metas[slot], &view, cx);
         }
     }
 
@@ -205,7 +205,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
             return;
         }
         for one in &mut self.lines {
-            let view = View { backlog: one.backlog, limit: self.line_limit, ring: &[], head: 0 };
+            let view = self.pool.view(one.backlog, self.line_limit);
             one.policy.on_timer(&view, cx);
         }
         self.set_timer();
@@ -286,10 +286,12 @@ struct Pool<P, T> {
     backlog: Backlog,
     /// Lines with packets.
     busy: u32,
+    /// Whether a policy is shown the backlog of all lines, in place of its own.
+    shows_all: bool,
 }
 
 impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
-    fn new(slots: usize) -> Self {
+    fn new(slots: usize, shown: Waiting) -> Self {
         Self {
             metas: vec![Meta::default(); slots].into(),
             rest: vec![<(P, T)>::default(); slots].into(),
@@ -298,7 +300,15 @@ impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
             unused: slots,
             backlog: Backlog::default(),
             busy: 0,
+            shows_all: shown == Waiting::All,
         }
+    }
+
+    /// What the policy of a line is shown that has `own` and room for `limit`.
+    #[inline(always)]
+    fn view(&self, own: Backlog, limit: Limit) -> View<'_> {
+        let backlog = if self.shows_all { self.backlog } else { own };
+        View { backlog, limit, ring: &[], head: 0 }
     }
 }
 
@@ -313,7 +323,7 @@ struct Place<'a, P, T> {
 impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     #[inline]
     fn view(&self) -> View<'_> {
-        View { backlog: *self.backlog, limit: self.limit, ring: &[], head: 0 }
+        self.pool.view(*self.backlog, self.limit)
     }
 
     fn head(&mut self) -> Option<(&mut Meta, &P)> {

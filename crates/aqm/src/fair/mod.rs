@@ -19,6 +19,7 @@ use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Limit;
+use flow_queue::{Emptied, Half, Waiting};
 use lines::Lines;
 use rounds::Rounds;
 
@@ -98,6 +99,30 @@ pub struct Plan {
     pub drop: End,
     /// How many packets at once; half the queue at most.
     pub drop_batch: u32,
+    /// Half of what.
+    pub drop_half: Half,
+    /// What policies are told to be waiting.
+    pub backlog: Waiting,
+    /// Where a new queue goes that has no packets left.
+    pub emptied: Emptied,
+}
+
+impl Plan {
+    /// So many queues that share the buffer and take turns packet by packet. The longest drops the packet at
+    /// its tail when the buffer is full.
+    pub const fn of(queues: usize) -> Self {
+        Self {
+            queues,
+            queue_limit: None,
+            turn: Turn::Packet,
+            prefer_new: false,
+            drop: End::Tail,
+            drop_batch: 1,
+            drop_half: Half::Packets,
+            backlog: Waiting::Queue,
+            emptied: Emptied::Old,
+        }
+    }
 }
 
 /// Many queues that take turns, sorted by `S`, of packets with payload `P`.
@@ -118,8 +143,17 @@ impl<S: Scheme, P: Copy + Default> Fair<S, P> {
     fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         while self.lines.excess() {
             let longest = self.lines.longest();
-            let half = self.lines.backlog_of(longest).packets.div_ceil(2);
-            for _ in 0..half.min(self.plan.drop_batch) {
+            let whole = self.lines.backlog_of(longest);
+            for n in 0..self.plan.drop_batch {
+                let left = self.lines.backlog_of(longest);
+                let reached = match self.plan.drop_half {
+                    Half::Packets => n >= whole.packets.div_ceil(2),
+                    Half::Bytes => n > 0 && whole.bytes - left.bytes >= whole.bytes / 2,
+                };
+                if reached {
+                    break;
+                }
+                self.lines.give_way(longest, cx);
                 self.lines.drop_at(longest, self.plan.drop, cx, out);
             }
             self.forget_if_empty(longest);

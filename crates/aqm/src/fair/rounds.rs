@@ -23,6 +23,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::Plan;
+use super::flow_queue::Emptied;
 use super::links::{Chain, Links};
 
 /// How long a queue's turn is.
@@ -41,6 +42,8 @@ pub enum Turn {
 pub(super) struct Rounds {
     turn: Turn,
     prefer_new: bool,
+    /// Whether a new queue that has no packets left always goes to the old ones.
+    returns: bool,
     links: Links,
     new: Chain,
     old: Chain,
@@ -64,6 +67,7 @@ impl Rounds {
         Self {
             turn: plan.turn,
             prefer_new: plan.prefer_new,
+            returns: plan.emptied == Emptied::Old,
             links: Links::new(plan.queues),
             new: Chain::EMPTY,
             old: Chain::EMPTY,
@@ -112,7 +116,7 @@ impl Rounds {
     /// The queue whose turn it is has no packet.
     #[inline]
     pub(super) fn found_empty(&mut self, queue: usize) {
-        if self.queues[queue].new {
+        if self.queues[queue].new && (self.returns || self.old.head().is_some()) {
             self.postpone(queue);
         } else {
             self.remove(queue);
@@ -156,14 +160,12 @@ impl Rounds {
 
 #[cfg(test)]
 mod tests {
-    use super::super::End;
     use super::*;
     use crate::rng::Rng;
     use std::vec::Vec;
 
     fn rounds(queues: usize, turn: Turn, prefer_new: bool) -> Rounds {
-        let (queue_limit, drop, drop_batch) = (None, End::Tail, 1);
-        Rounds::new(&Plan { queues, queue_limit, turn, prefer_new, drop, drop_batch })
+        Rounds::new(&Plan { turn, prefer_new, ..Plan::of(queues) })
     }
 
     /// What queues with endless supplies of packets send; lengths are drawn from `lens`.

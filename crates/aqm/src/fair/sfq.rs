@@ -95,12 +95,10 @@ impl Scheme for Sfq {
 
     fn new(config: &SfqConfig, env: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
         let plan = Plan {
-            queues: config.queues as usize,
             queue_limit: lines::line_limit("queue_limit", config.queue_limit, env)?,
             turn: config.quantum.map_or(Turn::Packet, Turn::Credit),
-            prefer_new: false,
             drop: config.drop.into(),
-            drop_batch: 1,
+            ..Plan::of(config.queues as usize)
         };
         let (queues, perturb) = (config.queues, config.perturb);
         Ok((Self { hash: FlowHash::new(rng), queues, perturb }, plan))

@@ -25,12 +25,15 @@
 //! - A mark counts as the signal in place of a drop. The packet is sent, so that there is at most
 //!   one mark in a question of the transmitter, and the next is scheduled at once.
 //! - `drop_next` may lie in the future when the state is entered anew: as near as can be.
-//! - Overflow is a tail drop and leaves the state alone.
+//! - Overflow is a tail drop and leaves the state alone. (Linux's FQ-CoDel counts what the longest queue
+//!   then drops at its head as signals: `overflow_counts`.)
 //!
 //! Linux finds 1/√count by one step of Newton's method a signal, in 16 bits, from what it was before
-//! (`root = "newton"`). After the first signal that is 1/2, not 0.71: the second comes sooner.
+//! (`root = "newton"`). After the first signal that is 1/2, not 0.71: the second comes sooner. Before it,
+//! it is 0, and remains so if overflows have counted: then nothing moves `drop_next`, and every packet that
+//! waited too long is signalled.
 
-use super::{Cx, Departure, Env, Policy, View};
+use super::{Cx, Departure, Env, Policy, Victim, View};
 use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, choice, params};
@@ -50,6 +53,8 @@ params! {
         ecn: bool = true, "RFC 8289 §3";
         /// ECN-capable packets that waited longer are all marked; `none`: no such rule.
         ce_threshold: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "RFC 8290 §5.2.7";
+        /// Whether a drop for want of room counts as a signal: later ones come sooner.
+        overflow_counts: bool = false, "Linux sch_fq_codel";
         /// How 1/√count is found.
         root: Root = Root::Exact, "RFC 8289 §5.4; Linux";
     }
@@ -106,7 +111,7 @@ impl Policy for Codel {
             drop_next: env.now,
             count: 0,
             lastcount: 0,
-            root: u16::MAX,
+            root: 0,
             dropping: false,
             then: Then::Nothing,
             sojourn: Duration::ZERO,
@@ -131,9 +136,23 @@ impl Policy for Codel {
         }
     }
 
+    fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
+        self.count = self.count.saturating_add(u32::from(self.config.overflow_counts));
+        Victim::Arriving
+    }
+
     fn on_idle(&mut self, _: &mut Cx<'_>) {
         self.first_above = None;
         self.leave();
+    }
+
+    /// Where the backlog is that of all queues, an empty one does not end its being above target.
+    fn on_turn(&mut self, q: &View<'_>, cx: &mut Cx<'_>) {
+        if q.is_empty() {
+            self.on_idle(cx);
+        } else {
+            self.leave();
+        }
     }
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
@@ -320,6 +339,19 @@ mod tests {
         lab.wait_ms(1);
         assert!(lab.depart().is_some());
         assert_eq!(lab.dropped().len(), 1);
+    }
+
+    /// Ten overflows make the second signal come 100/√(1 + 10 …) ms after the first: a dropping state that
+    /// begins counts from what was counted before.
+    #[test]
+    fn overflows_count_as_signals_if_asked() {
+        for (counts, gap) in [("false", 100), ("true", 32)] {
+            let mut lab = Story::new(40, &[("overflow_counts", counts)]);
+            (0..50).for_each(|_| _ = lab.arrive_as(1000, Ecn::NotEct));
+            assert_eq!(lab.dropped().len(), 10);
+            let times = signals(&mut lab, 210, Ecn::NotEct);
+            assert_eq!(times[1] - times[0], gap, "{times:?}");
+        }
     }
 
     /// A queue of 40 packets, 40 ms, that arrived at once.

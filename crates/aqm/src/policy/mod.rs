@@ -187,6 +187,12 @@ pub trait Policy: Sized {
         Victim::Arriving
     }
 
+    /// Of many queues this one is the longest, and a packet of it, which `q` holds, has to go for want of
+    /// room. `pkt` is the one at its head.
+    fn gave_way(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) {
+        _ = self.on_overflow(pkt, q, cx);
+    }
+
     /// A packet was queued. Exactly one [`left`](Policy::left) follows for it.
     fn admitted(&mut self, _pkt: &Meta, _cx: &mut Cx<'_>) -> Self::Tag {
         Self::Tag::default()
@@ -197,6 +203,11 @@ pub trait Policy: Sized {
 
     /// The transmitter asked for a packet and the queue was empty.
     fn on_idle(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// Of many queues it was this one's turn, and it was empty; `q` is what it is shown.
+    fn on_turn(&mut self, _q: &View<'_>, cx: &mut Cx<'_>) {
+        self.on_idle(cx);
+    }
 
     /// Whether there is congestion at `now`, so that a filter before the queue may drop packets and
     /// the link still has enough to send. Unless the algorithm knows better: whether packets wait.

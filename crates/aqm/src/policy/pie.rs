@@ -157,6 +157,8 @@ impl Policy for Pie {
         Victim::Arriving
     }
 
+    fn gave_way(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) {}
+
     fn poll_at(&self) -> Option<Instant> {
         Some(self.next)
     }

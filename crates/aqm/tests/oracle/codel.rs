@@ -7,6 +7,7 @@ pub(super) struct CodelSettings {
     mtu: u64,
     ecn: bool,
     ce_threshold: Option<u64>,
+    overflow_counts: bool,
 }
 
 impl CodelSettings {
@@ -16,6 +17,7 @@ impl CodelSettings {
             ("interval", format!("{}ns", self.interval)),
             ("mtu", self.mtu.to_string()),
             ("ecn", self.ecn.to_string()),
+            ("overflow_counts", self.overflow_counts.to_string()),
             ("ce_threshold", self.ce_threshold.map_or("none".into(), |t| format!("{t}ns"))),
         ]
     }
@@ -30,6 +32,8 @@ pub(super) struct Codel {
     lastcount: u64,
     dropping: bool,
     sojourn: u64,
+    /// Bytes in other queues, where these count.
+    others: u64,
 }
 
 impl Codel {
@@ -42,6 +46,7 @@ impl Codel {
             lastcount: 0,
             dropping: false,
             sojourn: 0,
+            others: 0,
         }
     }
 
@@ -57,7 +62,7 @@ impl Codel {
         }
         let p = q.remove(0);
         self.sojourn = now - p.arrived;
-        let bytes: u64 = q.iter().map(|p| u64::from(p.len)).sum();
+        let bytes = self.others + q.iter().map(|p| u64::from(p.len)).sum::<u64>();
         let mut ok_to_drop = false;
         if self.sojourn < self.c.target || bytes <= self.c.mtu {
             self.first_above_time = 0;
@@ -76,6 +81,19 @@ impl Codel {
 }
 
 impl Model for Codel {
+    fn victim(&mut self, q: &[Packet], _: &mut Rng) -> usize {
+        self.gave_way();
+        q.len()
+    }
+
+    fn gave_way(&mut self) {
+        self.count += u64::from(self.c.overflow_counts);
+    }
+
+    fn others(&mut self, bytes: u64) {
+        self.others = bytes;
+    }
+
     fn send(
         &mut self,
         now: u64,
@@ -86,11 +104,14 @@ impl Model for Codel {
         let ecn = self.c.ecn;
         let marks = |p: Option<Packet>| ecn && p.is_some_and(|p| p.ect);
         let dropped = |p: Option<Packet>| Event::Dropped(p.unwrap().id, Cause::Early);
-        let (mut p, mut ok_to_drop) = self.dodequeue(now, q);
-        if p.is_none() {
+        if q.is_empty() {
+            if self.others == 0 {
+                self.first_above_time = 0;
+            }
             self.dropping = false;
             return None;
         }
+        let (mut p, mut ok_to_drop) = self.dodequeue(now, q);
         if self.dropping {
             if !ok_to_drop {
                 self.dropping = false;
@@ -160,8 +181,9 @@ prop_compose! {
         mtu in prop::sample::select(vec![0, 500, 1500, 3000]),
         ecn in prop::bool::weighted(0.7),
         ce_threshold in prop::option::weighted(0.3, 0..10_000_000u64),
+        overflow_counts in any::<bool>(),
     ) -> CodelSettings {
-        CodelSettings { target, interval, mtu, ecn, ce_threshold }
+        CodelSettings { target, interval, mtu, ecn, ce_threshold, overflow_counts }
     }
 }
 

@@ -68,6 +68,7 @@ impl<M: Model> Buffer<M> {
     }
 
     pub(super) fn steal(&mut self, queue: usize, front: bool) {
+        self.queues[queue].model.gave_way();
         let q = &mut self.queues[queue].q;
         let victim = if front { q.remove(0) } else { q.pop().unwrap() };
         self.events.push(Event::Dropped(victim.id, Cause::Overflow));
@@ -89,6 +90,17 @@ impl<M: Model> Buffer<M> {
     }
 }
 
+/// What Linux's FQ-CoDel does otherwise.
+#[derive(Clone, Copy, Default, Debug)]
+struct Linux {
+    /// Half of the bytes is dropped, not of the packets.
+    half_bytes: bool,
+    /// The backlog is that of all queues.
+    all: bool,
+    /// A new queue that is empty leaves if there are no old ones.
+    leaves: bool,
+}
+
 /// SFQ and FQ-CoDel: RFC 8290 §4 with or without new queues, by bytes or by packets.
 struct Hashed<M> {
     buffer: Buffer<M>,
@@ -99,6 +111,7 @@ struct Hashed<M> {
     prefer_new: bool,
     front: bool,
     batch: usize,
+    linux: Linux,
     credit: Vec<i64>,
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -114,6 +127,7 @@ impl<M: Model> Hashed<M> {
             prefer_new: false,
             front: false,
             batch: 1,
+            linux: Linux::default(),
             credit: vec![0; buffer.queues.len()],
             new: VecDeque::new(),
             old: VecDeque::new(),
@@ -142,9 +156,18 @@ impl<M: Model> Side for Hashed<M> {
         }
         while self.buffer.too_full() {
             let longest = self.buffer.longest();
-            let half = self.buffer.queues[longest].q.len().div_ceil(2);
-            for _ in 0..half.min(self.batch) {
+            let whole = &self.buffer.queues[longest].q;
+            let (half, half_bytes) = (whole.len().div_ceil(2), bytes(whole) / 2);
+            let mut dropped = (0, 0);
+            while dropped.0 < self.batch {
+                let q = &self.buffer.queues[longest].q;
+                dropped.1 += u64::from(if self.front { q[0] } else { q[q.len() - 1] }.len);
+                dropped.0 += 1;
                 self.buffer.steal(longest, self.front);
+                let enough = dropped.1 >= half_bytes;
+                if if self.linux.half_bytes { enough } else { dropped.0 >= half } {
+                    break;
+                }
             }
         }
     }
@@ -161,12 +184,17 @@ impl<M: Model> Side for Hashed<M> {
                 self.old.push_back(queue);
                 continue;
             }
+            if self.linux.all {
+                let all: u64 = self.buffer.queues.iter().map(|q| bytes(&q.q)).sum();
+                let own = &mut self.buffer.queues[queue];
+                own.model.others(all - bytes(&own.q));
+            }
             if let Some(len) = self.buffer.depart(queue, now, rng) {
                 self.credit[queue] -= if self.quantum.is_some() { i64::from(len) } else { 1 };
                 let list = if from_new { &mut self.new } else { &mut self.old };
                 return list.push_front(queue);
             }
-            if from_new {
+            if from_new && !(self.linux.leaves && self.old.is_empty()) {
                 self.old.push_back(queue);
             }
         }
@@ -313,14 +341,18 @@ fn flow_queues<M: Model>(
     name: &str,
     of_queue: impl IntoIterator<Item = (&'static str, String)>,
     models: Vec<M>,
-    (quantum, batch): (u32, usize),
+    (quantum, batch, linux): (u32, usize, Linux),
     room: Room,
     ops: &[Op],
 ) -> Result<(), TestCaseError> {
+    let word = |linux: bool, words: [&str; 2]| words[usize::from(linux)].to_string();
     let mut settings = vec![
         ("queues", models.len().to_string()),
         ("quantum", quantum.to_string()),
         ("drop_batch", batch.to_string()),
+        ("drop_half", word(linux.half_bytes, ["packets", "bytes"])),
+        ("backlog", word(linux.all, ["queue", "all"])),
+        ("emptied", word(linux.leaves, ["old", "old-if-any"])),
     ];
     settings.extend(of_queue);
     let buffer = Buffer::new(room, Room::Packets(u64::MAX), models);
@@ -329,6 +361,7 @@ fn flow_queues<M: Model>(
         prefer_new: true,
         front: true,
         batch,
+        linux,
         ..Hashed::new(buffer)
     };
     compare_with(name, &settings, room, ops, side)
@@ -382,19 +415,23 @@ proptest! {
     #[test]
     fn fq_codel_is_its_model(
         c in codel(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
-        batch in 1..5usize, room in room(), ops in traffic(),
+        batch in 1..5usize, (half_bytes, all, leaves) in any::<(bool, bool, bool)>(),
+        room in room(), ops in traffic(),
     ) {
         let models = (0..n).map(|_| Codel::new(c.clone())).collect();
-        flow_queues("fq-codel", c.list(), models, (quantum, batch), room, &ops)?;
+        let linux = Linux { half_bytes, all, leaves };
+        flow_queues("fq-codel", c.list(), models, (quantum, batch, linux), room, &ops)?;
     }
 
     #[test]
     fn fq_pie_is_its_model(
         c in pie(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
-        batch in 1..5usize, room in room(), ops in traffic(),
+        batch in 1..5usize, (half_bytes, leaves) in any::<(bool, bool)>(),
+        room in room(), ops in traffic(),
     ) {
         let models = (0..n).map(|_| Pie::new(c.clone())).collect();
-        flow_queues("fq-pie", c.list(), models, (quantum, batch), room, &ops)?;
+        let linux = Linux { half_bytes, leaves, ..Linux::default() };
+        flow_queues("fq-pie", c.list(), models, (quantum, batch, linux), room, &ops)?;
     }
 
     #[test]

@@ -36,7 +36,7 @@ use alloc::boxed::Box;
 
 use super::heap::Heap;
 use super::lines::Lines;
-use super::{End, Plan, Turn};
+use super::{End, Plan};
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::framing::Framing;
 use crate::hash::FlowHash;
@@ -209,7 +209,8 @@ impl<P: Carried> Cake<P> {
     fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         while self.lines.excess() {
             let line = self.longest.longest(|line| self.lines.backlog_of(line).bytes);
-            self.lines.overflow(line, cx, out);
+            self.lines.give_way(line, cx);
+            self.lines.drop_at(line, End::Head, cx, out);
             self.tins[line / self.config.queues()].packets -= 1;
             self.changed(line);
         }
@@ -277,14 +278,7 @@ impl<P: Carried> Discipline<P> for Cake<P> {
             }
         };
         let tins: Box<[Tin]> = (0..count).map(tin).collect();
-        let plan = Plan {
-            queues: count * queues,
-            queue_limit: None,
-            turn: Turn::Packet,
-            prefer_new: true,
-            drop: End::Head,
-            drop_batch: 1,
-        };
+        let plan = Plan::of(count * queues);
         let mut line = 0;
         let lines = Lines::new(&plan, env, |env| {
             let rate = tins[line / queues].schedule.rate;

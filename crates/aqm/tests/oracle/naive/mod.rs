@@ -46,6 +46,10 @@ pub trait Model {
     fn victim(&mut self, q: &[Packet], _: &mut Rng) -> usize {
         q.len()
     }
+    /// Of many queues its is the longest, and has to drop a packet that is queued.
+    fn gave_way(&mut self) {}
+    /// So many bytes are in other queues, and count as its own.
+    fn others(&mut self, _bytes: u64) {}
     fn admitted(&mut self) {}
     /// A packet was marked, or dropped other than as [`Verdict::Penalise`].
     fn heard(&mut self, _: &Packet) {}
