@@ -500,3 +500,43 @@ def test_cake_says_tin_and_kind_of_flow(tmp_path: Path) -> None:
     assert "(tin 0, set " in told
     assert ", bulk, deficit " in told
     assert "there: sojourn " in told
+
+
+def crowd(aqm: str, **params: Any) -> dict[str, Any]:
+    """Twice what the link takes, most of it from who does not listen, of each ECN codepoint."""
+    return {
+        "duration": "4s",
+        "network": {"preset": "dumbbell", "rate": "10mbit", "delay": "10ms"},
+        "queue": [{"aqm": aqm, "buffer": "40p", "params": params}],
+        "traffic": [
+            {"transport": "sack", "flows": 20, "start": "0s..1s", "ecn": True},
+            {"transport": "prague", "flows": 5, "start": "0s..1s", "ecn": True},
+            {"transport": "cbr", "flows": 2, "rate": "6mbit"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("aqm", "params", "of"),
+    [
+        ("wred", {"min_th": "2p", "min_th_high": "11p", "max_th": "12p"}, "found_class_p_b"),
+        ("fred", {"min_th": "2p", "max_th": "12p"}, "found_p_b"),
+    ],
+)
+def test_what_stands_beside_an_aged_average_is_of_it(
+    tmp_path: Path, aqm: str, params: dict[str, Any], of: str
+) -> None:
+    """WRED's lowest class is that of codepoint 0; FRED decides by what was found."""
+    file = tmp_path / "idle.parquet"
+    bursts = {
+        "transport": "cbr", "app": "periodic", "flows": 24, "rate": "1mbit", "on": "20ms",
+        "off": "33ms",
+    }  # fmt: skip
+    own = crowd(aqm, w_q=0.05, max_p=0.1, **params)
+    bluewater.run({**own, "traffic": [bursts]}, packets=file)
+    found = pl.read_parquet(file)
+    idle = found.filter((pl.col("found_packets") == 0) & (pl.col("found_avg") > 2))
+    assert idle.height > 10, "nobody came to an idle link that had been busy"
+    avg = pl.col("found_avg")
+    by_hand = pl.when(avg < 2).then(0.0).when(avg < 12).then(0.1 * (avg - 2) / 10).otherwise(1.0)
+    assert found.select((by_hand - pl.col(of)).abs().max()).item() < 1e-12

@@ -242,11 +242,11 @@ impl Policy for Fred {
         sink("flows", self.flows.len() as f64);
     }
 
-    fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, pkt: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let flow = self.flows.find(pkt.flow).map_or(Flow::default(), |id| self.flows[id]);
         sink("flow_qlen", f64::from(flow.qlen));
         sink("flow_strikes", f64::from(flow.strikes));
-        let avg = self.avg.value;
+        let avg = self.avg.at(now);
         let between = avg >= self.min_th && avg < self.max_th;
         let p_b = linear(avg, self.min_th, self.max_th, self.config.max_p);
         sink("p_b", if between { p_b } else { f64::from(u8::from(avg >= self.max_th)) });

@@ -148,9 +148,9 @@ impl Policy for Wred {
         sink("p_high", self.cores[self.classes.count() - 1].p_b(avg));
     }
 
-    fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+    fn observe_flow(&self, pkt: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let core = &self.cores[self.classes.of(pkt.flow.label().dscp)];
-        sink("class_p_b", core.p_b(self.avg.value));
+        sink("class_p_b", core.p_b(self.avg.at(now)));
         core.observe_count(pkt.len, sink);
     }
 }
