@@ -286,6 +286,10 @@ def packets_of(aqm: str, folder: Path, **params: Any) -> pl.DataFrame:
     return pl.read_parquet(file)
 
 
+HIT = pl.col("coin") < pl.col("p")
+SIGNALLED = (pl.col("marked") != "") | pl.col("dropped").is_in(["early", "penalty"])
+
+
 def test_the_bins_of_sfb_say_why(tmp_path: Path) -> None:
     # Bins so small that they are often full, and one flow that ignores its signals.
     found = packets_of("sfb", tmp_path, bins=5, bin_size="4p", increment=0.2)
@@ -345,12 +349,14 @@ def test_what_red_pd_knows_of_the_flow_says_why(tmp_path: Path) -> None:
 
 
 def test_no_coin_is_said_only_where_none_was_drawn(tmp_path: Path) -> None:
-    found = packets_of("cake", tmp_path)
-    early = found.filter((pl.col("dropped") == "early") & pl.col("p").is_null())
-    for coins, told in [(0, "no coin: the rule alone"), (1, "if any, is not known")]:
-        rows = early.filter(pl.col("coins").clip(0, 1) == coins)
+    for aqm, coins, told in [
+        ("cake", 0, "no coin: the rule alone"),
+        ("curvy-red", 2, "of 2 random numbers none was drawn for one"),
+    ]:
+        found = packets_of(aqm, tmp_path)
+        rows = found.filter(SIGNALLED & pl.col("p").is_null() & (pl.col("coins") == coins))
         assert rows.height > 0, told
-        assert told in why.tell(*why.find(tmp_path / "cake.parquet", rows["n"][0]))
+        assert told in why.tell(*why.find(tmp_path / f"{aqm}.parquet", rows["n"][0]))
 
 
 def test_choke_names_both_packets(tmp_path: Path) -> None:
@@ -514,6 +520,113 @@ def crowd(aqm: str, **params: Any) -> dict[str, Any]:
             {"transport": "cbr", "flows": 2, "rate": "6mbit"},
         ],
     }
+
+
+def packets_in_crowd(aqm: str, folder: Path, **params: Any) -> pl.DataFrame:
+    file = folder / f"{aqm}.parquet"
+    bluewater.run(crowd(aqm, **params), packets=file)
+    return pl.read_parquet(file)
+
+
+def test_each_packet_has_its_own_coin_in_cobalt(tmp_path: Path) -> None:
+    """BLUE draws once a packet as it leaves, and drops all but the last in the queue."""
+    found = packets_in_crowd("cobalt", tmp_path, increment=0.2, target="1ms")
+    judged = found.filter(pl.col("coin").is_not_null())
+    assert judged["coin"].n_unique() == judged.height, "no two share one"
+    assert judged.height > 2000
+    assert (judged["p"] == judged["left_p_drop"]).all()
+    assert (judged["coin_ns"] == judged["left_ns"]).all()
+    hit = judged.filter(HIT & (pl.col("left_ns") == pl.col("coin_ns")))
+    dropped = hit.filter(pl.col("dropped") == "early")
+    assert dropped.height > 500
+    assert (
+        found.filter(pl.col("dropped") == "early")
+        .filter(~HIT & (pl.col("ecn") != "not-ect"))["n"]
+        .is_empty()
+    ), "CoDel marks what can be marked"
+    spared = hit.filter(pl.col("fate") == "sent")["n"].implode()
+    behind = found.sort("n").with_columns(next=pl.col("arrived_ns").shift(-1))
+    alone = behind.filter(pl.col("n").is_in(spared)).drop_nulls("next")
+    assert alone.height > 20
+    assert (alone["next"] >= alone["coin_ns"]).all()
+
+
+def test_the_probability_of_pi2_is_that_of_the_packet(tmp_path: Path) -> None:
+    """Scalable packets meet p_cl, all others and all in overload p_c (RFC 9332)."""
+    found = packets_in_crowd("pi2", tmp_path, signals="random", target="5ms")
+    own = found.filter(pl.col("coin_ns") == pl.col("left_ns"))
+    assert own.filter(pl.col("fate") == "sent").height > 1000
+    overload = pl.col("left_p_c") >= 0.25
+    scalable = pl.col("ecn").is_in(["ect1", "ce"]) & ~overload
+    p = pl.when(scalable).then("left_p_cl").otherwise("left_p_c")
+    assert own.select((p == pl.col("p")).all()).item()
+    assert own["coin"].n_unique() == own.height
+    assert own.select(scalable.n_unique()).item() == 2
+
+
+@pytest.mark.parametrize(
+    ("aqm", "params"),
+    [
+        ("red", {"w_q": 0.01, "min_th": "5p", "max_th": "39p", "max_p": 0.02}),
+        ("wred", {"w_q": 0.01, "min_th": "5p", "max_th": "39p", "max_p": 0.02}),
+        ("csfq", {}),
+        ("pie", {"target": "15ms"}),
+        ("fred", {"w_q": 0.01, "min_th": "3p", "max_th": "39p", "max_p": 0.02, "min_q": 1}),
+        ("pi", {}),
+    ],
+)
+def test_a_coin_is_told_also_of_what_did_not_fit(
+    tmp_path: Path, aqm: str, params: dict[str, Any]
+) -> None:
+    """Else the share of signals among packets with a coin would be more than their probability."""
+    found = packets_in_crowd(aqm, tmp_path, **params)
+    over = found.filter((pl.col("coins") > 0) & (pl.col("dropped") == "overflow"))
+    assert over.height > 20
+    assert ((found["coins"] > 0) == found["p"].is_not_null()).all()
+    judged = found.filter(pl.col("p").is_not_null())
+    assert judged["p"].is_between(0, 1).all()
+    hits, expected, variance = judged.select(
+        HIT.sum(),
+        pl.col("p").sum().alias("sum"),
+        (pl.col("p") * (1 - pl.col("p"))).sum().alias("v"),
+    ).row(0)
+    assert abs(hits - expected) < 5 * variance**0.5
+
+
+def test_the_probability_of_csfq_by_hand(tmp_path: Path) -> None:
+    """max(0, 1 - α/r) (SSZ98 Fig. 3)."""
+    found = packets_in_crowd("csfq", tmp_path)
+    by_hand = (1 - pl.col("found_fair_rate") / pl.col("then_flow_rate")).clip(lower_bound=0)
+    assert found.select((by_hand - pl.col("p")).abs().max()).item() < 1e-12
+    assert found.filter(pl.col("p") == 0).height > 1000
+    assert found.filter(pl.col("p") > 0).height > 1000
+
+
+def test_what_codel_decided_by_is_there_before_it_decided(tmp_path: Path) -> None:
+    """RFC 8289 §5.5: while dropping, a packet is signalled from drop_next on, and no other is."""
+    found = packets_of("codel", tmp_path, target="1ms", interval="20ms")
+    turned = found.filter((pl.col("turn_dropping") == 1) & (pl.col("left_dropping") == 1))
+    due = turned["left_ns"] >= (turned["turn_drop_next_s"] * 1e9).round()
+    signalled = turned.select(SIGNALLED).to_series()
+    assert signalled.sum() > 50
+    assert (~signalled).sum() > 50
+    assert (due == signalled).all()
+    row, facts = why.find(
+        tmp_path / "codel.parquet", turned.filter(pl.col("marked") != "")["n"][-1]
+    )
+    told = why.tell(row, facts)
+    assert told.index("its turn: ") < told.index("marked (CE)") < told.index("as it left: ")
+    assert f"drop_next_s {row['turn_drop_next_s']:.9f}" in told
+
+
+def test_what_leaves_nobody_behind_has_its_sums(tmp_path: Path) -> None:
+    found = packets_in_crowd("pi2", tmp_path, target="1ms")
+    dropped = found.filter(pl.col("dropped") == "early")
+    assert dropped.height > 100
+    assert dropped["left_sum_classic"].null_count() == 0
+    first = dropped.filter(pl.col("turn_sum_classic").is_not_null())
+    assert first.height > 100
+    assert first.select((pl.col("turn_sum_classic") + pl.col("turn_p_c") > 1).all()).item()
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
             Arrival::Signal(cause) if meta.ecn.capable() => Some(cause),
             answer => match self.carry_out(answer, &meta, cx, out) {
                 Ok(mark) => mark,
-                Err(cause) => return self.counters.drop(&meta, packet, cause, cx.now, out),
+                Err(cause) => return self.counters.drop(&meta, packet, cause, cx, out),
             },
         };
         if !self.line.view().fits(meta.len) && !self.make_room(&meta, packet, cx, out) {
@@ -146,7 +146,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
         }
         // A packet that is dropped for want of room was not marked.
         let meta = match mark {
-            Some(cause) => self.counters.mark(meta, &packet, cause, cx.now, out),
+            Some(cause) => self.counters.mark(meta, &packet, cause, cx, out),
             None => meta,
         };
         let tag = self.policy.admitted(&meta, cx);
@@ -190,7 +190,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
     {
         match self.line.head() {
             Some((head, packet)) if head.ecn.capable() => {
-                *head = self.counters.mark(*head, packet, cause, cx.now, out);
+                *head = self.counters.mark(*head, packet, cause, cx, out);
             }
             _ => self.drop_queued(0, cause, cx, out),
         }
@@ -233,7 +233,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
                 Victim::Arriving => usize::MAX,
             };
             if position >= self.line.view().len() {
-                self.counters.drop(meta, packet, Cause::Overflow, cx.now, out);
+                self.counters.drop(meta, packet, Cause::Overflow, cx, out);
                 return false;
             }
             self.drop_queued(position, Cause::Overflow, cx, out);
@@ -254,14 +254,14 @@ impl<A: Policy, L> Advised<'_, A, L> {
             let cause = match self.policy.on_departure(&meta, &self.line.view(), cx) {
                 Departure::Send => None,
                 Departure::Signal(cause) if meta.ecn.capable() => {
-                    meta = self.counters.mark(meta, &packet, cause, cx.now, out);
+                    meta = self.counters.mark(meta, &packet, cause, cx, out);
                     None
                 }
                 Departure::Signal(cause) | Departure::Drop(cause) => Some(cause),
             };
             if let Some(cause) = cause {
                 self.policy.left(&meta, tag, Exit::Dropped, cx);
-                self.counters.drop(&meta, packet, cause, cx.now, out);
+                self.counters.drop(&meta, packet, cause, cx, out);
                 continue;
             }
             self.policy.left(&meta, tag, Exit::Sent, cx);
@@ -287,7 +287,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
         debug_assert!(victim.is_some(), "no victim at {position}");
         if let Some((meta, packet, tag)) = victim {
             self.policy.left(&meta, tag, Exit::Dropped, cx);
-            self.counters.drop(&meta, packet, cause, cx.now, out);
+            self.counters.drop(&meta, packet, cause, cx, out);
         }
     }
 }

@@ -37,11 +37,12 @@ impl Counters {
         meta: &Meta,
         packet: P,
         cause: Cause,
-        now: Instant,
+        cx: &Cx<'_>,
         out: &mut impl Outlet<P>,
     ) {
         self.dropped[cause as usize].count(meta.len);
-        out.dropped(meta, packet, cause, now);
+        out.drawn(cx.rng);
+        out.dropped(meta, packet, cause, cx.now);
     }
 
     /// Marks a packet, counts and reports it: what is known of it then.
@@ -50,12 +51,13 @@ impl Counters {
         meta: Meta,
         packet: &P,
         cause: Cause,
-        now: Instant,
+        cx: &Cx<'_>,
         out: &mut impl Outlet<P>,
     ) -> Meta {
         let meta = Meta { ecn: Ecn::Ce, ..meta };
         self.marked[cause as usize].count(meta.len);
-        out.marked(&meta, packet, cause, now);
+        out.drawn(cx.rng);
+        out.marked(&meta, packet, cause, cx.now);
         meta
     }
 
@@ -71,6 +73,10 @@ pub trait Outlet<P> {
     fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant);
     /// A packet was marked CE (its `meta.ecn` already says so).
     fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant);
+    /// A packet is about to be dropped or marked: the queue's stream as it stands, for whoever asks
+    /// which numbers were drawn for which packet. Who hands reports on hands this on, too.
+    #[inline]
+    fn drawn(&mut self, _rng: &Rng) {}
 }
 
 /// Forgets all reports.

@@ -28,8 +28,8 @@ impl PartialEq for Rng {
 pub struct Coin {
     /// The number, in [0, 1).
     pub drawn: f64,
-    /// The probability that it was drawn for, if it was for one ([`Rng::chance`]) and no other number was
-    /// for another since.
+    /// The probability that it was drawn for, within [0, 1], if it was for one ([`Rng::chance`]) and no other number was
+    /// for another before somebody asked.
     pub p: Option<f64>,
 }
 
@@ -87,13 +87,18 @@ impl Rng {
     /// Appends what was drawn since `before` was returned, in its order; nobody listens any more.
     pub fn heard_since(&mut self, mut before: Self, coins: &mut Vec<Coin>) {
         self.heard = false;
+        self.drawn_since(&mut before, coins);
+    }
+
+    /// Appends what was drawn since `before` was returned, or since the last such question.
+    pub(crate) fn drawn_since(&self, before: &mut Self, coins: &mut Vec<Coin>) {
         let first = coins.len();
-        while before != *self {
+        while before != self {
             coins.push(Coin { drawn: before.uniform(), p: None });
         }
         let (drawn, p) = self.thrown;
         if let Some(coin) = coins[first..].iter_mut().rfind(|coin| coin.drawn == drawn) {
-            coin.p = Some(p);
+            coin.p = Some(p.clamp(0.0, 1.0));
         }
     }
 }

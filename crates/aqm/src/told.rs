@@ -9,6 +9,7 @@ use alloc::sync::Arc;
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::qdisc::{Counters, Outlet, Qdisc};
+use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -88,6 +89,10 @@ impl<P> Outlet<P> for Through<'_, P> {
     fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
         self.0.marked(meta, packet, cause, now);
     }
+
+    fn drawn(&mut self, rng: &Rng) {
+        self.0.drawn(rng);
+    }
 }
 
 impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
@@ -155,8 +160,8 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AnyQdisc;
     use crate::policy::lab::env;
-    use crate::{AnyQdisc, Rng};
 
     fn ms(n: u64) -> Duration {
         Duration::from_millis(n)

@@ -10,13 +10,18 @@ use alloc::vec::Vec;
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::qdisc::{Counters, Outlet, Qdisc};
-use crate::rng::Coin;
+use crate::rng::{Coin, Rng};
 use crate::time::Instant;
 
 /// Who is told of all that a queue does.
 pub trait Watcher<P> {
     /// A call is over.
     fn saw(&mut self, sight: &Sight<'_, P>);
+
+    /// The transmitter asks next: the packet that may be looked at first, of which `before` shall tell.
+    fn expects(&mut self) -> Option<Meta> {
+        None
+    }
 }
 
 /// What was seen of one call.
@@ -28,8 +33,8 @@ pub struct Sight<'a, P> {
     pub call: Call<P>,
     /// What was queued before.
     pub backlog: Backlog,
-    /// The algorithm's signals before, as [`Qdisc::observe`] tells them; at an arrival then what else
-    /// decides about the packet ([`Qdisc::observe_flow`]).
+    /// The algorithm's signals before, as [`Qdisc::observe`] tells them; then what else decides about
+    /// the packet that arrives, or that [`Watcher::expects`] names ([`Qdisc::observe_flow`]).
     pub before: &'a [(&'static str, f64)],
     /// The same after it; at a departure with what there is of the packet that was sent.
     pub after: &'a [(&'static str, f64)],
@@ -43,6 +48,18 @@ pub struct Sight<'a, P> {
 }
 
 impl<P> Sight<'_, P> {
+    /// The numbers that were drawn for the packet of a signal, or, if there is none of this number, for
+    /// the packet of the call: at an arrival all of them, else those since the packet before was dropped.
+    pub fn drawn_for(&self, number: usize) -> &[Coin] {
+        if matches!(self.call, Call::Arrival(..)) {
+            return self.coins;
+        }
+        let before = self.signals[..number].iter().rfind(|signal| !signal.marked);
+        let from = before.map_or(0, |signal| signal.drawn);
+        let to = self.signals.get(number).map_or(self.coins.len(), |signal| signal.drawn);
+        &self.coins[from..to]
+    }
+
     /// As `after`, of one of the packets that were dropped or marked.
     pub fn after_signal(&self, number: usize) -> impl Iterator<Item = &(&'static str, f64)> {
         let each = self.of_signals.len() / self.signals.len().max(1);
@@ -74,6 +91,8 @@ pub struct Signalled<P> {
     pub cause: Cause,
     /// Whether it was marked, not dropped.
     pub marked: bool,
+    /// So many of the call's random numbers had been drawn by then.
+    pub drawn: usize,
 }
 
 /// A queue `Q` of which a watcher `W` is told everything, for as long as both are lent.
@@ -109,13 +128,13 @@ impl<'a, Q, W, P> Watched<'a, Q, W, P> {
 }
 
 impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
-    /// Does `act` with the queue and tells of it; `call` says from its answer what it was. `arriving`
-    /// is the packet that arrives, if one does.
+    /// Does `act` with the queue and tells of it; `call` says from its answer what it was. `packet`
+    /// arrives, or is expected to be looked at.
     fn watch<R>(
         &mut self,
         cx: &mut Cx<'_>,
-        arriving: Option<&Meta>,
-        act: impl FnOnce(&mut Q, &mut Cx<'_>, &mut Vec<Signalled<P>>) -> R,
+        packet: Option<&Meta>,
+        act: impl FnOnce(&mut Q, &mut Cx<'_>, &mut Heard<'_, P>) -> R,
         call: impl FnOnce(&R) -> Call<P>,
     ) -> R {
         let Self { queue, watcher, notes } = self;
@@ -126,13 +145,16 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Watched<'_, Q, W, P> {
         signals.clear();
         of_signals.clear();
         let backlog = queue.backlog();
-        observe(&**queue, arriving, cx.now, before);
-        let state = cx.rng.listen();
-        let answer = act(queue, cx, signals);
-        cx.rng.heard_since(state, coins);
+        observe(&**queue, packet, cx.now, before);
+        let mut heard = Heard { state: cx.rng.listen(), coins, signals };
+        let answer = act(queue, cx, &mut heard);
+        cx.rng.heard_since(heard.state, coins);
         let call = call(&answer);
-        let sent = if let Call::Departure(Some((meta, _))) = &call { Some(meta) } else { None };
-        observe(&**queue, arriving.or(sent), cx.now, after);
+        let own = match &call {
+            Call::Arrival(meta, _) | Call::Departure(Some((meta, _))) => Some(meta),
+            Call::Departure(None) | Call::Timer => None,
+        };
+        observe(&**queue, own, cx.now, after);
         for signal in signals.iter() {
             observe_flow(&**queue, &signal.meta, cx.now, of_signals);
         }
@@ -165,18 +187,38 @@ fn observe_flow<P: Copy, Q: Qdisc<P>>(
     queue.observe_flow(packet, now, &mut |name, value| into.push((name, value)));
 }
 
-/// Writes down what is reported and hands it on.
-struct Noting<'a, O, P>(&'a mut O, &'a mut Vec<Signalled<P>>);
+/// What is heard during a call.
+struct Heard<'a, P> {
+    /// The queue's stream as it was when it was last asked.
+    state: Rng,
+    coins: &'a mut Vec<Coin>,
+    signals: &'a mut Vec<Signalled<P>>,
+}
 
-impl<P: Copy, O: Outlet<P>> Outlet<P> for Noting<'_, O, P> {
+impl<P> Heard<'_, P> {
+    fn signal(&mut self, meta: &Meta, packet: P, cause: Cause, marked: bool) {
+        let drawn = self.coins.len();
+        self.signals.push(Signalled { meta: *meta, packet, cause, marked, drawn });
+    }
+}
+
+/// Writes down what is reported and hands it on.
+struct Noting<'a, 'b, O, P>(&'a mut O, &'a mut Heard<'b, P>);
+
+impl<P: Copy, O: Outlet<P>> Outlet<P> for Noting<'_, '_, O, P> {
     fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
-        self.1.push(Signalled { meta: *meta, packet, cause, marked: false });
+        self.1.signal(meta, packet, cause, false);
         self.0.dropped(meta, packet, cause, now);
     }
 
     fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
-        self.1.push(Signalled { meta: *meta, packet: *packet, cause, marked: true });
+        self.1.signal(meta, *packet, cause, true);
         self.0.marked(meta, packet, cause, now);
+    }
+
+    fn drawn(&mut self, rng: &Rng) {
+        rng.drawn_since(&mut self.1.state, self.1.coins);
+        self.0.drawn(rng);
     }
 }
 
@@ -191,9 +233,10 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        let expected = self.watcher.expects();
         self.watch(
             cx,
-            None,
+            expected.as_ref(),
             |queue, cx, notes| queue.dequeue(cx, &mut Noting(out, notes)),
             |&given| Call::Departure(given),
         )

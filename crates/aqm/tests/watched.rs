@@ -173,3 +173,42 @@ fn what_is_told_of_a_victim_is_of_its_own_queue() {
         assert!(places.driven_out > 50, "{aqm}: {}", places.driven_out);
     }
 }
+
+/// What was drawn for each packet that a departure looks at.
+#[derive(Default)]
+struct Draws {
+    /// Packets that were dropped behind another at one departure, and that were sent.
+    behind: u32,
+    sent: u32,
+}
+
+impl Watcher<u32> for Draws {
+    fn saw(&mut self, sight: &Sight<'_, u32>) {
+        let Call::Departure(sent) = sight.call else { return };
+        let p = |of: &str| sight.after.iter().find(|(name, _)| *name == of).unwrap().1;
+        let expected = |ecn| match ecn {
+            Ecn::Ect1 if p("p_c") < 0.25 => p("p_cl"),
+            _ => p("p_c"),
+        };
+        for (number, signal) in sight.signals.iter().enumerate().filter(|(_, s)| !s.marked) {
+            let [coin] = sight.drawn_for(number) else { panic!("one is drawn for a packet") };
+            assert_eq!(coin.p, Some(expected(signal.meta.ecn)), "that of the packet");
+            assert!(coin.drawn < coin.p.unwrap());
+            self.behind += u32::from(number > 0);
+        }
+        if sent.is_some() {
+            assert_eq!(sight.drawn_for(sight.signals.len()).len(), 1);
+            self.sent += 1;
+        }
+    }
+}
+
+/// PI2 draws once for each packet; one of ECT(1) meets another probability (RFC 9332).
+#[test]
+fn each_packet_has_its_own_numbers() {
+    let mut rng = Rng::new(4, 2);
+    let mut queue = AnyQdisc::build("pi2", &[("signals", "random")], &env(), &mut rng).unwrap();
+    let (mut draws, mut notes) = (Draws::default(), Notes::default());
+    drive(&mut Watched::new(&mut queue, &mut draws, &mut notes), &mut rng);
+    assert!(draws.behind > 20 && draws.sent > 1000, "{} {}", draws.behind, draws.sent);
+}

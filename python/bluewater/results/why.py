@@ -141,16 +141,16 @@ def story(row: dict[str, Any], facts: Facts) -> list[str]:
         *_signals(row, "found", "before it: "),
         *_signals(row, "then", "after it:  "),
     ]
-    marked_later = bool(row["marked"]) and row["marked_ns"] > row["arrived_ns"]
-    dropped_later = row["fate"] == "dropped" and row["left_ns"] > row["arrived_ns"]
-    decision = [_decision(row, marked=bool(row["marked"]))]
+    later = _decided_later(row)
+    decision, mark = [_decision(row, later=later)], []
     if row["marked"]:
-        decision.append(_line(row["marked_ns"], f"marked (CE): {_CAUSES[row['marked']]}"))
-    later = marked_later or dropped_later
-    lines += [] if later else decision
+        mark = [_line(row["marked_ns"], f"marked (CE): {_CAUSES[row['marked']]}")]
+    lines += [] if later else [*decision, *mark]
     if row["left_ns"] is not None and row["left_ns"] > row["arrived_ns"]:
-        lines += _signals(row, "left", "as it left: ")
-    lines += decision if later else []
+        turn = [*_signals(row, "turn", "its turn:   "), *decision, *mark]
+        lines += [*(turn if later else []), *_signals(row, "left", "as it left: ")]
+    elif later:
+        lines += [*decision, *mark]
     lines.append(_end(row))
     lines.append(_not_marked(row, table.get("params", {})))
     return [line for line in lines if line]
@@ -169,6 +169,16 @@ def _not_marked(row: dict[str, Any], params: dict[str, Any]) -> str:
             f"{number(most, 4)}: from there on everybody loses packets"
         )
     return ""
+
+
+def _decided_later(row: dict[str, Any]) -> bool:
+    """Whether what is told of a decision happened after the packet had arrived."""
+    drawn = row.get("coin_ns")
+    if drawn is not None:
+        return bool(drawn > row["arrived_ns"])
+    if row["marked"]:
+        return bool(row["marked_ns"] > row["arrived_ns"])
+    return row["fate"] == "dropped" and bool(row["left_ns"] > row["arrived_ns"])
 
 
 def _end(row: dict[str, Any]) -> str:
@@ -207,7 +217,7 @@ def _signals(row: dict[str, Any], when: str, head: str) -> list[str]:
     for name, value in values.items():
         found = _LEVEL.fullmatch(name)
         kind, level = found.groups() if found else (name, "")
-        of_level.setdefault(level, []).append(f"{kind} {number(value, 4)}")
+        of_level.setdefault(level, []).append(f"{kind} {_value(name, value)}")
     lines = [", ".join(of_level.pop("")), *own]
     lines += [f"level {level}: {', '.join(told)}" for level, told in of_level.items()]
     return [_INDENT + (" " * len(head) if i else head) + line for i, line in enumerate(lines)]
@@ -236,7 +246,7 @@ def _queue_of_flow(values: dict[str, Any]) -> list[str]:
     else:
         where, credit = f"its queue {queue:.0f}", found.pop("flow_credit")
         turn = _LISTS[int(found.pop("flow_list"))] + (f", credit {credit:.0f}" if credit else "")
-    told = ", ".join(f"{name} {number(value, 4)}" for name, value in found.items())
+    told = ", ".join(f"{name} {_value(name, value)}" for name, value in found.items())
     return [f"{where}: {waits}, {turn}", *([f"there: {told}"] if told else [])]
 
 
@@ -245,25 +255,39 @@ _WAYS = 8
 _STATES = ("idle", "sparse", "sparse and waiting for a packet", "bulk", "empty and not at rest")
 _LISTS = ("idle", "new (sparse)", "old (bulk)")
 
+
+def _value(name: str, value: float) -> str:
+    """With four digits, or of a point in time all, since that is what times are compared with."""
+    return f"{value:.9f}" if name in _TIMES and value else number(value, 4)
+
+
+_TIMES = {"first_above_s", "drop_next_s"}
+
 _LEVEL = re.compile(r"(bin\w*)_(\d+)")
 """What there is on several levels."""
 
 _OWN = {"found_packets", "found_bytes", "left_ns"}
 
 
-def _decision(row: dict[str, Any], *, marked: bool) -> str:
+def _decision(row: dict[str, Any], *, later: bool) -> str:
     """What the coin said, or that there was none though something was decided."""
     p, coin = row["p"], row["coin"]
+    signalled = bool(row["marked"]) or row["dropped"] == "early"
     if p is None:
-        if not marked and row["dropped"] != "early":
+        if not signalled:
             return ""
         if row["coins"]:
-            # Of a call that looks at packet after packet, as CAKE's does until it has one to send.
-            return f"{_INDENT}of {row['coins']} coins of that call its own, if any, is not known"
+            # Curvy RED compares the greatest of several; CHOKe draws whom to compare with.
+            return f"{_INDENT}of {row['coins']} random numbers none was drawn for one probability"
         return f"{_INDENT}no coin: the rule alone decided"
     below, then = ("<", "signal") if coin < p else ("≥", "no signal")
-    if row["dropped"] == "overflow":
+    if row["dropped"] == "overflow" and row["left_ns"] == row["arrived_ns"]:
         then += ", but it does not fit"
+    elif coin >= p and signalled:
+        then += " by it; the rule beside it decided"
+    elif coin < p and not signalled and not row["dropped"]:
+        # COBALT never drops the last one; BLUE may signal at the head.
+        then += ", but the last in the queue stays" if later else ", which another packet gets"
     return f"{_INDENT}the coin is {number(coin, 4)} {below} p = {number(p, 4)}: {then}"
 
 

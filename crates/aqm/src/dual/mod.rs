@@ -211,7 +211,7 @@ impl<A: Coupling, P: Copy + Default> Dual<A, P> {
         self.counters.arrived.count(meta.len);
         let both = View { backlog: self.backlog(), limit: self.limit, ring: &[], head: 0 };
         if !both.fits(meta.len) {
-            return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
+            return self.counters.drop(&meta, packet, Cause::Overflow, cx, out);
         }
         let low_latency = match meta.ecn {
             Ecn::Ect1 | Ecn::Ce => true,
@@ -282,10 +282,10 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
             match advice {
                 Departure::Send => {}
                 Departure::Signal(cause) if meta.ecn.capable() => {
-                    meta = self.counters.mark(meta, &packet, cause, cx.now, out);
+                    meta = self.counters.mark(meta, &packet, cause, cx, out);
                 }
                 Departure::Signal(cause) | Departure::Drop(cause) => {
-                    self.counters.drop(&meta, packet, cause, cx.now, out);
+                    self.counters.drop(&meta, packet, cause, cx, out);
                     continue;
                 }
             }

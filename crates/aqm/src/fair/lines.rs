@@ -80,7 +80,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         if u64::from(meta.len) > self.limit.max_bytes() {
             // Nobody has to make room for what is longer than the buffer.
             self.counters.arrived.count(meta.len);
-            return self.counters.drop(&meta, packet, Cause::Overflow, cx.now, out);
+            return self.counters.drop(&meta, packet, Cause::Overflow, cx, out);
         }
         self.with(line, |advised| advised.enqueue(meta, packet, cx, out));
     }

@@ -97,6 +97,10 @@ impl<F: Filter, P> Outlet<P> for Tap<'_, F, P> {
         self.counters.marked[cause as usize].count(meta.len);
         self.out.marked(meta, packet, cause, now);
     }
+
+    fn drawn(&mut self, rng: &Rng) {
+        self.out.drawn(rng);
+    }
 }
 
 impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
@@ -108,6 +112,7 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
         let congested = |least| queue.backlog().packets >= least && queue.congested(now);
         if filter.drops(&meta, congested, cx) {
             counters.dropped[Cause::Penalty as usize].count(meta.len);
+            out.drawn(cx.rng);
             return out.dropped(&meta, packet, Cause::Penalty, now);
         }
         queue.enqueue(meta, packet, cx, &mut Tap { filter, counters, out });

@@ -55,15 +55,13 @@ struct Row {
     connection: u8,
     seq: u32,
     kind: &'static str,
-    bytes: u32,
-    ecn: Ecn,
+    meta: Meta,
     packets_found: u32,
     bytes_found: u64,
-    /// The signals as it arrived, after that, and after the call in which it ended, if that was later.
-    signals: [Vec<f64>; 3],
-    /// Of the call in which it was signalled, or arrived.
-    coin: Option<Coin>,
-    coins: usize,
+    /// The signals as it arrived, and after that; before the call at a departure in which it was the
+    /// first to be looked at, and after the call in which it ended, if that was later.
+    signals: [Vec<f64>; 4],
+    drawn: Drawn,
     marked: Option<(u64, Cause)>,
     fate: Fate,
     /// When it ended.
@@ -71,6 +69,23 @@ struct Row {
     /// The other packet of the call in which it was dropped: the one that arrived, or of that the first
     /// one that was dropped with it.
     with: Option<u64>,
+}
+
+/// What was drawn for a packet: as it was signalled, or where that draws for each, as it left, or else
+/// as it arrived.
+#[derive(Clone, Copy, Debug)]
+struct Drawn {
+    now: u64,
+    /// The last that was for a probability.
+    coin: Option<Coin>,
+    coins: usize,
+}
+
+impl Drawn {
+    fn new(now: u64, coins: &[Coin]) -> Self {
+        let coin = coins.iter().rfind(|coin| coin.p.is_some()).copied();
+        Self { now, coin, coins: coins.len() }
+    }
 }
 
 /// Of two packets with the same key either may be taken for the other.
@@ -87,6 +102,10 @@ pub(crate) struct Journal {
     rows: VecDeque<Row>,
     /// The numbers of those that wait.
     waiting: HashMap<Key, VecDeque<u64>>,
+    /// All rows before this one have ended.
+    oldest: u64,
+    /// The packet that the state before a departure is told of.
+    expected: Option<u64>,
     notes: Notes<Packet>,
 }
 
@@ -99,6 +118,8 @@ impl Journal {
             arrived: 0,
             rows: VecDeque::new(),
             waiting: HashMap::new(),
+            oldest: 0,
+            expected: None,
             notes: Notes::default(),
         }
     }
@@ -154,13 +175,11 @@ impl Journal {
             connection: packet.connection,
             seq: packet.seq,
             kind: packet.payload.name(),
-            bytes: meta.len,
-            ecn: meta.ecn,
+            meta: *meta,
             packets_found: sight.backlog.packets,
             bytes_found: sight.backlog.bytes,
-            signals: [values(sight.before), values(sight.after), Vec::new()],
-            coin: None,
-            coins: 0,
+            signals: [values(sight.before), values(sight.after), Vec::new(), Vec::new()],
+            drawn: Drawn::new(now, sight.coins),
             marked: None,
             fate: Fate::Queued,
             left: now,
@@ -183,17 +202,33 @@ impl Journal {
         }
     }
 
+    /// Packet `n` is that of signal `number` of a call, or, if there is none of this number, was sent by
+    /// it: if no packet was dropped before it, what was seen before the call holds for it.
+    fn looked_at(&mut self, sight: &Sight<'_, Packet>, number: usize, n: u64) {
+        if matches!(sight.call, Call::Departure(_))
+            && self.expected == Some(n)
+            && sight.signals[..number].iter().all(|signal| signal.marked)
+            && let Some(row) = self.row(n)
+        {
+            row.signals[2] = values(sight.before);
+        }
+    }
+
     fn signalled(&mut self, sight: &Sight<'_, Packet>, number: usize, signal: &Signalled<Packet>) {
         let Some(n) = self.number(&signal.meta, &signal.packet, !signal.marked) else { return };
-        let now = sight.now.as_nanos();
-        if !signal.marked && matches!(sight.call, Call::Arrival(..)) {
+        let (now, arrival) = (sight.now.as_nanos(), matches!(sight.call, Call::Arrival(..)));
+        if !signal.marked && arrival {
             self.dropped_with(n);
         }
+        self.looked_at(sight, number, n);
         let Some(row) = self.row(n) else { return };
-        if now > row.now || !matches!(sight.call, Call::Arrival(..)) {
-            row.signals[2] = values(sight.after_signal(number));
+        if now > row.now || !arrival {
+            row.signals[3] = values(sight.after_signal(number));
         }
-        (row.coin, row.coins) = (thrown(sight, true), sight.coins.len());
+        // Who is driven out by another has what was drawn for it before.
+        if !arrival || signal.cause == Cause::Early {
+            row.drawn = Drawn::new(now, sight.drawn_for(number));
+        }
         if signal.marked {
             row.marked = Some((now, signal.cause));
         } else {
@@ -223,20 +258,31 @@ impl Watcher<Packet> for Journal {
     fn saw(&mut self, sight: &Sight<'_, Packet>) {
         if let Call::Arrival(meta, packet) = &sight.call {
             self.arrival(sight, meta, packet);
-            if let Some(row) = self.rows.back_mut().filter(|row| row.n + 1 == self.arrived) {
-                (row.coin, row.coins) = (thrown(sight, false), sight.coins.len());
-            }
         }
         for (number, signal) in sight.signals.iter().enumerate() {
             self.signalled(sight, number, signal);
         }
         if let Call::Departure(Some((meta, packet))) = &sight.call
             && let Some(n) = self.number(meta, packet, true)
-            && let Some(row) = self.row(n)
         {
+            self.looked_at(sight, sight.signals.len(), n);
+            let Some(row) = self.row(n) else { return };
             (row.fate, row.left) = (Fate::Sent, sight.now.as_nanos());
-            row.signals[2] = values(sight.after);
+            row.signals[3] = values(sight.after);
+            let coins = sight.drawn_for(sight.signals.len());
+            if !coins.is_empty() {
+                row.drawn = Drawn::new(row.left, coins);
+            }
         }
+    }
+
+    /// That which waits longest: in one queue whose turn it is.
+    fn expects(&mut self) -> Option<Meta> {
+        let from = self.rows.partition_point(|row| row.n < self.oldest);
+        let found = self.rows.range(from..).find(|row| row.fate == Fate::Queued);
+        self.expected = found.map(|row| row.n);
+        self.oldest = self.expected.unwrap_or(self.arrived);
+        found.map(|row| row.meta)
     }
 }
 
@@ -246,13 +292,6 @@ fn key(meta: &Meta, packet: &Packet) -> Key {
 
 fn values<'a>(signals: impl IntoIterator<Item = &'a (&'static str, f64)>) -> Vec<f64> {
     signals.into_iter().map(|&(_, value)| value).collect()
-}
-
-/// What was drawn for a probability: for a packet that was signalled the first that was below it.
-fn thrown(sight: &Sight<'_, Packet>, signalled: bool) -> Option<Coin> {
-    let mut coins = sight.coins.iter().filter(|coin| coin.p.is_some());
-    let hit = |coin: &&Coin| coin.p.is_some_and(|p| coin.drawn < p);
-    if signalled { coins.find(hit) } else { coins.next_back() }.copied()
 }
 
 impl Payload {
@@ -286,13 +325,14 @@ fn table(rows: &[Row], names: &[String]) -> Table {
     t.push("connection", count(&|row| row.connection.into()));
     t.push("seq", count(&|row| row.seq.into()));
     t.push("kind", text(&|row| row.kind));
-    t.push("bytes", count(&|row| row.bytes.into()));
-    t.push("ecn", text(&|row| codepoint(row.ecn)));
+    t.push("bytes", count(&|row| row.meta.len.into()));
+    t.push("ecn", text(&|row| codepoint(row.meta.ecn)));
     t.push("found_packets", count(&|row| row.packets_found.into()));
     t.push("found_bytes", count(&|row| row.bytes_found));
-    t.push("p", real(&|row| row.coin?.p));
-    t.push("coin", real(&|row| Some(row.coin?.drawn)));
-    t.push("coins", count(&|row| row.coins as u64));
+    t.push("p", real(&|row| row.drawn.coin?.p));
+    t.push("coin", real(&|row| Some(row.drawn.coin?.drawn)));
+    t.push("coin_ns", real(&|row| row.drawn.coin.map(|_| row.drawn.now as f64)));
+    t.push("coins", count(&|row| row.drawn.coins as u64));
     t.push("marked", text(&|row| row.marked.map_or("", |(_, cause)| cause.name())));
     t.push("marked_ns", real(&|row| row.marked.map(|(at, _)| at as f64)));
     t.push(
@@ -310,7 +350,7 @@ fn table(rows: &[Row], names: &[String]) -> Table {
     t.push("with", real(&|row| row.with.map(|n| n as f64)));
     t.push("left_ns", real(&|row| ended(row).map(|at| at as f64)));
     t.push("delay_s", real(&|row| ended(row).map(|at| (at - row.now) as f64 / 1e9)));
-    for (when, which) in [("found", 0), ("then", 1), ("left", 2)] {
+    for (when, which) in [("found", 0), ("then", 1), ("turn", 2), ("left", 3)] {
         for (i, name) in names.iter().enumerate() {
             t.push(&format!("{when}_{name}"), real(&|row| row.signals[which].get(i).copied()));
         }
