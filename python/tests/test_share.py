@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
 from conftest import SWEEP, TINY, Cli
+from fsspec.implementations.local import LocalFileSystem
 
 import bluewater
-from bluewater.errors import InputError, StorageError
+from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.lab import Sweep
 from bluewater.results.share import Share
 
@@ -86,6 +88,71 @@ def test_what_is_damaged_there_is_made_again_and_replaced(
         files = Share(there.as_uri()).read(path.stem)
         assert files is not None
         assert json.loads(files["meta.json"])["key"] == path.stem
+
+
+@pytest.mark.parametrize(
+    ("place", "written"),
+    [
+        (4, b"\xff"),  # for a later zip
+        (8, b"\x63"),  # packed in a way that nobody knows
+        (8, b"\x08"),  # packed, which it is not
+        (6, b"\x01"),  # encrypted
+    ],
+)
+def test_what_no_zip_should_say_counts_as_not_there(
+    tmp_path: Path, there: Path, place: int, written: bytes
+) -> None:
+    swept(tmp_path / "a", there.as_uri())
+    path = objects(there)[0]
+    content = bytearray(path.read_bytes())
+    for head in (0, content.index(b"PK\1\2") + 2):
+        content[head + place : head + place + 1] = written
+    path.write_bytes(content)
+    assert Share(there.as_uri()).read(path.stem) is None
+    assert not swept(tmp_path / "b", there.as_uri()).failures
+    assert Share(there.as_uri()).read(path.stem) is not None
+
+
+def test_another_run_under_this_name_is_made_again(tmp_path: Path, there: Path) -> None:
+    first = swept(tmp_path / "a", there.as_uri())
+    one, other = objects(there)
+    one.write_bytes(other.read_bytes())
+    with pytest.warns(DamagedWarning, match="meta.json"):
+        again = swept(tmp_path / "b", there.as_uri())
+    hashes = [[run.decision_hash for _, run in sweep.results()] for sweep in (first, again)]
+    assert hashes[0] == hashes[1]
+    files = Share(there.as_uri()).read(one.stem)
+    assert files is not None
+    assert json.loads(files["meta.json"])["key"] == one.stem
+
+
+def test_a_single_run_takes_no_other_from_there(tmp_path: Path, there: Path) -> None:
+    first = bluewater.run(TINY, out=tmp_path / "a", share=there.as_uri())
+    bluewater.run(TINY, seed=7, out=tmp_path / "a", share=there.as_uri())
+    key = next(path.stem for path in objects(there) if _hash(path) == first.decision_hash)
+    (other,) = (path for path in objects(there) if path.stem != key)
+    (there / key[:2] / f"{key}.zip").write_bytes(other.read_bytes())
+    with pytest.warns(DamagedWarning, match="meta.json"):
+        again = bluewater.run(TINY, out=tmp_path / "b", share=there.as_uri())
+    assert again.decision_hash == first.decision_hash
+
+
+def _hash(path: Path) -> str:
+    with zipfile.ZipFile(path) as archive:
+        return str(json.loads(archive.read("meta.json"))["decision_hash"])
+
+
+def test_an_answer_that_does_not_end_is_an_error(
+    tmp_path: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept(tmp_path / "a", there.as_uri())
+    monkeypatch.setattr("bluewater.results.share._ANSWER_S", 0.5)
+    monkeypatch.setattr(LocalFileSystem, "cat_file", lambda *_: time.sleep(20))
+    began = time.monotonic()
+    with pytest.raises(StorageError, match="not the whole of it") as raised:
+        swept(tmp_path / "b", there.as_uri())
+    assert time.monotonic() - began < 15
+    assert raised.value.file == there.as_uri()
 
 
 def test_what_is_there_is_told(tmp_path: Path, there: Path) -> None:

@@ -150,6 +150,19 @@ def test_what_was_changed_is_put_aside(tmp_path: Path, name: str, old: bytes, ne
     assert "ab12" not in store
 
 
+def test_the_folder_of_another_run_is_put_aside(tmp_path: Path, result: Result) -> None:
+    store = Store(tmp_path)
+    store.prepare()
+    store.write("ab12", result)
+    store.path("ab12").rename(store.path("ab99"))
+    with pytest.raises(InputError, match="it is the run ab12"):
+        store.read("ab99")
+    assert read_result(store.path("ab99")).summary == dict(result.summary), "as a folder it is good"
+    with pytest.warns(DamagedWarning, match=r"meta\.json"):
+        store.put_aside(["ab99"])
+    assert "ab99" not in store
+
+
 def test_runs_of_earlier_formats_are_read(tmp_path: Path, result: Result) -> None:
     result.save(tmp_path)
     for name in result.names:

@@ -7,20 +7,23 @@ are written at once, as in S3; what is there in part has a wrong checksum and co
 from __future__ import annotations
 
 import io
+import threading
 import zipfile
 from collections import defaultdict
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bluewater.errors import InputError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fsspec import AbstractFileSystem
 
+T = TypeVar("T")
 
 _PATIENCE: dict[str, dict[str, Any]] = {
     # s3fs tries five times whatever does not answer, and each time botocore would do so, too.
@@ -31,6 +34,12 @@ _PATIENCE: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 """How long a kind of place is waited for where it would be for minutes."""
+
+
+_ANSWER_S = 60.0
+"""Seconds after which a place that has not answered is given up."""
+_SLOWEST = 50_000
+"""Bytes a second: what comes or goes slower than this is given up as well."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class Share:
             files.invalidate_cache()
             for folder, own in by_folder.items():
                 try:
-                    there = files.ls(f"{root}/{folder}", detail=False)
+                    there = _within(0, files.ls, f"{root}/{folder}", detail=False)
                 except FileNotFoundError:
                     continue
                 names = {path.rpartition("/")[2] for path in there}
@@ -63,16 +72,18 @@ class Share:
 
     def read(self, key: str) -> dict[str, bytes] | None:
         """The files of a run by name, or ``None`` if it is not there whole."""
+        place, path = self._place[0], self._path(key)
         with _told(self.address):
             try:
-                content = self._place[0].cat_file(self._path(key))
+                length = _within(0, place.size, path) or 0
+                content = _within(length, place.cat_file, path)
             except FileNotFoundError:
                 return None
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 files = {name: archive.read(name) for name in archive.namelist()}
-        except (zipfile.BadZipFile, EOFError):
-            return None
+        except Exception:
+            return None  # what is damaged is said in half a dozen ways, by zipfile and by zlib
         # Who else writes there must not choose where files of ours go.
         return None if any("/" in name or name.startswith(".") for name in files) else files
 
@@ -82,10 +93,11 @@ class Share:
         with zipfile.ZipFile(content, "w") as archive:
             for name, each in files.items():
                 archive.writestr(name, each)
-        path = self._path(key)
+        place, path = self._place[0], self._path(key)
+        whole = content.getvalue()
         with _told(self.address):
-            self._place[0].makedirs(path.rpartition("/")[0], exist_ok=True)
-            self._place[0].pipe_file(path, content.getvalue())
+            _within(0, place.makedirs, path.rpartition("/")[0], exist_ok=True)
+            _within(len(whole), place.pipe_file, path, whole)
 
     def _path(self, key: str) -> str:
         return f"{self._place[1]}/{key[:2]}/{key}.zip"
@@ -109,6 +121,31 @@ class Share:
                 allowed="an address that fsspec knows, as s3://bucket/folder",
             ) from error
         return files, root.rstrip("/")
+
+
+def _within(length: int, ask: Callable[..., T], *arguments: Any, **more: Any) -> T:
+    """What a place answers to a question by which so many bytes are to be carried, in bounded time.
+
+    Each kind of place tries again what fails, some of them in two places that multiply, and none
+    bounds the whole: an answer that comes by a few bytes at a time has no end.
+    """
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask(*arguments, **more))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    # No executor: the end of the program would wait for its threads.
+    threading.Thread(target=run, daemon=True).start()
+    seconds = _ANSWER_S + length / _SLOWEST
+    try:
+        return answer.result(seconds)
+    except TimeoutError:
+        if answer.done():
+            raise
+        raise TimeoutError(f"no answer, or not the whole of it, within {seconds:.0f} s") from None
 
 
 @contextmanager

@@ -104,6 +104,7 @@ class Store:
                 share.write(key, self.files(key))
             elif key in there and key not in self and (files := share.read(key)):
                 self.add(key, files)
+                self.put_aside([key])
 
     def write(self, key: str, result: Result) -> None:
         """Adds an entry atomically; an entry that is already there stays as it is."""
@@ -163,16 +164,16 @@ class Store:
 
     def read(self, key: str) -> Result:
         """The entry of this name."""
-        return read_result(self.path(key))
+        return read_result(self.path(key), key)
 
     def put_aside(self, keys: Iterable[str]) -> None:
         """Moves damaged entries of these names into the folder ``damaged``, with a warning each.
 
         Finds what a crash or a full disk leaves, and what was changed since: files that are missing
-        or are not what was written.
+        or are not what was written, and another run's under this name.
         """
         for key in keys:
-            if key in self and (problem := _damage(self.path(key))):
+            if key in self and (problem := _damage(self.path(key), key)):
                 self._move_aside(key, problem)
 
     def _move_aside(self, key: str, problem: str) -> None:
@@ -209,8 +210,8 @@ def _check_local(folder: Path) -> None:
         )
 
 
-def read_result(folder: Path) -> Result:
-    """Reads one entry; its tables are read when asked for."""
+def read_result(folder: Path, key: str = "") -> Result:
+    """Reads one entry, of this name if one is given; its tables are read when asked for."""
     _check_local(folder)
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
@@ -227,7 +228,7 @@ def read_result(folder: Path) -> Result:
     except ValueError as error:
         raise _damaged(_damage(folder) or str(folder), error) from error
     try:
-        _check_seal(meta)
+        _check_seal(meta, key)
         digests = {} if _is_old(meta) else meta["files"]
         decision_hash, version = meta["decision_hash"], meta["version"]
         rows = meta["tables"] if meta["format"] > 3 else dict.fromkeys(_parquet(folder))
@@ -292,12 +293,16 @@ def _check(path: Path, content: bytes, digests: Mapping[str, str]) -> None:
         raise _damaged(str(path), ValueError("it is not as it was written"))
 
 
-def _damage(folder: Path) -> str | None:
-    """The file of an entry that is not as it was written, if there is one."""
+def _damage(folder: Path, key: str = "") -> str | None:
+    """The file of an entry that is not as it was written, if there is one.
+
+    That an entry of a store is the one that ``key`` names is looked at, too: who puts folders or
+    objects together may mix them up, and the results of another run look as good as any.
+    """
     path = folder / "meta.json"
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
-        _check_seal(meta)
+        _check_seal(meta, key)
         for name, written in meta["files"].items():
             path = folder / name
             if (path.stat().st_size if _is_old(meta) else digest(path.read_bytes())) != written:
@@ -312,9 +317,11 @@ def _is_old(meta: Mapping[str, Any]) -> bool:
     return int(meta["format"]) < 3
 
 
-def _check_seal(meta: Mapping[str, Any]) -> None:
+def _check_seal(meta: Mapping[str, Any], key: str) -> None:
     if not _is_old(meta) and meta["digest"] != sealed(meta)["digest"]:
         raise ValueError("it is not as it was written")
+    if key and meta["key"] != key:
+        raise ValueError(f"it is the run {meta['key']}, under another's name")
 
 
 def _damaged(file: str, error: Exception) -> InputError:
