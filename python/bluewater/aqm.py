@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
+from bluewater.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -239,7 +240,7 @@ def load(code: str, file: str, name: str) -> type[Aqm]:
         exec(compile(code, where, "exec"), space)
     except SyntaxError as error:
         raise InputError(f"{file}:{error.lineno}: {error.msg}", key="aqm") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{_place(error, file)}: {_said(error)}", key="aqm") from error
     cls = space.get(name)
     if not (isinstance(cls, type) and issubclass(cls, Aqm)):
@@ -329,7 +330,7 @@ def _values(cls: type[Aqm], settings: Mapping[str, str]) -> list[tuple[str, Any,
 
 def failure(error: BaseException, object_: Aqm, method: str, seconds: float) -> BaseException:
     """What ends a run whose algorithm raised, with file, line and the packet's time."""
-    if not isinstance(error, Exception):
+    if not isinstance(error, Exception | SystemExit):
         return error  # Ctrl-C
     name = type(object_).__name__
     frames = "".join(traceback.format_list(_own(error)))
@@ -350,7 +351,11 @@ def _said(error: BaseException) -> str:
 
 def _own(error: BaseException) -> list[traceback.FrameSummary]:
     """The frames of the user's own code."""
-    return [each for each in traceback.extract_tb(error.__traceback__) if each.filename[:1] == "<"]
+    return [
+        each
+        for each in traceback.extract_tb(error.__traceback__)
+        if each.filename[:1] == "<" and not each.filename.startswith("<frozen ")
+    ]
 
 
 def _place(error: BaseException, otherwise: str) -> str:
@@ -370,10 +375,8 @@ def text(own: type[Aqm] | str) -> tuple[str, str, str]:
         written = keys(own)
         return written["code"], written["aqm"].split(":")[1], own.__name__
     file, _, cls_name = own.removeprefix(LANGUAGE).rpartition(":")
-    try:
-        return Path(file).read_text(encoding="utf-8"), Path(file).name, cls_name
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the file: {error}", key="aqm", value=own) from error
+    code = read_text(Path(file), hint=f"{LANGUAGE}FILE:CLASS, the file from here", key="aqm")
+    return code, Path(file).name, cls_name
 
 
 def entry(name: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bluewater import _core
 from bluewater.errors import InputError, StorageError, unknown
+from bluewater.files import parse_table, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,10 +104,7 @@ def fetch(table: Path, name: str, folder: Path) -> Path:
 
 
 def _entry(table: Path, name: str) -> Mapping[str, str]:
-    try:
-        entries = tomllib.loads(table.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(str(error), file=str(table)) from error
+    entries = parse_table(read_text(table, hint=None), str(table))
     if name not in entries:
         raise unknown("trace", name, entries, file=str(table))
     entry = entries[name]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater import _core
+from bluewater import _core, files
 from bluewater.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def measure(
         OSError: It cannot be opened.
     """
     if path is not None:
+        files.check(path)
         path.open("rb").close()  # an error that names the file
     try:
         raw = _core.measure_trace(path, list(windows), timeout, most_flows, top, progress)

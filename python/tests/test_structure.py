@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LAYERS = (
     {"_core", "errors", "text"},
+    {"files"},
     {"aqm", "arguments", "programs", "units"},
     {"compiled", "handover", "laws"},
     {"results"},

@@ -10,6 +10,7 @@ import typer
 from bluewater import lab
 from bluewater.cli.console import out
 from bluewater.cli.group import example
+from bluewater.files import check
 
 
 def add(app: typer.Typer) -> None:
@@ -44,6 +45,7 @@ def plot(
     from bluewater.plots.files import save  # noqa: PLC0415
 
     result = result or lab.newest()
+    check(result)
     if result.is_file():
         found = log.read_log(result)
         shown, stem = log.panels(found), result.with_suffix("")

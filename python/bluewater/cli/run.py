@@ -14,13 +14,14 @@ from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Out, Settings, store
 from bluewater.errors import InputError, StorageError
+from bluewater.files import read_text
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
 from bluewater.results.result import Result
 from bluewater.results.store import run_key
-from bluewater.study.scenario import changed, lines_of, read_text
+from bluewater.study.scenario import changed, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,10 +26,11 @@ from bluewater.cli.options import (
     seeds,
     store,
 )
+from bluewater.files import read_text
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.study.execute import HERE, engine
 from bluewater.study.experiment import parse
-from bluewater.study.scenario import changed, read_text
+from bluewater.study.scenario import changed
 from bluewater.study.task import Shard
 
 if TYPE_CHECKING:

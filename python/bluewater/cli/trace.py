@@ -14,6 +14,7 @@ from bluewater.cli.console import note, out, print_json, table
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Out
 from bluewater.errors import InputError, StorageError
+from bluewater.files import read_text
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.units import bits_per_second, seconds
@@ -194,7 +195,7 @@ def link(
     if source in rates.MODELS:
         made = rates.make(source, mean=mean, length=length, seed=seed, form=wanted)
     else:
-        made = rates.convert(Path(source).read_text(encoding="utf-8"), wanted, source)
+        made = rates.convert(read_text(Path(source), hint=None), wanted, source)
     try:
         file.write_text(made.text, encoding="utf-8")
     except OSError as error:

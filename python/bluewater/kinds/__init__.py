@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.kinds import formula, simulator, testbed, trace
+from bluewater.kinds.named import check_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ KINDS: Mapping[str, Kind] = {
 
 def of(table: Mapping[str, Any], file: str) -> Kind:
     """The kind of a run by its table."""
+    check_files(table, file)
     place = table.get("place", "simulator")
     if place not in ("simulator", "testbed"):
         raise unknown("place", str(place), ("simulator", "testbed"), file=file, key="place")
@@ -67,7 +69,7 @@ def _parsed(text: str, origin: str) -> tuple[Kind, str]:
     """The kind of a text, and the text that it is run from."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         table = {}  # the simulator says what is wrong, and in which line
     kind = of(table, origin)
     # The simulator takes the text as it was written: its errors name lines.

@@ -121,12 +121,13 @@ def told(shown: Plot | Sheet, findings: Sequence[Finding]) -> list[Told]:
             bound = f"{claim.holds.told} {claim.unit}".rstrip()
             says = f" Paper: {claim.paper}." if claim.origin == "paper" else " Ours."
             numbers = f"Bound: {whole(bound)}. Measured: {whole(number)}."
-            lines.append(Told(finding, f"{claim.text}{says} {numbers}{_elsewhere(plot, finding)}"))
+            lines.append(Told(finding, f"{claim.text}{says} {numbers}{_elsewhere(shown, finding)}"))
     return lines
 
 
-def _elsewhere(plot: Plot, finding: Finding) -> str:
-    """Where the reading is drawn that a verdict rests on, if it is not here."""
-    if plot.reading in ("all", *_rests_on(finding)):
+def _elsewhere(shown: Plot | Sheet, finding: Finding) -> str:
+    """The reading that a verdict rests on, if it is not here; a plot of it stands below."""
+    if shown.reading in ("all", *_rests_on(finding)):
         return ""
-    return f" The verdict rests on the reading {_rests_on(finding)[0]}, drawn below."
+    drawn = ", drawn below" if isinstance(shown, Plot) else ""
+    return f" The verdict rests on the reading {_rests_on(finding)[0]}{drawn}."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater.errors import InputError
+from bluewater.files import read_text
 from bluewater.plots.draw import Drawable
 from bluewater.study.plot import Scale
 from bluewater.units import bits_per_second
@@ -32,10 +33,7 @@ class Log:
 
 def read_log(path: Path) -> Log:
     """Reads a log, whole or as far as it goes."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", file=str(path)) from error
+    text = read_text(path, hint=None)
     whole = text[: text.rfind("\n") + 1].splitlines()
     lines = [_line(path, number, line) for number, line in enumerate(whole, 1)]
     if not lines or lines[0].get("log") != "bluewater-gateway":
@@ -75,8 +73,8 @@ def _tabulated(lines: list[dict[str, Any]], file: str) -> Log:
 def _line(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"no JSON: {error.msg}", file=str(path), line=number) from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"no JSON: {error}", file=str(path), line=number) from error
     return value if isinstance(value, dict) else {}
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from bluewater.files import read_text
 from bluewater.plots.draw import draw
 from bluewater.plots.experiment import drawables
 from bluewater.plots.files import save
 from bluewater.results.tables import Frames
 from bluewater.study import experiment
-from bluewater.study.scenario import read_text
 
 if TYPE_CHECKING:
     from bluewater.trace import Trace

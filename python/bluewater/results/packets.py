@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from bluewater import _core
 from bluewater.errors import InputError, StorageError
+from bluewater.files import check
 from bluewater.results import recording
-from bluewater.results.writer import KEY
+from bluewater.results.writer import COLUMNS, KEY, OPTIONAL
 from bluewater.units import seconds
 
 
@@ -139,25 +140,89 @@ def open_(path: Path) -> tuple[pl.LazyFrame, Facts]:
     Raises:
         InputError: It is none of ours, or cannot be read.
     """
+    check(path)
     try:
         if recording.is_recording(path):
             with tempfile.TemporaryDirectory() as folder:
                 replayed = Path(folder) / "replayed.parquet"
                 recording.replay(path, replayed)
                 return pl.read_parquet(replayed).lazy(), _facts(replayed)
-        return pl.scan_parquet(path), _facts(path)
+        rows, facts = pl.scan_parquet(path, glob=False), _facts(path)
+        _check_columns(rows.collect_schema(), path)
     except InputError:
         raise
-    except (OSError, PolarsError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            "not a file of packets",
-            file=str(path),
-            hint="`bluewater run my.toml --packets my.parquet` makes one",
-        ) from error
+    except _UNREADABLE as error:
+        raise _no_packets(path, error) from error
+    for name in collected(rows.select("queue").unique(), path)["queue"]:
+        if name not in facts.queues:
+            raise _wrong(path, "queue", name, f"of its run: {', '.join(facts.queues)}")
+    return rows, facts
+
+
+_HINT = "`bluewater run my.toml --packets my.parquet` makes one"
+_UNREADABLE = (
+    OSError, PolarsError, PanicException, KeyError, TypeError, AttributeError, ValueError,
+    RecursionError,
+)  # fmt: skip
+"""What Polars and others raise at a file that is damaged, or made by somebody else."""
+
+
+def _no_packets(path: Path, error: BaseException) -> InputError:
+    known = {OSError: getattr(error, "strerror", None), KeyError: f"there is no {error}"}
+    said = next((why for kind, why in known.items() if isinstance(error, kind)), None)
+    reason = (said or str(error)).partition("\n")[0]
+    return InputError(f"not a file of packets: {reason}", file=str(path), hint=_HINT)
+
+
+def _wrong(path: Path, column: str, found: object, allowed: str) -> InputError:
+    problem = "not a file of packets as they are written"
+    return InputError(problem, file=str(path), key=column, value=found, allowed=allowed, hint=_HINT)
 
 
 def _facts(path: Path) -> Facts:
-    return Facts(**json.loads(pl.read_parquet_metadata(path)[KEY]))
+    facts = Facts(**json.loads(pl.read_parquet_metadata(path)[KEY]))
+    if any(not {"aqm", "buffer"} <= queue.keys() for queue in facts.queues.values()):
+        raise ValueError("its metadata name a queue without aqm or buffer")
+    return facts
+
+
+def _check_columns(schema: pl.Schema, path: Path) -> None:
+    for name, kind in COLUMNS.items():
+        found = schema.get(name)
+        if found is None and name in OPTIONAL:
+            continue
+        right = found == kind or (found is not None and kind != pl.String and found.is_numeric())
+        if not right:
+            is_there = "no such column" if found is None else str(found)
+            raise _wrong(path, name, is_there, f"a column of {kind}")
+    for name, found in schema.items():
+        if name not in COLUMNS and not (found.is_numeric() or found == pl.Null):
+            raise _wrong(path, name, str(found), "a column of numbers")
+
+
+_WORDS = {
+    "ecn": ("not-ect", "ect0", "ect1", "ce"),
+    "fate": ("sent", "dropped", "queued"),
+    "marked": ("", "overflow", "early", "penalty"),
+    "dropped": ("", "overflow", "early", "penalty"),
+}
+"""What columns of text may say."""
+
+
+def collected(rows: pl.LazyFrame, file: Path) -> pl.DataFrame:
+    """What was asked of :func:`open_`'s packets.
+
+    Raises:
+        InputError: The file is damaged where it is read now, or says what no packet is.
+    """
+    try:
+        found = rows.collect()
+    except _UNREADABLE as error:
+        raise _no_packets(file, error) from error
+    for name, words in _WORDS.items():
+        if name in found.columns and (others := set(found[name].unique()) - set(words)):
+            raise _wrong(file, name, next(iter(others)), ", ".join(words).removeprefix(", "))
+    return found
 
 
 def write(file: Path, path: Path, queue: str | None = None) -> None:
@@ -176,7 +241,7 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
     about = {KEY: json.dumps(asdict(facts))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        of_queue(rows, queue, file).collect().write_parquet(path, metadata=about)
+        collected(of_queue(rows, queue, file), file).write_parquet(path, metadata=about)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
@@ -189,7 +254,8 @@ def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:
     """
     if queue is None:
         return rows
-    names = rows.select("queue").unique(maintain_order=True).collect()["queue"].to_list()
+    queues = rows.select("queue").unique(maintain_order=True)
+    names = collected(queues, file)["queue"].to_list()
     if queue not in names:
         raise InputError(
             "no packets of this queue",

@@ -46,7 +46,10 @@ def replay(recording: Path, path: Path) -> None:
         if program.wait():
             errors.seek(0)
             said = errors.read().strip().removeprefix("error: ")
-            raise InputError(said.removeprefix(f"{recording}: "), file=str(recording))
+            silent = (
+                f"{line[0]} could not replay it: it ended with {program.returncode}, in silence"
+            )
+            raise InputError(said.removeprefix(f"{recording}: ") or silent, file=str(recording))
         writer.finish(
             {
                 "links": _links(recording),

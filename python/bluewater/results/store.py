@@ -225,7 +225,7 @@ def read_result(folder: Path, key: str = "") -> Result:
             if runs
             else "`bluewater run FILE` makes one, and prints its name",
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(_damage(folder) or str(folder), error) from error
     try:
         _check_seal(meta, key)
@@ -307,7 +307,7 @@ def _damage(folder: Path, key: str = "") -> str | None:
             path = folder / name
             if (path.stat().st_size if _is_old(meta) else digest(path.read_bytes())) != written:
                 return str(path)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return str(path)
     return None
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.results.packets import Facts, of_queue, open_
+from bluewater.results.packets import Facts, collected, of_queue, open_
 from bluewater.text import milliseconds, number
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def find(
     """
     rows, facts = open_(path)
     if queue is None:
-        queue = next(iter(rows.select("queue").head(1).collect()["queue"]), None)
+        queue = next(iter(collected(rows.select("queue").head(1), path)["queue"]), None)
     rows = of_queue(rows, queue, path)
     wanted = {
         "N": None if n is None else pl.col("n") == n,
@@ -108,7 +108,7 @@ def find(
     for condition in wanted.values():
         if condition is not None:
             rows = rows.filter(condition)
-    found = rows.head(1).collect()
+    found = collected(rows.head(1), path)
     if found.is_empty():
         raise InputError(
             "no such packet among those that are written down",

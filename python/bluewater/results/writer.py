@@ -31,8 +31,11 @@ _TYPES = {
 }  # fmt: skip
 """The other columns are numbers that may be missing."""
 
-# There may be no packet to say what there is of each.
-_EMPTY = {"queue": pl.String, **_TYPES, "p": pl.Float64, "coin": pl.Float64, "delay_s": pl.Float64}
+COLUMNS = {"queue": pl.String, **_TYPES, "p": pl.Float64, "coin": pl.Float64, "delay_s": pl.Float64}
+"""Those of every packet; there may be none to say what there is of each."""
+
+OPTIONAL = {"coins", "with"}
+"""Those of them that only some disciplines have."""
 
 
 class Writer:
@@ -80,7 +83,7 @@ class Writer:
         """Writes the file, with what is to be known of its run."""
         self._write_part()
         parts = [pl.scan_parquet(part) for part in self._parts]
-        whole = pl.concat(parts, how="diagonal") if parts else pl.LazyFrame(schema=_EMPTY)
+        whole = pl.concat(parts, how="diagonal") if parts else pl.LazyFrame(schema=COLUMNS)
         new = self._folder / "whole.parquet"
         try:
             whole.sink_parquet(new, metadata={KEY: json.dumps(facts)})

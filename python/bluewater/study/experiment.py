@@ -19,6 +19,7 @@ import msgspec
 
 from bluewater import _core, kinds
 from bluewater.errors import InputError, unknown
+from bluewater.files import parse_table, read_text
 from bluewater.results import aggregate
 from bluewater.results.store import run_key
 from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Blank, Entry
@@ -27,7 +28,6 @@ from bluewater.study.claims import Claim
 from bluewater.study.paper import Paper, Section
 from bluewater.study.plot import Plot
 from bluewater.study.readings import Reading, Unknown
-from bluewater.study.scenario import parse_table, read_text
 from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
 from bluewater.study.task import Task
 from bluewater.study.typed import Table, read

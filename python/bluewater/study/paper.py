@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bluewater.errors import InputError
+from bluewater.files import parse_table, read_text
 from bluewater.study.readings import Reading, Unknown, check
-from bluewater.study.scenario import parse_table, read_text
 from bluewater.study.typed import Table, read
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def on_recording(
             file=str(recording),
             hint="`bluewater gateway … --record run.arr` makes one",
         )
-    arrived = packets.of_queue(rows, queue, recording).collect()
+    arrived = packets.collected(packets.of_queue(rows, queue, recording), recording)
     if arrived.is_empty():
         raise InputError("nothing arrived", file=str(recording))
     name = queue or arrived["queue"][0]

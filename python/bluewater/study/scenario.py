@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import tomllib
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from bluewater._core import ScenarioError
 from bluewater.aqm import named
 from bluewater.arguments import MAPPING, PATH, TEXT
 from bluewater.errors import InputError
+from bluewater.files import parse_table, read_text
 from bluewater.kinds.simulator import at_line
 from bluewater.results.packets import Packets
 from bluewater.study.sweep import assign
@@ -139,29 +139,6 @@ Source: TypeAlias = "Scenario | Path | str | Mapping[str, Any]"
 """A scenario, the path of its file, its TOML text, or the same structure as a mapping."""
 
 
-def read_text(path: Path) -> str:
-    """The text of a file, or an :class:`InputError` that says why it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(
-            f"cannot read the file: {reason}",
-            file=str(path),
-            hint="check the path; `bluewater list` shows the experiments that can be named instead",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError("the file is not UTF-8 text", file=str(path)) from error
-
-
-def parse_table(text: str, origin: str) -> dict[str, Any]:
-    """Parses TOML; what is wrong with its syntax becomes an :class:`InputError`."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", file=origin) from error
-
-
 def to_text(scenario: Source) -> tuple[str, str]:
     """The TOML text of a scenario and the name to use for it in messages."""
     if isinstance(scenario, Scenario):
@@ -221,8 +198,8 @@ def parsed(settings: Sequence[str]) -> dict[str, Any]:
 def _literal(value: str) -> Any:
     """A TOML value, or the text itself where it is none, as in ``20ms``."""
     try:
-        return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_table(f"value = {value}", "--set")["value"]
+    except InputError:
         return value
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bluewater.errors import InputError
 from bluewater.results.exports.files import write_file
-from bluewater.results.packets import directed, of_queue, open_
+from bluewater.results.packets import collected, directed, of_queue, open_
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +34,7 @@ def at_queue(file: Path, queue: str | None) -> tuple[list[dict[str, Any]], str, 
         InputError: No such file or queue, or no packets in it.
     """
     rows, facts = open_(file)
-    first = rows.select("queue").head(1).collect()["queue"]
+    first = collected(rows.select("queue").head(1), file)["queue"]
     if first.is_empty():
         raise InputError("no packets in it", file=str(file))
     name = queue or first[0]
@@ -42,7 +42,8 @@ def at_queue(file: Path, queue: str | None) -> tuple[list[dict[str, Any]], str, 
         "n", "flow", "connection", "seq", "kind", "bytes", "ecn", "arrived_ns", "left_ns", "fate",
         "marked", "forward",
     )  # fmt: skip
-    return of_queue(directed(rows), name, file).select(columns).collect().to_dicts(), name, facts
+    found = collected(of_queue(directed(rows), name, file).select(columns), file)
+    return found.to_dicts(), name, facts
 
 
 def write_lines(path: Path, head: str, lines: Iterable[Line]) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.errors import StorageError
-from bluewater.results.packets import FORWARD, directed, of_queue, open_
+from bluewater.results.packets import FORWARD, collected, directed, of_queue, open_
 from bluewater.results.why import story
 
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
         StorageError: It cannot be written.
     """
     rows, facts = open_(file)
-    ordered = (
-        of_queue(directed(rows), queue, file).sort("arrived_ns", maintain_order=True).collect()
-    )
+    wanted = of_queue(directed(rows), queue, file).sort("arrived_ns", maintain_order=True)
+    ordered = collected(wanted, file)
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

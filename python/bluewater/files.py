@@ -1,0 +1,97 @@
+"""Files that somebody names: what nobody could read is refused here, before anything waits for it.
+
+Every file that a command or a function is given is opened behind :func:`check`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from bluewater.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_LISTED = "check the path; `bluewater list` shows the experiments that can be named instead"
+
+_DEEPEST = 64
+"""What copies, writes and reads a table later goes no deeper than some more."""
+
+
+def check(path: Path, **where: Any) -> None:
+    """Refuses a name that is no text, and what is no file: a FIFO or a terminal may never answer.
+
+    Pipes that a shell has put up, as by ``<(command)``, have somebody who writes to them. What is
+    not there or may not be read is left to whoever opens it.
+
+    Raises:
+        InputError: It is none; ``where`` says more of the place that names it.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            "the file's name is not UTF-8", file=_shown(path), hint="rename it", **where
+        ) from error
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return
+    of_a_shell = stat.S_ISFIFO(mode) and not os.path.lexists(os.path.realpath(path))
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or of_a_shell):
+        kind = "a FIFO" if stat.S_ISFIFO(mode) else "a device or a socket"
+        raise InputError(
+            f"{kind}, where a file is needed",
+            file=str(path),
+            hint="write what comes from it to a file first",
+            **where,
+        )
+
+
+def _shown(path: Path) -> str:
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def read_text(path: Path, hint: str | None = _LISTED, **where: Any) -> str:
+    """The text of a file, or an :class:`InputError` that says why it cannot be read."""
+    check(path, **where)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError("the file is not UTF-8 text", file=str(path), **where) from error
+    except (OSError, ValueError) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number else str(error)
+        raise InputError(
+            f"cannot read the file: {reason}", file=str(path), hint=hint, **where
+        ) from error
+
+
+def parse_table(text: str, origin: str) -> dict[str, Any]:
+    """Parses TOML; what is wrong with its syntax becomes an :class:`InputError`."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not valid TOML: {error}", file=origin) from error
+    except RecursionError as error:
+        raise _too_deep(origin) from error
+    level: list[Any] = [table]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return table
+    raise _too_deep(origin)
+
+
+def _too_deep(origin: str) -> InputError:
+    return InputError(f"more than {_DEEPEST} lists or tables in each other", file=origin)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

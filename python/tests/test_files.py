@@ -1,0 +1,218 @@
+"""Files that are none, and files that are damaged or made by somebody else: a line says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from conftest import TINY
+
+import bluewater
+from bluewater.errors import InputError
+from bluewater.plots.log import read_log
+from bluewater.results import packets
+from bluewater.results.writer import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Cli
+    from typer.testing import Result
+
+COMMANDS = {
+    "run": ["run", "{}"],
+    "sweep": ["sweep", "{}", "--jobs", "1"],
+    "why": ["why", "{}", "1"],
+    "plot": ["plot", "{}"],
+    "pcapng": ["export", "{}", "--to", "{out}/x.pcapng"],
+    "ns-2": ["export", "{}", "--to", "{out}/x.tr"],
+    "parquet": ["export", "{}", "--to", "{out}/x.parquet"],
+    "trace": ["trace", "{}"],
+    "link": ["trace", "link", "{}", "{out}/x.csv"],
+    "fetch": ["trace", "fetch", "{}", "name"],
+    "replay": ["replay", "{}", "--aqm", "codel"],
+    "compare": ["compare", "python:{}:Blue", "--duration", "1s", "--jobs", "1"],
+    "explain": ["explain", "python:{}:Blue"],
+}
+OF_PACKETS = ("why", "pcapng", "ns-2", "parquet", "replay")
+
+
+def refused(cli: Cli, command: str, file: Path | str) -> str:
+    """What is said of a file that a command refuses."""
+    given = [each.replace("{out}", str(cli.out)).replace("{}", str(file)) for each in
+             COMMANDS[command]]  # fmt: skip
+    found: Result = cli(*given, keep_out=command in ("run", "sweep", "trace", "compare"))
+    assert found.exit_code == 2, (found.output, found.exception)
+    assert isinstance(found.exception, SystemExit)
+    assert found.stderr.startswith(("error: ", "compare")), found.stderr
+    return found.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nobody_waits_for_a_fifo(command: str, cli: Cli, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    said = refused(cli, command, fifo)
+    assert "a FIFO, where a file is needed" in said
+    assert str(fifo) in said
+
+
+def test_nobody_reads_a_device(cli: Cli) -> None:
+    assert "a device or a socket" in refused(cli, "run", "/dev/zero")
+
+
+def test_a_pipe_of_the_shell_is_read() -> None:
+    there, here = os.pipe()
+    os.write(here, TINY.encode())
+    os.close(here)
+    assert bluewater.Scenario.load(f"/dev/fd/{there}") == bluewater.Scenario.parse(TINY)
+    os.close(there)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("traffic", [{"transport": "trace", "file": "{}"}]),
+        ("queue", [{"aqm": "python:{}:Blue", "buffer": "10p"}]),
+        (
+            "link",
+            [{"from": "A", "to": "B", "rate_trace": "{}", "delay": "1ms"}],
+        ),
+    ],
+)
+def test_nobody_waits_for_a_fifo_that_a_scenario_names(
+    key: str, value: Any, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    value = json.loads(json.dumps(value).replace("{}", str(tmp_path / "fifo")))
+    table = tomllib.loads(TINY)
+    with pytest.raises(InputError, match="a FIFO") as raised:
+        bluewater.Scenario({**table, key: value})
+    assert str(raised.value.key).startswith(f"{key}.0.")
+
+
+@pytest.mark.parametrize("command", ["run", "sweep", "compare", "explain"])
+def test_a_name_that_is_no_text(command: str, cli: Cli, tmp_path: Path) -> None:
+    file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.toml"))
+    file.write_text(TINY)
+    assert "the file's name is not UTF-8" in refused(cli, command, file)
+
+
+@pytest.mark.parametrize("depth", [63, 90, 300, 480, 100_000])
+def test_what_is_nested_too_deeply(depth: int, cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "deep.toml"
+    file.write_text(TINY + "[deep]\na = " + "[" * depth + "]" * depth)
+    for command in ("run", "sweep", "fetch"):
+        assert len(refused(cli, command, file).splitlines()) < 10
+    file.write_text("[" * depth + "]" * depth + "\n")
+    with pytest.raises(InputError, match=r"no log|no JSON"):
+        read_log(file)
+
+
+@pytest.mark.parametrize("what", ["raise SystemExit(7)", "exit(7)", "import sys; sys.exit()"])
+def test_a_class_s_file_does_not_end_the_command(what: str, cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "blue.py"
+    file.write_text(f"{what}\n")
+    assert "blue.py:1: SystemExit" in refused(cli, "explain", file)
+    file.write_text(
+        "from bluewater.aqm import *\n\n\nclass Blue(Aqm):\n"
+        f"    def on_arrival(self, *given):\n        {what}\n"
+    )
+    with pytest.raises(Exception, match="SystemExit"):
+        bluewater.run(TINY.replace('"red"', f'"python:{file}:Blue"'))
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("packets") / "good.parquet"
+    bluewater.run(TINY, packets=file)
+    return file
+
+
+def again(good: Path, file: Path, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
+    about = {KEY: pl.read_parquet_metadata(good)[KEY]}
+    change(pl.read_parquet(good)).write_parquet(file, metadata=about)
+
+
+@pytest.mark.parametrize("command", OF_PACKETS)
+@pytest.mark.parametrize(
+    "how", ["head", "half", "empty", "text", "missing", "toml", "list", "bare"]
+)
+def test_packets_that_are_damaged(
+    how: str, command: str, good: Path, cli: Cli, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.parquet"
+    content = good.read_bytes()
+    about = json.loads(pl.read_parquet_metadata(good)[KEY])
+    if how == "head":
+        file.write_bytes(content[len(content) // 2 :])
+    elif how in ("half", "empty", "text"):
+        cut = {"half": content[: len(content) // 2], "empty": b"", "text": TINY.encode()}
+        file.write_bytes(cut[how])
+    elif how != "missing":
+        changed: dict[str, Any] = {
+            "toml": about | {"scenario": "x = ["}, "list": [1, 2],
+            "bare": about | {"scenario": '[[queue]]\nlink = "A->B"'},
+        }  # fmt: skip
+        told = {KEY: json.dumps(changed[how])}
+        pl.read_parquet(good).head(50).write_parquet(file, metadata=told)
+    said = refused(cli, command, file)
+    assert "not a file of packets: " in said
+    assert str(file) in said
+    assert "hint: `bluewater run my.toml --packets my.parquet` makes one" in said
+    assert len(said.splitlines()) < 5
+
+
+@pytest.mark.parametrize("command", ["why", "pcapng", "ns-2", "parquet"])
+@pytest.mark.parametrize(
+    ("column", "change", "said"),
+    [
+        ("p", pl.DataFrame.drop, "p = 'no such column'"),
+        ("n", lambda rows, name: rows.with_columns(pl.col(name).cast(pl.String)), "Int64"),
+        ("found_avg", lambda rows, name: rows.with_columns(pl.lit("x").alias(name)), "numbers"),
+        ("queue", lambda rows, name: rows.with_columns(pl.lit("X->Y").alias(name)), "A->B"),
+    ],
+)
+def test_packets_of_other_columns(
+    column: str, change: Any, said: str, command: str, good: Path, cli: Cli, tmp_path: Path
+) -> None:
+    file = tmp_path / "other.parquet"
+    again(good, file, lambda rows: change(rows, column))
+    told = refused(cli, command, file)
+    assert str(file) in told
+    assert f"at {column} = " in told
+    assert said in told
+
+
+@pytest.mark.parametrize("column", ["ecn", "fate", "marked", "dropped"])
+def test_packets_that_say_what_no_packet_is(
+    column: str, good: Path, cli: Cli, tmp_path: Path
+) -> None:
+    file = tmp_path / "other.parquet"
+    again(good, file, lambda rows: rows.with_columns(pl.lit("zzz").alias(column)))
+    for command in ("why", "pcapng", "parquet"):
+        assert f"at {column} = 'zzz'" in refused(cli, command, file)
+
+
+def test_a_name_is_no_pattern(good: Path, tmp_path: Path) -> None:
+    file = tmp_path / "of [1].parquet"
+    file.write_bytes(good.read_bytes())
+    rows, _ = packets.open_(file)
+    assert packets.collected(rows, file).height > 1000
+
+
+def test_a_gateway_that_says_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLUEWATER_GATEWAY", "/bin/false")
+    bluewater.programs.find.cache_clear()
+    file = tmp_path / "run.arr"
+    file.write_bytes(b"bwarr\0\0\1")
+    with pytest.raises(InputError, match="/bin/false could not replay it: it ended with 1"):
+        packets.open_(file)
+    bluewater.programs.find.cache_clear()
