@@ -11,6 +11,7 @@ import msgspec
 from bluewater.plots.draw import Drawable
 from bluewater.plots.marks import Mark
 from bluewater.results.tables import STANDARD, Frames
+from bluewater.study.plot import Plot
 from bluewater.text import measured, whole
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from bluewater.results.tables import Tables
     from bluewater.study.claims import Claim, Drawn, Finding
     from bluewater.study.experiment import Sheet
-    from bluewater.study.plot import Panel, Plot
+    from bluewater.study.plot import Panel
 
 
 def drawables(
