@@ -268,13 +268,14 @@ FORWARD = ("data", "datagram", "recorded")
 """Kinds of packets that go from a flow's source to its sink, whoever began."""
 
 
-def directed(rows: pl.LazyFrame) -> pl.LazyFrame:
+def directed(rows: pl.LazyFrame, file: Path) -> pl.LazyFrame:
     """The same with ``forward``: whether a packet goes from its flow's source to its sink.
 
     Where its data go tells it, as a web session's client asks for them; of a flow without any in
     the file the kind of packet does.
     """
-    data = rows.filter(pl.col("kind").is_in(FORWARD)).select("flow", "queue").unique().collect()
+    named = rows.filter(pl.col("kind").is_in(FORWARD)).select("flow", "queue").unique()
+    data = collected(named, file)
     ways = data.lazy().with_columns(forward=pl.lit(value=True))
     found = rows.join(ways, on=["flow", "queue"], how="left", maintain_order="left")
     return found.with_columns(

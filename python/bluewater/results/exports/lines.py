@@ -42,7 +42,7 @@ def at_queue(file: Path, queue: str | None) -> tuple[list[dict[str, Any]], str, 
         "n", "flow", "connection", "seq", "kind", "bytes", "ecn", "arrived_ns", "left_ns", "fate",
         "marked", "forward",
     )  # fmt: skip
-    found = collected(of_queue(directed(rows), name, file).select(columns), file)
+    found = collected(of_queue(directed(rows, file), name, file).select(columns), file)
     return found.to_dicts(), name, facts
 
 

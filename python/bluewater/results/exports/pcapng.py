@@ -47,7 +47,7 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
         StorageError: It cannot be written.
     """
     rows, facts = open_(file)
-    wanted = of_queue(directed(rows), queue, file).sort("arrived_ns", maintain_order=True)
+    wanted = of_queue(directed(rows, file), queue, file).sort("arrived_ns", maintain_order=True)
     ordered = collected(wanted, file)
     new = path.with_name(f".{path.name}.new")
     try:
