@@ -106,6 +106,10 @@ fn ours(qdisc: &str) -> (&'static str, u64, Vec<(&'static str, String)>) {
         settings.push(("diffserv", words[3].into()));
         settings.push(("isolation", words[4].into()));
         settings.extend(after("rtt").map(|time| ("rtt", time.into())));
+        settings.push(("root", "newton".into()));
+        if words[4] != "flowblind" {
+            settings.push(("rounds", "each".into()));
+        }
         // 4 MiB of memory is never full here.
         return ("cake", 10_000, settings);
     }
@@ -142,6 +146,8 @@ fn play(row: &Row, otherwise: Option<(&'static str, &str)>) -> Fates {
     let fields: Vec<u8> = row.text("flows").split(' ').map(|f| number(f) as u8).collect();
     let mut out = Fates { fates: vec![b's'; packets.len()], left: Vec::new() };
     let credit = if name == "cake" { 0 } else { CREDIT };
+    // CAKE knows the time to the nanosecond.
+    let tick = if name == "cake" { Instant::from_nanos } else { tick };
     let (mut now, mut free) = (START, 0);
     for next in 0..=packets.len() {
         // The class lets a packet go when it has its time, or at an arrival after idleness.

@@ -25,9 +25,12 @@
 //!
 //! Against CoDel (RFC 8289): count is not reset but falls at the pace at which it grew, and the
 //! delay need not have lasted an interval before the first signal that a running count allows.
-//! √0 stands for 1. BLUE drops ECN-capable packets, too: what it is for does not listen. The last
+//! √0 stands for 1. Linux finds 1/√count in a table up to 15 and by a step of Newton's method a signal from
+//! there on (`root = "newton"`); of a queue whose count has never changed it is 0, so that its first signal
+//! comes with the second packet above target, not an interval later. BLUE drops ECN-capable packets, too: what it is for does not listen. The last
 //! packet in a queue is never dropped at departure. On overflow the packet at the head has to go.
 
+use super::codel::Root;
 use super::{Departure, Policy, Victim, View};
 use crate::context::{Cause, Cx, Env};
 use crate::packet::Meta;
@@ -46,6 +49,8 @@ params! {
         ecn: bool = true, "RFC 8289 §3";
         /// Length in bytes of the packet of which four may always wait.
         mtu: u32 = 1514, in 0..=1_048_576, "Linux sch_cake";
+        /// How 1/√count is found.
+        root: Root = Root::Exact, "RFC 8289 §5.4; Linux";
         /// What an overflow adds to the probability of BLUE.
         increment: f64 = 0.003_906_25, in 0.0..=1.0, "Linux sch_cake: 1/256";
         /// What an empty queue takes from the probability of BLUE.
@@ -61,6 +66,8 @@ pub struct Cobalt {
     tolerated: Duration,
     /// Signals that CoDel's frequency stands for.
     count: u32,
+    /// 1/√count as Linux has it, in units of 2⁻³²; 0 until count has first moved.
+    root: u32,
     /// When the next is due.
     drop_next: Instant,
     dropping: bool,
@@ -80,6 +87,7 @@ impl Policy for Cobalt {
             tolerated: tolerated(config, env),
             config: config.clone(),
             count: 0,
+            root: 0,
             drop_next: env.now,
             dropping: false,
             p_drop: 0.0,
@@ -107,11 +115,10 @@ impl Policy for Cobalt {
         }
         let signal = due && self.dropping;
         if signal {
-            self.count = self.count.saturating_add(1);
-            self.drop_next = self.next_after(self.drop_next);
+            self.move_to(self.count.saturating_add(1));
         } else if due {
             while self.due(cx.now) {
-                self.relax();
+                self.move_to(self.count - 1);
             }
         }
         let blue = self.p_drop > 0.0 && cx.rng.chance(self.p_drop);
@@ -147,7 +154,7 @@ impl Policy for Cobalt {
         }
         self.dropping = false;
         if self.due(cx.now) {
-            self.relax();
+            self.move_to(self.count - 1);
         }
     }
 
@@ -180,16 +187,21 @@ impl Cobalt {
         self.count > 0 && now >= self.drop_next
     }
 
-    /// One signal less a round.
-    fn relax(&mut self) {
-        self.count -= 1;
+    /// A signal more or less a round, from that which was due on.
+    fn move_to(&mut self, count: u32) {
+        self.count = count;
+        self.root = linux_root(self.root, count);
         self.drop_next = self.next_after(self.drop_next);
     }
 
     /// When the signal after the one at `t` is due (RFC 8289 §5.4).
     fn next_after(&self, t: Instant) -> Instant {
-        let gap = self.config.interval.as_nanos() as f64 / libm::sqrt(f64::from(self.count.max(1)));
-        t + Duration::from_nanos(gap as u64)
+        let interval = self.config.interval.as_nanos();
+        let gap = match self.config.root {
+            Root::Exact => (interval as f64 / libm::sqrt(f64::from(self.count.max(1)))) as u64,
+            Root::Newton => ((u128::from(interval) * u128::from(self.root)) >> 32) as u64,
+        };
+        t + Duration::from_nanos(gap)
     }
 
     /// Whether the probability of BLUE may move, which it does once a `target`.
@@ -201,4 +213,71 @@ impl Cobalt {
 /// The delay above which the queue is too long: the target, or that of four long packets.
 fn tolerated(config: &CobaltConfig, env: &Env) -> Duration {
     config.target.max(env.rate.transmission(4 * u64::from(config.mtu)))
+}
+
+/// Linux's 1/√count, from what it was before: in a table up to 15, and from there on a step of Newton's method.
+fn linux_root(root: u32, count: u32) -> u32 {
+    match ROOTS.get(count as usize) {
+        Some(known) => *known,
+        None => newton(root, count),
+    }
+}
+
+/// Four steps of Newton's method each, from the one before.
+const ROOTS: [u32; 16] = {
+    let mut roots = [u32::MAX; 16];
+    let mut count = 1;
+    while count < 16 {
+        let before = roots[count - 1];
+        let four = newton(newton(before, count as u32), count as u32);
+        roots[count] = newton(newton(four, count as u32), count as u32);
+        count += 1;
+    }
+    roots
+};
+
+/// A step from `root` towards 1/√count, `root`·(3 − count·`root`²)/2, in units of 2⁻³².
+const fn newton(root: u32, count: u32) -> u32 {
+    let root = root as u64;
+    let square = (root * root) >> 32;
+    let step = (3u64 << 32).wrapping_sub(count as u64 * square) >> 2;
+    (step.wrapping_mul(root) >> 31) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::policy::lab::Lab;
+    use crate::qdisc::Qdisc as _;
+
+    /// 1/√n: 1, 0.7071, 0.5774, 0.5, …; from 16 on a step from the one before.
+    #[test]
+    fn linux_s_roots_are_near() {
+        let mut root = 0;
+        for count in 0..100u32 {
+            root = linux_root(root, count);
+            let exact = 1.0 / f64::from(count.max(1)).sqrt();
+            let share = f64::from(root) / 4_294_967_296.0;
+            assert!((share - exact).abs() < 2e-3, "{count}: {share}, not {exact}");
+        }
+        assert_eq!(linux_root(0, 16), 0, "there a step from nothing leads nowhere");
+    }
+
+    /// Packets of 1 ms that all wait for 40 ms: an interval after the first is the first signal. Where 1/√count
+    /// is as Linux has it, that is 0 until count changes, and the second packet is signalled.
+    #[test]
+    fn the_first_signal_of_a_new_queue() {
+        for (root, expected) in [("exact", 101), ("newton", 2)] {
+            let mut lab = Lab::<Cobalt>::new(1000, &[("root", root), ("target", "10ms")]);
+            (0..200).for_each(|_| _ = lab.arrive_as(1000, Ecn::Ect0));
+            lab.wait_ms(40);
+            let sent = (1..=200).find(|_| {
+                lab.depart();
+                lab.wait_ms(1);
+                lab.queue.counters().all_marked().packets > 0
+            });
+            assert_eq!(sent, Some(expected), "{root}");
+        }
+    }
 }

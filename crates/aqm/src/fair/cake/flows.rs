@@ -13,7 +13,9 @@
 //!
 //! A host with n bulk flows so gets as much in a round as one with a single flow. A flow that gets a
 //! small share of a quantum waits for many rounds; it is put into the list of the round that it waits
-//! for (one of 64, which come again and again) and costs nothing until then.
+//! for (one of 64, which come again and again) and costs nothing until then. Its place in that round is by
+//! when it began to wait. Where it takes each round (`rounds = "each"`, as Linux does), flows keep their order
+//! from round to round.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -21,9 +23,20 @@ use alloc::vec;
 use crate::fair::links::{Chain, Links};
 use crate::hash::Cuts;
 use crate::packet::{FlowKey, Label};
+use crate::param::choice;
 
 /// Queues of a set.
 pub(super) const WAYS: usize = 8;
+
+choice! {
+    /// How a bulk flow takes several rounds that it waits for.
+    pub enum Rounds {
+        /// All at once: it is next looked at in the last of them.
+        Ahead = "ahead",
+        /// One after another.
+        Each = "each",
+    }
+}
 
 /// What a flow is at present.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -54,7 +67,7 @@ struct Flow {
 
 /// Bulk flows in their rounds.
 #[derive(Clone, Debug)]
-struct Rounds {
+struct Circle {
     lists: [Chain; 64],
     /// Which of the lists are not empty.
     occupied: u64,
@@ -62,7 +75,7 @@ struct Rounds {
     now: u8,
 }
 
-impl Rounds {
+impl Circle {
     /// The flow whose turn it is; goes on to the next round in which there is one.
     #[inline]
     fn head(&mut self) -> Option<usize> {
@@ -84,7 +97,9 @@ pub(super) struct Flows {
     links: Links,
     sparse: Chain,
     decaying: Chain,
-    rounds: Rounds,
+    rounds: Circle,
+    /// How a flow takes the rounds that it waits for.
+    takes: Rounds,
     /// How many are in the first list, in the rounds, in the last list.
     pub(super) counts: [u32; 3],
     /// What a flow alone gets in a round, in 1/65536 bytes.
@@ -99,7 +114,7 @@ impl Flows {
         (size_of::<Flow>() + size_of::<u32>()) as u64 + Links::BYTES;
 
     /// `sets` of eight queues; `fair` says between whom shares are equal: senders, receivers.
-    pub(super) fn new(sets: u32, fair: [bool; 2], quantum: i64) -> Self {
+    pub(super) fn new(sets: u32, fair: [bool; 2], takes: Rounds, quantum: i64) -> Self {
         let queues = sets as usize * WAYS;
         let hosts = || vec![0; usize::from(Label::HOSTS)].into();
         Self {
@@ -109,7 +124,8 @@ impl Flows {
             links: Links::new(queues),
             sparse: Chain::EMPTY,
             decaying: Chain::EMPTY,
-            rounds: Rounds { lists: [Chain::EMPTY; 64], occupied: 0, now: 0 },
+            rounds: Circle { lists: [Chain::EMPTY; 64], occupied: 0, now: 0 },
+            takes,
             counts: [0; 3],
             quantum,
             bulk_of: fair.map(|counts| counts.then(hosts)),
@@ -242,7 +258,10 @@ impl Flows {
         let flow = &mut self.flows[queue];
         // The lists of rounds come again after 64. Whoever waits for longer looks again before.
         let wanted = -flow.deficit;
-        let rounds = if wanted < share { 1 } else { (wanted / share + 1).min(63) };
+        let rounds = match self.takes {
+            Rounds::Ahead if wanted >= share => (wanted / share + 1).min(63),
+            _ => 1,
+        };
         flow.deficit += rounds * share;
         flow.round = (self.rounds.now + rounds as u8) % 64;
         self.rounds.occupied |= 1 << flow.round;

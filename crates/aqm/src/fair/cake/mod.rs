@@ -24,7 +24,8 @@
 //! - Hosts are told apart by their number in the packet's [`Label`], exactly; Linux has a table of 1024.
 //! - A share of the quantum is exact; Linux rounds it at random. A bulk flow that waits for several
 //!   rounds gets their shares at once, by the load at its turn, and its place in the last of them is by
-//!   when it began to wait.
+//!   when it began to wait; with `rounds = "each"` it is as in Linux.
+//! - COBALT's 1/√count is exact; with `root = "newton"` it is as in Linux.
 //! - The buffer counts the packets' bytes, or packets; Linux counts the memory that they take.
 //! - Hashes are keyed ([`FlowHash`]).
 //! - The filter of acknowledgements takes the later of two for the greater, and keeps what has SACK
@@ -44,6 +45,7 @@ use crate::packet::{Ack, Carried, FlowKey, Label, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::Policy as _;
 use crate::policy::cobalt::{Cobalt, CobaltConfig};
+use crate::policy::codel::Root;
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
@@ -58,6 +60,7 @@ mod tests;
 mod tins;
 
 pub use acks::AckFilter;
+pub use flows::Rounds;
 pub use tins::Diffserv;
 
 params! {
@@ -79,6 +82,10 @@ params! {
         ack_filter: AckFilter = AckFilter::Off, "HTM18 §III.E; tc-cake(8)";
         /// Whether COBALT's signals mark ECN-capable packets; `false`: every signal is a drop.
         ecn: bool = true, "HTM18 §III.D";
+        /// How COBALT finds 1/√count.
+        root: Root = Root::Exact, "RFC 8289 §5.4; Linux";
+        /// How a bulk flow takes several rounds that it waits for.
+        rounds: Rounds = Rounds::Ahead, "Linux sch_cake", with isolation != "flowblind";
     }
 }
 
@@ -165,6 +172,7 @@ impl CakeConfig {
             target: at_least,
             interval: interval.max(at_least * 2),
             ecn: self.ecn,
+            root: self.root,
             mtu: self.mtu,
             ..CobaltConfig::default()
         }
@@ -273,7 +281,12 @@ impl<P: Carried> Discipline<P> for Cake<P> {
             let rate = config.diffserv.rate(number, env.rate);
             Tin {
                 schedule: Schedule::new(rate, env.now),
-                flows: Flows::new(config.sets, config.isolation.fair(), quantum(rate)),
+                flows: Flows::new(
+                    config.sets,
+                    config.isolation.fair(),
+                    config.rounds,
+                    quantum(rate),
+                ),
                 packets: 0,
             }
         };
