@@ -100,6 +100,11 @@ impl<A: Policy, P: Copy + Default> Qdisc<P> for Fifo<A, P> {
 pub(crate) trait Line<P, T> {
     /// What a policy may see.
     fn view(&self) -> View<'_>;
+    /// The same when a packet leaves.
+    #[inline]
+    fn left_behind(&self) -> View<'_> {
+        self.view()
+    }
     /// The packet at the head.
     fn head(&mut self) -> Option<(&mut Meta, &P)>;
     /// Appends a packet; the caller has seen to it that there is room.
@@ -251,7 +256,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
         L: Line<P, A::Tag>,
     {
         while let Some((mut meta, packet, tag)) = self.line.pop() {
-            let cause = match self.policy.on_departure(&meta, &self.line.view(), cx) {
+            let cause = match self.policy.on_departure(&meta, &self.line.left_behind(), cx) {
                 Departure::Send => None,
                 Departure::Signal(cause) if meta.ecn.capable() => {
                     meta = self.counters.mark(meta, &packet, cause, cx, out);

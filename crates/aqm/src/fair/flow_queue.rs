@@ -46,7 +46,7 @@ params! {
         drop_batch: u32 = 64, in 1..=65_536, "RFC 8290 §4.1";
         /// Half of what of the longest queue is dropped at once.
         drop_half: Half = Half::Packets, "RFC 8290 §4.1; Linux";
-        /// What the algorithm of a queue is told to be waiting.
+        /// What the algorithm of a queue is told to be waiting, when a packet leaves or its timer comes.
         backlog: Waiting = Waiting::Queue, "RFC 8290 §4; Linux";
         /// Where a new queue goes that has no packets left.
         emptied: Emptied = Emptied::Old, "RFC 8290 §4.2; Linux";

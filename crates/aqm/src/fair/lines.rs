@@ -95,8 +95,11 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
     ) -> Option<(Meta, P)> {
         let one = &mut self.lines[line];
         if one.backlog.packets == 0 {
-            let view = self.pool.view(one.backlog, self.line_limit);
-            one.policy.on_turn(&view, cx);
+            if self.pool.shows_all && self.pool.backlog.packets > 0 {
+                one.policy.on_turn(cx);
+            } else {
+                one.policy.on_idle(cx);
+            }
             return None;
         }
         self.with(line, |advised| advised.dequeue(cx, out))
@@ -286,7 +289,7 @@ struct Pool<P, T> {
     backlog: Backlog,
     /// Lines with packets.
     busy: u32,
-    /// Whether a policy is shown the backlog of all lines, in place of its own.
+    /// Whether a policy is shown the backlog of all lines, in place of its own, but at arrivals.
     shows_all: bool,
 }
 
@@ -323,6 +326,11 @@ struct Place<'a, P, T> {
 impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     #[inline]
     fn view(&self) -> View<'_> {
+        View { backlog: *self.backlog, limit: self.limit, ring: &[], head: 0 }
+    }
+
+    #[inline]
+    fn left_behind(&self) -> View<'_> {
         self.pool.view(*self.backlog, self.limit)
     }
 

@@ -147,12 +147,8 @@ impl Policy for Codel {
     }
 
     /// Where the backlog is that of all queues, an empty one does not end its being above target.
-    fn on_turn(&mut self, q: &View<'_>, cx: &mut Cx<'_>) {
-        if q.is_empty() {
-            self.on_idle(cx);
-        } else {
-            self.leave();
-        }
+    fn on_turn(&mut self, _: &mut Cx<'_>) {
+        self.leave();
     }
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {

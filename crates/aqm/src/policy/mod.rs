@@ -204,8 +204,8 @@ pub trait Policy: Sized {
     /// The transmitter asked for a packet and the queue was empty.
     fn on_idle(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// Of many queues it was this one's turn, and it was empty; `q` is what it is shown.
-    fn on_turn(&mut self, _q: &View<'_>, cx: &mut Cx<'_>) {
+    /// Of many queues it was this one's turn, and it was empty, but others are not, whose backlog it is shown.
+    fn on_turn(&mut self, cx: &mut Cx<'_>) {
         self.on_idle(cx);
     }
 
