@@ -653,3 +653,27 @@ def test_what_stands_beside_an_aged_average_is_of_it(
     avg = pl.col("found_avg")
     by_hand = pl.when(avg < 2).then(0.0).when(avg < 12).then(0.1 * (avg - 2) / 10).otherwise(1.0)
     assert found.select((by_hand - pl.col(of)).abs().max()).item() < 1e-12
+
+
+def test_every_ecn_capable_packet_that_is_dropped_says_why(tmp_path: Path) -> None:
+    cases: list[tuple[str, dict[str, Any]]] = [
+        (entry["name"], {}) for entry in bluewater.catalog()["aqms"]
+    ]
+    cases += [
+        ("red", {"above_max": "drop", "max_th": "6p", "min_th": "2p", "w_q": 0.1}),
+        ("cobalt", {"increment": 0.2}),
+        ("pie", {"mode": "bytes"}),
+        ("fred", {"max_th": "6p", "min_th": "2p", "w_q": 0.1}),
+        ("pi2", {"target": "1ms", "signals": "random"}),
+        ("sfb", {"mark_up_to": 0.5, "increment": 0.2}),
+        ("docsis-pie", {"target": "1ms"}),
+    ]
+    capable = pl.col("dropped").is_in(["early", "penalty"]) & (pl.col("ecn") != "not-ect")
+    told = set()
+    for aqm, params in cases:
+        lost = packets_in_crowd(aqm, tmp_path, **params).filter(capable)
+        for (n,) in lost.group_by("dropped", HIT, maintain_order=True).first().select("n").rows():
+            story = why.tell(*why.find(tmp_path / f"{aqm}.parquet", n))
+            assert "not marked, for " in story, f"{aqm} {params}: {story}"
+            told.add(aqm)
+    assert told >= {"red", "cobalt", "pie", "fred", "pi2", "dualpi2", "csfq", "sfb", "choke"}

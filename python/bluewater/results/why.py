@@ -9,6 +9,7 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.errors import InputError
+from bluewater.results.not_marked import not_marked
 from bluewater.results.packets import Facts, collected, of_queue, open_
 from bluewater.text import milliseconds, number
 
@@ -152,23 +153,9 @@ def story(row: dict[str, Any], facts: Facts) -> list[str]:
     elif later:
         lines += [*decision, *mark]
     lines.append(_end(row))
-    lines.append(_not_marked(row, table.get("params", {})))
+    reason = not_marked(row, aqm, table.get("params", {}))
+    lines.append(f"{_INDENT}not marked, {reason}" if reason else "")
     return [line for line in lines if line]
-
-
-def _not_marked(row: dict[str, Any], params: dict[str, Any]) -> str:
-    """Why an ECN-capable packet was dropped where a mark might be expected."""
-    if row["dropped"] != "early" or row["ecn"] == "not-ect":
-        return ""
-    if params.get("ecn") is False:
-        return f"{_INDENT}not marked, for ecn = false: every signal is a drop"
-    most, p = params.get("mark_ecnth"), row["p"]
-    if most is not None and p is not None and p >= most:
-        return (
-            f"{_INDENT}not marked, for p = {number(p, 4)} is not below mark_ecnth = "
-            f"{number(most, 4)}: from there on everybody loses packets"
-        )
-    return ""
 
 
 def _decided_later(row: dict[str, Any]) -> bool:
