@@ -677,3 +677,17 @@ def test_every_ecn_capable_packet_that_is_dropped_says_why(tmp_path: Path) -> No
             assert "not marked, for " in story, f"{aqm} {params}: {story}"
             told.add(aqm)
     assert told >= {"red", "cobalt", "pie", "fred", "pi2", "dualpi2", "csfq", "sfb", "choke"}
+
+
+def test_a_signal_at_the_head_is_told_when_it_came(tmp_path: Path) -> None:
+    """Not as the packet's turn, which comes later."""
+    found = packets_in_crowd("blue", tmp_path, signal="head")
+    waited = found.filter((pl.col("marked") != "") & (pl.col("marked_ns") < pl.col("left_ns")))
+    assert waited.height > 20
+    assert waited.select((HIT & (pl.col("coin_ns") == pl.col("marked_ns"))).all()).item()
+    told = why.tell(*why.find(tmp_path / "blue.parquet", waited["n"][0]))
+    assert told.index("the coin is") < told.index("marked (CE)") < told.index("as it left")
+    assert "its turn" not in told
+    spared = found.filter(HIT & ~SIGNALLED & (pl.col("fate") == "sent"))
+    told = why.tell(*why.find(tmp_path / "blue.parquet", spared["n"][0]))
+    assert "signal, which another packet gets" in told

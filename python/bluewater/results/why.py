@@ -142,30 +142,31 @@ def story(row: dict[str, Any], facts: Facts) -> list[str]:
         *_signals(row, "found", "before it: "),
         *_signals(row, "then", "after it:  "),
     ]
-    later = _decided_later(row)
+    decided = _decided_ns(row)
+    later = decided > row["arrived_ns"]
     decision, mark = [_decision(row, later=later)], []
     if row["marked"]:
         mark = [_line(row["marked_ns"], f"marked (CE): {_CAUSES[row['marked']]}")]
     lines += [] if later else [*decision, *mark]
+    if later and decided == row["left_ns"]:
+        lines += _signals(row, "turn", "its turn:   ")
+    lines += [*decision, *mark] if later else []
     if row["left_ns"] is not None and row["left_ns"] > row["arrived_ns"]:
-        turn = [*_signals(row, "turn", "its turn:   "), *decision, *mark]
-        lines += [*(turn if later else []), *_signals(row, "left", "as it left: ")]
-    elif later:
-        lines += [*decision, *mark]
+        lines += _signals(row, "left", "as it left: ")
     lines.append(_end(row))
     reason = not_marked(row, aqm, table.get("params", {}))
     lines.append(f"{_INDENT}not marked, {reason}" if reason else "")
     return [line for line in lines if line]
 
 
-def _decided_later(row: dict[str, Any]) -> bool:
-    """Whether what is told of a decision happened after the packet had arrived."""
+def _decided_ns(row: dict[str, Any]) -> int:
+    """When that was decided which is told of: as it arrived, or later."""
     drawn = row.get("coin_ns")
     if drawn is not None:
-        return bool(drawn > row["arrived_ns"])
+        return int(drawn)
     if row["marked"]:
-        return bool(row["marked_ns"] > row["arrived_ns"])
-    return row["fate"] == "dropped" and bool(row["left_ns"] > row["arrived_ns"])
+        return int(row["marked_ns"])
+    return int(row["left_ns"] if row["fate"] == "dropped" else row["arrived_ns"])
 
 
 def _end(row: dict[str, Any]) -> str:
