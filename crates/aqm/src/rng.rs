@@ -28,8 +28,8 @@ impl PartialEq for Rng {
 pub struct Coin {
     /// The number, in [0, 1).
     pub drawn: f64,
-    /// The probability that it was drawn for, within [0, 1], if it was for one ([`Rng::chance`]) and no other number was
-    /// for another before somebody asked.
+    /// The probability that it was drawn for, within [0, 1], if it was for one ([`Rng::chance`]) and
+    /// no other number was for another before somebody asked.
     pub p: Option<f64>,
 }
 
