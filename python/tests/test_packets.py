@@ -510,16 +510,12 @@ def test_cake_says_tin_and_kind_of_flow(tmp_path: Path) -> None:
 
 def crowd(aqm: str, **params: Any) -> dict[str, Any]:
     """Twice what the link takes, most of it from who does not listen, of each ECN codepoint."""
-    return {
-        "duration": "4s",
-        "network": {"preset": "dumbbell", "rate": "10mbit", "delay": "10ms"},
-        "queue": [{"aqm": aqm, "buffer": "40p", "params": params}],
-        "traffic": [
-            {"transport": "sack", "flows": 20, "start": "0s..1s", "ecn": True},
-            {"transport": "prague", "flows": 5, "start": "0s..1s", "ecn": True},
-            {"transport": "cbr", "flows": 2, "rate": "6mbit"},
-        ],
-    }
+    traffic = [
+        {"transport": "sack", "flows": 20, "start": "0s..1s", "ecn": True},
+        {"transport": "prague", "flows": 5, "start": "0s..1s", "ecn": True},
+        {"transport": "cbr", "flows": 2, "rate": "6mbit"},
+    ]
+    return {**scenario(aqm, **params), "duration": "4s", "traffic": traffic}
 
 
 def packets_in_crowd(aqm: str, folder: Path, **params: Any) -> pl.DataFrame:
