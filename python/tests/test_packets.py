@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,10 +15,9 @@ import bluewater
 from bluewater import InputError, Packets
 from bluewater.aqm import keys
 from bluewater.results import packets, why, writer
+from bluewater.study.replay import on_recording
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Cli
 
 
@@ -234,6 +234,73 @@ def test_a_class_is_tried_on_what_a_gateway_recorded(tmp_path: Path, cli: Cli) -
     assert "max_p = 0.5" in other["scenario"]
     told = cli("replay", str(file), "--aqm", "droptail", keep_out=False)
     assert f"recorded with red at up: {marked} marks and {dropped:,} drops of 2,700" in told.stderr
+
+
+def as_recorded(file: Path, queue: dict[str, Any], **more: Any) -> pl.DataFrame:
+    """Writes the packets of a simulation as those of a gateway's recording."""
+    table = scenario(queue["aqm"], **queue.get("params", {}))
+    table["traffic"][0]["start"] = "43.7ms..1s"
+    table["traffic"][1]["start"] = "50ms"
+    bluewater.run(table, packets=file)
+    link = {
+        "queue": "up", "rate": "10mbit", "delay": "10ms", "buffer": "40p", "seed": 1,
+        "mean_packet": 1000, "params": {}, **queue, **more,
+    }  # fmt: skip
+    rows = pl.read_parquet(file).filter(pl.col("queue") == "A->B")
+    rows = rows.with_columns(queue=pl.lit("up"))
+    facts = {"version": "x", "decision_hash": "a b", "links": [link]}
+    rows.write_parquet(file, metadata={writer.KEY: json.dumps(facts)})
+    return rows
+
+
+@pytest.mark.parametrize(
+    "queue", [{"aqm": "pi2", "params": {"signals": "recur"}}, {"aqm": "codel"}]
+)
+def test_the_recording_s_own_discipline_decides_as_it_did(
+    queue: dict[str, Any], tmp_path: Path
+) -> None:
+    """These draw no random numbers, so that nothing is decided otherwise."""
+    recorded = as_recorded(tmp_path / "run.parquet", queue)
+    on_recording(tmp_path / "run.parquet", queue["aqm"], journal=Packets(tmp_path / "to.parquet"))
+    again = pl.read_parquet(tmp_path / "to.parquet")
+    assert recorded["arrived_ns"][0] > 40e6
+    assert (recorded["dropped"] == "early").sum() > 100
+    decided = ["arrived_ns", "bytes", "ecn", "marked", "marked_ns", "dropped"]
+    assert again.select(decided).equals(recorded.select(decided))
+    left = recorded["fate"] != "queued"
+    ends = [rows.filter(left).select("left_ns", "fate") for rows in (again, recorded)]
+    assert ends[0].equals(ends[1])
+
+
+def test_the_recording_s_mean_packet_is_told(tmp_path: Path) -> None:
+    queue = {"aqm": "red", "params": {"mode": "bytes", "min_th": "5p", "max_th": "30p"}}
+    hashes = []
+    for mean in (1000, 250):
+        as_recorded(tmp_path / "run.parquet", queue, mean_packet=mean)
+        hashes.append(on_recording(tmp_path / "run.parquet", "red")[0].decision_hash)
+    assert hashes[0] != hashes[1]
+
+
+def test_who_looks_at_what_is_not_carried_over_is_refused(tmp_path: Path, cli: Cli) -> None:
+    file = tmp_path / "run.parquet"
+    as_recorded(file, {"aqm": "codel"})
+    for aqm in ("wred", "cake"):
+        found = cli("replay", str(file), "--aqm", aqm, keep_out=False)
+        assert found.exit_code == 2
+        assert f"{aqm} decides by codepoints or hosts" in found.stderr
+    settings = found.stderr.partition("without them: ")[2].split()
+    found = cli("replay", str(file), "--aqm", "cake", *settings, keep_out=False)
+    assert found.exit_code == 0, found.stderr
+    assert "codepoints and hosts are not carried over" in found.stderr
+
+
+def test_a_class_is_looked_for_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "there").mkdir()
+    as_recorded(tmp_path / "there" / "run.parquet", {"aqm": "codel"})
+    (tmp_path / "mine.py").write_text(keys(Blue)["code"])
+    monkeypatch.chdir(tmp_path)
+    result, _ = on_recording(Path("there/run.parquet"), "mine.py:Blue")
+    assert result.summary["aqm"].endswith(":Blue")
 
 
 def test_what_cannot_be_tried_on_a_recording_is_said(tmp_path: Path, cli: Cli) -> None:

@@ -17,7 +17,7 @@ from bluewater.cli.options import Json, Settings
 from bluewater.cli.run import table, to_json
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
-from bluewater.study.replay import on_recording
+from bluewater.study.replay import LOST, on_recording
 
 
 def add(app: typer.Typer) -> None:
@@ -73,3 +73,4 @@ def replay(
         f"recorded with {recorded['aqm']} at {recorded['queue']}: {marks} marks and {drops} drops "
         f"of {arrivals} arrivals"
     )
+    note(f"note: {LOST}")

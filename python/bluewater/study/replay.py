@@ -69,11 +69,12 @@ def on_recording(
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / f"{name}.pcapng"
         pcapng.write(recording, capture, name)
-        last = int(arrived["arrived_ns"].max())  # type: ignore[arg-type]
-        table = _scenario(link, aqm, last, capture)
+        table = _scenario(link, aqm, arrived, capture)
         for key, value in parsed(settings).items():
             assign(table, key, value, "--set")
-        result = run(Scenario(table, origin=str(recording)), packets=journal)
+        _check_labels(table["queue"][0], recording)
+        # By its name alone: files are looked for from the working directory.
+        result = run(Scenario(table, origin=recording.name), packets=journal)
     return result, {
         "queue": name,
         "aqm": link["aqm"],
@@ -83,11 +84,61 @@ def on_recording(
     }
 
 
-def _scenario(link: Mapping[str, Any], aqm: str, last: int, capture: Path) -> dict[str, Any]:
-    """A link like the recording's with another discipline, until the last arrival (ns)."""
+LOST = (
+    "of the recording's packets codepoints and hosts are not carried over, nor the numbers of "
+    "flows, by which hashes differ; random numbers are others"
+)
+"""What a capture does not have, and a discipline that is not the gateway's own object."""
+
+_FLOWS_ALONE = {"diffserv": ("besteffort",), "isolation": ("flowblind", "flows")}
+"""Parameters of CAKE with which it looks at no codepoint and at no host."""
+
+
+def _check_labels(queue: Mapping[str, Any], recording: Path) -> None:
+    """Refuses a discipline that decides by what is not carried over."""
+    given = queue.get("params", {})
+    looks = queue["aqm"] == "wred" or (
+        queue["aqm"] == "cake"
+        and any(given.get(name) not in allowed for name, allowed in _FLOWS_ALONE.items())
+    )
+    if looks:
+        settings = (
+            f"--set queue.0.params.{name}={each[-1]}" for name, each in _FLOWS_ALONE.items()
+        )
+        raise InputError(
+            f"{queue['aqm']} decides by codepoints or hosts of packets, which are not carried over",
+            file=str(recording),
+            key="queue.0.aqm",
+            hint=f"CAKE without them: {settings}"
+            if queue["aqm"] == "cake"
+            else "`bluewater replay` without --aqm has them, with the gateway's own discipline",
+        )
+
+
+def _scenario(
+    link: Mapping[str, Any], aqm: str, arrived: pl.DataFrame, capture: Path
+) -> dict[str, Any]:
+    """A link like the recording's with another discipline, by the recording's clock.
+
+    Timers of a discipline tick from 0 on, so that it matters when the first packet arrives. The end
+    is that of the last packet.
+    """
     same = aqm == link["aqm"]
+    times = arrived["arrived_ns"], arrived["left_ns"]
+    end = max(int(each.max() or 0) for each in times) + 1  # type: ignore[arg-type]
+    begin = int(arrived["arrived_ns"].min() or 0)  # type: ignore[arg-type]
+    ways = {"from": ["A"], "to": ["B"]}
+    # The first group's packets are those that a discipline is told to expect; it never sends one.
+    expected = {
+        "transport": "cbr", "rate": "1kbit", "packet": f"{link.get('mean_packet', 1000)}B",
+        "start": f"{end + 1}ns", **ways,
+    }  # fmt: skip
+    recorded = {
+        "transport": "trace", "file": str(capture),
+        "start": f"{begin}ns", **ways,
+    }  # fmt: skip
     return {
-        "duration": f"{last + 1}ns",
+        "duration": f"{end}ns",
         "seed": link["seed"] % 2**63,
         "link": [{"from": "A", "to": "B", "rate": link["rate"], "delay": link["delay"]}],
         "queue": [
@@ -98,5 +149,5 @@ def _scenario(link: Mapping[str, Any], aqm: str, last: int, capture: Path) -> di
                 "params": dict(link["params"]) if same else {},
             }
         ],
-        "traffic": [{"transport": "trace", "file": str(capture), "from": ["A"], "to": ["B"]}],
+        "traffic": [expected, recorded],
     }
