@@ -110,3 +110,80 @@ def test_a_distribution_begins_at_none() -> None:
     for each in axes.lines:
         assert list(each.get_ydata()) == [0, 0.5, 1]
         assert each.get_xdata()[0] == each.get_xdata()[1]
+
+
+@dataclass
+class Named(Runs):
+    """Thirty disciplines at three buffers, whose names are what somebody made of them."""
+
+    names: tuple[str, ...] = tuple(f"name{number}" for number in range(30))
+    axes: tuple[str, ...] = ("aqm", "buffer")
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        cells = itertools.product(self.names, ("20p", "50p", "100p"), (1, 2))
+        return pl.DataFrame(
+            [
+                {"aqm": aqm, "buffer": buffer, "seed": seed, "delay_p99_s": 0.01 * seed**8}
+                for aqm, buffer, seed in cells
+            ]
+        )
+
+
+def texts(figure: Any) -> list[str]:
+    legends = [each for each in (figure.axes[0].get_legend(), *figure.legends) if each]
+    return [text.get_text() for legend in legends for text in legend.get_texts()]
+
+
+@pytest.mark.parametrize("kind", ["lines", "box"])
+def test_thirty_names_leave_the_axes_their_room(kind: str) -> None:
+    figure = draw(Named(), "delay_p99_s", "buffer", "aqm", kind, None)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert sorted(texts(figure)) == sorted(Named().names)
+    width = figure.get_figwidth()
+    box = axes.get_window_extent()
+    assert box.width > 0.8 * width * figure.dpi
+    assert box.height / figure.dpi > 2.5
+    (legend,) = figure.legends
+    around, whole, labelled = legend.get_window_extent(), figure.bbox, axes.get_tightbbox()
+    assert labelled is not None
+    assert around.y1 < labelled.y0, "below the axes and their labels"
+    assert min(around.x0, around.y0) >= 0
+    assert around.x1 <= whole.x1
+    assert axes.yaxis.label.get_window_extent().y1 <= whole.y1
+    if kind == "lines":
+        looks = {(line.get_color(), line.get_marker(), str(vars(line)["_unscaled_dash_pattern"]))
+                 for line in axes.lines}  # fmt: skip
+        assert len(looks) == 30
+        assert len({line.get_marker() for line in axes.lines}) > 5
+
+
+def test_names_along_x_are_readable_and_not_joined() -> None:
+    figure = draw(Named(), "delay_p99_s", "aqm", "buffer", "lines", None)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    boxes = [each.get_window_extent() for each in axes.get_xticklabels()]
+    apart = [right.x0 - left.x1 for left, right in itertools.pairwise(boxes)]
+    assert min(apart) >= 0, "no label stands on another"
+    assert {line.get_linestyle() for line in axes.lines} == {"None"}
+    joined = draw(Named(), "delay_p99_s", "buffer", "aqm", "lines", None)
+    assert {line.get_linestyle() for line in joined.axes[0].lines} != {"None"}
+
+
+def test_no_delay_is_drawn_below_zero() -> None:
+    (axes,) = draw(Named(), "delay_p99_s", "buffer", "aqm", "lines", None).axes
+    paths: list[Any] = [each.get_paths()[0] for each in axes.collections]
+    bands = np.concatenate([path.vertices[:, 1] for path in paths])
+    assert bands.min() == 0
+    assert bands.max() > 10, "to the other side it is as wide as it is"
+
+
+@pytest.mark.parametrize("name", ["_hidden", "$x_1$", r"$\frac{$", "a$b"])
+def test_a_name_is_written_as_it_is(name: str, tmp_path: Path) -> None:
+    runs = Named(names=(name, "other"))
+    figure = draw(runs, "delay_p99_s", "buffer", "aqm", "lines", tmp_path / "odd")
+    shown = [each.strip("\N{ZERO WIDTH SPACE}") for each in texts(figure)]
+    assert sorted(shown) == sorted([name, "other"])
+    assert name in (tmp_path / "odd.svg").read_text().replace("\N{ZERO WIDTH SPACE}", "")
+    draw(runs, "delay_p99_s", "aqm", "buffer", "lines", tmp_path / "along")

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FormatStrFormatter, LogLocator, NullFormatter
 
 from bluewater.plots import marks
-from bluewater.plots.style import RC, Look, looks, order
+from bluewater.plots.style import RC, Look, looks, order, shown
 from bluewater.text import number
 
 if TYPE_CHECKING:
@@ -313,19 +313,19 @@ def _spread(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     axes.fill_between(x, over["low"].to_numpy(), over["high"].to_numpy(), color=style.colour,
                       alpha=0.18, linewidth=0)  # fmt: skip
     axes.plot(x, over["mean"].to_numpy(), color=style.colour, marker=style.marker,
-              linestyle=style.dash, label=name)  # fmt: skip
+              linestyle=style.dash, label=shown(name))  # fmt: skip
 
 
 def _trace(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     thin = _thin(_first_seed(points).sort("x"))
     axes.plot(thin["x"].to_numpy(), thin["y"].to_numpy(), color=style.colour, linewidth=0.7,
-              linestyle=style.dash, label=name)  # fmt: skip
+              linestyle=style.dash, label=shown(name))  # fmt: skip
 
 
 def _scatter(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     own = _first_seed(points)
     axes.plot(own["x"].to_numpy(), own["y"].to_numpy(), color=style.colour, linestyle="none",
-              marker="o", markersize=3.2, label=name)  # fmt: skip
+              marker="o", markersize=3.2, label=shown(name))  # fmt: skip
 
 
 _ALONE = Look("#0072b2", "o")
@@ -385,7 +385,7 @@ def _bars(
             color=style.colour,
             ecolor=RC["text.color"],
             error_kw={"elinewidth": 0.9},
-            label=name,
+            label=shown(name),
         )
         labels = [number(value) for value in mean]
         axes.bar_label(drawn, labels, padding=3, fontsize=7)
@@ -426,15 +426,18 @@ def _legend(figure: Figure, every: Sequence[Axes], count: int) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     ordered = sorted(handles, key=order)
-    width = figure.get_figwidth()
-    longest = max(len(name) for name in ordered)
-    columns = max(1, min(count, int(width / (0.5 + 0.085 * longest))))
+    columns = min(count, legend_columns(ordered, figure.get_figwidth()))
     figure.legend(
         handles=[handles[name] for name in ordered],
         loc="outside lower left",
         ncols=columns,
         borderaxespad=0.2,
     )
+
+
+def legend_columns(names: Sequence[str], width: float) -> int:
+    """Columns of a legend of these names that have room in a width in inches."""
+    return max(1, int((width + 0.2) / (0.7 + 0.085 * max(map(len, names)))))
 
 
 def _says_its_line(panel: Drawable) -> bool:

@@ -100,6 +100,8 @@ RC: Any = {
     "xtick.color": INK,
     "ytick.color": INK,
     "text.color": INK,
+    # Names are whatever somebody has called a variant: a dollar sign is one.
+    "text.parse_math": False,
     "legend.frameon": False,
     "legend.labelcolor": INK,
     "lines.linewidth": 1.7,
@@ -117,6 +119,11 @@ class Look:
     colour: str
     marker: str
     dash: Any = "-"
+
+
+def shown(name: str) -> str:
+    """A name as a label: of one that begins with an underscore Matplotlib makes no entry."""
+    return f"\N{ZERO WIDTH SPACE}{name}" if name.startswith("_") else name
 
 
 def order(name: str) -> tuple[bool, list[str | int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 import matplotlib as mpl
@@ -11,10 +13,10 @@ from matplotlib.patches import Ellipse
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
-from bluewater.plots.draw import Drawable, Picture
+from bluewater.plots.draw import Drawable, Picture, legend_columns
 from bluewater.plots.files import save
-from bluewater.plots.style import RC, looks, order
-from bluewater.results.aggregate import metrics, summarise
+from bluewater.plots.style import RC, Look, looks, order, shown
+from bluewater.results.aggregate import ends, metrics, summarise
 from bluewater.study.plot import Scale
 
 if TYPE_CHECKING:
@@ -101,14 +103,14 @@ def draw(
     wanted = _parted(sweep, across, (line,) if isinstance(line, str) else line)
     points = _points(sweep, (x or "delay_mean_s") if kind == "ellipse" else across, y, wanted)
     with mpl.rc_context(RC):
-        figure = Picture(figsize=(7.2, 4.2), layout="constrained")
+        figure = Picture(figsize=_size(points, kind), layout="constrained")
         axes = figure.add_subplot()
         axes.set_title("" if sweep.name == "sweep" else sweep.name)
         {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](
             axes, points, y
         )
-        if kind not in ("heat", "box") and points["line"].n_unique() > 1:
-            axes.legend()
+        if kind != "heat":
+            _legend(figure, axes)
     if path is not None:
         save(figure, [Drawable(y, points, Scale(y))], path)
     return figure
@@ -171,11 +173,47 @@ def _points(sweep: Runs, x: str | None, y: str, line: Sequence[str]) -> pl.DataF
     return sweep.runs.select(**{name: pl.col(name) for name in sweep.axes} | own)
 
 
-def _by_line(points: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
+def _size(points: pl.DataFrame, kind: str) -> tuple[float, float]:
+    """In inches: wider for many labels along x, higher for a legend of many lines below."""
+    labels = "line" if kind == "box" and points["x"].n_unique() == 1 else "x"
+    of_text = kind != "cdf" and not points.schema[labels].is_numeric()
+    width = max(7.2, 0.22 * points[labels].n_unique() if of_text else 0.0)
+    rows = points["line"].n_unique() if kind == "heat" else 0
+    names = points["line"].unique().to_list()
+    below = 0
+    if kind != "heat" and len(names) > _MOST_INSIDE:
+        below = math.ceil(len(names) / legend_columns(names, width))
+    return width, 4.2 + 0.19 * (below + max(rows - 12, 0))
+
+
+_MOST_INSIDE = 8
+"""Lines whose names stand in the picture; those of more stand below it."""
+
+
+def _legend(figure: Picture, axes: Axes) -> None:
+    _, names = axes.get_legend_handles_labels()
+    if 1 < len(names) <= _MOST_INSIDE:
+        axes.legend()
+    elif names[1:]:
+        columns = legend_columns(names, figure.get_figwidth())
+        figure.legend(loc="outside lower left", ncols=columns, borderaxespad=0.2)
+
+
+_AMOUNT = re.compile(r"[0-9.]")
+"""How labels begin that have an order, as 50p and 100p; names of things have none."""
+
+
+def _ticks(axes: Axes, labels: Sequence[Any]) -> None:
+    """Labels along x, upright where they would stand on each other."""
+    names = [str(each) for each in labels]
+    upright = sum(map(len, names)) + 2 * len(names) > 80
+    axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0)
+
+
+def _by_line(points: pl.DataFrame) -> list[tuple[str, Look, pl.DataFrame]]:
     names = sorted(points["line"].unique().to_list(), key=order)
     return [
-        (name, look.colour, points.filter(pl.col("line") == name))
-        for name, look in looks(names).items()
+        (name, look, points.filter(pl.col("line") == name)) for name, look in looks(names).items()
     ]
 
 
@@ -186,21 +224,28 @@ def _line_label(points: pl.DataFrame) -> str:
 def _lines(axes: Axes, points: pl.DataFrame, y: str) -> None:
     labels = points["x"].unique(maintain_order=True).to_list()
     numeric = points.schema["x"].is_numeric()
-    for name, colour, own in _by_line(points):
+    joined = numeric or all(_AMOUNT.match(each) for each in labels)
+    for name, look, own in _by_line(points):
         over = summarise(own, ["x"], ["y"])
         if numeric:
             over = over.sort("x")
         place = over["x"].to_numpy() if numeric else [labels.index(each) for each in over["x"]]
         mean = over["mean"].to_numpy()
-        axes.plot(place, mean, color=colour, marker="o", label=name)
-        low, high = over["low"].to_numpy(), over["high"].to_numpy()
-        if not np.isnan(low.astype(float)).all():
-            axes.fill_between(place, low, high, color=colour, alpha=0.18, linewidth=0)
+        axes.plot(
+            place, mean, color=look.colour, marker=look.marker, label=shown(name),
+            linestyle=look.dash if joined else "none",
+        )  # fmt: skip
+        # The values are called y here: where they end is what their metric says.
+        low, high = over.select(pl.col("low", "high").cast(pl.Float64)).to_numpy().clip(*ends(y)).T
+        if not np.isnan(low).all() and joined:
+            axes.fill_between(place, low, high, color=look.colour, alpha=0.18, linewidth=0)
+        elif not np.isnan(low).all():
+            axes.vlines(place, low, high, color=look.colour, linewidth=1)
     if not numeric:
-        axes.set_xticks(range(len(labels)), [str(label) for label in labels])
+        _ticks(axes, labels)
     axes.set_xlabel(label(points["x_name"][0]))
     several = points["seed"].n_unique() > 1
-    axes.set_ylabel(f"{label(y)}, mean and 95 % interval" if several else label(y))
+    axes.set_ylabel(f"{label(y)},\nmean and 95 % interval" if several else label(y))
 
 
 def _heat(axes: Axes, points: pl.DataFrame, y: str) -> None:
@@ -212,7 +257,7 @@ def _heat(axes: Axes, points: pl.DataFrame, y: str) -> None:
     }
     grid = np.array([[means.get((row, column), np.nan) for column in columns] for row in rows])
     image = axes.imshow(grid, aspect="auto", cmap="cividis")
-    axes.set_xticks(range(len(columns)), [str(each) for each in columns])
+    _ticks(axes, columns)
     axes.set_yticks(range(len(rows)), [str(each) for each in rows])
     axes.set_xlabel(label(points["x_name"][0]))
     axes.set_ylabel(_line_label(points))
@@ -225,7 +270,7 @@ def _box(axes: Axes, points: pl.DataFrame, y: str) -> None:
     parts = _by_line(points)
     along = points["x"].unique(maintain_order=True).to_list()
     width = 0.8 / len(parts)
-    for place, (name, colour, own) in enumerate(parts):
+    for place, (name, look, own) in enumerate(parts):
         left = (place - (len(parts) - 1) / 2) * width if len(along) > 1 else place
         drawn: dict[str, Any] = axes.boxplot(
             [own.filter(pl.col("x") == x)["y"].drop_nulls().to_numpy() for x in along],
@@ -236,25 +281,26 @@ def _box(axes: Axes, points: pl.DataFrame, y: str) -> None:
             manage_ticks=False,
         )
         for box in drawn["boxes"]:
-            box.set(facecolor=colour, alpha=0.5)
-        drawn["boxes"][0].set_label(name)
+            box.set(facecolor=look.colour, alpha=0.5)
+        if len(along) > 1:
+            drawn["boxes"][0].set_label(shown(name))
     if len(along) > 1:
-        axes.set_xticks(range(len(along)), [str(x) for x in along])
+        _ticks(axes, along)
         axes.set_xlabel(label(points["x_name"][0]))
-        if len(parts) > 1:
-            axes.legend()
     else:
-        axes.set_xticks(range(len(parts)), [name for name, _, _ in parts])
+        _ticks(axes, [name for name, _, _ in parts])
         axes.set_xlabel(_line_label(points))
     axes.set_ylabel(label(y))
 
 
 def _cdf(axes: Axes, points: pl.DataFrame, y: str) -> None:
-    for name, colour, own in _by_line(points):
+    for name, look, own in _by_line(points):
         values = np.sort(own["y"].drop_nulls().to_numpy())
         share = np.arange(len(values) + 1) / max(len(values), 1)
         values = np.concatenate([values[:1], values])
-        axes.step(values, share, where="post", color=colour, label=name)
+        axes.step(
+            values, share, where="post", color=look.colour, linestyle=look.dash, label=shown(name)
+        )
     axes.set_xlabel(label(y))
     axes.set_ylabel("Share of runs")
     axes.set_ylim(0, 1)
@@ -262,10 +308,12 @@ def _cdf(axes: Axes, points: pl.DataFrame, y: str) -> None:
 
 def _ellipse(axes: Axes, points: pl.DataFrame, y: str) -> None:
     """Each line's runs, their mean, and the ellipse of one standard deviation."""
-    for name, colour, own in _by_line(points.drop_nulls(["x", "y"])):
+    for name, look, own in _by_line(points.drop_nulls(["x", "y"])):
         place = own.select(pl.col("x").cast(pl.Float64), "y").to_numpy()
         centre = place.mean(axis=0)
-        axes.plot(*centre, color=colour, marker="o", linestyle="none", label=name)
+        axes.plot(
+            *centre, color=look.colour, marker=look.marker, linestyle="none", label=shown(name)
+        )
         if len(place) > 2:
             values, vectors = np.linalg.eigh(np.cov(place.T))
             angle = np.degrees(np.arctan2(*vectors[:, -1][::-1]))
@@ -276,9 +324,9 @@ def _ellipse(axes: Axes, points: pl.DataFrame, y: str) -> None:
                     large,
                     small,
                     angle=angle,
-                    facecolor=colour,
+                    facecolor=look.colour,
                     alpha=0.25,
-                    edgecolor=colour,
+                    edgecolor=look.colour,
                 )
             )
     axes.autoscale_view()
