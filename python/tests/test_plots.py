@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from matplotlib.markers import CARETDOWNBASE, CARETLEFTBASE, CARETRIGHTBASE, CARETUPBASE
 
 from bluewater.errors import InputError
 from bluewater.plots.draw import Drawable, draw
@@ -256,3 +258,36 @@ def test_a_log_axis_of_many_decades_has_its_numbers() -> None:
     low, high = figure.axes[0].get_ylim()
     shown = [label for label in figure.axes[0].get_yticklabels() if label.get_text()]
     assert sum(low <= label.get_position()[1] <= high for label in shown) >= 3
+
+
+def test_no_two_lines_have_nearly_the_same_colour() -> None:
+    names = ["RED", "RED-PD", "test", "BLUE", "SFB", "drop-front", "one", "two", "three"]
+    shown = [(look.colour, str(look.dash)) for look in looks(names).values()]
+    for (one, first), (other, second) in itertools.combinations(shown, 2):
+        channels = [[int(each[at : at + 2], 16) for at in (1, 3, 5)] for each in (one, other)]
+        assert first != second or math.dist(*channels) > 40, (one, other)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "upright", "caret"),
+    [
+        (0.5, math.inf, False, CARETUPBASE),
+        (-math.inf, 0.5, False, CARETDOWNBASE),
+        (0.5, math.inf, True, CARETRIGHTBASE),
+        (-math.inf, 0.5, True, CARETLEFTBASE),
+        (0.4, 0.5, False, None),
+    ],
+)
+def test_an_open_bound_says_on_which_side_it_holds(
+    low: float, high: float, upright: bool, caret: Any
+) -> None:
+    points = pl.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
+    for x, of in ((None, 1.0), ((0.0, 1.0), 1.0), (None, "base")):
+        if upright and (x, of) != (None, 1.0):
+            continue
+        own = points.with_columns(line=pl.lit("base"))
+        mark = Mark("a", low, high, x, upright=upright, of=of)
+        panel = Drawable("", own, Scale("y"), (mark,))
+        (axes,) = draw("", "spread", Scale("x"), [panel], 1, "none").axes
+        carets = {line.get_marker() for line in axes.lines} - {"None", "o"}
+        assert carets == (set() if caret is None else {caret}), (x, of)

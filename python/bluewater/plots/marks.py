@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from matplotlib.markers import CARETDOWNBASE, CARETLEFTBASE, CARETRIGHTBASE, CARETUPBASE
 
 from bluewater.plots.style import INK
 
@@ -24,6 +25,13 @@ _INK: Any = {"color": INK, "linewidth": 1.0, "alpha": 0.75, "zorder": 3}
 _BAND: Any = {"color": INK, "alpha": 0.07, "linewidth": 0, "zorder": 0}
 _DASHED: Any = (0, (5, 3))
 _DOTTED: Any = (0, (1, 2))
+_CARETS = {
+    False: {True: CARETUPBASE, False: CARETDOWNBASE},
+    True: {True: CARETRIGHTBASE, False: CARETLEFTBASE},
+}
+"""On a line that is the one end of a bound, towards where it holds: by whether the line is upright,
+and whether its value is the least that holds."""
+_CARET: Any = {"color": INK, "markersize": 5, "linestyle": "none", "zorder": 3}
 
 
 @dataclass(frozen=True)
@@ -186,11 +194,28 @@ def _everywhere(axes: Axes, mark: Mark, across: bool) -> float | None:
     low, high = mark.ends(mark.of)
     if low is not None and high is not None:
         (axes.axvspan if across else axes.axhspan)(low, high, **_BAND)
-    return _numbers(mark, axes.axvline if across else axes.axhline)
+    value = _numbers(mark, axes.axvline if across else axes.axhline)
+    side = _side(mark.ends(mark.of))
+    if value is not None and side is not None:
+        # Where the line ends, and its name begins.
+        at = (value, 0.98) if across else (0.98, value)
+        place = axes.get_xaxis_transform() if across else axes.get_yaxis_transform()
+        axes.plot(*at, marker=_CARETS[across][side], transform=place, **_CARET)
+    return value
 
 
 def _stretch(axes: Axes, mark: Mark, x: tuple[float, float]) -> float | None:
-    return _numbers(mark, lambda value, **style: axes.plot(x, (value, value), **style))
+    value = _numbers(mark, lambda value, **style: axes.plot(x, (value, value), **style))
+    side = _side(mark.ends(mark.of))
+    if value is not None and side is not None:
+        axes.plot(x, (value, value), marker=_CARETS[False][side], **_CARET)
+    return value
+
+
+def _side(ends: tuple[Any, Any]) -> bool | None:
+    """Whether an open bound holds above its end; none of one that has two ends, or none."""
+    low, high = ends
+    return (high is None) if (low is None) != (high is None) else None
 
 
 def _numbers(mark: Mark, line: Callable[..., object]) -> float | None:
@@ -207,8 +232,11 @@ def _along(axes: Axes, mark: Mark, own: pl.DataFrame) -> float | None:
     """Beside a line: where another has to lie by what this one has at each x."""
     x, base = own["x"].to_numpy(), own["y"].to_numpy()
     shown = [end for end in mark.ends(base) if end is not None]
+    side = _side(mark.ends(base))
     for end in shown:
         axes.plot(x, end, linestyle=_DASHED, **_INK)
+        if side is not None:
+            axes.plot(x[[0, -1]], end[[0, -1]], marker=_CARETS[False][side], **_CARET)
     if len(shown) == 2:
         axes.fill_between(x, *shown, **_BAND)
     return float(shown[0][-1]) if shown else None
@@ -222,7 +250,9 @@ def _there(axes: Axes, mark: Mark, ends: tuple[Any, Any], place: float, across: 
         shown[mark.paper] = "*"
     for value, marker in shown.items():
         at = (value, place) if across else (place, value)
-        axes.plot(*at, marker=marker, markersize=8 if marker == "*" else 5, color=INK, zorder=4)
+        # Hollow, so that a point that it is on is seen.
+        axes.plot(*at, marker=marker, markersize=8 if marker == "*" else 5, color=INK,
+                  markerfacecolor="none", zorder=4)  # fmt: skip
     last = max(shown)
     axes.annotate(f"({mark.name})", (last, place) if across else (place, last), xytext=(5, 0),
                   textcoords="offset points", fontsize=_SIZE, va="center")  # fmt: skip

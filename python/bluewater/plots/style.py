@@ -8,6 +8,7 @@ lightened (:func:`on_dark`).
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,9 @@ _NAMED = {"red": _WARM[0], "blue": _COOL[0], "droptail": "#7f7f7f", "drop-front"
           "report": "#7f7f7f"}  # fmt: skip
 _NUMBERED = re.compile(r"([RB])([1-9])\b.*")
 _FAMILY = re.compile(r"(red|blue)\b.*", re.IGNORECASE)
+
+_ALIKE = 45
+"""Distance of colours, in parts of 255, below which they are taken for one."""
 
 _CARD = "#1a222b"
 """What is behind a picture on the dark page."""
@@ -145,10 +149,20 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     # Whose colour is fixed first.
     for place, name in sorted(enumerate(names), key=lambda each: len(_colours(each[1]))):
         choices = [(colour, dash) for dash in _DASHES for colour in _colours(name)]
-        chosen = next((each for each in choices if each not in taken), choices[0])
+        free = [each for each in choices if each not in taken]
+        apart = (each for each in free if not any(_are_alike(each, other) for other in taken))
+        chosen = next(apart, (free or choices)[0])
         taken.add(chosen)
         found[name] = Look(chosen[0], _MARKERS[place % len(_MARKERS)], chosen[1])
     return {name: found[name] for name in names}
+
+
+def _are_alike(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
+    """Whether two looks are nearly the same: families of colours have members that are."""
+    if one[1] != other[1]:
+        return False
+    channels = [[int(each[0][at : at + 2], 16) for at in (1, 3, 5)] for each in (one, other)]
+    return math.dist(*channels) < _ALIKE
 
 
 def _colours(name: str) -> tuple[str, ...]:
