@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater.results.exports.files import write_file
-from bluewater.results.packets import of_queue, open_
+from bluewater.results.packets import collected, of_queue, open_
 from bluewater.results.result import measured
 from bluewater.units import size_bytes
 
@@ -158,7 +158,7 @@ def _of_packets(file: Path, queue: str | None) -> dict[int, list[Event]]:
         .select(columns)
         .filter(pl.col("kind").is_in([*_FORWARD, *_BACK]))
     )
-    whole = kept.with_columns(back=pl.col("kind").is_in(_BACK)).collect()
+    whole = collected(kept.with_columns(back=pl.col("kind").is_in(_BACK)), file)
     first = pl.col("queue") == pl.col("queue").first().over("flow", "back")
     own = whole.filter(first).sort("flow", "arrived_ns", maintain_order=True)
     return {

@@ -47,7 +47,7 @@ impl TcpName {
     pub const fn needs(self) -> Needs {
         match self {
             Self::Reno | Self::NewReno | Self::Sack | Self::Cubic => Needs::NONE,
-            Self::Dctcp => Needs { exact_echo: true, ..Needs::NONE },
+            Self::Dctcp => Needs { exact_echo: true, ecn_on_syn: true, ..Needs::NONE },
             Self::Prague => Needs {
                 exact_echo: true,
                 codepoint: Ecn::Ect1,
@@ -74,6 +74,8 @@ pub struct Needs {
     pub codepoint: Ecn,
     /// Retransmissions carry it, too.
     pub ecn_on_retransmit: bool,
+    /// Where retransmissions carry it, so do SYNs (RFC 8257 §3.5).
+    pub ecn_on_syn: bool,
     /// It is paced, unless `pacing` says no.
     pub paced: bool,
     /// The least window that an echo leaves, in packets.
@@ -88,6 +90,7 @@ impl Needs {
         exact_echo: false,
         codepoint: Ecn::Ect0,
         ecn_on_retransmit: false,
+        ecn_on_syn: false,
         paced: false,
         least_window: 0,
         has_model: false,
@@ -112,10 +115,11 @@ pub struct Tcp {
     /// window is never below 4.
     #[serde(default = "one")]
     pub min_window: u32,
-    /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
+    /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it), and with `dctcp` SYNs, as RFC
+    /// 8257 and Linux have it.
     #[serde(default)]
     pub ecn_on_retransmit: bool,
-    /// Connections begin with a SYN, which is not ECN-capable.
+    /// Connections begin with a SYN, which is not ECN-capable but where `ecn_on_retransmit` says so.
     #[serde(default)]
     pub handshake: bool,
     /// A SYN that is lost leaves an initial window of one packet and a first timeout of 3 s (RFC 5681
@@ -254,14 +258,17 @@ impl TcpPreset {
             Self::Modern => "count_packets = true\n",
         };
         let least = if needs.least_window > 1 { "" } else { "min_window = 2\n" };
-        let falls_back = self == Self::Linux && !needs.ecn_on_retransmit;
-        let fallback = if falls_back { "ecn_fallback = true\n" } else { "" };
+        let of_losses = match self {
+            _ if name == TcpName::Dctcp => "ecn_on_retransmit = true\n",
+            Self::Linux if !needs.ecn_on_retransmit => "ecn_fallback = true\n",
+            _ => "",
+        };
         let of_control = match name {
             TcpName::Cubic if self == Self::Linux => "rfc8312 = true\n",
             TcpName::Bbr1 if self == Self::Linux => "send_quantum = \"1ms\"\n",
             _ => "",
         };
-        let of_ecn = if ecn { [least, fallback] } else { [""; 2] };
+        let of_ecn = if ecn { [least, of_losses] } else { [""; 2] };
         [common, of_window, of_control, of_ecn[0], of_ecn[1]]
     }
 }
@@ -333,6 +340,8 @@ impl Tcp {
     fn give_way(&mut self, said: impl Fn(&str) -> bool) {
         self.quick_acks &= said("quick_acks") || self.delayed_ack.0 > Duration::ZERO;
         self.restart_after_lost_syn |= !said("restart_after_lost_syn") && !self.handshake;
+        let asked_to_fall_back = self.ecn_fallback && said("ecn_fallback");
+        self.ecn_on_retransmit &= said("ecn_on_retransmit") || !asked_to_fall_back;
         let may_fall_back = self.handshake && !self.ecn_on_retransmit;
         self.ecn_fallback &= said("ecn_fallback") || may_fall_back;
         self.timestamps &= said("timestamps") || self.rack;

@@ -98,6 +98,8 @@ pub struct Options {
     pub accecn: bool,
     /// What retransmissions carry (the same in RFC 2481; RFC 3168 §6.1.5 forbids it).
     pub codepoint_again: Ecn,
+    /// What a SYN carries.
+    pub codepoint_syn: Ecn,
     /// An echo with a window of one packet makes the sender wait for its timer.
     pub ecn_timeout: bool,
     /// The least window that an echo leaves, in packets; 0 where the timer slows the sender further
@@ -176,6 +178,7 @@ impl Options {
             codepoint,
             exact_echo: needs.exact_echo && !tcp.accecn,
             accecn: tcp.accecn,
+            codepoint_syn: if again && needs.ecn_on_syn { codepoint } else { Ecn::NotEct },
             codepoint_again: if again { codepoint } else { Ecn::NotEct },
             ecn_timeout: tcp.ecn_timeout,
             least_window: if tcp.ecn_timeout { 0.0 } else { least_window },

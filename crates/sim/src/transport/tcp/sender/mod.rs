@@ -329,7 +329,7 @@ impl Sender {
         }
         if self.state == State::SynSent && std::mem::take(&mut self.force) {
             (packet.payload, packet.seq) = (Payload::Syn, 0);
-            (packet.len, packet.ecn) = (SHORTEST_PACKET, Ecn::NotEct);
+            (packet.len, packet.ecn) = (SHORTEST_PACKET, o.codepoint_syn);
             return true;
         }
         let seq = self.next_otherwise(now, o);

@@ -49,6 +49,7 @@ pub(super) fn options(variant: Variant) -> Options {
         codepoint: Ecn::Ect0,
         exact_echo: false,
         codepoint_again: Ecn::NotEct,
+        codepoint_syn: Ecn::NotEct,
         ecn_timeout: false,
         least_window: 1.0,
         forget_rtt: false,
