@@ -13,8 +13,6 @@ mod rack;
 mod repairs;
 mod scoreboard;
 
-use aqm::Ecn;
-
 use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
