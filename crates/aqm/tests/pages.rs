@@ -30,7 +30,7 @@ fn pages() -> Vec<(&'static aqm::Entry, String)> {
     CATALOG.iter().map(|e| (e, text(e.name))).collect()
 }
 
-/// All Rust text of the crate.
+/// All Rust text of the crate, and the comparisons with other programs.
 fn sources() -> String {
     fn read(folder: &Path, text: &mut String) {
         for file in fs::read_dir(folder).unwrap() {
@@ -43,7 +43,9 @@ fn sources() -> String {
         }
     }
     let mut text = String::new();
-    ["src", "tests"].iter().for_each(|folder| read(&crate_dir().join(folder), &mut text));
+    ["src", "tests", "../validation/tests"]
+        .iter()
+        .for_each(|folder| read(&crate_dir().join(folder), &mut text));
     text
 }
 

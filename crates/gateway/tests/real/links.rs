@@ -78,8 +78,10 @@ fn tcp_accepts_the_marks() {
         let (_, _, [up, down]) = bulk(options, to, 16, 3);
         let count = |key: &str| up[key].as_u64().unwrap();
         assert!(count("marks") > 50, "{up}");
-        // Only what has no data is not ECN-capable: SYNs, and what is sent again.
-        assert!(count("departures") > 5 * count("drops"), "{up}");
+        // Only what has no data is not ECN-capable: SYNs, and what is sent again, and all of a connection whose
+        // SYN was lost, which chance makes many or few: 5 to 16 depart for one that is dropped. Were nothing
+        // ECN-capable, it would be one.
+        assert!(count("departures") > 2 * count("drops"), "{up}");
         assert!(down["departures"].as_u64().unwrap() > 50, "acknowledgements: {down}");
     }
 }
