@@ -330,7 +330,10 @@ def test_papers_come_before_our_own_and_ours_are_counted_apart(
 def test_a_plot_is_drawn_in_the_reading_that_a_verdict_rests_on(tmp_path: Path) -> None:
     text = (
         EXPERIMENT.replace("SELECT seed, MAX(loss) AS", "SELECT seed, MIN(flows) AS")
-        .replace('holds = "> 2"', 'holds = "<= 1"\nplot = "loss"\nauthors = "They eat it."')
+        .replace(
+            'holds = "> 2"\nplot = "drops"',
+            'holds = "<= 1"\nplot = "loss"\nauthors = "They eat it."',
+        )
         .replace("[about]", READING + "[about]", 1)
     )
     made = parse(text, "f.toml", "test/two")

@@ -102,7 +102,7 @@ def _check_labels(queue: Mapping[str, Any], recording: Path) -> None:
         and any(given.get(name) not in allowed for name, allowed in _FLOWS_ALONE.items())
     )
     if looks:
-        settings = (
+        settings = " ".join(
             f"--set queue.0.params.{name}={each[-1]}" for name, each in _FLOWS_ALONE.items()
         )
         raise InputError(

@@ -27,11 +27,11 @@
 
 use core::marker::PhantomData;
 
-use super::{End, Plan, Scheme, Turn};
+use super::{Emptied, End, Half, Plan, Scheme, Turn, Waiting};
 use crate::context::Env;
 use crate::hash::FlowHash;
 use crate::packet::FlowKey;
-use crate::param::{ConfigError, choice, params};
+use crate::param::{ConfigError, params};
 use crate::policy::Policy;
 use crate::rng::Rng;
 
@@ -50,36 +50,6 @@ params! {
         backlog: Waiting = Waiting::Queue, "RFC 8290 §4; Linux";
         /// Where a new queue goes that has no packets left.
         emptied: Emptied = Emptied::Old, "RFC 8290 §4.2; Linux";
-    }
-}
-
-choice! {
-    /// Half of what the longest queue drops when the buffer is full.
-    pub enum Half {
-        /// Of its packets, rounded up.
-        Packets = "packets",
-        /// Of its bytes: packets until that is reached, one at least.
-        Bytes = "bytes",
-    }
-}
-
-choice! {
-    /// What the algorithm of a queue is told to be waiting.
-    pub enum Waiting {
-        /// What waits in its queue.
-        Queue = "queue",
-        /// What waits in all queues together.
-        All = "all",
-    }
-}
-
-choice! {
-    /// Where a new queue goes that has no packets left.
-    pub enum Emptied {
-        /// To the end of the old queues.
-        Old = "old",
-        /// There if there are any; else it leaves at once, and comes back as a new one.
-        OldIfAny = "old-if-any",
     }
 }
 

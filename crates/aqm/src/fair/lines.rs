@@ -5,13 +5,12 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::Plan;
-use super::flow_queue::Waiting;
 use super::links::{Chain, Links};
 use super::longest::Longest;
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::fifo::{Advised, Line};
 use crate::packet::{FlowKey, Meta};
-use crate::param::ConfigError;
+use crate::param::{ConfigError, choice};
 use crate::policy::{Policy, View};
 use crate::qdisc::{Counters, Outlet};
 use crate::time::Instant;
@@ -245,6 +244,16 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         let place = &mut Place { pool: &mut self.pool, chain, backlog, limit: self.line_limit };
         self.longest.changed(line);
         f(&mut Advised { policy, line: place, counters: &mut self.counters })
+    }
+}
+
+choice! {
+    /// What the algorithm of a queue is told to be waiting.
+    pub enum Waiting {
+        /// What waits in its queue.
+        Queue = "queue",
+        /// What waits in all queues together.
+        All = "all",
     }
 }
 

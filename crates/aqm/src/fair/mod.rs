@@ -13,13 +13,12 @@
 
 use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::{FlowKey, Meta};
-use crate::param::{ConfigError, Params};
+use crate::param::{ConfigError, Params, choice};
 use crate::policy::Policy;
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Limit;
-use flow_queue::{Emptied, Half, Waiting};
 use lines::Lines;
 use rounds::Rounds;
 
@@ -35,8 +34,18 @@ pub mod sfq;
 #[cfg(test)]
 mod tests;
 
-pub use lines::End;
-pub use rounds::Turn;
+pub use lines::{End, Waiting};
+pub use rounds::{Emptied, Turn};
+
+choice! {
+    /// Half of what the longest queue drops when the buffer is full.
+    pub enum Half {
+        /// Of its packets, rounded up.
+        Packets = "packets",
+        /// Of its bytes: packets until that is reached, one at least.
+        Bytes = "bytes",
+    }
+}
 
 /// What makes one fair queue differ from another.
 pub trait Scheme: Sized {

@@ -23,8 +23,18 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::Plan;
-use super::flow_queue::Emptied;
 use super::links::{Chain, Links};
+use crate::param::choice;
+
+choice! {
+    /// Where a new queue goes that has no packets left.
+    pub enum Emptied {
+        /// To the end of the old queues.
+        Old = "old",
+        /// There if there are any; else it leaves at once, and comes back as a new one.
+        OldIfAny = "old-if-any",
+    }
+}
 
 /// How long a queue's turn is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
