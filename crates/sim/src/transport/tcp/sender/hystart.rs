@@ -1,7 +1,6 @@
 //! `HyStart` of Linux, and what a sample of the round trip says in slow start.
 
 use super::Sender;
-use super::rack::Rack;
 use crate::transport::tcp::Options;
 
 /// `HyStart` (Ha and Rhee 2011): slow start ends when the round trips of a round are longer by an
@@ -41,9 +40,14 @@ impl HyStart {
 }
 
 impl Sender {
-    /// A sample of the round trip in slow start.
-    pub(super) fn slow_start_round(&mut self, now: u64, rtt: u64, rack: &mut Rack, o: &Options) {
-        let start = &mut rack.start;
+    /// A sample of the round trip in slow start, and the least of all, ns.
+    pub(super) fn slow_start_round(
+        &mut self,
+        now: u64,
+        [rtt, min_rtt]: [u64; 2],
+        start: &mut HyStart,
+        o: &Options,
+    ) {
         let over = self.una > start.end;
         if !o.rfc8312 {
             if over {
@@ -58,7 +62,7 @@ impl Sender {
             *start = HyStart { end: self.end, began: now, last: now, ..HyStart::default() };
         }
         let watched = self.control.has_hystart() && self.cwnd >= HYSTART_WINDOW;
-        if start.is_end(now, rtt, rack.min_rtt) && watched {
+        if start.is_end(now, rtt, min_rtt) && watched {
             self.ssthresh = self.cwnd;
         }
     }

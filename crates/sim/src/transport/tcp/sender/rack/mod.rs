@@ -322,7 +322,7 @@ impl Sender {
         rack.sample = Some(rtt);
         rack.measured(now, rtt);
         if self.cwnd < self.ssthresh && self.state == State::Open {
-            self.slow_start_round(now, rtt, rack, o);
+            self.slow_start_round(now, [rtt, rack.min_rtt], &mut rack.start, o);
         }
     }
 }
