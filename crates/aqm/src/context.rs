@@ -34,6 +34,11 @@ pub struct Env {
 }
 
 impl Env {
+    /// At time 0, with room for `limit`, before a link of `rate` without framing, for packets of 1000 bytes.
+    pub fn new(limit: Limit, rate: Rate) -> Self {
+        Self { now: Instant::ZERO, limit, rate, mean_packet: 1000, framing: Framing::default() }
+    }
+
     /// The transmission time of a mean packet in nanoseconds.
     pub fn packet_time(&self) -> f64 {
         f64::from(self.mean_packet) * 8e9 / self.rate.bits_per_second() as f64

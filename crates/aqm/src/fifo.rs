@@ -451,13 +451,7 @@ mod tests {
     impl Bench {
         fn new(limit: Limit) -> Self {
             let mut rng = Rng::new(1, 0);
-            let env = Env {
-                now: Instant::ZERO,
-                limit,
-                rate: Rate::from_mbit(10),
-                mean_packet: 1000,
-                framing: crate::Framing::default(),
-            };
+            let env = Env::new(limit, Rate::from_mbit(10));
             let q = Fifo::new(&NoConfig {}, &env, &mut rng).unwrap();
             Self { q, rng, log: Log(Vec::new()), next: 0 }
         }

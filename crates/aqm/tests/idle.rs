@@ -76,13 +76,7 @@ fn run(
 ) -> Option<Vec<Event>> {
     let mut rng = Rng::new(11, 0);
     let mut now = Instant::ZERO;
-    let env = Env {
-        now,
-        limit: Limit::packets(load.limit).unwrap(),
-        rate: Rate::from_mbit(8),
-        mean_packet: 1000,
-        framing: aqm::Framing::default(),
-    };
+    let env = Env { now, ..Env::new(Limit::packets(load.limit).unwrap(), Rate::from_mbit(8)) };
     let mut q = AnyQdisc::<Numbered>::build(name, settings, &env, &mut rng).ok()?;
     let mut log = Log::default();
     let mut draw = Rng::new(1, 77);

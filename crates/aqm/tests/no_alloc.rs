@@ -23,13 +23,7 @@ fn no_algorithm_allocates_after_construction() {
         let mut dice = Rng::new(2, 0);
         let mut now = Instant::ZERO;
         let limit = Limit::packets(50).unwrap();
-        let env = Env {
-            now,
-            limit,
-            rate: Rate::from_mbit(8),
-            mean_packet: 1000,
-            framing: aqm::Framing::default(),
-        };
+        let env = Env { now, ..Env::new(limit, Rate::from_mbit(8)) };
         let mut q = AnyQdisc::<u32>::build(entry.name, &[], &env, &mut rng).unwrap();
         let mut signals = 0.0;
         let ((), [taken, _]) = counted(|| {

@@ -2,18 +2,12 @@
 
 mod counting;
 
-use aqm::{AnyQdisc, CATALOG, Env, Instant, Limit, Qdisc, Rate, Rng, State};
+use aqm::{AnyQdisc, CATALOG, Env, Limit, Qdisc, Rate, Rng, State};
 use counting::counted;
 
 fn state(name: &str) -> State {
     let limit = Limit::packets(100).unwrap();
-    let env = Env {
-        now: Instant::ZERO,
-        limit,
-        rate: Rate::from_mbit(45),
-        mean_packet: 1000,
-        framing: aqm::Framing::default(),
-    };
+    let env = Env::new(limit, Rate::from_mbit(45));
     AnyQdisc::<()>::build(name, &[], &env, &mut Rng::new(0, 0)).unwrap().state()
 }
 
@@ -50,13 +44,7 @@ fn who_tells_flows_apart_and_tags_packets() {
 #[test]
 fn what_is_told_is_what_is_taken() {
     let limit = Limit::packets(128).unwrap();
-    let env = Env {
-        now: Instant::ZERO,
-        limit,
-        rate: Rate::from_mbit(45),
-        mean_packet: 1000,
-        framing: aqm::Framing::default(),
-    };
+    let env = Env::new(limit, Rate::from_mbit(45));
     let build = |name| {
         let build = || AnyQdisc::<()>::build(name, &[], &env, &mut Rng::new(0, 0)).unwrap();
         let (queue, [_, bytes]) = counted(build);

@@ -64,13 +64,7 @@ impl Watcher<u32> for Adder {
 
 fn env() -> Env {
     let limit = Limit::packets(50).unwrap();
-    Env {
-        now: Instant::ZERO,
-        limit,
-        rate: Rate::from_mbit(8),
-        mean_packet: 1000,
-        framing: aqm::Framing::default(),
-    }
+    Env::new(limit, Rate::from_mbit(8))
 }
 
 /// 15 000 packets at 8 to 16 Mb/s for a link of 8 Mb/s. Returns which left, and when, and what was

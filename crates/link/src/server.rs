@@ -277,13 +277,7 @@ mod tests {
         let rate = Rate::from_mbit(8);
         let mut rng = Rng::new(1, 0);
         let limit = Limit::packets(packets).unwrap();
-        let env = Env {
-            now: Instant::ZERO,
-            limit,
-            rate,
-            mean_packet: 1000,
-            framing: aqm::Framing::default(),
-        };
+        let env = Env::new(limit, rate);
         let queue: AnyQdisc<Numbered> = AnyQdisc::build(aqm, &[], &env, &mut rng).unwrap();
         let server = Server::new(rng, queue.poll_at().is_some(), 1, Log::default());
         (queue, server, Wire(Transmitter::new(rate, Duration::from_millis(5)), Vec::new()))

@@ -45,13 +45,9 @@ impl Driven {
         now: u64,
     ) -> PyResult<Self> {
         let wrong = || PyValueError::new_err("no such queue");
-        let env = Env {
-            now: Instant::from_nanos(now),
-            limit: Limit::packets(u64::from(packets)).ok_or_else(wrong)?,
-            rate: Rate::new(rate).ok_or_else(wrong)?,
-            mean_packet: 1000,
-            framing: aqm::Framing::default(),
-        };
+        let limit = Limit::packets(u64::from(packets)).ok_or_else(wrong)?;
+        let rate = Rate::new(rate).ok_or_else(wrong)?;
+        let env = Env { now: Instant::from_nanos(now), ..Env::new(limit, rate) };
         let (code, file, name) = &class;
         let settings: Vec<_> = settings.iter().map(|(key, text)| (&key[..], &text[..])).collect();
         let advice = own::object(Class { file, name, code }, &settings, &env)?;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use aqm::policy::sfb;
-use aqm::{AnyQdisc, Env, Instant, Limit, Qdisc, Rate, Rng, Size};
+use aqm::{AnyQdisc, Env, Limit, Qdisc, Rate, Rng, Size};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,13 +20,7 @@ pub(crate) fn state<'py>(
         _ => None,
     };
     let limit = limit.ok_or_else(|| PyValueError::new_err("not a buffer"))?;
-    let env = Env {
-        now: Instant::ZERO,
-        limit,
-        rate: Rate::from_mbit(45),
-        mean_packet: 1000,
-        framing: aqm::Framing::default(),
-    };
+    let env = Env::new(limit, Rate::from_mbit(45));
     let queue = AnyQdisc::<()>::build(name, &[], &env, &mut Rng::new(0, 0))
         .map_err(|e| PyValueError::new_err(format!("{e:?}")))?;
     let state = queue.state();

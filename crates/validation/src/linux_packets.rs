@@ -132,13 +132,7 @@ fn play(row: &Row, otherwise: Option<(&'static str, &str)>) -> Fates {
     }
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, v.as_str())).collect();
     let Some(limit) = Limit::packets(limit) else { unreachable!("a buffer without room") };
-    let env = Env {
-        now: Instant::ZERO,
-        limit,
-        rate,
-        mean_packet: 1000,
-        framing: aqm::Framing::default(),
-    };
+    let env = Env::new(limit, rate);
     let mut rng = Rng::new(1, 0);
     let mut queue =
         AnyQdisc::build(name, &settings, &env, &mut rng).unwrap_or_else(|e| panic!("{e:?}"));

@@ -66,13 +66,7 @@ impl Steady {
         let mut rng = Rng::new(1, 0);
         let now = Instant::ZERO;
         let limit = Limit::packets(200).expect("within the range of buffers");
-        let env = Env {
-            now,
-            limit,
-            rate: Rate::from_mbit(45),
-            mean_packet: 1000,
-            framing: aqm::Framing::default(),
-        };
+        let env = Env { now, ..Env::new(limit, Rate::from_mbit(45)) };
         let queue = match name {
             Self::NOTHING => Queue::Slots(Box::default()),
             _ => Queue::Any(

@@ -52,13 +52,7 @@ pub(crate) struct Lab<A: Policy> {
 
 /// The bench's link and a buffer of `packets`.
 pub(crate) fn env(packets: u64) -> Env {
-    Env {
-        now: Instant::ZERO,
-        limit: Limit::packets(packets).unwrap(),
-        rate: Rate::from_mbit(8),
-        mean_packet: 1000,
-        framing: crate::Framing::default(),
-    }
+    Env::new(Limit::packets(packets).unwrap(), Rate::from_mbit(8))
 }
 
 /// The algorithm's parameters with `settings` over its defaults.

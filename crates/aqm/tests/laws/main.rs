@@ -270,13 +270,7 @@ fn tally(q: &AnyQdisc<Payload>, events: &[Event]) {
 }
 
 fn env(limit: Option<Limit>) -> Env {
-    Env {
-        now: Instant::ZERO,
-        limit: limit.unwrap(),
-        rate: Rate::from_mbit(8),
-        mean_packet: 1000,
-        framing: aqm::Framing::default(),
-    }
+    Env::new(limit.unwrap(), Rate::from_mbit(8))
 }
 
 const MS: Duration = Duration::from_millis(1);

@@ -185,13 +185,7 @@ fn compare_behind(
         Room::Packets(n) => Limit::packets(n),
         Room::Bytes(n) => Limit::bytes(n),
     };
-    let env = Env {
-        now: Instant::ZERO,
-        limit: limit.unwrap(),
-        rate: Rate::from_mbit(8),
-        mean_packet: MEAN as u32,
-        framing: aqm::Framing::default(),
-    };
+    let env = Env { mean_packet: MEAN as u32, ..Env::new(limit.unwrap(), Rate::from_mbit(8)) };
     let (mut ours, mut theirs) = (Rng::new(5, 1), Rng::new(5, 1));
     let build = |settings: &[_]| AnyQdisc::<Numbered>::build(name, settings, &env, &mut ours);
     let mut q = without_idle(pairs(settings), build);

@@ -302,7 +302,7 @@ impl Managed {
 mod tests {
     use super::*;
     use crate::network::{END, Event, Network};
-    use aqm::{Env, Instant, Limit};
+    use aqm::{Env, Limit};
 
     /// Later than anything happens.
     const LATE: u64 = u64::MAX >> 8;
@@ -315,13 +315,7 @@ mod tests {
     fn link(rate: Rate, delay: Duration, packets: u64) -> Network {
         let mut rng = Rng::new(1, 0);
         let limit = Limit::packets(packets).unwrap();
-        let env = Env {
-            now: Instant::ZERO,
-            limit,
-            rate,
-            mean_packet: 1000,
-            framing: aqm::Framing::default(),
-        };
+        let env = Env::new(limit, rate);
         let queue = AnyQdisc::build("droptail", &[], &env, &mut rng).unwrap();
         network(Link::managed(rate, delay, queue, rng, 1))
     }
