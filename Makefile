@@ -25,23 +25,27 @@ help: ## List the targets
 
 # --- set-up: each step leaves a stamp and is done again only when what it depends on has changed
 
+# What pyproject.toml requires under one of its names, at the versions of constraints.txt.
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+LISTED  = $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))$(1))')
+
 $(VENV)/venv.stamp:
 	@command -v $(CARGO) >/dev/null || { echo "error: cargo is not there; install Rust (1.88 or newer)" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or newer is needed; name it with PYTHON=python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt maturin jinja2 markupsafe matplotlib msgspec polars rich tomli-w typer
+$(VENV)/packages.stamp: $(VENV)/venv.stamp constraints.txt pyproject.toml
+	$(PIP) $(call LISTED,["build-system"]["requires"]) $(call LISTED,["project"]["dependencies"])
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/packages.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt colorama distributed flask flask-cors flent fsspec hypothesis moto mypy numba playwright prometheus-client psutil pytest pytest-timeout pytest-xdist ruff s3fs
+	$(PIP) $(call LISTED,["project"]["optional-dependencies"]["dev"])
 	@touch $@
 
 # Behind the others: two pips at once would install some packages twice.
 $(VENV)/docs.stamp: $(VENV)/dev.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt codespell mike mkdocs-material mkdocstrings-python
+	$(PIP) $(call LISTED,["project"]["optional-dependencies"]["docs"])
 	@touch $@
 
 $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
@@ -112,7 +116,7 @@ fmt: $(VENV)/dev.stamp ## Format all code
 	$(BIN)/ruff check --fix --quiet
 
 wheel: $(VENV)/packages.stamp ## Build a wheel that needs no Rust into build/wheels: ARCH=x86_64 (default), aarch64, macos
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt auditwheel cargo-zigbuild wheel ziglang
+	$(PIP) auditwheel cargo-zigbuild wheel ziglang
 	scripts/wheel.sh $(or $(ARCH),x86_64) $(if $(TRY),--try)
 
 container: ARCH ?= $(subst arm64,aarch64,$(shell uname -m))
