@@ -86,7 +86,8 @@ impl CongestionControl for Cubic {
     }
 
     fn slow_start(&self) -> f64 {
-        if self.start.conservative.is_some() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
+        let conservative = self.start.conservative.is_some() && !self.start.done;
+        if conservative { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
     }
 
     #[inline(never)]
@@ -282,7 +283,19 @@ mod tests {
             assert_eq!(round(41.0), (false, 0.25));
         }
         assert!(round(41.0).0);
-        assert!(!round(90.0).0);
+        assert_eq!(round(90.0), (false, 1.0));
+    }
+
+    /// RFC 9406 §4.3: later slow starts, as behind a timeout, are ordinary ones.
+    #[test]
+    fn a_loss_in_conservative_slow_start_ends_it() {
+        for end in [|c: &mut Cubic| drop(c.after_loss(50.0)), Cubic::on_timeout] {
+            let mut control = Cubic::default();
+            [20, 40].map(|ms| control.on_slow_start_sample(ms * 1_000_000, true, true));
+            assert_eq!(control.slow_start(), 0.25);
+            end(&mut control);
+            assert_eq!(control.slow_start(), 1.0);
+        }
     }
 
     /// With more samples the eighth decides, within the round, and so does each after it.
