@@ -14,6 +14,16 @@ const FRIENDLY: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 #[derive(Clone, Default, Debug)]
 pub struct Cubic {
     start: HyStart,
+    curve: Curve,
+    /// As it was before the repair of losses that goes on or was the last.
+    before: Curve,
+    /// RFC 8312: Reno's share is never that of Reno.
+    rfc8312: bool,
+}
+
+/// The window as a function of time (§4.1).
+#[derive(Clone, Copy, Default, Debug)]
+struct Curve {
     /// The window before the last reduction, less if that one came early (§4.7).
     w_max: f64,
     /// `cwnd` at the last reduction.
@@ -28,11 +38,9 @@ pub struct Cubic {
     last: u64,
     /// The stage follows a timeout (§4.8).
     timed_out: bool,
-    /// RFC 8312: Reno's share is never that of Reno.
-    rfc8312: bool,
 }
 
-impl Cubic {
+impl Curve {
     /// Figure 1: `W_cubic(t)` in packets, t in s.
     fn window(&self, t: f64) -> f64 {
         let from_plateau = t - self.k;
@@ -50,28 +58,32 @@ impl Cubic {
         self.epoch = Some(now);
         now
     }
+}
 
+impl Cubic {
     fn grow(&mut self, cwnd: f64, acked: u32, counted: f64, [now, srtt]: [u64; 2]) -> f64 {
-        let epoch = self.epoch.unwrap_or_else(|| self.begin(cwnd, now));
-        self.last = now;
+        let curve = &mut self.curve;
+        let epoch = curve.epoch.unwrap_or_else(|| curve.begin(cwnd, now));
+        curve.last = now;
         let seconds = |ns: u64| ns as f64 / 1e9;
         // Figure 4, with α = 1 once the window before the reduction is reached again.
-        let alpha = if self.w_est >= self.prior && !self.rfc8312 { 1.0 } else { FRIENDLY };
-        self.w_est += alpha * f64::from(acked) / cwnd;
-        if self.window(seconds(now - epoch)) < self.w_est {
-            return (self.w_est - cwnd).max(0.0);
+        let alpha = if curve.w_est >= curve.prior && !self.rfc8312 { 1.0 } else { FRIENDLY };
+        curve.w_est += alpha * f64::from(acked) / cwnd;
+        if curve.window(seconds(now - epoch)) < curve.w_est {
+            return (curve.w_est - cwnd).max(0.0);
         }
         // §4.2: towards the window a round trip ahead, by half the window at most.
-        let target = self.window(seconds(now - epoch + srtt)).clamp(cwnd, 1.5 * cwnd);
+        let target = curve.window(seconds(now - epoch + srtt)).clamp(cwnd, 1.5 * cwnd);
         counted * (target - cwnd) / cwnd
     }
 
     fn reduce(&mut self, window: f64) -> f64 {
         self.start.done = true;
         // §4.7: who could not get back to where it was leaves room to newcomers.
-        self.w_max = if window < self.w_max { window * (1.0 + BETA) / 2.0 } else { window };
-        self.prior = window;
-        self.epoch = None;
+        let curve = &mut self.curve;
+        curve.w_max = if window < curve.w_max { window * (1.0 + BETA) / 2.0 } else { window };
+        curve.prior = window;
+        curve.epoch = None;
         window * BETA
     }
 }
@@ -114,16 +126,34 @@ impl CongestionControl for Cubic {
     fn on_timeout(&mut self) {
         // RFC 9406 §4.3: only the first slow start.
         self.start.done = true;
-        self.timed_out = true;
-        self.epoch = None;
+        self.curve.timed_out = true;
+        self.curve.epoch = None;
     }
 
     /// §4.2: time in which the application did not fill the window does not count.
     fn unused(&mut self, now: u64) {
-        if let Some(epoch) = &mut self.epoch {
-            *epoch += now - self.last;
+        if let Some(epoch) = &mut self.curve.epoch {
+            *epoch += now - self.curve.last;
         }
-        self.last = now;
+        self.curve.last = now;
+    }
+
+    /// RFC 9406 §4.3: the first slow start begins anew with its rounds.
+    fn on_restart(&mut self) {
+        if !self.start.done {
+            self.start = HyStart::default();
+        }
+    }
+
+    /// §4.9: what a needless repair did to the curve is undone; RFC 8312 and Linux leave it.
+    fn before_repair(&mut self) {
+        self.before = self.curve;
+    }
+
+    fn undo_repair(&mut self) {
+        if !self.rfc8312 {
+            self.curve = self.before;
+        }
     }
 }
 
@@ -209,7 +239,7 @@ mod tests {
         let left = cubic.reduce(100.0);
         assert_eq!(left, 70.0);
         let window = grow(&mut cubic, left, 4.217, SECOND / 5);
-        assert!((cubic.k - 4.217).abs() < 0.001, "{}", cubic.k);
+        assert!((cubic.curve.k - 4.217).abs() < 0.001, "{}", cubic.curve.k);
         assert!((window - 100.0).abs() < 0.5, "{window}");
         let mut cubic = Cubic::default();
         cubic.reduce(100.0);
@@ -237,11 +267,11 @@ mod tests {
     fn an_early_reduction_makes_room() {
         let mut cubic = Cubic::default();
         cubic.reduce(100.0);
-        assert_eq!(cubic.w_max, 100.0);
+        assert_eq!(cubic.curve.w_max, 100.0);
         cubic.reduce(80.0);
-        assert!((cubic.w_max - 68.0).abs() < 1e-9, "80·(1 + 0.7)/2");
+        assert!((cubic.curve.w_max - 68.0).abs() < 1e-9, "80·(1 + 0.7)/2");
         cubic.reduce(90.0);
-        assert_eq!(cubic.w_max, 90.0);
+        assert_eq!(cubic.curve.w_max, 90.0);
     }
 
     /// §4.8: after a timeout the window grows from where slow start left it, with K = 0.
@@ -252,7 +282,7 @@ mod tests {
         cubic.on_timeout();
         let window = grow(&mut cubic, 50.0, 5.0, SECOND);
         // One second ahead at the last acknowledgement: between 0.4·5³ = 50 and 0.4·6³ = 86 more.
-        assert_eq!(cubic.k, 0.0);
+        assert_eq!(cubic.curve.k, 0.0);
         assert!((95.0..137.0).contains(&window), "{window}");
     }
 
@@ -286,12 +316,48 @@ mod tests {
         assert_eq!(round(90.0), (false, 1.0));
     }
 
+    /// §4.9: what was needless leaves nothing behind; RFC 8312 knows no such rule.
+    #[test]
+    fn a_needless_repair_leaves_the_curve() {
+        for (rfc8312, k) in [(false, 4.217), (true, 0.0)] {
+            let mut cubic = Cubic { rfc8312, ..Cubic::default() };
+            let left = cubic.reduce(100.0);
+            grow(&mut cubic, left, 2.0, SECOND / 5);
+            cubic.before_repair();
+            cubic.after_loss(80.0);
+            cubic.on_timeout();
+            cubic.undo_repair();
+            grow(&mut cubic, 80.0, 1.0, SECOND / 5);
+            assert!((cubic.curve.k - k).abs() < 0.001, "{rfc8312}: {}", cubic.curve.k);
+        }
+    }
+
+    /// RFC 9406 §4.3: the rounds of a slow start that a pause cut short do not count for the next.
+    #[test]
+    fn a_restart_begins_its_rounds_anew() {
+        let mut control = Cubic::default();
+        let round = |c: &mut Cubic, ms: u64| c.on_slow_start_sample(ms * 1_000_000, true, true);
+        for ms in [20, 40, 40, 40, 40] {
+            assert!(!round(&mut control, ms));
+        }
+        control.on_restart();
+        assert_eq!(control.slow_start(), 1.0);
+        for ms in [40, 40, 40] {
+            assert!(!round(&mut control, ms));
+        }
+        assert_eq!(control.slow_start(), 1.0);
+    }
+
     /// RFC 9406 §4.3: later slow starts, as behind a timeout, are ordinary ones.
     #[test]
     fn a_loss_in_conservative_slow_start_ends_it() {
-        for end in [|c: &mut Cubic| drop(c.after_loss(50.0)), Cubic::on_timeout] {
+        for end in [Cubic::on_timeout, |c: &mut Cubic| {
+            c.after_loss(50.0);
+        }] {
             let mut control = Cubic::default();
-            [20, 40].map(|ms| control.on_slow_start_sample(ms * 1_000_000, true, true));
+            for ms in [20, 40] {
+                control.on_slow_start_sample(ms * 1_000_000, true, true);
+            }
             assert_eq!(control.slow_start(), 0.25);
             end(&mut control);
             assert_eq!(control.slow_start(), 1.0);

@@ -106,9 +106,19 @@ pub(crate) trait CongestionControl {
     ) {
     }
 
-    /// An acknowledgement left the window as it is, because the application did not fill it.
+    /// Up to now the application did not fill the window, which an acknowledgement left as it is, or had
+    /// nothing at all.
     #[inline]
     fn unused(&mut self, _now: u64) {}
+
+    /// The window begins anew after idleness (RFC 5681 §4.1).
+    fn on_restart(&mut self) {}
+
+    /// A repair of losses begins, before any other word of it.
+    fn before_repair(&mut self) {}
+
+    /// That repair was needless.
+    fn undo_repair(&mut self) {}
 
     /// What sets the window instead of all of this, if it does.
     fn model(&mut self) -> Option<&mut dyn PathModel> {
@@ -377,5 +387,17 @@ impl Control {
     #[inline]
     pub(super) fn unused(&mut self, now: u64) {
         self.tell(|control| control.unused(now));
+    }
+
+    pub(super) fn on_restart(&mut self) {
+        self.tell(|control| control.on_restart());
+    }
+
+    pub(super) fn before_repair(&mut self) {
+        self.tell(|control| control.before_repair());
+    }
+
+    pub(super) fn undo_repair(&mut self) {
+        self.tell(|control| control.undo_repair());
     }
 }

@@ -361,15 +361,22 @@ impl Sender {
     fn room_in_window(&mut self, now: u64, o: &Options) -> u32 {
         let given = self.available.saturating_sub(self.next);
         // With nothing outstanding there is room for a packet, before and after.
-        if self.outstanding() == 0
-            && given > 0
+        if self.outstanding() == 0 && given > 0 {
+            self.after_pause(now, o);
+        }
+        self.window(o).saturating_sub(self.next - self.una).min(given)
+    }
+
+    /// There is something to be sent again, as nothing was, or at once.
+    fn after_pause(&mut self, now: u64, o: &Options) {
+        self.control.unused(now);
+        if o.restart_after_idle
             && self.cwnd > o.initial_window
-            && o.restart_after_idle
             && now - self.last_sent > self.timeout(o)
         {
             self.cwnd = o.initial_window; // RFC 5681 §4.1
+            self.control.on_restart();
         }
-        self.window(o).saturating_sub(self.next - self.una).min(given)
     }
 
     /// Packet `seq` is sent, `again` or not.

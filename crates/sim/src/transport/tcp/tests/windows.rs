@@ -80,6 +80,33 @@ fn an_idle_connection_starts_again_from_its_initial_window() {
     }
 }
 
+/// RFC 9438 §4.2: a pause in which there was nothing to send is no time that CUBIC's window grows by, though
+/// the acknowledgements on either side of it find the window used.
+#[test]
+fn a_pause_is_no_time_of_cubic() {
+    let control = Algorithm::Cubic;
+    let grown = [0, 20_000].map(|pause| {
+        let o = Options { control, restart_after_idle: false, ..options(Variant::Sack) };
+        let mut p = Path::new(o);
+        let mut sent = p.send_all();
+        for round in 0..20 {
+            let lost = if round == 6 { vec![sent[0].0] } else { vec![] };
+            sent = p.deliver(&sent, &lost, &[]);
+        }
+        p.sender.withdraw();
+        assert!(p.deliver(&sent, &[], &[]).is_empty());
+        p.now += pause * MS;
+        p.sender.offer(u32::MAX);
+        let before = p.sender.cwnd();
+        sent = p.send_all();
+        for _ in 0..5 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        p.sender.cwnd() / before
+    });
+    assert!((grown[0] - grown[1]).abs() < 1e-9, "{grown:?}");
+}
+
 /// What waited for the hosts' own time was not idle.
 #[test]
 fn a_wait_before_sending_is_not_idleness() {

@@ -28,6 +28,7 @@ impl Sender {
     /// last repair is still to arrive, which is no answer to what was sent first.
     pub(super) fn begin_repair(&mut self, now: u64) {
         let before = [self.cwnd, self.ssthresh];
+        self.control.before_repair();
         let new = self.state < State::Recovery && self.una >= self.resent;
         let rack = self.rack();
         rack.before_repair = Some(before);
@@ -69,6 +70,7 @@ impl Sender {
         if !o.has_model {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
+            self.control.undo_repair();
         }
     }
 
