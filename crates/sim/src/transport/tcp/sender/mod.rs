@@ -235,12 +235,13 @@ impl Sender {
     }
 
     /// How long after a packet a paced sender sends the next, ns: a round trip over what the window
-    /// holds, less in slow start, where it is to double; or as the control says.
+    /// holds, less in slow start, where it is to double, up to half of the threshold; or as the control
+    /// says.
     pub fn pace(&self) -> u64 {
         if let Some(gap) = self.control.pace(self.rtt.srtt()) {
             return gap;
         }
-        let gain = self.control.pacing_gain(self.cwnd < self.ssthresh);
+        let gain = self.control.pacing_gain(self.cwnd < self.ssthresh / 2.0);
         (self.rtt.srtt() as f64 / (gain * self.cwnd.max(1.0))) as u64
     }
 

@@ -80,6 +80,18 @@ fn an_idle_connection_starts_again_from_its_initial_window() {
     }
 }
 
+/// As in Linux: so that the end of slow start does not come with a burst of twice the rate.
+#[test]
+fn pacing_slows_down_half_way_to_the_threshold() {
+    let (mut p, _) = sixteen(options(Variant::Sack));
+    let mut sent = p.time_out();
+    for (window, gain) in [(2.0, 2.0), (4.0, 1.2), (8.0, 1.2)] {
+        sent = p.deliver(&sent, &[], &[]);
+        let found = p.sender.srtt() as f64 / p.sender.pace() as f64 / window;
+        assert!((found - gain).abs() < 0.01, "{window}: {found}");
+    }
+}
+
 /// RFC 9438 §4.2: a pause in which there was nothing to send is no time that CUBIC's window grows by, though
 /// the acknowledgements on either side of it find the window used.
 #[test]
