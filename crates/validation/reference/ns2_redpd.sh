@@ -1,5 +1,11 @@
 #!/bin/sh
 # Makes ns2_redpd.csv with ns-2.35 (Debian's packages ns2 and ns2-examples): sh ns2_redpd.sh > ns2_redpd.csv
+# Or ns2_redpd_release.csv: sh ns2_redpd.sh release > ns2_redpd_release.csv
+if [ "$1" = release ]; then
+    echo seed,back_80_s,back_85_s,back_90_s,back_95_s,released_s
+    for seed in $(seq 40); do ns ns2_redpd.tcl release RED-PD 40 0 $seed 1; done
+    exit
+fi
 echo figure,queue,rtt_ms,test,seed,number,ambient,mbps,declared_s,cut_s,released_s
 run() { ns ns2_redpd.tcl "$@"; }
 for seed in 1 2; do

@@ -1,4 +1,5 @@
-# RED-PD in ns-2.35: writes one row of ns2_redpd.csv, which `sh ns2_redpd.sh > ns2_redpd.csv` makes.
+# RED-PD in ns-2.35: writes one row of ns2_redpd.csv, which `sh ns2_redpd.sh > ns2_redpd.csv` makes, or of
+# ns2_redpd_release.csv (`sh ns2_redpd.sh release > ns2_redpd_release.csv`).
 #
 #     ns ns2_redpd.tcl FIGURE QUEUE R TEST SEED [NUMBER]
 #
@@ -8,8 +9,8 @@
 # does nothing) or RED-PD, R the target round-trip time in ms, TEST 1 with the authors' test of
 # responsiveness. NUMBER: flows of a kind (20), congested links and the long flow (19: 5cbr, 1tcp),
 # sending rate over f(R, p) and p (13: 4@0.01), flows and the multiple of f(R, p) below which the first
-# is cut down (11: 2@1.5), rate of each flow in Mb/s (bytes), packets of the flows with small packets over
-# f(R, p) and p (bytes-p: 1.4@0.01). Figures 11, 13 and bytes-p have the fixed drop rate p of the
+# is cut down (11: 2@1.5; release, of the same runs: flows), rate of each flow in Mb/s (bytes), packets of the flows with small packets over
+# f(R, p) and p (bytes-p: 1.4@0.01). Figures 11, 13, release and bytes-p have the fixed drop rate p of the
 # authors' scripts, and no flow beside those named.
 
 lassign $argv figure queue R test seed number
@@ -30,7 +31,7 @@ REDPDSim instproc vprint args {
     global declared released figure
     $self instvar ns_
     set now [$ns_ now]
-    set watched [expr {$figure == 11 ? 1 : 10}]
+    set watched [expr {$figure in {11 release} ? 1 : 10}]
     set its [expr {[lindex [lindex $args 1] end] == $watched}]
     if {[string match *Declaring* $args] && $declared == "" && ($its || $figure != 16)} { set declared $now }
     if {[string match *Unmonitoring* $args] && $released == "" && $its && $now > 250} { set released $now }
@@ -165,9 +166,10 @@ set to 390
 set below 1.5e6
 set step 1
 switch $figure {
-    11 {
+    11 - release {
         lassign [split $number @] flows multiple
         set f [fixed 0.01]
+        if {$multiple == ""} { set multiple 1 }
         set below [expr 0.99e6 * $multiple * $f]
         set step 0.5
         for {set i 0} {$i < $flows} {incr i} {
@@ -275,6 +277,20 @@ proc look {before} {
     $ns at [expr [$ns now] + $step] "look $now"
 }
 if {$figure == 11 || $figure == 16} { $ns at 51 { look "" } }
+# For release: the end of the first second, of those that end each half second from 251.5 s on, in which
+# the first flow gets these shares of what it sends again.
+array set back {0.8 "" 0.85 "" 0.9 "" 0.95 ""}
+proc look_back {earlier before} {
+    global ns back f
+    set now [lindex [lindex [counts] 3] 0]
+    foreach share [array names back] {
+        if {$earlier != "" && $back($share) == "" && ($now - $earlier) * 8 >= $share * 0.25e6 * $f} {
+            set back($share) [expr [$ns now] - 250]
+        }
+    }
+    $ns at [expr [$ns now] + 0.5] [list look_back $before $now]
+}
+if {$figure == "release"} { $ns at 250.5 { look_back "" "" } }
 
 $ns at $from { set before [counts] }
 $ns at $to {
@@ -286,6 +302,12 @@ $ns at $to {
     set bytes_ [lindex [counts] 3]
     set rates {}
     foreach a $bytes b $bytes_ { lappend rates [format %.4f [expr ($b - $a) * 8e-6 / ($to - $from)]] }
+    if {$figure == "release"} {
+        set times {}
+        foreach share {0.8 0.85 0.9 0.95} { lappend times $back($share) }
+        puts "$seed,[join $times ,],[format %.2f [expr {$released - 250}]]"
+        exit 0
+    }
     set times [list $declared $cut $released]
     puts "$figure,$queue,$R,$test,$seed,$number,[format %.5f $ambient],[join $rates { }],[join $times ,]"
     exit 0
