@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from conftest import SWEEP, TINY
 
 from bluewater import catalog, programs
 from bluewater.errors import InputError
-from bluewater.kinds import testbed
+from bluewater.kinds import simulator, testbed
 from bluewater.results.store import Store
 from bluewater.results.tables import STANDARD, Entry
 from bluewater.study import experiment
@@ -80,6 +81,16 @@ def test_the_title_says_nothing_about_the_run() -> None:
     plans = [parse(f'title = "{t}"' + TINY, "f", "x") for t in "ab"]
     first, second = (each.plan(each.size("full"))[0][0].key for each in plans)
     assert first == second
+
+
+def test_each_seed_of_a_cell_is_the_run_that_its_own_check_gives() -> None:
+    loaded = experiment.load("feng/fig9-10")
+    planned = loaded.plan(loaded.size("full"))
+    assert {entry.seed for _, entry in planned} == {1, 2, 3, 4, 5}
+    assert len({task.key for task, _ in planned}) == len(planned)
+    for task, entry in planned:
+        assert tomllib.loads(task.text)["seed"] == entry.seed
+        assert simulator.check(tomllib.loads(task.text), "f") == task.text
 
 
 def test_sizes_thin_and_set() -> None:

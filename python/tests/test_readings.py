@@ -90,6 +90,15 @@ def test_a_reading_is_run_where_its_claims_need_it() -> None:
         parse(TINY + thin.replace("seeds = 3", "seeds = 2") + claim("b", FLOWS, "> 0"), "f", "x")
 
 
+def test_a_thinned_full_size_leaves_a_reading_the_points_that_it_names() -> None:
+    thin = OPEN.replace(
+        'title = "40 flows"', 'title = "40 flows"\nsweep = { buffer = [20, 100] }'
+    ).replace("[sweep]", "[sizes.full]\nsweep = { buffer = [100] }\n[sweep]")
+    loaded = parse(TINY + thin + claim("b", FLOWS, "> 0"), "f", "x")
+    found = {(entry.reading, entry.axes["buffer"]) for _, entry in loaded.plan(loaded.size("full"))}
+    assert found == {("standard", 100), ("crowd", 20), ("crowd", 100), ("steep", 100)}
+
+
 def test_a_reading_sets_before_the_axes_and_a_condition_after() -> None:
     loaded = parse(TINY + OPEN + claim("b", FLOWS, "> 0"), "f", "x")
     crowd, steep = scenarios(loaded, "crowd"), scenarios(loaded, "steep")

@@ -30,6 +30,7 @@ class Kind:
         alone: Whether it measures real time, and so runs after all others, with no other.
         missing: Why no such run can be made on this machine, if so.
         version: What makes such runs, as text: a result of another version is another result.
+        seeded: The canonical text with another seed, if what is right for one is for all.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Kind:
     alone: bool = False
     missing: Callable[[], str | None] = lambda: None
     version: Callable[[], str] = _core.version
+    seeded: Callable[[str, int], str] | None = None
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,11 @@ def check(table: Mapping[str, Any], file: str) -> str:
         raise at_line(error, None) from None  # nobody has written that text
 
 
+def seeded(text: str, seed: int) -> str:
+    """The canonical scenario with another seed, which a queue is not built again to check."""
+    return re.sub(r"^seed = \d+$", f"seed = {seed}", text, count=1, flags=re.MULTILINE)
+
+
 def run(text: str, origin: str, progress: Callable[[float], object] | None) -> Result:
     """Simulates a scenario."""
     began = time.perf_counter()
@@ -72,4 +78,4 @@ def run_with_packets(
     return result
 
 
-KIND = Kind("simulator", lambda table: True, check, run)  # noqa: ARG005
+KIND = Kind("simulator", lambda table: True, check, run, seeded=seeded)  # noqa: ARG005

@@ -34,7 +34,7 @@ from bluewater.study.typed import Table, read
 from bluewater.units import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bluewater.kinds.kind import Kind
     from bluewater.results.store import Store
@@ -210,9 +210,9 @@ class Experiment:
             if axis.name in reading.axes:
                 kept = axis.keep(reading.axes[axis.name], self.file, f"reading.{reading.id}.sweep")
                 there = [point.label for point in kept.points]
-                axes[axis.name] = [
-                    label for label in size.axes.get(axis.name, there) if label in there
-                ]
+                # What the full size leaves out of the standard reading a reading may still need.
+                of_size = there if size.name == "full" else size.axes.get(axis.name, there)
+                axes[axis.name] = [label for label in of_size if label in there]
         return replace(size, axes=axes, seeds=size.seeds[: reading.seeds])
 
     def cells_with(self, size: Size, set_: Sequence[Mapping[str, Any]], key: str) -> list[Cell]:
@@ -271,17 +271,31 @@ class Experiment:
         planned = []
         marked = f"reading={reading}" if reading not in (None, STANDARD) else ""
         for cell in cells:
-            for seed in size.seeds:
-                label = ", ".join(filter(None, (self.id, marked, cell.label, f"seed={seed}")))
-                # The title says nothing about the run: two experiments may share it.
-                table = {k: v for k, v in cell.scenario.items() if k != "title"} | {"seed": seed}
-                kind = kinds.of(table, self.file)
-                where = ", ".join(filter(None, (marked, cell.label)))
-                canonical = _check(kind, table, self.file, where)
+            where = ", ".join(filter(None, (marked, cell.label)))
+            for seed, (kind, canonical) in zip(
+                size.seeds, self._texts(cell, size, where), strict=True
+            ):
+                label = ", ".join(filter(None, (self.id, where, f"seed={seed}")))
                 key = run_key(canonical, kind.version())
                 task = Task(key, canonical, label, kind.name)
                 planned.append((task, Entry(cell.axes, seed, key, reading)))
         return planned
+
+    def _texts(self, cell: Cell, size: Size, where: str) -> Iterator[tuple[Kind, str]]:
+        """The kind and the canonical text of a cell's runs, one a seed.
+
+        Where a kind allows it the first is checked and the others are told from it.
+        """
+        # The title says nothing about the run: two experiments may share it.
+        table = {k: v for k, v in cell.scenario.items() if k != "title"}
+        first: tuple[Kind, str] | None = None
+        for seed in size.seeds:
+            if first is not None and (seeded := first[0].seeded) is not None:
+                yield first[0], seeded(first[1], seed)
+                continue
+            kind = kinds.of(table | {"seed": seed}, self.file)
+            first = kind, _check(kind, table | {"seed": seed}, self.file, where)
+            yield first
 
 
 def _check(kind: Kind, table: Mapping[str, Any], file: str, cell: str) -> str:
