@@ -1,0 +1,97 @@
+# RED in ns-2.35 under the steps of Feng02's Fig. 9: prints one row of ns2_red_steps.csv.
+#
+#     ns ns2_red_steps.tcl ACCESS BUFFER MAX_TH SEED
+#
+# 200 connections more every 20 s, up to 1000, of 45 Mb/s for 100 s; SACK with ECN and, as ns-2 has them, ECN
+# timeouts; R2 of Table I (w_q = 0.002, max_p = 1, packets above max_th marked).
+#
+# ACCESS   delay of an access link in ms, or mixed: 10, 15, 20, 25 and 30 by the node. The link has 10 ms.
+# BUFFER   packets (of 1040 bytes).      MAX_TH  per cent of it; min_th is a quarter of that.
+#
+# Connections are established in the first second, with one packet each, as those of the experiment are: a SYN
+# is not ECN-capable. The columns: loss of all packets, of those in the first 2 s of a step, of those in
+# second halves, and use of the link.
+
+lassign $argv access buffer max_th seed
+remove-all-packet-headers
+add-packet-header IP TCP Flags RTP
+set ns [new Simulator]
+ns-random [expr 100 + $seed]
+set setup [new RNG]
+$setup seed [expr 5000 + $seed]
+
+Agent/TCP set packetSize_ 1000
+Agent/TCP set window_ 100000
+Agent/TCP set ecn_ 1
+Queue/RED set bytes_ false
+Queue/RED set queue_in_bytes_ false
+Queue/RED set gentle_ false
+Queue/RED set adaptive_ 0
+Queue/RED set drop_tail_ true
+Queue/RED set linterm_ 1
+Queue/RED set setbit_ true
+Queue/RED set mean_pktsize_ 1000
+Queue/RED set wait_ false
+Queue/RED set mark_p_ 2
+Queue/RED set q_weight_ 0.002
+Queue/RED set thresh_ [expr $max_th * $buffer / 400.0]
+Queue/RED set maxthresh_ [expr $max_th * $buffer / 100.0]
+
+set A [$ns node]
+set B [$ns node]
+foreach i {0 1 2 3 4} mixed {10 15 20 25 30} {
+    set left($i) [$ns node]
+    set right($i) [$ns node]
+    set delay [expr {$access == "mixed" ? $mixed : $access}]
+    foreach {from to} [list $left($i) $A $B $right($i)] {
+        $ns duplex-link $from $to 100Mb ${delay}ms DropTail
+        $ns queue-limit $from $to 10000
+        $ns queue-limit $to $from 10000
+    }
+}
+$ns simplex-link $A $B 45Mb 10ms RED
+$ns simplex-link $B $A 45Mb 10ms DropTail
+$ns queue-limit $A $B $buffer
+$ns queue-limit $B $A 10000
+
+for {set i 0} {$i < 1000} {incr i} {
+    set tcp($i) [new Agent/TCP/Sack1]
+    set sink [new Agent/TCPSink/Sack1]
+    $ns attach-agent $left([expr int([$setup uniform 0 5])]) $tcp($i)
+    $ns attach-agent $right([expr int([$setup uniform 0 5])]) $sink
+    $ns connect $tcp($i) $sink
+    $tcp($i) set fid_ $i
+    $ns at [$setup uniform 0 1] "$tcp($i) advanceby 2"
+    set source [new Application/FTP]
+    $source attach-agent $tcp($i)
+    $ns at [expr 2 + $i / 200 * 20 + [$setup uniform 0 1]] "$source start"
+}
+
+set monitor [$ns monitor-queue $A $B ""]
+array set sum {all,came 0 all,lost 0 start,came 0 start,lost 0 late,came 0 late,lost 0}
+proc part {name} {
+    global monitor sum before
+    set now [list [$monitor set parrivals_] [$monitor set pdrops_]]
+    foreach what {came lost} new $now old $before {
+        set sum($name,$what) [expr $sum($name,$what) + $new - $old]
+        set sum(all,$what) [expr $sum(all,$what) + $new - $old]
+    }
+    set before $now
+}
+proc loss {name} { global sum; format %.6f [expr double($sum($name,lost)) / $sum($name,came)] }
+array set sum {middle,came 0 middle,lost 0}
+$ns at 2 {
+    set before [list [$monitor set parrivals_] [$monitor set pdrops_]]
+    set bytes [$monitor set bdepartures_]
+}
+for {set step 0} {$step < 5} {incr step} {
+    set t [expr 2 + 20 * $step]
+    $ns at [expr $t + 2] { part start }
+    $ns at [expr $t + 10] { part middle }
+    $ns at [expr $t + 19.999] { part late }
+}
+$ns at 102 {
+    puts "$access,$buffer,$max_th,$seed,[loss all],[loss start],[loss late],[format %.5f [expr ([$monitor set bdepartures_] - $bytes) * 8 / 45e6 / 100]]"
+    exit 0
+}
+$ns run
