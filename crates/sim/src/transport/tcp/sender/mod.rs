@@ -471,8 +471,13 @@ impl Sender {
     /// only holds back to space it (RFC 9002 §7.8).
     #[inline(always)]
     fn uses_window(&self, under_way: u32, o: &Options) -> bool {
-        f64::from(under_way) + 1.0 > self.cwnd
-            || self.next < self.available && self.next - self.una < o.window
+        f64::from(under_way) + 1.0 > self.cwnd || self.has_more(o)
+    }
+
+    /// Whether there is new data for which the receiver's window has room.
+    #[inline(always)]
+    fn has_more(&self, o: &Options) -> bool {
+        self.next < self.available && self.next - self.una < o.window
     }
 
     #[inline(always)]

@@ -18,7 +18,7 @@ impl Sender {
                 self.resent = seq + 1;
                 Some(seq)
             }
-            _ if self.next < self.available && self.next - self.una < o.window => {
+            _ if self.has_more(o) => {
                 let seq = self.next;
                 self.next += 1;
                 Some(seq)

@@ -186,7 +186,7 @@ impl Sender {
     #[inline(never)]
     pub(super) fn next_by_rack(&mut self, o: &Options) -> Option<u32> {
         self.force = false;
-        let new = self.next < self.available && self.next - self.una < o.window;
+        let new = self.has_more(o);
         if self.rack().probe.take() {
             return self.send_probe(new);
         }
