@@ -168,8 +168,9 @@ pub struct Tcp {
     /// (RFC 6298 §5 allows it, ns-2 does it).
     #[serde(default)]
     pub forget_rtt: bool,
-    /// After a timeout duplicates begin no repair until more than all that had been sent by then is
-    /// acknowledged (RFC 6582 §3.2 step 2, ns-2), not just as much (RFC 6675 §5.1). Not with `rack`.
+    /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates begin no repair until
+    /// more than all that had been sent by then is acknowledged (RFC 6582 §3.2 step 2, ns-2), not just as
+    /// much (RFC 6675 §5.1). Not with `rack`.
     #[serde(default)]
     pub repair_past_timeout: bool,
     /// `min_rto` bounds what the timeout adds to the smoothed round trip, not the timeout (Linux).

@@ -45,8 +45,9 @@ pub struct Options {
     pub rto: RtoBounds,
     /// After four doublings of the timeout the round-trip time is measured anew (RFC 6298 §5).
     pub forget_rtt: bool,
-    /// Behind a timeout a repair begins when so many packets more than all that had been sent by then are
-    /// acknowledged: none (RFC 6675 §5.1) or one (RFC 6582 §3.2 step 2).
+    /// Behind a timeout, and without selective acknowledgements behind a fast recovery, a repair begins when
+    /// so many packets more than all that had been sent by then are acknowledged: none (RFC 6675 §5.1) or
+    /// one (RFC 6582 §3.2 step 2).
     pub past_timeout: u32,
     /// So many duplicates let a packet out each: two (RFC 3042) or none; with RACK all, as what has
     /// arrived is not under way, as in Linux.

@@ -7,7 +7,7 @@ impl Sender {
     pub(super) fn on_duplicate(&mut self, now: u64, o: &Options) {
         self.duplicates += 1;
         match self.state {
-            // RFC 6582 §3.2 step 2: duplicates of what was sent before a timeout mean nothing.
+            // RFC 6582 §3.2 step 2: duplicates of what was sent before a timeout or a repair mean nothing.
             State::Open
                 if self.una >= self.recover
                     && (self.duplicates >= DUPLICATES || self.loss_edge() > self.una) =>
@@ -71,6 +71,7 @@ impl Sender {
     fn leave_recovery(&mut self, o: &Options) {
         self.state = State::Open;
         if o.variant != Variant::Sack {
+            self.recover += o.past_timeout; // ns-2's Sack1 asks for it after a timeout only.
             // RFC 6582 §3.2 step 3, option 1: no burst.
             self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0);
         }

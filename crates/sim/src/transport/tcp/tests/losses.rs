@@ -121,6 +121,34 @@ fn the_first_packet_past_a_timeout_may_be_left_to_the_timer() {
     }
 }
 
+/// The same behind a fast recovery, of which RFC 6582 asks as well, and ns-2's Reno and Newreno; its Sack1
+/// does not.
+#[test]
+fn the_first_packet_past_a_fast_recovery_may_be_left_to_the_timer() {
+    for (variant, past_timeout, repairs) in [
+        (Variant::NewReno, 0, 1),
+        (Variant::NewReno, 1, 0),
+        (Variant::Reno, 0, 1),
+        (Variant::Reno, 1, 0),
+        (Variant::Sack, 1, 1),
+    ] {
+        let (mut p, sent) = sixteen(Options { past_timeout, ..options(variant) });
+        let first = sent[0].0;
+        let next = p.deliver(&sent, &[first], &[]);
+        // Two went out on the first two duplicates; the repair ends with them.
+        let past = first + 18;
+        let behind = numbers(&next).iter().filter(|&&n| n > past).count();
+        assert!(numbers(&next).contains(&past) && behind > 3, "{next:?}");
+        let next = p.deliver(&next, &[past], &[]);
+        p.deliver(&next, &[], &[]);
+        let repaired = p.sender.retransmits - 1;
+        assert_eq!(repaired, repairs, "{variant:?}, past {past_timeout}");
+        if repairs == 0 {
+            assert_eq!(numbers(&p.time_out())[0], past);
+        }
+    }
+}
+
 #[test]
 fn acknowledgements_from_nowhere_are_ignored() {
     let mut p = Path::new(options(Variant::Sack));
