@@ -174,6 +174,13 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
             "150kbit … 1500kbit",
         ),
         ("\"sack\"", "\"scream\"\nframes = 0", "traffic[0].frames", "1 … 1000"),
+        ("\"sack\"", "\"scream\"\npause = [\"4s\", \"4s\"]", "traffic[0].pause", "after the first"),
+        (
+            "\"sack\"",
+            "\"scream\"\nstop = \"4s\"\npause = [\"4s\", \"5s\"]",
+            "traffic[0].pause",
+            "from before 4s on",
+        ),
         ("\"sack\"", "\"scream\"\nmax_rate = \"2gbit\"", "traffic[0].max_rate", "at most 1gbit"),
         ("\"sack\"", "\"sack\"\napp = \"web\"", "traffic[0].size", "needed by web"),
         (

@@ -111,6 +111,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     (MEDIA, "start_rate", "\"500kbit\""),
     (MEDIA, "frames", "30"),
     (MEDIA, "compete", "false"),
+    (MEDIA, "pause", "[\"2s\", \"3s\"]"),
     ("transport = \"window\"\nwindow = 60", "window", "30"),
     ("transport = \"window\"\nwindow = 60", "timeout", "\"20ms\""),
     ("transport = \"sack\"\napp = \"finite\"\nsize = \"900p\"", "size", "\"500p\""),

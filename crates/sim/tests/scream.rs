@@ -47,6 +47,18 @@ fn with_room_it_ramps_up_to_its_greatest_rate() {
     assert!(value("loss") == 0.0 && late < 0.09, "{late}");
 }
 
+/// In a pause nothing comes; after it the rate of before does, as the encoder and the window keep it (RFC 8836,
+/// requirement 5), where a start takes six seconds.
+#[test]
+fn after_a_pause_it_goes_on_at_its_rate() {
+    let outcome = run("rate = \"10mbit\"", DROPTAIL, &media("pause = [\"40s\", \"60s\"]"));
+    let at = |second: usize| outcome.groups.number("goodput_bps", second).unwrap();
+    assert!((42..59).all(|second| at(second) == 0.0));
+    for second in [38, 62] {
+        assert!(at(second) > 1.45e6, "{second}: {}", at(second));
+    }
+}
+
 /// The queue stays about the target of 0.1 s. Where the target may go up it does so for a queue of its
 /// own making, which the RFC warns of (§4.1.2.3), up to 0.4 s.
 #[test]

@@ -231,6 +231,9 @@ fn traffic(
         line(format!("min_rate = \"{}\"\nstart_rate = \"{}\"", rates[least], rates[first]));
         line(format!("max_rate = \"{}\"\ncompete = {}", rates[greatest], d.flag()));
         line(format!("frames = {}", d.number(&[1, 25, 1000])));
+        if d.flag() {
+            line(format!("pause = {}", d.pick(&["[\"0s\", \"1ns\"]", "[\"0s\", \"1h\"]"])));
+        }
         return;
     }
     if transport == "window" {

@@ -1,6 +1,6 @@
 //! Self-clocked rate adaptation for multimedia.
 
-use aqm::Rate;
+use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,10 @@ pub struct Scream {
     /// Frames a second, 1 … 1000.
     #[serde(default = "frames")]
     pub frames: u32,
+    /// Between these two times of the run, as `["40s", "60s"]`, no frame is made; what waits at the sender
+    /// still goes. The encoder then goes on at the rate that it had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<[Text<Duration>; 2]>,
     /// The delay target goes up where others fill the queue (RFC 8298 §4.1.2.3).
     #[serde(default = "yes")]
     pub compete: bool,
@@ -57,7 +61,7 @@ impl Keys for Scream {
     const IS_GREEDY: bool = false;
     const ANSWERS: bool = true;
 
-    fn check(&self, _: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, group: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
         let [least, first, greatest] =
             [self.min_rate, self.start_rate, self.max_rate].map(|rate| rate.0.bits_per_second());
         if greatest > 1_000_000_000 {
@@ -73,6 +77,15 @@ impl Keys for Scream {
         }
         if !(1..=1000).contains(&self.frames) {
             return at.refuse("frames", "1 … 1000");
+        }
+        if let Some([from, to]) = &self.pause {
+            if from.0 >= to.0 {
+                return at.refuse("pause", "two times, the second after the first");
+            }
+            if let Some(stop) = group.stop.filter(|stop| from.0 >= stop.0) {
+                let allowed = format!("from before {} on, when the group stops", stop.0);
+                return at.refuse("pause", &allowed);
+            }
         }
         Ok(())
     }

@@ -28,6 +28,10 @@ impl EndPoints for Ends {
     /// A frame.
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         let (now, len) = (port.now, port.group.packet);
+        if (o.pause[0]..o.pause[1]).contains(&now) {
+            port.seat.app_at = o.pause[1].min(port.group.stop);
+            return;
+        }
         let sender = self.sender.get_or_insert_with(|| Box::new(Sender::new(now, len, o)));
         sender.encode(now, o);
         port.seat.app_at = (now + o.frame).min(port.group.stop);

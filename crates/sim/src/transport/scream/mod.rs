@@ -34,6 +34,8 @@ pub struct Options {
     pub rates: [f64; 3],
     /// Time between two frames, ns.
     pub frame: u64,
+    /// When there are none, from and to, ns.
+    pub pause: [u64; 2],
     /// Whether the delay target makes room beside others that fill the queue (§4.1.2.3).
     pub compete: bool,
 }
@@ -45,6 +47,7 @@ impl Options {
             ecn: spec.group.ecn,
             rates: [scream.min_rate.0, scream.max_rate.0, scream.start_rate.0].map(rate),
             frame: 1_000_000_000 / u64::from(scream.frames),
+            pause: scream.pause.map_or([0; 2], |times| times.map(|time| time.0.as_nanos())),
             compete: scream.compete,
         }
     }

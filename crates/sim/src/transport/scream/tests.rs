@@ -15,6 +15,7 @@ const O: Options = Options {
     ecn: false,
     rates: [150_000.0, 1_500_000.0, 300_000.0],
     frame: 40 * MS,
+    pause: [0; 2],
     compete: true,
 };
 
