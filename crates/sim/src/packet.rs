@@ -76,9 +76,15 @@ pub enum Payload {
     /// The first packet of a handshake.
     Syn,
     /// Its answer.
-    SynAck,
+    SynAck {
+        /// It came marked (with AccECN, RFC 9768 §3.1.1).
+        marked: bool,
+    },
     /// A request for an object.
-    Request,
+    Request {
+        /// The answer to the SYN came marked.
+        marked: bool,
+    },
     /// A datagram.
     Datagram {
         /// When it was sent.
@@ -183,9 +189,9 @@ impl Payload {
             | Self::Answer
             | Self::Feedback { .. }
             | Self::Report { .. }
-            | Self::Request => true,
+            | Self::Request { .. } => true,
             Self::Syn => asked,
-            Self::SynAck => !asked,
+            Self::SynAck { .. } => !asked,
         }
     }
 }

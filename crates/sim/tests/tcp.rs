@@ -244,7 +244,7 @@ fn a_round_trip_that_outgrows_the_timeout_is_measured() {
 }
 
 /// Forty connections of DCTCP in a queue that marks all above 20 packets: what is sent again and SYNs are
-/// marked as the rest is (RFC 8257 §3.5; Linux), so that none is shut out. With neither ECN-capable a third
+/// marked as the rest is (RFC 8257 §3.6; Linux), so that none is shut out. With neither ECN-capable a third
 /// went on without ECN, and there were 431 timeouts.
 #[test]
 fn dctcp_of_today_is_marked_and_not_dropped() {
@@ -274,4 +274,117 @@ fn dctcp_of_today_is_marked_and_not_dropped() {
     let timeouts: f64 = all("timeouts").iter().sum();
     let least = all("goodput_bps").into_iter().fold(f64::MAX, f64::min);
     assert!(timeouts < 20.0 && least > 0.6e6, "{timeouts} timeouts, {least} b/s");
+}
+
+/// 20 Mb/s of data whose acknowledgements, 0.7 Mb/s, come back through 0.2 Mb/s and a queue that drops or marks
+/// all above 20 of them.
+fn narrow_way_back(flow: &str) -> Outcome {
+    run(&format!(
+        r#"
+        duration = "20s"
+        [[link]]
+        from = "a"
+        to = "b"
+        rate = "20mbit"
+        delay = "10ms"
+        duplex = false
+        [[link]]
+        from = "b"
+        to = "a"
+        rate = "200kbit"
+        delay = "10ms"
+        duplex = false
+        [[queue]]
+        link = "b->a"
+        aqm = "red"
+        buffer = "1000p"
+        params = {{ min_th = "20p", max_th = "21p", w_q = 1, gentle = false, ecn = true }}
+        [[traffic]]
+        from = ["a"]
+        to = ["b"]
+        window = "200p"
+        ecn = true
+        {flow}
+        "#
+    ))
+}
+
+/// ECN++ §3.2.3: acknowledgements are marked, not dropped, where each mark is told; the sender of the data does
+/// not answer, as it was not its data that met the queue. With the feedback of RFC 3168 they stay as they were.
+#[test]
+fn acknowledgements_are_marked_and_no_window_gives_way() {
+    for (flow, dropped, marked) in [
+        ("transport = \"dctcp\"", true, false),
+        ("transport = \"dctcp\"\necn_on_control = true", false, true),
+        ("transport = \"prague\"\nrack = true\naccecn = true\necn_on_control = true", false, true),
+        ("transport = \"dctcp\"\npreset = \"modern\"", false, true),
+        ("transport = \"cubic\"\nhandshake = true\necn_on_control = true", true, false),
+    ] {
+        let outcome = narrow_way_back(flow);
+        let queue = |name| outcome.queues.number(name, 0).unwrap();
+        assert_eq!(queue("drops") > 0.0, dropped, "{flow}: {} dropped", queue("drops"));
+        assert_eq!(queue("marks") > 0.0, marked, "{flow}: {} marked", queue("marks"));
+        let reductions = outcome.flows.number("ecn_reductions", 0).unwrap();
+        assert_eq!(reductions, 0.0, "{flow}");
+    }
+}
+
+/// A burst fills the queue as a SYN passes, or the answer to one, and is gone before the data come.
+fn behind_a_burst(flow: &str) -> Outcome {
+    run(&format!(
+        r#"
+        duration = "20s"
+        [[link]]
+        from = "a"
+        to = "b"
+        rate = "10mbit"
+        delay = "200ms"
+        [[queue]]
+        link = "a->b"
+        aqm = "red"
+        buffer = "1000p"
+        params = {{ min_th = "20p", max_th = "21p", w_q = 1, gentle = false, ecn = true }}
+        [[traffic]]
+        name = "burst"
+        transport = "cbr"
+        rate = "100mbit"
+        from = ["a"]
+        to = ["b"]
+        start = "0s"
+        stop = "30ms"
+        ecn = true
+        [[traffic]]
+        from = ["a"]
+        to = ["b"]
+        start = "25ms"
+        ecn = true
+        handshake = true
+        initial_window = 10
+        {flow}
+        "#
+    ))
+}
+
+/// ECN++ §3.2.1.3 and §3.2.2.2. A SYN is marked only where AccECN tells it, and leaves ten packets a window of
+/// one; the SYN-ACK of a server is with any feedback. Without it is dropped, and costs a second or more.
+#[test]
+fn a_marked_handshake_leaves_one_packet() {
+    const UPLOAD: &str = "transport = \"prague\"\npacing = false\napp = \"finite\"\nsize = \"10p\"\n\
+                          rack = true\naccecn = true";
+    const DOWNLOAD: &str = "transport = \"cubic\"\napp = \"web\"\nsize = \"10p\"\noff = \"30s\"";
+    // Round trips: SYN, then ten packets, or 1, 2, 4 and 3; a download has its request with the SYN's answer.
+    for (flow, reductions, least, most) in [
+        (UPLOAD.into(), 0.0, 1.4, 9.0),
+        (format!("{UPLOAD}\necn_on_control = true"), 1.0, 1.9, 2.4),
+        (DOWNLOAD.into(), 0.0, 1.4, 9.0),
+        (format!("{DOWNLOAD}\necn_on_control = true"), 1.0, 1.9, 2.4),
+        // RFC 8257 §3.6: a mark on a SYN-ACK of DCTCP is ignored.
+        (format!("{}\necn_on_control = true", DOWNLOAD.replace("cubic", "dctcp")), 0.0, 0.7, 1.2),
+    ] {
+        let outcome = behind_a_burst(&flow);
+        let time = outcome.transfers.number("time_mean_s", 0).unwrap();
+        let reduced = outcome.flows.number("ecn_reductions", 1).unwrap();
+        assert_eq!(reduced, reductions, "{flow}");
+        assert!((least..most).contains(&time), "{flow}: {time}");
+    }
 }

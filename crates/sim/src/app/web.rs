@@ -38,6 +38,8 @@ pub(crate) struct Slot {
     pub(crate) asked_at: u64,
     /// How long it waits before it repeats itself, ns.
     pub(crate) retry: u64,
+    /// The answer to its SYN came marked.
+    pub(crate) marked: bool,
     /// Packets delivered by connections before the present one.
     pub(crate) delivered: u32,
 }
@@ -135,7 +137,7 @@ impl Web {
         let slot = self.slot(flow);
         slot.packets = ((drawn + 500) / 1000).clamp(1, 0x7fff_ffff) as u32;
         slot.asked_at = now;
-        slot.retry = retry;
+        (slot.retry, slot.marked) = (retry, false);
         slot.client = if handshake { Client::Opening } else { Client::Asking };
     }
 

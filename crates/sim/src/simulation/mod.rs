@@ -316,7 +316,7 @@ impl Simulation {
     /// Whose data a packet answers, if they are of the flow's present connection.
     fn answered(&mut self, packet: &Packet) -> Option<&mut Ends> {
         let Flow { ends, seat } = &mut self.flows[packet.flow as usize];
-        let answers = matches!(packet.payload, Payload::Ack { .. } | Payload::SynAck);
+        let answers = matches!(packet.payload, Payload::Ack { .. } | Payload::SynAck { .. });
         (answers && packet.connection == seat.connection).then_some(ends)
     }
 

@@ -1,5 +1,6 @@
 //! What web sessions do at their events.
 
+use aqm::Ecn;
 use link::NEVER;
 
 use super::{Flow, Simulation};
@@ -56,10 +57,17 @@ impl Simulation {
     #[inline(never)]
     fn request(&mut self, i: usize) {
         let flow = &mut self.flows[i];
-        let Some(web) = &mut self.webs[usize::from(flow.seat.group)] else { return };
+        let group = usize::from(flow.seat.group);
+        let connections = self.groups[group].transport.connections();
+        let (Some(web), Some(connections)) = (&mut self.webs[group], connections) else { return };
         let slot = web.slot(i);
+        let (payload, ecn) = match slot.client {
+            Client::Opening => (Payload::Syn, connections.ecn[0]),
+            _ => (Payload::Request { marked: slot.marked }, Ecn::NotEct),
+        };
         let packet = Packet {
-            payload: if slot.client == Client::Opening { Payload::Syn } else { Payload::Request },
+            payload,
+            ecn,
             flow: i as u32,
             hop: flow.seat.back,
             connection: flow.seat.connection,
@@ -92,8 +100,8 @@ impl Simulation {
         if packet.connection != self.flows[i].seat.connection {
             return; // of a connection that has had its time
         }
-        if matches!(packet.payload, Payload::Syn | Payload::SynAck | Payload::Request) {
-            self.on_opening(i, packet.payload);
+        if let Payload::Syn | Payload::SynAck { .. } | Payload::Request { .. } = packet.payload {
+            self.on_opening(i, packet);
             return;
         }
         let mut after = After::Nothing;
@@ -109,26 +117,31 @@ impl Simulation {
     }
 
     /// A SYN or a request comes to the server, or a SYN's answer to the client.
-    fn on_opening(&mut self, i: usize, payload: Payload) {
+    fn on_opening(&mut self, i: usize, packet: &Packet) {
         let Flow { ends, seat } = &mut self.flows[i];
         let group = usize::from(seat.group);
         let transport = &self.groups[group].transport;
         let connections = transport.connections();
         let (Some(web), Some(connections)) = (&mut self.webs[group], connections) else { return };
         let slot = web.slot(i);
-        match payload {
+        match packet.payload {
             Payload::Syn => {
-                let (hop, connection) = (seat.out, seat.connection);
-                let payload = Payload::SynAck;
-                let answer =
-                    Packet { flow: i as u32, hop, payload, connection, ..Packet::default() };
+                let (flow, hop, connection) = (i as u32, seat.out, seat.connection);
+                // The client sends one packet in any case.
+                let (payload, ecn) = (Payload::SynAck { marked: false }, connections.ecn[1]);
+                let answer = Packet { flow, hop, payload, ecn, connection, ..Packet::default() };
                 self.network.forward(self.now, &answer);
             }
-            Payload::SynAck if slot.client == Client::Opening => {
+            Payload::SynAck { .. } if slot.client == Client::Opening => {
                 (slot.client, slot.retry) = (Client::Asking, connections.timeouts[0]);
+                slot.marked = packet.ecn == Ecn::Ce;
                 self.request(i);
             }
-            Payload::Request if ends.serve(self.now, slot.packets, transport) => self.send(i),
+            Payload::Request { marked }
+                if ends.serve(self.now, slot.packets, marked, transport) =>
+            {
+                self.send(i);
+            }
             _ => {}
         }
     }

@@ -12,6 +12,7 @@ pub mod tfrc;
 pub mod trace;
 pub mod window;
 
+use aqm::Ecn;
 use scenario::traffic::{TrafficSpec, Transport as Keys};
 
 use crate::packet::Packet;
@@ -57,6 +58,8 @@ pub(crate) struct Connections {
     pub(crate) windows: [u32; 2],
     /// The first and the longest time after which what is not answered is sent again, ns.
     pub(crate) timeouts: [u64; 2],
+    /// What SYNs and their answers carry.
+    pub(crate) ecn: [Ecn; 2],
 }
 
 /// Both ends of a flow. The times of its [`Seat`] are its own, but for [`Seat::listed`].
@@ -121,8 +124,9 @@ pub(crate) trait EndPoints {
     /// Another connection is opened in place of the one that there was.
     fn renew(&mut self) {}
 
-    /// A new connection is asked for `packets`; whether there are any to send now.
-    fn serve(&mut self, _now: u64, _packets: u32, _: &Self::Options) -> bool {
+    /// A new connection is asked for `packets`, by who had the SYN-ACK `marked`; whether there are any to
+    /// send now.
+    fn serve(&mut self, _now: u64, _packets: u32, _marked: bool, _: &Self::Options) -> bool {
         false
     }
 
@@ -291,9 +295,17 @@ macro_rules! transports {
                 match self { $(Self::$name(ends) => ends.renew(),)* }
             }
 
-            pub(crate) fn serve(&mut self, now: u64, packets: u32, transport: &Transport) -> bool {
+            pub(crate) fn serve(
+                &mut self,
+                now: u64,
+                packets: u32,
+                marked: bool,
+                transport: &Transport,
+            ) -> bool {
                 match (self, transport) {
-                    $((Self::$name(ends), Transport::$name(o)) => ends.serve(now, packets, o),)*
+                    $((Self::$name(ends), Transport::$name(o)) => {
+                        ends.serve(now, packets, marked, o)
+                    })*
                     _ => false,
                 }
             }

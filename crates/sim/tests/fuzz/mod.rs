@@ -319,6 +319,9 @@ fn traffic(
         let wait = if prague || models { "false" } else { wait };
         line(format!("ecn_timeout = {wait}\necn_on_retransmit = {again}"));
         line(format!("ecn_fallback = {fallback}"));
+        let counts = ["dctcp", "prague"].contains(&transport);
+        let control = !fallback && (shakes || counts) && d.flag();
+        line(format!("ecn_on_control = {control}"));
     }
     let mut rack = models;
     if wait == "false" && ["sack", "cubic", "dctcp", "prague"].contains(&transport) {

@@ -47,7 +47,7 @@ impl TcpName {
     pub const fn needs(self) -> Needs {
         match self {
             Self::Reno | Self::NewReno | Self::Sack | Self::Cubic => Needs::NONE,
-            Self::Dctcp => Needs { exact_echo: true, ecn_on_syn: true, ..Needs::NONE },
+            Self::Dctcp => Needs { exact_echo: true, ..Needs::NONE },
             Self::Prague => Needs {
                 exact_echo: true,
                 codepoint: Ecn::Ect1,
@@ -74,8 +74,6 @@ pub struct Needs {
     pub codepoint: Ecn,
     /// Retransmissions carry it, too.
     pub ecn_on_retransmit: bool,
-    /// Where retransmissions carry it, so do SYNs (RFC 8257 §3.5).
-    pub ecn_on_syn: bool,
     /// It is paced, unless `pacing` says no.
     pub paced: bool,
     /// The least window that an echo leaves, in packets.
@@ -90,7 +88,6 @@ impl Needs {
         exact_echo: false,
         codepoint: Ecn::Ect0,
         ecn_on_retransmit: false,
-        ecn_on_syn: false,
         paced: false,
         least_window: 0,
         has_model: false,
@@ -115,11 +112,16 @@ pub struct Tcp {
     /// window is never below 4.
     #[serde(default = "one")]
     pub min_window: u32,
-    /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it), and with `dctcp` SYNs, as RFC
-    /// 8257 and Linux have it.
+    /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
     #[serde(default)]
     pub ecn_on_retransmit: bool,
-    /// Connections begin with a SYN, which is not ECN-capable but where `ecn_on_retransmit` says so.
+    /// SYN-ACKs are ECN-capable, too, and with `dctcp` and `prague`, whose marks are told one by one, SYNs and
+    /// acknowledgements: together with `ecn_on_retransmit` ECN++ (draft-ietf-tcpm-generalized-ecn; of `dctcp`
+    /// RFC 8257 §3.6). A SYN or SYN-ACK that was marked leaves who sends the data an initial window of one
+    /// packet; `dctcp` and `prague` tell it with `accecn` only.
+    #[serde(default)]
+    pub ecn_on_control: bool,
+    /// Connections begin with a SYN, which is not ECN-capable but where `ecn_on_control` says so.
     #[serde(default)]
     pub handshake: bool,
     /// A SYN that is lost leaves an initial window of one packet and a first timeout of 3 s (RFC 5681
@@ -260,7 +262,7 @@ impl TcpPreset {
         };
         let least = if needs.least_window > 1 { "" } else { "min_window = 2\n" };
         let of_losses = match self {
-            _ if name == TcpName::Dctcp => "ecn_on_retransmit = true\n",
+            _ if name == TcpName::Dctcp => "ecn_on_retransmit = true\necn_on_control = true\n",
             Self::Linux if !needs.ecn_on_retransmit => "ecn_fallback = true\n",
             _ => "",
         };
@@ -343,7 +345,8 @@ impl Tcp {
         self.restart_after_lost_syn |= !said("restart_after_lost_syn") && !self.handshake;
         let asked_to_fall_back = self.ecn_fallback && said("ecn_fallback");
         self.ecn_on_retransmit &= said("ecn_on_retransmit") || !asked_to_fall_back;
-        let may_fall_back = self.handshake && !self.ecn_on_retransmit;
+        self.ecn_on_control &= said("ecn_on_control") || !asked_to_fall_back;
+        let may_fall_back = self.handshake && !self.ecn_on_retransmit && !self.ecn_on_control;
         self.ecn_fallback &= said("ecn_fallback") || may_fall_back;
         self.timestamps &= said("timestamps") || self.rack;
         if self.rack && !said("min_window") {
@@ -501,12 +504,14 @@ impl Tcp {
     /// The same of the keys of ECN.
     fn check_idle_ecn(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         let needs = self.name.needs();
-        if self.ecn_fallback && (self.ecn_on_retransmit || needs.ecn_on_retransmit) {
-            return at.refuse("ecn_fallback", "false where retransmissions are ECN-capable");
+        let on_others = self.ecn_on_retransmit || needs.ecn_on_retransmit || self.ecn_on_control;
+        if self.ecn_fallback && on_others {
+            return at.refuse("ecn_fallback", "false where more than new data is ECN-capable");
         }
         for (key, set) in [
             ("ecn_timeout", self.ecn_timeout),
             ("ecn_on_retransmit", self.ecn_on_retransmit),
+            ("ecn_on_control", self.ecn_on_control),
             ("min_window", self.min_window > 1),
             ("ecn_fallback", self.ecn_fallback),
         ] {
@@ -516,6 +521,10 @@ impl Tcp {
         }
         if self.ecn_on_retransmit && needs.ecn_on_retransmit {
             return idle(at, "ecn_on_retransmit", "false: prague does it anyway", "with prague");
+        }
+        if self.ecn_on_control && !self.handshake && !needs.exact_echo {
+            let allowed = "false, or handshake = true, or transport = \"dctcp\" or \"prague\"";
+            return idle(at, "ecn_on_control", allowed, "where no SYN is answered");
         }
         let (least, whence) = match (needs.least_window, self.rack) {
             (2, _) => ("prague's window is two packets at least", "with prague"),

@@ -104,7 +104,8 @@ impl EndPoints for Ends {
             _ => {
                 let (answer, after) = on_handshake(sender, port.now, packet, o);
                 if let Some(payload) = answer {
-                    *port.scratch = Packet { payload, ..Packet::default() };
+                    let ecn = o.codepoint_syn_ack;
+                    *port.scratch = Packet { payload, ecn, ..Packet::default() };
                     port.send_back();
                 }
                 after
@@ -211,7 +212,8 @@ impl EndPoints for Ends {
     fn connections(o: &Options) -> Option<Connections> {
         let windows = [o.initial_window as u32, o.window];
         let timeouts = [o.rto.initial, o.rto.max];
-        Some(Connections { handshake: o.handshake, windows, timeouts })
+        let ecn = [o.codepoint_control, o.codepoint_syn_ack];
+        Some(Connections { handshake: o.handshake, windows, timeouts, ecn })
     }
 
     fn renew(&mut self) {
@@ -219,10 +221,14 @@ impl EndPoints for Ends {
         self.receiver.renew();
     }
 
-    fn serve(&mut self, now: u64, packets: u32, o: &Options) -> bool {
+    fn serve(&mut self, now: u64, packets: u32, marked: bool, o: &Options) -> bool {
         let begins = self.sender.is_closed();
         if begins {
             self.sender.start(now, o);
+            // An exact echo has none of SYN-ACKs (RFC 8257 §3.6).
+            if marked && !o.exact_echo {
+                self.sender.begin_with_one();
+            }
             self.sender.offer(packets);
         }
         begins
@@ -255,9 +261,13 @@ fn on_handshake(
     o: &Options,
 ) -> (Option<Payload>, After) {
     match packet.payload {
-        Payload::Syn => (Some(Payload::SynAck), After::Nothing),
-        Payload::SynAck => {
-            sender.on_syn_ack(now, o);
+        Payload::Syn => {
+            // RFC 9768 §3.1.1; without its counter a mark is not told (RFC 8257 §3.6).
+            let marked = o.accecn && packet.ecn == Ecn::Ce;
+            (Some(Payload::SynAck { marked }), After::Nothing)
+        }
+        Payload::SynAck { marked } => {
+            sender.on_syn_ack(now, marked, o);
             (None, After::Ask)
         }
         _ => (None, After::Nothing),

@@ -99,8 +99,11 @@ pub struct Options {
     pub accecn: bool,
     /// What retransmissions carry (the same in RFC 2481; RFC 3168 §6.1.5 forbids it).
     pub codepoint_again: Ecn,
-    /// What a SYN carries.
-    pub codepoint_syn: Ecn,
+    /// What SYNs and acknowledgements carry: the same where each mark is told (ECN++; RFC 3168 §6.1.1 and
+    /// §6.1.4 forbid it). Who hears of marked acknowledgements sent no data, so that no window gives way.
+    pub codepoint_control: Ecn,
+    /// What SYN-ACKs carry.
+    pub codepoint_syn_ack: Ecn,
     /// An echo with a window of one packet makes the sender wait for its timer.
     pub ecn_timeout: bool,
     /// The least window that an echo leaves, in packets; 0 where the timer slows the sender further
@@ -134,7 +137,7 @@ impl Options {
         };
         let needs = tcp.name.needs();
         let codepoint = if group.ecn { needs.codepoint } else { Ecn::NotEct };
-        let again = tcp.ecn_on_retransmit || needs.ecn_on_retransmit;
+        let on = |kind: bool| if kind { codepoint } else { Ecn::NotEct };
         let pacing = tcp.pacing.unwrap_or(needs.paced);
         let least_window = f64::from(tcp.min_window.max(needs.least_window));
         let window = group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
@@ -179,8 +182,9 @@ impl Options {
             codepoint,
             exact_echo: needs.exact_echo && !tcp.accecn,
             accecn: tcp.accecn,
-            codepoint_syn: if again && needs.ecn_on_syn { codepoint } else { Ecn::NotEct },
-            codepoint_again: if again { codepoint } else { Ecn::NotEct },
+            codepoint_again: on(tcp.ecn_on_retransmit || needs.ecn_on_retransmit),
+            codepoint_control: on(tcp.ecn_on_control && needs.exact_echo),
+            codepoint_syn_ack: on(tcp.ecn_on_control),
             ecn_timeout: tcp.ecn_timeout,
             least_window: if tcp.ecn_timeout { 0.0 } else { least_window },
             forget_rtt: tcp.forget_rtt,

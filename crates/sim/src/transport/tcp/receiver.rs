@@ -198,8 +198,9 @@ impl Receiver {
     }
 
     /// Has an acknowledgement tell what else it is to: the echo of a timestamp, AccECN's counter, a
-    /// duplicate.
+    /// duplicate; and be ECN-capable.
     pub fn tell_more(&mut self, packet: &mut Packet, o: &Options) {
+        packet.ecn = o.codepoint_control;
         if let Payload::Ack { ece, echo, sack } = &mut packet.payload {
             *echo = if o.timestamps { self.tick as u16 } else { 0 };
             if o.accecn {

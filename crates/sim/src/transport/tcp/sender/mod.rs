@@ -173,8 +173,8 @@ impl Sender {
         self.state == State::Closed
     }
 
-    /// The handshake is answered.
-    pub fn on_syn_ack(&mut self, now: u64, o: &Options) {
+    /// The handshake is answered; the SYN came `marked`, and that is told.
+    pub fn on_syn_ack(&mut self, now: u64, marked: bool, o: &Options) {
         if self.state == State::SynSent {
             if self.timed_at != NEVER {
                 let rtt = now - self.timed_at;
@@ -188,11 +188,20 @@ impl Sender {
                 self.cwnd = self.cwnd.min(1.0);
                 self.backoff.begin_slowly();
             }
+            if marked {
+                self.begin_with_one();
+            }
             self.timed_at = NEVER;
             self.deadline = NEVER;
             self.force = false;
             self.state = State::Open;
         }
+    }
+
+    /// A mark met its SYN or SYN-ACK: the initial window is one packet (ECN++ §3.2.1.3, §3.2.2.2).
+    pub fn begin_with_one(&mut self) {
+        self.cwnd = self.cwnd.min(1.0);
+        self.ecn_reductions += 1;
     }
 
     /// The application gives `packets` more to send.
@@ -254,7 +263,7 @@ impl Sender {
     /// as long as it is not handled. With RACK only that of a handshake.
     pub fn sample(&self, now: u64, packet: &Packet) -> Option<u64> {
         let answers = match packet.payload {
-            Payload::SynAck => self.state == State::SynSent,
+            Payload::SynAck { .. } => self.state == State::SynSent,
             Payload::Ack { .. } => {
                 let acked = self.timed_seq < packet.seq && packet.seq <= self.end;
                 self.rack.is_none() && self.state >= State::Open && acked
@@ -328,7 +337,7 @@ impl Sender {
         }
         if self.state == State::SynSent && std::mem::take(&mut self.force) {
             (packet.payload, packet.seq) = (Payload::Syn, 0);
-            (packet.len, packet.ecn) = (SHORTEST_PACKET, o.codepoint_syn);
+            (packet.len, packet.ecn) = (SHORTEST_PACKET, o.codepoint_control);
             return true;
         }
         let seq = self.next_otherwise(now, o);

@@ -36,7 +36,7 @@ fn a_lost_syn_leaves_one_packet_and_three_seconds() {
             assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
         }
         p.now += RTT;
-        p.sender.on_syn_ack(p.now, &p.o);
+        p.sender.on_syn_ack(p.now, false, &p.o);
         let sent = p.send_all();
         assert_eq!((sent.len(), p.sender.deadline() - p.now), (packets, timeout * MS), "{lost}");
         if packets == 1 {
@@ -61,8 +61,24 @@ fn after_a_lost_syn_a_connection_does_without_ecn_if_it_falls_back() {
             p.send();
         }
         p.now += RTT;
-        p.sender.on_syn_ack(p.now, &p.o);
+        p.sender.on_syn_ack(p.now, false, &p.o);
         let sent = p.send_all();
         assert!(!sent.is_empty() && sent.iter().all(|(_, _, ecn)| *ecn == capable), "{lost}");
+    }
+}
+
+/// ECN++ §3.2.1.3: a SYN that was marked leaves one packet, and slow start goes on from there.
+#[test]
+fn a_marked_syn_leaves_one_packet() {
+    for (marked, packets) in [(false, 10), (true, 1)] {
+        let o = Options { handshake: true, initial_window: 10.0, ..options(Variant::Sack) };
+        let mut p = Path::new(o);
+        p.send();
+        p.now += RTT;
+        p.sender.on_syn_ack(p.now, marked, &p.o);
+        let sent = p.send_all();
+        assert_eq!((sent.len(), p.sender.ecn_reductions), (packets, u32::from(marked)));
+        assert_eq!(p.sender.deadline() - p.now, 300 * MS, "the SYN is a sample all the same");
+        assert_eq!(p.deliver(&sent, &[], &[]).len(), 2 * packets);
     }
 }
