@@ -16,7 +16,7 @@ DENY := 0.20.2
 PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test checks tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure explored lessons slurm wheel \
+.PHONY: help setup reproduce gateway test checks tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites explored lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -160,6 +160,10 @@ measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its
 	$(BIN)/bluewater reproduce cmu/summary --out $(OUT)/measure
 	$(BIN)/bluewater reproduce beyond/adversaries --out $(OUT)/measure
 	cp $(OUT)/measure/cmu-summary/one.md $(OUT)/measure/cmu-summary/ten.md $(OUT)/measure/beyond-adversaries/times.md docs/measured/
+
+suites: $(VENV)/core.stamp ## Run all suites at full size and write their tables into docs/
+	for suite in l4s bufferbloat media rfc7928 rfcs; do $(BIN)/bluewater suite $$suite --out $(OUT)/suites || exit; done
+	$(BIN)/python scripts/suites.py $(OUT)/suites
 
 explored: PAPER := cmu
 explored: PAGE = $(PAPER)$(addprefix -,$(SECTION))

@@ -12,7 +12,8 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 - ``tables``: the tables of a run, linked to their columns;
 - ``columns:flows``: the columns of one of them;
 - ``validation``: the table that ``make validate`` wrote;
-- ``measured:one``: a table that ``make measure`` wrote, with its disciplines linked;
+- ``measured:one``: a table that ``make measure`` or ``scripts/suites.py`` wrote, its disciplines
+  linked;
 - ``golden``: the pinned scenarios with their decision hashes;
 - ``notebook:figure``: the cells of a notebook;
 - ``cost``: the table that ``make cost`` wrote;

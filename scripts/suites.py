@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Write the tables of docs/suites.md from the results of `bluewater suite`, all in one folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITES = ("l4s", "bufferbloat", "media", "rfc7928", "rfcs")
+VERDICTS = {
+    "reproduced": "hold",
+    "reproduced under a stated reading": "under a stated reading",
+    "contradicted": "contradicted",
+    "partly": "in part",
+    "not reproduced": "do not",
+}
+SHOWN = ("T1", "T4", "T6", "T10", "T12", "T15", "T17", "T18", "T19", "T20", "T22", "T23", "T24")
+
+
+def main() -> None:
+    """Reads the results, writes the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path, help="the folder that --out of the suites named")
+    results = parser.parse_args().results
+    for name, rows in (
+        ("suites", verdicts(results)),
+        ("bufferbloat", bufferbloat(results)),
+        ("media", media(results)),
+        ("rfc7928", scorecard(results)),
+    ):
+        lines = ["| " + " | ".join(row) + " |" for row in rows]
+        lines.insert(1, "|" + "---|" * len(rows[0]))
+        (ROOT / "docs" / "measured" / f"{name}.md").write_text("\n".join(lines) + "\n")
+
+
+def verdicts(results: Path) -> list[list[str]]:
+    """What became of each suite's claims."""
+    rows = [["suite", "claims", "of them ours", *VERDICTS.values()]]
+    for suite in SUITES:
+        claims = [
+            claim
+            for file in sorted(results.glob(f"{suite}-*/claims.json"))
+            for claim in json.loads(file.read_text())["claims"]
+        ]
+        found = Counter(claim["verdict"] for claim in claims)
+        if unknown := set(found) - set(VERDICTS):
+            raise SystemExit(f"{suite}: verdicts without a column: {unknown}")
+        ours = sum(claim["origin"] == "ours" for claim in claims)
+        counts = (str(found[verdict] or "–") for verdict in VERDICTS)
+        rows.append([f"[{suite}](#{suite})", str(len(claims)), str(ours), *counts])
+    return rows
+
+
+def bufferbloat(results: Path) -> list[list[str]]:
+    """Pings, calls and exchanges beside flows, in the order of the grades."""
+    load = {
+        way: table(results / "bufferbloat-load" / f"{way}.md") for way in ("up", "down", "both")
+    }
+    answers = table(results / "bufferbloat-bounceback" / "answers.md")
+    rpm = table(results / "bufferbloat-rpm" / "responsiveness.md")
+    ways = ("8 up", "8 down", "4 + 4")
+    rows = [
+        [
+            "discipline",
+            *(f"ping, ms more, mean (median): {way}" for way in ways),
+            "grade",
+            "call's MOS: 8 up",
+            "answers a second, 1 + 1",
+            "RPM up",
+            "RPM down",
+        ]
+    ]
+    for name, grade in table(results / "bufferbloat-load" / "grades.md").items():
+        pings = (
+            f"{of[name]['ping, mean (ms more)']} ({of[name]['ping, median (ms more)']})"
+            for of in load.values()
+        )
+        call = load["up"][name]["call, MOS"]
+        exchange = [answers[name]["both"], rpm[name]["up"], rpm[name]["down"]]
+        rows.append([name, *pings, grade["grade"], call, *exchange])
+    return rows
+
+
+def media(results: Path) -> list[list[str]]:
+    """Rates and delays of the calls, in the order of the delays."""
+    videos, late, mos = (
+        table(results / "media-cases" / f"{n}.md") for n in ("videos", "late", "mos")
+    )
+    columns = (
+        [(videos, case, "video, Mb/s: ") for case in ("5.1", "5.6", "5.6 deep", "5.7", "5.8")]
+        + [(late, case, "audio, p95 ms: ") for case in ("5.1", "5.4", "5.6", "5.6 deep", "5.8")]
+        + [(mos, case, "MOS: ") for case in ("5.1", "5.6")]
+    )
+    rows = [["discipline", *(title + case for _, case, title in columns)]]
+    return rows + [[name, *(of[name][case] for of, case, _ in columns)] for name in late]
+
+
+def scorecard(results: Path) -> list[list[str]]:
+    """Some tests of the scorecard."""
+    cards = table(results / "rfc7928-scorecard.md")
+    columns = ("better, of 21", *SHOWN)
+    rows = [["discipline", *columns]]
+    return rows + [[name, *(card[column] for column in columns)] for name, card in cards.items()]
+
+
+def table(file: Path) -> dict[str, dict[str, str]]:
+    """The rows of a table, by discipline."""
+    head, _, *rows = (
+        [cell.strip() for cell in line.strip("|\n").split("|")]
+        for line in file.read_text(encoding="utf-8").splitlines()
+    )
+    return {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+
+
+if __name__ == "__main__":
+    main()
