@@ -17,6 +17,7 @@ from bluewater.plots.draw import Drawable, draw
 from bluewater.plots.experiment import told
 from bluewater.plots.files import inline_svg, save
 from bluewater.plots.marks import Mark
+from bluewater.plots.names import MARK
 from bluewater.plots.run import _in_sight
 from bluewater.plots.style import looks
 from bluewater.results.stats import estimate
@@ -130,7 +131,7 @@ def test_a_bound_may_be_on_the_x_axis() -> None:
 def test_an_arrow_is_at_its_bar() -> None:
     bars = points(x=["a", "b"] * 2, y=[8.0, 4.0, 1.0, 2.0], line=["RED"] * 2 + ["BLUE"] * 2)
     axes = drawn(Mark("c", 25.0, math.inf, x="b", of="RED", by="less"), "bars", bars)
-    ((x, y),) = [line.get_xydata()[0] for line in axes.get_lines() if line.get_marker() == "<"]
+    ((x, y),) = [line.get_xydata()[0] for line in axes.get_lines() if line.get_gid() == MARK]
     assert (x, y) == (3.0, 1.5)  # a quarter less than 4, at the second group
 
 

@@ -13,9 +13,16 @@ import matplotlib as mpl
 import msgspec
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FormatStrFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import (
+    EngFormatter,
+    FormatStrFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+)
 
 from bluewater.plots import marks
+from bluewater.plots import names as naming
 from bluewater.plots.style import RC, Look, looks, order, shown
 from bluewater.text import number
 
@@ -136,11 +143,11 @@ def draw(
             _limit(axes, "x", panel.y if kind == "bars" else x)
             if kind != "bars":
                 _limit(axes, "y", panel.y)
-        names = marks.seen(names)
+        names = naming.seen(names)
         if len(styles) > 1 and not alone:
             _legend(figure, [axes for axes, _ in drawn], len(styles))
         _lay_out(figure, below, foot)
-        marks.part(names)
+        naming.place(figure, names)
         keys = [(name, style.colour) for name, style in styles.items()]
         own = keys if figure.legends else []
         figure.parts = Parts([axes for axes, _ in drawn], own, 72 * below)
@@ -184,7 +191,7 @@ def _wrapped(lines: Sequence[str], width: float, size: float, *, bold: bool = Fa
     return "\n".join(textwrap.fill(line, letters) for line in lines)
 
 
-def _marks(drawn: Sequence[tuple[Axes, Drawable]], kind: str) -> list[marks.Named]:
+def _marks(drawn: Sequence[tuple[Axes, Drawable]], kind: str) -> list[naming.Named]:
     lying = kind == "bars"
     found = [
         marks.draw(axes, mark, panel.points, panel.groups, lying)
@@ -293,6 +300,14 @@ def _panel(
     else:
         _scale(axes, "x", x)
         _scale(axes, "y", panel.y)
+        if x.scale == "linear" and _are_whole(points["x"]):
+            # Of links and flows there are no halves.
+            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+
+
+def _are_whole(x: pl.Series) -> bool:
+    own = x.cast(pl.Float64)
+    return not own.is_empty() and bool((own == own.round()).all())
 
 
 def _by_line(points: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

@@ -36,14 +36,15 @@ def drawables(
             panel.title,
             own.query(panel.sql, ("x", "y"), f"plot.{plot.id}.panel.sql", file),
             panel.y or plot.y,
-            _marks(plot, panel, claims),
+            marks_of(plot, panel, claims),
         )
         for panel in plot.panels
     ]
     return [panel for panel in every if not panel.points.is_empty()] or every
 
 
-def _marks(plot: Plot, panel: Panel, claims: Sequence[Claim]) -> tuple[Mark, ...]:
+def marks_of(plot: Plot, panel: Panel, claims: Sequence[Claim]) -> tuple[Mark, ...]:
+    """The claims that are drawn in a panel."""
     return tuple(
         _mark(claim, claim.drawn)
         for claim in claims

@@ -6,17 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 from matplotlib.markers import CARETDOWNBASE, CARETLEFTBASE, CARETRIGHTBASE, CARETUPBASE
+from matplotlib.path import Path
+from matplotlib.transforms import ScaledTranslation
 
+from bluewater.plots.names import MARK, Named
 from bluewater.plots.style import INK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.text import Annotation
+    from matplotlib.transforms import Transform
 
+    from bluewater.plots.names import Where
     from bluewater.study.claims import By
 
 _SIZE = 7
@@ -25,6 +30,8 @@ _INK: Any = {"color": INK, "linewidth": 1.0, "alpha": 0.75, "zorder": 3}
 _BAND: Any = {"color": INK, "alpha": 0.07, "linewidth": 0, "zorder": 0}
 _DASHED: Any = (0, (5, 3))
 _DOTTED: Any = (0, (1, 2))
+_BOTH: Any = (0, (5, 2, 1, 2))
+"""Of an end of a bound that is the paper's number."""
 _CARETS = {
     False: {True: CARETUPBASE, False: CARETDOWNBASE},
     True: {True: CARETRIGHTBASE, False: CARETLEFTBASE},
@@ -32,6 +39,16 @@ _CARETS = {
 """On a line that is the one end of a bound, towards where it holds: by whether the line is upright,
 and whether its value is the least that holds."""
 _CARET: Any = {"color": INK, "markersize": 5, "linestyle": "none", "zorder": 3}
+_ARROWS = {
+    False: [Path([(0, 0), (-0.6, end), (0.6, end), (0, 0)]) for end in (-1, 1)],
+    True: [Path([(0, 0), (end, -0.6), (end, 0.6), (0, 0)]) for end in (-1, 1)],
+}
+"""At the lower and the upper end of a bound at one x, by whether values are along x: the tip is at
+the end, so that those of a narrow bound do not lie on each other."""
+_SPAN = "claim"
+"""Name of the line that joins a claim's marks at one x."""
+_BESIDE = 10
+"""Points between claims at one x whose marks would stand among each other's."""
 
 
 @dataclass(frozen=True)
@@ -75,26 +92,6 @@ class Mark:
         return base + end if self.by == "after" else base * end
 
 
-@dataclass(frozen=True)
-class Named:
-    """A claim's name: beside the axes at its value, or where its line ends."""
-
-    text: Annotation
-    axes: Axes
-    value: float
-    above: bool
-    end: float | None = None
-
-    @property
-    def at(self) -> float:
-        """Where its value is, in points along its axis."""
-        across = self.axes.get_xaxis_transform() if self.above else self.axes.get_yaxis_transform()
-        point = (self.value, 1.0) if self.above else (1.0, self.value)
-        figure = self.axes.get_figure(root=True)
-        assert figure is not None
-        return float(across.transform(point)[0 if self.above else 1]) * 72 / figure.dpi
-
-
 def draw(
     axes: Axes, mark: Mark, points: pl.DataFrame, groups: Sequence[Any], lying: bool
 ) -> Named | None:
@@ -112,11 +109,11 @@ def draw(
     """
     across = lying or mark.upright
     if isinstance(mark.x, float | int | str):
-        place = _place(mark.x, groups, lying)
+        place = _place(mark.x, points, groups, lying)
         base = _at(points, mark.of, mark.x)
-        if place is not None and base is not None:
-            _there(axes, mark, mark.ends(base), place, across)
-        return None
+        if place is None or base is None:
+            return None
+        return _there(axes, mark, mark.ends(base), place, across)
     end = None
     if isinstance(mark.of, str):
         own = _line(points, mark.of).group_by("x").agg(pl.col("y").mean()).sort("x")
@@ -126,53 +123,54 @@ def draw(
         end = own["x"].max()
     elif mark.x is None:
         value = _everywhere(axes, mark, across)
+    elif (stretch := _drawn(points, mark.x)) is None:
+        return None
     else:
-        value, end = _stretch(axes, mark, mark.x), mark.x[1]
+        value, end = _stretch(axes, mark, stretch), stretch[1]
     return None if value is None else _named(axes, mark, value, across, end)
-
-
-def seen(names: Sequence[Named]) -> list[Named]:
-    """Those whose values are within the axes; the others are hidden."""
-    shown = []
-    for name in names:
-        low, high = sorted(name.axes.get_xlim() if name.above else name.axes.get_ylim())
-        name.text.set_visible(low <= name.value <= high)
-        if name.text.get_visible():
-            shown.append(name)
-    return shown
-
-
-def part(names: Sequence[Named]) -> None:
-    """Moves the names beside one pair of axes apart, so that none stands on another."""
-    last: dict[Any, float] = {}
-    for name in sorted(names, key=lambda each: each.at):
-        wide = 0.75 * _SIZE * len(name.text.get_text()) if name.above else _SIZE + 1
-        beside = (name.axes, name.above, name.end)
-        last[beside] = free = max(name.at, last.get(beside, -math.inf) + wide)
-        name.text.xyann = (free - name.at, 2) if name.above else (3, free - name.at)
 
 
 def _named(axes: Axes, mark: Mark, value: float, across: bool, end: Any) -> Named:
     """Beside the axes, where it hides nothing: above or on the right; or where its line ends."""
-    style: Any = {"textcoords": "offset points", "fontsize": _SIZE, "annotation_clip": False}
     if across:
-        text = axes.annotate(
-            f"({mark.name})", (value, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 2),
-            ha="center", va="bottom", **style,
-        )  # fmt: skip
         axes.set_title(axes.get_title("left"), pad=_SIZE + 7)
-    else:
-        text = axes.annotate(
-            f"({mark.name})", (1.0 if end is None else end, value), xytext=(3, 0),
-            xycoords=("axes fraction" if end is None else "data", "data"), va="center", **style,
-        )  # fmt: skip
-    return Named(text, axes, value, across, end)
+        return _name(axes, mark, (value, 1.0), axes.get_xaxis_transform(), "above")
+    if end is None:
+        return _name(axes, mark, (1.0, value), axes.get_yaxis_transform(), "beside")
+    return _name(axes, mark, (end, value), axes.transData, "within")
 
 
-def _place(x: float | str, groups: Sequence[Any], lying: bool) -> float | None:
+def _name(
+    axes: Axes,
+    mark: Mark,
+    point: tuple[float, float],
+    transform: Transform,
+    where: Where,
+    gap: float = 5,
+) -> Named:
+    above = where == "above"
+    text = axes.annotate(
+        f"({mark.name})", point, xycoords=transform, xytext=(0, 2) if above else (gap, 0),
+        textcoords="offset points", fontsize=_SIZE, annotation_clip=False,
+        ha="center" if above else "left", va="bottom" if above else "center",
+    )  # fmt: skip
+    return Named(text, axes, transform, where)
+
+
+def _drawn(points: pl.DataFrame, stretch: tuple[float, float]) -> tuple[float, float] | None:
+    """As much of a stretch as there are points: a size may leave out the others."""
+    x = points.drop_nulls(["x", "y"])["x"].cast(pl.Float64)
+    low, high = (float(end or 0) for end in (x.min(), x.max()))  # type: ignore[arg-type]
+    low, high = max(low, stretch[0]), min(high, stretch[1])
+    return (low, high) if low <= high and not x.is_empty() else None
+
+
+def _place(
+    x: float | str, points: pl.DataFrame, groups: Sequence[Any], lying: bool
+) -> float | None:
     """Where an x is on its axis; of bars just below, where they hide nothing."""
     if not lying:
-        return float(x)
+        return None if _drawn(points, (float(x), float(x))) is None else float(x)
     labels = [each if isinstance(x, float) else str(each) for each in groups]
     return labels.index(x) + 0.5 if x in labels else None
 
@@ -220,12 +218,12 @@ def _side(ends: tuple[Any, Any]) -> bool | None:
 
 def _numbers(mark: Mark, line: Callable[..., object]) -> float | None:
     """Draws the ends of the bound and the paper's number as lines; the first of them."""
-    shown = [(end, _DASHED) for end in mark.ends(mark.of) if end is not None]
+    shown = {end: _DASHED for end in mark.ends(mark.of) if end is not None}
     if mark.paper is not None:
-        shown.append((mark.paper, _DOTTED))
-    for value, dash in shown:
+        shown[mark.paper] = _BOTH if mark.paper in shown else _DOTTED
+    for value, dash in shown.items():
         line(value, linestyle=dash, **_INK)
-    return shown[0][0] if shown else None
+    return next(iter(shown), None)
 
 
 def _along(axes: Axes, mark: Mark, own: pl.DataFrame) -> float | None:
@@ -242,17 +240,50 @@ def _along(axes: Axes, mark: Mark, own: pl.DataFrame) -> float | None:
     return float(shown[0][-1]) if shown else None
 
 
-def _there(axes: Axes, mark: Mark, ends: tuple[Any, Any], place: float, across: bool) -> None:
-    """At one x: arrows from the ends of the bound towards where it holds."""
-    arrows = (">", "<") if across else ("^", "v")
-    shown = {end: arrow for end, arrow in zip(ends, arrows, strict=True) if end is not None}
+def _there(
+    axes: Axes, mark: Mark, ends: tuple[Any, Any], place: float, across: bool
+) -> Named | None:
+    """At one x: arrows at the ends of the bound towards where it holds, joined by a line."""
+    arrows = zip(ends, _ARROWS[across], strict=True)
+    shown: list[tuple[float, Any, int]] = [
+        (end, arrow, 12) for end, arrow in arrows if end is not None
+    ]
     if mark.paper is not None:
-        shown[mark.paper] = "*"
-    for value, marker in shown.items():
-        at = (value, place) if across else (place, value)
+        shown.append((mark.paper, "*", 8))
+    if not shown:
+        return None
+    values = sorted(value for value, _, _ in shown)
+    transform = _aside(axes, place, values, across)
+    # Whose claim they are, where several stand at one x.
+    parts = axes.plot(*_turned([place] * len(values), values, across), color=INK, linewidth=0.6,
+                      zorder=3, gid=_SPAN)  # fmt: skip
+    for value, marker, size in shown:
         # Hollow, so that a point that it is on is seen.
-        axes.plot(*at, marker=marker, markersize=8 if marker == "*" else 5, color=INK,
-                  markerfacecolor="none", zorder=4)  # fmt: skip
-    last = max(shown)
-    axes.annotate(f"({mark.name})", (last, place) if across else (place, last), xytext=(5, 0),
-                  textcoords="offset points", fontsize=_SIZE, va="center")  # fmt: skip
+        parts += axes.plot(*_turned([place], [value], across), marker=marker, markersize=size,
+                           color=INK, markerfacecolor="none", zorder=4, gid=MARK,
+                           clip_on=False)  # fmt: skip
+    for part in parts:
+        part.set_transform(transform)
+    (x,), (y,) = _turned([place], values[-1:], across)
+    return _name(axes, mark, (x, y), transform, "within", 9 if across else 5)
+
+
+def _turned(
+    places: list[float], values: list[float], across: bool
+) -> tuple[list[float], list[float]]:
+    return (values, places) if across else (places, values)
+
+
+def _aside(axes: Axes, place: float, values: Sequence[float], across: bool) -> Transform:
+    """Where a claim at one x stands: beside those before it whose marks are among its own."""
+    before = 0
+    for line in axes.lines:
+        x, y = np.asarray(line.get_xydata()).T
+        at, own = (y, x) if across else (x, y)
+        if line.get_gid() == _SPAN and at[0] == place:
+            before += bool(own.min() <= values[-1] and values[0] <= own.max())
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    far = before * _BESIDE / 72
+    offset = (0.0, -far) if across else (far, 0.0)
+    return axes.transData + ScaledTranslation(*offset, figure.dpi_scale_trans)
