@@ -208,7 +208,10 @@ def test_qlog_has_what_was_sampled_of_each_flow(sampled: Result, tmp_path: Path)
     made = json.loads(file.read_text())
     assert (made["qlog_version"], made["qlog_format"]) == ("0.3", "JSON")
     samples = sampled.load("flow_series")
-    assert len(made["traces"]) == samples["flow"].n_unique()
+    # A trace without an event ends qvis's reading of the whole file.
+    assert all(each["events"] for each in made["traces"])
+    told = samples.filter(pl.col("srtt_s").is_not_null() | pl.col("cwnd_packets").is_not_null())
+    assert len(made["traces"]) == told["flow"].n_unique()
     trace_ = made["traces"][3]
     assert trace_["common_fields"]["protocol_type"] == ["sack"]
     mine = samples.filter((pl.col("flow") == 3) & (pl.col("cwnd_packets") > 0))
@@ -221,8 +224,7 @@ def test_qlog_has_what_was_sampled_of_each_flow(sampled: Result, tmp_path: Path)
     times = [event["time"] for event in trace_["events"]]
     assert times == sorted(times)
     assert len(times) > 50
-    datagrams = next(each for each in made["traces"] if "cbr" in each["title"])
-    assert datagrams["events"] == []
+    assert not [each for each in made["traces"] if "cbr" in each["title"]]
 
 
 class Header(Struct, forbid_unknown_fields=True):

@@ -88,7 +88,9 @@ def write_packets(file: Path, path: Path, queue: str | None = None) -> None:
 
 
 def _write(path: Path, title: str, traces: Sequence[Mapping[str, Any]]) -> None:
-    document = {"qlog_version": "0.3", "qlog_format": "JSON", "title": title, "traces": traces}
+    # qvis looks at each trace's last event, and reads nothing of a file where there is none.
+    told = [trace for trace in traces if trace["events"]]
+    document = {"qlog_version": "0.3", "qlog_format": "JSON", "title": title, "traces": told}
     write_file(path, json.dumps(document, allow_nan=False))
 
 
