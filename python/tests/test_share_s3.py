@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 import s3fs
+from moto.s3.models import S3Backend
 from moto.server import ThreadedMotoServer
 from test_share import finished, swept
 
@@ -78,3 +80,20 @@ def test_who_does_not_answer_is_not_waited_for(
             swept(tmp_path / "a", "s3://bucket/runs")
     assert raised.value.file == "s3://bucket/runs"
     assert time.monotonic() - began < 45
+
+
+@pytest.mark.usefixtures("server")
+def test_who_lists_and_sends_no_object_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by as many tries as s3fs and botocore have together, each with its own patience."""
+    swept(tmp_path / "a", "s3://bucket/runs")
+    over = threading.Event()
+    monkeypatch.setattr(S3Backend, "get_object", lambda *_, **__: over.wait(60))
+    monkeypatch.setattr(share, "_ANSWER_S", 1.0)
+    began = time.monotonic()
+    with pytest.raises(StorageError, match="not the whole of it") as raised:
+        swept(tmp_path / "b", "s3://bucket/runs")
+    over.set()
+    assert raised.value.file == "s3://bucket/runs"
+    assert time.monotonic() - began < 9, "less than one read of botocore's is waited for"
