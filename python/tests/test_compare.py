@@ -117,7 +117,9 @@ def test_compare_says_which_settings_it_shows(tmp_path: Path) -> None:
     ]
     found = CliRunner().invoke(app, wish)
     assert found.exit_code == 0, found.output
-    assert "not a preset that there is: red (feng, linux)" in " ".join(found.stderr.split())
+    assert "these ran with their defaults, and have presets: red (feng, linux)" in " ".join(
+        found.stderr.split()
+    )
     chosen = CliRunner().invoke(app, [*wish[:2], *wish[3:], "--set", "queue.0.params.preset=feng"])
     assert chosen.exit_code == 0, chosen.output
     assert "preset that there is" not in chosen.output

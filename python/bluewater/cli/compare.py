@@ -163,7 +163,7 @@ def _presets(aqms: Sequence[str], setup: Setup) -> list[str]:
     found = [f"{aqm} ({sets[aqm]})" for aqm in dict.fromkeys(aqms) if sets.get(aqm)]
     if not found:
         return []
-    return [f"these have their defaults, not a preset that there is: {', '.join(found)}"]
+    return [f"these ran with their defaults, and have presets: {', '.join(found)}"]
 
 
 def _rates(run: Result) -> dict[str, float]:
