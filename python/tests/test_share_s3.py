@@ -96,4 +96,4 @@ def test_who_lists_and_sends_no_object_is_not_waited_for(
         swept(tmp_path / "b", "s3://bucket/runs")
     over.set()
     assert raised.value.file == "s3://bucket/runs"
-    assert time.monotonic() - began < 9, "less than one read of botocore's is waited for"
+    assert time.monotonic() - began < 30, "one try after another takes more than a minute"
