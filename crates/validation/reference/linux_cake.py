@@ -2,7 +2,7 @@
 # ruff: noqa
 """Measure how a Linux kernel's CAKE shares a link in virtual time, as rows of CSV, one for each flow.
 
-Needs what `linux_tcp.py` beside it needs, whose kernel and clock it uses. Datagrams only: each flow
+Needs what `linux_kernel.py` beside it needs, which boots the kernel. Datagrams only: each flow
 sends 1000 bytes at a time at a constant rate, from its host and with its codepoint, whatever becomes of
 them. CAKE has its own shaper.
 
@@ -10,8 +10,6 @@ them. CAKE has its own shaper.
 """
 
 import argparse
-import ctypes
-import json
 import os
 import signal
 import socket
@@ -23,13 +21,14 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
-import linux_tcp as kernel
+import linux_kernel as kernel
 
 COLUMNS = [
     "setting", "qdisc", "rate_mbps", "host", "peer", "dscp", "offered_mbps", "seconds", "warmup_s",
     "got_mbps", "delay_p50_ms", "delay_p95_ms",
 ]  # fmt: skip
 RATE = 8  # Mb/s
+DATAGRAM = 1000
 SECONDS, WARMUP = 14, 4
 
 
@@ -110,7 +109,7 @@ def receive(s):
     for f, delays in zip(s["flows"], got):
         delays.sort()
         at = lambda share: round(1e3 * delays[int(len(delays) * share)], 2) if delays else 0
-        mbps = round(len(delays) * kernel.DATAGRAM * 8e-6 / span, 4)
+        mbps = round(len(delays) * DATAGRAM * 8e-6 / span, 4)
         rows.append({**f, "got_mbps": mbps, "delay_p50_ms": at(0.5), "delay_p95_ms": at(0.95)})
     return rows
 
@@ -123,9 +122,9 @@ def send(s):
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, f["dscp"] << 2)
         udp.bind((address(0, f["host"]), 6000 + n))
-        gap = kernel.DATAGRAM * 8 / (f["offered_mbps"] * 1e6)
+        gap = DATAGRAM * 8 / (f["offered_mbps"] * 1e6)
         begin = time.monotonic() + gap * n / len(s["flows"])
-        rest = b"\0" * (kernel.DATAGRAM - 8)
+        rest = b"\0" * (DATAGRAM - 8)
         count = 0
         while True:
             time.sleep(max(0, begin + count * gap - time.monotonic()))
@@ -140,15 +139,7 @@ def send(s):
 
 
 def inside(s):
-    for kind, where in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]:
-        if kernel.LIBC.mount(b"none", where.encode(), kind.encode(), 0, None):
-            raise OSError(ctypes.get_errno(), where)
-    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-    for name in ["drivers/net/veth", "net/sched/sch_cake"]:
-        path = f"{kernel.MODULES}/{os.uname().release}/kernel/{name}.ko"
-        if os.path.exists(path):
-            kernel.load(path)
-    kernel.LIBC.prctl(29, 1)
+    kernel.prepare(["drivers/net/veth", "net/sched/sch_cake"])
     build_network(s)
     sender = os.fork()
     if sender == 0:
@@ -158,13 +149,13 @@ def inside(s):
             os._exit(1)
     rows = receive(s)
     os.kill(sender, signal.SIGKILL)
-    print("ROW " + json.dumps(rows), flush=True)
+    return rows
 
 
 # --- outside
 
 
-def main():
+def outside():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--only", default="")
     wanted = arguments.parse_args().only
@@ -182,11 +173,4 @@ def main():
 
 
 if __name__ == "__main__":
-    if os.getpid() == 1:
-        try:
-            inside(json.loads(Path(os.environ["SETTING"]).read_text()))
-        except BaseException as e:
-            print("FAILED", repr(e), getattr(e, "stderr", ""), flush=True)
-        kernel.LIBC.reboot(0x4321FEDC)
-    else:
-        main()
+    kernel.main(inside, outside)

@@ -2,7 +2,7 @@
 # ruff: noqa
 """Record what a Linux kernel's queue disciplines do to each packet of a schedule, in virtual time.
 
-Needs what `linux_tcp.py` beside it needs, whose kernel and clock it uses. Datagrams of a few flows come
+Needs what `linux_kernel.py` beside it needs, which boots the kernel. Datagrams of a few flows come
 straight to the queue discipline (below an htb class with a burst of forty bytes; CAKE has its own shaper), at
 times that a seed says; a capture behind it tells which come out, when, and with which ECN field. A row is
 a setting; `fates` has a character for each packet that came (s: sent, m: marked and sent, d: dropped),
@@ -21,9 +21,6 @@ CONFIG_NET_SCH_FQ_PIE.
 """
 
 import argparse
-import ctypes
-import json
-import os
 import socket
 import struct
 import sys
@@ -32,7 +29,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
-import linux_tcp as kernel
+import linux_kernel as kernel
 
 COLUMNS = ["setting", "qdisc", "rate_mbps", "flows", "seed", "phases", "fates", "order", "delays"]
 NUMBERS = ["drops", "marks", "delay_p50_ms", "delay_p95_ms"]
@@ -222,15 +219,9 @@ def numbers(s, gone):
 
 
 def inside(s):
-    for kind, where in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]:
-        if kernel.LIBC.mount(b"none", where.encode(), kind.encode(), 0, None):
-            raise OSError(ctypes.get_errno(), where)
-    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-    for name in ["drivers/net/veth", "net/sched/sch_htb", f"net/sched/sch_{s['qdisc'].split()[0]}"]:
-        path = f"{kernel.MODULES}/{os.uname().release}/kernel/{name}.ko"
-        if os.path.exists(path):
-            kernel.load(path, WHOLE if s.get("whole") and name.endswith("cake") else ())
-    kernel.LIBC.prctl(29, 1)  # PR_SET_TIMERSLACK, 1 ns
+    discipline = f"net/sched/sch_{s['qdisc'].split()[0]}"
+    whole = {"net/sched/sch_cake": WHOLE} if s.get("whole") else {}
+    kernel.prepare(["drivers/net/veth", "net/sched/sch_htb", discipline], whole)
     build_network()
     tap = watch()
     time.sleep(0.5)
@@ -242,13 +233,13 @@ def inside(s):
         captured(tap)
         gone = play(s, tap)
         rows.append(numbers(s, gone) if s["drawn"] else exactly(s, gone))
-    print("ROW " + json.dumps(rows), flush=True)
+    return rows
 
 
 # --- outside
 
 
-def main():
+def outside():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--only", default="")
     arguments.add_argument("--drawn", action="store_true")
@@ -270,11 +261,4 @@ def main():
 
 
 if __name__ == "__main__":
-    if os.getpid() == 1:
-        try:
-            inside(json.loads(Path(os.environ["SETTING"]).read_text()))
-        except BaseException as e:
-            print("FAILED", repr(e), getattr(e, "stderr", ""), flush=True)
-        kernel.LIBC.reboot(0x4321FEDC)
-    else:
-        main()
+    kernel.main(inside, outside)

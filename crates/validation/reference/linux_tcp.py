@@ -2,11 +2,8 @@
 # ruff: noqa
 """Measure the TCP and the queue disciplines of a Linux kernel in virtual time, as rows of CSV.
 
-Needs Debian's packages user-mode-linux, iproute2, ethtool and a C compiler; no rights. The kernel boots
-with the host's files as its root, read-only, and this program as its first process. Its time is
-virtual: computing takes none of it, so that the load of the machine changes little. Its random
-numbers come from the seed: where it asks the host for some, a shim answers. A row measured again
-still differs, as one of another seed does; from what is not known.
+Needs what `linux_kernel.py` beside it needs, which boots the kernel. A row measured again still
+differs, as one of another seed does; from what is not known.
 
     linux_tcp.py [--seeds 3] [--only TEXT] > linux_tcp.csv
     linux_tcp.py --bbr [--seeds 3] [--only TEXT] > linux_bbr.csv
@@ -21,8 +18,6 @@ one got.
 """
 
 import argparse
-import ctypes
-import fcntl
 import json
 import mmap
 import os
@@ -31,15 +26,15 @@ import re
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-KERNEL = "linux.uml"
-MODULES = "/usr/lib/uml/modules"
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
+import linux_kernel as kernel
+
 NEEDED = [
     "drivers/net/veth",
     "net/sched/sch_htb",
@@ -58,203 +53,42 @@ COLUMNS = [
 FIRST_PORT = 6000  # of the flows, where it matters which is which
 EXACT_PORT = 5002  # of the receiver of DCTCP
 
-# Stands before the C library of the kernel's process: random numbers from the seed, and a clock that
-# goes on by a nanosecond a look, and otherwise only while the kernel waits: then to its next timer.
-SHIM = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/time.h>
-#include <sys/types.h>
-#include <time.h>
-#include <unistd.h>
-
-static uint64_t state, now = 1000000000, due, interval; /* ns; due = 0: not set */
-
-/* The kernel counts time by 256 ns and asks for what is left by that count. With GRID=256 its timers come
-   when it says, not up to two such units later. */
-static uint64_t grid(void)
-{
-	static uint64_t ns;
-	if (!ns)
-		ns = getenv("GRID") ? strtoull(getenv("GRID"), 0, 10) : 1;
-	return ns;
-}
-
-ssize_t getrandom(void *to, size_t length, unsigned flags)
-{
-	(void)flags;
-	if (!state)
-		state = strtoull(getenv("SEED"), 0, 10) * 0x9e3779b97f4a7c15u + 1;
-	for (size_t i = 0; i < length; i++) { /* splitmix64 */
-		uint64_t z = state += 0x9e3779b97f4a7c15u;
-		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-		z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-		((unsigned char *)to)[i] = z ^ z >> 31;
-	}
-	return length;
-}
-
-static struct timespec spec(uint64_t ns) { return (struct timespec){ns / 1000000000, ns % 1000000000}; }
-static uint64_t nanoseconds(struct timespec t) { return t.tv_sec * 1000000000ull + t.tv_nsec; }
-
-static void fire(void)
-{
-	due = interval ? due + interval : 0;
-	kill(getpid(), SIGALRM);
-}
-
-int clock_gettime(clockid_t which, struct timespec *t)
-{
-	(void)which;
-	*t = spec(++now);
-	if (due && due <= now)
-		fire();
-	return 0;
-}
-
-int gettimeofday(struct timeval *restrict t, void *restrict zone)
-{
-	(void)zone;
-	*t = (struct timeval){now / 1000000000, now / 1000 % 1000000};
-	return 0;
-}
-
-int timer_create(clockid_t which, struct sigevent *restrict event, timer_t *restrict timer)
-{
-	(void)which, (void)event;
-	*timer = 0;
-	return 0;
-}
-
-int timer_settime(timer_t t, int flags, const struct itimerspec *restrict to, struct itimerspec *restrict old)
-{
-	(void)t, (void)old;
-	uint64_t value = nanoseconds(to->it_value);
-	interval = nanoseconds(to->it_interval);
-	due = value ? (value + (flags & TIMER_ABSTIME ? 0 : now)) / grid() * grid() : 0;
-	return 0;
-}
-
-int timer_gettime(timer_t t, struct itimerspec *left)
-{
-	(void)t;
-	left->it_value = spec(!due ? 0 : due > now ? due - now : 1);
-	left->it_interval = spec(interval);
-	return 0;
-}
-
-int sigsuspend(const sigset_t *mask)
-{
-	int (*suspend)(const sigset_t *) = dlsym(RTLD_NEXT, "sigsuspend");
-	if (due) {
-		now = now > due ? now : due;
-		fire();
-	}
-	return suspend(mask);
-}
-
-int open64(const char *path, int flags, ...)
-{
-	va_list rest;
-	va_start(rest, flags);
-	int mode = flags & O_CREAT ? va_arg(rest, int) : 0;
-	va_end(rest);
-	if (!strcmp(path, "/dev/random") || !strcmp(path, "/dev/urandom"))
-		return errno = ENOENT, -1;
-	int (*reached)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
-	return reached(path, flags, mode);
-}
-"""
-
-
 # --- inside
 
 
-def shell(command):
-    return subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
-
-
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def enter(namespace):
-    with open(f"/run/netns/{namespace}") as f:
-        if LIBC.setns(f.fileno(), 0):
-            raise OSError(ctypes.get_errno(), "setns")
-    LIBC.prctl(29, 1)  # PR_SET_TIMERSLACK, 1 ns
-
-
-def load(path, instead=()):
-    """A module of the kernel; what `instead` names is called by other names."""
-    with open(path, "rb") as f:
-        image = f.read()
-    for called, other in instead:
-        name = b"\0%s\0" % called
-        if image.count(name) != 1:
-            raise ValueError(f"{path} does not call {called}")
-        image = image.replace(name, (b"\0%s" % other).ljust(len(name), b"\0"))
-    if LIBC.syscall(175, image, ctypes.c_ulong(len(image)), b""):  # init_module
-        raise OSError(ctypes.get_errno(), path)
-
-
 def build_network(s):
-    batch(
+    kernel.batch(
         "ip",
         "netns add snd\nnetns add rcv\n"
         "link add m0 type veth peer name s0 netns snd\nlink add m1 type veth peer name r0 netns rcv\n"
         "addr add 10.0.0.2/24 dev m0\naddr add 10.0.1.2/24 dev m1\nlink set m0 up\nlink set m1 up",
     )
     for namespace, port, net in [("snd", "s0", 0), ("rcv", "r0", 1)]:
-        batch(
+        kernel.batch(
             f"ip -n {namespace}",
             f"addr add 10.0.{net}.1/24 dev {port}\nlink set {port} up\n"
             f"route add default via 10.0.{net}.2",
         )
-    batch(
+    kernel.batch(
         "tc",
         f"""qdisc add dev m1 root handle 1: htb default 1
         class add dev m1 parent 1: classid 1:1 htb rate {s["rate_mbps"]}mbit burst {s["burst"]}b cburst {s["burst"]}b
         qdisc add dev m1 parent 1:1 handle 10: {s["qdisc"]}
         qdisc add dev m0 root netem delay {s["rtt_ms"]}ms limit 1000000""",
     )
-    write("ip_forward", 1)
-    whole_segments(["m0", "m1"])
-
-
-def batch(program, commands):
-    subprocess.run(f"{program} -batch -", input=commands, text=True, shell=True, check=True)
-
-
-def write(name, value):
-    Path("/proc/sys/net/ipv4", name).write_text(f"{value}\n")
-
-
-def whole_segments(interfaces):
-    """Ends segmentation offloads (ETHTOOL_STSO, _SGSO, _SGRO)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        for name in interfaces:
-            for command in [0x1F, 0x24, 0x2C]:
-                value = ctypes.create_string_buffer(struct.pack("=II", command, 0))
-                request = struct.pack("=16sQ16x", name.encode(), ctypes.addressof(value))
-                fcntl.ioctl(s, 0x8946, request)  # SIOCETHTOOL
+    kernel.write("ip_forward", 1)
+    kernel.whole_segments(["m0", "m1"])
 
 
 def be_host(s, namespace, interface):
-    enter(namespace)
-    whole_segments([interface])
-    write("tcp_no_metrics_save", 1)
-    write("tcp_ecn", s["ecn"])
+    kernel.enter(namespace)
+    kernel.whole_segments([interface])
+    kernel.write("tcp_no_metrics_save", 1)
+    kernel.write("tcp_ecn", s["ecn"])
     if "ecn_fallback" in s:  # 0: a SYN that is sent again asks for ECN all the same
-        write("tcp_ecn_fallback", s["ecn_fallback"])
-    write("tcp_rmem", "4096 131072 6291456")
-    write("tcp_wmem", "4096 16384 4194304")
+        kernel.write("tcp_ecn_fallback", s["ecn_fallback"])
+    kernel.write("tcp_rmem", "4096 131072 6291456")
+    kernel.write("tcp_wmem", "4096 16384 4194304")
 
 
 # Both ends wait inside the kernel (MSG_WAITALL, a buffer of megabytes), where each segment is taken at
@@ -326,7 +160,7 @@ def send(s):
 
 
 def send_datagrams(s):
-    enter("snd")
+    kernel.enter("snd")
     gap = DATAGRAM * 8 / (s["udp_mbps"] * 1e6)
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     data = b"\0" * DATAGRAM
@@ -366,7 +200,7 @@ def backlog(netlink, index):
 
 def counters(s, receiver, sender, *_):
     """What the queue discipline and the sender have counted so far."""
-    text = shell("tc -s qdisc show dev m1")
+    text = kernel.shell("tc -s qdisc show dev m1")
     text = text[text.index("qdisc " + s["qdisc"].split()[0]) :]
     text = text.split("\nqdisc ")[0]
     number = lambda pattern: sum(map(int, re.findall(pattern, text)))
@@ -388,21 +222,12 @@ def counters(s, receiver, sender, *_):
 
 
 def inside(s):
-    for kind, where in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]:
-        if LIBC.mount(b"none", where.encode(), kind.encode(), 0, None):
-            raise OSError(ctypes.get_errno(), where)
-    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-    for name in {*NEEDED, f"net/sched/sch_{s['qdisc'].split()[0]}"}:
-        path = f"{MODULES}/{os.uname().release}/kernel/{name}.ko"
-        if os.path.exists(path):
-            load(path)
-    LIBC.prctl(29, 1)
-    print("ROW " + json.dumps(measure(s)), flush=True)
+    kernel.prepare({*NEEDED, f"net/sched/sch_{s['qdisc'].split()[0]}"})
+    return measure(s)
 
 
-def measure(s):
-    build_network(s)
-    delivered = memoryview(mmap.mmap(-1, 1 << 16)).cast("Q")
+def begun(s, delivered):
+    """The processes that receive, send, and send datagrams."""
     work = [lambda: receive(s, delivered), lambda: send(s)]
     if s["udp_mbps"]:
         work.append(lambda: send_datagrams(s))
@@ -415,6 +240,30 @@ def measure(s):
             finally:
                 os._exit(1)
         time.sleep(0.1)
+    return started
+
+
+def queued(s, end):
+    """Bytes and packets in the queue at random times until then."""
+    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+    index = socket.if_nametoindex("m1")
+    rng = random.Random(s["seed"] + 1000)
+    span = s["seconds"] - s["warmup_s"]
+    found = []
+    while True:
+        wait = rng.uniform(0, min(0.08, span / 250))
+        if time.monotonic() + wait >= end:
+            break
+        time.sleep(wait)
+        found.append(backlog(netlink, index)[0x10])
+    time.sleep(end - time.monotonic())
+    return found
+
+
+def measure(s):
+    build_network(s)
+    delivered = memoryview(mmap.mmap(-1, 1 << 16)).cast("Q")
+    started = begun(s, delivered)
 
     def count():
         os.kill(started[0], signal.SIGUSR1)
@@ -424,30 +273,16 @@ def measure(s):
     begin = time.monotonic()
     time.sleep(s["warmup_s"])
     before, had = counters(s, *started), count()
-    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-    index = socket.if_nametoindex("m1")
-    rng = random.Random(s["seed"] + 1000)
-    octets = packets = 0
-    delays = []
-    end = begin + s["seconds"]
-    span = s["seconds"] - s["warmup_s"]
-    while True:
-        wait = rng.uniform(0, min(0.08, span / 250))
-        if time.monotonic() + wait >= end:
-            break
-        time.sleep(wait)
-        b, p = backlog(netlink, index)[0x10]
-        octets, packets = octets + b, packets + p
-        delays.append(b * 8e3 / (s["rate_mbps"] * 1e6))
-    time.sleep(end - time.monotonic())
+    samples = queued(s, begin + s["seconds"])
     after, has = counters(s, *started), count()
+    span = s["seconds"] - s["warmup_s"]
     each = [(b - a) * 8e-6 / span for a, b in zip(had, has)]
     flows = each[1 : s["flows"] + 1]
-    delays.sort()
+    delays = sorted(octets * 8e3 / (s["rate_mbps"] * 1e6) for octets, _ in samples)
     s["tcp_mbps"] = round(sum(flows), 4)
     s["first_mbps"] = round(sum(flows[:: len(s["cc"].split("+"))]), 4)
-    s["queue_packets"] = round(packets / len(delays), 3)
-    s["queue_bytes"] = round(octets / len(delays), 1)
+    s["queue_packets"] = round(sum(packets for _, packets in samples) / len(samples), 3)
+    s["queue_bytes"] = round(sum(octets for octets, _ in samples) / len(samples), 1)
     s["delay_p50_ms"] = round(delays[len(delays) // 2], 2)
     s["delay_p95_ms"] = round(delays[len(delays) * 95 // 100], 2)
     squares = sum(f * f for f in flows)
@@ -458,15 +293,15 @@ def measure(s):
     s["udp_goodput_mbps"] = round((s["taken"] + s["untaken"]) * DATAGRAM * 8e-6 / span, 4)
     if s.get("debug"):
         print(
-            shell("tc -s qdisc show dev m1"),
-            shell("ip netns exec snd ss -ti"),
-            shell("ip netns exec snd nstat -as"),
-            shell("ip netns exec rcv nstat -as"),
+            kernel.shell("tc -s qdisc show dev m1"),
+            kernel.shell("ip netns exec snd ss -ti"),
+            kernel.shell("ip netns exec snd nstat -as"),
+            kernel.shell("ip netns exec rcv nstat -as"),
         )
     for child in started:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    batch("ip", "link del m0\nlink del m1\nnetns del snd\nnetns del rcv")
+    kernel.batch("ip", "link del m0\nlink del m1\nnetns del snd\nnetns del rcv")
     return s
 
 
@@ -548,36 +383,6 @@ def complete(s):
     return s
 
 
-def run(setting, folder, program=__file__):
-    """Measures a setting by `program` under a kernel of its own: what another left in its memory would
-    count."""
-    source, shim, told = f"{folder}/shim.c", f"{folder}/shim.so", f"{folder}/setting.json"
-    Path(source).write_text(SHIM)
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", shim, source], check=True)
-    Path(told).write_text(json.dumps(setting))
-    environment = {
-        "LD_PRELOAD": shim, "SEED": str(setting["seed"]), "PATH": os.environ["PATH"], "HOME": folder,
-        "TMPDIR": "/dev/shm", **setting.get("environment", {}),
-    }  # fmt: skip
-    # lpj and the initcalls: these would wait for the clock without sleeping.
-    command = [
-        KERNEL, "mem=2048M", "root=/dev/root", "rootfstype=hostfs", "ro", "quiet", "panic=-1",
-        "lpj=1000000", "initcall_blacklist=raid6_select_algo,calibrate_xor_blocks",
-        "con=null", "con0=null,fd:1", "init=/usr/bin/python3", f"SETTING={told}",
-        "--", "-IS", str(Path(program).resolve()),
-    ]  # fmt: skip
-    kernel = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    if setting.get("debug"):
-        print(kernel.stdout, end="")
-    for line in kernel.stdout.splitlines():
-        if line.startswith("ROW "):
-            return json.loads(line[4:])
-    sys.exit(f"no row:\n{kernel.stdout}")
-
-
 def outside():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seeds", type=int, default=3)
@@ -594,16 +399,9 @@ def outside():
     for seed in range(options.first, options.first + options.seeds):
         with tempfile.TemporaryDirectory() as folder:
             for s in wanted:
-                row = run({**s, "seed": seed}, folder)
+                row = kernel.run({**s, "seed": seed}, folder, __file__)
                 print(",".join(str(row[c]) for c in columns), flush=True)
 
 
 if __name__ == "__main__":
-    if os.getpid() == 1:
-        try:
-            inside(json.loads(Path(os.environ["SETTING"]).read_text()))
-        except BaseException as e:
-            print("FAILED", repr(e), getattr(e, "stderr", ""), flush=True)
-        LIBC.reboot(0x4321FEDC)  # power off
-    else:
-        outside()
+    kernel.main(inside, outside)
