@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bluewater import programs
+from bluewater import _core, programs
 from bluewater.errors import InputError
 from bluewater.kinds import KINDS, testbed
 from bluewater.results.result import schema
@@ -120,6 +120,7 @@ flows = 1
 transport = "sack"
 packet = "1500B"
 """
+MEASURE = '[measure]\ninterval = "1s"\n'
 DATAGRAMS = [
     {"flow": 2, "transport": "cbr", "goodput_bps": 2e6}
     | {"sent": 200, "received": 150, "marked": 0},
@@ -177,7 +178,12 @@ def test_where_it_is_not_allowed_runs_are_skipped_with_the_reason(
     [
         ('preset = "dumbbell"', 'preset = "feng"', "network.preset"),
         ('delay = "5ms"', 'delay = "5ms"\naccess_delay = "1ms"', "network"),
+        ("[[queue]]", '[[queue]]\nprefilter = "red-pd"', "queue.0.prefilter"),
+        ("[[queue]]", MEASURE + "groups = true\n[[queue]]", "measure.groups"),
+        ("[[queue]]", MEASURE + "flows = true\n[[queue]]", "measure.flows"),
+        ("[[queue]]", MEASURE + "delays = true\n[[queue]]", "measure.delays"),
         ('"newreno"', '"cubic"', "traffic.0.transport"),
+        ('"newreno"', '"newreno"\ndscp = "EF"', "traffic.0.dscp"),
         ('"1500B"', '"1000B"', "traffic.0.packet"),
         ("[[traffic]]", SECOND + "[[traffic]]", "traffic"),
         *(
@@ -200,6 +206,16 @@ def test_what_it_cannot_do_is_refused(old: str, new: str, key: str) -> None:
     with pytest.raises(InputError) as caught:
         loaded.plan(loaded.size("full"))
     assert caught.value.key == key
+
+
+def test_what_it_takes_is_there() -> None:
+    schema = json.loads(_core.schema())["$defs"]
+    keys = {name: schema[name]["properties"].keys() for name in ("TrafficSpec", "cbr", "QueueSpec")}
+    assert keys["TrafficSpec"] > testbed._UP_TO_TCP
+    assert keys["TrafficSpec"] | keys["cbr"] > testbed._TAKEN | testbed._WITH_CBR
+    assert keys["QueueSpec"] > testbed._QUEUE
+    names = {each["name"] for each in _core.catalog()["transports"]}
+    assert names > {*testbed._SACK, "cbr"}
 
 
 def test_runs_on_the_testbed_are_made_alone() -> None:

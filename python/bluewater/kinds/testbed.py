@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 _MARK = 'place = "testbed"\n'
 _SACK = {"sack": "true", "newreno": "false"}
 """Whether the kernel's Reno uses SACK, by the transport that comes closest."""
+_QUEUE = {"link", "aqm", "buffer", "params"}
+_TAKEN = {"name", "flows", "transport", "rate", "ecn"}
+"""Keys of a group that mean here what they do in the simulator."""
+_UP_TO_TCP = {"start", "stop", "step", "identity", "rekey", "from", "to"}
+"""Those that the kernel's TCP does not follow, as it does none of a transport's own."""
+_WITH_CBR = {"jitter"}
+"""Those without a meaning where all else is as it must be."""
 _KINDS = ("tcp", "cbr")
 _PACKET = 1500
 """Bytes of a datagram's packet."""
@@ -38,14 +45,19 @@ def check(table: Mapping[str, Any], file: str) -> str:
     canonical = simulator.check(table, file)
     scenario = tomllib.loads(canonical)
     network, queues, traffic = scenario["network"], scenario["queue"], scenario["traffic"]
+    measure = scenario["measure"]
     given = table.get("network", {})
     tcp = sum(group["transport"] != "cbr" for group in traffic)
     for wrong, key, value, allowed in (
         (given.keys() - {"preset", "rate", "delay"}, "network", given, "rate and delay"),
         (network.get("preset") != "dumbbell", "network.preset", network.get("preset"), "dumbbell"),
         (len(queues) != 1, "queue", len(queues), "one queue"),
-        ("prefilter" in queues[0], "queue.0.prefilter", "", "none"),
         (queues[0]["link"] != "A->B", "queue.0.link", queues[0]["link"], "A->B"),
+        *(
+            (True, f"queue.0.{k}", queues[0][k], "nothing")
+            for k in sorted(queues[0].keys() - _QUEUE)
+        ),
+        *((v and k != "interval", f"measure.{k}", v, "interval") for k, v in measure.items()),
         *(each for i, group in enumerate(traffic) for each in _group(f"traffic.{i}", group)),
         (tcp > 1, "traffic", f"{tcp} groups of TCP", "one, and cbr beside it"),
     ):
@@ -61,17 +73,21 @@ def _group(name: str, group: Mapping[str, Any]) -> list[tuple[bool, str, Any, An
     transport = group["transport"]
     allowed = {"transport": [*_SACK, "cbr"], "app": ["infinite"], "packet": ["1500B"]}
     if transport == "cbr":
-        # What TCP sends, and when, is up to the kernel; what datagrams do is up to us.
         allowed |= {"start": ["0s"], "gaps": ["constant"]}
-        absent = ["rates", "stop", "step", "identity", "rekey", "from", "to"]
+        absent = group.keys() - _WITH_CBR
     else:
-        absent = []
-    # The kernel's sockets are all of one host, and leave the codepoint alone.
-    absent += ["dscp", "host", "peer"]
+        absent = (group.keys() & _common()) - _UP_TO_TCP
+    absent -= _TAKEN | allowed.keys()
     return [
         *((group[k] not in v, f"{name}.{k}", group[k], ", ".join(v)) for k, v in allowed.items()),
-        *((k in group, f"{name}.{k}", group.get(k), "nothing") for k in absent),
+        *((True, f"{name}.{k}", group[k], "nothing") for k in sorted(absent)),
     ]
+
+
+@cache
+def _common() -> frozenset[str]:
+    """The keys of all groups; the others are of one transport or application."""
+    return frozenset(json.loads(_core.schema())["$defs"]["TrafficSpec"]["properties"])
 
 
 @cache
