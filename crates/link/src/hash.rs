@@ -86,4 +86,18 @@ mod tests {
             assert!(all[..i].iter().all(|b| a != b), "case {i} collides");
         }
     }
+
+    /// h ← ((h rotated left by 26) ⊕ word)·0x9e37…7c15 mod 2⁶⁴, of the words by hand.
+    #[test]
+    fn each_field_has_its_place() {
+        let mut h = DecisionHash::default();
+        h.departure(7, 2, 3);
+        h.delivery(8, 2, 3);
+        h.drop(9, 2, 4, Cause::Overflow);
+        h.mark(10, 2, Cause::Early);
+        let mut next = DecisionHash::default();
+        next.departure(7, 1, 3);
+        h.combine(next);
+        assert_eq!(h.to_string(), "b149804c5e531c8e");
+    }
 }

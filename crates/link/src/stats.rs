@@ -408,4 +408,36 @@ mod tests {
         assert_eq!(stats.groups()[1].queued(), Tally::default());
         assert_eq!(stats.groups()[0].queued(), Tally { packets: 1, bytes: 1000 });
     }
+
+    /// Two packets of 1000 bytes for 3 s, then none for 2 s, of a window of 5 s that begins at 1 s; the link
+    /// sends in those 3 s. What lasts for no time is not seen.
+    #[test]
+    fn a_window_s_figures_by_hand() {
+        const S: u64 = 1_000_000_000;
+        let mut counters = Counters::default();
+        let mut stats = QueueStats::new(1);
+        stats.mark(0);
+        stats.busy(S);
+        stats.restart(S, &counters);
+        stats.change(S, Backlog { packets: 100_000, bytes: 2000 });
+        stats.change(S, Backlog { packets: 2, bytes: 2000 });
+        [(); 2].map(|()| stats.mark(0));
+        stats.departure(2 * S, S, 0, 1000);
+        stats.departure(4 * S, S, 0, 1000);
+        [(); 2].map(|()| counters.departed.count(1000));
+        stats.change(4 * S, Backlog::default());
+        stats.idle(4 * S);
+        stats.busy(5 * S);
+        stats.idle(5 * S);
+        let found = stats.summary(6 * S, &counters);
+        assert_eq!((found.window_s, found.idle_fraction, found.idle_periods), (5.0, 0.4, 2));
+        assert_eq!((found.mean_packets, found.mean_bytes), (1.2, 1200.0));
+        assert_eq!((found.packets[0], found.packets[3]), (2, 2));
+        assert_eq!((found.delay_mean_s, found.delay_s[3]), (2.0, 3.0));
+        assert_eq!((stats.flow(0).marked, stats.flows()[0].marked), (2, 3));
+        let columns = crate::columns::columns(&found);
+        let value = |name: &str| columns.iter().find(|(own, _)| own == name).map(|(_, v)| *v);
+        assert_eq!(value("utilisation"), Some(crate::columns::Value::Real(0.6)));
+        assert_eq!(value("throughput_bps"), Some(crate::columns::Value::Real(3200.0)));
+    }
 }

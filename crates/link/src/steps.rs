@@ -103,4 +103,12 @@ mod tests {
             assert_eq!(Steps::new(rows, repeat), None, "{rows:?}");
         }
     }
+
+    #[test]
+    fn the_shortest_of_all_values_counts() {
+        let rows = [(0, 'a'), (5, 'b'), (7, 'c')];
+        assert_eq!(Steps::new(&rows, false).unwrap().least_gap(), 2);
+        assert_eq!(Steps::new(&[(0, 'a'), (5, 'b'), (8, 'c')], true).unwrap().least_gap(), 3);
+        assert_eq!(Steps::constant('a').least_gap(), u64::MAX);
+    }
 }

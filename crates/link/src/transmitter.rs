@@ -239,4 +239,17 @@ mod tests {
         assert_eq!(t.alone(962), (500_000, 0), "with the highest rate");
         assert_eq!(t.sent(0, 2, 2 * 962), 3_584_000, "two behind the one that is being sent");
     }
+
+    /// 1000 bytes take 1 ms at 8 Mb/s; at 80 Mb/s they are sent at 0.6 ms if they begin again at 0.5 ms.
+    #[test]
+    fn what_begins_again_is_sent_sooner_or_as_it_was() {
+        let sending = Sending::default();
+        let mut t = Transmitter::new(Rate::from_mbit(8), Duration::ZERO);
+        t.send(0, 1000);
+        t.change_rate(Rate::from_mbit(80), &sending);
+        assert_eq!((t.send_again(500_000, 1000), t.free_at()), (400_000, 600_000));
+        t.change_rate(Rate::from_mbit(8), &sending);
+        assert_eq!((t.send_again(550_000, 1000), t.free_at()), (0, 600_000));
+        assert_eq!((t.send_again(700_000, 1000), t.free_at()), (0, 600_000), "it is idle");
+    }
 }
