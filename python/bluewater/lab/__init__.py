@@ -1,0 +1,32 @@
+"""The laboratory from Python: what the command line does, with results as objects.
+
+Every function here is ``bluewater.NAME``. Runs are kept in a folder (``out``, ``results`` if not
+given) and used again; without one, :func:`run` keeps nothing.
+"""
+
+from __future__ import annotations
+
+from bluewater.lab.advice import Advice, advise
+from bluewater.lab.making import CORES, DEFAULT_OUT, make_all
+from bluewater.lab.papers import plan, reproduce
+from bluewater.lab.runs import load, newest, plot, run, testbed
+from bluewater.lab.sweeps import Sweep, carry_out, compare, sweep
+
+__all__ = [
+    "CORES",
+    "DEFAULT_OUT",
+    "Advice",
+    "Sweep",
+    "advise",
+    "carry_out",
+    "compare",
+    "load",
+    "make_all",
+    "newest",
+    "plan",
+    "plot",
+    "reproduce",
+    "run",
+    "sweep",
+    "testbed",
+]

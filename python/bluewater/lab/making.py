@@ -1,0 +1,56 @@
+"""What those who make runs have in common: where, how many at once, for which seeds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bluewater.arguments import NUMBER, PATH, TEXT, Kind
+from bluewater.errors import InputError
+from bluewater.progress import of_runs
+from bluewater.study.execute import HERE, execute
+from bluewater.study.experiment import distinct
+from bluewater.study.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bluewater.results.store import Store
+    from bluewater.study.task import Failure, Task
+
+DEFAULT_OUT = Path("results")
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+SOURCE = Kind(
+    (Scenario, str, PathLike, Mapping), "a Scenario, a path, TOML text, or a mapping of its keys"
+)
+MAKING = {"jobs": NUMBER, "on": TEXT, "share": TEXT, "out": PATH}
+"""Arguments that say where and how many runs are made."""
+
+
+def chosen_seeds(seeds: Sequence[int] | None, reps: int | None) -> tuple[int, ...] | None:
+    """Those that were named, or so many from 1 on; None if neither is said."""
+    if reps is None:
+        return None if seeds is None else distinct(list(seeds), "seeds")
+    if seeds is not None:
+        raise InputError("seeds cannot go with reps", hint="name every seed in seeds")
+    if reps < 1:
+        raise InputError("no run would be made", key="reps", value=reps, allowed="1 or more")
+    return tuple(range(1, reps + 1))
+
+
+def make_all(
+    tasks: Sequence[Task],
+    store: Store,
+    jobs: int,
+    title: str,
+    progress: bool = True,
+    on: str = HERE,
+) -> list[Failure]:
+    """Makes what the store lacks of some runs, with a bar."""
+    held = sum(task.key in store for task in tasks)
+    with of_runs(tasks, held, title, progress) as on_progress:
+        return execute(tasks, store, jobs, on_progress, on)

@@ -1,0 +1,144 @@
+"""One run: made, kept, found again, drawn."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bluewater import kinds
+from bluewater.arguments import NUMBER, PATH, TEXT, Kind, checked
+from bluewater.errors import InputError
+from bluewater.lab.making import DEFAULT_OUT, SOURCE
+from bluewater.results.packets import Packets
+from bluewater.results.result import Result
+from bluewater.results.store import Store, read_result, run_key
+from bluewater.study import scenario
+from bluewater.study.experiment import distinct
+from bluewater.study.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
+    from bluewater.study.scenario import Source
+
+
+_PICTURED = Kind((Result, str, PathLike), "a Result, or the folder of one")
+_JOURNAL = Kind((Packets, str, PathLike), "a path, or Packets")
+
+
+@checked(source=SOURCE, seed=NUMBER, out=PATH, packets=_JOURNAL, share=TEXT)
+def run(
+    source: Source,
+    *,
+    seed: int | None = None,
+    out: Path | str | None = None,
+    progress: Callable[[float], object] | None = None,
+    packets: Packets | Path | str | None = None,
+    share: str = "",
+) -> Result:
+    """Runs one scenario in this process.
+
+    Args:
+        source: A scenario, the path of its file, its TOML text, or a mapping of its keys.
+        seed: Replaces the scenario's.
+        out: A folder of results: the run is kept there, and used again if it is there.
+        progress: Called now and then with the fraction done, 0 to 1.
+        packets: A Parquet file for what becomes of each packet, or of some; the run is made anew.
+        share: Where it is kept as well, as for :func:`sweep`; with ``out``.
+
+    Raises:
+        ScenarioError: The scenario is not valid.
+        InputError: The file cannot be read.
+    """
+    if out is None:
+        if share:
+            raise InputError(
+                "a run is shared from a folder", key="share", value=share, hint='give out="results"'
+            )
+        return scenario.run(source, seed=seed, progress=progress, packets=packets)
+    chosen = _scenario(source)
+    if seed is not None:
+        chosen = chosen.with_(seed=distinct([seed], "seed")[0])
+    store = Store(Path(out) / "runs", share)
+    store.prepare()
+    kind = kinds.of(chosen.table, chosen.origin)
+    key = run_key(chosen.canonical, kind.version())
+    store.sync([key])
+    if key not in store or packets is not None:
+        store.write(key, scenario.run(chosen, progress=progress, packets=packets))
+    store.remember(key)
+    return store.read(key)
+
+
+@checked(source=SOURCE, seed=NUMBER)
+def testbed(source: Source, *, seed: int | None = None) -> Result:  # noqa: PT028 - no test
+    """Makes a run with real packets: the kernel's TCP through the gateway, on this machine.
+
+    Args:
+        source: A scenario that the [testbed](gateway.md#testbed) can make.
+        seed: Replaces the scenario's.
+
+    Raises:
+        InputError: The testbed cannot do it, or this machine does not allow it.
+        ScenarioError: The scenario is not valid.
+    """
+    chosen = _scenario(source).with_(place="testbed")
+    if reason := kinds.KINDS["testbed"].missing():
+        raise InputError(f"no run with real packets can be made here: {reason}")
+    return scenario.run(chosen, seed=seed)
+
+
+@checked(folder=PATH)
+def load(folder: Path | str) -> Result:
+    """The run that is kept in a folder, as :meth:`Result.save` or a command made it.
+
+    Raises:
+        InputError: It is none, or damaged.
+    """
+    return read_result(Path(folder))
+
+
+def newest(out: Path | str = DEFAULT_OUT) -> Path:
+    """The folder of the run that was asked for last; of a sweep its last one.
+
+    Raises:
+        InputError: There is none.
+    """
+    store = Store(Path(out) / "runs")
+    key = store.newest()
+    if key is None:
+        raise InputError(
+            "no runs here", file=str(store.root), hint="`bluewater run FILE` makes one"
+        )
+    return store.path(key)
+
+
+@checked(result=_PICTURED, path=PATH)
+def plot(result: Result | Path | str, path: Path | str | None = None) -> Figure:
+    """Draws queue lengths, drops, marks and signals of a run over time.
+
+    Args:
+        result: A run, or the folder of one.
+        path: Where to write PNG, SVG, PDF and CSV; without an ending.
+
+    Raises:
+        InputError: The run has no series: its scenario has no ``[measure]`` with an ``interval``.
+    """
+    from bluewater.plots import run as plots  # noqa: PLC0415 - matplotlib takes long
+    from bluewater.plots.files import save  # noqa: PLC0415
+
+    found = load(result) if isinstance(result, Path | str) else result
+    panels = plots.panels(found)
+    figure = plots.figure(found, panels)
+    if path is not None:
+        save(figure, panels, Path(path))
+    return figure
+
+
+def _scenario(source: Source) -> Scenario:
+    if isinstance(source, Scenario):
+        return source
+    return Scenario.parse(*scenario.to_text(source))

@@ -1,0 +1,307 @@
+"""Many runs: the cells of a sweep, each for every seed."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Kind, checked, with_fields
+from bluewater.errors import InputError
+from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, SOURCE, chosen_seeds, make_all
+from bluewater.results import aggregate, remarks
+from bluewater.results.overview import Overview
+from bluewater.results.store import Store
+from bluewater.results.tables import Tables
+from bluewater.study import compare as side_by_side
+from bluewater.study import experiment, scenario
+from bluewater.study.compare import Setup
+from bluewater.study.execute import HERE, engine
+from bluewater.study.experiment import About, Experiment, Size
+from bluewater.study.sweep import parse_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from bluewater.aqm import Aqm
+    from bluewater.results.result import Result
+    from bluewater.results.tables import Entry, Label
+    from bluewater.study.scenario import Source
+    from bluewater.study.task import Failure
+
+_SETUP = Kind((Setup,), 'a Setup; its fields go by name, as in rate="10mbit"')
+_ALGORITHM = Kind((str, type), "names, and classes of one's own")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Many runs: the cells of a sweep, each for every seed.
+
+    Attributes:
+        name: What it is called.
+        axes: The names of its axes.
+        tables: Its tables, over all runs.
+        failures: Runs that could not be made; everything here is of the others.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    tables: Tables = field(repr=False)
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """A row a run: the axes, ``seed``, then the summary's columns."""
+        return self.tables.runs
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of all runs, such as ``flows`` or ``series``: the axes, ``seed``, its columns."""
+        return self.tables.table(name)
+
+    def results(self) -> list[tuple[dict[str, Label], Result]]:
+        """Each run with its place: axes and seed."""
+        return [
+            ({**entry.axes, "seed": entry.seed}, result)
+            for entry, result in zip(self.tables.entries, self.tables.results, strict=True)
+        ]
+
+    def summary(self, metrics: Sequence[str] | None = None) -> pl.DataFrame:
+        """A row a cell and metric: mean over seeds, and ``low`` and ``high`` of its 95 % interval.
+
+        Args:
+            metrics: Columns of the summary; all that were measured if not given.
+        """
+        return aggregate.summarise(self.runs, self._axes, metrics)
+
+    def differences(
+        self, axis: str, against: Label, metrics: Sequence[str] | None = None
+    ) -> pl.DataFrame:
+        """Paired differences, seed by seed, to one point of an axis, with intervals and effects.
+
+        Args:
+            axis: The axis whose points are compared.
+            against: The point that the others are compared with.
+            metrics: Columns of the summary; all that were measured if not given.
+        """
+        return aggregate.differences(self.runs, self._axes, axis, against, metrics)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader should know: seeds that change nothing, runs that lost everything."""
+        groups: dict[str, list[Result]] = {}
+        for entry, result in zip(self.tables.entries, self.tables.results, strict=True):
+            place = {**entry.axes, **({"reading": entry.reading} if entry.reading else {})}
+            label = ", ".join(f"{name}={value}" for name, value in place.items())
+            groups.setdefault(label, []).append(result)
+        simulated = [(name, found) for name, found in groups.items() if "queues" in found[0].names]
+        own = [
+            f"{name}: {told}" if name else told
+            for name, found in simulated
+            for told in remarks.of_run(found[0])
+        ]
+        return remarks.of_seeds(simulated) + own
+
+    def plot(
+        self,
+        y: str,
+        x: str | None = None,
+        *,
+        line: str | Sequence[str] | None = None,
+        kind: Literal["lines", "heat", "box", "cdf", "ellipse"] = "lines",
+        path: Path | str | None = None,
+    ) -> Figure:
+        """Draws a metric over the cells.
+
+        Args:
+            y: A column of the summary; of ``kind="ellipse"`` the vertical one.
+            x: An axis; the last numeric one if not given, else the last. Of ``ellipse`` the
+                horizontal metric.
+            line: The axis, or axes, that have a line for each point; all others if not given. Of
+                ``heat`` the vertical axis.
+            kind: ``lines`` through means with the 95 % interval as a band, ``heat``, ``box`` and
+                ``cdf`` over the runs of each line, ``ellipse`` of one deviation for each line.
+            path: Where to write PNG, SVG, PDF and CSV; without an ending.
+
+        Raises:
+            InputError: There is no such metric or axis, or ``line`` leaves out an axis: runs of its
+                points would be taken for seeds of one cell.
+        """
+        from bluewater.plots import sweep as plots  # noqa: PLC0415 - matplotlib takes long
+
+        return plots.draw(self, y, x, line, kind, Path(path) if path else None)
+
+    def write(self, folder: Path | str) -> list[Path]:
+        """Writes ``runs`` as Parquet and CSV, ``summary.csv``, and every table as Parquet."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [folder / "runs.parquet", folder / "runs.csv", folder / "summary.csv"]
+        self.runs.write_parquet(written[0])
+        self.runs.write_csv(written[1])
+        self.summary().write_csv(written[2])
+        kept = [name for name in self.tables.present if not self.tables.known_empty(name)]
+        self.tables.read(kept)
+        for name in kept:
+            if not (table := self.table(name)).is_empty():
+                written.append(folder / f"{name}.parquet")
+                table.write_parquet(written[-1])
+        return written
+
+    @cached_property
+    def _axes(self) -> list[str]:
+        reading = ["reading"] if "reading" in self.runs.columns else []
+        return [*self.axes, *reading]
+
+    def __repr__(self) -> str:
+        count = len(self.tables.entries)
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Sweep {self.name} over {', '.join(self.axes) or 'seeds'}: {count} runs{failed}>"
+
+    @property
+    def overview(self) -> Overview:
+        """A row a cell: means over seeds of the metrics that matter most, as texts."""
+        return Overview.of(self.summary(), self._axes)
+
+    def _repr_html_(self) -> str:
+        shown = self.overview
+        picture = ""
+        if self.axes and 1 < len(shown.rows) <= _PICTURED and "delay_mean_s" in self.runs.columns:
+            figure: Any = self.plot("delay_mean_s")
+            png = b64encode(figure._repr_png_()).decode()
+            picture = (
+                f"<img alt='mean delay over {escape(self.axes[-1])}' style='max-width:640px' "
+                f"src='data:image/png;base64,{png}'>"
+            )
+        return f"<div><p>{escape(repr(self))}</p>{picture}{shown.html()}</div>"
+
+
+_PICTURED = 60
+"""Cells up to which a notebook shows a picture: with more, nobody tells the lines apart."""
+
+
+@checked(size=TEXT, source=SOURCE, seeds=NUMBERS, reps=NUMBER, **MAKING)
+def sweep(
+    source: Source,
+    axes: Mapping[str, Any] | None = None,
+    *,
+    seeds: Sequence[int] | None = None,
+    reps: int | None = None,
+    size: str = "full",
+    jobs: int = CORES,
+    on: str = HERE,
+    share: str = "",
+    out: Path | str = DEFAULT_OUT,
+    progress: bool = True,
+) -> Sweep:
+    """Runs a scenario at every point of its axes, for every seed.
+
+    Finished runs are kept: the same call goes on where it was stopped.
+
+    Args:
+        source: A scenario, or one with ``[sweep]``.
+        axes: Axes beside those of the scenario, as under ``[sweep]``: a dotted key with its values,
+            or a name with named variants.
+        seeds: The seeds; those of the scenario if not given.
+        reps: So many seeds from 1 on, in place of ``seeds``.
+        size: One of the file's sizes.
+        jobs: Runs made at the same time.
+        on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
+            ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
+        share: Where finished runs are kept as well and looked for first, for machines that share
+            no folder: any address of fsspec, as ``s3://bucket/folder``.
+        out: The folder of results.
+        progress: Whether a bar is shown, in a terminal or a notebook.
+
+    Raises:
+        InputError: The axes or seeds cannot be used.
+        ScenarioError: The scenario is not valid.
+        Interrupted: Ctrl-C; what was finished is kept.
+    """
+    engine(on, jobs)  # what is wrong with it is said before anything is planned
+    made = _experiment(source, axes)
+    chosen = made.size(size)
+    if (wanted := chosen_seeds(seeds, reps)) is not None:
+        chosen = replace(chosen, seeds=wanted)
+    return carry_out(made, chosen, jobs, Store(Path(out) / "runs", share), progress, on)
+
+
+def carry_out(
+    made: Experiment, size: Size, jobs: int, store: Store, progress: bool = True, on: str = HERE
+) -> Sweep:
+    """Makes the runs of an experiment at a size, without judging anything."""
+    plan = made.plan(size)
+    store.sync(task.key for task, _ in plan)
+    failures = make_all([task for task, _ in plan], store, jobs, made.id, progress, on)
+    failed = {failure.task.key for failure in failures}
+    entries: list[Entry] = [entry for _, entry in plan if entry.key not in failed]
+    if entries:
+        store.remember(entries[-1].key)
+    names = tuple(axis.name for axis in made.axes)
+    return Sweep(made.id, names, Tables(entries, store, made.views), tuple(failures))
+
+
+@checked(aqms=NAMES, setup=_SETUP, seeds=NUMBERS, reps=NUMBER, **MAKING)
+def compare(
+    aqms: Sequence[str | type[Aqm]],
+    setup: Setup | None = None,
+    *,
+    seeds: Sequence[int] | None = None,
+    reps: int | None = None,
+    jobs: int = CORES,
+    on: str = HERE,
+    share: str = "",
+    out: Path | str = DEFAULT_OUT,
+    progress: bool = True,
+    **keys: Any,
+) -> Sweep:
+    """Runs queue disciplines on one link, with the same random numbers.
+
+    Args:
+        aqms: Their names, or classes of one's own.
+        setup: The link and its load.
+        seeds: Each discipline is run for each of them; seed 1 if not given.
+        reps: So many seeds from 1 on, in place of ``seeds``.
+        jobs: Runs made at the same time.
+        on: Where the runs are made, as for :func:`sweep`.
+        share: Where they are kept as well, as for :func:`sweep`.
+        out: The folder of results.
+        progress: Whether a bar is shown.
+        keys: Fields of :class:`~bluewater.Setup` that are set: ``rate="10mbit"``.
+
+    Raises:
+        InputError: A name or quantity cannot be used.
+    """
+    aqms = list(aqms)
+    for each in aqms:
+        _ALGORITHM.check("aqms", each, "compare()")
+    if not aqms:
+        raise InputError("nothing to compare", key="aqms", value=[], allowed="one or more")
+    engine(on, jobs)
+    chosen = with_fields(setup or Setup(), keys, "compare()")
+    axes = (side_by_side.axis(distinct_names(aqms)),)
+    made = Experiment(
+        "compare", "compare", chosen.title, About(), side_by_side.scenario(chosen), axes, {}, (), ()
+    )
+    wanted = chosen_seeds(seeds, reps)
+    size = Size("given", (1,) if wanted is None else wanted, {}, {})
+    return carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
+
+
+def distinct_names(aqms: Sequence[str | type[Aqm]]) -> list[str | type[Aqm]]:
+    """The names, each once."""
+    return list(dict.fromkeys(aqms))
+
+
+def _experiment(source: Source, axes: Mapping[str, Any] | None) -> Experiment:
+    text, origin = scenario.to_text(source)
+    name = "sweep" if origin.startswith("<") else Path(origin).stem
+    made = experiment.parse(text, origin, name)
+    if axes:
+        made = replace(made, axes=(*made.axes, *parse_axes(axes, origin)))
+        experiment.check_names(made)
+    return made
