@@ -1,0 +1,261 @@
+//! What a scenario may say, what is said of one that may not be, and how it is written again.
+
+mod network;
+mod traffic;
+
+use aqm::CATALOG;
+
+use super::*;
+
+const GOOD: &str = r#"
+duration = "10s"
+warmup = "2s"
+[network]
+preset = "feng"
+[[queue]]
+aqm = "red"
+buffer = "200kB"
+params = { w_q = 0.02 }
+[[traffic]]
+flows = 4
+transport = "sack"
+"#;
+
+/// The error of a text. What is wrong stands where that belongs, not behind `allowed:`.
+fn fails(text: &str) -> ScenarioError {
+    let e = Scenario::from_toml(text, "x.toml").unwrap_err();
+    let wrong = ["need", "there is no", "cannot", "missing", "No such"];
+    assert!(!wrong.iter().any(|word| e.allowed.contains(word)) && !e.problem.is_empty(), "{e}");
+    e
+}
+
+/// The good scenario with one line replaced.
+fn with(old: &str, new: &str) -> ScenarioError {
+    assert!(GOOD.contains(old), "{old}");
+    fails(&GOOD.replace(old, new))
+}
+
+#[test]
+fn what_is_missing_or_cannot_be_read_is_a_problem_and_nothing_is_allowed() {
+    for (old, new, key, problem) in [
+        ("\"200kB\"", "\"200kB\"\nprefilter_params = { k = 6 }", "queue[0].prefilter", "needed by"),
+        ("warmup = \"2s\"", "measure = { groups = true }", "measure.interval", "needed by groups"),
+        ("warmup = \"2s\"", "measure = { flows = true }", "measure.interval", "needed by flows"),
+        ("preset = \"feng\"", "rate = \"1mbit\"", "network.preset", "there is no network"),
+        ("\"sack\"", "\"trace\"\nfile = \"none.pcap\"", "traffic[0].file", ""),
+        ("\"sack\"", "\"cbr\"", "traffic[0].rate", "needed by cbr"),
+    ] {
+        let e = with(old, new);
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.problem.contains(problem) && e.problem != "not allowed", "{e}");
+    }
+    let links = GOOD.replace(
+        "[network]\npreset = \"feng\"",
+        "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1mbit\"\ndelay = \"1ms\"",
+    );
+    for (text, key) in [
+        (links.clone(), "queue[0].link"),
+        (links.replace("aqm = ", "link = \"a->b\"\naqm = "), "traffic[0].from"),
+    ] {
+        let e = fails(&text);
+        assert_eq!((e.key.as_str(), e.problem.as_str()), (key, "needed"), "{e}");
+        assert!(!e.allowed.is_empty(), "{e}");
+    }
+}
+
+#[test]
+fn the_echo_is_canonical_and_reads_back_to_itself() {
+    let scenario = Scenario::from_toml(GOOD, "x").unwrap();
+    let echo = scenario.to_toml();
+    for line in ["link = \"A->B\"", "w_q = 0.02", "min_th = \"15%\"", "packet = \"1kB\""] {
+        assert!(echo.contains(line), "{line} in\n{echo}");
+    }
+    let again = Scenario::from_toml(&echo, "echo").unwrap();
+    assert_eq!((&again, again.to_toml()), (&scenario, echo));
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_the_nearest_key() {
+    let e = with("flows = 4", "flow = 4");
+    assert_eq!((e.line, e.key.as_str()), (Some(11), "traffic[0].flow"), "{e}");
+    assert_eq!(e.hint, "did you mean `flows`?");
+    let e = with("w_q", "wq");
+    assert_eq!((e.line, e.key.as_str()), (Some(9), "queue[0].params.wq"), "{e}");
+    assert!(e.hint.contains("w_q") && e.allowed.contains("max_p"), "{e}");
+}
+
+#[test]
+fn a_wrong_value_is_shown_with_what_is_allowed() {
+    for (old, new, key, part) in [
+        ("\"200kB\"", "\"200kb\"", "queue[0].buffer", "KiB"),
+        ("\"200kB\"", "\"0B\"", "queue[0].buffer", "one packet"),
+        ("\"200kB\"", "200", "queue[0].buffer", "unit"),
+        ("\"10s\"", "\"10\"", "duration", "20ms"),
+        ("\"10s\"", "\"-1s\"", "duration", "a time"),
+        ("\"2s\"", "\"10s\"", "warmup", "less than"),
+        ("0.02", "2.0", "queue[0].params.w_q", "0 … 1"),
+        ("0.02", "\"often\"", "queue[0].params.w_q", "a number"),
+        ("\"red\"", "\"rde\"", "queue[0].aqm", "did you mean `red`?"),
+        ("\"sack\"", "\"sac\"", "traffic[0].transport", "sack"),
+        ("\"feng\"", "\"fang\"", "network.preset", "feng"),
+        ("flows = 4", "flows = 0", "traffic[0].flows", "at least 1"),
+        ("flows = 4", "flows = -4", "traffic[0].flows", "u32"),
+        ("flows = 4", "flows = 4\nto = [\"n0\"]", "traffic[0].to", "no route"),
+        ("flows = 4", "flows = 4\nto = [\"n77\"]", "traffic[0].to", "n7"),
+        ("flows = 4", "flows = 4\napp = \"pareto\"", "traffic[0].on", "needed by pareto"),
+        ("flows = 4", "flows = 4\napp = \"periodic\"", "traffic[0].app", "cbr only"),
+        ("\"sack\"", "\"tfrc\"\napp = \"finite\"", "traffic[0].app", "infinite"),
+        ("\"sack\"", "\"scream\"\nmin_rate = \"2mbit\"", "traffic[0].min_rate", "at most 1500kbit"),
+        (
+            "\"sack\"",
+            "\"scream\"\nstart_rate = \"2mbit\"",
+            "traffic[0].start_rate",
+            "150kbit … 1500kbit",
+        ),
+        ("\"sack\"", "\"scream\"\nframes = 0", "traffic[0].frames", "1 … 1000"),
+        ("\"sack\"", "\"scream\"\npause = [\"4s\", \"4s\"]", "traffic[0].pause", "after the first"),
+        (
+            "\"sack\"",
+            "\"scream\"\nstop = \"4s\"\npause = [\"4s\", \"5s\"]",
+            "traffic[0].pause",
+            "from before 4s on",
+        ),
+        ("\"sack\"", "\"scream\"\nmax_rate = \"2gbit\"", "traffic[0].max_rate", "at most 1gbit"),
+        ("\"sack\"", "\"sack\"\napp = \"web\"", "traffic[0].size", "needed by web"),
+        (
+            "flows = 4",
+            "flows = 4\napp = \"web\"\nsize = \"9kB\"",
+            "traffic[0].off",
+            "needed by web",
+        ),
+        ("flows = 4", "flows = 4\ndscp = \"AF44\"", "traffic[0].dscp", "a DSCP: EF"),
+        ("flows = 4", "flows = 4\nrekey = \"0s\"", "traffic[0].rekey", "more than"),
+        ("flows = 4", "flows = 4\nstart = \"2s..1s\"", "traffic[0].start", "ends before"),
+        ("flows = 4", "flows = 4\nmax_rto = \"0s\"\nmin_rto = \"0s\"", "traffic[0].max_rto", "1ms"),
+        ("flows = 4", "flows = 4\ninitial_rto = \"0s\"", "traffic[0].initial_rto", "1ms"),
+        ("flows = 4", "flows = 4\ndelayed_ack = \"5000000h\"", "traffic[0].delayed_ack", "3600s"),
+        ("\"feng\"", "\"feng\"\ndelay = \"5000000h\"", "network.delay", "3600s"),
+        ("\"feng\"", "\"feng\"\naccess_rate = \"1bit\"", "network.access_rate", "1kbit"),
+        ("aqm = ", "link = \"B->C\"\naqm = ", "queue[0].link", "did you mean `B->A`?"),
+    ] {
+        let e = with(old, new);
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+        assert!(e.to_string().starts_with("x.toml:"), "{e}");
+    }
+}
+
+/// What was meant is said, not only what is spelt alike.
+#[test]
+fn hints_say_what_was_meant() {
+    let e = with("\"sack\"", "\"bbr3\"");
+    assert!(e.hint.contains("`bbr` is version 3"), "{e}");
+    let e = with("\"sack\"", "\"sack\"\nfrom = \"S\"");
+    assert!(e.hint.contains("[\"S\"]"), "{e}");
+    let e = with("[[queue]]", "[sweep]\n\"queue.0.aqm\" = [\"red\"]\n[[queue]]");
+    assert!(e.hint.contains("bluewater sweep"), "{e}");
+    let e = with("[[queue]]", "[queue]");
+    assert!(e.hint.contains("[[queue]]"), "{e}");
+}
+
+#[test]
+fn what_is_not_toml_is_an_error_with_a_line() {
+    for text in ["duration = ", "[[queue]\n", "a = 1\na = 2\n", "\u{0}", "duration = \"1s\""] {
+        let e = fails(text);
+        assert!(!e.to_string().is_empty());
+    }
+    assert_eq!(fails("\n\nduration = ").line, Some(3));
+}
+
+/// The network of a preset as well.
+#[test]
+fn the_echo_leaves_nothing_to_be_known() {
+    let echo = |network: &str| {
+        let text = format!(
+            "duration = \"1s\"\nnetwork = {{ {network} }}\nqueue = [{{ aqm = \"droptail\", buffer = \"9p\" }}]\n\
+             traffic = [{{ transport = \"reno\" }}]"
+        );
+        Scenario::from_toml(&text, "x").unwrap().to_toml()
+    };
+    let whole = "preset = \"dumbbell\"\nrate = \"3mbit\"\ndelay = \"20ms\"\nbottlenecks = 1\n\
+                 access_rate = \"1gbit\"\naccess_delay = \"0s\"\nleft = 1\nright = 1\ncross = 0\n";
+    let said = echo("preset = \"dumbbell\", rate = \"3mbit\"");
+    assert!(said.contains(whole), "{said}");
+    let said = echo("preset = \"chain\"");
+    assert!(said.contains("bottlenecks = 3") && said.contains("cross_delay = \"2ms\""), "{said}");
+}
+
+#[test]
+fn the_schema_knows_every_algorithm_and_parameter() {
+    let schema = Scenario::json_schema();
+    for entry in CATALOG {
+        assert!(schema.contains(&format!("\"{}\"", entry.name)));
+        for parameter in (entry.parameters)() {
+            assert!(schema.contains(parameter.name));
+        }
+    }
+}
+
+/// What the queue could be told has to be there; then it is written and read again.
+#[test]
+fn a_queue_is_told_only_of_a_rate_that_varies() {
+    let scenario = |link: &str, queue: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1mbit\"\n\
+             delay = \"1ms\"\n{link}\n[[queue]]\nlink = \"a->b\"\naqm = \"csfq\"\n\
+             buffer = \"10p\"\n{queue}\n[[traffic]]\nflows = 1\ntransport = \"cbr\"\n\
+             rate = \"1mbit\"\nfrom = [\"a\"]\nto = [\"b\"]\n"
+        );
+        Scenario::from_toml(&text, "s.toml")
+    };
+    let trace = "rate_trace = { model = \"wifi\" }";
+    let error = scenario("", "told_rate = true").unwrap_err().to_string();
+    assert!(error.contains("queue[0].told_rate") && error.contains("rate_trace"), "{error}");
+    for told in [false, true] {
+        let read = scenario(trace, &format!("told_rate = {told}")).unwrap();
+        assert_eq!(read.to_toml().contains("told_rate"), told);
+        let again = Scenario::from_toml(&read.to_toml(), "t.toml").unwrap();
+        assert_eq!(again.queue[0].told_rate, told);
+    }
+}
+
+/// GOOD with a filter before its queue.
+const FILTERED: &str =
+    "w_q = 0.02 }\nprefilter = \"red-pd\"\nprefilter_params = { target_rtt = \"20ms\" }";
+
+#[test]
+fn a_queue_may_have_a_filter_before_it() {
+    for aqm in ["red", "droptail", "blue", "sfb", "red-pd", "fq-codel"] {
+        let text = GOOD.replace("w_q = 0.02 }", FILTERED).replace("\"red\"", &format!("\"{aqm}\""));
+        let text = if aqm == "red" { text } else { text.replace("w_q = 0.02", "") };
+        let scenario = Scenario::from_toml(&text, "x").unwrap();
+        let echo = scenario.to_toml();
+        assert!(echo.contains("target_rtt = \"20ms\"") && echo.contains("p_min = 0.005"), "{echo}");
+        let again = Scenario::from_toml(&echo, "echo").unwrap();
+        assert_eq!((&again, again.to_toml()), (&scenario, echo));
+    }
+    for (old, new, key, part) in [
+        ("\"red-pd\"", "\"red-dp\"", "queue[0].prefilter", "did you mean `red-pd`?"),
+        ("target_rtt", "target_rt", "queue[0].prefilter_params.target_rt", "target_rtt"),
+        ("target_rtt", "w_q", "queue[0].prefilter_params.w_q", "red-pd has"),
+        ("\"20ms\"", "\"0s\"", "queue[0].prefilter_params.target_rtt", "1ms"),
+        ("prefilter = \"red-pd\"", "", "queue[0].prefilter", "needed"),
+    ] {
+        let e = with("w_q = 0.02 }", &FILTERED.replace(old, new));
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+}
+
+#[test]
+fn two_queues_on_one_link_are_refused() {
+    let e = fails(&format!("{GOOD}\n[[queue]]\naqm = \"blue\"\nbuffer = \"10p\"\n"));
+    assert_eq!(e.key, "queue[1].link");
+    assert!(e.hint.contains("A->B"), "{e}");
+}
+
+#[test]
+fn a_scenario_without_a_queue_has_nothing_to_say() {
+    let e = fails("duration = \"1s\"\n[network]\npreset = \"feng\"\n");
+    assert!(e.key == "queue" && e.hint.contains("droptail"), "{e}");
+}

@@ -1,0 +1,259 @@
+//! Groups of flows: keys, their transports and applications, presets.
+
+use super::*;
+use crate::traffic::Transport;
+
+/// A key that would have no effect is an error that says whose it is.
+#[test]
+fn idle_keys_are_refused() {
+    let shared = "on = \"1s\"\noff = \"1s\"";
+    for (transport, more, key, part) in [
+        ("sack", "load = \"1mbit\"", "load", "for finite only"),
+        ("sack", "shape = 1.5", "shape", "for pareto, web only"),
+        ("sack", "jitter = 0.5", "jitter", "for cbr only"),
+        ("sack", "objects = 3", "objects", "for web only"),
+        ("sack", "rate = \"1mbit\"", "rate", "for cbr, pareto, exponential only"),
+        ("sack", "rates = []", "rates", "for cbr only"),
+        ("sack", "discounting = false", "discounting", "for tfrc only"),
+        ("sack", "frames = 30", "frames", "for scream only"),
+        ("scream", "discounting = false", "discounting", "for tfrc only"),
+        ("sack", "file = \"x.pcap\"", "file", "for trace only"),
+        ("cbr", "rate = \"1mbit\"\nhandshake = true", "handshake", "for TCP only"),
+        ("cbr", "rate = \"1mbit\"\njitter = 0.5", "jitter", "uniform"),
+        ("tfrc", "window = \"9p\"", "window", "for TCP, window only"),
+        ("sack", &format!("app = \"exponential\"\n{shared}\nshape = 1.5"), "shape", "pareto"),
+        ("cbr", &format!("rate = \"1mbit\"\n{shared}"), "on", "for pareto, exponential, periodic"),
+        ("sack", "ecn = false\necn_timeout = true", "ecn_timeout", "with ecn = true only"),
+        ("sack", "ecn = false\necn_on_retransmit = true", "ecn_on_retransmit", "with ecn = true"),
+        (
+            "sack",
+            "ecn = false\nhandshake = true\necn_on_control = true",
+            "ecn_on_control",
+            "with ecn = true",
+        ),
+        ("dctcp", "ecn = false\necn_on_control = true", "ecn", "true: dctcp"),
+        ("sack", "ecn = true\necn_on_control = true", "ecn_on_control", "handshake = true"),
+        (
+            "sack",
+            "ecn = true\nhandshake = true\necn_on_control = true\necn_fallback = true",
+            "ecn_fallback",
+            "more than new data",
+        ),
+        ("sack", "ecn = false\nmin_window = 2", "min_window", "with ecn = true only"),
+        ("sack", "ecn = true\nrack = true\nmin_window = 2", "min_window", "1: with rack"),
+        ("dctcp", "ecn = true\npreset = \"linux\"\nmin_window = 2", "min_window", "1: with rack"),
+        ("bbr1", "limited_transmit = false", "limited_transmit", "true: bbr"),
+        ("reno", "rack = true", "rack", "transport = \"sack\""),
+        ("newreno", "preset = \"linux\"", "preset", "sack"),
+        ("sack", "timestamps = true", "timestamps", "rack = true"),
+        ("cubic", "rack = true\naccecn = true", "accecn", "prague"),
+        ("dctcp", "accecn = true\necn = true", "accecn", "rack = true"),
+        ("sack", "rack = true\nrepair_past_timeout = true", "repair_past_timeout", "false"),
+        ("sack", "rfc8312 = true", "rfc8312", "cubic"),
+        ("cubic", "reference_rtt = \"25ms\"", "reference_rtt", "prague"),
+        ("sack", "quick_acks = true", "quick_acks", "delayed_ack"),
+        ("cbr", "rate = \"1mbit\"\npreset = \"linux\"", "preset", "for TCP only"),
+        (
+            "sack",
+            &format!("app = \"exponential\"\n{shared}\nunsent = \"backlog\""),
+            "unsent",
+            "a rate beside it",
+        ),
+    ] {
+        let e = with("\"sack\"", &format!("\"{transport}\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.allowed.contains(part), "{part} in: {e}");
+        assert!(e.line.is_some_and(|line| line > 12), "{e}");
+    }
+    let e = with("\"sack\"", "\"sack\"\nobjects = 3");
+    assert!(e.hint.contains("app = \"infinite\""), "{e}");
+}
+
+#[test]
+fn sizes_of_transfers_are_one_thing_or_the_other() {
+    for (more, key, part) in [
+        ("", "size", "needed by finite"),
+        ("size = \"9kB\"\nsizes = \"web-search\"", "size", "leave it out"),
+        ("size = \"9p\"\nsizes = \"pareto 1.2\"", "size", "in bytes"),
+        ("sizes = \"pareto 1.2\"", "size", "needed by finite"),
+        ("size = \"9kB\"\nsizes = \"zipf\"", "sizes", "web-search, data-mining"),
+        ("size = \"9kB\"\nload = \"0bit\"", "load", "a rate"),
+        ("size = \"100B\"\nload = \"801mbit\"", "load", "each 1us at most"),
+        ("size = \"9kB\"\nload = \"1mbit\"\nstart = \"0s..1s\"", "start", "an instant"),
+        (
+            "size = \"9kB\"\nload = \"1mbit\"\nstep = { flows = 1, every = \"1s\" }",
+            "step",
+            "without load",
+        ),
+    ] {
+        let e = with("\"sack\"", &format!("\"sack\"\napp = \"finite\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    for sizes in ["web-search", "data-mining"] {
+        let text =
+            GOOD.replace("\"sack\"", &format!("\"sack\"\napp = \"finite\"\nsizes = \"{sizes}\""));
+        let scenario = Scenario::from_toml(&text, "x").unwrap();
+        assert_eq!(Scenario::from_toml(&scenario.to_toml(), "echo").unwrap(), scenario);
+    }
+}
+
+/// A run that did nothing but begin and end periods would take for ever.
+#[test]
+fn periods_have_a_mean_of_a_microsecond() {
+    for (app, on, off, key, part) in [
+        ("app = \"exponential\"", "1ns", "1s", "on", "a mean of 1us or more"),
+        ("app = \"exponential\"", "1us", "999ns", "off", "a mean of 1us or more"),
+        ("app = \"pareto\"\nshape = 1.5", "0s", "1s", "on", "a mean of 1us or more"),
+        ("app = \"pareto\"\nshape = 1.001", "1s", "90us", "off", "far shorter than the mean"),
+    ] {
+        let more = format!("{app}\non = \"{on}\"\noff = \"{off}\"");
+        let e = with("\"sack\"", &format!("\"sack\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    let shortest = "app = \"exponential\"\non = \"1us\"\noff = \"1us\"";
+    let text = GOOD.replace("\"sack\"", &format!("\"sack\"\n{shortest}"));
+    assert!(Scenario::from_toml(&text, "x").is_ok());
+}
+
+#[test]
+fn what_would_have_no_effect_on_a_group_is_refused() {
+    let web = "app = \"web\"\nsize = \"9kB\"\noff = \"1s\"\n";
+    for (more, key, part) in [
+        ("step = { flows = 1, every = \"0s\" }".into(), "step.every", "all begin at once"),
+        (format!("{web}objects = 3\nconnections = 4"), "connections", "1 … 3, the objects"),
+        (format!("{web}connections = 2"), "connections", "1 … 1, the objects"),
+        (format!("{web}objects = 3\nconnections = 0"), "connections", "1 … 3, the objects"),
+    ] {
+        let e = with("\"sack\"", &format!("\"sack\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+    for (objects, slots) in [(1, 1), (3, 3), (9, 4)] {
+        let web = format!("\"sack\"\n{web}objects = {objects}");
+        let scenario = Scenario::from_toml(&GOOD.replace("\"sack\"", &web), "x").unwrap();
+        assert_eq!(scenario.traffic[0].slots(), slots, "{objects}");
+    }
+}
+
+#[test]
+fn a_group_that_never_sends_is_refused() {
+    for (more, key) in [
+        ("stop = \"0s\"", "stop"),
+        ("start = \"1h\"", "start"),
+        ("start = \"2s..3s\"\nstop = \"2s\"", "start"),
+    ] {
+        let e = with("\"sack\"", &format!("\"sack\"\n{more}"));
+        assert_eq!(e.key, format!("traffic[0].{key}"), "{e}");
+    }
+}
+
+/// Every key has one place, and the schema says which.
+#[test]
+fn the_schema_says_whose_each_key_of_traffic_is() {
+    let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
+    let keys = |name: &str| -> Vec<&String> {
+        let of = schema["$defs"][name]["properties"].as_object();
+        of.unwrap_or_else(|| panic!("{name}")).keys().collect()
+    };
+    let common = keys("TrafficSpec");
+    for (name, key) in [
+        ("tcp", "min_rto"),
+        ("cbr", "gaps"),
+        ("tfrc", "discounting"),
+        ("scream", "frames"),
+        ("trace", "digest"),
+        ("window", "timeout"),
+        ("finite", "size"),
+        ("pareto", "shape"),
+        ("exponential", "unsent"),
+        ("periodic", "off"),
+        ("web", "objects"),
+    ] {
+        assert!(keys(name).iter().any(|own| *own == key), "{key} of {name}");
+        assert!(keys(name).iter().all(|own| !common.contains(own)), "{name}");
+    }
+    // All that go together, TCP or cbr and an application, have no key twice.
+    for (transport, app) in [("tcp", "web"), ("tcp", "pareto"), ("cbr", "periodic")] {
+        assert!(keys(transport).iter().all(|key| !keys(app).contains(key)), "{transport}, {app}");
+    }
+}
+
+#[test]
+fn rates_of_given_times_are_checked() {
+    let text = r#"
+        duration = "3s"
+        [network]
+        preset = "dumbbell"
+        [[queue]]
+        aqm = "droptail"
+        buffer = "10p"
+        [[traffic]]
+        transport = "cbr"
+        rate = "800kbit"
+        rates = [["1s", "8mbit"], ["2s", "800kbit"]]
+        "#;
+    let scenario = Scenario::from_toml(text, "x").unwrap();
+    let echo = scenario.to_toml();
+    assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario);
+    for (old, new, part) in
+        [("\"2s\", \"800kbit\"", "\"1s\", \"1mbit\"", "ascending"), ("\"2s\"", "2", "unit")]
+    {
+        let e = fails(&text.replace(old, new));
+        assert!(e.to_string().contains(part) && e.key.contains("rates"), "{part} in: {e}");
+    }
+}
+
+/// A preset's own keys are not the user's fault.
+#[test]
+fn a_preset_gives_way_to_what_is_said_beside_it() {
+    let tcp = |more: &str| {
+        let text = format!(
+            "duration = \"1s\"\nnetwork = {{ preset = \"dumbbell\" }}\n\
+             queue = [{{ aqm = \"droptail\", buffer = \"9p\" }}]\n[[traffic]]\n\
+             transport = \"cubic\"\npreset = \"linux\"\necn = true\n{more}\n"
+        );
+        Scenario::from_toml(&text, "x").map(|scenario| scenario.to_toml())
+    };
+    for (more, gone) in [
+        ("delayed_ack = \"0s\"", "quick_acks = false"),
+        ("handshake = false", "restart_after_lost_syn = true"),
+        ("handshake = false", "ecn_fallback = false"),
+        ("ecn_on_retransmit = true", "ecn_fallback = false"),
+        ("rack = false", "timestamps = false"),
+    ] {
+        let echo = tcp(more).unwrap_or_else(|e| panic!("{more}: {e}"));
+        assert!(echo.contains(gone), "{more}: {echo}");
+    }
+    let said = tcp("handshake = false\necn_fallback = true").unwrap_err();
+    assert!(said.to_string().contains("ecn_fallback"), "{said}");
+}
+
+/// A preset of TCP stands for its keys, those of CUBIC and of ECN where they apply; a key that is given
+/// wins; and the echo, which names them all, reads back to itself.
+#[test]
+fn a_preset_of_tcp_is_its_keys() {
+    let tcp = |lines: &str| {
+        let scenario =
+            Scenario::from_toml(&GOOD.replace("transport = \"sack\"", lines), "x").unwrap();
+        let echo = scenario.to_toml();
+        assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario, "{echo}");
+        match &scenario.traffic[0].transport {
+            Transport::Tcp(tcp) => tcp.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let reno = tcp("transport = \"sack\"\npreset = \"linux\"");
+    assert!(reno.rack && reno.count_packets && reno.quick_acks && reno.handshake);
+    assert_eq!((reno.initial_window, reno.min_window, reno.rfc8312), (10, 1, false));
+    let cubic = tcp("transport = \"cubic\"\necn = true\npreset = \"linux\"\ninitial_window = 3");
+    assert_eq!((cubic.initial_window, cubic.min_window, cubic.rfc8312), (3, 1, true));
+    // RACK has two packets at least; a preset without it says so.
+    let cubic = tcp("transport = \"cubic\"\necn = true\npreset = \"linux\"\nrack = false");
+    assert_eq!((cubic.min_window, cubic.timestamps), (2, false));
+    let cubic = tcp("transport = \"cubic\"\necn = true\npreset = \"linux\"\nmin_window = 3");
+    assert_eq!(cubic.min_window, 3);
+    let modern = tcp("transport = \"cubic\"\npreset = \"modern\"");
+    assert_eq!((modern.pacing, modern.rack, modern.rfc8312), (Some(true), true, false));
+}
