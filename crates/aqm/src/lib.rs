@@ -49,6 +49,7 @@ pub mod param;
 pub mod policy;
 pub mod qdisc;
 pub mod response;
+mod ring;
 pub mod rng;
 pub mod time;
 pub mod told;

@@ -30,11 +30,11 @@
 use alloc::boxed::Box;
 
 use crate::context::{Backlog, Cause, Cx, Env, State};
-use crate::fifo::{Line as _, Ring};
 use crate::packet::{Ecn, Meta};
 use crate::param::{ConfigError, Params, choice, params};
 use crate::policy::{Departure, View};
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::ring::{Line as _, Ring};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Limit;

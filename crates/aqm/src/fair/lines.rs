@@ -8,11 +8,12 @@ use super::Plan;
 use super::links::{Chain, Links};
 use super::longest::Longest;
 use crate::context::{Backlog, Cause, Cx, Env, State};
-use crate::fifo::{Advised, Line};
+use crate::fifo::Advised;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, choice};
 use crate::policy::{Policy, View};
 use crate::qdisc::{Counters, Outlet};
+use crate::ring::Line;
 use crate::time::Instant;
 use crate::units::{Limit, Measure, Size};
 

@@ -1,0 +1,139 @@
+//! A line in which packets wait, and the ring that is one.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use crate::context::Backlog;
+use crate::packet::Meta;
+use crate::policy::View;
+use crate::units::Limit;
+
+/// Where packets wait in line: a ring of their own, or a list in memory that lines share.
+pub(crate) trait Line<P, T> {
+    /// What a policy may see.
+    fn view(&self) -> View<'_>;
+    /// The same when a packet leaves.
+    #[inline]
+    fn left_behind(&self) -> View<'_> {
+        self.view()
+    }
+    /// The packet at the head.
+    fn head(&mut self) -> Option<(&mut Meta, &P)>;
+    /// Appends a packet; the caller has seen to it that there is room.
+    fn push(&mut self, meta: Meta, packet: P, tag: T);
+    /// Takes out the packet at the head.
+    fn pop(&mut self) -> Option<(Meta, P, T)>;
+    /// Takes out the packet at a position; 0 is the head.
+    fn remove(&mut self, position: usize) -> Option<(Meta, P, T)>;
+}
+
+/// The packets of one queue, in a ring whose length is a power of two.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring<P, T> {
+    limit: Limit,
+    pub(crate) backlog: Backlog,
+    /// Slot of the oldest packet.
+    head: usize,
+    metas: Box<[Meta]>,
+    rest: Box<[(P, T)]>,
+}
+
+impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
+    pub(crate) fn new(limit: Limit) -> Self {
+        let slots = (limit.max_packets() as usize).next_power_of_two();
+        Self {
+            limit,
+            backlog: Backlog::default(),
+            head: 0,
+            metas: vec![Meta::default(); slots].into_boxed_slice(),
+            rest: vec![<(P, T)>::default(); slots].into_boxed_slice(),
+        }
+    }
+
+    fn slot(&self, position: usize) -> usize {
+        (self.head + position) & (self.metas.len() - 1)
+    }
+}
+
+impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
+    #[inline]
+    fn view(&self) -> View<'_> {
+        View { backlog: self.backlog, limit: self.limit, ring: &self.metas, head: self.head }
+    }
+
+    fn head(&mut self) -> Option<(&mut Meta, &P)> {
+        (self.backlog.packets > 0).then(|| (&mut self.metas[self.head], &self.rest[self.head].0))
+    }
+
+    #[inline]
+    fn push(&mut self, meta: Meta, packet: P, tag: T) {
+        let slot = self.slot(self.backlog.packets as usize);
+        self.metas[slot] = meta;
+        self.rest[slot] = (packet, tag);
+        self.backlog.add(meta.len);
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<(Meta, P, T)> {
+        if self.backlog.packets == 0 {
+            return None;
+        }
+        let slot = self.head;
+        self.head = self.slot(1);
+        let meta = self.metas[slot];
+        let (packet, tag) = self.rest[slot];
+        self.backlog.remove(meta.len);
+        Some((meta, packet, tag))
+    }
+
+    /// Those before it move back by one slot.
+    fn remove(&mut self, position: usize) -> Option<(Meta, P, T)> {
+        if position >= self.backlog.packets as usize {
+            return None;
+        }
+        if position > 0 {
+            let slot = self.slot(position);
+            move_to_head(&mut self.metas, self.head, slot);
+            move_to_head(&mut self.rest, self.head, slot);
+        }
+        self.pop()
+    }
+}
+
+/// Moves the entry at `slot` of a ring to `head`, and those between back by one: in blocks, since a
+/// victim has half the queue before it on average.
+fn move_to_head<T: Copy>(ring: &mut [T], head: usize, slot: usize) {
+    let (entry, last) = (ring[slot], ring.len() - 1);
+    if head <= slot {
+        ring.copy_within(head..slot, head + 1);
+    } else {
+        // They reach across the end of the ring.
+        ring.copy_within(..slot, 1);
+        ring[0] = ring[last];
+        ring.copy_within(head..last, head + 1);
+    }
+    ring[head] = entry;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// Four entries in a ring of five slots, from each head on, each taken out once.
+    #[test]
+    fn an_entry_moves_to_the_head_from_anywhere() {
+        for head in 0..5 {
+            for position in 0..4 {
+                let slot = |p: usize| (head + p) % 5;
+                let mut ring = [9; 5];
+                (0..4).for_each(|p| ring[slot(p)] = p);
+                move_to_head(&mut ring, head, slot(position));
+                let order: Vec<usize> = (0..4).map(|p| ring[slot(p)]).collect();
+                let rest = (0..4).filter(|&p| p != position);
+                assert_eq!(order, [position].into_iter().chain(rest).collect::<Vec<_>>());
+                assert_eq!(ring[slot(4)], 9, "the free slot is left alone");
+            }
+        }
+    }
+}
