@@ -161,20 +161,37 @@ impl<M> RedPd<M> {
         self.identified = flows.len();
         let sum: u64 = flows.iter().map(|&flow| self.drops(flow)).sum();
         let average = sum as f64 / flows.len() as f64;
-        let pause = self.c.pause * 1_000_000;
-        let rising: Vec<u64> = flows
-            .into_iter()
-            .filter(|flow| {
-                let hit = self.lists[list].iter().any(|d| d.0 == *flow);
-                let lost = self.monitored.get(flow).map_or(hit, |f| f.list.1 > 0);
-                let lately = lost && self.last > 0.001 || !self.c.last_list;
-                let Some(f) = self.monitored.get(flow) else { return lately };
-                lately && list - f.changed >= self.c.m - 1 && now - f.changed_at >= pause
-            })
-            .collect();
+        flows.retain(|&flow| self.rises(flow, list, now));
         let known: Vec<u64> = self.monitored.keys().copied().collect();
+        self.judge_all(&known, &flows, now);
+        for &flow in &flows {
+            self.raise(flow, average, list, now);
+        }
+        for flow in known {
+            self.lower(flow, list, now);
+        }
+        self.adapt(list);
+        self.lists.push(Vec::new());
+        self.began = now;
+    }
+
+    fn pause(&self) -> u64 {
+        self.c.pause * 1_000_000
+    }
+
+    /// Whether the probability of a flow that was identified rises.
+    fn rises(&self, flow: u64, list: usize, now: u64) -> bool {
+        let hit = self.lists[list].iter().any(|d| d.0 == flow);
+        let lost = self.monitored.get(&flow).map_or(hit, |f| f.list.1 > 0);
+        let lately = lost && self.last > 0.001 || !self.c.last_list;
+        let Some(f) = self.monitored.get(&flow) else { return lately };
+        lately && list - f.changed >= self.c.m - 1 && now - f.changed_at >= self.pause()
+    }
+
+    /// Whether those that are monitored respond.
+    fn judge_all(&mut self, known: &[u64], rising: &[u64], now: u64) {
         let mut highest = -1.0;
-        for &flow in &known {
+        for &flow in known {
             let before = self.monitored[&flow].unresponsive;
             self.judge(flow, now);
             if rising.contains(&flow) {
@@ -186,55 +203,63 @@ impl<M> RedPd<M> {
                 (highest, self.found_last) = (f.p, Some(flow));
             }
         }
+    }
+
+    fn raise(&mut self, flow: u64, average: f64, list: usize, now: u64) {
         let rate = if self.c.least_rate && self.last < self.p { self.last } else { self.p };
-        for &flow in &rising {
-            let drops = self.drops(flow);
-            let (p, unresponsive) =
-                self.monitored.get(&flow).map_or((0.0, false), |f| (f.p, f.unresponsive));
-            let new = p == 0.0;
-            let delta = drops as f64 / average * rate;
-            let mut more = match (self.c.authors_cap, new) {
-                (false, false) if delta > p + self.p => p,
-                (false, true) if delta > self.p => self.p,
-                (true, false) if delta > p => p,
-                (true, true) => [delta, 2.0 * rate, 0.5].into_iter().fold(1.0, f64::min),
-                _ => delta,
-            };
-            if unresponsive {
-                more *= self.c.factor;
-            }
-            let fresh = Monitored {
-                p: 0.0,
-                changed: 0,
-                changed_at: 0,
-                passed: 0,
-                unresponsive: false,
-                list: (0, 0),
-                pairs: Vec::new(),
-                sample: (list + 1, now, 0, 0),
-                reference: None,
-            };
-            let f = self.monitored.entry(flow).or_insert(fresh);
-            f.p = match p + more {
-                sum if sum <= 1.0 => sum,
-                _ if !self.c.authors_cap => 1.0,
-                _ if unresponsive => 1.0 - (1.0 - p) / (1.0 + self.c.factor),
-                _ => 1.0 - (1.0 - p) / 2.0,
-            };
+        let drops = self.drops(flow);
+        let (p, unresponsive) =
+            self.monitored.get(&flow).map_or((0.0, false), |f| (f.p, f.unresponsive));
+        let new = p == 0.0;
+        let delta = drops as f64 / average * rate;
+        let mut more = match (self.c.authors_cap, new) {
+            (false, false) if delta > p + self.p => p,
+            (false, true) if delta > self.p => self.p,
+            (true, false) if delta > p => p,
+            (true, true) => [delta, 2.0 * rate, 0.5].into_iter().fold(1.0, f64::min),
+            _ => delta,
+        };
+        if unresponsive {
+            more *= self.c.factor;
+        }
+        let fresh = Monitored {
+            p: 0.0,
+            changed: 0,
+            changed_at: 0,
+            passed: 0,
+            unresponsive: false,
+            list: (0, 0),
+            pairs: Vec::new(),
+            sample: (list + 1, now, 0, 0),
+            reference: None,
+        };
+        let f = self.monitored.entry(flow).or_insert(fresh);
+        f.p = match p + more {
+            sum if sum <= 1.0 => sum,
+            _ if !self.c.authors_cap => 1.0,
+            _ if unresponsive => 1.0 - (1.0 - p) / (1.0 + self.c.factor),
+            _ => 1.0 - (1.0 - p) / 2.0,
+        };
+        (f.changed, f.changed_at) = (list, now);
+    }
+
+    /// Lowers the probability of a flow without losses, in the end to nothing.
+    fn lower(&mut self, flow: u64, list: usize, now: u64) {
+        let quiet = self.drops(flow) == 0;
+        let pause = self.pause();
+        let f = self.monitored.get_mut(&flow).unwrap();
+        let (beta, p_min, l) = if f.unresponsive { (1.5, 0.0025, 5) } else { (2.0, 0.005, 3) };
+        if quiet && list - f.changed >= l && now - f.changed_at >= pause {
+            f.p = if f.p - f.p / beta > 0.05 { f.p - 0.05 } else { f.p / beta };
             (f.changed, f.changed_at) = (list, now);
-        }
-        for flow in known {
-            let quiet = self.drops(flow) == 0;
-            let f = self.monitored.get_mut(&flow).unwrap();
-            let (beta, p_min, l) = if f.unresponsive { (1.5, 0.0025, 5) } else { (2.0, 0.005, 3) };
-            if quiet && list - f.changed >= l && now - f.changed_at >= pause {
-                f.p = if f.p - f.p / beta > 0.05 { f.p - 0.05 } else { f.p / beta };
-                (f.changed, f.changed_at) = (list, now);
-                if f.p < p_min {
-                    self.monitored.remove(&flow);
-                }
+            if f.p < p_min {
+                self.monitored.remove(&flow);
             }
         }
+    }
+
+    /// The target R by the drop rate that is wanted.
+    fn adapt(&mut self, list: usize) {
         if let Some(wanted) = self.c.wanted
             && list.is_multiple_of(self.c.m)
         {
@@ -244,8 +269,6 @@ impl<M> RedPd<M> {
                 self.rtt = (self.rtt / 1.25).max(self.c.rtt as f64 / 1e3);
             }
         }
-        self.lists.push(Vec::new());
-        self.began = now;
     }
 
     /// The authors' test, before a raise.
