@@ -15,8 +15,8 @@ import tomli_w
 from msgspec import Meta, Struct
 
 import bluewater
-from bluewater import InputError, trace
-from bluewater.results import packets
+from bluewater import InputError, _core, trace
+from bluewater.results import packets, why
 from bluewater.results.exports import mahimahi, ns2, pcapng, qlog, speedtest
 
 if TYPE_CHECKING:
@@ -111,6 +111,28 @@ def test_our_own_reader_finds_the_flows(rows: Path, tmp_path: Path) -> None:
     assert [each.name for each in file.parent.iterdir()] == ["down.pcapng"]
     with pytest.raises(InputError, match="no packets of this queue"):
         pcapng.write(rows, file, "B->Z")
+
+
+def test_each_kind_of_tcp_has_its_numbers() -> None:
+    """Of one that nobody thought of they would be those of data."""
+    numbers = {kind: pcapng._numbers({"kind": kind, "seq": 2}, 1460) for kind in packets.TCP}
+    assert numbers == {
+        "data": (2921, 1, False),
+        "ack": (1, 2921, False),
+        "syn": (0, None, True),
+        "syn-ack": (0, 1, True),
+        "request": (1, 1, False),
+    }
+    assert {"ack", "syn-ack"} == ns2._ACKS < set(packets.TCP)
+
+
+def test_every_cause_of_the_core_s_is_told() -> None:
+    queues = next(each for each in _core.tables() if each["name"] == "queues")
+    names = {name for column in queues["columns"] for name in column["names"]}
+    causes = {name.removeprefix("drops_") for name in names if name.startswith("drops_")}
+    causes.remove("bytes")
+    assert why._CAUSES.keys() == causes
+    assert {"", *causes} == set(packets._WORDS["marked"]) == set(packets._WORDS["dropped"])
 
 
 def test_web_sessions_have_handshakes_and_requests(tmp_path: Path) -> None:

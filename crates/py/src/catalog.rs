@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyList};
 use scenario::traffic::{Kind as Carrier, TransportName};
 use serde_json::Value;
 use sim::Scenario;
+use sim::results::kind::PacketKind;
 use sim::results::registry::{SUMMARY, TABLES};
 
 /// Queue disciplines with parameters, signals and presets; transports, applications and preset networks.
@@ -39,6 +40,17 @@ pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         table.set_item("needs", spec.needs)?;
         table.set_item("columns", columns)?;
         list.append(table)?;
+    }
+    Ok(list)
+}
+
+/// The kinds of packets: name, what they are for, whether they are TCP's.
+pub(crate) fn packet_kinds(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for kind in PacketKind::ALL {
+        let made = strings(py, &[("name", kind.name()), ("role", kind.role().name())])?;
+        made.set_item("tcp", kind.tcp())?;
+        list.append(made)?;
     }
     Ok(list)
 }

@@ -120,6 +120,13 @@ mod _core {
         crate::catalog::tables(py)
     }
 
+    /// The kinds of packets that files of packets name: what they are for (`data`, `answer`,
+    /// `opening`), and whether they are TCP's.
+    #[pyfunction]
+    fn packet_kinds(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+        crate::catalog::packet_kinds(py)
+    }
+
     /// What a queue discipline remembers with a buffer such as `100p` or `200kB`, in bytes.
     #[pyfunction]
     #[pyo3(signature = (aqm, buffer = "100p"))]

@@ -264,8 +264,13 @@ def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:
     return rows.filter(pl.col("queue") == queue)
 
 
-FORWARD = ("data", "datagram", "recorded")
+_KINDS = _core.packet_kinds()
+FORWARD = tuple(kind["name"] for kind in _KINDS if kind["role"] == "data")
 """Kinds of packets that go from a flow's source to its sink, whoever began."""
+BACK = tuple(kind["name"] for kind in _KINDS if kind["role"] == "answer")
+"""Kinds that come back for these."""
+TCP = tuple(kind["name"] for kind in _KINDS if kind["tcp"])
+"""Kinds that TCP has; the others are datagrams."""
 
 
 def directed(rows: pl.LazyFrame, file: Path) -> pl.LazyFrame:

@@ -11,7 +11,7 @@ use aqm::watched::{Call, Notes, Sight, Signalled, Watched, Watcher};
 use aqm::{AnyQdisc, Cause, Coin, Ecn, Instant, Meta, Qdisc};
 
 use super::table::{Column, Table};
-use crate::packet::{Packet, Payload};
+use crate::packet::Packet;
 
 /// The packets that are written down.
 #[derive(Clone, Debug)]
@@ -174,7 +174,7 @@ impl Journal {
             flow: packet.flow,
             connection: packet.connection,
             seq: packet.seq,
-            kind: packet.payload.name(),
+            kind: packet.payload.kind().name(),
             meta: *meta,
             packets_found: sight.backlog.packets,
             bytes_found: sight.backlog.bytes,
@@ -287,28 +287,11 @@ impl Watcher<Packet> for Journal {
 }
 
 fn key(meta: &Meta, packet: &Packet) -> Key {
-    (packet.flow, packet.seq, packet.connection, packet.payload.name(), meta.arrived)
+    (packet.flow, packet.seq, packet.connection, packet.payload.kind().name(), meta.arrived)
 }
 
 fn values<'a>(signals: impl IntoIterator<Item = &'a (&'static str, f64)>) -> Vec<f64> {
     signals.into_iter().map(|&(_, value)| value).collect()
-}
-
-impl Payload {
-    /// What kind of packet it is.
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Data { .. } | Self::Stamped { .. } => "data",
-            Self::Ack { .. } => "ack",
-            Self::Syn => "syn",
-            Self::SynAck { .. } => "syn-ack",
-            Self::Request { .. } => "request",
-            Self::Datagram { .. } | Self::Paced { .. } => "datagram",
-            Self::Answer => "answer",
-            Self::Feedback { .. } | Self::Report { .. } => "feedback",
-            Self::Recorded { .. } => "recorded",
-        }
-    }
 }
 
 fn table(rows: &[Row], names: &[String]) -> Table {

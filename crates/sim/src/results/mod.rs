@@ -1,7 +1,8 @@
-//! Results: tables, transfers, delays, ways of datagrams, a journal of packets, fairness.
+//! Results: tables, transfers, delays, ways of datagrams, a journal of packets and their kinds, fairness.
 
 pub mod delays;
 pub mod journal;
+pub mod kind;
 pub mod one_way;
 pub mod registry;
 pub mod table;

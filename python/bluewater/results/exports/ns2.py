@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bluewater.errors import InputError
 from bluewater.results.exports.lines import Line, at_queue, write_lines
+from bluewater.results.packets import TCP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".tr"
 
-_TYPES = {"data": "tcp", "syn": "tcp", "syn-ack": "ack", "request": "tcp", "ack": "ack"}
-"""What ns-2 calls a packet; the others are ``cbr``."""
+_ACKS = {"ack", "syn-ack"}
+"""What a sink of ns-2's TCP sends; the rest of TCP is ``tcp``, all else ``cbr``."""
 
 
 def write(file: Path, path: Path, queue: str | None = None) -> None:
@@ -68,8 +69,9 @@ def _line(event: str, ns: int, row: dict[str, Any], *, marked: bool) -> str:
     ends = (f"{2 + 2 * flow}.{port}", f"{3 + 2 * flow}.{port}")
     if not row["forward"]:
         ends = ends[::-1]
+    kind = "cbr" if row["kind"] not in TCP else "ack" if row["kind"] in _ACKS else "tcp"
     flags = f"----{'E' if marked else '-'}-{'N' if row['ecn'] != 'not-ect' else '-'}"
     return (
-        f"{event} {ns // 10**9}.{ns % 10**9:09} 0 1 {_TYPES.get(row['kind'], 'cbr')} "
+        f"{event} {ns // 10**9}.{ns % 10**9:09} 0 1 {kind} "
         f"{row['bytes']} {flags} {flow} {ends[0]} {ends[1]} {row['seq']} {row['n']}"
     )

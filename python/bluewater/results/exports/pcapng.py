@@ -8,7 +8,7 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.errors import StorageError
-from bluewater.results.packets import FORWARD, collected, directed, of_queue, open_
+from bluewater.results.packets import FORWARD, TCP, collected, directed, of_queue, open_
 from bluewater.results.why import story
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 SUFFIX = ".pcapng"
 
-_TCP = {"data", "ack", "syn", "syn-ack", "request"}
 _TCP_HEADERS = 40
 _SEGMENT = 1500
 """Bytes of a full packet of a flow whose data are not in the file."""
@@ -70,7 +69,7 @@ def _packets(rows: pl.DataFrame, facts: Facts) -> Iterator[tuple[Any, ...]]:
             row["bytes"],
             _ECN[row["ecn"]],
             *_ends(row),
-            _numbers(row, segment) if row["kind"] in _TCP else None,
+            _numbers(row, segment) if row["kind"] in TCP else None,
             _comment(story(row, facts)),
         )
 
@@ -85,7 +84,7 @@ def _ends(row: dict[str, Any]) -> tuple[tuple[bytes, bytes], tuple[int, int]]:
     """Addresses and ports, from and to."""
     top, *low = row["flow"].to_bytes(4)
     ends = (bytes([10, *low]), bytes([198, 18, 0, top]))
-    ports = (1024 + row["connection"], _PORTS[row["kind"] in _TCP])
+    ports = (1024 + row["connection"], _PORTS[row["kind"] in TCP])
     return (ends, ports) if row["forward"] else (ends[::-1], ports[::-1])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater.results.exports.files import write_file
-from bluewater.results.packets import collected, of_queue, open_
+from bluewater.results.packets import BACK, FORWARD, collected, of_queue, open_
 from bluewater.results.result import measured
 from bluewater.units import size_bytes
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from bluewater.results.result import Result
 
 SUFFIX = ".qlog"
-
-_FORWARD = ("data", "datagram", "recorded")
-"""What goes from a flow's source to its sink."""
-_BACK = ("ack", "feedback", "answer")
-"""What comes back from there."""
 
 Event = dict[str, Any]
 
@@ -156,11 +151,9 @@ def _of_packets(file: Path, queue: str | None) -> dict[int, list[Event]]:
     )  # fmt: skip
     rows, _ = open_(file)
     kept = (
-        of_queue(rows, queue, file)
-        .select(columns)
-        .filter(pl.col("kind").is_in([*_FORWARD, *_BACK]))
+        of_queue(rows, queue, file).select(columns).filter(pl.col("kind").is_in([*FORWARD, *BACK]))
     )
-    whole = collected(kept.with_columns(back=pl.col("kind").is_in(_BACK)), file)
+    whole = collected(kept.with_columns(back=pl.col("kind").is_in(BACK)), file)
     first = pl.col("queue") == pl.col("queue").first().over("flow", "back")
     own = whole.filter(first).sort("flow", "arrived_ns", maintain_order=True)
     return {
