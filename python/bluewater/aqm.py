@@ -20,7 +20,6 @@ import dis
 import inspect
 import linecache
 import sys
-import textwrap
 import traceback
 from dataclasses import dataclass
 from functools import lru_cache
@@ -423,25 +422,34 @@ def _written(queue: Any) -> Any:
 def keys(cls: type[Aqm]) -> dict[str, str]:
     """The keys of a queue that mean a class: its name, and the text that makes it.
 
-    The text is that of the class and of what it uses of the top of its file: imports, constants,
-    functions, other classes. The rest of a script, which may well be what runs the scenario, is no
-    part of it.
+    The text is that of the class and of what it uses of the top of its file, or of its cell in a
+    notebook: imports, constants, functions, other classes. The rest of a script, which may well be
+    what runs the scenario, is no part of it.
     """
     try:
         module = sys.modules[cls.__module__]
-        code = _closure(inspect.getsource(module), cls.__name__)
-        file = Path(inspect.getsourcefile(module) or "").name
+        source, file = inspect.getsource(module), Path(inspect.getsourcefile(module) or "").name
     except (OSError, TypeError, KeyError):  # a notebook has no file
-        try:
-            own = textwrap.dedent(inspect.getsource(cls))
-        except (OSError, TypeError) as error:
-            raise InputError(
-                f"the text of the class {cls.__name__} cannot be found",
-                key="aqm",
-                allowed="a class of a file or of a notebook's cell, or python:FILE:CLASS",
-            ) from error
-        code, file = f"from bluewater.aqm import *\n\n\n{own}", "notebook.py"
-    return {"aqm": f"{LANGUAGE}{file}:{cls.__name__}", "code": code}
+        source, file = f"from bluewater.aqm import *\n\n\n{_cell(cls)}", "notebook.py"
+    return {"aqm": f"{LANGUAGE}{file}:{cls.__name__}", "code": _closure(source, cls.__name__)}
+
+
+def _cell(cls: type[Aqm]) -> str:
+    """The text of the notebook's cell that makes a class.
+
+    A kernel keeps it under the name by which its methods were compiled. Python does not look there
+    for the text of a class whose module has no file.
+    """
+    for method in vars(cls).values():
+        own = isinstance(method, FunctionType) and method.__module__ == cls.__module__
+        if own and (lines := linecache.getlines(method.__code__.co_filename)):
+            return "".join(lines)
+    raise InputError(
+        f"the text of the class {cls.__name__} cannot be found",
+        key="aqm",
+        allowed="a class of a file, one of a notebook's cell with a method of its own, or "
+        "python:FILE:CLASS",
+    )
 
 
 def _closure(source: str, name: str) -> str:
@@ -450,7 +458,7 @@ def _closure(source: str, name: str) -> str:
     homes = {bound: node for node in body for bound in _bound(node)}
     if name not in homes:
         raise InputError(
-            f"the class {name} is not at the top level of its file",
+            f"the class {name} is not at the top level of its file or cell",
             key="aqm",
             allowed="a class that a file defines at its top level",
         )
