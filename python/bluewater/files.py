@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import stat
 import tomllib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from bluewater.errors import InputError
+from polars.exceptions import PolarsError
+
+from bluewater.errors import InputError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _LISTED = "check the path; `bluewater list` shows the experiments that can be named instead"
@@ -69,6 +72,20 @@ def read_text(path: Path, hint: str | None = _LISTED, **where: Any) -> str:
         raise InputError(
             f"cannot read the file: {reason}", file=str(path), hint=hint, **where
         ) from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Has what cannot be written be one kind of error; Polars tells of a full disk by several.
+
+    Raises:
+        StorageError: It names ``path`` and the reason.
+    """
+    try:
+        yield
+    except (OSError, PolarsError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise StorageError(f"cannot write {path}: {reason}") from error
 
 
 def parse_table(text: str, origin: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Out, Settings, store
 from bluewater.errors import InputError, StorageError
-from bluewater.files import read_text
+from bluewater.files import read_text, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.results import remarks
@@ -83,17 +83,24 @@ def run(
     if dry_run:
         print(canonical, end="")
         return
-    kept = store(out_)
+    kept, key = store(out_), run_key(canonical, kind.version())
     kept.prepare()
+
+    def keep(result: Result) -> None:
+        kept.put_aside([key])
+        kept.write(key, result)
+        kept.remember(key)
+
     bar, update = of_one(origin)
-    with bar:
-        result = kinds.run(source, origin, update, journal)
-    key = run_key(canonical, kind.version())
-    kept.put_aside([key])
-    kept.write(key, result)
-    kept.remember(key)
-    if csv is not None:
-        _write_csv(result, csv)
+    try:
+        with bar:
+            result = kinds.run(source, origin, update, journal, keep)
+        if csv is not None:
+            _write_csv(result, csv)
+    except StorageError:
+        if key in kept:
+            note(f"kept in {kept.path(key)}")
+        raise
     if packets is not None:
         tells = "" if packets.suffix == ".pcapng" else f"; `bluewater why {packets} N` tells of one"
         note(f"packets in {packets}{tells}")
@@ -118,12 +125,10 @@ def _journal(path: Path | None, flows: str | None, time: str | None, every: int)
 
 
 def _write_csv(result: Result, folder: Path) -> None:
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in result.tables():
             table.write_csv(folder / f"{name}.csv")
-    except OSError as error:
-        raise StorageError(f"cannot write {folder}: {error.strerror}") from error
     note(f"CSV in {folder}")
 
 

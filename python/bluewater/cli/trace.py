@@ -13,8 +13,8 @@ from bluewater import trace as traces
 from bluewater.cli.console import note, out, print_json, table
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Out
-from bluewater.errors import InputError, StorageError
-from bluewater.files import read_text
+from bluewater.errors import InputError
+from bluewater.files import read_text, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.units import bits_per_second, seconds
@@ -196,10 +196,8 @@ def link(
         made = rates.make(source, mean=mean, length=length, seed=seed, form=wanted)
     else:
         made = rates.convert(read_text(Path(source), hint=None), wanted, source)
-    try:
+    with writing(file):
         file.write_text(made.text, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"cannot write {file}: {error.strerror}") from error
     note(f"{made.mean_bps / 1e6:.3f} Mb/s in the mean of {made.length_s:g} s")
     out.print(str(file), soft_wrap=True, markup=False)
 
@@ -234,14 +232,12 @@ def to_json(found: Trace) -> dict[str, Any]:
 def _write(found: Trace, folder: Path) -> list[Path]:
     from bluewater.plots.trace import draw_all  # noqa: PLC0415
 
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         written = []
         for name, frame in found.tables():
             written.append(folder / f"{name}.parquet")
             frame.write_parquet(written[-1])
-    except OSError as error:
-        raise StorageError(f"cannot write {folder}: {error.strerror}") from error
     return [*written, *draw_all(found, folder)]
 
 

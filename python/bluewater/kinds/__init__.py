@@ -50,11 +50,17 @@ def run(
     origin: str,
     progress: Callable[[float], object] | None = None,
     packets: Packets | None = None,
+    keep: Callable[[Result], object] = lambda _: None,
 ) -> Result:
-    """Makes the run that a text of any kind says, in this process; a simulation with packets."""
+    """Makes the run that a text of any kind says, in this process; a simulation with packets.
+
+    What ``keep`` does with the result is done before the file of packets is made of its parts.
+    """
     kind, given = _parsed(text, origin)
     if packets is None:
-        return kind.run(given, origin, progress)
+        result = kind.run(given, origin, progress)
+        keep(result)
+        return result
     if kind is not simulator.KIND:
         raise InputError(
             "only the simulator writes packets down",
@@ -62,7 +68,7 @@ def run(
             key="place",
             hint="the gateway records real packets: `bluewater gateway run --record`",
         )
-    return simulator.run_with_packets(given, origin, progress, packets)
+    return simulator.run_with_packets(given, origin, progress, packets, keep)
 
 
 def _parsed(text: str, origin: str) -> tuple[Kind, str]:

@@ -63,9 +63,13 @@ def run(text: str, origin: str, progress: Callable[[float], object] | None) -> R
 
 
 def run_with_packets(
-    text: str, origin: str, progress: Callable[[float], object] | None, packets: Packets
+    text: str,
+    origin: str,
+    progress: Callable[[float], object] | None,
+    packets: Packets,
+    keep: Callable[[Result], object],
 ) -> Result:
-    """The same, and writes down what became of each packet."""
+    """The same, and writes down what became of each packet, once the result is kept."""
     chosen = packets.selection()
     path = Path(packets.path)
     publish = pcapng.write if path.suffix == pcapng.SUFFIX else Path.replace
@@ -73,6 +77,7 @@ def run_with_packets(
     with Writer(path, publish) as writer:
         made = _core.run(text, origin, progress, journal=writer.take, **chosen)
         result = Result.of(made, began)
+        keep(result)
         about = ("scenario", "version", "decision_hash")
         writer.finish({name: getattr(result, name) for name in about})
     return result

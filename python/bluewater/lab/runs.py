@@ -68,7 +68,9 @@ def run(
     key = run_key(chosen.canonical, kind.version())
     store.sync([key])
     if key not in store or packets is not None:
-        store.write(key, scenario.run(chosen, progress=progress, packets=packets))
+        scenario.run(
+            chosen, progress=progress, packets=packets, keep=lambda made: store.write(key, made)
+        )
     store.remember(key)
     return store.read(key)
 

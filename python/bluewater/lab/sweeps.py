@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Kind, checked, with_fields
 from bluewater.errors import InputError
+from bluewater.files import writing
 from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, SOURCE, chosen_seeds, make_all
 from bluewater.results import aggregate, remarks
 from bluewater.results.overview import Overview
@@ -139,6 +140,10 @@ class Sweep:
     def write(self, folder: Path | str) -> list[Path]:
         """Writes ``runs`` as Parquet and CSV, ``summary.csv``, and every table as Parquet."""
         folder = Path(folder)
+        with writing(folder):
+            return self._write(folder)
+
+    def _write(self, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         written = [folder / "runs.parquet", folder / "runs.csv", folder / "summary.csv"]
         self.runs.write_parquet(written[0])

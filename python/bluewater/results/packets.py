@@ -18,8 +18,8 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from bluewater import _core
-from bluewater.errors import InputError, StorageError
-from bluewater.files import check
+from bluewater.errors import InputError
+from bluewater.files import check, writing
 from bluewater.results import recording
 from bluewater.results.writer import COLUMNS, KEY, OPTIONAL
 from bluewater.units import seconds
@@ -239,11 +239,10 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
     """
     rows, facts = open_(file)
     about = {KEY: json.dumps(asdict(facts))}
-    try:
+    wanted = collected(of_queue(rows, queue, file), file)
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        collected(of_queue(rows, queue, file), file).write_parquet(path, metadata=about)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        wanted.write_parquet(path, metadata=about)
 
 
 def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater.errors import StorageError
+from bluewater.files import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,11 +51,9 @@ class Writer:
         self._frames: list[pl.DataFrame] = []
         self._rows = 0
         self._parts: list[Path] = []
-        try:
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
     def __enter__(self) -> Writer:
         return self
@@ -85,19 +83,15 @@ class Writer:
         parts = [pl.scan_parquet(part) for part in self._parts]
         whole = pl.concat(parts, how="diagonal") if parts else pl.LazyFrame(schema=COLUMNS)
         new = self._folder / "whole.parquet"
-        try:
+        with writing(self._path):
             whole.sink_parquet(new, metadata={KEY: json.dumps(facts)})
             self._publish(new, self._path)
-        except OSError as error:
-            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
 
     def _write_part(self) -> None:
         if not self._frames:
             return
         part = self._folder / f"{len(self._parts):06}.parquet"
-        try:
+        with writing(self._path):
             pl.concat(self._frames, how="diagonal").write_parquet(part)
-        except OSError as error:
-            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
         self._parts.append(part)
         self._frames, self._rows = [], 0

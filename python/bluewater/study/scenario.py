@@ -209,6 +209,7 @@ def run(
     seed: int | None = None,
     progress: Callable[[float], object] | None = None,
     packets: Packets | Path | str | None = None,
+    keep: Callable[[Result], object] = lambda _: None,
 ) -> Result:
     """Runs one scenario in this process.
 
@@ -217,6 +218,7 @@ def run(
         seed: Replaces the seed of the scenario.
         progress: Called now and then with the fraction done, 0 to 1.
         packets: A Parquet file for what becomes of each packet, or of some.
+        keep: Called with the result, before the file of packets is made.
 
     Raises:
         ScenarioError: The scenario is not valid.
@@ -227,4 +229,4 @@ def run(
     with lines_of(text, source, origin):
         if packets is not None and not isinstance(packets, Packets):
             packets = Packets(packets)
-        return kinds.run(source, origin, progress, packets)
+        return kinds.run(source, origin, progress, packets, keep)

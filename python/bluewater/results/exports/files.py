@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bluewater.errors import StorageError
+from bluewater.files import writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +16,6 @@ def write_file(path: Path, content: str | bytes) -> None:
     Raises:
         StorageError: It cannot be written.
     """
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater import _core
-from bluewater.errors import StorageError
+from bluewater.files import writing
 from bluewater.results.packets import FORWARD, TCP, collected, directed, of_queue, open_
 from bluewater.results.why import story
 
@@ -50,11 +50,10 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
     ordered = collected(wanted, file)
     new = path.with_name(f".{path.name}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _core.write_commented(new, _packets(ordered, facts))
-        new.replace(path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _core.write_commented(new, _packets(ordered, facts))
+            new.replace(path)
     finally:
         new.unlink(missing_ok=True)
 
