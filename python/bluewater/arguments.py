@@ -42,6 +42,16 @@ NAMES = Kind((Iterable,), "a sequence of names", (str, bytes))
 TEXT = Kind((str,), "text")
 
 
+def texts(name: str, value: object, of: str) -> tuple[str, ...]:
+    """The texts that an argument gives: a single one is one, and not its letters."""
+    if isinstance(value, str):
+        return (value,)
+    given = tuple(value) if isinstance(value, Iterable) else (value,)
+    if not all(isinstance(each, str) for each in given):
+        raise InputError(f"not what {of} takes", key=name, value=value, allowed="text, or several")
+    return given
+
+
 def with_fields(made: D, given: Mapping[str, object], of: str) -> D:
     """A dataclass with some fields set, by arguments of ``of``."""
     known = [field.name for field in fields(made)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater import _core, files
+from bluewater.arguments import texts
 from bluewater.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def measure(
         files.check(path)
         path.open("rb").close()  # an error that names the file
     try:
-        raw = _core.measure_trace(path, list(windows), timeout, most_flows, top, progress)
+        raw = _core.measure_trace(
+            path, list(texts("windows", windows, "measure()")), timeout, most_flows, top, progress
+        )
     except ValueError as error:
         raise input_error(error) from error
     return Trace.parse(raw)

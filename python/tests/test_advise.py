@@ -171,6 +171,16 @@ def test_what_is_typed_makes_the_queue_that_was_tried() -> None:
     assert "--buffer 250kB" in commands("blue", link, "bluewater")[-1]
 
 
+def test_a_single_text_is_one() -> None:
+    one: Any = {"rtt": "20ms", "hostile": "5mbit"}
+    assert Link(**one) == Link(rtt=("20ms",), hostile=("5mbit",))
+    for wrong in ({"rtt": 20}, {"hostile": [5]}, {"rtt": ()}):
+        any_: Any = wrong
+        with pytest.raises(InputError) as raised:
+            Link(**any_)
+        assert raised.value.key == next(iter(wrong))
+
+
 def test_dualpi2_is_for_kernels_that_have_it() -> None:
     assert "dualpi2" in candidates("linux")
     assert "dualpi2" not in candidates("linux-before-6.17")

@@ -196,7 +196,11 @@ def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown axis"):
         one.differences("aqmm", "R")
     with pytest.raises(InputError, match="unknown metric 'los'"):
-        one.summary(["los"])
+        one.summary("los")
+    assert one.summary("loss").equals(one.summary(["loss"]))
+    assert one.differences("aqm", "R", "loss").equals(one.differences("aqm", "R", ["loss"]))
+    with pytest.raises(InputError, match="text, or several"):
+        one.summary([1])  # type: ignore[list-item]
 
 
 def test_axes_from_code_are_those_of_a_file(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ def test_both_formats_hold_the_same(tmp_path: Path, capture: Path) -> None:
     assert one.flows["bytes"].sum() == size
     assert one.flows["bytes"].is_sorted(descending=True)
     assert one.summary["error"] is None
+    whole = trace.measure(classic, windows=["1s"])
+    assert trace.measure(classic, windows="1s").windows.equals(whole.windows)
 
 
 def test_the_command_prints_tables_and_draws(cli: Cli, capture: Path) -> None:

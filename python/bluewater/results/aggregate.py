@@ -10,6 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from bluewater import _core
+from bluewater.arguments import texts
 from bluewater.errors import InputError, unknown
 from bluewater.results.stats import t95
 
@@ -143,6 +144,8 @@ def differences(
 
 def _long(runs: pl.DataFrame, axes: Sequence[str], wanted: Sequence[str] | None) -> pl.DataFrame:
     there = metrics(runs, axes)
+    if wanted is not None:
+        wanted = texts("metrics", wanted, "a table of means")
     for name in wanted or ():
         if name not in there:
             raise unknown("metric", name, there)

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bluewater.arguments import texts
 from bluewater.errors import InputError
 from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
@@ -63,6 +64,12 @@ class Link:
     hostile: tuple[str, ...] = ()
     ecn: bool = True
     buffer: str = "1000p"
+
+    def __post_init__(self) -> None:
+        for name in ("rtt", "hostile"):
+            object.__setattr__(self, name, texts(name, getattr(self, name), "a link"))
+        if not self.rtt:
+            raise InputError("no round trip", key="rtt", value=self.rtt, allowed='as "20ms"')
 
     @property
     def title(self) -> str:
