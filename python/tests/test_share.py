@@ -168,6 +168,24 @@ def test_a_place_of_no_known_kind(tmp_path: Path) -> None:
         swept(tmp_path, "nowhere://x")
 
 
+@pytest.mark.parametrize("address", ["s3:/bucket", "memory:", "s3:"])
+def test_an_address_with_a_slash_short_is_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="neither an address nor a folder") as raised:
+        swept(tmp_path / "out", address)
+    assert raised.value.key == "share"
+    assert not list(tmp_path.iterdir())
+    swept(tmp_path / "out", f"file:{tmp_path / 'there'}")
+    assert len(objects(tmp_path / "there")) == 2
+
+
+def test_a_place_that_is_opened_first_and_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot reach the shared runs"):
+        swept(tmp_path / "out", f"zip::{(tmp_path / 'none.zip').as_uri()}")
+
+
 def test_a_place_that_cannot_be_reached(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot reach the shared runs"):

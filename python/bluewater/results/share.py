@@ -35,7 +35,8 @@ _PATIENCE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """How long a kind of place is waited for where it would be for minutes."""
 
-
+_LOCAL = ("file:", "local:")
+"""What fsspec takes with a single slash, too; else it makes a folder of the name."""
 _ANSWER_S = 60.0
 """Seconds after which a place that has not answered is given up."""
 _SLOWEST = 50_000
@@ -111,6 +112,15 @@ class Share:
             raise InputError(
                 "fsspec is not installed", key="share", hint="pip install 'bluewater[share]'"
             ) from error
+        first = self.address.partition("/")[0]
+        if first.endswith(":") and "://" not in self.address and first not in _LOCAL:
+            raise InputError(
+                "neither an address nor a folder of this machine",
+                key="share",
+                value=self.address,
+                allowed="an address that fsspec knows, as s3://bucket/folder",
+                hint=f"'{first}' is followed by two slashes",
+            )
         try:
             files, root = url_to_fs(self.address, **_PATIENCE.get(protocol(self.address), {}))
         except (ImportError, ValueError) as error:
@@ -120,6 +130,8 @@ class Share:
                 value=self.address,
                 allowed="an address that fsspec knows, as s3://bucket/folder",
             ) from error
+        except Exception as error:  # some kinds of place are opened here
+            raise _unreachable(self.address, error) from error
         return files, root.rstrip("/")
 
 
@@ -156,8 +168,12 @@ def _told(address: str) -> Iterator[Any]:
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise StorageError(
-            f"cannot reach the shared runs: {type(error).__name__}: {error}",
-            file=address,
-            hint="finished runs are kept here; the same command goes on",
-        ) from error
+        raise _unreachable(address, error) from error
+
+
+def _unreachable(address: str, error: Exception) -> StorageError:
+    return StorageError(
+        f"cannot reach the shared runs: {type(error).__name__}: {error}",
+        file=address,
+        hint="finished runs are kept here; the same command goes on",
+    )
