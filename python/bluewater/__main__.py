@@ -6,6 +6,7 @@ What is the gateway's own is handed over before anything else is loaded.
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 from bluewater import handover
 
@@ -15,6 +16,7 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Runs the command line."""
+    _print_anywhere()
     try:
         handover.try_to(sys.argv[1:])
         from bluewater.cli import main as whole  # noqa: PLC0415
@@ -22,6 +24,13 @@ def main() -> None:
         print("interrupted", file=sys.stderr)
         sys.exit(_INTERRUPTED)
     whole()
+
+
+def _print_anywhere() -> None:
+    """Has what a terminal of another encoding than UTF-8 lacks be a question mark, and no error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":

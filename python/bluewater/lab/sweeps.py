@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Kind, checked, with_fields
 from bluewater.errors import InputError
@@ -25,7 +25,7 @@ from bluewater.study.experiment import About, Experiment, Size
 from bluewater.study.sweep import parse_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
     from matplotlib.figure import Figure
@@ -146,15 +146,15 @@ class Sweep:
     def _write(self, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         written = [folder / "runs.parquet", folder / "runs.csv", folder / "summary.csv"]
-        self.runs.write_parquet(written[0])
-        self.runs.write_csv(written[1])
-        self.summary().write_csv(written[2])
+        _put(self.runs.write_parquet, written[0])
+        _put(self.runs.write_csv, written[1])
+        _put(self.summary().write_csv, written[2])
         kept = [name for name in self.tables.present if not self.tables.known_empty(name)]
         self.tables.read(kept)
         for name in kept:
             if not (table := self.table(name)).is_empty():
                 written.append(folder / f"{name}.parquet")
-                table.write_parquet(written[-1])
+                _put(table.write_parquet, written[-1])
         return written
 
     @cached_property
@@ -183,6 +183,12 @@ class Sweep:
                 f"src='data:image/png;base64,{png}'>"
             )
         return f"<div><p>{escape(repr(self))}</p>{picture}{shown.html()}</div>"
+
+
+def _put(write: Callable[[IO[bytes]], object], path: Path) -> None:
+    """Writes a table to a file that Python opens: Polars takes names of UTF-8 alone."""
+    with path.open("wb") as file:
+        write(file)
 
 
 _PICTURED = 60
