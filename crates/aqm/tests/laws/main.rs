@@ -121,6 +121,26 @@ impl Ledger {
         meta
     }
 
+    /// It is the packet that came.
+    fn sent(&self, id: u32, meta: &Meta) -> Event {
+        let came = self.packets[id as usize].0;
+        assert_eq!((meta.len, meta.flow), (came.len, came.flow), "another packet");
+        Event::Sent(id, meta.ecn)
+    }
+
+    /// What has gone is gone once, with the mark that it may have.
+    fn settle(&mut self, event: &Event, q: &AnyQdisc<Payload>) {
+        match *event {
+            Event::Dropped(id, _) => _ = self.gone(id),
+            Event::Sent(id, ecn) => {
+                let came = self.gone(id).ecn;
+                assert!(ecn == came || (came.capable() && ecn == Ecn::Ce), "{came:?} → {ecn:?}");
+            }
+            Event::Idle => assert_eq!(q.backlog().packets, 0, "idle with packets queued"),
+            Event::Marked(..) | Event::Signals(_) => {}
+        }
+    }
+
     /// Arrivals = departures + drops + queued, in packets and bytes, against the queue's own books.
     fn check(&self, q: &AnyQdisc<Payload>, limit: Limit) {
         let c = q.counters();
@@ -152,36 +172,46 @@ struct Twist {
     late: bool,
 }
 
-/// Runs `ops` through a fresh queue, checking the books after each; what it did, or nothing when
-/// the settings do not fit this buffer.
-fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option<Vec<Event>> {
-    let (entry, settings) = case;
+/// A fresh queue and the signals that it should have, or nothing when the settings do not fit this buffer.
+fn built(
+    (entry, settings): &(&Entry, Settings),
+    env: &Env,
+    twist: Twist,
+    rng: &mut Rng,
+) -> Option<(AnyQdisc<Payload>, Vec<&'static str>)> {
     let mut pairs: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (&k[..], &v[..])).collect();
     let filtered = pairs.contains(&FILTER);
     pairs.retain(|pair| *pair != FILTER);
-    let mut now = Instant::from_nanos(twist.start);
-    let mut rng = Rng::new(11, 0);
-    let env = Env { now, ..*env };
-    let before = Env { rate: twist.built_for.unwrap_or(env.rate), ..env };
-    let mut q = match AnyQdisc::<Payload>::build(entry.name, &pairs, &before, &mut rng) {
+    let before = Env { rate: twist.built_for.unwrap_or(env.rate), ..*env };
+    let mut q = match AnyQdisc::<Payload>::build(entry.name, &pairs, &before, rng) {
         Ok(q) => q,
         Err(BuildError::Config(_)) if settings.len() <= 2 => return None,
         Err(e) => panic!("{} {settings:?}: {e:?}", entry.name),
     };
     let mut expected: Vec<&str> = entry.signals.iter().map(|signal| signal.name).collect();
     if filtered {
-        q = q.filtered(FILTER.1, &FILTER_SETTINGS, &env, &mut rng).unwrap();
+        q = q.filtered(FILTER.1, &FILTER_SETTINGS, env, rng).unwrap();
         let own = CATALOG.iter().find(|e| e.name == FILTER.1).unwrap().signals;
         expected.splice(..0, own[..8].iter().map(|signal| signal.name));
     }
     if twist.built_for.is_some() {
-        q.rate_changed(&env);
+        q.rate_changed(env);
     }
     if twist.told {
         let steps = [(Duration::ZERO, Some(env.rate))].into();
-        q = q.with_rates(&env, Rates { steps, period: None });
-        q.on_timer(&mut Cx { now, rng: &mut rng }, &mut Log::default());
+        q = q.with_rates(env, Rates { steps, period: None });
+        q.on_timer(&mut Cx { now: env.now, rng }, &mut Log::default());
     }
+    Some((q, expected))
+}
+
+/// Runs `ops` through a fresh queue, checking the books after each; what it did, or nothing when
+/// the settings do not fit this buffer.
+fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option<Vec<Event>> {
+    let mut now = Instant::from_nanos(twist.start);
+    let mut rng = Rng::new(11, 0);
+    let env = Env { now, ..*env };
+    let (mut q, expected) = built(case, &env, twist, &mut rng)?;
     let mut log = Log::default();
     let mut ledger = Ledger { packets: Vec::new(), flows: [[0; 4]; 5] };
     for op in ops {
@@ -210,29 +240,11 @@ fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
             }
             Op::Depart => {
                 let sent = q.dequeue(&mut Cx { now, rng: &mut rng }, &mut log);
-                log.0.push(match sent {
-                    Some((meta, p)) => {
-                        let came = ledger.packets[p.id as usize].0;
-                        assert_eq!((meta.len, meta.flow), (came.len, came.flow), "another packet");
-                        Event::Sent(p.id, meta.ecn)
-                    }
-                    None => Event::Idle,
-                });
+                log.0.push(sent.map_or(Event::Idle, |(meta, p)| ledger.sent(p.id, &meta)));
             }
         }
         for event in &log.0[before..] {
-            match *event {
-                Event::Dropped(id, _) => _ = ledger.gone(id),
-                Event::Sent(id, ecn) => {
-                    let came = ledger.gone(id).ecn;
-                    assert!(
-                        ecn == came || (came.capable() && ecn == Ecn::Ce),
-                        "{came:?} → {ecn:?}"
-                    );
-                }
-                Event::Idle => assert_eq!(q.backlog().packets, 0, "idle with packets queued"),
-                Event::Marked(..) | Event::Signals(_) => {}
-            }
+            ledger.settle(event, &q);
         }
         ledger.check(&q, env.limit);
         log.0.push(Event::Signals(signals(&expected, &q, now)));
