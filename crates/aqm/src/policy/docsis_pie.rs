@@ -246,4 +246,12 @@ mod tests {
             assert_eq!(damping(p), by, "{p}");
         }
     }
+
+    /// §A.2: what is above 200 ms raises it by 0.02 beside the step.
+    #[test]
+    fn a_very_long_delay_adds_two_hundredths() {
+        let lab = crate::policy::lab::Lab::<DocsisPie>::new(50, &[]);
+        let [just, beyond] = [0.2, 0.2 + 1e-9].map(|delay| lab.queue.policy().updated(delay));
+        assert!((beyond - just - 0.02).abs() < 1e-6, "{just} {beyond}");
+    }
 }

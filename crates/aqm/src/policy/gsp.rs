@@ -236,4 +236,16 @@ mod tests {
     fn a_threshold_needs_a_measure() {
         assert_eq!(refused::<Gsp>(&[("threshold", "1bdp")]).key, "threshold");
     }
+
+    #[test]
+    fn a_delay_of_just_the_target_is_not_above_it() {
+        let settings = [("by", "delay"), ("target", "5ms"), ("interval", "1ms")];
+        for (more, fate) in [(0, Fate::Queued), (1, Fate::Marked)] {
+            let mut lab = Lab::<Gsp>::new(50, &settings);
+            (0..3).for_each(|_| _ = lab.arrive());
+            lab.wait(Duration::from_nanos(5_000_000 + more));
+            lab.depart();
+            assert_eq!(lab.arrive(), fate, "{more} ns more");
+        }
+    }
 }
