@@ -20,8 +20,8 @@ pub struct Receiver {
     /// longer than the window; 0 and 0 where there is none.
     firsts: [u32; SACK_BLOCKS],
     lengths: [u16; SACK_BLOCKS],
-    /// What acknowledgements echo of the sender's timestamps: that of the first packet in order
-    /// that was not acknowledged (RFC 7323 §4.3).
+    /// What acknowledgements echo of the sender's timestamps (TS.Recent, RFC 7323 §4.3): the latest of
+    /// what had come before, and of the first packet in order that was not acknowledged.
     tick: u32,
     /// Packets in order that are not acknowledged yet.
     unacknowledged: u8,
@@ -64,8 +64,9 @@ impl Receiver {
     /// The timestamp of a segment that arrives, before [`Receiver::on_data`].
     #[inline(never)]
     pub fn on_timestamp(&mut self, seq: u32, tick: u32) {
-        // What was sent before and is late takes nothing back.
-        if seq == self.next && self.unacknowledged == 0 && tick >= self.tick {
+        // RFC 7323 §4.3 (2): SEG.SEQ <= Last.ACK.sent, which what comes again is as well; what was sent
+        // before and is late takes nothing back.
+        if seq + u32::from(self.unacknowledged) <= self.next && tick >= self.tick {
             self.tick = tick;
         }
     }
@@ -341,7 +342,7 @@ mod tests {
     }
 
     /// RFC 7323 §4.3: of packets that are acknowledged together the first counts, of those that fill
-    /// a gap the one that does, and none that is out of order.
+    /// a gap the one that does, of those that come again the last, and none beyond a gap.
     #[test]
     fn the_echo_of_a_timestamp_is_that_of_what_moves_the_acknowledgement() {
         let mut r = Receiver::default();
@@ -360,9 +361,10 @@ mod tests {
         assert_eq!((echo(1, 1, false), echo(2, 2, true)), (None, Some(1)), "the earlier of two");
         assert_eq!(echo(4, 3, true), Some(1), "beyond a gap");
         assert_eq!(echo(3, 4, true), Some(4), "fills it");
-        assert_eq!(echo(3, 5, true), Some(4), "had come before");
-        assert_eq!(echo(5, 3, true), Some(4), "older");
+        assert_eq!(echo(3, 5, true), Some(5), "had come before");
+        assert_eq!(echo(5, 3, true), Some(5), "older");
         assert_eq!(echo(6, 0x1_0001, true), Some(1), "its lower half");
         assert_eq!(echo(7, 0xffff, true), Some(1), "older");
+        assert_eq!((echo(8, 0x1_0002, false), echo(7, 0x1_0003, true)), (None, Some(3)));
     }
 }

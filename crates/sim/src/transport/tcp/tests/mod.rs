@@ -112,6 +112,18 @@ impl Path {
         drop: &[u32],
         mark: &[u32],
     ) -> Vec<(u32, bool, bool)> {
+        let acks = self.receive(sent, drop, mark);
+        self.now += RTT;
+        let mut next = Vec::new();
+        for ack in acks {
+            self.sender.on_ack(self.now, &ack, &self.o);
+            next.extend(self.send_all());
+        }
+        next
+    }
+
+    /// What the receiver answers to `sent` but for `drop`, marking `mark`.
+    fn receive(&mut self, sent: &[(u32, bool, bool)], drop: &[u32], mark: &[u32]) -> Vec<Packet> {
         let mut acks: Vec<Packet> = Vec::new();
         for &(seq, reduced, ecn) in sent {
             if !drop.contains(&seq) {
@@ -123,13 +135,7 @@ impl Path {
                 acks.push(ack);
             }
         }
-        self.now += RTT;
-        let mut next = Vec::new();
-        for ack in acks {
-            self.sender.on_ack(self.now, &ack, &self.o);
-            next.extend(self.send_all());
-        }
-        next
+        acks
     }
 
     /// Whether the receiver's acknowledgements carry an echo.

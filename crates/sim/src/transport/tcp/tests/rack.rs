@@ -265,3 +265,25 @@ fn acknowledgements_that_are_late_do_not_have_all_sent_again() {
     assert!(!numbers(&again).contains(&first), "{again:?}");
     assert!(p.sender.srtt() >= RTT);
 }
+
+/// RFC 7323 §4.3 (2): packets arrive, and what acknowledges them is lost: that of the duplicate echoes the
+/// duplicate, and a round trip is one, not the time since the first sending.
+#[test]
+fn lost_acknowledgements_do_not_lengthen_the_round_trip() {
+    let mut p = Path::new(Options { window: 1, timestamps: true, ..with_rack() });
+    let mut sent = p.send_all();
+    for _ in 0..4 {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    let before = p.sender.srtt();
+    p.receive(&sent, &[], &[]);
+    while p.sender.timeouts < 2 {
+        sent = p.time_out();
+        assert_eq!(sent.len(), 1);
+        if p.sender.timeouts < 2 {
+            p.receive(&sent, &[], &[]);
+        }
+    }
+    p.deliver(&sent, &[], &[]);
+    assert!(p.sender.srtt().abs_diff(before) < 2 * MS, "{before} {}", p.sender.srtt());
+}
