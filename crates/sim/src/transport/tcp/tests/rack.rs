@@ -287,3 +287,33 @@ fn lost_acknowledgements_do_not_lengthen_the_round_trip() {
     p.deliver(&sent, &[], &[]);
     assert!(p.sender.srtt().abs_diff(before) < 2 * MS, "{before} {}", p.sender.srtt());
 }
+
+/// RFC 8985 §6.3: one packet and its repairs are lost until the timer runs out, all else arrives: of what
+/// is under way, sent less than a round trip ago, nothing is lost.
+#[test]
+fn a_timeout_has_what_was_sent_just_now_for_no_loss() {
+    for control in [Algorithm::Reno, Algorithm::Bbr] {
+        let has_model = control == Algorithm::Bbr;
+        let rto = RtoBounds { min: 250 * MS, ..with_rack().rto };
+        let mut p = Path::new(Options { control, has_model, rto, ..with_rack() });
+        let mut sent = p.send_all();
+        for _ in 0..3 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        let first = sent[0].0;
+        while p.sender.deadline() > p.now + RTT {
+            sent = p.deliver(&sent, &[first], &[]);
+        }
+        let (sent_at, again) = (p.now, p.sender.retransmits);
+        sent.retain(|s| s.0 != first);
+        assert!(sent.len() > 2, "{sent:?}");
+        let repair = p.time_out();
+        assert_eq!((numbers(&repair), p.sender.timeouts), (vec![first], 1), "{control:?}");
+        p.now = sent_at;
+        p.deliver(&sent, &[], &[]);
+        p.now = sent_at + RTT;
+        p.deliver(&repair, &[], &[]);
+        assert_eq!(p.sender.retransmits, again + 1, "{control:?}");
+        assert!(p.receiver.delivered() > sent.last().unwrap().0, "{control:?}");
+    }
+}

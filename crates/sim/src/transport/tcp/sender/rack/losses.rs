@@ -1,14 +1,32 @@
 //! What is lost (RFC 8985 §6.2).
 
-use super::Rack;
 use super::timers::Timer;
+use super::{Rack, TIMED_OUT};
 use crate::transport::tcp::Options;
 use crate::transport::tcp::sender::{DUPLICATES, Sender, State};
 
 impl Rack {
     /// Whether `n`, which has not arrived, is lost.
     pub(in super::super) fn is_lost(&self, n: u32) -> bool {
-        self.at(n) < self.lost_before
+        self.at(n) < self.lost_before || self.is_timed_out(n)
+    }
+
+    /// Whether the timer ran out for `n`, and it was not sent again yet.
+    pub(super) fn is_timed_out(&self, n: u32) -> bool {
+        self.sent_at[self.place(n)] & TIMED_OUT != 0
+    }
+
+    /// §6.3: after a timeout the oldest packet is lost, and what was sent a round trip and the `window` of
+    /// reordering ago.
+    pub(super) fn time_out(&mut self, now: u64, oldest: u32, window: u64) {
+        let at = self.place(oldest);
+        self.sent_at[at] |= TIMED_OUT;
+        self.lost_before = self.lost_before.max(self.overdue(now, window));
+    }
+
+    /// What was sent before this was sent a round trip and `window` ago.
+    fn overdue(&self, now: u64, window: u64) -> u64 {
+        (now + 1).saturating_sub(self.rtt + window)
     }
 
     /// §6.2, step 4: how long after something that was sent later a packet may arrive.
@@ -21,7 +39,7 @@ impl Rack {
 
     /// §6.2, step 5: with no `window` what was sent before something that has arrived is lost.
     fn find_losses(&mut self, now: u64, window: u64) {
-        let late = if window == 0 { u64::MAX } else { (now + 1).saturating_sub(self.rtt + window) };
+        let late = if window == 0 { u64::MAX } else { self.overdue(now, window) };
         self.lost_before = self.lost_before.max(self.newest.min(late));
     }
 }
@@ -81,7 +99,7 @@ impl Sender {
         }
     }
 
-    fn reordering_window(&self) -> u64 {
+    pub(super) fn reordering_window(&self) -> u64 {
         let (repairing, sacked) = (self.state >= State::Recovery, self.sacked.ones());
         let rack = self.rack.as_deref();
         rack.map_or(0, |rack| rack.reordering_window(repairing, sacked, self.rtt.srtt()))

@@ -33,12 +33,14 @@ use widening::Widening;
 
 /// Beside the time at which a packet was sent: it had been sent before.
 const AGAIN: u64 = 1 << 63;
+/// As well: the timer ran out for it. Only the oldest has this, until it is sent again.
+const TIMED_OUT: u64 = 1 << 62;
 
 /// What RACK knows of a connection, in packets and ns.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rack {
-    /// When each packet was sent last, and with [`AGAIN`] whether not for the first time: number n at
-    /// place n modulo the length, a power of two. What is sent at one time is a nanosecond apart, so
+    /// When each packet was sent last, with [`AGAIN`] and [`TIMED_OUT`]: number n at place n modulo the
+    /// length, a power of two. What is sent at one time is a nanosecond apart, so
     /// that times are in the order of sending.
     sent_at: Box<[u64]>,
     last: u64,
@@ -122,7 +124,7 @@ impl Rack {
     }
 
     fn at(&self, n: u32) -> u64 {
-        self.sent_at[self.place(n)] & !AGAIN
+        self.sent_at[self.place(n)] & !(AGAIN | TIMED_OUT)
     }
 
     /// Whether `n` was sent more than once.
@@ -190,12 +192,13 @@ impl Sender {
         if self.rack().probe.take() {
             return self.send_probe(new);
         }
-        if f64::from(self.pipe_by_rack()) + 1.0 > self.cwnd {
+        // What the timer ran out for goes whatever is under way.
+        let (una, repairs) = (self.una, self.state >= State::Recovery);
+        let timed_out = repairs && self.rack().is_timed_out(una);
+        if !timed_out && f64::from(self.pipe_by_rack()) + 1.0 > self.cwnd {
             return None;
         }
-        if self.state >= State::Recovery
-            && let Some(hole) = self.first_lost()
-        {
+        if repairs && let Some(hole) = self.first_lost() {
             self.resent = self.resent.max(hole + 1);
             return Some(hole);
         }

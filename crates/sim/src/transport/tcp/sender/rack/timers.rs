@@ -45,6 +45,7 @@ impl Sender {
             return;
         }
         let (una, state) = (self.una, self.state);
+        let window = self.reordering_window();
         let rack = self.rack();
         match std::mem::take(&mut rack.timer) {
             Timer::Probe => self.probe(now, o),
@@ -59,12 +60,11 @@ impl Sender {
                 }
             }
             Timer::Timeout => {
-                // §6.3: all that was not selectively acknowledged is lost.
                 rack.before_timeout = rack.last;
                 if state != State::Loss {
                     rack.lost_before_then = rack.lost_before;
                 }
-                rack.lost_before = rack.last + 1;
+                rack.time_out(now, una, window);
                 rack.probe.forget();
                 self.timeouts += 1;
                 if state < State::Recovery {
