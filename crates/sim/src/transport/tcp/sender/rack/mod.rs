@@ -10,7 +10,8 @@
 //! gives the time, to a tick. A backoff of the timeout ends with a sample, not before.
 //!
 //! With timestamps a repair ends as if it had never begun, once an acknowledgement echoes that what
-//! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux).
+//! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux). If what arrived first was
+//! acknowledged in vain, the echo is that of the second sending, which is no proof.
 //!
 //! Left out: nothing but an echo tells that a repair was needless (no F-RTO, no D-SACK).
 
