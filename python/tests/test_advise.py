@@ -184,6 +184,29 @@ def test_what_is_typed_makes_the_queue_that_was_tried() -> None:
     assert "--buffer 250kB" in commands("blue", link, "bluewater")[-1]
 
 
+def weight(line: str) -> int:
+    """The k of RED's weight 1/2^k, as ``tc`` finds it from ``burst``, ``min`` and ``avpkt``."""
+    words = line.split()
+    burst, low, packet = (int(words[words.index(key) + 1]) for key in ("burst", "min", "avpkt"))
+    excess = burst + 1 - low / packet
+    assert excess >= 1
+    return next(k for k in range(1, 32) if excess <= (1 - (1 - 2**-k) ** burst) * 2**k)
+
+
+def test_tc_takes_what_is_typed() -> None:
+    """RED has the weight that was tried, 1/16, at each buffer; it had 1/1024 with 7 packets."""
+    for packets in (*range(8, 120), 1000, 100_000):
+        assert weight(commands("red", Link(buffer=f"{packets}p"))[-1]) == 4, packets
+    for name, least in (("red", 8), ("sfq", 2), ("choke", 46)):
+        assert commands(name, Link(buffer=f"{least}p"))[-1].startswith("tc qdisc add")
+        (said,) = commands(name, Link(buffer=f"{least - 1}p"))
+        assert said == f"# tc's {name} wants a buffer of {least} packets or more"
+    for name in ("red", "choke"):  # 32 bits of bytes a second
+        fast = commands(name, Link(rate="40gbit"))
+        assert "htb rate 40000000kbit" in fast[2]
+        assert "bandwidth 34359738kbit" in fast[3]
+
+
 def test_a_single_text_is_one() -> None:
     one: Any = {"rtt": "20ms", "hostile": "5mbit"}
     assert Link(**one) == Link(rtt=("20ms",), hostile=("5mbit",))

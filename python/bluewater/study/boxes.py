@@ -81,8 +81,9 @@ _TC = {
     "droptail": "pfifo limit {packets}",
     "sfq": "sfq limit {packets} perturb 600",
     "red": "red limit {bytes} min {low} max {high} avpkt 1000 burst {burst} probability 0.1 "
-    "bandwidth {rate} ecn",
-    "choke": "choke limit {packets} min 15 max 45 burst 25 probability 0.1 bandwidth {rate} ecn",
+    "bandwidth {bandwidth} ecn",
+    "choke": "choke limit {packets} min 15 max 45 burst 25 probability 0.1 bandwidth {bandwidth} "
+    "ecn",
     "sfb": "sfb limit {packets}",
     "codel": "codel limit {packets} ecn",
     "fq-codel": "fq_codel limit {packets}",
@@ -91,7 +92,14 @@ _TC = {
     "dualpi2": "dualpi2 limit {packets}",
 }
 """What ``tc`` calls them, with what the presets ``linux`` have: RED's thresholds are a tenth and
-three tenths of the buffer, and a burst of ten packets above the lower one makes the weight 1/16."""
+three tenths of the buffer."""
+_AVPKT = 1000
+_LEAST = {"sfq": 2, "red": 8, "choke": 46}
+"""The least buffer in packets that ``tc`` takes: SFQ's limit is above 1, CHOKe's above the upper
+threshold, and below 8 packets no burst gives RED its weight (:func:`_burst`)."""
+_FASTEST = (2**32 - 1) * 8 // 1000
+"""What ``tc`` takes as the bandwidth of RED and CHOKe, in kbit/s: 32 bits of bytes a second. It
+tells how long an idle packet would have taken; above it that is no more than a quarter of a us."""
 
 
 def _tc(name: str, link: Link, interface: str) -> list[str]:
@@ -100,12 +108,12 @@ def _tc(name: str, link: Link, interface: str) -> list[str]:
     if name == "cake":
         what = f"cake bandwidth {rate} diffserv3 memlimit {packets * _MEMORY}"
         return [clear, f"tc qdisc add dev {interface} root {what}"]
-    if name == "choke" and packets <= 45:
-        return ["# tc's choke wants a buffer above its upper threshold, 45 packets"]
+    if packets < (least := _LEAST.get(name, 1)):
+        return [f"# tc's {name} wants a buffer of {least} packets or more"]
     room = packets * _LENGTH
     what = _TC[name].format(
-        packets=packets, bytes=room, rate=rate,
-        low=room // 10, high=3 * room // 10, burst=room // 10_000 + 10,
+        packets=packets, bytes=room, bandwidth=f"{min(_kbit(link), _FASTEST)}kbit",
+        low=room // 10, high=3 * room // 10, burst=_burst(room // 10),
     )  # fmt: skip
     since = ["# from Linux 6.17 and iproute2 6.18 on"] if name == "dualpi2" else []
     return [
@@ -115,6 +123,22 @@ def _tc(name: str, link: Link, interface: str) -> list[str]:
         f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
+
+
+def _burst(low: int) -> int:
+    """The burst, in packets, of which ``tc`` makes the weight 1/16 of the preset ``linux``.
+
+    As a burst comes to an idle queue, the mean must stay below ``min`` (FJ93, the upper bound for
+    w_q): ``tc`` takes the largest 1/2^k that does it. Ten packets above the lower threshold do for
+    49 packets of buffer and more.
+    """
+
+    def stays_below(burst: int, weight: float) -> bool:
+        return burst + 1 - low / _AVPKT <= (1 - (1 - weight) ** burst) / weight
+
+    bursts = range(low // _AVPKT + 10, 0, -1)
+    fits = (b for b in bursts if stays_below(b, 1 / 16) and not stays_below(b, 1 / 8))
+    return next(fits, 0)  # below eight packets there is none
 
 
 def _sqm(name: str, link: Link, interface: str) -> list[str]:
