@@ -374,6 +374,10 @@ def text(own: type[Aqm] | str) -> tuple[str, str, str]:
         written = keys(own)
         return written["code"], written["aqm"].split(":")[1], own.__name__
     file, _, cls_name = own.removeprefix(LANGUAGE).rpartition(":")
+    if not file:
+        raise InputError(
+            "no algorithm of one's own", key="aqm", value=own, allowed=f"{LANGUAGE}FILE:CLASS"
+        )
     code = read_text(Path(file), hint=f"{LANGUAGE}FILE:CLASS, the file from here", key="aqm")
     return code, Path(file).name, cls_name
 

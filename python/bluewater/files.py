@@ -40,6 +40,11 @@ def check(path: Path, **where: Any) -> None:
         raise InputError(
             "the file's name is not UTF-8", file=_shown(path), hint="rename it", **where
         ) from error
+    check_kind(path, **where)
+
+
+def check_kind(path: Path, **where: Any) -> None:
+    """The same of what is called as it may be, as in a folder of ours."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):

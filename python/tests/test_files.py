@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from conftest import TINY
+from conftest import SWEEP, TINY
 
 import bluewater
-from bluewater.errors import InputError
+from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.plots.log import read_log
 from bluewater.results import packets
 from bluewater.results.writer import KEY
@@ -94,6 +96,62 @@ def test_nobody_waits_for_a_fifo_that_a_scenario_names(
     with pytest.raises(InputError, match="a FIFO") as raised:
         bluewater.Scenario({**table, key: value})
     assert str(raised.value.key).startswith(f"{key}.0.")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["meta.json", "scenario.toml", "tables.json"])
+def test_nobody_waits_for_a_fifo_in_a_stored_run(cli: Cli, tmp_path: Path, name: str) -> None:
+    """It is damaged: told where it is read, put aside and made again where it is wanted."""
+    out = tmp_path / "out"
+    made = bluewater.run(TINY, out=out)
+    folder = bluewater.newest(out)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    if name != "tables.json":
+        assert "a FIFO, where a file is needed" in refused(cli, "plot", folder)
+    with pytest.warns(DamagedWarning, match=name):
+        again = bluewater.run(TINY, out=out)
+    assert again.decision_hash == made.decision_hash
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    found = bluewater.sweep(SWEEP, jobs=1, out=tmp_path, progress=False)
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "x", "/proc/x"):
+        with pytest.raises(StorageError, match="cannot write"):
+            found.plot("loss", path=path)
+        with pytest.raises(StorageError, match="cannot write"):
+            found.write(path)
+    for path in ("", "."):
+        with pytest.raises(InputError, match="no name for a picture"):
+            found.plot("loss", path=path)
+    for out in ("a\0b", "x" * 300):
+        with pytest.raises(InputError, match="no file system has such a name"):
+            bluewater.run(TINY, out=out)
+
+
+def test_a_sweep_s_tables_do_not_go_among_the_runs(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "runs.toml").write_text(SWEEP)
+    assert "put among the runs" in refused(cli, "sweep", tmp_path / "runs.toml")
+
+
+def test_what_names_no_class_says_what_does() -> None:
+    with pytest.raises(InputError, match="no algorithm of one's own") as raised:
+        bluewater.check("red")
+    assert raised.value.allowed == "python:FILE:CLASS"
+
+
+def test_who_reads_no_further_is_no_failure() -> None:
+    """As of what is printed without Rich."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bluewater", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout
+    process.stdout.close()
+    assert process.wait(60) == 0
+    assert process.stderr
+    assert process.stderr.read() == b""
+    process.stderr.close()
 
 
 @pytest.mark.parametrize("command", ["run", "sweep", "compare", "explain"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -13,9 +14,18 @@ from bluewater.progress import notes
 _FILE_WIDTH = 140
 """Columns of a table that goes to a file or a pipe."""
 
-out = Console(highlight=False)
+
+class _Out(Console):
+    def on_broken_pipe(self) -> None:
+        """Ends as what is printed without Rich does: who reads no further has what they want."""
+        with suppress(SystemExit):
+            super().on_broken_pipe()
+        raise SystemExit(0)
+
+
+out = _Out(highlight=False)
 if not out.is_terminal:
-    out = Console(highlight=False, width=_FILE_WIDTH)
+    out = _Out(highlight=False, width=_FILE_WIDTH)
 
 
 def print_json(value: Any) -> None:

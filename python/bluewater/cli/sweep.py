@@ -26,6 +26,7 @@ from bluewater.cli.options import (
     seeds,
     store,
 )
+from bluewater.errors import InputError
 from bluewater.files import read_text
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.study.execute import HERE, engine
@@ -75,6 +76,10 @@ def sweep(
     of flows and of time series as Parquet.
     """
     engine(on, jobs)  # what is wrong with it is said before anything is planned
+    if file.stem == "runs":
+        raise InputError(
+            "its tables would be put among the runs", file=str(file), hint="rename the file"
+        )
     part = Shard.parse(shard) if shard else None
     source = changed(read_text(file), settings or [], str(file))
     experiment = parse(source, str(file), file.stem)

@@ -135,7 +135,7 @@ class Sweep:
         """
         from bluewater.plots import sweep as plots  # noqa: PLC0415 - matplotlib takes long
 
-        return plots.draw(self, y, x, line, kind, Path(path) if path else None)
+        return plots.draw(self, y, x, line, kind, None if path is None else Path(path))
 
     def write(self, folder: Path | str) -> list[Path]:
         """Writes ``runs`` as Parquet and CSV, ``summary.csv``, and every table as Parquet."""

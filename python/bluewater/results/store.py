@@ -19,6 +19,7 @@ from uuid import uuid4
 import polars as pl
 
 from bluewater.errors import DamagedWarning, InputError, StorageError
+from bluewater.files import check_kind
 from bluewater.results.result import (
     SMALL_TABLES,
     TABLES,
@@ -42,6 +43,9 @@ _LAST = "last"
 """The file in a store that names the run that was asked for last."""
 _FORGOTTEN_S = 86_400
 """Seconds after which nobody is thought to write a folder, if its writer cannot be looked for."""
+
+_LONGEST = 255
+"""Bytes of a name in a folder, on each file system that is in common use."""
 
 
 def run_key(canonical: str, version: str) -> str:
@@ -208,11 +212,15 @@ def _check_local(folder: Path) -> None:
             hint="runs are kept at an address by --share ADDRESS (share= in Python), beside a "
             "folder here",
         )
+    if "\0" in str(folder) or any(len(os.fsencode(part)) > _LONGEST for part in folder.parts):
+        raise InputError("no file system has such a name", key="out", value=str(folder))
 
 
 def read_result(folder: Path, key: str = "") -> Result:
     """Reads one entry, of this name if one is given; its tables are read when asked for."""
     _check_local(folder)
+    for name in ("meta.json", "scenario.toml"):
+        check_kind(folder / name)
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
@@ -301,10 +309,12 @@ def _damage(folder: Path, key: str = "") -> str | None:
     """
     path = folder / "meta.json"
     try:
+        check_kind(path)
         meta = json.loads(path.read_text(encoding="utf-8"))
         _check_seal(meta, key)
         for name, written in meta["files"].items():
             path = folder / name
+            check_kind(path)
             if (path.stat().st_size if _is_old(meta) else digest(path.read_bytes())) != written:
                 return str(path)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
