@@ -297,6 +297,10 @@ def test_the_head_says_how_much_is_provisional(outcome: Outcome, tmp_path: Path)
     assert "Size full" in head
     assert "3 seeds a claim, 12 runs" in head
     assert "2 of 2 verdicts are provisional" in head
+    one = replace(outcome, size=replace(outcome.size, seeds=(1,)), findings=findings[:1])
+    text = write_report([one], tmp_path / "one").read_text()
+    assert "1 seed a claim, 12 runs" in text
+    assert "1 claim, 4 plots, parameters</summary>" in text
 
 
 def test_papers_come_before_our_own_and_ours_are_counted_apart(
