@@ -160,6 +160,7 @@ mod tests {
     use super::*;
     use crate::packet::{FlowKey, Label};
     use crate::policy::lab::{Fate, Lab, refused};
+    use crate::qdisc::Qdisc;
 
     fn key(dscp: u8) -> u64 {
         FlowKey::labelled(1, Label { dscp, ..Label::default() }).0
@@ -186,12 +187,51 @@ mod tests {
         }
     }
 
-    /// AF11, AF22, AF43; and best effort, CS1, EF, which have no dropping precedence.
+    /// A queue of which the average is the length, with room between the thresholds of both ends.
+    fn wide() -> Lab<Wred> {
+        let high = [("min_th_high", "20p"), ("max_th_high", "30p")];
+        Lab::new(50, &[&[("w_q", "1"), ("min_th", "3p"), ("max_th", "8p")][..], &high].concat())
+    }
+
+    /// AFxy is 8x + 2y, x and y from 1 on; all others have no dropping precedence: best effort, codepoints
+    /// beside it, those of classes, and VA and EF, which would be AF52 and AF53.
     #[test]
     fn dropping_precedence_is_the_second_digit() {
-        for (dscp, class) in [(10, 2), (20, 1), (38, 0), (0, 2), (8, 2), (46, 2)] {
+        let assured = (1..=4).flat_map(|x| [(8 * x + 2, 2), (8 * x + 4, 1), (8 * x + 6, 0)]);
+        let others = [0, 2, 4, 6, 8, 13, 15, 32, 44, 46, 52, 54].map(|dscp| (dscp, 2));
+        for (dscp, class) in assured.chain(others) {
             assert_eq!(Classes::DropPrecedence.of(dscp), class, "{dscp}");
         }
+    }
+
+    /// A filter before the queue works from where the first class can be signalled.
+    #[test]
+    fn the_lowest_class_says_from_where_on_there_is_congestion() {
+        let mut lab = wide();
+        let congested = [(); 5].map(|()| {
+            lab.arrive_from(key(63));
+            Qdisc::<u32>::congested(&lab.queue, lab.now)
+        });
+        assert_eq!(congested, [false, false, false, true, true]);
+    }
+
+    /// The average that an arrival found last is 5 of 3 … 8; on an idle link it is soon none.
+    #[test]
+    fn what_is_told_of_a_flow_ages_on_an_idle_link() {
+        let mut lab = wide();
+        (0..6).for_each(|_| assert_eq!(lab.arrive_from(key(63)), Fate::Queued));
+        let of_lowest = |lab: &Lab<Wred>| {
+            let mut p_b = None;
+            let packet = Meta { flow: FlowKey(key(0)), ..Meta::default() };
+            Qdisc::<u32>::observe_flow(&lab.queue, &packet, lab.now, &mut |name, value| {
+                p_b = p_b.or((name == "class_p_b").then_some(value));
+            });
+            p_b.unwrap()
+        };
+        assert!((of_lowest(&lab) - 0.1 * 2.0 / 5.0).abs() < 1e-12, "{}", of_lowest(&lab));
+        while lab.depart().is_some() {}
+        lab.wait_ms(5);
+        assert_eq!(of_lowest(&lab), 0.0);
     }
 
     #[test]

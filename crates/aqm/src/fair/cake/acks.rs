@@ -4,8 +4,7 @@
 //! ```text
 //! an acknowledgement comes:  of the flow's queued ones that it makes needless, the first two are found
 //!                            two:  the first goes
-//!                            one:  goes if the filter is aggressive, it is the last before the new one,
-//!                                  and both say the same of ECN
+//!                            one:  goes if the filter is aggressive and it is the last before the new one
 //! another flag of ECN between two of them:  the search begins anew behind it
 //! ```
 
@@ -46,8 +45,8 @@ impl AckFilter {
             }
             last = position;
         }
-        let (needless, ack) = first?;
-        let alone = needless + 1 == last && ack.same_ecn(new.1);
+        let (needless, _) = first?;
+        let alone = needless + 1 == last;
         (self == Self::Aggressive && alone).then_some(needless)
     }
 }

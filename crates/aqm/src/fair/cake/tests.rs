@@ -15,8 +15,13 @@ struct Bench {
 
 impl Bench {
     fn new(packets: u64, settings: &[(&str, &str)]) -> Self {
-        let (mut rng, env) = (Rng::new(3, 0), env(packets));
-        let q = Cake::new(&config(settings), &env, &mut rng).unwrap();
+        Self::on(&env(packets), settings)
+    }
+
+    /// On a link that is another's.
+    fn on(env: &Env, settings: &[(&str, &str)]) -> Self {
+        let mut rng = Rng::new(3, 0);
+        let q = Cake::new(&config(settings), env, &mut rng).unwrap();
         Self { q, rng, now: env.now }
     }
 
@@ -170,13 +175,20 @@ fn targets_grow_on_slow_links() {
 
 /// HTM18 §III.A: what is shared is time on the wire. With 40 bytes more in ATM cells 60 bytes are 3 cells,
 /// 159 bytes, and 1500 are 33, 1749: of two flows of one tin eleven small packets are sent for a large one;
-/// in the tin of DSCP 46, which has a quarter of the wire to the other's three, a third as many.
+/// in the tin of DSCP 46, which has a quarter of the wire to the other's three, a third as many. So it is
+/// on a link that is framed from the beginning, as the simulator's are, and on one that is told so.
 #[test]
 fn what_frames_add_is_shared_as_well() {
     let framed = Env { framing: "overhead 40 atm".parse().unwrap(), ..env(5000) };
-    for (other, expected) in [(host(1), 11.0), (dscp(46), 11.0 / 3.0)] {
-        let mut bench = Bench::new(5000, &[("target", "1h")]);
-        bench.q.rate_changed(&framed);
+    let benches = || {
+        let mut told = Bench::new(5000, &[("target", "1h")]);
+        told.q.rate_changed(&framed);
+        [told, Bench::on(&framed, &[("target", "1h")])]
+    };
+    let in_tins = [(host(1), 11.0), (dscp(46), 11.0 / 3.0)];
+    for ((other, expected), mut bench) in
+        in_tins.into_iter().flat_map(|tin| benches().map(|bench| (tin, bench)))
+    {
         let flows = [(0, Label::default(), 1500), (1, other, 60)];
         for (flow, label, len) in flows.repeat(50) {
             bench.arrive(flow, label, len);
@@ -207,6 +219,21 @@ fn a_told_rate_is_as_good_as_one_that_was_known() {
             (known.schedule.rate, known.flows.quantum)
         );
     }
+}
+
+/// Background has sent 500 bytes at its sixteenth of 8 Mb/s, which is 8 ms; best effort nothing. A rate
+/// that is told meanwhile does not forgive it: the tin is still late, and best effort goes first.
+#[test]
+fn a_told_rate_leaves_a_tin_the_time_that_it_has_used() {
+    let mut bench = Bench::new(100, &[]);
+    let start = bench.now;
+    (0..3).for_each(|_| bench.arrive(1, dscp(8), 500));
+    assert_eq!(bench.depart(), Some(1));
+    bench.q.rate_changed(&Env { rate: Rate::from_mbit(4), now: bench.now, ..env(100) });
+    assert_eq!(bench.q.tins[1].schedule.next, start + Duration::from_millis(8));
+    (0..3).for_each(|_| bench.arrive(2, dscp(0), 500));
+    let sent: Vec<_> = (0..4).map(|_| bench.depart().unwrap()).collect();
+    assert_eq!(sent, [2, 2, 2, 1]);
 }
 
 #[derive(Clone, Copy, Default)]
