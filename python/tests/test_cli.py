@@ -109,6 +109,60 @@ holds = ">= 1"
     assert cli("report", "mine").exit_code == 0
 
 
+CLAIMED = f"""{SWEEP}
+[[claim]]
+id = "a"
+origin = "ours"
+text = "Some is lost."
+paper = "some"
+measure = "SELECT seed, loss AS value FROM runs WHERE aqm = 'R' AND buffer = 20"
+holds = "> 0"
+plot = "losses"
+[[plot]]
+id = "losses"
+title = "Losses"
+caption = "By buffer."
+kind = "spread"
+x = {{ label = "Buffer" }}
+y = {{ label = "Loss" }}
+[[plot.panel]]
+title = "losses"
+sql = "SELECT buffer AS x, loss AS y, aqm AS line, seed FROM runs"
+"""
+
+
+def test_an_experiment_of_ones_own_is_reproduced_from_where_it_stands(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "my own"
+    folder.mkdir()
+    (folder / "loss.toml").write_text(CLAIMED)
+    monkeypatch.chdir(folder)
+    for name in ("loss.toml", str(folder / "loss.toml")):
+        found = cli("reproduce", name, "--json")
+        assert found.exit_code == 0, found.stderr
+        made = json.loads(found.stdout)
+        assert made["experiment"] == "my own/loss"
+        assert [claim["verdict"] for claim in made["claims"]] == ["reproduced"]
+    assert len(list(cli.out.rglob("*losses*.png"))) == 1
+    assert "my own" in (cli.out / "report.html").read_text("utf-8")
+    assert cli("report", "loss.toml").exit_code == 0
+    missing = cli("reproduce", "gone.toml")
+    assert missing.exit_code == 2
+    assert "gone.toml" in missing.stderr
+    assert "No such file" in missing.stderr
+
+
+def test_a_sweep_says_that_it_judges_and_draws_nothing(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "loss.toml"
+    for text, says in ((CLAIMED, True), (SWEEP, False)):
+        file.write_text(text)
+        found = cli("sweep", str(file))
+        assert found.exit_code == 0, found.stderr
+        told = " ".join(found.stderr.split())
+        assert ("its claims and plots are left out: `bluewater reproduce" in told) is says
+
+
 def test_doctor(cli: Cli) -> None:
     found = cli("doctor", "--json", keep_out=False)
     assert found.exit_code == 0, found.stdout

@@ -56,7 +56,10 @@ _ORIGINS = {"paper": "claims of the papers", "ours": "claims of ours, counted ap
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="[PAPER[/FIGURE]]", help="An experiment, a paper, or nothing for all."),
+    typer.Argument(
+        metavar="[PAPER[/FIGURE]]",
+        help="An experiment, a paper, a file of your own (my.toml), or nothing for all.",
+    ),
 ]
 
 

@@ -94,6 +94,8 @@ def sweep(
         runs.sync(task.key for task in tasks)
     held = sum(task.key in runs for task in tasks)
     note(f"{len(tasks)} runs, {held} of them made before, {jobs} at a time")
+    if experiment.claims or experiment.plots or experiment.sheets:
+        note(f"its claims and plots are left out: `bluewater reproduce {file}` has them")
     if dry_run:
         for task in tasks:
             out.print(f"{task.key}  {task.label}", markup=False, soft_wrap=True)

@@ -38,7 +38,8 @@ def reproduce(
     """Reproduces a paper's experiments and judges their claims.
 
     Args:
-        name: An experiment (``feng/fig6-8``), a paper (``feng``, ``Feng02``), or all.
+        name: An experiment (``feng/fig6-8``), a file with one (``my.toml``), a paper (``feng``,
+            ``Feng02``), or all.
         size: ``full``, which is the paper's, or ``quick``.
         seeds: The seeds; those of the experiments if not given.
         reps: So many seeds from 1 on, in place of ``seeds``.

@@ -549,11 +549,20 @@ def load(name: str) -> Experiment:
     return parse(read_text(path), str(path), name, path.parent)
 
 
+def of_file(file: str) -> Experiment:
+    """One of one's own, whose folder is that of its paper, as it is of those of :func:`known`."""
+    path = Path(file)
+    folder = path.resolve().parent
+    return parse(read_text(path), file, f"{folder.name}/{path.stem}", folder)
+
+
 def select(name: str | None) -> list[Experiment]:
     """The experiments meant by ``PAPER/NAME``, by ``PAPER``, or all of them but the suites.
 
-    A paper is named by its folder or as it is cited.
+    A paper is named by its folder or as it is cited; what ends in ``.toml`` is a file.
     """
+    if name is not None and name.endswith(".toml"):
+        return [of_file(name)]
     if name is None:
         apart = suites()
         return [load(each) for each in known() if each.partition("/")[0] not in apart]
