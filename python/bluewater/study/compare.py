@@ -131,7 +131,7 @@ def _other(text: str, setup: Setup) -> dict[str, Any]:
     group |= {"transport": "sack", "app": "web", **_PAGES} if kind == "web" else {"transport": kind}
     if kind in ("dctcp", "prague"):
         group["ecn"] = True  # Without marks they are nothing.
-    if setup.preset and kind not in ("tfrc", "scream"):
+    if setup.preset and group["transport"] in tcp.TCPS:
         group |= tcp.preset(setup.preset, group["transport"]) | {"packet": _TODAY}
     return group
 
