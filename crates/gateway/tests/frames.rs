@@ -50,7 +50,7 @@ fn planes() -> Vec<&'static str> {
     match works("-rn", "packet") {
         Ok(()) => planes.push("packet"),
         Err(why) => {
-            let ci = std::env::var_os("CI").is_some();
+            let ci = std::env::var_os("CI").is_some_and(|set| !set.is_empty());
             assert!(!ci, "namespaces and packet sockets have to be allowed: {why}");
             _ = writeln!(std::io::stderr(), "SKIPPED frames by packet: {why}");
         }

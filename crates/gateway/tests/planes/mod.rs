@@ -31,7 +31,7 @@ pub fn has_xdp(work: impl FnOnce() -> Result<(), String>) -> bool {
 /// Whether `what` is tried here, for which something is `lacking` or nothing; `without` is set where a
 /// machine is not to have it. What is left out is said past the test's capture.
 pub fn is_there(what: &str, without: &str, lacking: Option<String>) -> bool {
-    let set = |name| env::var_os(name).is_some();
+    let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     let tried = is_tried([what, without], lacking, set(without), set("CI"));
     if let Err(why) = &tried {
         _ = writeln!(std::io::stderr(), "SKIPPED {what}: {why}");

@@ -51,7 +51,8 @@ fn allowed() -> bool {
 
 /// Says past the test's capture that something is not tried; where everything is to be, that fails.
 fn skipped(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "real packets cannot be tried here: {why}");
+    let ci = std::env::var_os("CI").is_some_and(|set| !set.is_empty());
+    assert!(!ci, "real packets cannot be tried here: {why}");
     _ = writeln!(std::io::stderr(), "SKIPPED a test with real packets: {why}");
 }
 
