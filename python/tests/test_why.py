@@ -9,7 +9,7 @@ import pytest
 from test_packets import scenario
 
 import bluewater
-from bluewater import InputError, Packets
+from bluewater import Packets
 from bluewater.results import why
 
 if TYPE_CHECKING:

@@ -21,12 +21,14 @@
 //! | [`dual`] | two queues for two kinds of traffic, whose algorithms are coupled |
 //! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
 //! | [`told`] | a queue that is told the rates of its link |
+//! | [`watched`] | a queue whose every call somebody is told of |
 //! | [`own`] | an algorithm that is brought along while the program runs |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
 //! | [`response`] | what TCP sends at a given loss |
 //! | [`any`] | choice by name: the list of all algorithms |
 //!
-//! To add an algorithm, write one file in `policy/` and one line in [`any`].
+//! To add an algorithm, write one file in `policy/`, and its name there, in the `use` of [`any`] and in its
+//! list.
 #![no_std]
 
 #[doc(hidden)]

@@ -6,6 +6,8 @@
 mod app;
 mod keys;
 mod owner;
+#[cfg(test)]
+mod pages;
 mod sizes;
 mod transport;
 
