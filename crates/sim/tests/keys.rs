@@ -43,7 +43,7 @@ const TRANSFERS: &str =
 const CBR: &str = "transport = \"cbr\"\nrate = \"6mbit\"";
 
 /// The group, its key, and the value that is tried. A key that the group has already takes another.
-const GROUPS: &[(&str, &str, &str)] = &[
+const GROUPS: &[Row] = &[
     (MANY, "flows", "11"),
     (MANY, "rekey", "\"300ms\""),
     (MANY, "transport", "\"cubic\""),
@@ -237,7 +237,23 @@ fn each_key_does_something() {
     assert!(idle.is_empty(), "without effect: {idle:?}");
 }
 
-/// A key that is new has its place in the tables above.
+type Row = (&'static str, &'static str, &'static str);
+
+fn keys_of<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'static str> {
+    rows.map(|(_, key, _)| *key).collect()
+}
+
+/// The keys that `rows` try in groups whose transport or application is `chosen`, as the schema says it.
+fn tried(chosen: &serde_json::Value, rows: &'static [Row]) -> Vec<&'static str> {
+    let (choice, words) = chosen["properties"].as_object().unwrap().iter().next().unwrap();
+    let words: Vec<_> = words["enum"].as_array().unwrap().iter().collect();
+    keys_of(rows.iter().filter(|(group, ..)| {
+        let line = group.lines().find_map(|line| line.strip_prefix(&format!("{choice} = ")));
+        line.is_some_and(|word| words.iter().any(|known| known.to_string() == word))
+    }))
+}
+
+/// A key that is new has its place in the tables above, in a group of its owner.
 #[test]
 fn no_key_is_forgotten() {
     let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
@@ -262,23 +278,33 @@ fn no_key_is_forgotten() {
         "host",
         "peer",
     ];
-    let missing = |keys: Vec<String>, table: &[&str]| {
+    let missing = |name: &str, table: &[&str]| {
         let known =
             |key: &&String| !table.contains(&key.as_str()) && !elsewhere.contains(&key.as_str());
-        keys.iter().filter(known).cloned().collect::<Vec<_>>()
+        keys(name).iter().filter(known).cloned().collect::<Vec<_>>()
     };
-    let groups: Vec<&str> = GROUPS.iter().map(|(_, key, _)| *key).collect();
-    let owners = schema["$defs"]["TrafficSpec"]["allOf"].as_array().unwrap().iter();
-    let owners = owners.map(|owner| {
-        owner["then"]["$ref"].as_str().unwrap().rsplit('/').next().unwrap().to_string()
-    });
-    for name in owners.chain(["TrafficSpec".into()]) {
-        assert_eq!(missing(keys(&name), &groups), [""; 0], "{name}");
+    for owner in schema["$defs"]["TrafficSpec"]["allOf"].as_array().unwrap() {
+        let name = owner["then"]["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
+        assert_eq!(missing(name, &tried(&owner["if"], GROUPS)), [""; 0], "{name}");
     }
+    assert_eq!(missing("TrafficSpec", &keys_of(GROUPS.iter())), [""; 0]);
     let [network, links] =
         [NETWORK, LINKS].map(|table| table.iter().map(|(key, _)| *key).collect::<Vec<_>>());
-    assert_eq!(missing(keys("Network"), &network), [""; 0]);
-    assert_eq!(missing(keys("LinkSpec"), &links), [""; 0]);
+    assert_eq!(missing("Network", &network), [""; 0]);
+    assert_eq!(missing("LinkSpec", &links), [""; 0]);
+}
+
+/// Transports and applications have keys of the same name: a row is about its own group's alone.
+#[test]
+fn a_key_of_another_owner_does_not_count() {
+    let web = serde_json::json!({"properties": {"app": {"enum": ["web"]}}});
+    assert_eq!(tried(&web, &[(PARETO, "on", "1"), (WEB, "off", "1")]), ["off"]);
+    let timed = serde_json::json!({"properties": {"transport": {"enum": ["window", "tfrc"]}}});
+    assert_eq!(
+        tried(&timed, &[(CBR, "rate", "1"), ("transport = \"tfrc\"", "rate", "1")]),
+        ["rate"]
+    );
+    assert_eq!(tried(&timed, &[(CBR, "rate", "1")]), [""; 0]);
 }
 
 fn refused(text: &str) -> ScenarioError {

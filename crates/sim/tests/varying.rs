@@ -63,6 +63,22 @@ fn cells_cost_their_share() {
     assert!((throughput / (8e6 * 1000.0 / 1166.0) - 1.0).abs() < 1e-4, "{throughput}");
 }
 
+/// CAKE is told how the link frames packets, and shares what they take there: with 40 bytes more in ATM
+/// cells 60 bytes are 159 and 1500 are 1749, so that eleven small packets go for a large one.
+#[test]
+fn cake_shares_what_frames_take() {
+    let small = "[[traffic]]\ntransport = \"cbr\"\nrate = \"20mbit\"\npacket = \"60B\"\n\
+                 from = [\"a\"]\nto = [\"b\"]\n";
+    let text = datagrams("framing = \"atm overhead 40\"", "20mbit", "21s")
+        .replace("\"droptail\"", "\"cake\"\nparams = { target = \"1h\" }")
+        .replace("\"50p\"", "\"2000p\"")
+        .replace("\"1000B\"", "\"1500B\"");
+    let outcome = run(&(text + small), true);
+    let [large, small] = [0, 1].map(|flow| outcome.flows.number("goodput_bps", flow).unwrap());
+    let packets = (small / 60.0) / (large / 1500.0);
+    assert!((packets / 11.0 - 1.0).abs() < 0.01, "{packets} small packets for a large one");
+}
+
 /// What enters a wire is lost or comes out, once or twice; what comes out undamaged is received.
 #[test]
 fn packets_on_an_impairing_wire_are_conserved() {
