@@ -49,3 +49,33 @@ pub fn columns(s: &QueueSummary) -> Vec<(String, Value)> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use aqm::Counters;
+
+    use super::*;
+    use crate::stats::QueueStats;
+
+    fn value(counters: &Counters, name: &str) -> Value {
+        let all = columns(&QueueStats::new(0).summary(1, counters));
+        all.iter().find(|(own, _)| own == name).unwrap_or_else(|| panic!("no {name}")).1
+    }
+
+    #[test]
+    fn where_nothing_arrives_nothing_is_lost() {
+        let none = Counters::default();
+        assert_eq!(["loss", "mark_rate"].map(|name| value(&none, name)), [Value::Real(0.0); 2]);
+    }
+
+    #[test]
+    fn drops_stand_at_their_cause() {
+        let mut counters = Counters::default();
+        for (cause, drops) in Cause::ALL.into_iter().zip(1..) {
+            (0..drops).for_each(|_| counters.dropped[cause as usize].count(1000));
+        }
+        for (cause, drops) in Cause::ALL.into_iter().zip(1..) {
+            assert_eq!(value(&counters, &format!("drops_{}", cause.name())), Value::Count(drops));
+        }
+    }
+}

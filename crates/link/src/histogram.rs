@@ -204,6 +204,14 @@ impl Times {
 mod tests {
     use super::*;
 
+    /// Half of three packets are two.
+    #[test]
+    fn a_share_is_made_of_whole_weights() {
+        let mut h = Histogram::default();
+        [1, 2, 3].map(|value| h.add(value, 1));
+        assert_eq!([0.0, 0.3, 0.5, 0.7, 1.0].map(|q| h.quantile(q)), [1, 1, 2, 3, 3]);
+    }
+
     /// However they come, and joined from several.
     #[test]
     fn times_have_the_quantiles_of_a_histogram() {

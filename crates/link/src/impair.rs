@@ -311,6 +311,15 @@ mod tests {
         (fates, wire.count())
     }
 
+    /// The bad state has a quarter of the time where it is entered a third as often as it is left; one that
+    /// is never entered has none, also where it would never be left.
+    #[test]
+    fn bursts_have_their_share_in_the_long_run() {
+        let model = |fails, recovers| Loss::Bursts { fails, recovers, bad: 1.0, good: 0.25 };
+        let models = [model(0.25, 0.75), model(0.0, 0.5), model(0.0, 0.0)];
+        assert_eq!(models.map(Loss::mean), [0.4375, 0.25, 0.25]);
+    }
+
     /// 100 000 packets, σ = √(p(1−p)/n): the bands are 5 σ.
     #[test]
     fn shares_are_as_asked_and_streams_apart() {

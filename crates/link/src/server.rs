@@ -308,6 +308,18 @@ mod tests {
         assert_eq!(server.stats().flow(0).all_dropped(), 1);
     }
 
+    /// The second of two packets can be sent when PIE's timer is due.
+    #[test]
+    fn at_equal_times_departures_come_before_timers() {
+        let (mut queue, mut server, mut wire) = link("pie", 20);
+        let timer = queue.poll_at().unwrap().as_nanos();
+        (0..2).for_each(|seq| server.arrive(&mut queue, meta(timer - MS), Numbered(seq)));
+        server.step(&mut queue, &mut wire);
+        assert_eq!((server.free_at(), wire.1.len()), (timer, 1));
+        server.step(&mut queue, &mut wire);
+        assert_eq!((queue.poll_at().map(Instant::as_nanos), wire.1.len()), (Some(timer), 2));
+    }
+
     /// Whoever looks at each instant at which something is due and whoever looks late decide alike,
     /// with timers and without.
     #[test]

@@ -371,6 +371,21 @@ impl QueueStats {
 mod tests {
     use super::*;
 
+    /// An idle period in which a window begins is the window's; one that ended before is not.
+    #[test]
+    fn a_window_may_begin_in_an_idle_period() {
+        let (mut stats, counters) = (QueueStats::new(0), Counters::default());
+        let idle = |stats: &QueueStats, now| {
+            let found = stats.summary(now, &counters);
+            (found.idle_fraction, found.idle_periods)
+        };
+        stats.restart(5, &counters);
+        assert_eq!(idle(&stats, 10), (1.0, 1));
+        stats.busy(10);
+        stats.restart(20, &counters);
+        assert_eq!(idle(&stats, 30), (0.0, 0));
+    }
+
     /// One flow waits 10 ms and 30 ms, another not at all; what was before the window is gone.
     #[test]
     fn each_flow_has_its_own_delays() {

@@ -214,6 +214,18 @@ mod tests {
         assert_eq!(total, (u128::from(bits) * 1_000_000_000 / 7_000_003) as u64);
     }
 
+    /// With Ethernet's 38 bytes 962 are 1000. What a mean leaves over counts once, unframed.
+    #[test]
+    fn framing_holds_for_lengths_that_were_sent_before_and_for_means() {
+        let framed = Sending { rates: None, framing: "ethernet".parse().unwrap() };
+        let mut s = Serialiser::new(Rate::from_mbit(8));
+        assert_eq!(s.transmission(0, 962), 962_000);
+        let mut s = s.with(&framed);
+        assert_eq!(s.transmission(0, 962), 1_000_000);
+        let t = Transmitter::new(Rate::from_mbit(8), Duration::ZERO).with(&framed);
+        assert_eq!(t.sent(0, 2, 2 * 962 + 1), 2_001_000);
+    }
+
     #[test]
     fn a_change_moves_what_comes_and_not_what_was_sent() {
         let mut t = Transmitter::new(Rate::from_mbit(8), Duration::from_millis(1));

@@ -151,6 +151,15 @@ mod tests {
         assert_eq!(varying(&[(0, 8_000_000), (MS, 0)], false).finish(MS / 2, 1000u32), FAR);
     }
 
+    /// Rounds of 10 ms that begin with an outage: what a queue is told there is of the round before.
+    #[test]
+    fn a_queue_is_told_of_no_outage() {
+        let rates = Steps::new(&[(0, 0), (5 * MS, 8_000_000), (10 * MS, 0)], true).unwrap();
+        let told = [0, 6, 12, 17].map(|ms| told_at(&rates, ms * MS));
+        let rate = Some(Rate::from_mbit(8));
+        assert_eq!(told, [None, rate, rate, rate]);
+    }
+
     /// One bit per round of an hour: 8000 rounds are passed over, not walked through.
     #[test]
     fn rounds_that_do_not_suffice_are_passed_over() {
