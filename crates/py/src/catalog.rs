@@ -1,6 +1,7 @@
 //! What can be named in a scenario, as dictionaries.
 
 use aqm::CATALOG;
+use aqm::any::LABELS;
 use aqm::param::Kind;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -92,6 +93,10 @@ fn aqms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         aqm.set_item("parameters", parameters)?;
         aqm.set_item("signals", signals)?;
         aqm.set_item("presets", presets)?;
+        // What else than packets' flows it decides by.
+        let looks = |&(_, names): &(&str, &[&str])| names.contains(&entry.name);
+        let labels = ["codepoints", "hosts"].into_iter().zip(LABELS).filter(looks);
+        aqm.set_item("labels", labels.map(|(what, _)| what).collect::<Vec<_>>())?;
         list.append(aqm)?;
     }
     Ok(list)

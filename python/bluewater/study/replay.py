@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from bluewater import _core
 from bluewater.errors import InputError
 from bluewater.results import packets
 from bluewater.results.exports import pcapng
@@ -97,11 +98,11 @@ _FLOWS_ALONE = {"diffserv": ("besteffort",), "isolation": ("flowblind", "flows")
 def _check_labels(queue: Mapping[str, Any], recording: Path) -> None:
     """Refuses a discipline that decides by what is not carried over."""
     given = queue.get("params", {})
-    looks = queue["aqm"] == "wred" or (
-        queue["aqm"] == "cake"
-        and any(given.get(name) not in allowed for name, allowed in _FLOWS_ALONE.items())
+    labels = {each["name"]: each["labels"] for each in _core.catalog()["aqms"]}
+    spared = queue["aqm"] == "cake" and all(
+        given.get(name) in allowed for name, allowed in _FLOWS_ALONE.items()
     )
-    if looks:
+    if labels.get(queue["aqm"]) and not spared:
         settings = " ".join(
             f"--set queue.0.params.{name}={each[-1]}" for name, each in _FLOWS_ALONE.items()
         )
