@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_share_is_made_of_whole_weights() {
         let mut h = Histogram::default();
-        [1, 2, 3].map(|value| h.add(value, 1));
+        (1..=3).for_each(|value| h.add(value, 1));
         assert_eq!([0.0, 0.3, 0.5, 0.7, 1.0].map(|q| h.quantile(q)), [1, 1, 2, 3, 3]);
     }
 
