@@ -249,7 +249,9 @@ fn tried(chosen: &serde_json::Value, rows: &'static [Row]) -> Vec<&'static str> 
     let words: Vec<_> = words["enum"].as_array().unwrap().iter().collect();
     keys_of(rows.iter().filter(|(group, ..)| {
         let line = group.lines().find_map(|line| line.strip_prefix(&format!("{choice} = ")));
-        line.is_some_and(|word| words.iter().any(|known| known.to_string() == word))
+        line.is_some_and(|word| {
+            words.iter().any(|known| known.as_str() == Some(word.trim_matches('"')))
+        })
     }))
 }
 
