@@ -275,7 +275,9 @@ mod tests {
     #[test]
     fn nothing_is_left_of_what_is_forgotten() {
         let mut h = Histogram::default();
-        [3, 5_000_000].map(|value| h.add(value, 2));
+        for value in [3, 5_000_000] {
+            h.add(value, 2);
+        }
         h.clear();
         assert_eq!((h.max(), h.quantile(0.5), h.buckets().count()), (0, 0, 0));
     }

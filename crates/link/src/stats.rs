@@ -436,10 +436,10 @@ mod tests {
         stats.restart(S, &counters);
         stats.change(S, Backlog { packets: 100_000, bytes: 2000 });
         stats.change(S, Backlog { packets: 2, bytes: 2000 });
-        [(); 2].map(|()| stats.mark(0));
+        (0..2).for_each(|_| stats.mark(0));
         stats.departure(2 * S, S, 0, 1000);
         stats.departure(4 * S, S, 0, 1000);
-        [(); 2].map(|()| counters.departed.count(1000));
+        (0..2).for_each(|_| counters.departed.count(1000));
         stats.change(4 * S, Backlog::default());
         stats.idle(4 * S);
         stats.busy(5 * S);
