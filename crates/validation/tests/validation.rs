@@ -162,10 +162,11 @@ fn cake_shares_as_linux_s() {
 
 /// Where TCP and queue disciplines differ from the kernel's, and by how much, is said in
 /// docs/validation.md.
-const APART_FROM_LINUX: [(&str, &str); 16] = [
+const APART_FROM_LINUX: [(&str, &str); 17] = [
     ("red, 20 Mb/s, 100 ms, 10 cubic, ECN", "packets waiting, mean"),
     ("red, 20 Mb/s, 100 ms, 10 cubic, ECN", "drops"),
     ("codel, 20 Mb/s, 100 ms, 10 cubic", "packets waiting, mean"),
+    ("pie, 100 Mb/s, 20 ms, 80 cubic, ECN", "drops"),
     ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams", "packets waiting, mean"),
     ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams", "drops"),
     ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams", "marks"),
