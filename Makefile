@@ -81,7 +81,8 @@ test: ## Run everything that continuous integration runs
 # Whatever is not timed: two at once, because compilers end in one long step that takes one processor.
 checks: lint portable deny docs
 
-# One after another, but for what counts instructions. Tests with real packets wait most of the time: two of them for each processor.
+# One after another, but for what counts instructions. Tests with real packets wait most of the time: two
+# of them for each processor.
 tests: $(VENV)/core.stamp $(VENV)/dev.stamp
 	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --locked --quiet
 	$(MAKE) --jobs 2 --output-sync gate $(TARGET)/release/bluewater-gateway
@@ -180,13 +181,11 @@ cost: ## Measure what a packet costs in each discipline and write the table into
 slurm: $(VENV)/core.stamp ## Run a sweep on a SLURM of four nodes on this machine, and kill parts of it (root)
 	scripts/slurm.sh
 
-soak: ## Run the gateway at full load both ways for TIME=3600 s; check its memory and accounts
-	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
+soak: $(TARGET)/release/bluewater-gateway ## Run the gateway at full load both ways for TIME=3600 s; check its memory and accounts
 	$(PYTHON) scripts/soak.py $(TARGET)/release/bluewater-gateway $(TIME)
 
 chaos: TIME := 600
-chaos: ## Do everything to a gateway that can go wrong, for TIME=600 s; check its accounts all the way
-	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
+chaos: $(TARGET)/release/bluewater-gateway ## Do everything to a gateway that can go wrong, for TIME=600 s; check its accounts all the way
 	$(PYTHON) scripts/chaos.py $(TARGET)/release/bluewater-gateway $(TIME)
 
 # By hand: each takes minutes to hours, and needs the tool that it names.
