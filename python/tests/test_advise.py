@@ -207,6 +207,56 @@ def test_tc_takes_what_is_typed() -> None:
         assert "bandwidth 34359738kbit" in fast[3]
 
 
+def test_buffers_and_rates_that_tc_does_not_take_are_not_typed() -> None:
+    """Between RED's thresholds there is room for less than 2^28 bytes, in CAKE's limit for 2^32."""
+    for name, most in (("red", 886_510), ("cake", 1_418_417)):
+        assert commands(name, Link(buffer=f"{most}p"))[-1].startswith("tc qdisc add")
+        (said,) = commands(name, Link(buffer=f"{most + 1}p"))
+        assert said == f"# tc's {name} wants a buffer of {most} packets at the most"
+    assert commands("cake", Link(buffer="5000MB"), "openwrt")[0].startswith("#")
+    assert "rate 1400bit" in commands("pie", Link(rate="1400bit"))[2]
+    assert "upload='1'" in " ".join(commands("cake", Link(rate="400bit"), "openwrt"))
+
+
+def advised(link: Link, tmp_path: Path, duration: str = "3s") -> tuple[Ranked, ...]:
+    return bluewater.advise(
+        link, "openwrt", reps=2, duration=duration, progress=False, out=tmp_path
+    ).ranked
+
+
+def test_the_link_is_the_narrowest_at_any_rate(tmp_path: Path) -> None:
+    """At 20 Gb/s the links before it had 10, and no queue differed from another."""
+    link = Link("20gbit", ("1ms",), 8, calls=0, games=0, buffer="3000p")
+    ranked = advised(link, tmp_path, "500ms")
+    assert max(each.means.throughput for each in ranked) > 18e9
+    assert max(each.means.delay for each in ranked) > 1e-4
+
+
+def test_loss_is_of_what_always_has_data_where_nothing_is_interactive(tmp_path: Path) -> None:
+    """It was 0 % for all, also where TCP lost a tenth."""
+    link = Link(
+        "10mbit", ("20ms",), 10, calls=0, games=0, hostile=("9mbit",), ecn=False, buffer="60p"
+    )
+    ranked = {each.name: each for each in advised(link, tmp_path)}
+    lost = ranked["droptail"].means.loss
+    assert lost > 0.01
+    assert "of what always has data" in " ".join(reasons(list(ranked.values()), link))
+    assert any(mine < lost for mine in (each.means.loss for each in ranked.values()))
+
+
+def test_loss_is_a_share_also_on_a_link_of_a_packet_in_seconds(tmp_path: Path) -> None:
+    """What is dropped in the window may have come before it: it was 101 %."""
+    for each in advised(Link("1kbit", buffer="10p"), tmp_path, "4s"):
+        assert 0 <= each.mean("loss").low <= each.means.loss <= each.mean("loss").high <= 1
+
+
+def test_a_link_that_nothing_fills_is_told(tmp_path: Path) -> None:
+    link = Link("50mbit", ("300ms",), 1, calls=0, games=0)
+    assert "little to choose by" in " ".join(reasons(advised(link, tmp_path), link))
+    busy = Link("5mbit", ("20ms",), 4)
+    assert "little to choose by" not in " ".join(reasons(advised(busy, tmp_path), busy))
+
+
 def test_a_single_text_is_one() -> None:
     one: Any = {"rtt": "20ms", "hostile": "5mbit"}
     assert Link(**one) == Link(rtt=("20ms",), hostile=("5mbit",))

@@ -126,8 +126,11 @@ def advise(
 
 def _table(ranked: Sequence[Ranked], link: Link) -> Table:
     table = Table(title=link.title, title_justify="left", box=None, header_style="bold")
-    live = "calls, games" if link.calls or link.games else "all"
-    for column in ("", "throughput", f"delay 99 %, {live}", "loss of these", "Jain", "worth less"):
+    live = link.calls or link.games
+    concerned = (
+        ("delay 99 %, calls, games", "loss of these") if live else ("delay 99 %", "loss, TCP")
+    )
+    for column in ("", "throughput", *concerned, "Jain", "worth less"):
         table.add_column(column, justify="left" if not column else "right")
     for place, each in enumerate(ranked):
         star = "*" if place and each.as_good else "?" if each.undecided else ""

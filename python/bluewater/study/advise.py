@@ -2,12 +2,13 @@
 
 The worth of a discipline is
 
-    ln(throughput/rate) + ln(Jain) − ln(1 + delay/scale) + 10·ln(1 − loss)
+    ln(throughput/rate) + ln(Jain) − ln(1 + delay/scale) + weight·ln(1 − loss)
 
 with what the link sends of that which always has data, Jain's index over these flows, and delay
-(99 %) and loss of what is interactive; the scale is 20 ms, or 100 ms for the delay of all where
-nothing is. It grows with each of them, so what is worth most is no worse in something than another
-that is better in all the rest.
+(99 %) and loss of what is interactive; the scale is 20 ms and the weight 10. Where nothing is, they
+are the delay of all packets and the loss of what always has data, with 100 ms and 1. It grows with
+each of them, so what is worth most is no worse in something than another that is better in all the
+rest.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
 from bluewater.study import tcp
 from bluewater.text import milliseconds, number, percent
-from bluewater.units import bits_per_second, duration_text, seconds
+from bluewater.units import bits_per_second, duration_text, seconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +38,10 @@ _GAME = {
 """A game: 60 packets a second."""
 _FULL_S, _CALM_S = 0.02, 0.1
 """The scale of delay where something is interactive, and where nothing is, in s."""
+_FULL_LOSS, _CALM_LOSS = 10, 1
+"""The weight of loss in the same two cases."""
+_LITTLE = 0.8
+"""Of a link that no candidate fills to this part something is said."""
 
 MARGIN = 0.1
 """What may be missing of the first one's worth in what is as good (ours): a tenth of the
@@ -108,8 +113,9 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
         *({"name": f"hostile {k}", **place, "transport": "cbr", "packet": "1514B", "rate": rate}
           for k, rate in enumerate(link.hostile, 1)),
     ]  # fmt: skip
+    wide = "10gbit" if bits_per_second(link.rate) <= 1e9 else times(link.rate, 10)
     access = [
-        {"from": node, "to": "R", "rate": "10gbit", "delay": duration_text(seconds(rtt, "rtt") / 2)}
+        {"from": node, "to": "R", "rate": wide, "delay": duration_text(seconds(rtt, "rtt") / 2)}
         for node, rtt in zip(nodes, link.rtt, strict=True)
     ]
     return {
@@ -118,7 +124,7 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
         "link": [
             *access,
             {"from": "R", "to": "S", "rate": link.rate, "delay": "0s"},
-            {"from": "S", "to": "sink", "rate": "10gbit", "delay": "0s"},
+            {"from": "S", "to": "sink", "rate": wide, "delay": "0s"},
         ],
         "queue": [{"link": "R->S", "aqm": "droptail", "buffer": link.buffer}],
         "traffic": groups,
@@ -137,9 +143,10 @@ class Measured:
         jain: Of these flows, by the same.
         delay: In the queue, not exceeded by 99 % of the packets of calls and games, of those who
             wait longest; of all packets where there are neither; in s.
-        loss: Of calls and games, 0 to 1.
+        loss: Of calls and games, or of what always has data where there are neither, 0 to 1.
         worth: What it is ranked by.
         rate: Of the link, bit/s.
+        busy: Share of the time for which the link sends.
     """
 
     throughput: float
@@ -148,6 +155,7 @@ class Measured:
     loss: float
     worth: float
     rate: float = math.inf
+    busy: float = 1.0
 
     @classmethod
     def of(cls, result: Result, rate_bps: float) -> Measured:
@@ -162,17 +170,20 @@ class Measured:
         queued = delays["group"].is_in(names) & (delays["kind"] == "queueing")
         waits = delays.filter(queued)["delay_p99_s"].to_list()
         live = flows.filter(flows["group"].is_in(names))
-        sent, lost = (int(live[name].sum()) for name in ("arrivals", "drops"))
-        loss = lost / sent if sent else 0.0
+        concerned = live if live.height else flows.filter(flows["group"] == "bulk")
+        sent, lost = (int(concerned[name].sum()) for name in ("arrivals", "drops"))
+        # What was dropped may have come before the window began.
+        loss = min(lost / sent, 1.0) if sent else 0.0
         delay = max(waits, default=float(result.summary["delay_p99_s"]))
-        scale = _FULL_S if live.height else _CALM_S
+        scale, weight = (_FULL_S, _FULL_LOSS) if live.height else (_CALM_S, _CALM_LOSS)
         worth = (
             math.log(throughput / rate_bps)
             + math.log(max(min(jain, 1.0), 1e-9))
             - math.log1p(delay / scale)
-            + 10 * math.log(max(1 - loss, 1e-9))
+            + weight * math.log(max(1 - loss, 1e-9))
         )
-        return cls(throughput, min(jain, 1.0), delay, loss, worth, rate_bps)
+        busy = float(result.summary["utilisation"])
+        return cls(throughput, min(jain, 1.0), delay, loss, worth, rate_bps, busy)
 
     def dominates(self, other: Measured) -> bool:
         """Whether it is better in something and worse in nothing."""
@@ -227,7 +238,7 @@ class Ranked:
     @property
     def means(self) -> Measured:
         """The mean of each."""
-        names = ("throughput", "jain", "delay", "loss", "worth")
+        names = ("throughput", "jain", "delay", "loss", "worth", "busy")
         return Measured(**{name: self.mean(name).mean for name in names}, rate=self.runs[0].rate)
 
 
@@ -264,10 +275,15 @@ def reasons(ranked: Sequence[Ranked], link: Link) -> list[str]:
         f"what always has data gets {percent(share)} of the link{beside[0]}",
         f"shares are even to {number(best.jain)} of 1, by Jain's index{beside[3]}",
     ]
-    if link.calls or link.games:
-        told.insert(1, f"of these {percent(best.loss)} are lost{beside[2]}")
+    whose = "of these" if link.calls or link.games else "of what always has data"
+    told.insert(1, f"{whose} {percent(best.loss)} are lost{beside[2]}")
     rates = (bits_per_second(str(each["rate"])) for each in (_CALL, _GAME))
     live = sum(n * rate for n, rate in zip((link.calls, link.games), rates, strict=True))
     if live > bits_per_second(link.rate):
         told.append("calls and games alone need more than the link has, which no queue can mend")
+    if (busy := max(each.means.busy for each in ranked)) < _LITTLE:
+        told.append(
+            f"whatever its queue, the link is busy for {percent(busy)} of the time at most, "
+            "so that there is little to choose by (more flows, or a longer run, may fill it)"
+        )
     return told

@@ -97,22 +97,26 @@ _AVPKT = 1000
 _LEAST = {"sfq": 2, "red": 8, "choke": 46}
 """The least buffer in packets that ``tc`` takes: SFQ's limit is above 1, CHOKe's above the upper
 threshold, and below 8 packets no burst gives RED its weight (:func:`_burst`)."""
+_MOST = {"red": 5 * 2**28 // _LENGTH, "cake": (2**32 - 1) // _MEMORY}
+"""The greatest: between RED's thresholds, a fifth of it, there is room for less than 2^28 bytes,
+and CAKE's limit of memory has 32 bits."""
 _FASTEST = (2**32 - 1) * 8 // 1000
 """What ``tc`` takes as the bandwidth of RED and CHOKe, in kbit/s: 32 bits of bytes a second. It
 tells how long an idle packet would have taken; above it that is no more than a quarter of a us."""
 
 
 def _tc(name: str, link: Link, interface: str) -> list[str]:
-    rate, packets = f"{_kbit(link)}kbit", _packets(link.buffer)
+    rate, packets = _rate(link), _packets(link.buffer)
     clear = f"tc qdisc del dev {interface} root 2>/dev/null"
+    if refused := _refused(name, packets):
+        return [refused]
     if name == "cake":
         what = f"cake bandwidth {rate} diffserv3 memlimit {packets * _MEMORY}"
         return [clear, f"tc qdisc add dev {interface} root {what}"]
-    if packets < (least := _LEAST.get(name, 1)):
-        return [f"# tc's {name} wants a buffer of {least} packets or more"]
     room = packets * _LENGTH
     what = _TC[name].format(
-        packets=packets, bytes=room, bandwidth=f"{min(_kbit(link), _FASTEST)}kbit",
+        packets=packets, bytes=room,
+        bandwidth=rate if _kbit(link) <= _FASTEST else f"{_FASTEST}kbit",
         low=room // 10, high=3 * room // 10, burst=_burst(room // 10),
     )  # fmt: skip
     since = ["# from Linux 6.17 and iproute2 6.18 on"] if name == "dualpi2" else []
@@ -123,6 +127,15 @@ def _tc(name: str, link: Link, interface: str) -> list[str]:
         f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
+
+
+def _refused(name: str, packets: int) -> str:
+    """What is said of a buffer that ``tc`` does not take for a queue discipline."""
+    if packets < (least := _LEAST.get(name, 1)):
+        return f"# tc's {name} wants a buffer of {least} packets or more"
+    if packets > (most := _MOST.get(name, packets)):
+        return f"# tc's {name} wants a buffer of {most} packets at the most"
+    return ""
 
 
 def _burst(low: int) -> int:
@@ -148,6 +161,8 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
     ``simplest`` would choose another target for CoDel.
     """
     packets = _packets(link.buffer)
+    if refused := _refused(name, packets):
+        return [refused]
     qdisc, script, *options = {
         "cake": ("cake", "layer_cake", f"eqdisc_opts='memlimit {packets * _MEMORY}'"),
         "fq-codel": (
@@ -162,7 +177,7 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
         f"uci set {section}.qdisc='{qdisc}'; uci set {section}.script='{script}.qos'",
         "; ".join(f"uci set {section}.{option}" for option in shown),
         # 0 leaves the way down alone; without it the scripts have a rate of theirs.
-        f"uci set {section}.upload='{_kbit(link)}'; uci set {section}.download='0'; "
+        f"uci set {section}.upload='{max(1, _kbit(link))}'; uci set {section}.download='0'; "
         f"uci set {section}.enabled='1'; uci commit sqm; service sqm restart",
     ]
 
@@ -173,6 +188,11 @@ def _gateway(name: str, link: Link, interface: str) -> str:
         f"bluewater gateway --lan {lan} --wan {interface} --rate {link.rate} "
         f"--buffer {link.buffer} --aqm {name}"
     )
+
+
+def _rate(link: Link) -> str:
+    bits = round(bits_per_second(link.rate))
+    return f"{bits}bit" if bits % 1000 else f"{bits // 1000}kbit"
 
 
 def _kbit(link: Link) -> int:
