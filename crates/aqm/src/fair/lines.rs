@@ -30,6 +30,9 @@ pub(super) struct Lines<A: Policy, P> {
     counters: Counters,
     /// When the first of the policies wants its timer.
     timer: Option<Instant>,
+    /// A bit for each line whose timer is not passed over, where policies come to rest. The first always is
+    /// such a line: it tells when timers are due.
+    awake: Box<[u64]>,
 }
 
 #[derive(Clone, Debug)]
@@ -37,6 +40,17 @@ struct One<A> {
     policy: A,
     chain: Chain,
     backlog: Backlog,
+}
+
+impl<A: Policy> One<A> {
+    fn on_timer<P: Copy + Default>(
+        &mut self,
+        pool: &Pool<P, A::Tag>,
+        limit: Limit,
+        cx: &mut Cx<'_>,
+    ) {
+        self.policy.on_timer(&pool.view(self.backlog, limit), cx);
+    }
 }
 
 impl<A: Policy, P: Copy + Default> Lines<A, P> {
@@ -62,8 +76,9 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
             longest: Longest::new(plan.queues),
             counters: Counters::default(),
             timer: None,
+            awake: vec![u64::MAX; if A::RESTS { plan.queues.div_ceil(64) } else { 0 }].into(),
         };
-        new.set_timer();
+        new.timer = new.lines.iter().filter_map(|one| one.policy.poll_at()).min();
         Ok(new)
     }
 
@@ -82,6 +97,9 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
             self.counters.arrived.count(meta.len);
             return self.counters.drop(&meta, packet, Cause::Overflow, cx, out);
         }
+        if A::RESTS {
+            self.wake(line);
+        }
         self.with(line, |advised| advised.enqueue(meta, packet, cx, out));
     }
 
@@ -93,16 +111,22 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         cx: &mut Cx<'_>,
         out: &mut impl Outlet<P>,
     ) -> Option<(Meta, P)> {
-        let one = &mut self.lines[line];
-        if one.backlog.packets == 0 {
-            if self.pool.shows_all && self.pool.backlog.packets > 0 {
-                one.policy.on_turn(cx);
-            } else {
-                one.policy.on_idle(cx);
-            }
+        if !self.has_packets(line) {
+            self.idle(line, cx);
             return None;
         }
         self.with(line, |advised| advised.dequeue(cx, out))
+    }
+
+    /// It was the turn of a line without packets.
+    #[inline]
+    pub(super) fn idle(&mut self, line: usize, cx: &mut Cx<'_>) {
+        let policy = &mut self.lines[line].policy;
+        if self.pool.shows_all && self.pool.backlog.packets > 0 {
+            policy.on_turn(cx);
+        } else {
+            policy.on_idle(cx);
+        }
     }
 
     /// Drops a packet of a line for want of room.
@@ -134,8 +158,11 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
 
     /// The packets of a line, from head to tail.
     pub(super) fn packets(&self, line: usize) -> impl Iterator<Item = (FlowKey, &P)> {
-        let slots = self.pool.links.slots(&self.lines[line].chain);
-        slots.map(|slot| (self.pool.metas[slot].flow, &self.pool.rest[slot].0))
+        let slots = self.pool.packets.slots(&self.lines[line].chain);
+        slots.map(|slot| {
+            let (meta, packet, _) = &self.pool.packets[slot];
+            (meta.flow, packet)
+        })
     }
 
     /// Tells a line's policy that it has to drop the packet at its head, if it has one, for want of room.
@@ -143,7 +170,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         let One { policy, chain, backlog } = &mut self.lines[line];
         if let Some(slot) = chain.head() {
             let view = self.pool.view(*backlog, self.line_limit);
-            policy.gave_way(&self.pool.metas[slot], &view, cx);
+            policy.gave_way(&self.pool.packets[slot].0, &view, cx);
         }
     }
 
@@ -184,10 +211,16 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         self.lines[line].backlog
     }
 
+    /// Whether anything is queued in a line.
+    #[inline]
+    pub(super) fn has_packets(&self, line: usize) -> bool {
+        self.lines[line].backlog.packets > 0
+    }
+
     /// The length of the packet at the head of a line.
     #[inline]
     pub(super) fn next_len(&self, line: usize) -> Option<u32> {
-        self.lines[line].chain.head().map(|slot| self.pool.metas[slot].len)
+        self.lines[line].chain.head().map(|slot| self.pool.packets[slot].0.len)
     }
 
     pub(super) fn backlog(&self) -> Backlog {
@@ -207,30 +240,66 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         if self.timer.is_none_or(|at| cx.now < at) {
             return;
         }
-        for one in &mut self.lines {
-            let view = self.pool.view(one.backlog, self.line_limit);
-            one.policy.on_timer(&view, cx);
+        match A::RESTS {
+            true => self.run_awake(cx),
+            false => {
+                self.lines.iter_mut().for_each(|one| one.on_timer(&self.pool, self.line_limit, cx))
+            }
         }
         self.set_timer();
     }
 
+    /// Runs the timers of the lines that are awake, of which some then are no more.
+    fn run_awake(&mut self, cx: &mut Cx<'_>) {
+        for (of_word, word) in self.awake.iter_mut().enumerate() {
+            let mut left = *word;
+            while left != 0 {
+                let line = 64 * of_word + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let Some(one) = self.lines.get_mut(line) else { break };
+                one.on_timer(&self.pool, self.line_limit, cx);
+                // What waits elsewhere is no business of a line at rest.
+                if one.backlog.packets == 0
+                    && !self.pool.shows_all
+                    && one.policy.rests()
+                    && line > 0
+                {
+                    *word &= !(1 << (line % 64));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn wake(&mut self, line: usize) {
+        let (word, bit) = (&mut self.awake[line / 64], 1 << (line % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            if let Some(timer) = self.timer {
+                self.lines[line].policy.wake(timer);
+            }
+        }
+    }
+
     fn set_timer(&mut self) {
-        self.timer = self.lines.iter().filter_map(|one| one.policy.poll_at()).min();
+        let all = if A::RESTS { 1 } else { self.lines.len() };
+        self.timer = self.lines[..all].iter().filter_map(|one| one.policy.poll_at()).min();
     }
 
     /// Reports lines with packets, and the bytes in the longest.
     pub(super) fn observe(&self, sink: &mut dyn FnMut(&'static str, f64)) {
         sink("queues", f64::from(self.pool.busy));
-        sink("longest", self.longest.length(|line| self.lines[line].backlog.bytes) as f64);
+        let longest = self.lines.iter().map(|line| line.backlog.bytes).max().unwrap_or(0);
+        sink("longest", longest as f64);
     }
 
     /// What is remembered, where the discipline itself takes `per_line` bytes a line besides.
     pub(super) fn state(&self, per_line: u64) -> State {
         State {
             queue: size_of::<Self>() as u64,
-            per_flow: size_of::<One<A>>() as u64 + per_line,
+            per_flow: size_of::<One<A>>() as u64 + self.longest.bytes_per_queue() + per_line,
             flows: self.lines.len() as u64,
-            per_packet: size_of::<A::Tag>() as u64 + Links::BYTES + 4,
+            per_packet: size_of::<A::Tag>() as u64 + Links::<()>::BYTES,
         }
     }
 
@@ -243,8 +312,9 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
     ) -> R {
         let One { policy, chain, backlog } = &mut self.lines[line];
         let place = &mut Place { pool: &mut self.pool, chain, backlog, limit: self.line_limit };
-        self.longest.changed(line);
-        f(&mut Advised { policy, line: place, counters: &mut self.counters })
+        let done = f(&mut Advised { policy, line: place, counters: &mut self.counters });
+        self.longest.changed(line, backlog.bytes);
+        done
     }
 }
 
@@ -290,12 +360,9 @@ pub(super) fn line_limit(
 /// The packets of all lines.
 #[derive(Clone, Debug)]
 struct Pool<P, T> {
-    metas: Box<[Meta]>,
-    rest: Box<[(P, T)]>,
-    links: Links,
-    /// Slots, of which the first `unused` hold no packet.
-    free: Box<[u32]>,
-    unused: usize,
+    packets: Links<(Meta, P, T)>,
+    /// Slots that hold no packet.
+    free: Chain,
     backlog: Backlog,
     /// Lines with packets.
     busy: u32,
@@ -305,12 +372,11 @@ struct Pool<P, T> {
 
 impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
     fn new(slots: usize, shown: Waiting) -> Self {
+        let (mut packets, mut free) = (Links::new(slots), Chain::EMPTY);
+        (0..slots).for_each(|slot| packets.stack(&mut free, slot));
         Self {
-            metas: vec![Meta::default(); slots].into(),
-            rest: vec![<(P, T)>::default(); slots].into(),
-            links: Links::new(slots),
-            free: (0..slots as u32).collect(),
-            unused: slots,
+            packets,
+            free,
             backlog: Backlog::default(),
             busy: 0,
             shows_all: shown == Waiting::All,
@@ -345,17 +411,17 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     }
 
     fn head(&mut self) -> Option<(&mut Meta, &P)> {
-        self.chain.head().map(|slot| (&mut self.pool.metas[slot], &self.pool.rest[slot].0))
+        let (meta, packet, _) = &mut self.pool.packets[self.chain.head()?];
+        Some((meta, packet))
     }
 
     #[inline(always)]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
         let pool = &mut *self.pool;
-        pool.unused -= 1;
-        let slot = pool.free[pool.unused] as usize;
-        pool.links.append(self.chain, slot);
-        pool.metas[slot] = meta;
-        pool.rest[slot] = (packet, tag);
+        let Some(slot) = pool.free.head() else { return debug_assert!(false, "no room") };
+        pool.packets.pop(&mut pool.free);
+        pool.packets[slot] = (meta, packet, tag);
+        pool.packets.append(self.chain, slot);
         pool.busy += u32::from(self.backlog.packets == 0);
         pool.backlog.add(meta.len);
         self.backlog.add(meta.len);
@@ -363,26 +429,35 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
 
     #[inline(always)]
     fn pop(&mut self) -> Option<(Meta, P, T)> {
-        self.chain.head().map(|slot| self.remove(slot))
+        let slot = self.chain.head()?;
+        self.pool.packets.pop(self.chain);
+        Some(self.free(slot))
     }
 
     fn remove(&mut self, position: usize) -> Option<(Meta, P, T)> {
+        if position == 0 {
+            return self.pop();
+        }
         let len = self.backlog.packets as usize;
-        (position < len).then(|| self.remove(self.pool.links.at(self.chain, position, len)))
+        (position < len).then(|| {
+            let slot = self.pool.packets.at(self.chain, position, len);
+            self.pool.packets.remove(self.chain, slot);
+            self.free(slot)
+        })
     }
 }
 
 impl<P: Copy + Default, T: Copy + Default> Place<'_, P, T> {
+    /// The packet in a slot that was taken out of the line.
     #[inline(always)]
-    fn remove(&mut self, slot: usize) -> (Meta, P, T) {
+    fn free(&mut self, slot: usize) -> (Meta, P, T) {
         let pool = &mut *self.pool;
-        pool.links.remove(self.chain, slot);
-        pool.free[pool.unused] = slot as u32;
-        pool.unused += 1;
-        let (meta, (packet, tag)) = (pool.metas[slot], pool.rest[slot]);
-        pool.backlog.remove(meta.len);
-        self.backlog.remove(meta.len);
+        pool.packets.stack(&mut pool.free, slot);
+        let packet = pool.packets[slot];
+        let len = packet.0.len;
+        pool.backlog.remove(len);
+        self.backlog.remove(len);
         pool.busy -= u32::from(self.backlog.packets == 0);
-        (meta, packet, tag)
+        packet
     }
 }

@@ -1,16 +1,19 @@
-//! Lists of slot numbers in one array: a slot is in one list at a time.
+//! Lists of slots in one array: a slot is in one list at a time, and holds a value whether it is in one or
+//! not.
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::ops::{Index, IndexMut};
 
 const NONE: u32 = u32::MAX;
 
-/// The neighbours of each slot in its list.
+/// Slots, each with its neighbours in its list. What is beside the head or outside a list is not kept up.
 #[derive(Clone, Debug)]
-pub(super) struct Links(Box<[Link]>);
+pub(super) struct Links<V>(Box<[Slot<V>]>);
 
-#[derive(Clone, Copy, Debug)]
-struct Link {
+#[derive(Clone, Copy, Default, Debug)]
+struct Slot<V> {
+    value: V,
     before: u32,
     behind: u32,
 }
@@ -19,6 +22,7 @@ struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     head: u32,
+    /// Only where there is a head.
     tail: u32,
 }
 
@@ -32,36 +36,66 @@ impl Chain {
     }
 }
 
-impl Links {
+impl<V> Index<usize> for Links<V> {
+    type Output = V;
+    #[inline]
+    fn index(&self, slot: usize) -> &V {
+        &self.0[slot].value
+    }
+}
+
+impl<V> IndexMut<usize> for Links<V> {
+    #[inline]
+    fn index_mut(&mut self, slot: usize) -> &mut V {
+        &mut self.0[slot].value
+    }
+}
+
+impl<V: Copy + Default> Links<V> {
     /// What a slot costs in memory, in bytes.
-    pub(super) const BYTES: u64 = size_of::<Link>() as u64;
+    pub(super) const BYTES: u64 = size_of::<Slot<V>>() as u64;
 
     /// Slots `0..n`, in no list.
     pub(super) fn new(n: usize) -> Self {
-        Self(vec![Link { before: NONE, behind: NONE }; n].into())
+        Self(vec![Slot::default(); n].into())
     }
 
     #[inline]
     pub(super) fn append(&mut self, chain: &mut Chain, slot: usize) {
-        self.0[slot] = Link { before: chain.tail, behind: NONE };
-        match chain.tail {
+        let slots = &mut self.0[..];
+        (slots[slot].before, slots[slot].behind) = (chain.tail, NONE);
+        match chain.head {
             NONE => chain.head = slot as u32,
-            tail => self.0[tail as usize].behind = slot as u32,
+            _ => slots[chain.tail as usize].behind = slot as u32,
         }
         chain.tail = slot as u32;
+    }
+
+    /// Puts a slot at the head of a list from which slots are only ever popped.
+    #[inline]
+    pub(super) fn stack(&mut self, chain: &mut Chain, slot: usize) {
+        self.0[slot].behind = chain.head;
+        chain.head = slot as u32;
+    }
+
+    /// Takes the slot out that is at the head of a list.
+    #[inline]
+    pub(super) fn pop(&mut self, chain: &mut Chain) {
+        chain.head = self.0[chain.head as usize].behind;
     }
 
     /// Takes a slot out of its list.
     #[inline]
     pub(super) fn remove(&mut self, chain: &mut Chain, slot: usize) {
-        let Link { before, behind } = self.0[slot];
-        match before {
-            NONE => chain.head = behind,
-            before => self.0[before as usize].behind = behind,
+        let slots = &mut self.0[..];
+        let Slot { before, behind, .. } = slots[slot];
+        match chain.head as usize == slot {
+            true => chain.head = behind,
+            false => slots[before as usize].behind = behind,
         }
         match behind {
             NONE => chain.tail = before,
-            behind => self.0[behind as usize].before = before,
+            _ => slots[behind as usize].before = before,
         }
     }
 
@@ -90,11 +124,11 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    fn slots(links: &Links, chain: &Chain, len: usize) -> Vec<usize> {
+    fn slots(links: &Links<()>, chain: &Chain, len: usize) -> Vec<usize> {
         (0..len).map(|position| links.at(chain, position, len)).collect()
     }
 
-    fn all(links: &mut Links, n: usize) -> Chain {
+    fn all(links: &mut Links<()>, n: usize) -> Chain {
         let mut chain = Chain::EMPTY;
         (0..n).for_each(|slot| links.append(&mut chain, slot));
         chain
@@ -103,7 +137,7 @@ mod tests {
     #[test]
     fn a_list_keeps_its_order_wherever_a_slot_is_taken_out() {
         for taken in 0..5 {
-            let mut links = Links::new(5);
+            let mut links = Links::<()>::new(5);
             let mut chain = all(&mut links, 5);
             assert_eq!(slots(&links, &chain, 5), [0, 1, 2, 3, 4]);
             links.remove(&mut chain, taken);
@@ -115,8 +149,42 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_taken_from_its_head_and_filled_again() {
+        let mut links = Links::<()>::new(3);
+        let mut chain = all(&mut links, 3);
+        for taken in 0..3 {
+            assert_eq!(chain.head(), Some(taken));
+            links.pop(&mut chain);
+        }
+        assert_eq!(chain.head(), None);
+        [1, 2, 0].into_iter().for_each(|slot| links.append(&mut chain, slot));
+        assert_eq!(slots(&links, &chain, 3), [1, 2, 0]);
+        assert_eq!(links.slots(&chain).collect::<Vec<_>>(), [1, 2, 0]);
+        links.pop(&mut chain);
+        links.remove(&mut chain, 2);
+        links.append(&mut chain, 1);
+        assert_eq!(slots(&links, &chain, 2), [0, 1]);
+        links.remove(&mut chain, 1);
+        links.remove(&mut chain, 0);
+        assert_eq!(chain.head(), None);
+        links.append(&mut chain, 2);
+        assert_eq!(links.slots(&chain).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_stack_gives_what_came_last() {
+        let mut links = Links::<()>::new(3);
+        let mut stack = Chain::EMPTY;
+        (0..3).for_each(|slot| links.stack(&mut stack, slot));
+        assert_eq!(links.slots(&stack).collect::<Vec<_>>(), [2, 1, 0]);
+        links.pop(&mut stack);
+        links.stack(&mut stack, 2);
+        assert_eq!(links.slots(&stack).collect::<Vec<_>>(), [2, 1, 0]);
+    }
+
+    #[test]
     fn lists_share_the_array() {
-        let mut links = Links::new(4);
+        let mut links = Links::<()>::new(4);
         let (mut even, mut odd) = (Chain::EMPTY, Chain::EMPTY);
         for slot in 0..4 {
             links.append(if slot % 2 == 0 { &mut even } else { &mut odd }, slot);

@@ -1,63 +1,131 @@
-//! Which of many queues is the longest: asked only when the buffer is full, kept up to date for
-//! next to nothing.
+//! Which of many queues is the longest: a tree, kept from a question on for as long as questions may
+//! follow, and not at all before.
 //!
-//! The queues are divided into up to 64 blocks. A change of a queue's length sets the bit of its
-//! block; the question looks through blocks with their bit set, and compares what is known of the
-//! others.
+//! A queue that grows rises in it; one that shrinks stays where it is until a question finds it in first
+//! place. Most have grown again by then to what they were.
 
-/// The blocks.
+use alloc::boxed::Box;
+use alloc::vec;
+
+/// Children of a node. With two there would be twice as many levels.
+const CHILDREN: usize = 4;
+
+/// The tree.
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
-    /// How many queues there are.
+    /// The keys of each node's children, each the greatest of its own children. The children of a node are
+    /// the nodes from one behind four times its place on; those of the last level are the queues.
+    nodes: Box<[[u64; CHILDREN]]>,
     queues: usize,
-    /// Queues in a block are 2 to the power of this.
-    shift: u32,
-    /// Blocks in which a length has changed.
-    stale: u64,
-    /// The longest queue of each block, and its length.
-    best: [(u64, u32); 64],
+    /// The first node of the last level.
+    first: usize,
+    /// Bits of a key for the queue's number, and the greatest that they have room for.
+    number: u32,
+    last: u64,
+    /// Changes for which it is still kept; 0: it is not.
+    kept: u32,
 }
 
 impl Longest {
-    /// All `queues` have length 0.
+    /// All `queues` are empty.
     pub(super) fn new(queues: usize) -> Self {
-        let shift = queues.div_ceil(64).next_power_of_two().ilog2();
-        Self { queues, shift, stale: 0, best: [(0, 0); 64] }
-    }
-
-    /// The length of a queue has changed.
-    #[inline]
-    pub(super) fn changed(&mut self, queue: usize) {
-        self.stale |= 1 << (queue >> self.shift);
-    }
-
-    /// The longest queue; of several the one with the least number.
-    pub(super) fn find(&mut self, len: impl Fn(usize) -> u64) -> usize {
-        while self.stale != 0 {
-            let block = self.stale.trailing_zeros() as usize;
-            self.stale &= self.stale - 1;
-            self.best[block] = self.look_through(block, &len);
+        let (mut level, mut first) = (1, 0);
+        while level * CHILDREN < queues {
+            first += level;
+            level *= CHILDREN;
         }
-        longer(self.best.into_iter()).1 as usize
+        let nodes = vec![[0; CHILDREN]; first + queues.div_ceil(CHILDREN)].into();
+        let number = usize::BITS - (queues - 1).leading_zeros();
+        Self { nodes, queues, first, number, last: (1 << number) - 1, kept: 0 }
     }
 
-    /// The length of the longest queue.
-    pub(super) fn length(&self, len: impl Fn(usize) -> u64) -> u64 {
-        let best = (0..64).map(|block| match self.stale >> block & 1 {
-            0 => self.best[block],
-            _ => self.look_through(block, &len),
-        });
-        longer(best).0
+    /// What a queue costs in memory, in bytes.
+    pub(super) fn bytes_per_queue(&self) -> u64 {
+        (size_of_val(&*self.nodes) / self.queues) as u64
     }
 
-    fn look_through(&self, block: usize, len: impl Fn(usize) -> u64) -> (u64, u32) {
-        let end = ((block + 1) << self.shift).min(self.queues);
-        longer((block << self.shift..end).map(|queue| (len(queue), queue as u32)))
+    /// Of two queues the longer has the greater key; of two as long as each other that with the lower
+    /// number. The most queues that there can be (2²⁴, of [`Drr`](super::drr::Drr)) leave room for 2³⁹ bytes.
+    #[inline]
+    fn key(&self, queue: usize, bytes: u64) -> u64 {
+        debug_assert!(bytes <= u64::MAX >> self.number, "{bytes} bytes");
+        bytes << self.number | (self.last - queue as u64)
+    }
+
+    /// A queue has now `bytes`.
+    #[inline]
+    pub(super) fn changed(&mut self, queue: usize, bytes: u64) {
+        if self.kept > 0 {
+            self.kept -= 1;
+            let key = self.key(queue, bytes);
+            if self.nodes[self.first + queue / CHILDREN][queue % CHILDREN] < key {
+                self.rise(queue, key);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn rise(&mut self, queue: usize, key: u64) {
+        let (mut node, mut child) = (self.first + queue / CHILDREN, queue % CHILDREN);
+        let nodes = &mut self.nodes[..];
+        while nodes[node][child] < key {
+            nodes[node][child] = key;
+            if node == 0 {
+                break;
+            }
+            (node, child) = ((node - 1) / CHILDREN, (node - 1) % CHILDREN);
+        }
+    }
+
+    /// The longest queue; of several the one with the least number. `bytes` tells the length of each.
+    #[inline]
+    pub(super) fn find(&mut self, bytes: impl Fn(usize) -> u64) -> usize {
+        if self.kept == 0 {
+            self.build(&bytes);
+        }
+        // To keep it for so long costs about as much as to build it anew.
+        self.kept = self.queues as u32;
+        loop {
+            let first = greatest(self.nodes[0]);
+            let queue = (self.last - (first & self.last)) as usize;
+            let key = self.key(queue, bytes(queue));
+            if key == first {
+                return queue;
+            }
+            self.sink(queue, key);
+        }
+    }
+
+    /// The queue that stands first is shorter than it was.
+    #[inline(never)]
+    fn sink(&mut self, queue: usize, key: u64) {
+        let mut node = self.first + queue / CHILDREN;
+        let nodes = &mut self.nodes[..];
+        nodes[node][queue % CHILDREN] = key;
+        while node > 0 {
+            let (above, child) = ((node - 1) / CHILDREN, (node - 1) % CHILDREN);
+            nodes[above][child] = greatest(nodes[node]);
+            node = above;
+        }
+    }
+
+    #[inline(never)]
+    fn build(&mut self, bytes: &impl Fn(usize) -> u64) {
+        for queue in 0..self.queues {
+            let key = self.key(queue, bytes(queue));
+            self.nodes[self.first + queue / CHILDREN][queue % CHILDREN] = key;
+        }
+        for node in (1..self.nodes.len()).rev() {
+            let (above, child) = ((node - 1) / CHILDREN, (node - 1) % CHILDREN);
+            self.nodes[above][child] = greatest(self.nodes[node]);
+        }
     }
 }
 
-fn longer(all: impl Iterator<Item = (u64, u32)>) -> (u64, u32) {
-    all.fold((0, 0), |a, b| if b.0 > a.0 { b } else { a })
+#[inline(always)]
+fn greatest(keys: [u64; CHILDREN]) -> u64 {
+    let [a, b, c, d] = keys;
+    a.max(b).max(c.max(d))
 }
 
 #[cfg(test)]
@@ -66,22 +134,24 @@ mod tests {
     use crate::rng::Rng;
     use std::vec;
 
-    /// Random changes, a question now and then, for numbers of queues around those of the blocks.
+    /// Random changes, with questions so rare that the tree is given up, and so frequent that it is not.
     #[test]
     fn the_longest_is_found_after_any_changes() {
         let mut rng = Rng::new(1, 0);
-        for queues in [1, 2, 46, 63, 64, 65, 127, 128, 1000, 1024] {
-            let mut lens = vec![0u64; queues];
-            let mut longest = Longest::new(queues);
-            for step in 0..3000 {
-                let queue = rng.below(queues);
-                lens[queue] = rng.below(50) as u64;
-                longest.changed(queue);
-                if step % 7 == 0 {
-                    let most = *lens.iter().max().unwrap();
-                    let first = lens.iter().position(|l| *l == most).unwrap();
-                    assert_eq!(longest.length(|q| lens[q]), most);
-                    assert_eq!(longest.find(|q| lens[q]), first, "{queues} queues, step {step}");
+        for queues in [1, 2, 3, 4, 5, 16, 17, 46, 64, 65, 100, 1000, 1024, 65_536] {
+            for pause in [1, 3, 7, queues, queues + 1] {
+                let mut lens = vec![0u64; queues];
+                let mut longest = Longest::new(queues);
+                for step in 0..(pause * 3).max(if queues > 2000 { 100 } else { 2000 }) {
+                    let queue = rng.below(queues);
+                    lens[queue] = rng.below(30) as u64;
+                    longest.changed(queue, lens[queue]);
+                    if step % pause == 0 {
+                        let most = *lens.iter().max().unwrap();
+                        let first = lens.iter().position(|l| *l == most).unwrap();
+                        let found = longest.find(|q| lens[q]);
+                        assert_eq!(found, first, "{queues} queues, step {step} of {pause}");
+                    }
                 }
             }
         }

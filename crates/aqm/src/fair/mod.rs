@@ -6,7 +6,6 @@
 //! | `lines` | many first-in first-out lines in one pool of packets, each advised by a policy |
 //! | `rounds` | who is served next: round robin by packet, credit or deficit |
 //! | `longest` | which of many queues is the longest |
-//! | `heap` | the same, where it is asked packet after packet |
 //! | `links` | lists of slot numbers in one array |
 //! | [`sfq`], [`drr`], [`flow_queue`] | the schemes: how packets are sorted, and what is put together |
 //! | [`cake`] | CAKE, which sorts by class, host and flow, and has rounds of its own |
@@ -25,7 +24,6 @@ use rounds::Rounds;
 pub mod cake;
 pub mod drr;
 pub mod flow_queue;
-mod heap;
 mod lines;
 mod links;
 mod longest;
@@ -171,7 +169,7 @@ impl<S: Scheme, P: Copy + Default> Fair<S, P> {
 
     #[inline]
     fn forget_if_empty(&mut self, queue: usize) {
-        if S::FORGETS && self.lines.backlog_of(queue).packets == 0 {
+        if S::FORGETS && !self.lines.has_packets(queue) {
             self.rounds.remove(queue);
             self.scheme.forget(queue);
         }
@@ -198,7 +196,7 @@ impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         let queue = self.scheme.queue_of(meta.flow);
         self.lines.enqueue(queue, meta, packet, cx, out);
-        if self.lines.backlog_of(queue).packets > 0 {
+        if self.lines.has_packets(queue) {
             self.rounds.came(queue);
             if self.lines.excess() {
                 self.make_room(cx, out);

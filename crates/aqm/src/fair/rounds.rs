@@ -19,9 +19,6 @@
 //! Two queues that have packets all the time differ in what they send by at most a quantum and two
 //! packets of maximum length, over any interval (SV95 Theorem 2, which holds for credit as well).
 
-use alloc::boxed::Box;
-use alloc::vec;
-
 use super::Plan;
 use super::links::{Chain, Links};
 use crate::param::choice;
@@ -50,48 +47,66 @@ pub enum Turn {
 /// The queues in their order of service.
 #[derive(Clone, Debug)]
 pub(super) struct Rounds {
-    turn: Turn,
+    /// What a queue gets in a turn, in bytes or packets.
+    quantum: i64,
+    /// Whether a turn is over when its next packet is longer than what is left of it.
+    by_deficit: bool,
+    by_packets: bool,
     prefer_new: bool,
     /// Whether a new queue that has no packets left always goes to the old ones.
     returns: bool,
-    links: Links,
     new: Chain,
     old: Chain,
-    queues: Box<[Place]>,
+    queues: Links<Place>,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Place {
     /// What the queue may still send in its turn, in bytes or packets.
     credit: i64,
-    listed: bool,
-    new: bool,
+    list: List,
+}
+
+/// Which list a queue is in.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum List {
+    #[default]
+    None,
+    New,
+    Old,
 }
 
 impl Rounds {
     /// What a queue costs in memory, in bytes.
-    pub(super) const BYTES_PER_QUEUE: u64 = size_of::<Place>() as u64 + Links::BYTES;
+    pub(super) const BYTES_PER_QUEUE: u64 = Links::<Place>::BYTES;
 
     /// No queue has a packet.
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
-            turn: plan.turn,
+            quantum: match plan.turn {
+                Turn::Packet => 1,
+                Turn::Credit(quantum) | Turn::Deficit(quantum) => i64::from(quantum),
+            },
+            by_deficit: matches!(plan.turn, Turn::Deficit(_)),
+            by_packets: plan.turn == Turn::Packet,
             prefer_new: plan.prefer_new,
             returns: plan.emptied == Emptied::Old,
-            links: Links::new(plan.queues),
             new: Chain::EMPTY,
             old: Chain::EMPTY,
-            queues: vec![Place::default(); plan.queues].into(),
+            queues: Links::new(plan.queues),
         }
     }
 
     /// A packet has come to a queue.
     #[inline]
     pub(super) fn came(&mut self, queue: usize) {
-        if !self.queues[queue].listed {
-            let new = self.prefer_new;
-            self.queues[queue] = Place { credit: self.quantum(), listed: true, new };
-            self.links.append(if new { &mut self.new } else { &mut self.old }, queue);
+        if self.queues[queue].list == List::None {
+            let (list, chain) = match self.prefer_new {
+                true => (List::New, &mut self.new),
+                false => (List::Old, &mut self.old),
+            };
+            self.queues[queue] = Place { credit: self.quantum, list };
+            self.queues.append(chain, queue);
         }
     }
 
@@ -102,14 +117,14 @@ impl Rounds {
         loop {
             let queue = self.new.head().or(self.old.head())?;
             let credit = self.queues[queue].credit;
-            let over = match self.turn {
-                Turn::Deficit(_) => next_len(queue).is_some_and(|len| i64::from(len) > credit),
-                Turn::Packet | Turn::Credit(_) => credit <= 0,
+            let over = match self.by_deficit {
+                true => next_len(queue).is_some_and(|len| i64::from(len) > credit),
+                false => credit <= 0,
             };
             if !over {
                 return Some(queue);
             }
-            self.queues[queue].credit += self.quantum();
+            self.queues[queue].credit = credit + self.quantum;
             self.postpone(queue);
         }
     }
@@ -117,54 +132,48 @@ impl Rounds {
     /// The queue whose turn it is has sent a packet.
     #[inline]
     pub(super) fn sent(&mut self, queue: usize, len: u32) {
-        self.queues[queue].credit -= match self.turn {
-            Turn::Packet => 1,
-            Turn::Credit(_) | Turn::Deficit(_) => i64::from(len),
-        };
+        self.queues[queue].credit -= if self.by_packets { 1 } else { i64::from(len) };
     }
 
     /// The queue whose turn it is has no packet.
     #[inline]
     pub(super) fn found_empty(&mut self, queue: usize) {
-        if self.queues[queue].new && (self.returns || self.old.head().is_some()) {
+        let new = self.queues[queue].list == List::New;
+        if new && (self.returns || self.old.head().is_some()) {
             self.postpone(queue);
         } else {
-            self.remove(queue);
+            self.queues.pop(if new { &mut self.new } else { &mut self.old });
+            self.queues[queue].list = List::None;
         }
     }
 
     /// A queue leaves the lists, if it is in one.
     #[inline]
     pub(super) fn remove(&mut self, queue: usize) {
-        let place = &mut self.queues[queue];
-        if place.listed {
-            let from = if place.new { &mut self.new } else { &mut self.old };
-            self.links.remove(from, queue);
-            place.listed = false;
-        }
+        let list = match self.queues[queue].list {
+            List::None => return,
+            List::New => &mut self.new,
+            List::Old => &mut self.old,
+        };
+        self.queues.remove(list, queue);
+        self.queues[queue].list = List::None;
     }
 
     /// What a queue may still send in its turn, and its list: 0 none, 1 new, 2 old.
     pub(super) fn place_of(&self, queue: usize) -> (i64, u8) {
         match self.queues[queue] {
-            Place { listed: false, .. } => (0, 0),
-            Place { credit, new, .. } => (credit, if new { 1 } else { 2 }),
+            Place { list: List::None, .. } => (0, 0),
+            Place { credit, list } => (credit, list as u8),
         }
     }
 
+    /// The queue whose turn it is goes to the end of the old ones.
     #[inline]
     fn postpone(&mut self, queue: usize) {
-        self.remove(queue);
-        self.queues[queue].listed = true;
-        self.queues[queue].new = false;
-        self.links.append(&mut self.old, queue);
-    }
-
-    fn quantum(&self) -> i64 {
-        match self.turn {
-            Turn::Packet => 1,
-            Turn::Credit(quantum) | Turn::Deficit(quantum) => i64::from(quantum),
-        }
+        let new = self.queues[queue].list == List::New;
+        self.queues.pop(if new { &mut self.new } else { &mut self.old });
+        self.queues[queue].list = List::Old;
+        self.queues.append(&mut self.old, queue);
     }
 }
 

@@ -158,6 +158,8 @@ pub trait Policy: Sized {
     type Config: Params;
     /// What the algorithm wants back when a packet leaves (SFB's bins), else `()`.
     type Tag: Copy + Default;
+    /// Whether the algorithm may come to rest, as [`rests`](Policy::rests) tells.
+    const RESTS: bool = false;
 
     /// The algorithm at rest at `env.now`.
     ///
@@ -222,6 +224,15 @@ pub trait Policy: Sized {
 
     /// The time given by [`poll_at`](Policy::poll_at) has come.
     fn on_timer(&mut self, _q: &View<'_>, _cx: &mut Cx<'_>) {}
+
+    /// Whether, as long as the queue is empty, its timer will change nothing but when it is due next: of many
+    /// queues those at rest are passed over.
+    fn rests(&self) -> bool {
+        false
+    }
+
+    /// A packet comes to one that was passed over. Its timer is due when that of the others is, at `timer`.
+    fn wake(&mut self, _timer: Instant) {}
 
     /// The link has another rate from `env.now` on, and the queue is told so
     /// ([`Told`](crate::told::Told)); all else of `env` is as at construction. Whatever was derived of

@@ -110,6 +110,7 @@ pub struct Pie {
 impl Policy for Pie {
     type Config = PieConfig;
     type Tag = ();
+    const RESTS: bool = true;
 
     fn new(config: &PieConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         Ok(Self {
@@ -173,13 +174,18 @@ impl Policy for Pie {
         if self.p > 0.0 || delay > Duration::ZERO {
             self.p = updated(self.p, delay, self.old, &self.config);
         }
-        let calm = |d: Duration| d < self.config.target / 2;
-        self.burst = if self.p == 0.0 && calm(delay) && calm(self.old) {
-            self.config.max_burst
-        } else {
-            self.burst.saturating_sub(self.config.t_update)
-        };
+        self.burst = self.burst_after(delay);
         self.old = delay;
+    }
+
+    fn rests(&self) -> bool {
+        self.p == 0.0
+            && self.old == Duration::ZERO
+            && self.burst == self.burst_after(Duration::ZERO)
+    }
+
+    fn wake(&mut self, timer: Instant) {
+        self.next = timer;
     }
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
@@ -220,6 +226,16 @@ impl Pie {
             }
         }
         rng.chance(p)
+    }
+
+    /// The allowance after an update (RFC 8033 §4.4).
+    fn burst_after(&self, delay: Duration) -> Duration {
+        let calm = |d: Duration| d < self.config.target / 2;
+        if self.p == 0.0 && calm(delay) && calm(self.old) {
+            self.config.max_burst
+        } else {
+            self.burst.saturating_sub(self.config.t_update)
+        }
     }
 
     /// The queueing delay now.

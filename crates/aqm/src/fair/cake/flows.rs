@@ -56,6 +56,8 @@ enum State {
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Flow {
+    /// By which it is known in its set.
+    tag: u32,
     /// Bytes that it may send, in 1/65536.
     deficit: i64,
     /// Who sends and who receives.
@@ -92,9 +94,7 @@ impl Circle {
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     sets: Cuts,
-    tags: Box<[u32]>,
-    flows: Box<[Flow]>,
-    links: Links,
+    flows: Links<Flow>,
     sparse: Chain,
     decaying: Chain,
     rounds: Circle,
@@ -110,8 +110,7 @@ pub(super) struct Flows {
 
 impl Flows {
     /// What a queue costs in memory, in bytes.
-    pub(super) const BYTES_PER_QUEUE: u64 =
-        (size_of::<Flow>() + size_of::<u32>()) as u64 + Links::BYTES;
+    pub(super) const BYTES_PER_QUEUE: u64 = Links::<Flow>::BYTES;
 
     /// `sets` of eight queues; `fair` says between whom shares are equal: senders, receivers.
     pub(super) fn new(sets: u32, fair: [bool; 2], takes: Rounds, quantum: i64) -> Self {
@@ -119,9 +118,7 @@ impl Flows {
         let hosts = || vec![0; usize::from(Label::HOSTS)].into();
         Self {
             sets: Cuts::new(sets),
-            tags: vec![0; queues].into(),
-            flows: vec![Flow::default(); queues].into(),
-            links: Links::new(queues),
+            flows: Links::new(queues),
             sparse: Chain::EMPTY,
             decaying: Chain::EMPTY,
             rounds: Circle { lists: [Chain::EMPTY; 64], occupied: 0, now: 0 },
@@ -141,7 +138,8 @@ impl Flows {
     #[inline]
     pub(super) fn queue_of(&mut self, word: u64, key: FlowKey) -> usize {
         let (set, direct, tag) = self.named(word);
-        if self.tags[direct] == tag && self.flows[direct].state != State::Idle {
+        let flow = &self.flows[direct];
+        if flow.tag == tag && flow.state != State::Idle {
             return direct;
         }
         self.queue_in_set(set, direct, tag, key)
@@ -164,7 +162,7 @@ impl Flows {
     /// The queue of a set for a flow, and whether the flow has it already.
     fn choose(&self, set: usize, direct: usize, tag: u32) -> (usize, bool) {
         let mut ways = (0..WAYS).map(|way| set + (direct + way) % WAYS);
-        let has_it = |queue: &usize| self.tags[*queue] == tag;
+        let has_it = |queue: &usize| self.flows[*queue].tag == tag;
         let is_free = |queue: &usize| self.flows[*queue].state == State::Idle;
         let found = ways.clone().find(has_it);
         match found.filter(|queue| !is_free(queue)) {
@@ -184,12 +182,17 @@ impl Flows {
             self.count_at_hosts(queue, false);
         }
         let Label { host, peer, .. } = key.label();
-        self.flows[queue].hosts = [host, peer];
-        self.tags[queue] = tag;
+        (self.flows[queue].hosts, self.flows[queue].tag) = ([host, peer], tag);
         if bulk {
             self.count_at_hosts(queue, true);
         }
         queue
+    }
+
+    /// Whether there are flows that are neither idle nor decaying.
+    #[inline]
+    pub(super) fn are_busy(&self) -> bool {
+        self.counts[0] + self.counts[1] > 0
     }
 
     /// A packet has come to a queue.
@@ -204,10 +207,10 @@ impl Flows {
 
     fn join_sparse(&mut self, queue: usize) {
         if self.flows[queue].state == State::Decaying {
-            self.links.remove(&mut self.decaying, queue);
+            self.flows.remove(&mut self.decaying, queue);
             self.counts[2] -= 1;
         }
-        self.links.append(&mut self.sparse, queue);
+        self.flows.append(&mut self.sparse, queue);
         self.counts[0] += 1;
         self.flows[queue].state = State::Sparse;
         self.flows[queue].deficit = self.share(self.flows[queue].hosts);
@@ -220,21 +223,18 @@ impl Flows {
         self.count_at_hosts(queue, true);
     }
 
-    /// The queue whose turn it is, with a positive deficit; `first`: the first since a packet was sent.
-    /// `has_packets` says whether a queue has any.
+    /// The queue that has been decaying for longest since it was looked at.
     #[inline]
-    pub(super) fn next(
-        &mut self,
-        first: bool,
-        has_packets: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
-        if first && let Some(queue) = self.decaying.head() {
-            return Some(queue);
-        }
+    pub(super) fn decaying(&self) -> Option<usize> {
+        self.decaying.head()
+    }
+
+    /// The queue whose turn it is, with a positive deficit. `has_packets` says whether a queue has any.
+    #[inline]
+    pub(super) fn next(&mut self, has_packets: impl Fn(usize) -> bool) -> Option<usize> {
         loop {
-            let head = self.sparse.head().or_else(|| self.rounds.head());
-            let queue = head.or(self.decaying.head())?;
-            if self.flows[queue].deficit > 0 || head.is_none() {
+            let queue = self.sparse.head().or_else(|| self.rounds.head())?;
+            if self.flows[queue].deficit > 0 {
                 return Some(queue);
             }
             self.wait(queue, has_packets(queue));
@@ -245,7 +245,7 @@ impl Flows {
     #[inline]
     fn wait(&mut self, queue: usize, has_packets: bool) {
         if self.flows[queue].state == State::Sparse {
-            self.links.remove(&mut self.sparse, queue);
+            self.flows.pop(&mut self.sparse);
             if has_packets {
                 self.join_bulk(queue);
             } else {
@@ -265,13 +265,16 @@ impl Flows {
         flow.deficit += rounds * share;
         flow.round = (self.rounds.now + rounds as u8) % 64;
         self.rounds.occupied |= 1 << flow.round;
-        self.links.append(&mut self.rounds.lists[usize::from(flow.round)], queue);
+        let list = &mut self.rounds.lists[usize::from(flow.round % 64)];
+        self.flows.append(list, queue);
     }
 
+    /// The queue whose turn it is is no more in the present round.
+    #[inline]
     fn leave_round(&mut self, queue: usize) {
-        let round = self.flows[queue].round;
+        let round = self.flows[queue].round % 64;
         let list = &mut self.rounds.lists[usize::from(round)];
-        self.links.remove(list, queue);
+        self.flows.pop(list);
         if list.head().is_none() {
             self.rounds.occupied &= !(1 << round);
         }
@@ -283,12 +286,13 @@ impl Flows {
         self.flows[queue].deficit -= i64::from(len) << 16;
     }
 
-    /// The queue whose turn it is was found empty; `at_rest`: nothing needs to be remembered of it.
+    /// The queue whose turn it is, or that decays, was found empty; `at_rest`: nothing needs to be remembered of it.
+    #[inline]
     pub(super) fn found_empty(&mut self, queue: usize, at_rest: bool) {
         match self.flows[queue].state {
             State::Idle => return,
             State::Sparse => {
-                self.links.remove(&mut self.sparse, queue);
+                self.flows.pop(&mut self.sparse);
                 self.counts[0] -= 1;
             }
             State::Waiting => {
@@ -301,15 +305,15 @@ impl Flows {
                 self.count_at_hosts(queue, false);
             }
             State::Decaying => {
-                self.links.remove(&mut self.decaying, queue);
+                self.flows.pop(&mut self.decaying);
                 self.counts[2] -= 1;
             }
         }
-        self.flows[queue].state = State::Idle;
+        let state = if at_rest { State::Idle } else { State::Decaying };
+        self.flows[queue].state = state;
         if !at_rest {
-            self.links.append(&mut self.decaying, queue);
+            self.flows.append(&mut self.decaying, queue);
             self.counts[2] += 1;
-            self.flows[queue].state = State::Decaying;
         }
     }
 

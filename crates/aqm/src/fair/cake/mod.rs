@@ -35,7 +35,6 @@
 
 use alloc::boxed::Box;
 
-use super::heap::Heap;
 use super::lines::Lines;
 use super::{End, Plan};
 use crate::context::{Backlog, Cause, Cx, Env, State};
@@ -149,9 +148,12 @@ pub struct Cake<P> {
     /// The tin of each codepoint.
     tin_of: [u8; Label::CODEPOINTS as usize],
     tins: Box<[Tin]>,
+    /// A bit for each tin that has flows.
+    busy: u8,
+    /// Queues of a tin.
+    queues: usize,
     /// Of all tins, one tin's after the other's.
     lines: Lines<Cobalt, P>,
-    longest: Heap,
     /// How many acknowledgements the filter has dropped.
     filtered: u64,
     framing: Framing,
@@ -195,32 +197,31 @@ impl<P: Carried> Cake<P> {
     /// The tin to send from at `now`, if any has flows.
     #[inline]
     fn choose(&self, now: Instant) -> Option<usize> {
-        let mut best = None;
-        for (number, tin) in self.tins.iter().enumerate() {
-            let [sparse, bulk, _] = tin.flows.counts;
-            let next = tin.schedule.next;
-            if sparse + bulk > 0 && best.is_none_or(|(_, soonest)| next <= now || next <= soonest) {
-                best = Some((number, next));
+        let mut best = self.busy.checked_ilog2()? as usize;
+        let mut left = self.busy & !(1 << best);
+        if left == 0 {
+            return Some(best);
+        }
+        let mut soonest = self.tins[best].schedule.next;
+        while soonest > now && left > 0 {
+            let number = left.ilog2() as usize;
+            left &= !(1 << number);
+            let next = self.tins[number].schedule.next;
+            if next < soonest {
+                (best, soonest) = (number, next);
             }
         }
-        best.map(|(number, _)| number)
-    }
-
-    /// A line may have another length.
-    #[inline]
-    fn changed(&mut self, line: usize) {
-        self.longest.changed(line, self.lines.backlog_of(line).bytes);
+        Some(best)
     }
 
     /// The longest queue gives way until the buffer is no longer too full.
     #[inline(never)]
     fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         while self.lines.excess() {
-            let line = self.longest.longest(|line| self.lines.backlog_of(line).bytes);
+            let line = self.lines.longest();
             self.lines.give_way(line, cx);
             self.lines.drop_at(line, End::Head, cx, out);
-            self.tins[line / self.config.queues()].packets -= 1;
-            self.changed(line);
+            self.tins[line / self.queues].packets -= 1;
         }
     }
 
@@ -242,31 +243,40 @@ impl<P: Carried> Cake<P> {
         }
     }
 
-    /// A packet of a tin; none where the queue whose turn it is has none.
+    /// A queue of a tin, whose turn it is or that decays, has no packets.
+    #[inline]
+    fn pass_by(&mut self, number: usize, queue: usize, now: Instant) {
+        let at_rest = self.lines.policy(number * self.queues + queue).at_rest(now);
+        let flows = &mut self.tins[number].flows;
+        flows.found_empty(queue, at_rest);
+        if !flows.are_busy() {
+            self.busy &= !(1 << number);
+        }
+    }
+
+    /// A packet of a queue of a tin, if its COBALT leaves it any.
     #[inline]
     fn serve(
         &mut self,
         number: usize,
-        first: bool,
+        queue: usize,
         cx: &mut Cx<'_>,
         out: &mut impl Outlet<P>,
     ) -> Option<(Meta, P)> {
-        let start = number * self.config.queues();
-        let tin = &mut self.tins[number];
-        let has_packets = |queue| self.lines.backlog_of(start + queue).packets > 0;
-        let queue = tin.flows.next(first, has_packets)?;
-        let line = start + queue;
-        let before = self.lines.backlog_of(line).packets;
+        let line = number * self.queues + queue;
+        if !self.lines.has_packets(line) {
+            self.lines.idle(line, cx);
+            return None;
+        }
+        let before = self.lines.backlog().packets;
         let sent = self.lines.dequeue(line, cx, out);
-        tin.packets -= before - self.lines.backlog_of(line).packets;
+        let tin = &mut self.tins[number];
+        tin.packets -= before - self.lines.backlog().packets;
         if let Some((meta, _)) = &sent {
             let on_wire = self.framing.on_wire(meta.len);
             tin.flows.sent(queue, on_wire);
             tin.schedule.sent(on_wire, cx.now);
-        } else {
-            tin.flows.found_empty(queue, self.lines.policy(line).at_rest(cx.now));
         }
-        self.changed(line);
         sent
     }
 }
@@ -303,8 +313,9 @@ impl<P: Carried> Discipline<P> for Cake<P> {
             mask: config.isolation.mask(),
             tin_of: core::array::from_fn(|dscp| config.diffserv.tin_of(dscp as u8)),
             tins,
+            busy: 0,
+            queues,
             lines,
-            longest: Heap::new(count * queues),
             filtered: 0,
             framing: env.framing,
             config: config.clone(),
@@ -318,12 +329,13 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
         let (number, word) = self.sorted(meta.flow);
         let tin = &mut self.tins[number];
         let queue = tin.flows.queue_of(word, meta.flow);
-        let line = number * self.config.queues() + queue;
-        let before = self.lines.backlog_of(line).packets;
+        let line = number * self.queues + queue;
+        let before = self.lines.backlog().packets;
         self.lines.enqueue(line, meta, packet, cx, out);
-        if self.lines.backlog_of(line).packets == before {
+        if self.lines.backlog().packets == before {
             return;
         }
+        self.busy |= 1 << number;
         if tin.packets == 0 {
             tin.schedule.wake(cx.now);
         }
@@ -332,7 +344,6 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
         if self.config.ack_filter != AckFilter::Off && packet.ack().is_some() {
             self.filter_acks(number, line, (meta.flow, packet.ack()), cx, out);
         }
-        self.changed(line);
         if self.lines.excess() {
             self.make_room(cx, out);
         }
@@ -340,16 +351,27 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
-        let mut first = true;
-        while self.lines.backlog().packets > 0 {
-            let number = self.choose(cx.now)?;
-            let sent = self.serve(number, first, cx, out);
+        if self.lines.backlog().packets == 0 {
+            return None;
+        }
+        let mut number = self.choose(cx.now)?;
+        if let Some(queue) = self.tins[number].flows.decaying() {
+            self.lines.idle(number * self.queues + queue, cx);
+            self.pass_by(number, queue, cx.now);
+        }
+        loop {
+            let start = number * self.queues;
+            let queue = self.tins[number].flows.next(|n| self.lines.has_packets(start + n))?;
+            let sent = self.serve(number, queue, cx, out);
             if sent.is_some() {
                 return sent;
             }
-            first = false;
+            self.pass_by(number, queue, cx.now);
+            if self.lines.backlog().packets == 0 {
+                return None;
+            }
+            number = self.choose(cx.now)?;
         }
-        None
     }
 
     fn backlog(&self) -> Backlog {
@@ -373,7 +395,7 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
             tin.schedule = Schedule::new(rate, tin.schedule.next);
             tin.flows.quantum = quantum(rate);
         }
-        let queues = self.config.queues();
+        let queues = self.queues;
         for (line, cobalt) in self.lines.policies().enumerate() {
             let rate = self.tins[line / queues].schedule.rate;
             cobalt.reconfigure(self.config.cobalt(rate), &Env { rate, ..*env });
@@ -394,7 +416,7 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
         let (number, word) = self.sorted(packet.flow);
         let flows = &self.tins[number].flows;
         let queue = flows.find(word);
-        let line = number * self.config.queues() + queue;
+        let line = number * self.queues + queue;
         let backlog = self.lines.backlog_of(line);
         sink("flow_tin", number as f64);
         sink("flow_queue", queue as f64);
@@ -406,7 +428,7 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
     }
 
     fn state(&self) -> State {
-        let lines = self.lines.state(Flows::BYTES_PER_QUEUE + Heap::BYTES_PER_QUEUE);
+        let lines = self.lines.state(Flows::BYTES_PER_QUEUE);
         let tins = self.tins.iter().map(|tin| size_of::<Tin>() as u64 + tin.flows.bytes_of_hosts());
         State { queue: size_of::<Self>() as u64 + tins.sum::<u64>(), ..lines }
     }
