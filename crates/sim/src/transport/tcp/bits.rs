@@ -50,6 +50,44 @@ impl Bits {
         new
     }
 
+    /// Takes `n` out; whether it was there.
+    pub fn remove(&mut self, n: u32) -> bool {
+        let there = self.contains(n);
+        if there {
+            let (word, bit) = self.place(n);
+            self.words[word] &= !bit;
+            self.ones -= 1;
+        }
+        there
+    }
+
+    /// The lowest number from `from` on that is in the set, or is `not`.
+    fn first(&self, from: u32, not: bool) -> Option<u32> {
+        let (mut n, end) = (from.max(self.base), self.base + self.capacity());
+        while n < end {
+            let (word, _) = self.place(n);
+            let bits = if not { !self.words[word] } else { self.words[word] };
+            let here = bits >> (n % 64);
+            if here > 0 {
+                // Beyond the end the ring begins again.
+                return Some(n + here.trailing_zeros()).filter(|&n| n < end);
+            }
+            n += 64 - n % 64;
+        }
+        None
+    }
+
+    /// The lowest number in the set from `from` on.
+    pub fn next(&self, from: u32) -> Option<u32> {
+        if self.ones == 0 { None } else { self.first(from, false) }
+    }
+
+    /// The lowest number that is not in the set, from `from` on, which is in the window or beyond.
+    pub fn next_missing(&self, from: u32) -> u32 {
+        let end = self.base + self.capacity();
+        self.first(from, true).unwrap_or(from.max(end))
+    }
+
     fn grow(&mut self) {
         let words = (self.words.len() * 2).max(FIRST_WORDS);
         let mut larger =
@@ -175,6 +213,12 @@ mod tests {
                 assert_eq!(bits.nth_highest(k as u32, end), expected, "{k} below {end}");
             }
             assert_eq!(bits.contains(from), naive.contains(&from));
+            assert_eq!(bits.next(from), naive.range(from..).next().copied());
+            let missing = (from..).find(|n| !naive.contains(n));
+            assert_eq!(Some(bits.next_missing(from)), missing);
+            if step % 3 == 0 {
+                assert_eq!(bits.remove(to), naive.remove(&to));
+            }
         }
     }
 }

@@ -48,17 +48,13 @@ impl Sender {
         if self.state < State::Recovery {
             return;
         }
-        let Some(mut rack) = self.rack.take() else { return };
-        for seq in self.una..self.end {
-            if self.sacked.contains(seq) || !rack.is_lost(seq) {
-                continue;
-            }
-            if let Some(lost) = rack.delivery.as_mut().and_then(|told| told.on_lost(now, seq)) {
+        let mut next = self.oldest_timed_out().then_some(self.una);
+        while let Some(seq) = next.take().or_else(|| self.rack.as_deref_mut()?.tell()) {
+            if let Some(lost) = self.delivery().and_then(|told| told.on_lost(now, seq)) {
                 let window = self.cwnd;
                 self.control.model(|model| model.on_lost(&lost, window));
             }
         }
-        self.rack = Some(rack);
     }
 
     /// An acknowledgement may have begun or ended a repair. One that ends a repair and begins the next

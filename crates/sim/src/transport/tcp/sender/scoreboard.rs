@@ -12,8 +12,8 @@ impl Sender {
         if f64::from(self.pipe(lost)) + 1.0 > self.cwnd {
             return None;
         }
-        let hole = (self.resent.max(self.una)..highest).find(|&n| !self.sacked.contains(n));
-        match hole {
+        let hole = self.sacked.next_missing(self.resent.max(self.una));
+        match (hole < highest).then_some(hole) {
             Some(seq) if seq < lost => {
                 self.resent = seq + 1;
                 Some(seq)
@@ -51,8 +51,10 @@ impl Sender {
         let mut news = false;
         for (first, end) in blocks {
             let end = (ack + u32::from(end)).min(self.end);
-            for n in ack + u32::from(first)..end {
+            let mut n = self.sacked.next_missing(ack + u32::from(first));
+            while n < end {
                 news |= self.sacked.insert(n);
+                n = self.sacked.next_missing(n + 1);
             }
         }
         news

@@ -6,11 +6,6 @@ use crate::transport::tcp::Options;
 use crate::transport::tcp::sender::{DUPLICATES, Sender, State};
 
 impl Rack {
-    /// Whether `n`, which has not arrived, is lost.
-    pub(in super::super) fn is_lost(&self, n: u32) -> bool {
-        self.at(n) < self.lost_before || self.is_timed_out(n)
-    }
-
     /// Whether the timer ran out for `n`, and it was not sent again yet.
     pub(super) fn is_timed_out(&self, n: u32) -> bool {
         self.sent_at[self.place(n)] & TIMED_OUT != 0
@@ -22,6 +17,7 @@ impl Rack {
         let at = self.place(oldest);
         self.sent_at[at] |= TIMED_OUT;
         self.lost_before = self.lost_before.max(self.overdue(now, window));
+        self.pass();
     }
 
     /// What was sent before this was sent a round trip and `window` ago.
@@ -41,14 +37,20 @@ impl Rack {
     fn find_losses(&mut self, now: u64, window: u64) {
         let late = if window == 0 { u64::MAX } else { self.overdue(now, window) };
         self.lost_before = self.lost_before.max(self.newest.min(late));
+        self.pass();
     }
 }
 
 impl Sender {
+    /// Whether the timer ran out for the oldest packet, which is neither acknowledged nor sent again yet.
+    pub(in super::super) fn oldest_timed_out(&self) -> bool {
+        let rack = self.rack.as_deref().filter(|_| self.una < self.end);
+        rack.is_some_and(|rack| rack.is_timed_out(self.una)) && !self.sacked.contains(self.una)
+    }
+
     /// The first packet that is lost.
-    pub(super) fn first_lost(&self) -> Option<u32> {
-        let rack = self.rack.as_deref()?;
-        (self.una..self.end).find(|&n| !self.sacked.contains(n) && rack.is_lost(n))
+    pub(super) fn first_lost(&mut self) -> Option<u32> {
+        if self.oldest_timed_out() { Some(self.una) } else { self.rack().board.first_lost() }
     }
 
     /// Packets in the network: neither acknowledged nor lost.
@@ -58,8 +60,8 @@ impl Sender {
             return unsacked;
         }
         let Some(rack) = &self.rack else { return unsacked };
-        let lost = |n: &u32| !self.sacked.contains(*n) && rack.is_lost(*n);
-        unsacked - (self.una..self.end).filter(lost).count() as u32
+        let oldest = self.oldest_timed_out() && !rack.board.is_lost(self.una);
+        unsacked - rack.board.lost() - u32::from(oldest)
     }
 
     /// Whether a packet is lost and not sent again yet.
@@ -78,9 +80,11 @@ impl Sender {
         let mut window = self.reordering_window();
         if tells {
             self.rack().find_losses(now, window);
+        } else {
+            self.rack().pass();
         }
         let begins = match self.state {
-            State::Loss => self.has_lost_repair(),
+            State::Loss => self.rack().board.has_lost_repair(),
             State::Recovery => false,
             _ => self.una < self.resent || sacked > 0 && self.first_lost().is_some(),
         };
@@ -107,22 +111,9 @@ impl Sender {
 
     /// When the first packet that may be lost is. The RFC waits for the last of them; an acknowledgement
     /// that came meanwhile would tell of each by itself, and so does this.
-    fn first_due(&self, window: u64) -> Option<u64> {
-        let rack = self.rack.as_deref().filter(|_| window > 0)?;
-        (self.una..self.end)
-            .find(|&n| {
-                let at = rack.at(n);
-                (rack.lost_before..rack.newest).contains(&at) && !self.sacked.contains(n)
-            })
-            .map(|n| rack.at(n) + rack.rtt + window)
-    }
-
-    /// Whether something that was sent again after the timeout is lost, too.
-    fn has_lost_repair(&self) -> bool {
-        let Some(rack) = &self.rack else { return false };
-        (self.una..self.end).any(|n| {
-            let sent_since = rack.at(n) > rack.before_timeout;
-            sent_since && rack.is_again(n) && rack.is_lost(n) && !self.sacked.contains(n)
-        })
+    fn first_due(&mut self, window: u64) -> Option<u64> {
+        let rack = self.rack.as_deref_mut().filter(|_| window > 0)?;
+        let first = rack.board.first_in_doubt()?;
+        Some(rack.at(first) + rack.rtt + window)
     }
 }

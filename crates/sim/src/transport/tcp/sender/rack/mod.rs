@@ -15,6 +15,7 @@
 //!
 //! Left out: nothing but an echo tells that a repair was needless (no F-RTO, no D-SACK).
 
+mod board;
 mod losses;
 mod probes;
 mod repairs;
@@ -28,6 +29,7 @@ use super::marks::Marks;
 use super::{NEVER, Sender, State};
 use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
 use crate::transport::tcp::Options;
+use board::Board;
 use probes::Probe;
 use timers::Timer;
 use widening::Widening;
@@ -36,15 +38,19 @@ use widening::Widening;
 const AGAIN: u64 = 1 << 63;
 /// As well: the timer ran out for it. Only the oldest has this, until it is sent again.
 const TIMED_OUT: u64 = 1 << 62;
+/// It has arrived.
+const ARRIVED: u64 = 1 << 61;
+const FLAGS: u64 = AGAIN | TIMED_OUT | ARRIVED;
 
 /// What RACK knows of a connection, in packets and ns.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rack {
-    /// When each packet was sent last, with [`AGAIN`] and [`TIMED_OUT`]: number n at place n modulo the
+    /// When each packet was sent last, with [`FLAGS`]: number n at place n modulo the
     /// length, a power of two. What is sent at one time is a nanosecond apart, so
     /// that times are in the order of sending.
     sent_at: Box<[u64]>,
     last: u64,
+    board: Board,
     /// When the last sent of what has arrived was sent.
     newest: u64,
     /// The round trip of that one.
@@ -103,9 +109,13 @@ impl Rack {
         if (end - una) as usize > self.sent_at.len() {
             self.grow(una, end);
         }
+        if again {
+            self.take_out(seq);
+        }
         let at = self.place(seq);
         self.last = now.max(self.last + 1);
         self.sent_at[at] = self.last | if again { AGAIN } else { 0 };
+        self.takes_off(self.last, seq);
         self.out += 1;
         self.widening.sent(again);
     }
@@ -125,7 +135,7 @@ impl Rack {
     }
 
     fn at(&self, n: u32) -> u64 {
-        self.sent_at[self.place(n)] & !(AGAIN | TIMED_OUT)
+        self.sent_at[self.place(n)] & !FLAGS
     }
 
     /// Whether `n` was sent more than once.
@@ -145,6 +155,9 @@ impl Rack {
     #[inline]
     fn arrived(&mut self, now: u64, n: u32, late: bool) -> Option<u64> {
         let at = self.at(n);
+        self.take_out(n);
+        let place = self.place(n);
+        self.sent_at[place] |= ARRIVED;
         let rtt = now.saturating_sub(at);
         // §6.2, step 3.
         self.reordering |= n < self.highest && !self.is_again(n);
@@ -300,13 +313,16 @@ impl Sender {
             }
         }
         self.sacked.advance(una.max(ack));
+        rack.board.advance(una.max(ack));
         for (from, end) in blocks {
-            for n in ack + u32::from(from)..(ack + u32::from(end)).min(self.end) {
-                if self.sacked.insert(n) {
-                    // The echo tells nothing of what is beyond a gap.
-                    let rtt = rack.arrived(now, n, false);
-                    sample = sample.or(rtt.filter(|_| !rack.is_again(n)));
-                }
+            let end = (ack + u32::from(end)).min(self.end);
+            let mut n = self.sacked.next_missing(ack + u32::from(from));
+            while n < end {
+                self.sacked.insert(n);
+                // The echo tells nothing of what is beyond a gap.
+                let rtt = rack.arrived(now, n, false);
+                sample = sample.or(rtt.filter(|_| !rack.is_again(n)));
+                n = self.sacked.next_missing(n + 1);
             }
         }
         // What the same acknowledgement tells first says nothing of the order.

@@ -61,8 +61,10 @@ impl Sender {
         }
         let Some([cwnd, ssthresh]) = self.rack().before_repair.take() else { return };
         if self.state == State::Loss {
+            let [una, end] = [self.una, self.end];
             let rack = self.rack();
             rack.lost_before = rack.lost_before_then;
+            rack.stand_anew(una, end);
             self.resent = self.una;
         }
         self.state = State::Open;

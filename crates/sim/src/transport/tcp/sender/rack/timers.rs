@@ -60,7 +60,7 @@ impl Sender {
                 }
             }
             Timer::Timeout => {
-                rack.before_timeout = rack.last;
+                rack.forget_repairs();
                 if state != State::Loss {
                     rack.lost_before_then = rack.lost_before;
                 }

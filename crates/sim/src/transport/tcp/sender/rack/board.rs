@@ -1,0 +1,220 @@
+//! What is lost and what may be, known without a look through the window. Packets stand in the order in
+//! which they were sent; two times pass over them, that of the newest that has arrived and the one before
+//! which all is lost.
+//!
+//! ```text
+//! flight:  sent after the newest that has arrived
+//! doubt:   sent before it, but not so long ago
+//! lost:    so long ago
+//! ```
+//!
+//! What has arrived or was sent again stays in its line until a time passes over it, and then is nothing.
+
+use std::collections::VecDeque;
+
+use super::{ARRIVED, FLAGS, Rack};
+use crate::transport::tcp::bits::Bits;
+
+/// When and which packet was sent.
+type Sending = (u64, u32);
+
+/// The scoreboard.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Board {
+    flight: VecDeque<Sending>,
+    in_doubt: VecDeque<Sending>,
+    doubt: Numbers,
+    lost: Numbers,
+    /// Of `lost`, those that a model of the path was not told of, as far as it may be.
+    untold: Numbers,
+    /// Of `lost`, those that were sent again since the last timeout.
+    repairs: u32,
+}
+
+/// A set of packets of the window.
+#[derive(Clone, Default, Debug)]
+struct Numbers {
+    set: Bits,
+    /// None is below.
+    low: u32,
+}
+
+impl Numbers {
+    fn insert(&mut self, n: u32) {
+        self.low = if self.set.ones() == 0 { n } else { self.low.min(n) };
+        self.set.insert(n);
+    }
+
+    #[inline]
+    fn remove(&mut self, n: u32) -> bool {
+        self.set.ones() > 0 && self.set.remove(n)
+    }
+
+    fn first(&mut self) -> Option<u32> {
+        let first = self.set.next(self.low)?;
+        self.low = first;
+        Some(first)
+    }
+}
+
+impl Rack {
+    /// Packet `n`, sent at `at`, is in flight. It was not, or was taken out.
+    #[inline]
+    pub(super) fn takes_off(&mut self, at: u64, n: u32) {
+        self.board.flight.push_back((at, n));
+        if at < self.lost_before {
+            self.pass();
+        }
+    }
+
+    /// Packet `n`, as it was sent last, has arrived or is to be sent again.
+    #[inline]
+    pub(super) fn take_out(&mut self, n: u32) {
+        if self.board.lost.remove(n) {
+            self.board.repairs -= u32::from(self.is_repair(n));
+            self.board.untold.remove(n);
+        } else {
+            self.board.doubt.remove(n);
+        }
+    }
+
+    /// Whether `n` was sent again since the last timeout.
+    fn is_repair(&self, n: u32) -> bool {
+        self.is_again(n) && self.at(n) > self.before_timeout
+    }
+
+    /// Whether that is the last sending of a packet, which has not arrived.
+    fn is_current(&self, (at, n): Sending) -> bool {
+        self.sent_at[self.place(n)] & (ARRIVED | !FLAGS) == at
+    }
+
+    /// Passes over what is in doubt, or lost, since.
+    #[inline]
+    pub(super) fn pass(&mut self) {
+        while let Some(&sending) = self.board.flight.front()
+            && sending.0 < self.newest.max(self.lost_before)
+        {
+            self.board.flight.pop_front();
+            if self.is_current(sending) {
+                self.doubt(sending);
+            }
+        }
+        while let Some(&sending) = self.board.in_doubt.front()
+            && sending.0 < self.lost_before
+        {
+            self.board.in_doubt.pop_front();
+            if self.is_current(sending) {
+                self.board.doubt.remove(sending.1);
+                self.lose(sending.1);
+            }
+        }
+    }
+
+    fn doubt(&mut self, sending: Sending) {
+        if sending.0 < self.lost_before {
+            return self.lose(sending.1);
+        }
+        self.board.in_doubt.push_back(sending);
+        self.board.doubt.insert(sending.1);
+    }
+
+    fn lose(&mut self, n: u32) {
+        self.board.repairs += u32::from(self.is_repair(n));
+        self.board.lost.insert(n);
+        if self.delivery.is_some() {
+            self.board.untold.insert(n);
+        }
+    }
+
+    /// What is before `lost_before` is other than it was: those of `una..end` stand anew.
+    #[cold]
+    pub(super) fn stand_anew(&mut self, una: u32, end: u32) {
+        let mut flight: Vec<Sending> = (una..end)
+            .filter(|&n| self.sent_at[self.place(n)] & ARRIVED == 0)
+            .map(|n| (self.at(n), n))
+            .collect();
+        flight.sort_unstable();
+        self.board = Board { flight: flight.into(), ..Board::default() };
+        self.board.advance(una);
+        self.pass();
+    }
+
+    /// The first that is lost of which a model was not told, as far as it may be; then it was.
+    #[inline]
+    pub(in super::super) fn tell(&mut self) -> Option<u32> {
+        let first = self.board.untold.first()?;
+        self.board.untold.remove(first);
+        Some(first)
+    }
+
+    /// The timer has run out: what was sent again before was so before that.
+    pub(super) fn forget_repairs(&mut self) {
+        (self.before_timeout, self.board.repairs) = (self.last, 0);
+    }
+}
+
+impl Board {
+    /// How many are lost.
+    #[inline]
+    pub(super) fn lost(&self) -> u32 {
+        self.lost.set.ones()
+    }
+
+    #[inline]
+    pub(super) fn is_lost(&self, n: u32) -> bool {
+        self.lost.set.contains(n)
+    }
+
+    /// The first of those that are lost.
+    pub(super) fn first_lost(&mut self) -> Option<u32> {
+        self.lost.first()
+    }
+
+    /// The first of those that may be.
+    pub(super) fn first_in_doubt(&mut self) -> Option<u32> {
+        self.doubt.first()
+    }
+
+    /// Whether something that was sent again since the last timeout is lost.
+    pub(super) fn has_lost_repair(&self) -> bool {
+        self.repairs > 0
+    }
+
+    /// What is below `una` has arrived.
+    #[inline]
+    pub(super) fn advance(&mut self, una: u32) {
+        self.doubt.set.advance(una);
+        self.lost.set.advance(una);
+        self.untold.set.advance(una);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::transport::tcp::sender::{Sender, State};
+
+    impl Sender {
+        /// Asserts that the scoreboard has what a look through the window finds, and that a model was
+        /// told of losses. Returns whether some are lost, may be, and were sent again since a timeout.
+        pub(in crate::transport::tcp) fn check_board(&mut self, has_model: bool) -> [bool; 3] {
+            let Self { una, end, .. } = *self;
+            let rack = self.rack.as_deref().expect("RACK");
+            let missing: Vec<u32> = (una..end).filter(|&n| !self.sacked.contains(n)).collect();
+            let is_lost = |n: &u32| rack.at(*n) < rack.lost_before || rack.is_timed_out(*n);
+            let may_be = |n: &u32| (rack.lost_before..rack.newest).contains(&rack.at(*n));
+            let lost: Vec<u32> = missing.iter().copied().filter(is_lost).collect();
+            let doubt = missing.iter().copied().find(may_be);
+            let repair = lost.iter().any(|&n| rack.at(n) > rack.before_timeout && rack.is_again(n));
+            if has_model && self.state >= State::Recovery {
+                let mut delivery = rack.delivery.clone().expect("a model");
+                assert!(lost.iter().all(|&n| delivery.on_lost(0, n).is_none()), "was told");
+            }
+            let counted = if self.state < State::Recovery { 0 } else { lost.len() };
+            assert_eq!(self.pipe_by_rack() as usize, missing.len() - counted);
+            assert_eq!(self.rack().board.has_lost_repair(), repair);
+            assert_eq!(self.first_lost(), lost.first().copied());
+            assert_eq!(self.rack().board.first_in_doubt(), doubt);
+            [!lost.is_empty(), doubt.is_some(), repair]
+        }
+    }
+}
