@@ -100,6 +100,7 @@ const GROUPS: &[Row] = &[
     (CROWD, "whole_threshold", "true"),
     (PARETO, "restart_after_idle", "false"),
     (EXPONENTIAL, "restart_after_idle", "false"),
+    (EXPONENTIAL, "decay_after_idle", "true"),
     ("transport = \"sack\"\nflows = 60\nhandshake = true", "restart_after_lost_syn", "false"),
     (CBR, "rate", "\"5.5mbit\""),
     (CBR, "rates", "[[\"3s\", \"1mbit\"]]"),
@@ -329,6 +330,13 @@ fn what_would_do_nothing_is_refused() {
     for (group, line, key, part) in [
         (MANY, "restart_after_idle = false", "restart_after_idle", "pareto"),
         (WEB, "restart_after_idle = false", "restart_after_idle", "pareto"),
+        (MANY, "decay_after_idle = true", "decay_after_idle", "pareto"),
+        (
+            PARETO,
+            "restart_after_idle = false\ndecay_after_idle = true",
+            "decay_after_idle",
+            "survives",
+        ),
         (MANY, "initial_rto = \"30s\"\nmax_rto = \"2s\"", "initial_rto", "at most max_rto"),
         (MANY, "step = { flows = 13, every = \"1s\" }", "step.flows", "1 … 12"),
         (

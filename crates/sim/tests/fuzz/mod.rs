@@ -351,13 +351,17 @@ fn traffic(
     let late = d.pick(&["0s", "1ns", "40ms", "1h"]);
     let quick = late != "0s" && d.flag();
     line(format!("count_packets = {}\nquick_acks = {quick}", d.flag() && !models));
+    let restarts = d.flag() || ![2, 3].contains(&app) || models;
+    line(format!("restart_after_idle = {restarts}"));
+    if [2, 3].contains(&app) && restarts && !models {
+        line(format!("decay_after_idle = {}", d.flag()));
+    }
     line(format!(
         "forget_rtt = {}\nhandshake = {shakes}\nrestart_after_lost_syn = {careful}\nlimited_transmit = {}\n\
-         restart_after_idle = {}\nwhole_packets = {}\ndelayed_ack = \"{}\"\nsend_jitter = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
+         whole_packets = {}\ndelayed_ack = \"{}\"\nsend_jitter = \"{}\"\ninitial_window = {}\nwindow = \"{}\"\n\
          min_rto = \"{}\"\ninitial_rto = \"{}\"\nrto_granularity = \"{}\"",
         d.flag(),
         d.flag() || models,
-        d.flag() || ![2, 3].contains(&app) || models,
         d.flag() && !models,
         late,
         if paced { "0s" } else { d.pick(&["0s", "0s", "1ns", "300us", "1h"]) },

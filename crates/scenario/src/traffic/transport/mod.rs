@@ -165,7 +165,7 @@ macro_rules! kinds {
                 given: [bool; 2],
             ) -> Result<Self, Error> {
                 Ok(match group.transport.kind() {
-                    Kind::Tcp(name) => Self::Tcp(Tcp::read_as(table, name, group.ecn)?),
+                    Kind::Tcp(name) => Self::Tcp(Tcp::read_as(table, name, group)?),
                     $(Kind::$name => Self::$name(<$name as Keys>::read(table, given)?),)+
                 })
             }

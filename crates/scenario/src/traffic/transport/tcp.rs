@@ -204,7 +204,8 @@ pub struct Tcp {
     #[serde(default)]
     pub quick_acks: bool,
     /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++: its window never
-    /// grows by a packet a round trip as Reno's (Linux).
+    /// grows by a packet a round trip as Reno's (Linux). With `count_packets` and `whole_packets` its target and
+    /// its window are whole packets, as Linux counts them.
     #[serde(default)]
     pub rfc8312: bool,
     /// `prague` grows at shorter round trips as if they were this long, 0 … 1 h; 25 ms if not given.
@@ -225,6 +226,11 @@ pub struct Tcp {
     /// never do.
     #[serde(default = "yes")]
     pub restart_after_idle: bool,
+    /// Not from the initial window: the window is halved once for each timeout that the idleness
+    /// lasted, down to that one, and slow start goes on to three quarters of what it was (RFC 2861,
+    /// Linux). With `restart_after_idle` only.
+    #[serde(default)]
+    pub decay_after_idle: bool,
 }
 
 /// Sets of defaults for the keys of TCP.
@@ -238,9 +244,9 @@ pub enum TcpPreset {
 }
 
 impl TcpPreset {
-    /// The keys that it sets, as in files; those of ECN and of a congestion control where the group has
-    /// them.
-    fn keys(self, name: TcpName, ecn: bool) -> [&'static str; 5] {
+    /// The keys that it sets, as in files; those of ECN, of a congestion control and of sources that
+    /// are idle at times where the group has them.
+    fn keys(self, name: TcpName, group: &GroupSpec) -> [&'static str; 6] {
         let common = match self {
             Self::Linux => {
                 "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
@@ -271,9 +277,20 @@ impl TcpPreset {
             TcpName::Bbr1 if self == Self::Linux => "send_quantum = \"1ms\"\n",
             _ => "",
         };
-        let of_ecn = if ecn { [least, of_losses] } else { [""; 2] };
-        [common, of_window, of_control, of_ecn[0], of_ecn[1]]
+        let of_pauses = match self {
+            Self::Linux if is_idle_at_times(group.app) && !needs.has_model => {
+                "decay_after_idle = true\n"
+            }
+            _ => "",
+        };
+        let of_ecn = if group.ecn { [least, of_losses] } else { [""; 2] };
+        [common, of_window, of_control, of_pauses, of_ecn[0], of_ecn[1]]
     }
+}
+
+/// Whether a sender of it has nothing to send at times, and something later.
+fn is_idle_at_times(app: AppName) -> bool {
+    matches!(app, AppName::Pareto | AppName::Exponential)
 }
 
 fn two() -> u32 {
@@ -302,9 +319,9 @@ impl Keys for Tcp {
     const IS_GREEDY: bool = true;
     const ANSWERS: bool = true;
 
-    fn check(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, group: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
         self.check_alone(group, at)?;
-        self.check_idle(group, app, at)
+        self.check_idle(group, at)
     }
 }
 
@@ -321,9 +338,13 @@ impl Tcp {
 
     /// The keys of TCP, with those of its preset, and what its congestion control has anyway, where they
     /// are not given. What the preset has that nothing comes of beside what is given gives way.
-    pub(super) fn read_as(mut table: Table<'_>, name: TcpName, ecn: bool) -> Result<Self, Error> {
+    pub(super) fn read_as(
+        mut table: Table<'_>,
+        name: TcpName,
+        group: &GroupSpec,
+    ) -> Result<Self, Error> {
         let given: Self = read(table.clone())?;
-        let preset = given.preset.map(|preset| preset.keys(name, ecn));
+        let preset = given.preset.map(|preset| preset.keys(name, group));
         let own = if name.needs().has_model { "rack = true" } else { "" };
         let said: Vec<String> =
             table.get_ref().keys().map(|key| key.get_ref().to_string()).collect();
@@ -349,6 +370,7 @@ impl Tcp {
         let may_fall_back = self.handshake && !self.ecn_on_retransmit && !self.ecn_on_control;
         self.ecn_fallback &= said("ecn_fallback") || may_fall_back;
         self.timestamps &= said("timestamps") || self.rack;
+        self.decay_after_idle &= said("decay_after_idle") || self.restart_after_idle;
         if self.rack && !said("min_window") {
             self.min_window = one();
         }
@@ -476,7 +498,7 @@ impl Tcp {
 
     /// Refuses what has no effect beside the group's other keys. What has none in some queue, network or
     /// duration is left alone: these are varied apart from the traffic.
-    fn check_idle(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint> {
+    fn check_idle(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         if self.rfc8312 && self.name != TcpName::Cubic {
             return at.refuse("rfc8312", "with transport = \"cubic\" only");
         }
@@ -493,10 +515,18 @@ impl Tcp {
             return at.refuse("ecn_fallback", "false, or handshake = true beside it");
         }
         self.check_idle_ecn(group, at)?;
-        let is_idle_at_times = matches!(app, App::Pareto(_) | App::Exponential(_));
-        if !self.restart_after_idle && !is_idle_at_times {
+        let whence = "a sender that is never idle:";
+        if !self.restart_after_idle && !is_idle_at_times(group.app) {
             let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
-            return idle(at, "restart_after_idle", allowed, "a sender that is never idle:");
+            return idle(at, "restart_after_idle", allowed, whence);
+        }
+        if self.decay_after_idle && !is_idle_at_times(group.app) {
+            let allowed = "false, or app = \"pareto\" or \"exponential\" beside it";
+            return idle(at, "decay_after_idle", allowed, whence);
+        }
+        if self.decay_after_idle && (!self.restart_after_idle || self.name.needs().has_model) {
+            let allowed = "false where the window survives idleness";
+            return at.refuse("decay_after_idle", allowed);
         }
         Ok(())
     }

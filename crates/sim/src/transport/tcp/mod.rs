@@ -68,7 +68,8 @@ pub struct Options {
     pub looks_closer: bool,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without a limit).
     pub count_packets: bool,
-    /// CUBIC as in RFC 8312, with `HyStart`, not as in RFC 9438, with `HyStart`++.
+    /// CUBIC as in RFC 8312, with `HyStart`, not as in RFC 9438, with `HyStart`++; where `count_packets` and
+    /// `whole_packets` are set, as Linux counts.
     pub rfc8312: bool,
     /// The round trip that shorter ones of `prague` are treated as, ns.
     pub reference_rtt: u64,
@@ -80,6 +81,8 @@ pub struct Options {
     pub whole_threshold: bool,
     /// Start again from the initial window after an idle RTO (RFC 5681 §4.1).
     pub restart_after_idle: bool,
+    /// Not from that window: it is halved for each timeout of idleness (RFC 2861).
+    pub decay_after_idle: bool,
     /// Delay of acknowledgements in ns; 0 acknowledges each packet.
     pub delayed_ack: u64,
     /// Whether a connection begins with a SYN.
@@ -174,6 +177,7 @@ impl Options {
             whole_packets: tcp.whole_packets,
             whole_threshold: tcp.whole_threshold,
             restart_after_idle: tcp.restart_after_idle && !needs.has_model,
+            decay_after_idle: tcp.decay_after_idle,
             delayed_ack: tcp.delayed_ack.0.as_nanos(),
             handshake: tcp.handshake && !web,
             restart_after_lost_syn: tcp.restart_after_lost_syn,

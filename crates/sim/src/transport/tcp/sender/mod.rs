@@ -354,9 +354,28 @@ impl Sender {
             && self.cwnd > o.initial_window
             && now - self.last_sent > self.timeout(o)
         {
-            self.cwnd = o.initial_window; // RFC 5681 §4.1
-            self.control.on_restart();
+            self.restart(now, o);
         }
+    }
+
+    /// After idleness longer than a timeout: from the initial window (RFC 5681 §4.1), or from what is
+    /// left if each timeout halves it, and then up to near where it was in slow start (RFC 2861 §3).
+    #[cold]
+    fn restart(&mut self, now: u64, o: &Options) {
+        let mut left = o.initial_window;
+        if o.decay_after_idle {
+            let kept = o.whole(self.cwnd / 2.0) + o.whole(self.cwnd / 4.0);
+            self.ssthresh = self.ssthresh.max(kept);
+            left = self.cwnd;
+            let mut idle = now - self.last_sent;
+            let timeout = self.timeout(o).max(1);
+            while idle > timeout && left > o.initial_window {
+                left = o.whole(left / 2.0);
+                idle -= timeout;
+            }
+        }
+        self.cwnd = left.max(o.initial_window);
+        self.control.on_restart();
     }
 
     /// Packet `seq` is sent, `again` or not.
@@ -524,7 +543,7 @@ impl Sender {
 
     /// The retransmission timeout, ns.
     #[inline(always)]
-    fn timeout(&self, o: &Options) -> u64 {
+    pub(super) fn timeout(&self, o: &Options) -> u64 {
         self.rtt.rto(self.backoff, &o.rto)
     }
 

@@ -42,6 +42,7 @@ pub(super) fn options(variant: Variant) -> Options {
         whole_packets: false,
         whole_threshold: false,
         restart_after_idle: true,
+        decay_after_idle: false,
         delayed_ack: 0,
         handshake: false,
         restart_after_lost_syn: true,

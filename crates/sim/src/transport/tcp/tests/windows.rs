@@ -80,6 +80,54 @@ fn an_idle_connection_starts_again_from_its_initial_window() {
     }
 }
 
+/// RFC 2861 §3: of 64 packets 32, 16 and 8 are left after one, two and three timeouts of idleness, and never
+/// less than the initial window; slow start goes on to 48, three quarters of what the window was.
+#[test]
+fn each_timeout_of_idleness_halves_the_window() {
+    for (timeouts, left) in [(0.9, 64), (1.1, 32), (2.1, 16), (3.1, 8), (9.1, 2)] {
+        let o = Options { decay_after_idle: true, whole_packets: true, ..options(Variant::Sack) };
+        let (mut p, mut sent) = sixteen(o);
+        for _ in 0..2 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        // A mark, so that there is a slow-start threshold, of 32; slow start is over.
+        let first = sent[0].0;
+        sent = p.deliver(&sent, &[], &[first]);
+        while p.sender.cwnd() < 64.0 {
+            sent = p.deliver(&sent, &[], &[]);
+        }
+        p.sender.withdraw();
+        assert!(p.deliver(&sent, &[], &[]).is_empty());
+        let window = p.sender.cwnd();
+        assert!((64.0..65.0).contains(&window), "{window}");
+        // What was sent last was sent a round trip ago.
+        let timeout = p.sender.timeout(&p.o) as f64;
+        p.now += (timeouts * timeout) as u64 - RTT;
+        p.sender.offer(u32::MAX);
+        sent = p.send_all();
+        assert_eq!(sent.len(), left, "{timeouts}");
+        let mut windows = vec![left];
+        for _ in 0..5 {
+            sent = p.deliver(&sent, &[], &[]);
+            windows.push(p.sender.cwnd() as usize);
+        }
+        let grown: Vec<usize> = match left {
+            64 => vec![64, 65, 66, 67, 68, 69],
+            _ => {
+                let mut grows = vec![left];
+                while grows.len() < 6 {
+                    let last = grows[grows.len() - 1];
+                    grows.push(if last < 48 { (2 * last).min(48) } else { last + 1 });
+                }
+                grows
+            }
+        };
+        for (found, expected) in windows.iter().zip(&grown) {
+            assert!(found.abs_diff(*expected) <= 1, "{timeouts}: {windows:?}, not {grown:?}");
+        }
+    }
+}
+
 /// As in Linux: so that the end of slow start does not come with a burst of twice the rate.
 #[test]
 fn pacing_slows_down_half_way_to_the_threshold() {
