@@ -43,6 +43,9 @@ pub fn sent_at_echo(now: u64, echo: u16) -> u64 {
 
 const TICK: u32 = 20;
 
+/// Echoes of times so far apart are the same, ns.
+pub const ECHOES: u64 = 1 << (TICK + u16::BITS);
+
 /// What a packet is to its end points, and what it tells them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Payload {

@@ -317,3 +317,29 @@ fn a_timeout_has_what_was_sent_just_now_for_no_loss() {
         assert!(p.receiver.delivered() > sent.last().unwrap().0, "{control:?}");
     }
 }
+
+/// A timestamp of 16 bits comes round after 68.7 s: an acknowledgement that comes 70 s after its packet was
+/// sent first, and sent again meanwhile, is no sample of 1.3 s.
+#[test]
+fn an_echo_that_has_come_round_is_no_sample() {
+    for (late, measures) in [(60_000, true), (70_000, false)] {
+        let o = Options { timestamps: true, ..with_rack() };
+        let (mut p, sent) = sixteen(o);
+        let before = p.sender.srtt();
+        p.sender.take_sample();
+        let acks = p.receive(&sent, &[], &[]);
+        let start = p.now;
+        while p.sender.deadline() < start + late * MS {
+            p.time_out();
+        }
+        p.now = start + late * MS;
+        p.sender.on_ack(p.now, &acks[0], &p.o);
+        let found = p.sender.take_sample().map(|ns| ns / MS);
+        assert_eq!(found.is_some(), measures, "{late}: {found:?}");
+        if measures {
+            assert!(found.is_some_and(|ms| ms.abs_diff(late) <= 1), "{found:?}");
+        } else {
+            assert_eq!(p.sender.srtt(), before);
+        }
+    }
+}

@@ -16,6 +16,7 @@
 //! Left out: nothing but an echo tells that a repair was needless (no F-RTO, no D-SACK).
 
 mod board;
+mod firsts;
 mod losses;
 mod probes;
 mod repairs;
@@ -30,6 +31,7 @@ use super::{NEVER, Sender, State};
 use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
 use crate::transport::tcp::Options;
 use board::Board;
+use firsts::Firsts;
 use probes::Probe;
 use timers::Timer;
 use widening::Widening;
@@ -51,6 +53,7 @@ pub(super) struct Rack {
     sent_at: Box<[u64]>,
     last: u64,
     board: Board,
+    firsts: Firsts,
     /// When the last sent of what has arrived was sent.
     newest: u64,
     /// The round trip of that one.
@@ -113,6 +116,9 @@ impl Rack {
             self.take_out(seq);
         }
         let at = self.place(seq);
+        if again {
+            self.firsts.note([seq, una, end], self.at(seq));
+        }
         self.last = now.max(self.last + 1);
         self.sent_at[at] = self.last | if again { AGAIN } else { 0 };
         self.takes_off(self.last, seq);
@@ -236,7 +242,8 @@ impl Sender {
         }
         let Some(mut rack) = self.rack.take() else { return };
         let state_before = self.state;
-        let moved_by = (o.timestamps && ack > self.una).then(|| sent_at_echo(now, echo));
+        let certain = o.timestamps && ack > self.una && !rack.firsts.confuse(now, self.una);
+        let moved_by = certain.then(|| sent_at_echo(now, echo));
         let was_late = state_before >= State::Recovery
             && moved_by.is_some_and(|sent| is_before(sent, rack.repaired_since));
         let acked = ack - self.una;
