@@ -13,7 +13,7 @@ use sim::ScenarioError;
 
 const ROWS: &str = include_str!("../reference/linux_bbr.csv");
 /// Seeds over which ours are averaged.
-const SEEDS: u64 = 5;
+const SEEDS: u64 = 20;
 
 fn scenario(row: &Row, seed: u64) -> String {
     let rate = row.number("rate_mbps");

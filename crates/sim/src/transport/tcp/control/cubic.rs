@@ -1,5 +1,9 @@
 //! CUBIC (RFC 9438), with `HyStart`++ (RFC 9406).
 
+mod linux;
+
+use linux::Whole;
+
 use super::CongestionControl;
 use crate::transport::tcp::Options;
 
@@ -19,6 +23,8 @@ pub struct Cubic {
     before: Curve,
     /// RFC 8312: Reno's share is never that of Reno.
     rfc8312: bool,
+    /// In place of the curve, where packets are counted as in Linux.
+    whole: Option<Whole>,
 }
 
 /// The window as a function of time (§4.1).
@@ -79,6 +85,10 @@ impl Cubic {
 
     fn reduce(&mut self, window: f64) -> f64 {
         self.start.done = true;
+        if let Some(whole) = &mut self.whole {
+            whole.reduce(window);
+            return window * BETA;
+        }
         // §4.7: who could not get back to where it was leaves room to newcomers.
         let curve = &mut self.curve;
         curve.w_max = if window < curve.w_max { window * (1.0 + BETA) / 2.0 } else { window };
@@ -90,7 +100,8 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn new(o: &Options) -> Self {
-        Self { rfc8312: o.rfc8312, ..Self::default() }
+        let whole = (o.rfc8312 && o.whole_packets && o.count_packets).then(Whole::default);
+        Self { rfc8312: o.rfc8312, whole, ..Self::default() }
     }
 
     fn has_hystart(&self) -> bool {
@@ -111,7 +122,10 @@ impl CongestionControl for Cubic {
         self.grow(cwnd, acked, 1.0, times)
     }
 
-    fn growth_by_packets(&mut self, [cwnd, _]: [f64; 2], acked: u32, times: [u64; 2]) -> f64 {
+    fn growth_by_packets(&mut self, [cwnd, whole]: [f64; 2], acked: u32, times: [u64; 2]) -> f64 {
+        if let Some(curve) = &mut self.whole {
+            return curve.grow(whole, acked, times);
+        }
         self.grow(cwnd, acked, f64::from(acked), times)
     }
 
@@ -126,16 +140,23 @@ impl CongestionControl for Cubic {
     fn on_timeout(&mut self) {
         // RFC 9406 §4.3: only the first slow start.
         self.start.done = true;
+        if let Some(whole) = &mut self.whole {
+            whole.on_timeout();
+        }
         self.curve.timed_out = true;
         self.curve.epoch = None;
     }
 
     /// §4.2: time in which the application did not fill the window does not count.
     fn unused(&mut self, now: u64) {
-        if let Some(epoch) = &mut self.curve.epoch {
-            *epoch += now - self.curve.last;
+        let (epoch, last) = match &mut self.whole {
+            Some(whole) => (&mut whole.epoch, &mut whole.last),
+            None => (&mut self.curve.epoch, &mut self.curve.last),
+        };
+        if let Some(epoch) = epoch {
+            *epoch += now - *last;
         }
-        self.curve.last = now;
+        *last = now;
     }
 
     /// RFC 9406 §4.3: the first slow start begins anew with its rounds.
