@@ -1,12 +1,12 @@
-//! Prints comparisons of the simulator with closed forms, with ns-2.35 and with Linux 6.1 as Markdown
-//! tables: all, or the parts named. Exit code 1 if one does not hold.
+//! Prints comparisons of the simulator with closed forms, with ns-2.35, with Linux 6.1 and with udp_prague
+//! as Markdown tables: all, or the parts named. Exit code 1 if one does not hold.
 
 use std::process::ExitCode;
 
 use sim::ScenarioError;
 use validation::{
-    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, ns2, queues,
-    red_pd, tcp_response,
+    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, ns2, prague,
+    queues, red_pd, tcp_response,
 };
 
 /// The comparisons of the parts named, without a name of all.
@@ -43,6 +43,9 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
         cases.extend(linux_bbr::cases()?);
         cases.extend(linux_cake::cases()?);
     }
+    if wanted("prague") {
+        cases.extend(prague::cases()?);
+    }
     Ok(cases)
 }
 
@@ -56,8 +59,8 @@ fn allowed(allowed: Allowed) -> String {
 
 fn main() -> ExitCode {
     let parts: Vec<String> = std::env::args().skip(1).collect();
-    if parts.iter().any(|p| !["closed", "ns2", "linux"].contains(&p.as_str())) {
-        eprintln!("usage: bluewater-validate [closed] [ns2] [linux]");
+    if parts.iter().any(|p| !["closed", "ns2", "linux", "prague"].contains(&p.as_str())) {
+        eprintln!("usage: bluewater-validate [closed] [ns2] [linux] [prague]");
         return ExitCode::from(2);
     }
     let cases = match cases(&parts) {
