@@ -338,6 +338,8 @@ def test_a_section_is_read_in_one_way(folder: Path) -> None:
 
 
 def test_the_report_counts_what_a_joint_reading_meets(folder: Path, tmp_path: Path) -> None:
+    two = folder / "two.toml"
+    two.write_text(two.read_text() + claim("b", FLOWS, ">= 30", 'origin = "ours"'))
     made = [experiment.load(f"mine/{name}") for name in ("one", "two")]
     plan = Plan.of([(each, each.size("full")) for each in made])
     outcomes = reproduce(plan, Store(tmp_path / "runs"), 2)
@@ -348,6 +350,7 @@ def test_the_report_counts_what_a_joint_reading_meets(folder: Path, tmp_path: Pa
     assert told == [
         ["Me26", "§III", "crowd", "2", "2", "0"],
         ["Me26", "§III", "brief", "1", "0", "0"],
+        ["ours,", "beside", "Me26", "§III", "crowd", "1", "1", "0"],
     ]
 
 

@@ -24,7 +24,7 @@ from bluewater.plots.marks import Mark
 from bluewater.plots.style import contrast, on_dark, palette
 from bluewater.report import to_json, write_report
 from bluewater.report.page import environment
-from bluewater.report.scorecard import scorecard
+from bluewater.report.scorecard import score, scorecard
 from bluewater.results.store import Store
 from bluewater.study import experiment
 from bluewater.study.claims import AS_WRITTEN
@@ -350,8 +350,16 @@ def test_a_plot_is_drawn_in_the_reading_that_a_verdict_rests_on(tmp_path: Path) 
     own = again.partition('<figure id="test-two-loss-alone">')[2].partition("</figure>")[0]
     assert "Loss, reading alone" in own
     assert "Reading alone." in own
+    assert "As the experiment stands" not in first
+    assert "As the experiment stands: Loss against buffer." in own
+    assert "Drawn is what the reading alone makes of it: One flow." in own
     assert "(b)</a>" in own
     assert "(a)</a>" not in own
+    # The value of the reading, and then that of the experiment as it stands.
+    listed = page.partition('<section id="open">')[2].partition("</section>")[0]
+    row = listed.partition('href="#test-two-claim-b"')[2].partition("</tr>")[0]
+    cell = row.partition('data-name="measured">')[2].partition("</td>")[0]
+    assert " ".join(re.sub(r"<[^>]*>", " ", cell).split()) == "1 ± 0 alone as it stands: 20 ± 0"
     assert page.count("<figure ") == 6  # four plots, this one again, and a table
     assert (tmp_path / "test-two" / "loss-alone.csv").is_file()
     assert "<b>The authors' program:</b> They eat it." in html.unescape(page)
@@ -512,17 +520,19 @@ def test_a_claim_is_drawn_in_a_panel_that_is_there() -> None:
 
 def test_a_scorecard_compares_with_the_baseline(outcome: Outcome, tmp_path: Path) -> None:
     """Two tests of made-up scores: `B` halves the delay in both, and loses goodput in one."""
-    score = """SELECT aqm AS discipline, seed,
+    sql = """SELECT aqm AS discipline, seed,
         CASE WHEN buffer = 20 THEN 'T2' ELSE 'T10' END AS test,
         CASE WHEN aqm = 'R' THEN 0.2 ELSE 0.1 END AS delay_s,
         CASE WHEN aqm = 'B' AND buffer = 20 THEN 9.4 ELSE 10.0 END AS goodput_bps
     FROM runs"""
     made = replace(
-        outcome.experiment, views={"score": score}, paper=Paper("T", "T", "", scorecard="R")
+        outcome.experiment, views={"score": sql}, paper=Paper("T", "T", "", scorecard="R")
     )
     tables = replace(outcome.tables, views=made.views)
     scored = replace(outcome, experiment=made, tables=tables)
-    assert scorecard([scored], "R").rows(named=True) == [
+    found = score(scored)
+    assert found is not None
+    assert scorecard([found], "R").rows(named=True) == [
         {"discipline": "B", "better, of 2": 1, "T2": "0.5 · 0.94", "T10": "✓ 0.5 · 1"}
     ]
     page = write_report([scored], tmp_path).read_text()

@@ -29,7 +29,6 @@ from bluewater.cli.options import (
 )
 from bluewater.cli.sweep import make_part
 from bluewater.errors import InputError
-from bluewater.kinds import KINDS
 from bluewater.lab import CORES, DEFAULT_OUT, plan
 from bluewater.progress import notes, of_runs
 from bluewater.study.claims import Verdict
@@ -41,7 +40,7 @@ from bluewater.text import measured
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bluewater.study.reproduce import Outcome
+    from bluewater.study.reproduce import Incomplete, Outcome
 
 _COLOURS = {
     Verdict.REPRODUCED: "green",
@@ -135,30 +134,40 @@ def report(
 ) -> None:
     """Write the report again from runs that were made before, without making any.
 
-    Runs that this machine does not allow, such as those with real packets, may be missing.
+    With no name it is about all that is complete, and says what is not. Runs that this machine does
+    not allow, such as those with real packets, may be missing.
     """
     size = "quick" if quick else size
     made = plan(name, size, seeds(seed, seeds_, reps))
     runs = store(out_)
-    absent = [task for task in made.tasks if task.key not in runs]
-    cannot = {name for name in {task.kind for task in absent} if KINDS[name].missing()}
-    missing = [task for task in absent if task.kind not in cannot]
-    if missing:
+    there, missing = made.complete(runs)
+    if not there.parts or (name and missing):
+        absent = [task for part in missing for task in part.missing]
         words = ["bluewater reproduce", *([name] if name else []), f"--size {size} --out {out_}"]
         raise InputError(
-            f"{len(missing)} of {len(made.tasks)} runs are missing, first {missing[0].label}",
+            f"{len({task.key for task in absent})} of {len(made.tasks)} runs are missing, "
+            f"first {absent[0].label}",
             file=str(runs.root),
             hint=f"`{' '.join(words)}` makes them",
         )
-    _finish(make(made, runs, 1), out_, json, CORES)
+    _finish(make(there, runs, 1), out_, json, CORES, missing)
 
 
-def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool, jobs: int) -> None:
+def _finish(
+    outcomes: Sequence[Outcome],
+    folder: Path,
+    json: bool,
+    jobs: int,
+    missing: Sequence[Incomplete] = (),
+) -> None:
     # Drawing needs matplotlib, which takes a while to load: only when there is something to draw.
-    from bluewater.report import tally, to_json, write_report  # noqa: PLC0415
+    from bluewater.report import LeftOut, besides, tally, to_json, told, write_report  # noqa: PLC0415
 
     with notes.status("drawing plots and writing the report"):
-        path = write_report(outcomes, folder, jobs)
+        beside = besides(folder, outcomes)
+        for each in missing:
+            beside.left_out[each.id] = LeftOut.of_runs(len(each.missing), each.runs)
+        path = write_report(outcomes, folder, jobs, beside)
     if json:
         found = [to_json(outcome) for outcome in outcomes]
         print_json(found[0] if len(found) == 1 else found)
@@ -170,9 +179,11 @@ def _finish(outcomes: Sequence[Outcome], folder: Path, json: bool, jobs: int) ->
                 note(f"failed: {failure.task.label}: {failure.reason}")
         if reasons := {failure.reason for failure in outcome.failures if failure.skipped}:
             note(f"skipped: {outcome.experiment.id}: {', '.join(reasons)}")
+    for line in told(beside.left_out):
+        note(f"not on the page: {line}")
     for origin, verdicts in tally(outcomes).items():
-        told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if count)
-        note(f"{_ORIGINS[origin]}: {told}")
+        said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if count)
+        note(f"{_ORIGINS[origin]}: {said}")
     if any(finding.provisional for outcome in outcomes for finding in outcome.findings):
         note("verdicts marked * are provisional: too few seeds for an interval (--reps 3)")
     note(f"report: {path.resolve()}")
@@ -187,7 +198,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     table.add_column("verdict", min_width=14)
     for outcome in outcomes:
         for finding in outcome.findings:
-            estimate = finding.measured
+            estimate = finding.decisive.estimate
             colour = _COLOURS[finding.verdict]
             star = " *" if finding.provisional else ""
             under = f" ({', '.join(finding.under)})" if finding.under else ""

@@ -2,62 +2,55 @@
 
 from __future__ import annotations
 
-import json
-import math
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from bluewater import _core
-from bluewater.plots.draw import draw
-from bluewater.plots.experiment import drawables, in_readings, told
-from bluewater.plots.files import inline_svg, page_name, save, share_styles
+from bluewater.plots.files import share_styles
+from bluewater.report.kept import Besides, unchanged, write
+from bluewater.report.kept import besides as others
+from bluewater.report.kept import told as told_left_out
 from bluewater.report.metrics import METRICS
 from bluewater.report.page import environment
 from bluewater.report.scorecard import scorecard
+from bluewater.report.section import describe, write_table
 from bluewater.results import host
-from bluewater.results.tables import STANDARD
 from bluewater.study.claims import MIN_SEEDS, Verdict
-from bluewater.text import measured, number
+from bluewater.study.experiment import known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    import polars as pl
-
-    from bluewater.plots.experiment import Shown, Told
-    from bluewater.study.claims import Finding, Measured
-    from bluewater.study.experiment import Sheet
-    from bluewater.study.plot import Plot
+    from bluewater.report.kept import Section
     from bluewater.study.reproduce import Outcome
 
-MAX_RUNS_LISTED = 40
-"""Above this many runs the report lists none of them; ``runs.csv`` beside it has them all."""
 
-
-def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Path:
+def write_report(
+    outcomes: Sequence[Outcome], folder: Path, jobs: int = 1, beside: Besides | None = None
+) -> Path:
     """Writes ``report.html`` and, in a folder an experiment, plots and data; returns the page.
 
-    Experiments are drawn ``jobs`` at a time, each in a process of its own: drawing takes about as
-    long as the runs.
+    The page is also about what else the folder has, as it was kept. Experiments are drawn ``jobs``
+    at a time, each in a process of its own: drawing takes about as long as the runs. One that was
+    drawn before, of the same runs, is not drawn again.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if min(jobs, len(outcomes)) > 1:
-        # Not forked: the data frames' threads would not survive it.
-        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-            # What takes longest first, so that no core waits for another's last one.
-            drawn = {
-                outcome.experiment.id: pool.submit(_section, outcome, folder)
-                for outcome in sorted(outcomes, key=_panels, reverse=True)
-            }
-            sections = [drawn[outcome.experiment.id].result() for outcome in outcomes]
-    else:
-        sections = [_section(outcome, folder) for outcome in outcomes]
-    papers = _papers(sections)
+    beside = besides(folder, outcomes) if beside is None else beside
+    names = list(known())
+    sections = sorted(
+        [*_sections(outcomes, folder, jobs), *beside.sections],
+        key=lambda each: (
+            names.index(name) if (name := each["experiment"].id) in names else len(names)
+        ),
+    )
+    papers = _papers(sections, names)
     for paper in papers:
-        paper["scorecard"] = _scorecard(paper, outcomes, folder)
+        paper["scorecard"] = _scorecard(paper, folder)
     plots = [plot for section in sections for plot in section["plots"]]
     styles = share_styles(plots) + "".join(
         f".w{width}{{max-width:{width}rem}}" for width in sorted({plot["width"] for plot in plots})
@@ -68,7 +61,9 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
         .get_template("report.html.j2")
         .render(
             papers=papers,
-            summary=_summary(outcomes),
+            summary=_summary(sections),
+            left_out=told_left_out(beside.left_out),
+            alone=outcomes[0].experiment.id if len(outcomes) == 1 else "",
             verdicts=list(Verdict),
             matrix=_matrix(papers),
             joint=_joint(papers),
@@ -86,8 +81,34 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, jobs: int = 1) -> Pa
         )
     )
     path = folder / "report.html"
-    path.write_text(page, encoding="utf-8")
+    write(path, page)
     return path
+
+
+def besides(folder: Path, outcomes: Sequence[Outcome]) -> Besides:
+    """What else is reported in a folder, at the sizes of these."""
+    if not outcomes:
+        return Besides()
+    asked = {outcome.experiment.id for outcome in outcomes}
+    sizes = {outcome.size.name for outcome in outcomes}
+    return others(folder, asked, sizes, outcomes[0].tables.store)
+
+
+def _sections(outcomes: Sequence[Outcome], folder: Path, jobs: int) -> list[Section]:
+    found = {outcome.experiment.id: unchanged(outcome, folder) for outcome in outcomes}
+    new = [outcome for outcome in outcomes if found[outcome.experiment.id] is None]
+    if min(jobs, len(new)) > 1:
+        # Not forked: the data frames' threads would not survive it.
+        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+            # What takes longest first, so that no core waits for another's last one.
+            drawn = {
+                outcome.experiment.id: pool.submit(describe, outcome, folder)
+                for outcome in sorted(new, key=_panels, reverse=True)
+            }
+            found |= {name: made.result() for name, made in drawn.items()}
+    else:
+        found |= {outcome.experiment.id: describe(outcome, folder) for outcome in new}
+    return [each for each in found.values() if each is not None]
 
 
 CSS: dict[str, str] = {
@@ -128,7 +149,7 @@ def tally(outcomes: Sequence[Outcome]) -> dict[str, dict[Verdict, int]]:
     }
 
 
-def _papers(sections: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _papers(sections: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """The experiments by paper: most claims first, our own papers last, in each what is ours."""
     found: dict[str, dict[str, Any]] = {}
     for section in sections:
@@ -142,6 +163,7 @@ def _papers(sections: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "title": experiment.paper.title if experiment.paper.source else "",
                 "source": experiment.paper.source,
                 "own": experiment.paper.own,
+                "experiments": sum(name.partition("/")[0] == folder for name in names),
                 "sections": [],
             },
         )
@@ -156,22 +178,24 @@ def _from_paper(section: Mapping[str, Any]) -> int:
     return sum(each["claim"].origin == "paper" for each in section["findings"])
 
 
-def _summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    findings = [finding for outcome in outcomes for finding in outcome.findings]
-    papers = [finding for finding in findings if finding.claim.origin == "paper"]
+def _summary(sections: Sequence[Section]) -> dict[str, Any]:
+    findings = [finding for section in sections for finding in section["findings"]]
+    papers = [finding for finding in findings if finding["claim"].origin == "paper"]
     # A formula has the same value whatever the seed.
-    counts = {len(outcome.size.seeds) for outcome in outcomes if not outcome.experiment.exact}
+    counts = {len(each["size"].seeds) for each in sections if not each["experiment"].exact}
     ends = sorted({min(counts, default=1), max(counts, default=1)})
+    met = (Verdict.REPRODUCED, Verdict.STATED)
     return {
-        "sizes": sorted({outcome.size.name for outcome in outcomes}),
+        "sizes": sorted({section["size"].name for section in sections}),
         "seeds": " to ".join(map(str, ends)),
-        "runs": sum(len(outcome.tables.entries) for outcome in outcomes),
+        "runs": sum(section["run_count"] for section in sections),
         "claims": len(findings),
         "papers": len(papers),
-        "reproduced": sum(each.verdict in (Verdict.REPRODUCED, Verdict.STATED) for each in papers),
-        "fitted": sum(each.fitted for each in papers),
-        "provisional": sum(finding.provisional for finding in findings),
-        "failures": sum(len(outcome.failures) for outcome in outcomes),
+        "reproduced": sum(each["verdict"] in met for each in papers),
+        "fitted": sum(each["fitted"] for each in papers),
+        "provisional": sum(finding["provisional"] for finding in findings),
+        "failed": sum(not each["skipped"] for s in sections for each in s["failures"]),
+        "skipped": sum(each["skipped"] for s in sections for each in s["failures"]),
     }
 
 
@@ -193,20 +217,27 @@ def _matrix(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 name = f"{beside}{paper['cite']}"
                 anchor = paper["anchor"]
                 row = {"name": name, "anchor": anchor, "counts": counts, "total": False}
+                row["part"] = _part(paper) if origin == "paper" or paper["own"] else ""
                 made.append(row | {"fitted": sum(each["fitted"] for each in own)})
         if len(made) > 1:
             sums = [sum(column) for column in zip(*(row["counts"] for row in made), strict=True)]
-            row = {"name": all_, "anchor": "", "counts": sums, "total": True}
+            row = {"name": all_, "anchor": "", "counts": sums, "total": True, "part": ""}
             made.append(row | {"fitted": sum(row["fitted"] for row in made)})
         rows += made
     return rows
+
+
+def _part(paper: Mapping[str, Any]) -> str:
+    """How many of a paper's experiments are on the page, if it is not all."""
+    there, every = len(paper["sections"]), paper["experiments"]
+    return f"{there} of {every} experiments" if there < every else ""
 
 
 def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """For each reading of a section how many of its claims it meets, and the standard one does."""
     rows = []
     for paper in papers:
-        found: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+        found: dict[tuple[str, str, str], list[tuple[bool, bool]]] = {}
         for section in paper["sections"]:
             own = section["experiment"].section
             for finding in section["findings"]:
@@ -215,18 +246,20 @@ def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                     if own and each["reading"] in {reading.id for reading in own.readings}:
                         met = each["verdict"] is Verdict.REPRODUCED
                         pair = (met, standard["verdict"] is Verdict.REPRODUCED)
-                        found.setdefault((own.id, each["reading"]), []).append(pair)
+                        key = (finding["claim"].origin, own.id, each["reading"])
+                        found.setdefault(key, []).append(pair)
         rows += [
             {
                 "section": f"{paper['cite']} §{section}",
                 "reading": reading,
+                "ours": origin == "ours",
                 "judged": len(pairs),
                 "met": sum(met for met, _ in pairs),
                 "standard": sum(standard for _, standard in pairs),
             }
-            for (section, reading), pairs in found.items()
+            for (origin, section, reading), pairs in found.items()
         ]
-    return rows
+    return sorted(rows, key=lambda row: bool(row["ours"]))
 
 
 def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -315,222 +348,13 @@ def _panels(outcome: Outcome) -> int:
     return sum(len(plot.panels) for plot in outcome.experiment.plots)
 
 
-def _section(outcome: Outcome, folder: Path) -> dict[str, Any]:
-    experiment = outcome.experiment
-    own = folder / experiment.id.replace("/", "-")
-    own.mkdir(exist_ok=True)
-    entries = outcome.tables.entries
-    if entries:
-        outcome.tables.runs.write_csv(own / "runs.csv")
-    (own / "claims.json").write_text(json.dumps(to_json(outcome), indent=2) + "\n", "utf-8")
-    results = outcome.tables.results
-    runs = [
-        {
-            "axes": dict(entry.axes),
-            "reading": entry.reading,
-            "seed": entry.seed,
-            "hash": result.decision_hash,
-        }
-        for entry, result in zip(entries, results, strict=True)
-    ]
-    return {
-        "experiment": experiment,
-        "anchor": experiment.id.replace("/", "-"),
-        "size": outcome.size,
-        "findings": [_finding(finding) for finding in outcome.findings],
-        "failures": outcome.failures,
-        "plots": [
-            _plot(outcome, shown, own)
-            for plot in experiment.plots
-            if entries and _has(outcome, plot.reading)
-            for shown in in_readings(plot, outcome.findings)
-        ],
-        "sheets": [
-            _sheet(outcome, sheet, own)
-            for sheet in experiment.sheets
-            if entries and _has(outcome, sheet.reading)
-        ],
-        "runs": runs if len(runs) <= MAX_RUNS_LISTED else [],
-        "run_count": len(entries),
-        "decision_hash": outcome.decision_hash,
-        "wall_s": outcome.wall_s,
-        "reused": outcome.reused,
-        "scenario": results[0].scenario if entries else "",
-        "axes": {
-            axis.name: list(dict.fromkeys(entry.axes[axis.name] for entry in entries))
-            for axis in experiment.axes
-        },
-    }
-
-
-def _has(outcome: Outcome, reading: str) -> bool:
-    """Whether this size has runs of a reading."""
-    return reading == "all" or reading in outcome.tables.parts
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "claim": finding.claim,
-        "readings": [
-            {
-                "reading": each.reading,
-                "measured": _told(each, finding.claim.unit),
-                "mean": each.estimate.mean if each.estimate else math.nan,
-                "verdict": each.verdict,
-                "numbers": each.values,
-            }
-            for each in finding.readings
-        ],
-        "verdict": finding.verdict,
-        "under": finding.under,
-        "refuted": finding.refuted,
-        "fitted": finding.fitted,
-        "provisional": finding.provisional,
-    }
-
-
-def _told(found: Measured, unit: str) -> str:
-    estimate = found.estimate
-    return measured(
-        estimate.mean if estimate else None, estimate.half_width if estimate else None, unit
-    )
-
-
-def _plot(outcome: Outcome, shown: Shown, folder: Path) -> dict[str, Any]:
-    plot = shown.plot
-    own = [finding.claim for finding in shown.findings]
-    panels = drawables(plot, outcome.tables, outcome.experiment.file, own)
-    claims = told(plot, shown.findings)
-    lines = [f"({each.finding.claim.id}) {each.text}" for each in claims]
-    figure = draw(plot.title, plot.kind, plot.x, panels, plot.in_a_row, plot.sharing, lines)
-    save(figure, panels, folder / shown.name)
-    svg = folder / f"{shown.name}.svg"
-    return {
-        "id": shown.name,
-        "title": plot.title,
-        "caption": plot.caption,
-        "claims": _claims(claims),
-        "note": _drawn(plot, outcome.size.seeds) + (_MARKS if any(p.marks for p in panels) else ""),
-        "svg": inline_svg(svg, plot.title, figure.parts.foot),
-        "width": round(figure.get_figwidth() * _INCH),
-        "name": page_name(svg),
-        "boxes": [" ".join(f"{each:.0f}" for each in box) for box in figure.parts.boxes],
-        "legend": figure.parts.keys,
-        "files": [f"{folder.name}/{shown.name}.{end}" for end in ("png", "svg", "pdf", "csv")],
-    }  # fmt: skip
-
-
-def _claims(told_: Sequence[Told]) -> list[dict[str, Any]]:
-    """The claims below a plot or a table."""
-    return [
-        {"id": each.finding.claim.id, "text": each.text, "verdict": each.finding.verdict,
-         "provisional": each.finding.provisional}
-        for each in told_
-    ]  # fmt: skip
-
-
-_INCH = 6.7
-"""Of a picture, in rem: letters of a picture are as large as those of its caption."""
-
-
-def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
-    tables = outcome.tables if sheet.reading == "all" else outcome.tables.of(sheet.reading)
-    found = tables.query(sheet.sql, (), f"table.{sheet.id}.sql", outcome.experiment.file)
-    made = _table(found, folder / sheet.id, f"{folder.name}/{sheet.id}")
-    claims = _claims(told(sheet, outcome.findings))
-    return {
-        "id": sheet.id, "title": sheet.title, "caption": sheet.caption, "claims": claims, **made
-    }  # fmt: skip
-
-
-def _scorecard(
-    paper: Mapping[str, Any], outcomes: Sequence[Outcome], folder: Path
-) -> dict[str, Any] | None:
+def _scorecard(paper: Mapping[str, Any], folder: Path) -> dict[str, Any] | None:
     """The scorecard of a suite that has one."""
     own = paper["anchor"].removeprefix("paper-")
-    mine = [each for each in outcomes if each.experiment.id.startswith(f"{own}/")]
-    baseline = next((each.experiment.paper.scorecard for each in mine), None)
-    found = scorecard(mine, baseline) if baseline else None
+    baseline = paper["sections"][0]["experiment"].paper.scorecard
+    scores = [pl.DataFrame(each["score"]) for each in paper["sections"] if each["score"]]
+    found = scorecard(scores, baseline) if baseline else None
     if found is None or found.is_empty():
         return None
     stem = f"{own}-scorecard"
-    return {"baseline": baseline, **_table(found, folder / stem, stem)}
-
-
-def _table(found: pl.DataFrame, stem: Path, link: str) -> dict[str, Any]:
-    """A table for the page, which is written as CSV and Markdown, too."""
-    found.write_csv(stem.with_name(f"{stem.name}.csv"))
-    rows = [[_shown(value) for value in row] for row in found.iter_rows()]
-    lines = [found.columns, ["---"] * found.width, *rows]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-    stem.with_name(f"{stem.name}.md").write_text(text, "utf-8")
-    files = [f"{link}.{ending}" for ending in ("csv", "md")]
-    return {"columns": found.columns, "rows": rows, "files": files}
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else number(value)
-
-
-_MARKS = (
-    " Dashed lines and arrows: the bound of the claim in brackets; dotted lines and stars: the "
-    "paper's number."
-)
-
-
-def _drawn(plot: Plot, seeds: Sequence[int]) -> str:
-    reading = "" if plot.reading in (STANDARD, "all") else f"Reading {plot.reading}. "
-    if plot.kind in ("trace", "scatter"):
-        return f"{reading}Seed {min(seeds)}."
-    if len(seeds) == 1:
-        return f"{reading}One seed ({seeds[0]})."
-    return (
-        f"{reading}Mean of {len(seeds)} seeds; bands and whiskers from the least to the greatest."
-    )
-
-
-def to_json(outcome: Outcome) -> dict[str, Any]:
-    """The findings of an experiment as stable JSON."""
-    return {
-        "experiment": outcome.experiment.id,
-        "size": outcome.size.name,
-        "seeds": list(outcome.size.seeds),
-        "wall_s": round(outcome.wall_s, 3),
-        "runs": len(outcome.tables.entries),
-        "reused": outcome.reused,
-        "decision_hash": outcome.decision_hash,
-        "failures": [
-            {"run": failure.task.label, "reason": failure.reason, "skipped": failure.skipped}
-            for failure in outcome.failures
-        ],
-        "claims": [
-            {
-                "id": finding.claim.id,
-                "origin": finding.claim.origin,
-                "text": finding.claim.text,
-                "paper": finding.claim.paper,
-                "measured": finding.measured.mean if finding.measured else None,
-                "spread": finding.measured.half_width if finding.measured else None,
-                "unit": finding.claim.unit,
-                "holds": finding.claim.holds.text,
-                "partly": finding.claim.partly.text if finding.claim.partly else None,
-                "bound": finding.claim.basis,
-                "fitted": finding.claim.fitted,
-                "authors": finding.claim.authors,
-                "verdict": str(finding.verdict),
-                "under": list(finding.under),
-                "contradicted_by": finding.claim.contradicted and finding.claim.contradicted.by,
-                "provisional": finding.provisional,
-                "readings": [
-                    {
-                        "reading": each.reading,
-                        "measured": each.estimate.mean if each.estimate else None,
-                        "spread": each.estimate.half_width if each.estimate else None,
-                        "verdict": str(each.verdict),
-                    }
-                    for each in finding.readings
-                ],
-            }
-            for finding in outcome.findings
-        ],
-    }
+    return {"baseline": baseline, **write_table(found, folder / stem, stem)}

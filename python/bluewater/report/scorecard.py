@@ -22,21 +22,26 @@ KEPT = 0.95
 """The share of the baseline's goodput that a discipline has to keep to be better."""
 
 
-def scorecard(outcomes: Sequence[Outcome], baseline: str) -> pl.DataFrame:
+def score(outcome: Outcome) -> pl.DataFrame | None:
+    """What an experiment adds to the scorecard of its suite, if it has a part in it."""
+    if "score" not in outcome.experiment.views or not outcome.tables.entries:
+        return None
+    found = outcome.tables.query(
+        "SELECT * FROM score", SCORE, "view.score", outcome.experiment.file
+    )
+    return found.select(SCORE)
+
+
+def scorecard(scores: Sequence[pl.DataFrame], baseline: str) -> pl.DataFrame:
     """A row a discipline, the best first: in how many tests it is better, then each test.
 
     Better is a lower delay with at least :data:`KEPT` of the goodput, which ✓ marks. A test says
     the delay and the goodput by those of the baseline, means over seeds.
     """
-    scores = [
-        outcome.tables.query("SELECT * FROM score", SCORE, "view.score", outcome.experiment.file)
-        for outcome in outcomes
-        if "score" in outcome.experiment.views and outcome.tables.entries
-    ]
     if not scores:
         return pl.DataFrame()
     means = (
-        pl.concat([score.select(SCORE) for score in scores], how="vertical_relaxed")
+        pl.concat(scores, how="vertical_relaxed")
         .group_by("discipline", "test")
         .agg(pl.col("delay_s", "goodput_bps").mean())
     )

@@ -240,6 +240,11 @@ class Finding:
         return self.readings[0].estimate
 
     @property
+    def decisive(self) -> Measured:
+        """What the verdict rests on: the standard reading, or the first that is named."""
+        return next((r for r in self.readings if r.reading in self.under), self.readings[0])
+
+    @property
     def fitted(self) -> bool:
         """Whether it is reproduced by something that was chosen by the number that is claimed."""
         met = self.verdict in (Verdict.REPRODUCED, Verdict.STATED)

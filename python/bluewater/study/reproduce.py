@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bluewater.kinds import KINDS
 from bluewater.results.tables import STANDARD, Tables
 from bluewater.study.claims import Finding, judge
 from bluewater.study.execute import HERE, execute
@@ -29,6 +30,7 @@ class Outcome:
             that were there before cost nothing.
         reused: How many of its runs were there before.
         failures: Runs that could not be made; the findings are of the others.
+        kinds: Which kinds of runs it has.
     """
 
     experiment: Experiment
@@ -38,6 +40,7 @@ class Outcome:
     failures: Sequence[Failure]
     wall_s: float
     reused: int
+    kinds: frozenset[str]
 
     @property
     def decision_hash(self) -> str:
@@ -65,6 +68,15 @@ class _Clock:
 
 
 @dataclass(frozen=True)
+class Incomplete:
+    """An experiment of which a store lacks runs that could be made; how many it would have."""
+
+    id: str
+    missing: Sequence[Task]
+    runs: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """All runs of some experiments; one that several need is there once."""
 
@@ -79,6 +91,33 @@ class Plan:
     def tasks(self) -> list[Task]:
         """Every different run."""
         return list({task.key: task for *_, runs in self.parts for task, _ in runs}.values())
+
+    def complete(self, store: Store) -> tuple[Plan, list[Incomplete]]:
+        """The part of which a store has every run that this machine could make, and the others.
+
+        What this machine cannot make at all goes with the rest of its paper.
+        """
+        kinds = {task.kind for task in self.tasks}
+        cannot = {kind for kind in kinds if KINDS[kind].missing()}
+        begun: set[str] = set()
+        lacking, idle = {}, []
+        for experiment, _, runs in self.parts:
+            tasks = list({task.key: task for task, _ in runs}.values())
+            absent = [task for task in tasks if task.key not in store]
+            missing = [task for task in absent if task.kind not in cannot]
+            none = len(absent) == len(tasks)
+            if missing or none:
+                told = absent if none else missing
+                lacking[experiment.id] = Incomplete(experiment.id, told, len(tasks))
+            if not missing:
+                (idle.append if none else begun.add)(experiment.id)
+        papers = {experiment.id.partition("/")[0] for experiment, *_ in self.parts}
+        reported = {name.partition("/")[0] for name in begun}
+        for name in idle:
+            if name.partition("/")[0] in reported or len(papers) == 1:
+                del lacking[name]
+        there = [part for part in self.parts if part[0].id not in lacking]
+        return Plan(there), list(lacking.values())
 
 
 def reproduce(
@@ -120,6 +159,7 @@ def reproduce(
                 failures=[failures[task.key] for task, _ in runs if task.key in failures],
                 wall_s=clock.seconds,
                 reused=sum(task.key in held for task, _ in runs),
+                kinds=frozenset(task.kind for task, _ in runs),
             )
         )
     return outcomes
