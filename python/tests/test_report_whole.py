@@ -12,6 +12,7 @@ import pytest
 from conftest import SWEEP, Cli
 
 from bluewater.report import build, write_report
+from bluewater.report.section import describe
 from bluewater.results.store import Store
 from bluewater.study import experiment
 from bluewater.study.reproduce import Outcome, Plan, reproduce
@@ -100,7 +101,6 @@ def test_each_paper_s_page_has_the_others(folder: Path, cli: Cli) -> None:
         "all papers · · · · 3 · 3 ·",
         "ours, beside Mine26 1 · · · · · 1 ·",
     ]
-    assert "Of 12 runs" not in whole
     assert "12 runs" in words(whole.partition("<header")[2].partition("</header>")[0])
     assert "Not on this page" not in whole
     # What was kept says what was drawn.
@@ -191,7 +191,6 @@ def test_what_was_drawn_of_the_same_runs_is_not_drawn_again(
 ) -> None:
     assert cli("reproduce", "yours").exit_code == 0
     drawn: list[str] = []
-    describe = build.describe
 
     def watched(outcome: Outcome, into: Path) -> dict[str, object]:
         drawn.append(outcome.experiment.id)
@@ -217,6 +216,14 @@ def made(name: str, store: Path) -> Outcome:
     return outcome
 
 
+def test_a_run_of_two_experiments_is_counted_once(folder: Path, tmp_path: Path) -> None:
+    outcome = made("mine/one", tmp_path / "runs")
+    other = replace(outcome, experiment=replace(outcome.experiment, id="mine/two"))
+    page = write_report([outcome, other], tmp_path / "page").read_text()
+    assert ", 4 runs." in words(page.partition("<header")[2].partition("</header>")[0])
+    assert folder.is_dir()
+
+
 def test_runs_that_were_skipped_are_told_in_a_sentence(folder: Path, tmp_path: Path) -> None:
     outcome = made("mine/one", tmp_path / "runs")
     loaded = experiment.load("mine/one")
@@ -228,8 +235,10 @@ def test_runs_that_were_skipped_are_told_in_a_sentence(folder: Path, tmp_path: P
     text = words(page)
     assert (
         "All 4 runs were skipped, which this machine does not allow: there are no network "
-        "namespaces. Nothing was measured here: no claim is judged, and nothing drawn." in text
+        "namespaces. Nothing was measured here: its 2 claims are not judged, and nothing is drawn."
+        in text
     )
+    assert "1 more, of experiments without runs here, is not judged." in text
     assert gone[0].task.label not in text
     head = words(page.partition("<header")[2].partition("</header>")[0])
     assert "4 more were skipped: this machine does not allow them." in head

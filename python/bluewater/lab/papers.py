@@ -49,7 +49,7 @@ def reproduce(
         share: Where finished runs are kept as well and looked for first, for machines that share
             no folder: any address of fsspec, as ``s3://bucket/folder``.
         out: The folder of results.
-        report: Whether ``report.html`` is written there.
+        report: Whether ``report.html`` is written there, about all that the folder has.
         progress: Whether a bar is shown.
     """
     engine(on, jobs)

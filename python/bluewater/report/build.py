@@ -188,7 +188,8 @@ def _summary(sections: Sequence[Section]) -> dict[str, Any]:
     return {
         "sizes": sorted({section["size"].name for section in sections}),
         "seeds": " to ".join(map(str, ends)),
-        "runs": sum(section["run_count"] for section in sections),
+        # One that several experiments have is one.
+        "runs": len({key for section in sections for key in section["keys"]}),
         "claims": len(findings),
         "papers": len(papers),
         "reproduced": sum(each["verdict"] in met for each in papers),
@@ -196,6 +197,12 @@ def _summary(sections: Sequence[Section]) -> dict[str, Any]:
         "provisional": sum(finding["provisional"] for finding in findings),
         "failed": sum(not each["skipped"] for s in sections for each in s["failures"]),
         "skipped": sum(each["skipped"] for s in sections for each in s["failures"]),
+        "unjudged": sum(
+            claim.origin == "paper"
+            for section in sections
+            if not section["findings"]
+            for claim in section["experiment"].claims
+        ),
     }
 
 
@@ -238,12 +245,15 @@ def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for paper in papers:
         found: dict[tuple[str, str, str], list[tuple[bool, bool]]] = {}
+        titles = {}
         for section in paper["sections"]:
             own = section["experiment"].section
             for finding in section["findings"]:
                 standard, *others = finding["readings"]
                 for each in others:
-                    if own and each["reading"] in {reading.id for reading in own.readings}:
+                    joint = {reading.id: reading.title for reading in own.readings} if own else {}
+                    if own and each["reading"] in joint:
+                        titles[each["reading"]] = joint[each["reading"]]
                         met = each["verdict"] is Verdict.REPRODUCED
                         pair = (met, standard["verdict"] is Verdict.REPRODUCED)
                         key = (finding["claim"].origin, own.id, each["reading"])
@@ -252,14 +262,23 @@ def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             {
                 "section": f"{paper['cite']} §{section}",
                 "reading": reading,
+                "title": titles[reading],
                 "ours": origin == "ours",
                 "judged": len(pairs),
                 "met": sum(met for met, _ in pairs),
                 "standard": sum(standard for _, standard in pairs),
             }
-            for (origin, section, reading), pairs in found.items()
+            for (origin, section, reading), pairs in sorted(found.items(), key=_most_judged)
         ]
     return sorted(rows, key=lambda row: bool(row["ours"]))
+
+
+def _most_judged(
+    found: tuple[tuple[str, str, str], Sequence[tuple[bool, bool]]],
+) -> tuple[str, int]:
+    """By section, and in one first what is judged for most."""
+    (_, section, _), pairs = found
+    return section, -len(pairs)
 
 
 def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -281,11 +300,23 @@ def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                         "paper": folder,
                         "css": css,
                         "fitted": finding["fitted"],
+                        "ours": finding["claim"].origin == "ours",
                         "classes": f"v-{css} p-{folder} e-{evidence}",
                         "why": _why(finding),
                     }
                 )
-    return rows
+    return sorted(rows, key=lambda row: (row["ours"], _WORST.index(row["finding"]["verdict"])))
+
+
+_WORST = (
+    Verdict.NOT_REPRODUCED,
+    Verdict.PARTLY,
+    Verdict.CONTRADICTED,
+    Verdict.NEEDS_FULL,
+    Verdict.STATED,
+    Verdict.REPRODUCED,
+)
+"""What says most against a claim comes first where it is listed."""
 
 
 def _why(finding: Mapping[str, Any]) -> str:

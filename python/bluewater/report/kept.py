@@ -20,6 +20,7 @@ from uuid import uuid4
 import bluewater
 from bluewater import _core
 from bluewater.errors import InputError
+from bluewater.files import writing
 from bluewater.kinds import KINDS
 from bluewater.study import experiment, paper
 from bluewater.study.claims import Verdict
@@ -82,7 +83,6 @@ def keep(section: Section, outcome: Outcome, folder: Path) -> None:
         "size": outcome.size.name,
         "seeds": list(outcome.size.seeds),
         "kinds": sorted(outcome.kinds),
-        "keys": [entry.key for entry in outcome.tables.entries],
         "findings": [each | {"claim": each["claim"].id} for each in section["findings"]],
         _MADE_OF: digest,
     }
@@ -233,8 +233,9 @@ def _program() -> str:
 def write(path: Path, text: str) -> None:
     """Writes a file whole or not at all: another command may be reading it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid4().hex[:8]}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(path):
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)

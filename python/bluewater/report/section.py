@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from bluewater.report.kept import Section
     from bluewater.study.claims import Finding, Measured
     from bluewater.study.experiment import Sheet
-    from bluewater.study.plot import Plot
     from bluewater.study.reproduce import Outcome
 
 MAX_RUNS_LISTED = 40
@@ -73,6 +72,7 @@ def describe(outcome: Outcome, folder: Path) -> Section:
         ],
         "runs": runs if len(runs) <= MAX_RUNS_LISTED else [],
         "run_count": len(entries),
+        "keys": [entry.key for entry in entries],
         "decision_hash": outcome.decision_hash,
         "wall_s": outcome.wall_s,
         "reused": outcome.reused,
@@ -134,7 +134,8 @@ def _plot(outcome: Outcome, shown: Shown, folder: Path) -> dict[str, Any]:
         "title": plot.title,
         "caption": _caption(outcome, shown),
         "claims": _claims(claims),
-        "note": _drawn(plot, outcome.size.seeds) + (_MARKS if any(p.marks for p in panels) else ""),
+        "note": _drawn(shown, outcome.size.seeds)
+        + (_MARKS if any(p.marks for p in panels) else ""),
         "svg": inline_svg(svg, plot.title, figure.parts.foot),
         "width": round(figure.get_figwidth() * _INCH),
         "name": page_name(svg),
@@ -200,8 +201,11 @@ _MARKS = (
 )
 
 
-def _drawn(plot: Plot, seeds: Sequence[int]) -> str:
-    reading = "" if plot.reading in (STANDARD, "all") else f"Reading {plot.reading}. "
+def _drawn(shown: Shown, seeds: Sequence[int]) -> str:
+    plot = shown.plot
+    # Where a plot is drawn again its caption names the reading.
+    plain = plot.reading in (STANDARD, "all") or shown.name != plot.id
+    reading = "" if plain else f"Reading {plot.reading}. "
     if plot.kind in ("trace", "scatter"):
         return f"{reading}Seed {min(seeds)}."
     if len(seeds) == 1:

@@ -100,7 +100,8 @@ class Plan:
         kinds = {task.kind for task in self.tasks}
         cannot = {kind for kind in kinds if KINDS[kind].missing()}
         begun: set[str] = set()
-        lacking, idle = {}, []
+        lacking: dict[str, Incomplete] = {}
+        idle: list[str] = []
         for experiment, _, runs in self.parts:
             tasks = list({task.key: task for task, _ in runs}.values())
             absent = [task for task in tasks if task.key not in store]
@@ -109,12 +110,12 @@ class Plan:
             if missing or none:
                 told = absent if none else missing
                 lacking[experiment.id] = Incomplete(experiment.id, told, len(tasks))
-            if not missing:
-                (idle.append if none else begun.add)(experiment.id)
-        papers = {experiment.id.partition("/")[0] for experiment, *_ in self.parts}
-        reported = {name.partition("/")[0] for name in begun}
+            if not missing and none:
+                idle.append(experiment.id)
+            elif not missing:
+                begun.add(experiment.id.partition("/")[0])
         for name in idle:
-            if name.partition("/")[0] in reported or len(papers) == 1:
+            if name.partition("/")[0] in begun or len(idle) == len(self.parts):
                 del lacking[name]
         there = [part for part in self.parts if part[0].id not in lacking]
         return Plan(there), list(lacking.values())
