@@ -108,6 +108,7 @@ const GROUPS: &[Row] = &[
     ("transport = \"cbr\"\nrate = \"6mbit\"\ngaps = \"uniform\"\njitter = 0.1", "jitter", "0.9"),
     ("transport = \"tfrc\"\nflows = 4", "discounting", "false"),
     ("transport = \"tfrc\"\nflows = 4", "equation_timeout", "\"1s\""),
+    ("transport = \"tfrc\"\nflows = 4", "equation_clock", "\"1s\""),
     ("transport = \"scream\"\nflows = 40", "min_rate", "\"20kbit\""),
     (MEDIA, "max_rate", "\"600kbit\""),
     (MEDIA, "start_rate", "\"500kbit\""),

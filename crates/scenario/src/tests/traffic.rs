@@ -21,6 +21,13 @@ fn idle_keys_are_refused() {
         ("cbr", "rate = \"1mbit\"\nhandshake = true", "handshake", "for TCP only"),
         ("cbr", "rate = \"1mbit\"\njitter = 0.5", "jitter", "uniform"),
         ("tfrc", "window = \"9p\"", "window", "for TCP, window only"),
+        ("tfrc", "equation_clock = \"0ms\"", "equation_clock", "above 0"),
+        (
+            "tfrc",
+            "equation_clock = \"1ms\"\nequation_timeout = \"1ms\"",
+            "equation_clock",
+            "without equation_timeout",
+        ),
         ("sack", &format!("app = \"exponential\"\n{shared}\nshape = 1.5"), "shape", "pareto"),
         ("cbr", &format!("rate = \"1mbit\"\n{shared}"), "on", "for pareto, exponential, periodic"),
         ("sack", "ecn = false\necn_timeout = true", "ecn_timeout", "with ecn = true only"),

@@ -222,6 +222,8 @@ fn traffic(
         line(format!("discounting = {}", d.flag()));
         if d.flag() {
             line(format!("equation_timeout = \"{}ms\"", d.number(&[0, 1, 300])));
+        } else if d.flag() {
+            line(format!("equation_clock = \"{}\"", d.pick(&["1ns", "100ms", "1h"])));
         }
         return;
     }

@@ -18,6 +18,7 @@
 //! no end, so that no interval is data-limited. Timers are exact, so that none is made up for (§4.6).
 //! `docs/traffic.md` has what is otherwise, or open in the RFC, section by section.
 
+mod clock;
 mod ends;
 pub mod loss;
 pub mod receiver;
@@ -34,13 +35,28 @@ pub struct Options {
     pub ecn: bool,
     /// Whether old intervals count less in a long one without loss (§5.5).
     pub discounting: bool,
-    /// The timeout in the sender's equation, ns, in place of 4 R (§3.1).
-    pub timeout: Option<u64>,
+    /// The timeout in the sender's equation (§3.1).
+    pub timeout: Timeout,
+}
+
+/// The timeout in the sender's equation (§3.1).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Timeout {
+    /// Four round trips, as recommended.
+    RoundTrips,
+    /// So many ns.
+    Fixed(u64),
+    /// That of a TCP whose clock ticks each so many ns.
+    Clock(u64),
 }
 
 impl Options {
     pub(crate) fn new(spec: &TrafficSpec, tfrc: &keys::Tfrc, _: u32) -> Self {
-        let timeout = tfrc.equation_timeout.map(|t| t.0.as_nanos());
+        let timeout = match (tfrc.equation_clock, tfrc.equation_timeout) {
+            (Some(tick), _) => Timeout::Clock(tick.0.as_nanos()),
+            (None, Some(fixed)) => Timeout::Fixed(fixed.0.as_nanos()),
+            (None, None) => Timeout::RoundTrips,
+        };
         Self { ecn: spec.group.ecn, discounting: tfrc.discounting, timeout }
     }
 }

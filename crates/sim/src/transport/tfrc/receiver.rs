@@ -104,10 +104,11 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Timeout;
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const O: Options = Options { ecn: false, discounting: true, timeout: None };
+    const O: Options = Options { ecn: false, discounting: true, timeout: Timeout::RoundTrips };
 
     fn data(seq: u32, rtt: u64) -> Data {
         Data { seq, sent: u64::from(seq) * 10 * MS, rtt, marked: false }

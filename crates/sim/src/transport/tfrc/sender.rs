@@ -2,8 +2,9 @@
 
 use aqm::response;
 
+use super::clock::Clock;
 use super::receiver::Feedback;
-use super::{FIRST_WAIT, LONGEST_GAP, Options, RTT_WEIGHT, nanoseconds, seconds};
+use super::{FIRST_WAIT, LONGEST_GAP, Options, RTT_WEIGHT, Timeout, nanoseconds, seconds};
 
 /// No timer is running.
 const NEVER: u64 = u64::MAX;
@@ -32,6 +33,8 @@ pub struct Sender {
     deadline: u64,
     /// When the last packet was due, ns.
     sent: u64,
+    /// The round trip as a TCP with a coarse clock sees it, where the equation's timeout is its own.
+    clock: Clock,
     /// The last packet's number.
     seq: u32,
     /// How often the nofeedback timer expired.
@@ -50,6 +53,7 @@ impl Default for Sender {
             doubled: None,
             deadline: NEVER,
             sent: 0,
+            clock: Clock::default(),
             seq: 0,
             timeouts: 0,
         }
@@ -100,7 +104,11 @@ impl Sender {
 
     /// Feedback arrives; packets have `len` bytes (§4.3).
     pub fn on_feedback(&mut self, now: u64, feedback: Feedback, len: u16, o: &Options) {
-        let sample = seconds(now.saturating_sub(feedback.echo).max(1));
+        let taken = now.saturating_sub(feedback.echo).max(1);
+        let sample = seconds(taken);
+        if let Timeout::Clock(tick) = o.timeout {
+            self.clock.sample(taken, tick);
+        }
         let first = self.rtt == 0.0;
         let smoothed =
             |old, new| if first { new } else { RTT_WEIGHT * old + (1.0 - RTT_WEIGHT) * new };
@@ -144,7 +152,12 @@ impl Sender {
 
     /// What the equation gives, packets per second.
     fn equation(&self, o: &Options) -> f64 {
-        response::tfrc_with(self.p, self.rtt, o.timeout.map_or(4.0 * self.rtt, seconds))
+        let timeout = match o.timeout {
+            Timeout::RoundTrips => None,
+            Timeout::Fixed(ns) => Some(seconds(ns)),
+            Timeout::Clock(tick) => self.clock.timeout(tick),
+        };
+        response::tfrc_with(self.p, self.rtt, timeout.unwrap_or(4.0 * self.rtt))
     }
 
     /// The nofeedback timer expires (§4.4), and the sender was not idle.
@@ -181,7 +194,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const O: Options = Options { ecn: false, discounting: true, timeout: None };
+    const O: Options = Options { ecn: false, discounting: true, timeout: Timeout::RoundTrips };
 
     fn feedback(echo: u64, p: f32, rate: f32) -> Feedback {
         Feedback { echo, p, rate }
@@ -236,7 +249,7 @@ mod tests {
     /// The same with a timeout of 0.3 s: 1/(0.1·0.0816497 + 0.3·0.183712·0.01·1.0032) = 114.71.
     #[test]
     fn the_equation_may_have_another_timeout() {
-        let o = Options { timeout: Some(300 * MS), ..O };
+        let o = Options { timeout: Timeout::Fixed(300 * MS), ..O };
         let mut s = Sender::default();
         s.send(0);
         s.on_feedback(100 * MS, feedback(0, 0.0, 10.0), 1000, &o);
@@ -244,6 +257,20 @@ mod tests {
         assert!((s.rate() - 114.71).abs() < 0.01, "{}", s.rate());
         s.on_timer(s.deadline(), &o);
         assert!((s.rate() - 57.36).abs() < 0.01, "{}", s.rate());
+    }
+
+    /// 0.3 s, too, with a clock of 100 ms; round trips of 160 ms are two of its ticks: 0.4 s, and
+    /// 1/(0.106·0.0816497 + 0.4·0.183712·0.01·1.0032) = 106.47.
+    #[test]
+    fn the_equation_may_have_the_timeout_of_a_coarse_clock() {
+        let o = Options { timeout: Timeout::Clock(100 * MS), ..O };
+        let mut s = Sender::default();
+        s.send(0);
+        s.on_feedback(100 * MS, feedback(0, 0.0, 10.0), 1000, &o);
+        s.on_feedback(200 * MS, feedback(100 * MS, 0.01, 500.0), 1000, &o);
+        assert!((s.rate() - 114.71).abs() < 0.01, "{}", s.rate());
+        s.on_feedback(360 * MS, feedback(200 * MS, 0.01, 500.0), 1000, &o);
+        assert!((s.rate() - 106.47).abs() < 0.01, "{}", s.rate());
     }
 
     #[test]
