@@ -354,6 +354,34 @@ def test_the_report_counts_what_a_joint_reading_meets(folder: Path, tmp_path: Pa
     ]
 
 
+TOGETHER = """
+[[reading]]
+id = "own"
+title = "12 flows"
+why = "w"
+post_hoc = true
+set = { "traffic.0.flows" = 12 }
+"""
+
+
+def test_the_report_counts_what_holds_together(folder: Path, tmp_path: Path) -> None:
+    """20 flows as they stand, 40 in 'crowd' of the section, 12 in 'own' of one experiment."""
+    few, many = claim("b", FLOWS, "<= 15"), claim("c", FLOWS, "between 16 and 30")
+    ours = claim("d", FLOWS, "<= 15", 'origin = "ours"')
+    one = TINY + claim("a", FLOWS, ">= 40") + few + many + claim("e", FLOWS, "<= 30") + ours
+    (folder / "one.toml").write_text(one + TOGETHER)
+    (folder / "two.toml").write_text(TINY + claim("a", FLOWS, ">= 40"))
+    made = [experiment.load(f"mine/{name}") for name in ("one", "two", "three")]
+    plan = Plan.of([(each, each.size("full")) for each in made])
+    outcomes = reproduce(plan, Store(tmp_path / "runs"), 2)
+    text = write_report(outcomes, tmp_path / "report").read_text("utf-8")
+    rows = text.partition("How many hold together")[2].partition("</table>")[0]
+    told = [re.sub(r"<[^>]*>", " ", row).split() for row in rows.split("<tr>")[2:]]
+    # Of a, b, c, e of one and a of two and of three, which is in no section: c and e stand; 'crowd'
+    # meets a of one and of two, as many; a figure alone takes 'own' or the standard, and 'crowd'.
+    assert told == [["Me26", "6", "2", "2", "3", "5"]]
+
+
 def test_a_section_s_reading_that_changes_nothing_here_is_the_standard_one(folder: Path) -> None:
     path = folder / "two.toml"
     path.write_text(path.read_text().replace("flows = 20", "flows = 40"))

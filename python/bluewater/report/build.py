@@ -18,6 +18,7 @@ from bluewater.report.metrics import METRICS
 from bluewater.report.page import environment
 from bluewater.report.scorecard import scorecard
 from bluewater.report.section import describe, write_table
+from bluewater.report.together import COLUMNS, together
 from bluewater.results import host
 from bluewater.study.claims import MIN_SEEDS, Verdict
 from bluewater.study.experiment import known
@@ -67,6 +68,8 @@ def write_report(
             verdicts=list(Verdict),
             matrix=_matrix(papers),
             joint=_joint(papers),
+            together=together(papers),
+            together_columns=COLUMNS,
             open=open_,
             filters=_filters(open_),
             by=BY,
