@@ -4,10 +4,13 @@ Ten TCP flows and one flow of constant rate share 1 Mb/s and a buffer of 150 pac
 BLUE or A-CHOKe as HRC §2 describes them. Nothing here is shared with the simulator: Python's
 standard library alone, floating-point seconds, one file. It makes hrc_model.csv:
 python3 hrc_model.py > hrc_model.csv
+and, of A-CHOKe with one and with five flows of constant rate (Fig. 16), hrc_model_flows.csv:
+python3 hrc_model.py flows > hrc_model_flows.csv
 
 A row is a run: mean packets queued of the constant-rate flow and of all, mean of RED's average,
 share of the time for which that average is below max_th, Mb/s of the constant-rate flow and of
-TCP; all but the first ``warmup`` seconds.
+TCP; all but the first ``warmup`` seconds. Of several flows of constant rate, all together; their
+last column is the share of TCP's packets that came and did not leave.
 """
 
 import heapq
@@ -193,7 +196,7 @@ class Net:
     """One run."""
 
     def __init__(
-        self, manager, rate, seed, round_trip=0.04, new=False, duration=120.0, warmup=20.0
+        self, manager, rate, seed, round_trip=0.04, new=False, duration=120.0, warmup=20.0, flows=1
     ):
         random.seed(seed)
         self.events, self.order, self.way = [], itertools.count(), round_trip / 2
@@ -202,7 +205,9 @@ class Net:
         for tcp in self.tcp:
             self.at(random.random(), "start", (tcp.flow, 0))
         self.gap = PACKET / rate
-        self.at(random.random(), "udp", (UDP, 0))
+        for flow in range(flows):
+            self.at(random.random(), "udp", (UDP - flow, 0))
+        self.came = 0
         self.warmup, self.duration = warmup, duration
         self.area, self.out, self.mine = (
             {"udp": 0.0, "all": 0.0, "average": 0.0, "below": 0.0},
@@ -236,13 +241,14 @@ class Net:
                 self.tcp[flow].arm(now)
                 self.tcp[flow].fill(now)
             elif what == "udp":
-                self.at(now + self.gap, "udp", (UDP, 0))
-                self.enqueue(now, UDP, 0)
+                self.at(now + self.gap, "udp", (flow, 0))
+                self.enqueue(now, flow, 0)
             elif what == "arrive":
+                self.came += now > self.warmup
                 self.enqueue(now, flow, number)
             elif what == "served":
-                self.out[flow == UDP] += now > self.warmup
-                if flow != UDP:
+                self.out[flow <= UDP] += now > self.warmup
+                if flow > UDP:
                     self.at(now + self.way, "ack", (flow, self.tcp[flow].data(number)))
                 self.serve(now)
             elif what == "ack":
@@ -250,7 +256,7 @@ class Net:
             else:
                 self.tcp[flow].timeout(now, number)
             self.mine = (
-                sum(p[0] == UDP for p in self.queue)
+                sum(p[0] <= UDP for p in self.queue)
                 if what in ("udp", "arrive", "served")
                 else self.mine
             )
@@ -278,7 +284,23 @@ class Net:
             self.manager.empty(now)
 
 
+def flows():
+    """Makes hrc_model_flows.csv: ``mbps`` is what each flow of constant rate sends; TCP is Reno."""
+    print("flows,mbps,seed,udp_packets,packets,average,below_max_th,udp_mbps,tcp_mbps,tcp_loss")
+    for rate in (2, 4, 8):
+        for number, each in ((1, rate), (5, rate), (5, rate / 5)):
+            for seed in (1, 2, 3, 4, 5):
+                net = Net(Red(draws=5), each * 1e6, seed, duration=220.0, flows=number)
+                row = net.run()
+                row.append(1 - net.out[0] / net.came)
+                print(f"{number},{each},{seed}," + ",".join(f"{x:.4g}" for x in row))
+                sys.stdout.flush()
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["flows"]:
+        flows()
+        sys.exit()
     print(
         "discipline,rate_mbps,tcp,rtt_ms,seed,udp_packets,packets,average,below_max_th,udp_mbps,tcp_mbps"
     )

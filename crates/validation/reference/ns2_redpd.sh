@@ -1,6 +1,14 @@
 #!/bin/sh
 # Makes ns2_redpd.csv with ns-2.35 (Debian's packages ns2 and ns2-examples): sh ns2_redpd.sh > ns2_redpd.csv
 # Or ns2_redpd_release.csv: sh ns2_redpd.sh release > ns2_redpd_release.csv
+# Or ns2_redpd_below.csv, what the filter drops in the runs of Fig. 22: sh ns2_redpd.sh below > ns2_redpd_below.csv
+if [ "$1" = below ]; then
+    echo rtt_ms,seed,packets,filtered
+    for seed in 1 2; do
+        for rtt in 10 20 30; do ns ns2_redpd.tcl below RED-PD $rtt 0 $seed; done
+    done
+    exit
+fi
 if [ "$1" = release ]; then
     echo seed,back_80_s,back_85_s,back_90_s,back_95_s,released_s
     for seed in $(seq 40); do ns ns2_redpd.tcl release RED-PD 40 0 $seed 1; done

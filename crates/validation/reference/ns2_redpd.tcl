@@ -1,5 +1,6 @@
 # RED-PD in ns-2.35: writes one row of ns2_redpd.csv, which `sh ns2_redpd.sh > ns2_redpd.csv` makes, or of
-# ns2_redpd_release.csv (`sh ns2_redpd.sh release > ns2_redpd_release.csv`).
+# ns2_redpd_release.csv (`sh ns2_redpd.sh release > ns2_redpd_release.csv`), or of ns2_redpd_below.csv
+# (`sh ns2_redpd.sh below > ns2_redpd_below.csv`).
 #
 #     ns ns2_redpd.tcl FIGURE QUEUE R TEST SEED [NUMBER]
 #
@@ -10,7 +11,7 @@
 # responsiveness. NUMBER: flows of a kind (20), congested links and the long flow (19: 5cbr, 1tcp),
 # sending rate over f(R, p) and p (13: 4@0.01), flows and the multiple of f(R, p) below which the first
 # is cut down (11: 2@1.5; release, of the same runs: flows), rate of each flow in Mb/s (bytes), packets of the flows with small packets over
-# f(R, p) and p (bytes-p: 1.4@0.01). Figures 11, 13, release and bytes-p have the fixed drop rate p of the
+# f(R, p) and p (bytes-p: 1.4@0.01). The runs of below are those of 22. Figures 11, 13, release and bytes-p have the fixed drop rate p of the
 # authors' scripts, and no flow beside those named.
 
 lassign $argv figure queue R test seed number
@@ -232,7 +233,7 @@ switch $figure {
         set from 20
         set to 220
     }
-    22 {
+    22 - below {
         pairs {5 15 25 35} 10
         foreach i {0 1 2 3} flows {2 2 2 8} {
             for {set k 0} {$k < $flows} {incr k} { flow tcp $left($i) $right($i) }
@@ -306,6 +307,10 @@ $ns at $to {
         set times {}
         foreach share {0.8 0.85 0.9 0.95} { lappend times $back($share) }
         puts "$seed,[join $times ,],[format %.2f [expr {$released - 250}]]"
+        exit 0
+    }
+    if {$figure == "below"} {
+        puts "$R,$seed,$came,$filtered"
         exit 0
     }
     set times [list $declared $cut $released]

@@ -1,0 +1,325 @@
+"""What proofs and causes quote of kept runs is what those rows give."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bluewater.results.stats import estimate
+from bluewater.study import experiment
+
+REFERENCE = Path(__file__).parents[2] / "crates" / "validation" / "reference"
+
+Row = dict[str, str]
+
+
+@cache
+def rows(name: str) -> list[Row]:
+    with (REFERENCE / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def redpd(figure: str, number: str = "", **wanted: str) -> list[Row]:
+    wanted |= {"figure": figure} | ({"number": number} if number else {})
+    found = [row for row in rows("ns2_redpd.csv") if wanted.items() <= row.items()]
+    assert found, (figure, number, wanted)
+    return found
+
+
+def mbps(row: Row) -> list[float]:
+    return [float(each) for each in row["mbps"].split()]
+
+
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    found = estimate(list(values))
+    return f"{found.mean:.{digits}f} ± {found.half_width:.{digits}f}"
+
+
+def ends(values: Sequence[float], digits: int = 0) -> str:
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def listed(values: Iterator[float] | Sequence[float], digits: int) -> str:
+    *most, last = (f"{each:.{digits}f}" for each in values)
+    return f"{', '.join(most)} and {last}"
+
+
+def back(share: str) -> str:
+    return spread([float(row[share]) for row in rows("ns2_redpd_release.csv")])
+
+
+def within(share: str) -> int:
+    times = [float(row[share]) for row in rows("ns2_redpd_release.csv")]
+    return sum(9 <= each <= 12.2 for each in times)
+
+
+def cut(number: str) -> list[float]:
+    return [float(row["cut_s"]) - 50 for row in redpd("11", number)]
+
+
+def filtered(p: str) -> str:
+    """What the filter takes of a quarter of f(R, p), in percent, by what leaves the queue."""
+    sent = 0.25 * 0.008 * math.sqrt(1.5 / float(p)) / 0.04
+    taken = [
+        100 * (1 - mbps(row)[0] / (sent * (1 - float(row["ambient"]))))
+        for row in redpd("13", f"0.25@{p}")
+    ]
+    assert min(taken) > 0
+    return ends(taken, 1)
+
+
+def gains(p: str, gamma: str) -> list[float]:
+    share = {
+        (row["seed"], row["p"], row["gamma"]): float(row["share"])
+        for row in rows("ns2_redpd_fig13.csv")
+    }
+    seeds = [seed for seed, at, multiple in share if (at, multiple) == (p, gamma)]
+    return [100 * (share[seed, p, gamma] / share[seed, p, "1"] - 1) for seed in seeds]
+
+
+def short(rtt: str, seed: str) -> float:
+    """Mb/s of a flow of 40 ms in Fig. 22."""
+    (row,) = redpd("22", rtt_ms=rtt, seed=seed)
+    return statistics.mean(mbps(row)[:2])
+
+
+def apart(figure: str, number: str) -> list[float]:
+    """By how many percent small packets get more than large ones."""
+    found = (mbps(row) for row in redpd(figure, number))
+    return [100 * (sum(each[8:]) / sum(each[:8]) - 1) for each in found]
+
+
+def below_max_th() -> str:
+    shares = [
+        [
+            float(row["average_below_max_th"])
+            for row in rows("ns2_hrc.csv")
+            if row["rate_mbps"] == rate and row["tcp"] == "Reno"
+        ]
+        for rate in ("2", "4", "8")
+    ]
+    assert all(max(each) - min(each) <= 0.02 for each in shares)
+    return listed([100 * statistics.mean(each) for each in shares], 0)
+
+
+def udp_queued(discipline: str, tcp: str, rtt: str) -> int:
+    return round(
+        statistics.mean(
+            float(row["udp_packets"])
+            for row in rows("hrc_model.csv")
+            if (row["discipline"], row["tcp"], row["rtt_ms"], row["rate_mbps"])
+            == (discipline, tcp, rtt, "0.8")
+        )
+    )
+
+
+def by_flows(column: str, *settings: tuple[str, str]) -> list[float]:
+    return [
+        statistics.mean(
+            float(row[column])
+            for row in rows("hrc_model_flows.csv")
+            if (row["flows"], row["mbps"]) == each
+        )
+        for each in settings
+    ]
+
+
+ONE = [("1", "2"), ("1", "4"), ("1", "8")]
+EACH = [("5", "2"), ("5", "4"), ("5", "8")]
+TOGETHER = [("5", "0.4"), ("5", "0.8"), ("5", "1.6")]
+
+
+def filter_below() -> str:
+    sums: dict[str, list[int]] = {}
+    for row in rows("ns2_redpd_below.csv"):
+        assert int(row["filtered"]) > 0
+        packets, taken = sums.get(row["rtt_ms"], [0, 0])
+        sums[row["rtt_ms"]] = [packets + int(row["packets"]), taken + int(row["filtered"])]
+    return listed([100 * taken / packets for packets, taken in sums.values()], 2)
+
+
+def red_losses(max_ths: Sequence[str]) -> Iterator[float]:
+    for wanted in max_ths:
+        yield statistics.mean(
+            100 * float(row["loss"])
+            for row in rows("ns2_red_steps.csv")
+            if (row["access_ms"], row["buffer"], row["max_th"]) == ("mixed", "200", wanted)
+        )
+
+
+def tfrc(queue: str, numbers: str) -> list[float]:
+    """What TFRC of 120 ms gets over what TCP gets in Fig. 20, by the number of flows of a kind."""
+    means = []
+    for number in numbers.split():
+        found = [mbps(row) for row in redpd("20", number, queue=queue)]
+        n = int(number)
+        means.append(
+            statistics.mean(sum(each[3 * n :]) / sum(each[2 * n : 3 * n]) for each in found)
+        )
+    return means
+
+
+HASHES = "sfb_thirty_bins_hashes.csv"
+
+
+def hashes(found: bool) -> list[int]:
+    """TCP flows that are shut out in the hashes where the flow is found, or where it is not."""
+    return [
+        int(row["tcp_shut_out"])
+        for row in rows(HASHES)
+        if (float(row["flow"]) >= 50) is found and int(row["tcp_shut_out"]) > 0
+    ]
+
+
+def small_more(figure: str, number: str) -> str:
+    return ends(apart(figure, number))
+
+
+def long_trips() -> list[float]:
+    """By how many percent TCP flows with large packets get more, of the longer round trip."""
+    kept = rows("ns2_redpd_bytes_tcp.csv")
+    return [100 * (float(row["long_large_over_small"]) - 1) for row in kept]
+
+
+def again() -> list[float]:
+    """By how many percent a flow of 40 ms gets more at R = 170 ms than at 80."""
+    return sorted(100 * (short("170", seed) / short("80", seed) - 1) for seed in "12345")
+
+
+def sooner() -> list[float]:
+    return [one - two for one, two in zip(cut("1@2"), cut("2@2"), strict=True)]
+
+
+def slightly_less() -> list[float]:
+    held = (mbps(row) for row in redpd("15", queue="RED-PD", test="0"))
+    return sorted(sum(each[6:9]) / sum(each[:3]) for each in held)
+
+
+def greatest() -> list[float]:
+    return [max(mbps(row)[9:]) for row in redpd("15", queue="RED-PD", test="1")]
+
+
+QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
+    # experiment, claim, what the rows give, and how the text says it
+    (
+        "redpd/fig11-12",
+        "a",
+        lambda: f"{min(cut('1@1.5')):g} to {max(cut('1@1.5')):g}",
+        "38 to 45.5",
+    ),
+    (
+        "redpd/fig11-12",
+        "a",
+        lambda: (
+            ("four" if sum(each < 44.1 for each in cut("1@1.5")) == 4 else "other") + " of the five"
+        ),
+        "four of the five",
+    ),
+    ("redpd/fig11-12", "b", lambda: back("back_80_s"), "11.4 ± 0.7"),
+    ("redpd/fig11-12", "b", lambda: back("back_85_s"), "12.4 ± 0.8"),
+    ("redpd/fig11-12", "b", lambda: back("back_90_s"), "13.0 ± 0.8"),
+    ("redpd/fig11-12", "b", lambda: back("back_95_s"), "14.5 ± 0.9"),
+    ("redpd/fig11-12", "b", lambda: back("released_s"), "18.6 ± 1.2"),
+    ("redpd/fig11-12", "b", lambda: f"{within('back_90_s')} of the 40", "17 of the 40"),
+    ("redpd/fig11-12", "b", lambda: f"{within('back_80_s')} at four fifths", "23 at four fifths"),
+    ("redpd/fig11-12", "c", lambda: spread(sooner()), "2.2 ± 2.2"),
+    ("redpd/fig13", "a", lambda: spread(gains("0.01", "4"), 0), "12 ± 4"),
+    ("redpd/fig13", "a", lambda: spread(gains("0.01", "2"), 0), "8 ± 2"),
+    ("redpd/fig13", "a", lambda: spread(gains("0.05", "4"), 0), "20 ± 3"),
+    ("redpd/fig13", "b", lambda: filtered("0.01"), "0.6 to 1.3"),
+    ("redpd/fig13", "b", lambda: filtered("0.03"), "3.3 to 4.4"),
+    ("redpd/fig13", "b", lambda: filtered("0.05"), "6.4 to 8.0"),
+    ("redpd/fig22", "b", lambda: listed(again(), 1), "0.8, 2.6, 8.6, 16.2 and 20.7"),
+    ("redpd/fig22", "f", filter_below, "0.16, 0.14 and 0.19"),
+    ("redpd/bytes", "a", lambda: small_more("bytes", "0.7"), "6 to 8"),
+    ("redpd/bytes", "a", lambda: small_more("bytes", "0.9"), "25 to 34"),
+    ("redpd/bytes", "a", lambda: small_more("bytes", "1.2"), "37 to 39"),
+    ("redpd/bytes", "a", lambda: small_more("bytes-p", "1.4@0.01"), "2 to 3"),
+    ("redpd/bytes", "a", lambda: small_more("bytes-p", "1.4@0.05"), "8 to 11"),
+    ("redpd/bytes", "a", lambda: listed(apart("bytes-p", "1.4@0.1"), 0), "27 and 28"),
+    ("redpd/bytes", "a", lambda: ends(long_trips()), "18 to 36"),
+    ("redpd/fig15", "b", lambda: listed(greatest(), 2), "1.06 and 1.09"),
+    ("redpd/fig15", "c", lambda: listed(slightly_less(), 2), "0.66 and 0.69"),
+    ("redpd/fig20-21", "e", lambda: f"{statistics.mean(tfrc('RED', '1 2 4 8')):.2f}", "1.04"),
+    ("redpd/fig20-21", "e", lambda: f"{statistics.mean(tfrc('RED-PD', '1 2 4 8')):.2f}", "0.93"),
+    ("redpd/fig20-21", "e", lambda: listed(tfrc("RED", "12 16"), 2), "0.87 and 0.73"),
+    (
+        "cmu/fig15",
+        "a",
+        lambda: f"{udp_queued('red', 'reno', '40')} packets of the UDP flow queued",
+        "53 packets of the UDP flow queued",
+    ),
+    (
+        "cmu/fig15",
+        "a",
+        lambda: f"{udp_queued('a-choke', 'reno', '40')} under A-CHOKe",
+        "23 under A-CHOKe",
+    ),
+    (
+        "cmu/fig15",
+        "a",
+        lambda: (
+            f"{udp_queued('red', 'newreno', '40')} and {udp_queued('a-choke', 'newreno', '40')}"
+        ),
+        "53 and 19",
+    ),
+    (
+        "cmu/fig15",
+        "a",
+        lambda: f"{udp_queued('red', 'reno', '270')} and {udp_queued('a-choke', 'reno', '270')}",
+        "51 and 26",
+    ),
+    ("cmu/fig15", "d", below_max_th, "60, 29 and 14"),
+    ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *ONE), 2), "0.57, 0.62 and 0.70"),
+    ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *EACH), 2), "0.39, 0.44 and 0.48"),
+    ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *TOGETHER), 2), "0.33, 0.34 and 0.37"),
+    (
+        "feng/sred-memory",
+        "a",
+        lambda: f"{len(hashes(True))} hashes of {len(rows(HASHES))}",
+        "4 hashes of 30",
+    ),
+    ("feng/sred-memory", "a", lambda: ends([each / 9.99 for each in hashes(True)]), "28 to 39"),
+    (
+        "feng/sred-memory",
+        "a",
+        lambda: f"{len(hashes(False))} others up to {max(hashes(False)) / 9.99:.0f} % ",
+        "10 others up to 34 % ",
+    ),
+    (
+        "feng/fig9-10",
+        "e",
+        lambda: ", ".join(f"{each:.1f}" for each in red_losses(["40", "20"])),
+        "4.7, 0.9",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "claim", "found", "said"), QUOTED)
+def test_a_text_says_what_the_rows_give(
+    name: str, claim: str, found: Callable[[], str], said: str
+) -> None:
+    made = next(each for each in experiment.load(name).claims if each.id == claim)
+    proof = made.contradicted.why if made.contradicted else ""
+    text = " ".join((made.note, made.cause, made.authors, made.basis, proof))
+    assert found() == said
+    assert said in text, text
+
+
+def test_each_proof_by_a_run_names_rows_that_are_kept_and_is_checked() -> None:
+    checked = {(name, claim) for name, claim, _, _ in QUOTED}
+    for name in experiment.known():
+        for claim in experiment.load(name).claims:
+            if claim.contradicted and claim.contradicted.by == "independent run":
+                files = re.findall(r"[\w-]+\.csv", claim.contradicted.why)
+                assert files, (name, claim.id)
+                for file in files:
+                    assert (REFERENCE / file).exists(), (name, claim.id, file)
+                assert (name, claim.id) in checked, (name, claim.id)
