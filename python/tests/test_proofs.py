@@ -251,6 +251,12 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     ("redpd/fig20-21", "e", lambda: f"{statistics.mean(tfrc('RED-PD', '1 2 4 8')):.2f}", "0.93"),
     ("redpd/fig20-21", "e", lambda: listed(tfrc("RED", "12 16"), 2), "0.87 and 0.73"),
     (
+        "redpd/fig20-21",
+        "g",
+        lambda: listed(tfrc("RED", "4 8 12 16"), 2),
+        "1.06, 0.97, 0.87 and 0.73",
+    ),
+    (
         "cmu/fig15",
         "a",
         lambda: f"{udp_queued('red', 'reno', '40')} packets of the UDP flow queued",
@@ -308,7 +314,7 @@ def test_a_text_says_what_the_rows_give(
 ) -> None:
     made = next(each for each in experiment.load(name).claims if each.id == claim)
     proof = made.contradicted.why if made.contradicted else ""
-    text = " ".join((made.note, made.cause, made.authors, made.basis, proof))
+    text = " ".join((made.note, made.cause, made.authors, made.basis, made.paper, proof))
     assert found() == said
     assert said in text, text
 
