@@ -1,18 +1,24 @@
 # RED in ns-2.35 under the steps of Feng02's Fig. 9: prints one row of ns2_red_steps.csv.
 #
-#     ns ns2_red_steps.tcl ACCESS BUFFER MAX_TH SEED
+#     ns ns2_red_steps.tcl ACCESS BUFFER MAX_TH SEED [MIN_RTO [QUEUE]]
 #
 # 200 connections more every 20 s, up to 1000, of 45 Mb/s for 100 s; SACK with ECN and, as ns-2 has them, ECN
 # timeouts; R2 of Table I (w_q = 0.002, max_p = 1, packets above max_th marked).
 #
 # ACCESS   delay of an access link in ms, or mixed: 10, 15, 20, 25 and 30 by the node. The link has 10 ms.
 # BUFFER   packets (of 1040 bytes).      MAX_TH  per cent of it; min_th is a quarter of that.
+# MIN_RTO  s, the least timeout; 0.2, as in ns-2, where it is not given.
+# QUEUE    RED, ns-2's, or RED/Short, which signals packets also where fewer than two wait: it needs ns2_classes.so in
+#          the directory it is run in (ns2_classes.sh).
 #
 # Connections are established in the first second, with one packet each, as those of the experiment are: a SYN
 # is not ECN-capable. The columns: loss of all packets, of those in the first 2 s of a step, of those in
 # second halves, and use of the link.
 
-lassign $argv access buffer max_th seed
+lassign $argv access buffer max_th seed min_rto queue
+if {$min_rto == ""} { set min_rto 0.2 }
+if {$queue == ""} { set queue RED }
+if {$queue != "RED"} { load ./ns2_classes.so Ns2_classes }
 remove-all-packet-headers
 add-packet-header IP TCP Flags RTP
 set ns [new Simulator]
@@ -23,6 +29,7 @@ $setup seed [expr 5000 + $seed]
 Agent/TCP set packetSize_ 1000
 Agent/TCP set window_ 100000
 Agent/TCP set ecn_ 1
+Agent/TCP set minrto_ $min_rto
 Queue/RED set bytes_ false
 Queue/RED set queue_in_bytes_ false
 Queue/RED set gentle_ false
@@ -49,7 +56,7 @@ foreach i {0 1 2 3 4} mixed {10 15 20 25 30} {
         $ns queue-limit $to $from 10000
     }
 }
-$ns simplex-link $A $B 45Mb 10ms RED
+$ns simplex-link $A $B 45Mb 10ms $queue
 $ns simplex-link $B $A 45Mb 10ms DropTail
 $ns queue-limit $A $B $buffer
 $ns queue-limit $B $A 10000
@@ -91,7 +98,7 @@ for {set step 0} {$step < 5} {incr step} {
     $ns at [expr $t + 19.999] { part late }
 }
 $ns at 102 {
-    puts "$access,$buffer,$max_th,$seed,[loss all],[loss start],[loss late],[format %.5f [expr ([$monitor set bdepartures_] - $bytes) * 8 / 45e6 / 100]]"
+    puts "$access,$buffer,$max_th,$seed,$min_rto,$queue,[loss all],[loss start],[loss late],[format %.5f [expr ([$monitor set bdepartures_] - $bytes) * 8 / 45e6 / 100]]"
     exit 0
 }
 $ns run
