@@ -151,6 +151,7 @@ def red_losses(max_ths: Sequence[str]) -> Iterator[float]:
             100 * float(row["loss"])
             for row in rows("ns2_red_steps.csv")
             if (row["access_ms"], row["buffer"], row["max_th"]) == ("mixed", "200", wanted)
+            and row["queue"] == "RED"
         )
 
 

@@ -1,17 +1,17 @@
 # RED, drop-tail or stochastic fair queueing in ns-2.35 on the network of the BLUE paper with 10 ms on
-# every link: prints one row of ns2_dumbbell_seeds.csv, which holds more seeds of rows of
-# ns2_dumbbell.csv. Other draws than there: the two share no random numbers.
+# every link: prints one row of ns2_dumbbell_seeds.csv.
 #
 #     ns ns2_dumbbell.tcl VARIANT QUEUE W_Q FLOWS BUFFER APP SECONDS WINDOW SEED [MBPS]
 #
-# With MBPS a flow of datagrams of 1000 bytes at this rate goes among them, as in ns2_cbr_and_tcp.csv, whose
-# rows share no random numbers with these, either: behind the row stand, in Mb/s of the whole run, what came
-# of the datagrams, and what the link carried and the queue dropped of the connections
+# With MBPS a flow of datagrams of 1000 bytes at this rate goes among them: behind the row stand, in Mb/s of the
+# whole run, what came of the datagrams, and what the link carried and the queue dropped of the connections
 # (ns2_cbr_and_tcp_seeds.csv).
 #
 # VARIANT  std: connections begin with a SYN in the first second. std_pre: they are established, with
 #          one packet, in the first second, and their traffic begins in the second after it.
-#          noecn: as std, without ECN.
+#          noecn: as std, without ECN. noecnto, noecnto_pre: as std and std_pre, and a sender whose window
+#          is one packet does not wait for its timer after an ECN echo; they need ns2_classes.so in the
+#          directory they are run in, which ns2_classes.sh builds.
 # QUEUE    RED, DropTail or SFQ.      BUFFER  packets.
 # APP      ftp: always something to send. ftponoff: nothing new while off, Pareto periods of 2 s and
 #          3 s. pareto: 1 Mb/s while on, and what could not be sent stays in the send buffer.
@@ -20,6 +20,11 @@
 lassign $argv variant queue w_q flows buffer app duration window seed mbps
 remove-all-packet-headers
 add-packet-header IP TCP Flags RTP
+set agent Agent/TCP/Sack1
+if {[string match noecnto* $variant]} {
+    load ./ns2_classes.so Ns2_classes
+    append agent /NoEcnTimeout
+}
 set ns [new Simulator]
 ns-random [expr 100 + $seed]
 set setup [new RNG]
@@ -81,14 +86,14 @@ proc off {i} {
 }
 
 for {set i 0} {$i < $flows} {incr i} {
-    set tcp($i) [new Agent/TCP/Sack1]
+    set tcp($i) [new $agent]
     set sink [new Agent/TCPSink/Sack1]
     $ns attach-agent $left([expr int([$setup uniform 0 5])]) $tcp($i)
     $ns attach-agent $right([expr int([$setup uniform 0 5])]) $sink
     $ns connect $tcp($i) $sink
     $tcp($i) set fid_ $i
     set start [$setup uniform 0 1]
-    if {$variant == "std_pre"} {
+    if {[string match *_pre $variant]} {
         $ns at $start "$tcp($i) advanceby 2"
         set start [$setup uniform 1 2]
     }

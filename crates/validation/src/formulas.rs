@@ -18,11 +18,10 @@ pub fn dctcp_window(p: f64) -> f64 {
 }
 
 /// Half the 95 % interval of the difference of two samples' means, with as many degrees of freedom as
-/// the smaller one has (less than Welch's, so never too narrow). A single value `a` is taken to be spread as
-/// `b` is.
+/// the smaller one has (less than Welch's, so never too narrow).
 ///
 /// # Panics
-/// Unless each has 2 … 11 values, `a` 1 … 11.
+/// Unless each has 2 … 11 values.
 pub fn interval_of_difference(a: &[f64], b: &[f64]) -> f64 {
     /// Student's t at 97.5 %, from one degree of freedom on.
     const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
@@ -30,9 +29,8 @@ pub fn interval_of_difference(a: &[f64], b: &[f64]) -> f64 {
         let squares = sample.iter().map(|x| (x - mean(sample)) * (x - mean(sample)));
         squares.sum::<f64>() / (sample.len() as f64 - 1.0)
     };
-    let spread = if a.len() > 1 { a } else { b };
-    let of_means = variance(spread) / a.len() as f64 + variance(b) / b.len() as f64;
-    T[spread.len().min(b.len()) - 2] * of_means.sqrt()
+    let of_means = variance(a) / a.len() as f64 + variance(b) / b.len() as f64;
+    T[a.len().min(b.len()) - 2] * of_means.sqrt()
 }
 
 /// The mean.
@@ -68,9 +66,6 @@ mod tests {
     fn an_interval_by_hand() {
         let half = interval_of_difference(&[1.0, 2.0, 3.0], &[5.0, 6.0, 7.0, 6.0]);
         assert!((half - 4.303 * (1.0f64 / 3.0 + 1.0 / 6.0).sqrt()).abs() < 1e-9, "{half}");
-        // One value has the variance of the others, 1.
-        let half = interval_of_difference(&[9.0], &[1.0, 2.0, 3.0]);
-        assert!((half - 4.303 * (1.0f64 + 1.0 / 3.0).sqrt()).abs() < 1e-9, "{half}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod linux_bbr;
 pub mod linux_cake;
 pub mod linux_packets;
 pub mod ns2;
+pub mod ns2_steps;
 pub mod prague;
 pub mod red_pd;
 mod rows;

@@ -1,10 +1,9 @@
 //! Against ns-2.35: RED with ECN, drop-tail and SFQ on the BLUE paper's network.
 //!
-//! `reference/ns2_dumbbell.csv` holds figures measured with ns-2.35, one row a run: 12 nodes, access links of
-//! 100 Mb/s and 10 ms, bottleneck 45 Mb/s and 10 ms, packets of 1040 bytes on the wire, SACK, no
-//! delayed acknowledgements. `ns2_cbr_and_tcp.csv` has a datagram flow among the connections; where the name
-//! of either goes on with `_seeds` there are several seeds of a setting.
-//! `ns2_tfrc.csv` is about TFRC, and made by the scripts there.
+//! `reference/ns2_dumbbell_seeds.csv` holds figures measured with ns-2.35, one row a run and several seeds of
+//! each setting: 12 nodes, access links of 100 Mb/s and 10 ms, bottleneck 45 Mb/s and 10 ms, packets of 1040
+//! bytes on the wire, SACK, no delayed acknowledgements. `ns2_cbr_and_tcp_seeds.csv` has a datagram flow
+//! among the connections. `ns2_tfrc.csv` is about TFRC. The scripts that make them lie beside them.
 //!
 //! The scenarios copy what ns-2 does where it differs from our defaults:
 //! - RED signals nothing while at most one packet waits (`ns2_rules`);
@@ -25,39 +24,17 @@ use crate::{Allowed, Case};
 use sim::{Outcome, ScenarioError};
 use std::ops::{Range, RangeInclusive};
 
-const ROWS: &str = include_str!("../reference/ns2_dumbbell.csv");
-const SEED_ROWS: &str = include_str!("../reference/ns2_dumbbell_seeds.csv");
-const CBR_ROWS: &str = include_str!("../reference/ns2_cbr_and_tcp.csv");
-const CBR_SEED_ROWS: &str = include_str!("../reference/ns2_cbr_and_tcp_seeds.csv");
+const ROWS: &str = include_str!("../reference/ns2_dumbbell_seeds.csv");
+const CBR_ROWS: &str = include_str!("../reference/ns2_cbr_and_tcp_seeds.csv");
 const TFRC_ROWS: &str = include_str!("../reference/ns2_tfrc.csv");
 
 /// One run of ns-2.
 #[derive(Clone, Debug)]
-pub struct Reference(Row);
+struct Reference(Row);
 
 impl Reference {
-    /// Whether the row describes a network that can be compared: RED by ns-2's formula of the
-    /// paper (`wait_` off), and no connections that were starved of their SYN.
-    fn comparable(&self) -> bool {
-        let variant = self.0.text("variant");
-        let starved = variant == "noecnto" && self.0.text("N") != "100";
-        !starved && !matches!(variant, "dropmax" | "wait")
-    }
-
     fn drop_tail(&self) -> bool {
         self.0.text("queue") == "DropTail"
-    }
-
-    /// What the run was, in words.
-    pub fn setting(&self) -> String {
-        format!(
-            "{} {} N = {}, {} packets, {}",
-            self.0.text("variant"),
-            self.0.text("conf"),
-            self.0.text("N"),
-            self.0.text("buf_pkts"),
-            self.0.text("app")
-        )
     }
 
     /// Whether only the seed and what was measured differ.
@@ -67,7 +44,7 @@ impl Reference {
             .all(|column| self.0.text(column) == other.0.text(column))
     }
 
-    /// What it was, without the name of a configuration.
+    /// What it was, in words.
     fn network(&self) -> String {
         let text = |column| self.0.text(column);
         let weight = if self.drop_tail() { String::new() } else { format!(" {}", text("w_q")) };
@@ -125,26 +102,6 @@ buffer = "{buffer}p"
     fn ours(&self) -> Result<Vec<Outcome>, ScenarioError> {
         OUR_SEEDS.map(|seed| crate::run(&self.scenario(seed))).collect()
     }
-
-    /// The run compared with our mean.
-    ///
-    /// # Errors
-    /// See [`ScenarioError`].
-    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
-        let outcomes = self.ours()?;
-        let case = |quantity, column: &str, name: &str, allowed| {
-            let ours: Vec<f64> =
-                outcomes.iter().filter_map(|o| o.summary.number(name, 0)).collect();
-            compared("ns-2.35", self.setting(), quantity, &[self.0.number(column)], &ours, allowed)
-        };
-        let loss =
-            if self.drop_tail() { Allowed::Share(0.15) } else { Allowed::Factor(1.3, 0.005) };
-        Ok(vec![
-            case("utilisation", "util_frac", "utilisation", Allowed::Absolute(0.01)),
-            case("mean queue, packets", "qmean_pkts", "queue_mean_packets", Allowed::Share(0.05)),
-            case("loss", "loss_frac", "loss", loss),
-        ])
-    }
 }
 
 /// Our mean compared with theirs. They may lie as far apart as `allowed`, or as far as chance moves them:
@@ -198,31 +155,19 @@ forget_rtt = true
     )
 }
 
-/// The runs that can be compared, of settings with one seed.
-pub fn references() -> Vec<Reference> {
-    let seeds = Seeds::all();
-    let single = |reference: &Reference| !seeds.iter().any(|seeds| seeds.are_of(reference));
-    Row::all(ROWS).map(Reference).filter(Reference::comparable).filter(single).collect()
-}
-
 /// Our seeds: mostly more than ns-2's, for the less chance is left in our mean, the smaller a difference
 /// is seen.
 const OUR_SEEDS: RangeInclusive<u32> = 1..=10;
 
-/// One setting with several seeds, in ns-2 and here.
+/// One setting, with several seeds in ns-2 and here.
 #[derive(Clone, Debug)]
 pub struct Seeds(Vec<Reference>);
 
 impl Seeds {
     /// The settings.
     pub fn all() -> Vec<Self> {
-        let references = Row::all(SEED_ROWS).map(Reference);
+        let references = Row::all(ROWS).map(Reference);
         by_setting(references, Reference::is_as).into_iter().map(Self).collect()
-    }
-
-    /// Whether they are of the setting of a single run.
-    pub fn are_of(&self, reference: &Reference) -> bool {
-        self.0[0].is_as(reference)
     }
 
     /// The means compared.
@@ -253,7 +198,7 @@ impl Seeds {
 }
 
 /// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (Feng02 Table III):
-/// RED, drop-tail, and ns-2's stochastic fair queueing. One setting, with one seed or several.
+/// RED, drop-tail, and ns-2's stochastic fair queueing. One setting, with several seeds.
 #[derive(Clone, Debug)]
 pub struct CbrReference(Vec<Row>);
 
@@ -262,24 +207,14 @@ const WEIGHTS: [(&str, &str); 4] =
     [("R1", "0.0002"), ("R2", "0.002"), ("R3", "0.02"), ("R4", "0.2")];
 
 impl CbrReference {
-    /// The settings that can be compared: those of several seeds, and of the others one.
+    /// The settings.
     pub fn all() -> Vec<Self> {
         let same = |a: &Row, b: &Row| cbr_setting(a) == cbr_setting(b);
-        let mut settings = by_setting(Row::all(CBR_SEED_ROWS), same);
-        let several = |r: &Row| settings.iter().any(|rows| same(&rows[0], r));
-        // Without ECN timeouts late connections are starved of their SYN, unless established before.
-        let comparable = |r: &Row| r.text("variant") != "noecnto" && !several(r);
-        let single: Vec<_> = Row::all(CBR_ROWS).filter(comparable).map(|r| vec![r]).collect();
-        settings.extend(single);
-        settings.into_iter().map(Self).collect()
+        by_setting(Row::all(CBR_ROWS), same).into_iter().map(Self).collect()
     }
 
     fn setting(&self) -> String {
-        let seeds = match self.0.len() {
-            1 => String::new(),
-            several => format!(", {several} seeds"),
-        };
-        format!("{}, 2 Mb/s CBR{seeds}", cbr_setting(&self.0[0]))
+        format!("{}, 2 Mb/s CBR, {} seeds", cbr_setting(&self.0[0]), self.0.len())
     }
 
     fn scenario(&self, seed: u32) -> String {
@@ -288,8 +223,7 @@ impl CbrReference {
         let ecn = r.text("queue") == "RED" && variant != "noecn";
         let (aqm, buffer, params) = match r.text("queue") {
             "RED" => {
-                let w_q = WEIGHTS.iter().find(|(conf, _)| *conf == cbr_configuration(r));
-                let w_q = w_q.map_or("0.2", |(_, w_q)| w_q);
+                let w_q = r.text("w_q");
                 ("red", buffer, format!("preset = \"feng\", w_q = {w_q}, ns2_rules = true"))
             }
             // Its hash adds the numbers of the two nodes: of 5 + 5 nodes there are nine sums.
@@ -347,16 +281,11 @@ start = "0s..1s"
     }
 }
 
-/// The name of a row's configuration: rows of several seeds have RED's weight in its place.
-fn cbr_configuration(row: &Row) -> &'static str {
-    let named =
-        WEIGHTS.iter().find(|(_, w_q)| *w_q == row.text("w_q")).map_or("-", |(conf, _)| conf);
-    Some(row.text("conf")).filter(|conf| !conf.is_empty()).unwrap_or(named)
-}
-
 /// What a row's queue and connections are.
 fn cbr_setting(row: &Row) -> String {
-    format!("{} {} {}", row.text("queue"), cbr_configuration(row), row.text("variant"))
+    let weight = WEIGHTS.iter().find(|(_, w_q)| *w_q == row.text("w_q"));
+    let configuration = weight.map_or("-", |(name, _)| name);
+    format!("{} {configuration} {}", row.text("queue"), row.text("variant"))
 }
 
 /// TFRC alone under independent loss, or eight flows of it beside eight of TCP.

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use sim::ScenarioError;
 use validation::{
-    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, ns2, prague,
-    queues, red_pd, tcp_response,
+    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, ns2,
+    ns2_steps, prague, queues, red_pd, tcp_response,
 };
 
 /// The comparisons of the parts named, without a name of all.
@@ -20,9 +20,6 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
         cases.extend(dctcp_response()?);
     }
     if wanted("ns2") {
-        for reference in ns2::references() {
-            cases.extend(reference.compare()?);
-        }
         for seeds in ns2::Seeds::all() {
             cases.extend(seeds.compare()?);
         }
@@ -36,6 +33,7 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
             cases.extend(reference.compare()?);
         }
         cases.extend(red_pd::fixed_drop_rate()?);
+        cases.extend(ns2_steps::cases()?);
     }
     if wanted("linux") {
         cases.extend(linux::cases()?);
