@@ -111,7 +111,8 @@ pub enum Payload {
         /// Packets per second that arrive.
         rate: f32,
     },
-    /// What a receiver of SCReAM says (RFC 8298 §4.2.1) beside the highest number that came.
+    /// What a receiver of SCReAM says (RFC 8298 §4.2.1) beside the highest number that came, or one of LEDBAT
+    /// of the packet that came.
     Report {
         /// When that came.
         arrived: Stamp,

@@ -109,6 +109,8 @@ const GROUPS: &[Row] = &[
     ("transport = \"tfrc\"\nflows = 4", "discounting", "false"),
     ("transport = \"tfrc\"\nflows = 4", "equation_timeout", "\"1s\""),
     ("transport = \"tfrc\"\nflows = 4", "equation_clock", "\"1s\""),
+    ("transport = \"ledbat\"", "target", "\"20ms\""),
+    ("transport = \"ledbat\"", "gain", "0.5"),
     ("transport = \"scream\"\nflows = 40", "min_rate", "\"20kbit\""),
     (MEDIA, "max_rate", "\"600kbit\""),
     (MEDIA, "start_rate", "\"500kbit\""),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from bluewater.aqm import Aqm
 
-AGAINST = (*tcp.TCPS, "tfrc", "scream", "cbr", "web")
+AGAINST = (*tcp.TCPS, "tfrc", "ledbat", "scream", "cbr", "web")
 """What other traffic there can be: flows of a transport, datagrams, or web sessions."""
 
 _PAGES = {"size": "24p", "shape": 1.2, "objects": 4, "off": "500ms", "handshake": True}

@@ -113,6 +113,8 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
             "150kbit … 1500kbit",
         ),
         ("\"sack\"", "\"scream\"\nframes = 0", "traffic[0].frames", "1 … 1000"),
+        ("\"sack\"", "\"ledbat\"\ntarget = \"101ms\"", "traffic[0].target", "100ms"),
+        ("\"sack\"", "\"ledbat\"\ngain = 0.0", "traffic[0].gain", "above 0"),
         ("\"sack\"", "\"scream\"\npause = [\"4s\", \"4s\"]", "traffic[0].pause", "after the first"),
         (
             "\"sack\"",

@@ -5,6 +5,7 @@
 //! which it sends packets and says when it wants to be woken. `window/` is the shortest that answers.
 
 pub mod cbr;
+pub mod ledbat;
 mod port;
 pub mod scream;
 pub mod tcp;
@@ -330,6 +331,8 @@ transports! {
     Tcp: tcp;
     /// TCP-friendly rate control, always with something to send.
     Tfrc: tfrc;
+    /// Low extra delay background transport, always with something to send.
+    Ledbat: ledbat;
     /// Media whose encoder follows what the network takes.
     Scream: scream;
     /// Datagrams at a constant rate, whatever happens to them.

@@ -238,6 +238,11 @@ fn traffic(
         }
         return;
     }
+    if transport == "ledbat" {
+        line(format!("target = \"{}\"", d.pick(&["100ms", "1us", "5ms"])));
+        line(format!("gain = {}", d.pick(&["1", "0.001", "1000"])));
+        return;
+    }
     if transport == "window" {
         line(format!(
             "window = {}\ntimeout = \"{}ms\"",

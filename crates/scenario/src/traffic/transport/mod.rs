@@ -1,6 +1,7 @@
 //! How data is carried: each transport with its keys, their defaults, ranges and documentation.
 
 mod cbr;
+mod ledbat;
 mod scream;
 mod tcp;
 mod tfrc;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::Error;
 
 pub use cbr::{Cbr, GapsName};
+pub use ledbat::Ledbat;
 pub use scream::Scream;
 pub use tcp::{Needs, Tcp, TcpName, TcpPreset};
 pub use tfrc::Tfrc;
@@ -75,6 +77,9 @@ names! {
     Cbr = "cbr": Kind::Cbr;
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
     Tfrc = "tfrc": Kind::Tfrc;
+    /// Datagrams that give way: a window that aims at a little delay in queues, LEDBAT (RFC 6817); `infinite`
+    /// only.
+    Ledbat = "ledbat": Kind::Ledbat;
     /// Media whose encoder follows what the network takes: SCReAM (RFC 8298); `infinite` only.
     Scream = "scream": Kind::Scream;
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
@@ -191,6 +196,8 @@ kinds! {
     Cbr;
     /// TCP-friendly rate control.
     Tfrc;
+    /// Low extra delay background transport.
+    Ledbat;
     /// Self-clocked rate adaptation for multimedia.
     Scream;
     /// The packets of a capture.
