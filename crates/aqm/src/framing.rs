@@ -52,6 +52,7 @@ const PRESETS: [(&str, i32, u32, Cells); 13] = [
 
 impl Framing {
     /// Bytes that a packet of `len` bytes takes on the wire: at least one.
+    #[inline]
     pub fn on_wire(self, len: u32) -> u32 {
         let framed = len.saturating_add_signed(self.overhead).max(self.mpu).max(1);
         match self.cells {

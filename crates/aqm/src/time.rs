@@ -40,7 +40,6 @@ impl Instant {
     /// When a timer that was due at `self`, and is due each `period`, is due next after `now`: one
     /// that comes late does not catch up. `period` must be positive, `now` not before `self`.
     #[must_use]
-    #[inline]
     pub fn next_tick(self, now: Self, period: Duration) -> Self {
         let next = self + period;
         // Hardly one comes so late that a division is needed.

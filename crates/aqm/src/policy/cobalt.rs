@@ -199,7 +199,7 @@ impl Cobalt {
         let interval = self.config.interval.as_nanos();
         let gap = match self.config.root {
             Root::Exact if self.count <= 1 => interval,
-            Root::Exact => (interval as f64 / libm::sqrt(f64::from(self.count.max(1)))) as u64,
+            Root::Exact => (interval as f64 / libm::sqrt(f64::from(self.count))) as u64,
             Root::Newton => ((u128::from(interval) * u128::from(self.root)) >> 32) as u64,
         };
         t + Duration::from_nanos(gap)

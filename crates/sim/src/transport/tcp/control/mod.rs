@@ -297,6 +297,12 @@ controls! {
 }
 
 impl Control {
+    /// Whether it is another than Reno, which has nothing to be told.
+    #[inline(always)]
+    pub(super) fn has_state(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// It begins anew, for another connection; who draws goes on.
     pub(super) fn renew(&mut self, o: &Options) {
         let draws = self.tell(|control| control.rng().cloned());

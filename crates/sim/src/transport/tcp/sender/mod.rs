@@ -348,7 +348,16 @@ impl Sender {
     }
 
     /// There is something to send and nothing under way: behind a pause, or without one.
+    #[inline(always)]
     fn after_pause(&mut self, now: u64, o: &Options) {
+        let may_restart = o.restart_after_idle && self.cwnd > o.initial_window;
+        if may_restart || self.control.has_state() {
+            self.end_pause(now, o);
+        }
+    }
+
+    #[inline(never)]
+    fn end_pause(&mut self, now: u64, o: &Options) {
         self.control.unused(now);
         if o.restart_after_idle
             && self.cwnd > o.initial_window
@@ -402,9 +411,17 @@ impl Sender {
         packet.payload = Payload::Data { cwr, tick: 0 };
         packet.ecn = if again | self.without_ecn { o.codepoint_again } else { o.codepoint };
         if o.notes_sending {
-            if o.rack {
-                self.sent_with_rack(now, seq, again, o);
-            }
+            self.note_sending(now, seq, again, o, packet);
+        }
+    }
+
+    /// What is noted of a packet that is sent. Apart, so that nothing is prepared for it where nothing is.
+    #[inline(never)]
+    fn note_sending(&mut self, now: u64, seq: u32, again: bool, o: &Options, packet: &mut Packet) {
+        if o.rack {
+            self.sent_with_rack(now, seq, again, o);
+        }
+        if let Payload::Data { cwr, .. } = packet.payload {
             let tick = tick(now);
             packet.payload = match o.stamps {
                 true => Payload::Stamped { cwr, tick, sent: now.into() },
@@ -425,8 +442,10 @@ impl Sender {
         if acked > self.outstanding() || self.state < State::Open {
             return; // of what was acknowledged before, or never sent
         }
-        let times = [now, self.rtt.srtt()];
-        self.control.on_ack([acked, if echo { acked } else { 0 }], [p.seq, self.end], times);
+        if self.control.has_state() {
+            let times = [now, self.rtt.srtt()];
+            self.control.on_ack([acked, if echo { acked } else { 0 }], [p.seq, self.end], times);
+        }
         let news = sack[0].1 > 0 && self.take_sack(p.seq, sack);
         if echo && o.ecn {
             self.on_echo(now, p.seq, o);

@@ -188,7 +188,7 @@ impl Sender {
     }
 
     /// Packet `seq` is sent.
-    #[inline(never)]
+    #[inline]
     pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) {
         let under_way = [self.una, self.end];
         let rack = self.rack();
