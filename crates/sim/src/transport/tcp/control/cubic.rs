@@ -13,6 +13,9 @@ const BETA: f64 = 0.7;
 const C: f64 = 0.4;
 /// A packet a round trip on average, with [`BETA`] instead of a half (RFC 9438 §4.3).
 const FRIENDLY: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// No packet that is acknowledged opens the window by more: with it the target, 1.5 cwnd at most (§4.2), is reached
+/// in a round trip. The RFC has that bound for the cubic function, Linux for Reno's share as well.
+const MOST: f64 = 0.5;
 
 /// CUBIC with fast convergence and `HyStart`++ (RFC 9438 §4.7, §4.10).
 #[derive(Clone, Default, Debug)]
@@ -76,10 +79,10 @@ impl Cubic {
         let alpha = if curve.w_est >= curve.prior && !self.rfc8312 { 1.0 } else { FRIENDLY };
         curve.w_est += alpha * f64::from(acked) / cwnd;
         if curve.window(seconds(now - epoch)) < curve.w_est {
-            return (curve.w_est - cwnd).max(0.0);
+            return (curve.w_est - cwnd).clamp(0.0, MOST * f64::from(acked));
         }
-        // §4.2: towards the window a round trip ahead, by half the window at most.
-        let target = curve.window(seconds(now - epoch + srtt)).clamp(cwnd, 1.5 * cwnd);
+        // §4.2: towards the window a round trip ahead.
+        let target = curve.window(seconds(now - epoch + srtt)).clamp(cwnd, (1.0 + MOST) * cwnd);
         counted * (target - cwnd) / cwnd
     }
 
@@ -159,11 +162,13 @@ impl CongestionControl for Cubic {
         *last = now;
     }
 
-    /// RFC 9406 §4.3: the first slow start begins anew with its rounds.
+    /// RFC 9406 §4.3: the first slow start begins anew with its rounds. What comes behind the slow start is a stage
+    /// of its own (RFC 9438 §4.2); Linux goes on with the curve.
     fn on_restart(&mut self) {
         if !self.start.done {
             self.start = HyStart::default();
         }
+        self.curve.epoch = None;
     }
 
     /// §4.9: what a needless repair did to the curve is undone; RFC 8312 and Linux leave it.
@@ -317,6 +322,39 @@ mod tests {
         cubic.unused(20 * SECOND);
         // Three times the plateau's time have passed; as if none had: still far below 100.
         assert!(cubic.grow(70.0, 1, 1.0, [20 * SECOND, rtt]) < 0.05);
+    }
+
+    /// §4.2: a restart after idleness ends the stage. A hundred round trips of 10 ms had Reno's share at 123; the
+    /// next stage begins with 40, and opens by 0.53 packets a round trip as this one did.
+    #[test]
+    fn a_restart_begins_another_stage() {
+        let mut cubic = Cubic::default();
+        cubic.reduce(100.0);
+        let rtt = SECOND / 100;
+        assert!(grow(&mut cubic, 70.0, 1.0, rtt) > 110.0);
+        cubic.unused(3 * SECOND);
+        cubic.on_restart();
+        let growth = cubic.grow(40.0, 1, 1.0, [3 * SECOND, rtt]);
+        assert!((growth - FRIENDLY / 40.0).abs() < 1e-9, "{growth}");
+        assert!((cubic.curve.k - libm::cbrt(60.0 / C)).abs() < 1e-9, "{}", cubic.curve.k);
+    }
+
+    /// As the target is 1.5 of the window at most, an acknowledgement adds half of what it acknowledges at most,
+    /// where Reno's share is ahead as well.
+    #[test]
+    fn the_window_opens_by_half_of_what_is_acknowledged_at_most() {
+        for rfc8312 in [false, true] {
+            for acked in [1, 2] {
+                let mut cubic = Cubic { rfc8312, ..Cubic::default() };
+                cubic.reduce(100.0);
+                cubic.grow(70.0, 1, 1.0, [0, SECOND / 100]);
+                cubic.curve.w_est = 500.0;
+                let growth = cubic.grow(70.0, acked, 1.0, [SECOND / 100, SECOND / 100]);
+                assert_eq!(growth, 0.5 * f64::from(acked), "{rfc8312}");
+                let growth = cubic.grow(70.0, acked, acked.into(), [60 * SECOND, SECOND / 100]);
+                assert_eq!(growth, 0.5 * f64::from(acked), "{rfc8312}");
+            }
+        }
     }
 
     /// RFC 9406 §4.2: 4 ms more than 20 ms are an alarm, false if the next round trip is shorter;

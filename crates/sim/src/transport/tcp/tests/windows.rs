@@ -167,6 +167,38 @@ fn a_pause_is_no_time_of_cubic() {
     assert!((grown[0] - grown[1]).abs() < 1e-9, "{grown:?}");
 }
 
+/// RFC 9438 §4.2: behind a pause slow start goes up to the threshold that a loss had left, and the next stage of
+/// congestion avoidance begins there, not where the last one was: a loss left some 90 packets, which had become 200
+/// before the pause. A round trip opens the 90 by less than a twentieth.
+#[test]
+fn behind_a_pause_cubic_begins_another_stage() {
+    for count_packets in [false, true] {
+        let control = Algorithm::Cubic;
+        let mut p = Path::new(Options { control, count_packets, ..options(Variant::Sack) });
+        let mut sent = p.send_all();
+        let mut round = 0;
+        while round < 8 || p.sender.cwnd() < 200.0 {
+            let lost = if round == 6 { vec![sent[0].0] } else { vec![] };
+            sent = p.deliver(&sent, &lost, &[]);
+            round += 1;
+        }
+        p.sender.withdraw();
+        assert!(p.deliver(&sent, &[], &[]).is_empty());
+        p.now += 2000 * MS;
+        p.sender.offer(u32::MAX);
+        sent = p.send_all();
+        let mut windows = vec![p.sender.cwnd()];
+        for _ in 0..9 {
+            sent = p.deliver(&sent, &[], &[]);
+            windows.push(p.sender.cwnd());
+        }
+        assert_eq!(windows[..6], [2.0, 4.0, 8.0, 16.0, 32.0, 64.0]);
+        for two in windows[6..].windows(2) {
+            assert!(two[0] > 80.0 && two[1] < 1.05 * two[0], "{windows:?}");
+        }
+    }
+}
+
 /// What waited for the hosts' own time was not idle.
 #[test]
 fn a_wait_before_sending_is_not_idleness() {
