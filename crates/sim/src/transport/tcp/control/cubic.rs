@@ -89,15 +89,15 @@ impl Cubic {
     fn reduce(&mut self, window: f64) -> f64 {
         self.start.done = true;
         if let Some(whole) = &mut self.whole {
-            whole.reduce(window);
-            return window * BETA;
+            return whole.reduce(window);
         }
         // §4.7: who could not get back to where it was leaves room to newcomers.
         let curve = &mut self.curve;
         curve.w_max = if window < curve.w_max { window * (1.0 + BETA) / 2.0 } else { window };
         curve.prior = window;
         curve.epoch = None;
-        window * BETA
+        // 0.7 of 90 packets are 63, and not a bit less, as 0.7 · 90.0 is.
+        window * 7.0 / 10.0
     }
 }
 
@@ -310,6 +310,17 @@ mod tests {
         // One second ahead at the last acknowledgement: between 0.4·5³ = 50 and 0.4·6³ = 86 more.
         assert_eq!(cubic.curve.k, 0.0);
         assert!((95.0..137.0).contains(&window), "{window}");
+    }
+
+    /// 0.7 of each multiple of ten is a whole number, which is not to be rounded down to one less.
+    #[test]
+    fn what_is_left_of_a_whole_window_is_exact() {
+        for tens in 1..10_000 {
+            let (window, left) = (f64::from(10 * tens), f64::from(7 * tens));
+            assert_eq!(Cubic::default().reduce(window), left);
+            let mut whole = Cubic { whole: Some(Whole::default()), ..Cubic::default() };
+            assert_eq!(whole.reduce(window), (window * 717.0 / 1024.0).floor());
+        }
     }
 
     /// Time in which nothing was to be sent does not let the window grow.

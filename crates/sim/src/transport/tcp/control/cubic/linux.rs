@@ -11,10 +11,13 @@
 //! On the way back to `w_max` the target is up to a packet above the curve, and what was acknowledged while it was
 //! reached counts once it is not: a small window is ahead of the curve.
 
-use super::{BETA, C};
+use super::C;
 
+/// What a reduction leaves: 0.7 in units of 1/1024, as of which rounding down makes no packet less where 0.7 of
+/// the window is whole.
+const LEFT: f64 = 717.0 / 1024.0;
 /// The share of the last window that is aimed at when the one before was not reached (RFC 8312 §4.6).
-const LESS: f64 = (1.0 + BETA) / 2.0;
+const LESS: f64 = (1.0 + LEFT) / 2.0;
 /// Acknowledged packets for one more before the first loss, at most; and where the target is reached, of the window.
 const MOST_AT_FIRST: f64 = 20.0;
 const AT_REST: f64 = 100.0;
@@ -102,9 +105,11 @@ impl Whole {
         opened + f64::from(u8::from(at_once))
     }
 
-    pub(super) fn reduce(&mut self, window: f64) {
+    /// The window that is left of `window`.
+    pub(super) fn reduce(&mut self, window: f64) -> f64 {
         self.last_max = if window < self.last_max { (window * LESS).floor() } else { window };
         (self.epoch, self.credit) = (None, 0.0);
+        (window * LEFT).floor()
     }
 
     pub(super) fn on_timeout(&mut self) {
