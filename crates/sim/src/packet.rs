@@ -77,9 +77,14 @@ pub enum Payload {
         sack: [(u16, u16); SACK_BLOCKS],
     },
     /// The first packet of a handshake.
-    Syn,
+    Syn {
+        /// Its timestamp, as far as an echo has it.
+        tick: u16,
+    },
     /// Its answer.
     SynAck {
+        /// The timestamp of what it answers.
+        echo: u16,
         /// It came marked (with AccECN, RFC 9768 §3.1.1).
         marked: bool,
     },
@@ -194,7 +199,7 @@ impl Payload {
             | Self::Feedback { .. }
             | Self::Report { .. }
             | Self::Request { .. } => true,
-            Self::Syn => asked,
+            Self::Syn { .. } => asked,
             Self::SynAck { .. } => !asked,
         }
     }

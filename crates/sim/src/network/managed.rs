@@ -398,9 +398,9 @@ mod tests {
         assert_eq!((back.label(), back.0 as u32), (Label { dscp: 46, host: 5, peer: 3 }, 7));
         assert_ne!(key(datagram, 100), there, "other ports");
         assert_eq!(key(datagram, 100).label(), label);
-        assert_eq!(key(Payload::Syn, 0).label(), label);
+        assert_eq!(key(Payload::Syn { tick: 0 }, 0).label(), label);
         let asked = Identity { label: Some((label, true)), ..identity };
-        let opening = asked.key(&Packet { payload: Payload::Syn, ..packet(40) }, 0);
+        let opening = asked.key(&Packet { payload: Payload::Syn { tick: 0 }, ..packet(40) }, 0);
         assert_eq!(opening.label(), back.label(), "the client is where the data goes");
     }
 

@@ -73,7 +73,7 @@ impl Payload {
         match self {
             Self::Data { .. } | Self::Stamped { .. } => PacketKind::Data,
             Self::Ack { .. } => PacketKind::Ack,
-            Self::Syn => PacketKind::Syn,
+            Self::Syn { .. } => PacketKind::Syn,
             Self::SynAck { .. } => PacketKind::SynAck,
             Self::Request { .. } => PacketKind::Request,
             Self::Datagram { .. } | Self::Paced { .. } => PacketKind::Datagram,

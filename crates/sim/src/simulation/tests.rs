@@ -229,12 +229,11 @@ fn packets_that_are_late_or_come_twice_are_nothing_to_a_session() {
     let packet =
         |payload, connection, seq| Packet { payload, connection, seq, ..Packet::default() };
     let data = Payload::Data { cwr: false, tick: 0 };
-    let (answer, request) = (Payload::SynAck { marked: true }, Payload::Request { marked: true });
+    let answer = Payload::SynAck { echo: 0, marked: true };
+    let (syn, request) = (Payload::Syn { tick: 0 }, Payload::Request { marked: true });
     simulation.advance(30 * MS);
     assert_eq!(simulation.flow(0).delivered, 2);
-    for (payload, connection) in
-        [(data, 2), (data, 0), (request, 1), (answer, 1), (Payload::Syn, 2)]
-    {
+    for (payload, connection) in [(data, 2), (data, 0), (request, 1), (answer, 1), (syn, 2)] {
         simulation.on_web(&packet(payload, connection, 2));
         assert_eq!(simulation.flow(0).delivered, 2, "{payload:?}");
         assert_eq!(slot(&mut simulation, 0).client, Client::Receiving, "{payload:?}");

@@ -62,7 +62,7 @@ impl Simulation {
         let (Some(web), Some(connections)) = (&mut self.webs[group], connections) else { return };
         let slot = web.slot(i);
         let (payload, ecn) = match slot.client {
-            Client::Opening => (Payload::Syn, connections.ecn[0]),
+            Client::Opening => (Payload::Syn { tick: 0 }, connections.ecn[0]),
             _ => (Payload::Request { marked: slot.marked }, Ecn::NotEct),
         };
         let packet = Packet {
@@ -100,7 +100,9 @@ impl Simulation {
         if packet.connection != self.flows[i].seat.connection {
             return; // of a connection that has had its time
         }
-        if let Payload::Syn | Payload::SynAck { .. } | Payload::Request { .. } = packet.payload {
+        if let Payload::Syn { .. } | Payload::SynAck { .. } | Payload::Request { .. } =
+            packet.payload
+        {
             self.on_opening(i, packet);
             return;
         }
@@ -125,10 +127,11 @@ impl Simulation {
         let (Some(web), Some(connections)) = (&mut self.webs[group], connections) else { return };
         let slot = web.slot(i);
         match packet.payload {
-            Payload::Syn => {
+            Payload::Syn { .. } => {
                 let (flow, hop, connection) = (i as u32, seat.out, seat.connection);
                 // The client sends one packet in any case.
-                let (payload, ecn) = (Payload::SynAck { marked: false }, connections.ecn[1]);
+                let (payload, ecn) =
+                    (Payload::SynAck { echo: 0, marked: false }, connections.ecn[1]);
                 let answer = Packet { flow, hop, payload, ecn, connection, ..Packet::default() };
                 self.network.forward(self.now, &answer);
             }

@@ -261,13 +261,13 @@ fn on_handshake(
     o: &Options,
 ) -> (Option<Payload>, After) {
     match packet.payload {
-        Payload::Syn => {
+        Payload::Syn { tick } => {
             // RFC 9768 §3.1.1; without its counter a mark is not told (RFC 8257 §3.6).
             let marked = o.accecn && packet.ecn == Ecn::Ce;
-            (Some(Payload::SynAck { marked }), After::Nothing)
+            (Some(Payload::SynAck { echo: tick, marked }), After::Nothing)
         }
-        Payload::SynAck { marked } => {
-            sender.on_syn_ack(now, marked, o);
+        Payload::SynAck { echo, marked } => {
+            sender.on_syn_ack(now, echo, marked, o);
             (None, After::Ask)
         }
         _ => (None, After::Nothing),

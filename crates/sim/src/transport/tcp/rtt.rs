@@ -30,6 +30,11 @@ impl Backoff {
         self.doublings = 0;
     }
 
+    /// How often the timeout was doubled.
+    pub fn doublings(self) -> u8 {
+        self.doublings
+    }
+
     /// Ends it after a SYN that was lost.
     pub fn begin_slowly(&mut self) {
         (self.doublings, self.flags) = (0, SLOW);

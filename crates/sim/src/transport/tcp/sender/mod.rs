@@ -18,7 +18,7 @@ use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant};
-use crate::packet::{Packet, Payload, SHORTEST_PACKET, tick};
+use crate::packet::{Packet, Payload, tick};
 use rack::Rack;
 use repairs::threshold;
 
@@ -306,8 +306,7 @@ impl Sender {
             return room > 0;
         }
         if self.state == State::SynSent && std::mem::take(&mut self.force) {
-            (packet.payload, packet.seq) = (Payload::Syn, 0);
-            (packet.len, packet.ecn) = (SHORTEST_PACKET, o.codepoint_control);
+            self.send_syn(now, o, packet);
             return true;
         }
         let seq = self.next_otherwise(now, o);

@@ -1,16 +1,17 @@
 //! How a connection begins.
 
 use super::*;
+use crate::packet::tick;
 
 #[test]
 fn a_handshake_comes_before_data_and_is_repeated() {
     let mut p = Path::new(Options { handshake: true, ..options(Variant::Sack) });
-    assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
+    assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn { tick: tick(p.now) as u16 }));
     assert!(p.send().is_none());
     p.now = p.sender.deadline();
     assert_eq!(p.now, 1000 * MS);
     p.sender.on_timer(p.now, &p.o);
-    assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
+    assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn { tick: tick(p.now) as u16 }));
     assert_eq!(p.sender.deadline(), 3000 * MS, "backed off");
 }
 
@@ -33,10 +34,13 @@ fn a_lost_syn_leaves_one_packet_and_three_seconds() {
         for _ in 0..lost {
             p.now = p.sender.deadline();
             p.sender.on_timer(p.now, &p.o);
-            assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn));
+            assert_eq!(
+                p.send().map(|p| p.payload),
+                Some(Payload::Syn { tick: tick(p.now) as u16 })
+            );
         }
         p.now += RTT;
-        p.sender.on_syn_ack(p.now, false, &p.o);
+        p.sender.on_syn_ack(p.now, 0, false, &p.o);
         let sent = p.send_all();
         assert_eq!((sent.len(), p.sender.deadline() - p.now), (packets, timeout * MS), "{lost}");
         if packets == 1 {
@@ -44,6 +48,37 @@ fn a_lost_syn_leaves_one_packet_and_three_seconds() {
             assert_eq!(p.deliver(&sent, &[], &[]).len(), 2);
             assert_eq!(p.sender.deadline() - p.now, 300 * MS);
         }
+    }
+}
+
+/// Timestamps tell which SYN is answered, so that the round trip is known whichever was lost: the timeout is that
+/// of a round trip, not the backed-off one of the SYN. So in Linux, which begins with one packet from the second
+/// lost SYN on.
+#[test]
+fn timestamps_measure_the_round_trip_of_a_syn_that_was_sent_again() {
+    for (lost, answered, rtt, packets) in
+        [(0, 0, 100, 10), (1, 1, 100, 10), (2, 2, 100, 1), (1, 0, 1100, 10), (4, 4, 100, 1)]
+    {
+        let mut o = Options { handshake: true, initial_window: 10.0, ..with_rack() };
+        (o.timestamps, o.restart_after_lost_syn) = (true, false);
+        let mut p = Path::new(o);
+        let mut ticks = Vec::new();
+        for n in 0..=lost {
+            if n > 0 {
+                p.now = p.sender.deadline();
+                p.sender.on_timer(p.now, &p.o);
+            }
+            let Some(Payload::Syn { tick }) = p.send().map(|p| p.payload) else { panic!("{n}") };
+            ticks.push(tick);
+        }
+        p.now += RTT;
+        p.sender.on_syn_ack(p.now, ticks[answered], false, &p.o);
+        let srtt = p.sender.srtt() / MS;
+        assert!((rtt..=rtt + 1).contains(&srtt), "{lost} lost, {answered} answered: {srtt}");
+        assert_eq!(p.sender.timeout(&p.o) / MS / 10, 3 * srtt / 10, "{lost}");
+        assert_eq!(p.send_all().len(), packets, "{lost}");
+        let probe = if packets > 1 { 2 * p.sender.srtt() } else { u64::MAX };
+        assert_eq!(p.sender.deadline() - p.now, probe.min(p.sender.timeout(&p.o)), "{lost}");
     }
 }
 
@@ -61,7 +96,7 @@ fn after_a_lost_syn_a_connection_does_without_ecn_if_it_falls_back() {
             p.send();
         }
         p.now += RTT;
-        p.sender.on_syn_ack(p.now, false, &p.o);
+        p.sender.on_syn_ack(p.now, 0, false, &p.o);
         let sent = p.send_all();
         assert!(!sent.is_empty() && sent.iter().all(|(_, _, ecn)| *ecn == capable), "{lost}");
     }
@@ -75,7 +110,7 @@ fn a_marked_syn_leaves_one_packet() {
         let mut p = Path::new(o);
         p.send();
         p.now += RTT;
-        p.sender.on_syn_ack(p.now, marked, &p.o);
+        p.sender.on_syn_ack(p.now, 0, marked, &p.o);
         let sent = p.send_all();
         assert_eq!((sent.len(), p.sender.ecn_reductions), (packets, u32::from(marked)));
         assert_eq!(p.sender.deadline() - p.now, 300 * MS, "the SYN is a sample all the same");
