@@ -12,21 +12,21 @@ use sim::{Outcome, Run, Scenario};
 
 /// Scenario and decision hash.
 const GOLDEN: [(&str, &str); 15] = [
-    ("red-ecn", "5770dcce3f676904"),
-    ("blue-reno", "0e18f588d36aa82f"),
-    ("droptail-mixed-packets", "8b973da8853da260"),
-    ("on-off", "14970cbc7485bf40"),
-    ("cbr", "4ad77693af928acf"),
-    ("two-way", "71521f567789a5d2"),
-    ("delayed-ack", "e989897ccf21514e"),
-    ("two-bottlenecks", "a932698f84d157b9"),
-    ("blue-on-off", "5736933a512fb80d"),
-    ("both-ways", "84a0be220d1872dc"),
-    ("overload", "d5f0fafa9fe1caab"),
-    ("red-pd", "4d3dbd04e5837968"),
+    ("red-ecn", "b4d47fbe862ce1dd"),
+    ("blue-reno", "b1080c18c90eb405"),
+    ("droptail-mixed-packets", "0e6d7fc463d0469a"),
+    ("on-off", "bcb639f1cc74a242"),
+    ("cbr", "c826c4a18cccf178"),
+    ("two-way", "8459dade2075426e"),
+    ("delayed-ack", "bb41f9a336927020"),
+    ("two-bottlenecks", "1dca76be5e853d06"),
+    ("blue-on-off", "4bab7fb3627243e2"),
+    ("both-ways", "497adce526056f9e"),
+    ("overload", "3c2eda509adc28f5"),
+    ("red-pd", "8e0ed05b6829e072"),
     ("tfrc", "2b38946e9a54adc7"),
-    ("web", "1919a59e0310d3c0"),
-    ("chain", "7f2c40d4bff21617"),
+    ("web", "e41cae844b7c5708"),
+    ("chain", "a0b7c22a5c901221"),
 ];
 
 fn run(name: &str) -> Run {

@@ -106,7 +106,8 @@ fn timeouts_while_a_link_stands_still_are_undone() {
 }
 
 /// On a path that keeps the order and where what is late is lost, timestamps tell no more than the round
-/// trips of what was sent again, which are those of the rest.
+/// trips of what was sent again, which are those of the rest. At 20 % twenty seeds together: one run has 450
+/// packets, with a standard deviation of 14 %.
 #[test]
 fn where_all_that_is_sent_again_was_lost_timestamps_change_little() {
     for p in ["0.01", "0.05", "0.2"] {

@@ -76,7 +76,8 @@ pub struct Sender {
     recover: u32,
     /// `end` at the last reduction: until it is acknowledged there is no second one.
     reduced_at: u32,
-    /// SACK: past the highest packet retransmitted in this recovery; with RACK, ever, but for probes.
+    /// SACK: past the highest packet retransmitted in this recovery, and after a timeout past that for which the
+    /// timer ran out; with RACK, past the highest ever, but for probes.
     resent: u32,
     duplicates: u32,
     state: State,
@@ -591,9 +592,11 @@ impl Sender {
         }
         // RFC 5681 §3.1, RFC 6298 §5.4–5.6: back to the oldest packet, one at a time.
         self.timeouts += 1;
-        if self.state != State::Loss {
+        // Not twice for the same packet; for another, which was sent since, again (§4.3).
+        if self.state != State::Loss || self.una >= self.resent {
             self.lower_threshold(o);
         }
+        self.resent = self.una + 1;
         self.control.on_timeout();
         if !std::mem::take(&mut self.wait_doubled) {
             self.back_off(o);

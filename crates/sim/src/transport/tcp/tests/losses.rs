@@ -100,6 +100,36 @@ fn a_timeout_goes_back_to_the_oldest_packet_and_doubles_each_time() {
     assert_eq!(p.sender.timeouts, 2);
 }
 
+/// RFC 5681 §3.1: the threshold of 8 that a timeout leaves of 16 stays when the timer runs out for the same packet
+/// again. If what slow start sends behind its repair is lost, the next timeout is for another packet: two are left
+/// of two (§4.3, and Linux), and slow start is over.
+#[test]
+fn a_timeout_for_another_packet_lowers_the_threshold_again() {
+    let all = [Variant::Reno, Variant::NewReno, Variant::Sack].map(options);
+    for o in all.into_iter().chain([with_rack(), Options { past_timeout: 1, ..all[2] }]) {
+        for (another, grown) in [(false, 8.0..9.0), (true, 2.0..4.0)] {
+            let (mut p, _) = sixteen(o);
+            let time_out = |p: &mut Path, timeouts| loop {
+                let sent = p.time_out();
+                if p.sender.timeouts == timeouts {
+                    return sent;
+                }
+            };
+            let mut sent = time_out(&mut p, 1);
+            if another {
+                assert_eq!(p.deliver(&sent, &[], &[]).len(), 2);
+            }
+            sent = time_out(&mut p, 2);
+            assert_eq!((sent.len(), p.sender.cwnd()), (1, 1.0));
+            for _ in 0..3 {
+                sent = p.deliver(&sent, &[], &[]);
+            }
+            let cwnd = p.sender.cwnd();
+            assert!(grown.contains(&cwnd), "{another}: {cwnd}, {:?} {}", o.variant, o.rack);
+        }
+    }
+}
+
 /// Four packets behind a timeout's one is lost: RFC 6675 repairs it upon three duplicates, RFC 6582 and ns-2
 /// leave the first of them to the timer.
 #[test]

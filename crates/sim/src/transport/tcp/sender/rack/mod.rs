@@ -78,6 +78,8 @@ pub(super) struct Rack {
     probe: Probe,
     /// The last packet before the last timeout was sent then.
     before_timeout: u64,
+    /// Past the packet for which it ran out.
+    timed_out: u32,
     /// `lost_before` then.
     lost_before_then: u64,
     /// The window and the slow-start threshold before the repair that goes on.

@@ -45,7 +45,7 @@ impl Sender {
             return;
         }
         let (una, state) = (self.una, self.state);
-        let window = self.reordering_window();
+        let (window, repaired) = (self.reordering_window(), una >= self.recover);
         let rack = self.rack();
         match std::mem::take(&mut rack.timer) {
             Timer::Probe => self.probe(now, o),
@@ -64,13 +64,20 @@ impl Sender {
                 if state != State::Loss {
                     rack.lost_before_then = rack.lost_before;
                 }
+                // RFC 5681 §3.1: not for the same packet twice; §4.3: for another, which was sent
+                // since, again. A repair that goes on has lowered it (Linux).
+                let is_another = una >= std::mem::replace(&mut rack.timed_out, una + 1);
+                let lowers = match state {
+                    State::Loss => is_another,
+                    _ => state == State::Open || repaired,
+                };
                 rack.time_out(now, una, window);
                 rack.probe.forget();
                 self.timeouts += 1;
                 if state < State::Recovery {
                     self.begin_repair(now);
                 }
-                if !o.has_model && (state == State::Open || una >= self.recover) {
+                if lowers && !o.has_model {
                     let left = self.control.after_loss(o.whole(self.cwnd));
                     self.begin_reduction(left, o);
                 }
