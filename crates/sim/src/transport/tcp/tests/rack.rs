@@ -318,8 +318,8 @@ fn a_timeout_has_what_was_sent_just_now_for_no_loss() {
     }
 }
 
-/// A timestamp of 16 bits comes round after 68.7 s: an acknowledgement that comes 70 s after its packet was
-/// sent first, and sent again meanwhile, is no sample of 1.3 s.
+/// A timestamp of 16 bits comes round after 68.7 s: that of a packet which was sent first 70 s ago seems to be of
+/// 1.3 s ago, and so of the last sending, 19 s ago, which it is no sample of.
 #[test]
 fn an_echo_that_has_come_round_is_no_sample() {
     for (late, measures) in [(60_000, true), (70_000, false)] {
