@@ -204,14 +204,6 @@ macro_rules! settings {
     ($shared:ident) => { $shared };
 }
 
-/// What Linux's PIE does otherwise, alone and in each queue of FQ-PIE.
-const PIE_LINUX: Settings = settings!([
-    derandomise = "true",
-    spared_by = "last-departure",
-    steep_above = "250ms",
-    p_max = "256"
-]);
-
 /// What stands for every type of queue. The first token is a `$`, for the macro within.
 macro_rules! any_qdisc {
     ($d:tt $($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
@@ -372,7 +364,7 @@ any_qdisc! { $
          "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"],
         "feng": [min_th = "20%", max_th = "80%", max_p = "1", gentle = "false"],
         "linux": [mode = "bytes", lengths = "average", min_th = "10%", max_th = "30%", gentle = "false",
-            w_q = "0.0625", spacing = "uniform-exact"];
+            w_q = "0.0625", spacing = "ahead"];
     AredFeng = "ared-feng", Fifo<ared_feng::AredFeng>,
         "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng99",
         ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
@@ -394,7 +386,7 @@ any_qdisc! { $
          "candidates" ["packets"]: "queued packets that the next one is compared with"],
         "cmu": [min_th = "50p", max_th = "100p", gentle = "false", ecn = "false"],
         "linux": [min_th = "15p", max_th = "45p", gentle = "false", w_q = "0.0625",
-                  spacing = "uniform-exact"];
+                  spacing = "ahead"];
     MChoke = "m-choke", Fifo<choke::Choke<choke::MChokeConfig>>,
         "CHOKe that draws several queued packets.", "PPP00 §2; HRC §2",
         ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
@@ -417,7 +409,8 @@ any_qdisc! { $
         "Signals with a probability that a controller moves by delay and its growth.", "RFC 8033",
         ["p_d" ["0 … 1"]: "drop probability", "delay" ["s"]: "queueing delay at the last update",
          "burst" ["s"]: "burst allowance left"],
-        "linux": PIE_LINUX;
+        "linux": [delay = "last-departure", burst_runs = "departures", derandomise = "true",
+                  spared_by = "last-departure", steep_above = "250ms", p_max = "256", decay = "0.984375"];
     DocsisPie = "docsis-pie", Fifo<docsis_pie::DocsisPie>,
         "PIE as cable modems have it: by bytes, with protection of a burst after the first drop.",
         "RFC 8034",
@@ -444,8 +437,9 @@ any_qdisc! { $
          "p_cl" ["0 … 1"]: "probability of a mark in L by coupling",
          "delay" ["s"]: "longer delay of the two heads at the last update",
          "l_queue" ["packets"]: "length of the L queue", "c_queue" ["packets"]: "length of the C queue"],
-        "linux": [t_update = "16ms", alpha = "0.16", beta = "3.2", signals = "random", min_th = "1ms",
-                  range = "0s", th_len = "0", classic_share = "0.1"];
+        "linux": [t_update = "16ms", alpha = "0.160071067511", beta = "3.197783371434",
+                  signals = "random-twice", spare = "3028", min_th = "1ms", range = "0s", th_len = "0",
+                  scheduler = "wrr-kept", classic_share = "0.1"];
     CurvyRed = "curvy-red", Dual<curvy_red::CurvyRed>,
         "Signals on a curve over the smoothed delay of a classic queue, with one of little delay beside it.",
         "RFC 9332 appendix B",
@@ -508,7 +502,9 @@ any_qdisc! { $
         "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
         "RFC 8290; RFC 8033",
         ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
-        "linux": PIE_LINUX;
+        "linux": [delay = "last-departure", burst_runs = "departures", derandomise = "true",
+                  spared_by = "last-departure", steep_above = "250ms", p_max = "256", decay = "0.984375",
+                  emptied = "old-if-any", overflow = "arriving"];
     Cake = "cake", Cake,
         "Sorts packets by class, host and flow into queues with a COBALT each, and shares the link among them.",
         "HTM18; tc-cake(8)",

@@ -87,6 +87,9 @@ impl Limit {
     /// Room for more than any buffer holds.
     pub(crate) const UNBOUNDED: Self = Self { packets: u32::MAX, bytes: u64::MAX };
 
+    /// Room for nothing.
+    pub(crate) const NONE: Self = Self { packets: 0, bytes: 0 };
+
     /// Room for `packets` packets of any length. `None` outside 1 … 2²⁴.
     pub fn packets(packets: u64) -> Option<Self> {
         match u32::try_from(packets) {

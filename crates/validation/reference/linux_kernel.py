@@ -5,6 +5,9 @@ Needs Debian's packages user-mode-linux, iproute2, ethtool and a C compiler; no 
 with the host's files as its root, read-only, and the program that measures as its first process. Its time
 is virtual (`linux_clock.c`): computing takes none of it, so that the load of the machine changes little.
 Its random numbers come from the seed: where it asks the host for some, a shim answers.
+
+A kernel that was built by `linux_build.sh` keeps virtual time by itself (VIRTUAL), has all that is needed
+built in, and its queue disciplines draw what ours draw (`draws`).
 """
 
 import ctypes
@@ -18,6 +21,7 @@ import sys
 from pathlib import Path
 
 KERNEL = "linux.uml"
+VIRTUAL = False  # whether it is one of linux_build.sh
 MODULES = "/usr/lib/uml/modules"
 CLOCK = Path(__file__).with_name("linux_clock.c")
 
@@ -66,6 +70,28 @@ def prepare(modules, instead={}):
     LIBC.prctl(29, 1)  # PR_SET_TIMERSLACK, 1 ns
 
 
+def draws(seed):
+    """What queue disciplines draw begins anew (linux_draws.c)."""
+    Path("/sys/module/draws/parameters/seed").write_text(f"{seed}\n")
+
+
+def attribute(kind, value):
+    return (struct.pack("=HH", 4 + len(value), kind) + value).ljust(4 + len(value) + 3 & ~3, b"\0")
+
+
+def qdisc(interface, parent, handle, name, options):
+    """Makes a queue discipline that `tc` does not know, of attributes that are in bytes (RTM_NEWQDISC)."""
+    index = socket.if_nametoindex(interface)
+    body = struct.pack("=BxxxiIII", 0, index, handle, parent, 0)
+    body += attribute(1, name.encode() + b"\0")
+    body += attribute(0x8002, b"".join(attribute(k, v) for k, v in options))
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
+        netlink.send(struct.pack("=IHHII", 16 + len(body), 36, 0x505, 1, 0) + body)
+        error = struct.unpack_from("=i", netlink.recv(1 << 16), 16)[0]
+    if error:
+        raise OSError(-error, f"qdisc {name}")
+
+
 def batch(program, commands):
     subprocess.run(f"{program} -batch -", input=commands, text=True, shell=True, check=True)
 
@@ -102,7 +128,7 @@ def run(setting, folder, program):
         KERNEL, "mem=2048M", "root=/dev/root", "rootfstype=hostfs", "ro", "quiet", "panic=-1",
         "lpj=1000000", "initcall_blacklist=raid6_select_algo,calibrate_xor_blocks",
         "con=null", "con0=null,fd:1", "init=/usr/bin/python3", f"SETTING={told}",
-        "--", "-IS", str(Path(program).resolve()),
+        *(["time-travel=inf-cpu"] if VIRTUAL else []), "--", "-IS", str(Path(program).resolve()),
     ]  # fmt: skip
     kernel = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

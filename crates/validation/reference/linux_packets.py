@@ -7,17 +7,19 @@ straight to the queue discipline (below an htb class with a burst of forty bytes
 times that a seed says; a capture behind it tells which come out, when, and with which ECN field. A row is
 a setting; `fates` has a character for each packet that came (s: sent, m: marked and sent, d: dropped),
 `order` the flow of each packet that left, and `delays` of every 50th that came the time that it took, in
-ns, - if it did not leave. Where a discipline draws, there are many rows, of numbers only.
+ns, - if it did not leave.
 
 All times are multiples of what this kernel's clock counts, so that each packet comes and leaves to the
 nanosecond when it should, and never comes while one leaves: what is first then, a few hundred
 nanoseconds decide.
 
     linux_packets.py [--only TEXT] > linux_packets.csv
-    linux_packets.py --drawn [--only TEXT] [--kernel PROGRAM] > linux_packets_drawn.csv
+    linux_packets.py --drawn --kernel PROGRAM [--only TEXT] > linux_drawn.csv
 
-The rows of fq_pie need a kernel that has it, which Debian's has not: its own, configured with
-CONFIG_NET_SCH_FQ_PIE.
+The second is of disciplines that draw, or that Debian's kernel has not, and needs a kernel that
+`linux_build.sh` built: what they draw, ours can draw, too. `made` is how long before the schedule the
+discipline was made, in ns, and its timer started (of pie, a period before its first update). The settings of the first run under such a kernel,
+too.
 """
 
 import argparse
@@ -32,14 +34,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
 import linux_kernel as kernel
 
 COLUMNS = ["setting", "qdisc", "rate_mbps", "flows", "seed", "phases", "fates", "order", "delays"]
-NUMBERS = ["drops", "marks", "delay_p50_ms", "delay_p95_ms"]
 RATE = 10  # Mb/s
 LENGTHS = [1504, 1504, 992, 288, 96]  # on the wire, of which a packet has one
 GRID = 25_600  # ns, 32 bytes: all packets come at multiples of it
 # CAKE rounds what a flow gets in a turn down by chance, mostly to a byte less than nothing. Of a function
 # that says -95 in place of a random number it gets all of it.
 WHOLE = [(b"get_random_u16", b"sock_no_bind")]
+TICK = 10_000_000  # ns
 BURST = 40  # bytes of the class, 32 us
+LONG = "500:120 1500:180 500:50 1500:130 300:20 1000:300 700:60"
+MILD = "1000:110 500:60 1500:115 500:30 1500:125 500:90"
 WAVES = "500:180 250:50 600:130 200:20 300:300 500:60"  # ms, and load in % of the rate
 
 
@@ -88,24 +92,41 @@ def exact_settings():
         ("cake: one queue", "cake bandwidth 10mbit besteffort flowblind raw", "0 2 1 0", WAVES),
     ]:  # fmt: skip
         row = {"setting": name, "qdisc": qdisc, "rate_mbps": RATE, "flows": flows, "phases": phases,
-               "seed": 1, "runs": 1}  # fmt: skip
+               "seed": 1}  # fmt: skip
         yield row
         if qdisc.startswith("cake"):
             yield {**row, "setting": f"{name} (whole quanta)", "whole": True}
 
 
 def drawn_settings():
-    long = "3000:180 1500:50 3000:130 1500:20 3000:300 3000:60"
-    for name, qdisc, flows in [
-        ("pie", "pie limit 1000", "0 0"),
-        ("pie: ECN", "pie limit 1000 ecn", "0 2"),
-        ("red", "red limit 150000 min 15000 max 45000 avpkt 1000 burst 26 probability 0.1 bandwidth 10mbit", "0 0"),
-        ("red: ECN", "red limit 150000 min 15000 max 45000 avpkt 1000 burst 26 probability 0.1 bandwidth 10mbit ecn", "0 2"),
-        ("fq_pie", "fq_pie limit 10240", "0 0 0"),
-        ("fq_pie: ECN", "fq_pie limit 10240 ecn", "0 2 1"),
+    red = f"red limit 150000 min 15000 max 45000 avpkt 1000 burst 26 probability 0.1 bandwidth {RATE}mbit"
+    for name, qdisc, flows, phases in [
+        ("dualpi2: classic", "dualpi2", "0 2", LONG),
+        ("dualpi2: L4S", "dualpi2", "1", LONG),
+        ("dualpi2: both", "dualpi2", "0 2 1", LONG),
+        ("dualpi2: mostly L4S", "dualpi2", "0 1 1 3", LONG),
+        ("dualpi2: below overload", "dualpi2", "0 2 1 1", MILD),
+        ("dualpi2: coupling 4", "dualpi2 coupling_factor 4", "0 2 1", MILD),
+        ("dualpi2: step 5 ms", "dualpi2 step_thresh 5ms", "2 1", MILD),
+        ("dualpi2: C gets 40 %", "dualpi2 classic_protection 40", "0 2 1", LONG),
+        ("dualpi2: any ECT", "dualpi2 any_ect", "0 2 1", LONG),
+        ("dualpi2: target 5 ms", "dualpi2 target 5ms tupdate 8ms", "0 2 1", LONG),
+        ("dualpi2: overflow", "dualpi2 limit 100 overflow", "0 2 1", LONG),
+        ("dualpi2: a full buffer", "dualpi2 limit 40", "0 2 1", LONG),
+        ("dualpi2: at arrival", "dualpi2 drop_enqueue", "0 2 1", LONG),
+        ("pie", "pie limit 1000", "0 2", LONG),
+        ("pie: ECN", "pie limit 1000 ecn", "0 2", LONG),
+        ("pie: a full buffer", "pie limit 60 ecn", "0 2", LONG),
+        ("pie: bytes", "pie limit 1000 bytemode", "0", LONG),
+        ("fq_pie", "fq_pie limit 10240", "0 0 0", LONG),
+        ("fq_pie: ECN", "fq_pie limit 10240 ecn", "0 2 1", LONG),
+        ("fq_pie: a full buffer", "fq_pie limit 60 ecn", "0 2 1", LONG),
+        ("fq_pie: quantum 300", "fq_pie limit 10240 quantum 300", "0 2 1 0", LONG),
+        ("red", red, "0 2", LONG),
+        ("red: ECN", red + " ecn", "0 2", LONG),
     ]:  # fmt: skip
-        yield {"setting": name, "qdisc": qdisc, "rate_mbps": RATE, "flows": flows, "phases": long,
-               "seed": 1, "runs": 20}  # fmt: skip
+        yield {"setting": name, "qdisc": qdisc, "rate_mbps": RATE, "flows": flows, "phases": phases,
+               "seed": 1}  # fmt: skip
 
 
 # --- inside
@@ -128,16 +149,48 @@ def build_network():
 
 
 def queue(s):
-    own = s["qdisc"].startswith("cake")
+    words = s["qdisc"].split()
+    own = words[0] == "cake"
     rate = f"{s['rate_mbps']}mbit burst {BURST}b cburst {BURST}b"
-    kernel.batch(
-        "tc",
-        f"qdisc replace dev m1 root handle 1: {s['qdisc']}"
-        if own
-        else f"qdisc replace dev m1 root handle 1: htb default 1\n"
-        f"class add dev m1 parent 1: classid 1:1 htb rate {rate}\n"
-        f"qdisc add dev m1 parent 1:1 handle 10: {s['qdisc']}",
-    )
+    root = f"qdisc replace dev m1 root handle 1: {s['qdisc']}"
+    if not own:
+        root = (
+            "qdisc replace dev m1 root handle 1: htb default 1\n"
+            f"class add dev m1 parent 1: classid 1:1 htb rate {rate}"
+        )
+    if words[0] != "dualpi2" and not own:
+        root += f"\nqdisc add dev m1 parent 1:1 handle 10: {s['qdisc']}"
+    kernel.batch("tc", root)
+    if s["virtual"]:
+        kernel.draws(s["seed"])
+    made = time.monotonic_ns()
+    if words[0] == "dualpi2":
+        kernel.qdisc("m1", 0x10001, 0x100000, "dualpi2", list(dualpi2(words[1:])))
+    return made
+
+
+def dualpi2(words):
+    """The attributes for words as of tc-dualpi2(8), which `tc` has since 6.16. There is always one."""
+    word = iter([*words, "split_gso"])
+    micro = lambda time: struct.pack("=I", round(float(time.removesuffix("ms")) * 1000))
+    number = lambda text: struct.pack("=I", int(text))
+    byte = lambda text: struct.pack("=B", int(text))
+    valued = {
+        "limit": (1, number), "target": (3, micro), "tupdate": (4, micro), "step_packets": (7, number),
+        "step_thresh": (8, micro), "min_qlen_step": (9, number), "coupling_factor": (10, byte),
+        "classic_protection": (13, byte),
+    }  # fmt: skip
+    flags = {
+        "overflow": (11, 0), "drop_on_overload": (11, 1), "drop_dequeue": (12, 0), "drop_enqueue": (12, 1),
+        "l4s_ect": (14, 1), "any_ect": (14, 3), "no_split_gso": (15, 0), "split_gso": (15, 1),
+    }  # fmt: skip
+    for name in word:
+        if name in flags:
+            kind, value = flags[name]
+            yield kind, byte(value)
+        else:
+            kind, convert = valued[name]
+            yield kind, convert(next(word))
 
 
 def watch():
@@ -179,17 +232,18 @@ def play(s, tap):
     packets = schedule(s)
     begin = (time.monotonic_ns() + 10_000_000) // GRID * GRID
     wall = time.time_ns() - time.monotonic_ns()
-    latest = 0
+    # Under virtual time of its own the kernel takes 256 ns for each look at the clock.
+    late = []
     for n, (at, flow, length) in enumerate(packets):
         wait_until(begin + at)
-        now = time.monotonic_ns()
+        if not s["virtual"]:
+            late.append(time.monotonic_ns() - begin - at)
         flows[flow].sendto(struct.pack("!I", n).ljust(length - 42, b"\0"), ("10.0.1.1", 5000))
-        latest = max(latest, now - begin - at)
-    if latest:
-        raise ValueError(f"a packet came {latest} ns late")
+    if any(late):
+        raise ValueError(f"a packet came {max(late)} ns late")
     time.sleep(4)
     found = captured(tap)
-    return [
+    return begin, [
         found[n] and (found[n][0] - wall - begin - at, found[n][1]) if n in found else None
         for n, (at, _, _) in enumerate(packets)
     ]
@@ -211,13 +265,6 @@ def exactly(s, gone):
     ]
 
 
-def numbers(s, gone):
-    delays = sorted(out[0] for out in gone if out)
-    marks = list(fates(s, gone)).count("m")
-    at = lambda share: round(1e-6 * delays[int(len(delays) * share)], 2)
-    return [gone.count(None), marks, at(0.5), at(0.95)]
-
-
 def inside(s):
     discipline = f"net/sched/sch_{s['qdisc'].split()[0]}"
     whole = {"net/sched/sch_cake": WHOLE} if s.get("whole") else {}
@@ -225,15 +272,15 @@ def inside(s):
     build_network()
     tap = watch()
     time.sleep(0.5)
-    rows = []
-    for n in range(s["runs"]):
-        queue(s)
-        # Its timers at another phase in each run.
-        time.sleep(0.6 + 0.0037 * n)
-        captured(tap)
-        gone = play(s, tap)
-        rows.append(numbers(s, gone) if s["drawn"] else exactly(s, gone))
-    return rows
+    made = queue(s)
+    time.sleep(0.6)
+    captured(tap)
+    if discipline.endswith("pie"):
+        # Its first update comes 50 ticks of 10 ms after this, and one more since it never comes early;
+        # then every two and one.
+        made = (made // TICK + 51 - 3) * TICK
+    begin, gone = play(s, tap)
+    return [*exactly(s, gone), begin - made]
 
 
 # --- outside
@@ -243,21 +290,21 @@ def outside():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--only", default="")
     arguments.add_argument("--drawn", action="store_true")
-    arguments.add_argument("--kernel", default=kernel.KERNEL)
+    arguments.add_argument("--kernel")
     options = arguments.parse_args()
-    kernel.KERNEL = options.kernel
-    columns = COLUMNS[:6] + NUMBERS if options.drawn else COLUMNS
+    kernel.KERNEL = options.kernel or kernel.KERNEL
+    kernel.VIRTUAL = bool(options.kernel)
+    columns = COLUMNS + ["made"] if options.drawn else COLUMNS
     print(",".join(columns))
     for s in drawn_settings() if options.drawn else exact_settings():
         if options.only not in s["setting"]:
             continue
-        s["drawn"] = options.drawn
+        s["virtual"] = kernel.VIRTUAL
         s["environment"] = {"GRID": "256"}
         with tempfile.TemporaryDirectory() as folder:
-            rows = kernel.run(s, folder, __file__)
-        for row in rows:
-            values = [s[c] for c in COLUMNS[:6]] + row
-            print(",".join(map(str, values)), flush=True)
+            measured = kernel.run(s, folder, __file__)
+        values = [s[c] for c in COLUMNS[:6]] + measured
+        print(",".join(map(str, values[: len(columns)])), flush=True)
 
 
 if __name__ == "__main__":

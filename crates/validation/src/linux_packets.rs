@@ -1,8 +1,9 @@
-//! Packet by packet against Linux 6.1's queue disciplines: `reference/linux_packets.csv`, recorded under
-//! virtual time by `linux_packets.py` beside it.
+//! Packet by packet against Linux's queue disciplines, recorded under virtual time by
+//! `reference/linux_packets.py`: `linux_packets.csv` those of 6.1, `linux_drawn.csv` those of 7.2 that draw.
 //!
 //! The same schedule of datagrams, which its seed gives, comes to our discipline before a transmitter of
-//! the same rate. What does not draw has to do the same with every packet.
+//! the same rate. It has to do the same with every packet; what draws, draws what the kernel's drew, and
+//! its timer runs when the kernel's did.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use aqm::{
 use crate::rows::Row;
 
 const ROWS: &str = include_str!("../reference/linux_packets.csv");
+const DRAWN: &str = include_str!("../reference/linux_drawn.csv");
 /// Lengths on the wire, of which a packet has one.
 const LENGTHS: [u64; 5] = [1504, 1504, 992, 288, 96];
 
@@ -24,6 +26,9 @@ const START: u64 = 1 << 30;
 /// What the class saves while it idles: the time of its burst of forty bytes, ns. So a packet never comes
 /// when one leaves, unless the class idles.
 const CREDIT: u64 = 32_000;
+
+/// The longest packet of an interface, by which the kernel's disciplines reckon.
+const LONGEST: u32 = 1514;
 
 /// A time as the kernel's CoDel knows it, in units of 1024 ns.
 fn tick(ns: u64) -> Instant {
@@ -88,66 +93,124 @@ impl Outlet<usize> for Fates {
     }
 }
 
-/// Our discipline for the words of `tc`, its buffer, its settings.
-fn ours(qdisc: &str) -> (&'static str, u64, Vec<(&'static str, String)>) {
-    let words: Vec<&str> = qdisc.split(' ').collect();
-    let after = |word| words.iter().position(|w| *w == word).map(|at| words[at + 1]);
-    let has = |word: &str| words.contains(&word);
-    let limit = after("limit").map_or(0, number);
-    let mut settings = Vec::new();
-    if let Some(time) = after("ce_threshold") {
-        assert_eq!(time, "20ms");
-        settings.push(("ce_threshold", "19999744ns".into()));
+/// A buffer with room.
+fn some(limit: Option<Limit>) -> Limit {
+    limit.unwrap_or_else(|| unreachable!("a buffer without room"))
+}
+
+/// Our discipline for the words of `tc`.
+struct Ours {
+    name: &'static str,
+    limit: Limit,
+    settings: Vec<(&'static str, String)>,
+    /// A time as the kernel's discipline knows it.
+    tick: fn(u64) -> Instant,
+    /// What the class saves while it idles, ns.
+    credit: u64,
+    /// How long before the schedule the first update of a timer was, and the next ones of that period.
+    made: u64,
+}
+
+impl Ours {
+    fn new(row: &Row) -> Self {
+        let words: Vec<&str> = row.text("qdisc").split(' ').collect();
+        let after = |word| words.iter().position(|w| *w == word).map(|at| words[at + 1]);
+        let has = |word: &str| words.contains(&word);
+        let mut ours = Self {
+            name: "",
+            limit: some(Limit::packets(1)),
+            settings: Vec::new(),
+            tick: Instant::from_nanos,
+            credit: CREDIT,
+            made: number(row.text("made")),
+        };
+        let mut set = |key, word: &str| ours.settings.push((key, word.to_string()));
+        let limit = after("limit").map_or(10_000, number);
+        let packets = some(Limit::packets(limit));
+        (ours.name, ours.limit) = match words[0] {
+            "cake" => {
+                set("diffserv", words[3]);
+                set("isolation", words[4]);
+                set("root", "newton");
+                if words[4] != "flowblind" {
+                    set("rounds", "each");
+                }
+                after("rtt").into_iter().for_each(|time| set("rtt", time));
+                ours.credit = 0;
+                ("cake", packets) // 4 MiB of memory is never full here.
+            }
+            "dualpi2" => {
+                set("preset", "linux");
+                after("coupling_factor").into_iter().for_each(|k| set("k", k));
+                after("step_thresh").into_iter().for_each(|time| set("min_th", time));
+                after("target").into_iter().for_each(|time| set("target", time));
+                after("tupdate").into_iter().for_each(|time| set("t_update", time));
+                after("classic_protection")
+                    .into_iter()
+                    .for_each(|percent| set("classic_share", &format!("0.{percent}")));
+                has("any_ect").then(|| set("low_latency", "any-ect"));
+                has("overflow").then(|| set("overload", "overflow"));
+                has("drop_enqueue").then(|| set("decided", "arrival"));
+                ("dualpi2", packets)
+            }
+            "pie" | "fq_pie" => {
+                set("preset", "linux");
+                set("ecn", if has("ecn") { "true" } else { "false" });
+                has("bytemode").then(|| set("mode", "bytes"));
+                after("quantum").into_iter().for_each(|bytes| set("quantum", bytes));
+                set("t_update", "30ms");
+                (if words[0] == "pie" { "pie" } else { "fq-pie" }, packets)
+            }
+            "red" => {
+                set("preset", "linux");
+                set("ecn", if has("ecn") { "true" } else { "false" });
+                ("red", some(Limit::bytes(limit)))
+            }
+            name => {
+                if let Some(time) = after("ce_threshold") {
+                    assert_eq!(time, "20ms");
+                    set("ce_threshold", "19999744ns");
+                }
+                after("quantum").into_iter().for_each(|bytes| set("quantum", bytes));
+                // In the kernel's units these are a little shorter.
+                set("target", "4999168ns");
+                set("interval", "99999744ns");
+                set("root", "newton");
+                set("preset", "linux");
+                set("ecn", if has("noecn") { "false" } else { "true" });
+                ours.tick = tick;
+                (if name == "codel" { "codel" } else { "fq-codel" }, packets)
+            }
+        };
+        ours
     }
-    if let Some(bytes) = after("quantum") {
-        settings.push(("quantum", bytes.into()));
-    }
-    if words[0] == "cake" {
-        settings.push(("diffserv", words[3].into()));
-        settings.push(("isolation", words[4].into()));
-        settings.extend(after("rtt").map(|time| ("rtt", time.into())));
-        settings.push(("root", "newton".into()));
-        if words[4] != "flowblind" {
-            settings.push(("rounds", "each".into()));
-        }
-        // 4 MiB of memory is never full here.
-        return ("cake", 10_000, settings);
-    }
-    // In the kernel's units these are a little shorter.
-    settings.push(("target", "4999168ns".into()));
-    settings.push(("interval", "99999744ns".into()));
-    settings.push(("root", "newton".into()));
-    settings.push(("preset", "linux".into()));
-    settings.push(("ecn", (!has("noecn")).to_string()));
-    (if words[0] == "codel" { "codel" } else { "fq-codel" }, limit, settings)
 }
 
 /// Plays a row's schedule to ours, with one setting otherwise.
 fn play(row: &Row, otherwise: Option<(&'static str, &str)>) -> Fates {
     let rate = Rate::from_mbit(number(row.text("rate_mbps")));
-    let (name, limit, mut settings) = ours(row.text("qdisc"));
+    let Ours { name, limit, mut settings, tick, credit, made } = Ours::new(row);
     if let Some((key, word)) = otherwise {
         settings.retain(|(name, _)| *name != key);
         settings.push((key, word.into()));
     }
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (*k, v.as_str())).collect();
-    let Some(limit) = Limit::packets(limit) else { unreachable!("a buffer without room") };
-    let env = Env::new(limit, rate);
+    let now = Instant::from_nanos(START - made);
+    let env = Env { now, mean_packet: LONGEST, ..Env::new(limit, rate) };
     let mut rng = Rng::new(1, 0);
     let mut queue =
         AnyQdisc::build(name, &settings, &env, &mut rng).unwrap_or_else(|e| panic!("{e:?}"));
+    let mut rng = Rng::new(number(row.text("seed")), 0);
     let packets = schedule(row);
     let fields: Vec<u8> = row.text("flows").split(' ').map(|f| number(f) as u8).collect();
     let mut out = Fates { fates: vec![b's'; packets.len()], left: Vec::new() };
-    let credit = if name == "cake" { 0 } else { CREDIT };
-    // CAKE knows the time to the nanosecond.
-    let tick = if name == "cake" { Instant::from_nanos } else { tick };
     let (mut now, mut free) = (START, 0);
     for next in 0..=packets.len() {
         // The class lets a packet go when it has its time, or at an arrival after idleness.
         let until = packets.get(next).map_or(u64::MAX, |p| START + p.at);
         while queue.backlog().packets > 0 && now.max(free) <= until {
             now = now.max(free);
+            update(&mut queue, now, &mut rng, &mut out);
             let mut cx = Cx { now: tick(now), rng: &mut rng };
             if let Some((meta, packet)) = queue.dequeue(&mut cx, &mut out) {
                 out.left.push((packet, now - START));
@@ -156,6 +219,7 @@ fn play(row: &Row, otherwise: Option<(&'static str, &str)>) -> Fates {
         }
         let Some(packet) = packets.get(next) else { break };
         now = until;
+        update(&mut queue, now, &mut rng, &mut out);
         free = free.max(now - credit);
         let field = fields[packet.flow as usize];
         let label = Label { dscp: field >> 2, ..Label::default() };
@@ -164,7 +228,20 @@ fn play(row: &Row, otherwise: Option<(&'static str, &str)>) -> Fates {
         let meta = Meta { arrived: tick(now), flow, len: packet.len as u32, ecn };
         queue.enqueue(meta, next, &mut Cx { now: tick(now), rng: &mut rng }, &mut out);
     }
+    for (packet, fate) in packets.iter().zip(&mut out.fates) {
+        // Nobody sees a mark on what came with one.
+        if *fate == b'm' && fields[packet.flow as usize] % 4 == 3 {
+            *fate = b's';
+        }
+    }
     out
+}
+
+/// Has the timers run that are due by `now`.
+fn update(queue: &mut AnyQdisc<usize>, now: u64, rng: &mut Rng, out: &mut Fates) {
+    while let Some(at) = queue.poll_at().filter(|at| at.as_nanos() <= now) {
+        queue.on_timer(&mut Cx { now: at, rng }, out);
+    }
 }
 
 /// A row compared: what is not the same.
@@ -188,14 +265,20 @@ pub struct Compared {
     pub first: Option<usize>,
 }
 
-/// Each row, compared.
+/// Each row of what does not draw, compared.
 pub fn compared() -> Vec<Compared> {
     Row::all(ROWS).map(|row| compare(&row, None)).collect()
 }
 
+/// Each row of what draws, compared.
+pub fn drawn() -> Vec<Compared> {
+    Row::all(DRAWN).map(|row| compare(&row, None)).collect()
+}
+
 /// The rows whose settings begin so, compared with ours when one of its settings is another.
 pub fn otherwise(rows: &str, key: &'static str, word: &str) -> Vec<Compared> {
-    let rows = Row::all(ROWS).filter(|row| row.text("setting").starts_with(rows));
+    let all = Row::all(ROWS).chain(Row::all(DRAWN));
+    let rows = all.filter(|row| row.text("setting").starts_with(rows));
     rows.map(|row| compare(&row, Some((key, word)))).collect()
 }
 

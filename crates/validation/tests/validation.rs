@@ -175,8 +175,6 @@ const APART_FROM_LINUX: [(&str, &str); 12] = [
     ("red, 20 Mb/s, 100 ms, 10 cubic, ECN", "drops"),
     ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams", "packets waiting, mean"),
     ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams", "marks"),
-    ("red, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams", "TCP's goodput, Mb/s"),
-    ("red, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams", "marks"),
     (
         "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams",
         "delay in the queue, 95 %, ms",
@@ -194,11 +192,6 @@ const APART_FROM_LINUX: [(&str, &str); 12] = [
         "delay in the queue, 95 %, ms",
     ),
     (
-        "red, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
-        "TCP's goodput, Mb/s",
-    ),
-    ("red, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start", "marks"),
-    (
         "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
         "delay in the queue, 95 %, ms",
     ),
@@ -207,6 +200,16 @@ const APART_FROM_LINUX: [(&str, &str); 12] = [
 #[test]
 fn tcp_agrees_with_linux() {
     let cases = linux::tcp_cases().unwrap();
+    for c in &cases {
+        println!(
+            "CASE {} | {} | {:.3} | {:.3} | {}",
+            c.setting,
+            c.quantity,
+            c.expected,
+            c.measured,
+            c.holds()
+        );
+    }
     assert!(cases.len() > 90, "{} comparisons", cases.len());
     let failures = failures(&cases);
     let differ: Vec<_> = failures.iter().map(|c| (c.setting.as_str(), c.quantity)).collect();
@@ -281,5 +284,53 @@ fn packets_have_the_fates_that_linux_gives_them() {
         }
         assert_eq!((row.fates, row.order, row.first), (0, 0, None), "{row:?}");
         assert_eq!(row.delay_ms, 0.0, "{row:?}");
+    }
+}
+
+/// What draws, with the same random numbers as in the kernel. RED's average is a number of whole bytes there,
+/// rounded down where it is used: one decision is another, and what follows is another queue.
+const ROUNDED_DOWN: [(&str, usize); 1] = [("red", 4528)];
+
+#[test]
+fn packets_have_the_fates_that_linux_draws_for_them() {
+    let rows = linux_packets::drawn();
+    assert_eq!(rows.len(), 23);
+    for row in &rows {
+        assert!(row.signals[0] > 1000, "{row:?}");
+        if let Some((_, fates)) = ROUNDED_DOWN.iter().find(|(setting, _)| *setting == row.setting) {
+            assert_eq!(row.fates, *fates, "{row:?}");
+            continue;
+        }
+        assert_eq!((row.fates, row.order, row.first), (0, 0, None), "{row:?}");
+        assert!(row.delay_ms < 0.000_3, "a unit of the kernel's clock: {row:?}");
+    }
+}
+
+/// How many packets have another fate when ours is as Linux's but for one thing.
+#[test]
+fn each_thing_in_which_linux_s_disciplines_that_draw_differ_shows() {
+    let dual = ["dualpi2: classic", "dualpi2: L4S", "dualpi2: both"];
+    let pie = ["pie", "pie: a full", "fq_pie", "fq_pie: a full"];
+    let red = ["red", "red: ECN"];
+    let otherwise = |rows: &[&str], key, word| -> Vec<usize> {
+        rows.iter().map(|row| linux_packets::otherwise(row, key, word)[0].fates).collect()
+    };
+    for (rows, key, word, expected) in [
+        (&dual[..], "signals", "random", &[5596, 5956, 5908][..]),
+        (&dual[..], "spare", "0", &[5542, 6011, 5709]),
+        (&dual[..], "scheduler", "wrr", &[0, 0, 5184]),
+        (&dual[..], "alpha", "0.16", &[4003, 3307, 3067]),
+        (&pie[..], "delay", "timestamps", &[3007, 0, 1946, 0]),
+        (&pie[..], "burst_runs", "updates", &[3007, 0, 0, 0]),
+        (&pie[..], "decay", "0.98", &[2233, 928, 2268, 2300]),
+        (&pie[..], "derandomise", "false", &[4022, 3520, 3857, 3434]),
+        (&pie[..], "spared_by", "last-update", &[0, 1354, 0, 2356]),
+        (&pie[..], "steep_above", "0s", &[4808, 0, 4712, 0]),
+        (&pie[..], "p_max", "1", &[2565, 0, 2747, 0]),
+        (&pie[2..], "emptied", "old", &[0, 0]),
+        (&pie[2..], "overflow", "longest", &[0, 5196]),
+        (&red[..], "spacing", "uniform-exact", &[4935, 2023]),
+    ] {
+        assert_eq!(otherwise(rows, key, word), expected, "{key} = {word}");
     }
 }

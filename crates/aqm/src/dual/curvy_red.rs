@@ -65,6 +65,7 @@ impl Coupling for CurvyRed {
         &mut self,
         delay: Duration,
         [_, classic]: [u32; 2],
+        _: impl Fn() -> u64,
         cx: &mut Cx<'_>,
     ) -> Departure {
         if classic == 0 {
@@ -80,7 +81,7 @@ impl Coupling for CurvyRed {
     }
 
     #[inline]
-    fn classic(&mut self, delay: Duration, cx: &mut Cx<'_>) -> Departure {
+    fn classic(&mut self, delay: Duration, _: impl Fn() -> u64, cx: &mut Cx<'_>) -> Departure {
         self.smooth(delay);
         match self.root() > greatest(2 * self.config.u, cx.rng) {
             true if self.overload() => Departure::Drop(Cause::Early),

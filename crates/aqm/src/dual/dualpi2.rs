@@ -22,7 +22,7 @@
 use super::protection::{Protection, ProtectionConfig};
 use super::{Coupling, DualConfig};
 use crate::context::{Cause, Cx, Env};
-use crate::param::{ConfigError, params};
+use crate::param::{ConfigError, choice, params};
 use crate::policy::Departure;
 use crate::policy::pi2::{Coin, Controller, ControllerConfig};
 use crate::rng::Rng;
@@ -37,19 +37,55 @@ params! {
         range: Duration = Duration::from_micros(400), in Duration::ZERO..=Duration::from_secs(3600), "RFC 9332 Fig. 2";
         /// Packets in the L queue up to which the ramp does not mark.
         th_len: u32 = 1, in 0..=1_000_000, "RFC 9332 Fig. 2, appendix A.2";
+        /// What is done when p_CL would pass 1.
+        overload: Overload = Overload::Drop, "RFC 9332 §4.2.3; tc-dualpi2(8)";
+        /// Bytes left behind in both queues below which only the ramp signals (Linux: two packets of 1514).
+        spare: u32 = 0, in 0..=1_000_000, "Linux", with signals = "random-twice";
+        /// When the controller's signals are decided; the ramp's always when a packet leaves.
+        decided: Decided = Decided::AtDeparture, "tc-dualpi2(8)", with signals = "random-twice";
         ..dual: DualConfig = DualConfig::default();
+    }
+}
+
+choice! {
+    /// What is done when p_CL would pass 1.
+    pub enum Overload {
+        /// All signals are drops, with p_C; what is not dropped of L is marked.
+        Drop = "drop",
+        /// Nothing: p' ends at 1/k, and the buffer fills until it drops.
+        Overflow = "overflow",
+    }
+}
+
+choice! {
+    /// When the controller's signals are decided.
+    pub enum Decided {
+        /// When a packet leaves.
+        AtDeparture = "departure",
+        /// When it arrives: what was decided then is known a queue's delay later.
+        AtArrival = "arrival",
     }
 }
 
 /// The algorithms of DualPI2.
 #[derive(Clone, Debug)]
 pub struct DualPi2 {
-    min_th: Duration,
-    range: Duration,
-    th_len: u32,
+    ramp: Ramp,
+    /// Fewer bytes left behind, and a packet that leaves is spared; all are where arrivals decide.
+    spare: u64,
+    /// The same of a packet that arrives, where that decides.
+    at_arrival: Option<u64>,
     controller: Controller,
     low_latency: Coin,
     classic: Coin,
+}
+
+/// The L queue's own marking.
+#[derive(Clone, Debug)]
+struct Ramp {
+    min_th: Duration,
+    range: Duration,
+    th_len: u32,
 }
 
 impl Coupling for DualPi2 {
@@ -59,11 +95,15 @@ impl Coupling for DualPi2 {
     fn new(config: &Self::Config, env: &Env) -> Result<Self, ConfigError> {
         let ((own, _), controller) = config;
         let coin = Coin::new(controller.signals);
+        let (spare, at_arrival) = (u64::from(own.spare), own.decided == Decided::AtArrival);
         Ok(Self {
-            min_th: own.min_th,
-            range: own.range,
-            th_len: own.th_len,
-            controller: Controller::new(controller, env.now),
+            ramp: Ramp { min_th: own.min_th, range: own.range, th_len: own.th_len },
+            spare: if at_arrival { u64::MAX } else { spare },
+            at_arrival: at_arrival.then_some(spare),
+            controller: match (Controller::new(controller, env.now), own.overload) {
+                (controller, Overload::Drop) => controller,
+                (controller, Overload::Overflow) => controller.without_overload(),
+            },
             low_latency: coin.clone(),
             classic: coin,
         })
@@ -79,7 +119,7 @@ impl Coupling for DualPi2 {
     }
 
     fn native(&self, delay: Duration) -> f64 {
-        self.ramp(delay)
+        self.ramp.at(delay)
     }
 
     #[inline]
@@ -87,20 +127,26 @@ impl Coupling for DualPi2 {
         &mut self,
         delay: Duration,
         [packets, _]: [u32; 2],
+        left: impl Fn() -> u64,
         cx: &mut Cx<'_>,
     ) -> Departure {
-        let c = &self.controller;
+        let Self { ramp, spare, controller: c, low_latency, .. } = self;
+        let native = || if packets > ramp.th_len { ramp.at(delay) } else { 0.0 };
+        let spared = || left() < *spare;
         if c.coupled < 1.0 {
-            let native = if packets > self.th_len { self.ramp(delay) } else { 0.0 };
-            let p = native.max(c.coupled);
-            return match self.low_latency.falls(p, cx.rng) {
+            let p = native().max(c.coupled);
+            let signal = low_latency.falls_or(p, cx.rng, |rng| match spared() {
+                true => native() >= 1.0 || native() > 0.0 && rng.chance(native()),
+                false => rng.chance(p),
+            });
+            return match signal {
                 true => Departure::Signal(Cause::Early),
                 false => Departure::Send,
             };
         }
-        if self.low_latency.falls(c.classic, cx.rng) {
+        if low_latency.falls_or(c.classic, cx.rng, |rng| !spared() && c.falls_twice(rng)) {
             Departure::Drop(Cause::Early)
-        } else if self.low_latency.falls(c.coupled, cx.rng) {
+        } else if low_latency.falls_or(c.coupled, cx.rng, |_| !spared() || native() >= 1.0) {
             Departure::Signal(Cause::Early)
         } else {
             Departure::Send
@@ -108,11 +154,35 @@ impl Coupling for DualPi2 {
     }
 
     #[inline]
-    fn classic(&mut self, _: Duration, cx: &mut Cx<'_>) -> Departure {
-        let c = &self.controller;
-        match self.classic.falls(c.classic, cx.rng) {
+    fn classic(&mut self, _: Duration, left: impl Fn() -> u64, cx: &mut Cx<'_>) -> Departure {
+        let Self { spare, controller: c, classic, .. } = self;
+        let twice = |rng: &mut Rng| left() >= *spare && c.falls_twice(rng);
+        match classic.falls_or(c.classic, cx.rng, twice) {
             true if c.overload() => Departure::Drop(Cause::Early),
             true => Departure::Signal(Cause::Early),
+            false => Departure::Send,
+        }
+    }
+
+    fn decides_at_arrival(&self) -> bool {
+        self.at_arrival.is_some()
+    }
+
+    fn arrived(&mut self, low_latency: bool, waiting: u64, cx: &mut Cx<'_>) -> Departure {
+        let (c, rng) = (&self.controller, &mut *cx.rng);
+        if self.at_arrival.is_none_or(|spare| waiting < spare) {
+            return Departure::Send;
+        }
+        if low_latency && c.coupled < 1.0 {
+            return match rng.chance(c.coupled) {
+                true => Departure::Signal(Cause::Early),
+                false => Departure::Send,
+            };
+        }
+        match c.falls_twice(rng) {
+            true if low_latency || c.overload() => Departure::Drop(Cause::Early),
+            true => Departure::Signal(Cause::Early),
+            false if low_latency => Departure::Signal(Cause::Early),
             false => Departure::Send,
         }
     }
@@ -135,10 +205,10 @@ impl Coupling for DualPi2 {
     }
 }
 
-impl DualPi2 {
-    /// The L queue's own marking probability (RFC 9332 Fig. 5).
+impl Ramp {
+    /// The probability at a delay (RFC 9332 Fig. 5).
     #[inline]
-    fn ramp(&self, delay: Duration) -> f64 {
+    fn at(&self, delay: Duration) -> f64 {
         let above = delay.saturating_sub(self.min_th);
         if delay < self.min_th {
             0.0

@@ -53,8 +53,8 @@ params! {
         low_latency: LowLatency = LowLatency::L4s, "RFC 9331 §5.1; tc-dualpi2(8)";
         /// How the link is shared between the queues.
         scheduler: Scheduler = Scheduler::Wrr, "RFC 9332 §4.2.2, appendix A.2";
-        /// The C queue's part of the link while both queues have packets (`wrr`).
-        classic_share: f64 = 0.0625, in 0.001..=0.999, "RFC 9332 appendix A.2", with scheduler = "wrr";
+        /// The C queue's part of the link while both queues have packets.
+        classic_share: f64 = 0.0625, in 0.001..=0.999, "RFC 9332 appendix A.2", with scheduler = "wrr" | "wrr-kept";
         /// By how much longer the C queue's head must have waited (`ts-fifo`).
         tshift: Duration = Duration::from_millis(50), in Duration::ZERO..=Duration::from_secs(3600), "RFC 9332 appendix A.2", with scheduler = "ts-fifo";
     }
@@ -75,6 +75,8 @@ choice! {
     pub enum Scheduler {
         /// Weighted round robin by bytes.
         Wrr = "wrr",
+        /// The same, with an account that is kept while one queue is empty (Linux).
+        WrrKept = "wrr-kept",
         /// The head that has waited longest, C's less `tshift`.
         TsFifo = "ts-fifo",
     }
@@ -107,11 +109,28 @@ pub trait Coupling: Sized {
         1.0
     }
 
-    /// A packet leaves the L queue after `delay`; `packets` were in L, with it, and in C.
-    fn low_latency(&mut self, delay: Duration, packets: [u32; 2], cx: &mut Cx<'_>) -> Departure;
+    /// A packet leaves the L queue after `delay`; `packets` were in L, with it, and in C; `left` bytes are
+    /// now in both.
+    fn low_latency(
+        &mut self,
+        delay: Duration,
+        packets: [u32; 2],
+        left: impl Fn() -> u64,
+        cx: &mut Cx<'_>,
+    ) -> Departure;
 
-    /// A packet leaves the C queue after `delay`.
-    fn classic(&mut self, delay: Duration, cx: &mut Cx<'_>) -> Departure;
+    /// A packet leaves the C queue after `delay`; `left` bytes are now in both.
+    fn classic(&mut self, delay: Duration, left: impl Fn() -> u64, cx: &mut Cx<'_>) -> Departure;
+
+    /// Whether [`Coupling::arrived`] is asked.
+    fn decides_at_arrival(&self) -> bool {
+        false
+    }
+
+    /// A packet arrives at one of the queues; `waiting` bytes are in both.
+    fn arrived(&mut self, _low_latency: bool, _waiting: u64, _cx: &mut Cx<'_>) -> Departure {
+        Departure::Send
+    }
 
     /// When the algorithm wants [`Coupling::on_timer`].
     fn poll_at(&self) -> Option<Instant> {
@@ -140,9 +159,17 @@ pub struct Dual<A, P> {
     limit: Limit,
     any_ect: bool,
     protection: Option<Box<Protection>>,
+    /// Whether a packet may be judged when it arrives.
+    judged: bool,
     share: Share,
     counters: Counters,
 }
+
+/// In whole numbers a part of the link is of this many.
+const WHOLE: i64 = 1_000_000;
+
+/// The longest packet, of which [`Share::Kept`] begins with a part.
+const LONGEST: i64 = 1514;
 
 /// Whose turn it is while both queues have packets.
 #[derive(Clone, Debug)]
@@ -150,6 +177,9 @@ enum Share {
     /// The L queue's while `credit` is positive: each byte of L takes `classic` from it, each of C
     /// gives the rest of 1. At rest the credit is what a mean packet of C gives.
     Wrr { classic: f64, credit: f64, rest: f64 },
+    /// The same while both queues have packets, in whole millionths of a byte; at rest again when the link
+    /// finds both empty. L's turn is also at 0.
+    Kept { classic: i64, credit: i64, rest: i64 },
     /// See [`Scheduler::TsFifo`].
     TsFifo { tshift: Duration },
 }
@@ -160,6 +190,7 @@ impl Share {
     fn low_latency_first(&self, low_latency: Instant, classic: Instant) -> bool {
         match *self {
             Self::Wrr { credit, .. } => credit > 0.0,
+            Self::Kept { credit, .. } => credit >= 0,
             Self::TsFifo { tshift } => low_latency <= classic + tshift,
         }
     }
@@ -167,47 +198,60 @@ impl Share {
     /// `len` bytes of one of the queues are sent; `shared`: the other had packets, too.
     #[inline]
     fn sent(&mut self, is_low_latency: bool, len: u32, shared: bool) {
-        if let Self::Wrr { classic, credit, rest } = self {
-            *credit = match (shared, is_low_latency) {
-                (false, _) => *rest,
-                (true, true) => *credit - *classic * f64::from(len),
-                (true, false) => *credit + (1.0 - *classic) * f64::from(len),
-            };
+        match self {
+            Self::Wrr { classic, credit, rest } => {
+                *credit = match (shared, is_low_latency) {
+                    (false, _) => *rest,
+                    (true, true) => *credit - *classic * f64::from(len),
+                    (true, false) => *credit + (1.0 - *classic) * f64::from(len),
+                };
+            }
+            Self::Kept { classic, credit, .. } if shared => {
+                let len = i64::from(len);
+                *credit += if is_low_latency { -*classic } else { WHOLE - *classic } * len;
+            }
+            _ => {}
+        }
+    }
+
+    /// The link finds no packet.
+    #[cold]
+    #[inline(never)]
+    fn found_none(&mut self) {
+        if let Self::Kept { credit, rest, .. } = self {
+            *credit = *rest;
         }
     }
 }
 
 impl<A: Coupling, P: Copy + Default> Dual<A, P> {
-    /// A packet arrives where there is protection. Those of all other queues do not come by here.
+    /// A packet arrives where there is protection, or where the controller decides about it now. Those of
+    /// all other queues do not come by here.
     #[cold]
     #[inline(never)]
-    fn enqueue_protected(
-        &mut self,
-        meta: Meta,
-        packet: P,
-        cx: &mut Cx<'_>,
-        out: &mut impl Outlet<P>,
-    ) {
-        self.admit(meta, packet, cx, out, |queue, meta| {
-            let Self { coupling, protection, low_latency, .. } = queue;
-            protection.as_mut().is_some_and(|protection| {
-                let queued = low_latency.backlog.bytes;
-                protection.sanctions(meta, queued, meta.arrived, |delay| coupling.native(delay))
-            })
-        });
+    fn enqueue_judged(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        self.admit::<true>(meta, packet, cx, out);
     }
 
-    /// A packet arrives; `sanctions` says of one that comes to L whether it has to go to C.
+    /// Whether protection sends a packet that comes to L to C.
+    fn sanctions(&mut self, meta: &Meta) -> bool {
+        let Self { coupling, protection, low_latency, .. } = self;
+        protection.as_mut().is_some_and(|protection| {
+            let queued = low_latency.backlog.bytes;
+            protection.sanctions(meta, queued, meta.arrived, |delay| coupling.native(delay))
+        })
+    }
+
+    /// A packet arrives, with protection and a controller that decides about it if `JUDGED`.
     #[inline(always)]
-    fn admit(
+    fn admit<const JUDGED: bool>(
         &mut self,
         meta: Meta,
         packet: P,
         cx: &mut Cx<'_>,
         out: &mut impl Outlet<P>,
-        sanctions: impl FnOnce(&mut Self, &Meta) -> bool,
     ) {
-        let meta = Meta { arrived: cx.now, ..meta };
+        let mut meta = Meta { arrived: cx.now, ..meta };
         self.counters.arrived.count(meta.len);
         let both = View { backlog: self.backlog(), limit: self.limit, ring: &[], head: 0 };
         if !both.fits(meta.len) {
@@ -218,7 +262,18 @@ impl<A: Coupling, P: Copy + Default> Dual<A, P> {
             Ecn::Ect0 => self.any_ect,
             Ecn::NotEct => false,
         };
-        let low_latency = low_latency && !sanctions(self, &meta);
+        let low_latency = low_latency && !(JUDGED && self.sanctions(&meta));
+        if JUDGED && self.coupling.decides_at_arrival() {
+            match self.coupling.arrived(low_latency, both.backlog.bytes, cx) {
+                Departure::Send => {}
+                Departure::Signal(cause) if meta.ecn.capable() => {
+                    meta = self.counters.mark(meta, &packet, cause, cx, out);
+                }
+                Departure::Signal(cause) | Departure::Drop(cause) => {
+                    return self.counters.drop(&meta, packet, cause, cx, out);
+                }
+            }
+        }
         let ring = if low_latency { &mut self.low_latency } else { &mut self.classic };
         ring.push(meta, packet, ());
     }
@@ -234,18 +289,26 @@ impl<A: Coupling, P: Copy + Default> Discipline<P> for Dual<A, P> {
 
     fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         let dual = A::dual(config);
+        let coupling = A::new(config, env)?;
+        let protection = A::protection(config, env, rng).map(Box::new);
         Ok(Self {
-            coupling: A::new(config, env)?,
+            judged: protection.is_some() || coupling.decides_at_arrival(),
+            coupling,
             low_latency: Ring::new(env.limit),
             classic: Ring::new(env.limit),
             limit: env.limit,
             any_ect: dual.low_latency == LowLatency::AnyEct,
-            protection: A::protection(config, env, rng).map(Box::new),
+            protection,
             share: match dual.scheduler {
                 Scheduler::Wrr => {
                     let classic = dual.classic_share;
                     let rest = (1.0 - classic) * f64::from(env.mean_packet);
                     Share::Wrr { classic, credit: rest, rest }
+                }
+                Scheduler::WrrKept => {
+                    let classic = libm::round(dual.classic_share * WHOLE as f64) as i64;
+                    let rest = LONGEST * (WHOLE - 2 * classic);
+                    Share::Kept { classic, credit: rest, rest }
                 }
                 Scheduler::TsFifo => Share::TsFifo { tshift: dual.tshift },
             },
@@ -257,10 +320,10 @@ impl<A: Coupling, P: Copy + Default> Discipline<P> for Dual<A, P> {
 impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
     #[inline]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        if A::PROTECTS && self.protection.is_some() {
-            return self.enqueue_protected(meta, packet, cx, out);
+        if A::PROTECTS && self.judged {
+            return self.enqueue_judged(meta, packet, cx, out);
         }
-        self.admit(meta, packet, cx, out, |_, _| false);
+        self.admit::<false>(meta, packet, cx, out);
     }
 
     #[inline]
@@ -273,11 +336,15 @@ impl<A: Coupling, P: Copy + Default> Qdisc<P> for Dual<A, P> {
                 (l, _) => (l.is_some(), false),
             };
             let ring = if is_low_latency { &mut self.low_latency } else { &mut self.classic };
-            let (mut meta, packet, ()) = ring.pop()?;
+            let Some((mut meta, packet, ())) = ring.pop() else {
+                self.share.found_none();
+                return None;
+            };
             let delay = cx.now.since(meta.arrived);
+            let left = || self.low_latency.backlog.bytes + self.classic.backlog.bytes;
             let advice = match is_low_latency {
-                true => self.coupling.low_latency(delay, packets, cx),
-                false => self.coupling.classic(delay, cx),
+                true => self.coupling.low_latency(delay, packets, left, cx),
+                false => self.coupling.classic(delay, left, cx),
             };
             match advice {
                 Departure::Send => {}

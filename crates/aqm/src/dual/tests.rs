@@ -81,6 +81,66 @@ fn the_classic_queue_has_its_share() {
     }
 }
 
+/// A tenth is C's. Beside a packet of C, five of L are sent, and C's then alone. From 900 bytes, begun anew, L
+/// may send 9 before C's next one; of 1211.2 that were kept, 711.2 are left, which is 8; and 13 from all of
+/// them, if the link has found nothing in between.
+#[test]
+fn an_account_may_be_kept_while_a_queue_is_empty() {
+    for (word, asked, expected) in
+        [("wrr", false, 9), ("wrr-kept", false, 8), ("wrr-kept", true, 13)]
+    {
+        let mut b = Bench::new(1000, &[("scheduler", word), ("classic_share", "0.1")]);
+        b.arrive(Ecn::NotEct);
+        (0..5).for_each(|_| b.arrive(Ecn::Ect1));
+        (0..5).for_each(|_| assert_ne!(b.depart(), Some(Ecn::NotEct)));
+        assert_eq!(b.depart(), Some(Ecn::NotEct));
+        if asked {
+            assert_eq!(b.depart(), None);
+        }
+        b.arrive(Ecn::NotEct);
+        (0..20).for_each(|_| b.arrive(Ecn::Ect1));
+        let before = (0..20).take_while(|_| b.depart() != Some(Ecn::NotEct)).count();
+        assert_eq!(before, expected, "{word} {asked}");
+    }
+}
+
+/// With p' = 1 all is dropped but what leaves less than 3000 bytes behind, or finds less when it comes.
+#[test]
+fn what_leaves_little_behind_is_spared() {
+    for (decided, dropped) in [("departure", 2), ("arrival", 0)] {
+        let mut b = Bench::new(
+            100,
+            &[
+                ("signals", "random-twice"),
+                ("spare", "3000"),
+                ("decided", decided),
+                ("alpha", "10000"),
+            ],
+        );
+        (0..5).for_each(|_| b.arrive(Ecn::NotEct));
+        b.wait_us(100_000);
+        assert_eq!(b.signal("p"), 1.0);
+        assert_eq!(b.depart(), Some(Ecn::NotEct));
+        let early = |b: &Bench| b.q.counters().dropped[Cause::Early as usize].packets;
+        assert_eq!(early(&b), dropped, "{decided}");
+        (0..5).for_each(|_| b.arrive(Ecn::NotEct));
+        let at_arrival = if decided == "arrival" { 5 } else { 0 };
+        assert_eq!(early(&b), dropped + at_arrival, "4000 bytes wait");
+    }
+}
+
+/// Without overload p' ends at 1/k: L is marked throughout, C dropped with ¼, and nothing else helps.
+#[test]
+fn an_overflow_ends_p() {
+    let mut b = Bench::new(5000, &[("overload", "overflow"), ("alpha", "10000")]);
+    (0..2000).for_each(|_| [Ecn::Ect1, Ecn::Ect0].into_iter().for_each(|e| b.arrive(e)));
+    b.wait_us(100_000);
+    assert_eq!(b.signal("p"), 0.5);
+    let marked = (0..2000).filter(|_| b.depart() == Some(Ecn::Ce)).count();
+    assert_eq!(b.q.counters().dropped[Cause::Early as usize].packets, 0);
+    assert!(marked.abs_diff(1875 + 31) < 5, "15/16 of L, a quarter of 1/16 of C: {marked}");
+}
+
 /// C's packet came 30 ms before L's: it goes first with a shift of 20 ms, not with 50.
 #[test]
 fn a_time_shift_lets_old_classic_packets_go_first() {

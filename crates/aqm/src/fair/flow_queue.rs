@@ -22,12 +22,12 @@
 //! not count such drops, and what it knows of the backlog is that of its queue. Linux's `fq_codel` drops half
 //! of the bytes (`drop_half`), counts these drops as signals (`overflow_counts`), compares an MTU with the
 //! backlog of all queues (`backlog`; an empty queue then may stay above target), and has a queue that runs
-//! empty while no other is old come back as a new one (`emptied`). Linux's `fq_pie` drops the arriving packet when the buffer is full, which
-//! lets a flood shut others out; here the longest queue gives way whatever the algorithm.
+//! empty while no other is old come back as a new one (`emptied`). Linux's `fq_pie` drops the arriving packet
+//! when the buffer is full (`overflow`), which lets a flood shut others out.
 
 use core::marker::PhantomData;
 
-use super::{Emptied, End, Half, Plan, Scheme, Turn, Waiting};
+use super::{Emptied, End, Half, Overflow, Plan, Scheme, Turn, Waiting};
 use crate::context::Env;
 use crate::hash::FlowHash;
 use crate::packet::FlowKey;
@@ -43,9 +43,11 @@ params! {
         /// Bytes that a queue sends in its turn.
         quantum: u32 = 1514, in 1..=1_048_576, "RFC 8290 §5.2.4";
         /// Most packets that the longest queue drops at once when the buffer is full.
-        drop_batch: u32 = 64, in 1..=65_536, "RFC 8290 §4.1";
+        drop_batch: u32 = 64, in 1..=65_536, "RFC 8290 §4.1", with overflow = "longest";
         /// Half of what of the longest queue is dropped at once.
-        drop_half: Half = Half::Packets, "RFC 8290 §4.1; Linux";
+        drop_half: Half = Half::Packets, "RFC 8290 §4.1; Linux", with overflow = "longest";
+        /// Who gives way when the buffer is full.
+        overflow: Overflow = Overflow::Longest, "RFC 8290 §4.1; Linux's fq_pie";
         /// What the algorithm of a queue is told to be waiting, when a packet leaves or its timer comes.
         backlog: Waiting = Waiting::Queue, "RFC 8290 §4; Linux";
         /// Where a new queue goes that has no packets left.
@@ -74,6 +76,7 @@ impl<A: Policy> Scheme for FlowQueue<A> {
             drop: End::Head,
             drop_batch: own.drop_batch,
             drop_half: own.drop_half,
+            overflow: own.overflow,
             backlog: own.backlog,
             emptied: own.emptied,
         };

@@ -4,9 +4,9 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use super::Plan;
 use super::links::{Chain, Links};
 use super::longest::Longest;
+use super::{Overflow, Plan};
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::fifo::Advised;
 use crate::packet::{FlowKey, Meta};
@@ -22,10 +22,13 @@ use crate::units::{Limit, Measure, Size};
 pub(super) struct Lines<A: Policy, P> {
     lines: Box<[One<A>]>,
     pool: Pool<P, A::Tag>,
-    /// The room of all lines together.
+    /// Beyond which the longest line has to give way; none where arriving packets do, each of which is asked
+    /// for then whether it fits.
     limit: Limit,
     /// The room of one line.
     line_limit: Limit,
+    /// The room of all lines together.
+    room: Limit,
     longest: Longest,
     counters: Counters,
     /// When the first of the policies wants its timer.
@@ -71,7 +74,11 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
             lines: lines?,
             // A packet is queued before another makes room for it.
             pool: Pool::new(env.limit.max_packets() as usize + 1, plan.backlog),
-            limit: env.limit,
+            limit: match plan.overflow {
+                Overflow::Longest => env.limit,
+                Overflow::Arriving => Limit::NONE,
+            },
+            room: env.limit,
             line_limit: plan.queue_limit.unwrap_or(Limit::UNBOUNDED),
             longest: Longest::new(plan.queues),
             counters: Counters::default(),
@@ -92,10 +99,21 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         cx: &mut Cx<'_>,
         out: &mut impl Outlet<P>,
     ) {
-        if u64::from(meta.len) > self.limit.max_bytes() {
-            // Nobody has to make room for what is longer than the buffer.
-            self.counters.arrived.count(meta.len);
-            return self.counters.drop(&meta, packet, Cause::Overflow, cx, out);
+        let len = u64::from(meta.len);
+        if len > self.limit.max_bytes() {
+            // Nobody makes room for what is longer than the buffer, nor for any where arriving packets
+            // give way.
+            let waiting = self.pool.backlog;
+            if waiting.packets >= self.room.max_packets()
+                || waiting.bytes + len > self.room.max_bytes()
+            {
+                self.counters.arrived.count(meta.len);
+                if self.limit == Limit::NONE {
+                    let One { policy, backlog, .. } = &mut self.lines[line];
+                    policy.on_overflow(&meta, &self.pool.view(*backlog, self.line_limit), cx);
+                }
+                return self.counters.drop(&meta, packet, Cause::Overflow, cx, out);
+            }
         }
         if A::RESTS {
             self.wake(line);

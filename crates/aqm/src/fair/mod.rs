@@ -45,6 +45,16 @@ choice! {
     }
 }
 
+choice! {
+    /// Who gives way when the buffer is full.
+    pub enum Overflow {
+        /// The longest queue.
+        Longest = "longest",
+        /// The arriving packet, which its queue's algorithm is not asked about: a flood shuts others out.
+        Arriving = "arriving",
+    }
+}
+
 /// What makes one fair queue differ from another.
 pub trait Scheme: Sized {
     /// Parameters, with their defaults and documentation.
@@ -108,6 +118,8 @@ pub struct Plan {
     pub drop_batch: u32,
     /// Half of what.
     pub drop_half: Half,
+    /// Who gives way.
+    pub overflow: Overflow,
     /// What policies are told to be waiting.
     pub backlog: Waiting,
     /// Where a new queue goes that has no packets left.
@@ -126,6 +138,7 @@ impl Plan {
             drop: End::Tail,
             drop_batch: 1,
             drop_half: Half::Packets,
+            overflow: Overflow::Longest,
             backlog: Waiting::Queue,
             emptied: Emptied::Old,
         }
@@ -148,7 +161,7 @@ impl<S: Scheme, P: Copy + Default> Fair<S, P> {
     /// The longest queue gives way until the buffer is no longer too full.
     #[inline(never)]
     fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        while self.lines.excess() {
+        while self.plan.overflow == Overflow::Longest && self.lines.excess() {
             let longest = self.lines.longest();
             let whole = self.lines.backlog_of(longest);
             for n in 0..self.plan.drop_batch {

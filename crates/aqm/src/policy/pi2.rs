@@ -55,6 +55,9 @@ choice! {
         Recur = "recur",
         /// A random number is drawn for each packet.
         Random = "random",
+        /// The same, but two for a classic packet, both of which have to be below p': its square (DBTB16;
+        /// Linux).
+        RandomTwice = "random-twice",
     }
 }
 
@@ -84,6 +87,8 @@ pub(crate) struct Controller {
     pub(crate) coupled: f64,
     /// The classic probability from which on there is overload.
     limit: f64,
+    /// Where p' and k p' end.
+    ends: [f64; 2],
     /// When the next update is due.
     next: Instant,
 }
@@ -103,6 +108,7 @@ impl Controller {
             classic: 0.0,
             coupled: 0.0,
             limit: (1.0 / (c.k * c.k)).min(1.0),
+            ends: [1.0, 1.0],
             next: now + t_update,
         }
     }
@@ -111,6 +117,17 @@ impl Controller {
     #[inline]
     pub(crate) fn overload(&self) -> bool {
         self.classic >= self.limit
+    }
+
+    /// The same without overload: k p' ends just below 1, p' where it does.
+    pub(crate) fn without_overload(self) -> Self {
+        let ends = [(1.0 / self.k).min(1.0), 1.0 - f64::EPSILON];
+        Self { ends, limit: f64::INFINITY, ..self }
+    }
+
+    /// Whether two random numbers are below p'.
+    pub(crate) fn falls_twice(&self, rng: &mut Rng) -> bool {
+        rng.chance(self.base) && rng.chance(self.base)
     }
 
     pub(crate) fn poll_at(&self) -> Instant {
@@ -125,10 +142,10 @@ impl Controller {
         self.next = self.next.next_tick(now, self.t_update);
         let delay = delay.as_secs_f64();
         let step = self.alpha * (delay - self.target) + self.beta * (delay - self.old);
-        self.base = (self.base + step).clamp(0.0, 1.0);
+        self.base = (self.base + step).clamp(0.0, self.ends[0]);
         self.old = delay;
         self.classic = self.base * self.base;
-        self.coupled = (self.k * self.base).min(1.0);
+        self.coupled = (self.k * self.base).min(self.ends[1]);
     }
 
     /// Reports p', p_C, p_CL and the delay at the last update.
@@ -156,6 +173,17 @@ impl Coin {
     /// Whether there is a signal with probability `p` (RFC 9332 Fig. 4, `recur`).
     #[inline]
     pub(crate) fn falls(&mut self, p: f64, rng: &mut Rng) -> bool {
+        self.falls_or(p, rng, |rng| rng.chance(p))
+    }
+
+    /// As [`Coin::falls`], or as `twice` says where [`Signals::RandomTwice`] are asked for.
+    #[inline]
+    pub(crate) fn falls_or(
+        &mut self,
+        p: f64,
+        rng: &mut Rng,
+        twice: impl FnOnce(&mut Rng) -> bool,
+    ) -> bool {
         match self.signals {
             Signals::Recur => {
                 self.count += p;
@@ -164,6 +192,7 @@ impl Coin {
                 due
             }
             Signals::Random => rng.chance(p),
+            Signals::RandomTwice => twice(rng),
         }
     }
 }
@@ -201,10 +230,12 @@ impl Policy for Pi2 {
                 Departure::Signal(Cause::Early)
             }
             (true, false) => Departure::Send,
-            _ if of_classic.falls(c.classic, cx.rng) => match self.ecn && !c.overload() {
-                true => Departure::Signal(Cause::Early),
-                false => Departure::Drop(Cause::Early),
-            },
+            _ if of_classic.falls_or(c.classic, cx.rng, |rng| c.falls_twice(rng)) => {
+                match self.ecn && !c.overload() {
+                    true => Departure::Signal(Cause::Early),
+                    false => Departure::Drop(Cause::Early),
+                }
+            }
             (true, true) => Departure::Signal(Cause::Early),
             (false, _) => Departure::Send,
         }

@@ -64,6 +64,10 @@ params! {
         p_max: f64 = 1.0, in 0.0..=256.0, "RFC 8033 §4.2";
         /// Whether a step up is at most 0.02 where the probability is 0.1 or more.
         cap: bool = true, "RFC 8033 §5.5";
+        /// What is left of the probability at an update after two without delay (Linux: 63/64).
+        decay: f64 = 0.98, in 0.0..=1.0, "RFC 8033 §4.2";
+        /// How the burst allowance is used up.
+        burst_runs: BurstRuns = BurstRuns::ByUpdates, "RFC 8033 §4.4; Linux", with delay = "last-departure";
     }
 }
 
@@ -74,6 +78,18 @@ choice! {
         Timestamps = "timestamps",
         /// From the length of the queue and the departure rate.
         DepartureRate = "departure-rate",
+        /// That of the packet that left last, none if it left nothing behind: Linux.
+        LastDeparture = "last-departure",
+    }
+}
+
+choice! {
+    /// How the burst allowance is used up.
+    pub enum BurstRuns {
+        /// At each update by `t_update`.
+        ByUpdates = "updates",
+        /// At each departure by the time since the one before, as in Linux.
+        ByDepartures = "departures",
     }
 }
 
@@ -101,11 +117,16 @@ pub struct Pie {
     sojourn: Duration,
     departures: DepartureRate,
     burst: Duration,
+    /// The last departure since the allowance was whole (`burst_runs`); before one, far ahead.
+    departed: Instant,
     /// Probabilities of the packets since the last signal, added up (`derandomise`).
     accumulated: f64,
     /// When the next update is due.
     next: Instant,
 }
+
+/// When nothing has departed yet: since then no time has gone.
+const NONE_YET: Instant = Instant::from_nanos(u64::MAX);
 
 impl Policy for Pie {
     type Config = PieConfig;
@@ -121,6 +142,7 @@ impl Policy for Pie {
             sojourn: Duration::ZERO,
             departures: DepartureRate::default(),
             burst: config.max_burst,
+            departed: NONE_YET,
             accumulated: 0.0,
             next: env.now + config.t_update,
         })
@@ -142,15 +164,10 @@ impl Policy for Pie {
     #[inline]
     fn on_departure(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Departure {
         self.sojourn = cx.now.since(pkt.arrived);
-        if self.config.delay == Delay::DepartureRate {
-            self.departures.departed(
-                u64::from(pkt.len),
-                q.backlog().bytes,
-                u64::from(self.config.dq_threshold),
-                cx.now,
-            );
+        if self.config.delay == Delay::Timestamps {
+            return Departure::Send;
         }
-        Departure::Send
+        self.measure(pkt, q, cx.now)
     }
 
     fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
@@ -172,9 +189,13 @@ impl Policy for Pie {
         let delay = self.estimate(q);
         // Of many queues most are empty: there a step down from 0 leads to 0.
         if self.p > 0.0 || delay > Duration::ZERO {
-            self.p = updated(self.p, delay, self.old, &self.config);
+            let rests = self.config.delay != Delay::LastDeparture || q.is_empty();
+            self.p = updated(self.p, delay, self.old, rests, &self.config);
         }
         self.burst = self.burst_after(delay);
+        if self.is_calm(delay) {
+            self.departed = NONE_YET;
+        }
         self.old = delay;
     }
 
@@ -182,6 +203,7 @@ impl Policy for Pie {
         self.p == 0.0
             && self.old == Duration::ZERO
             && self.burst == self.burst_after(Duration::ZERO)
+            && self.departed == NONE_YET
     }
 
     fn wake(&mut self, timer: Instant) {
@@ -217,32 +239,62 @@ impl Pie {
             Mode::Bytes => (self.p * f64::from(pkt.len) / f64::from(self.mean_packet)).min(1.0),
         };
         if self.config.derandomise {
-            self.accumulated = if self.p == 0.0 { 0.0 } else { self.accumulated + p };
-            if self.accumulated < 0.85 {
-                return false;
-            }
-            if self.accumulated >= 8.5 {
-                return true;
-            }
+            return self.derandomised(pkt, p, q, rng);
         }
         rng.chance(p)
     }
 
-    /// The allowance after an update (RFC 8033 §4.4).
-    fn burst_after(&self, delay: Duration) -> Duration {
+    /// Whether the allowance is whole again after an update (RFC 8033 §4.4).
+    fn is_calm(&self, delay: Duration) -> bool {
         let calm = |d: Duration| d < self.config.target / 2;
-        if self.p == 0.0 && calm(delay) && calm(self.old) {
-            self.config.max_burst
-        } else {
-            self.burst.saturating_sub(self.config.t_update)
+        self.p == 0.0 && calm(delay) && calm(self.old)
+    }
+
+    /// The allowance after an update.
+    fn burst_after(&self, delay: Duration) -> Duration {
+        match self.config.burst_runs {
+            _ if self.is_calm(delay) => self.config.max_burst,
+            BurstRuns::ByUpdates => self.burst.saturating_sub(self.config.t_update),
+            BurstRuns::ByDepartures => self.burst,
         }
+    }
+
+    /// The same with probability `p`, where signals keep their distance (RFC 8033 §5.4).
+    #[inline]
+    fn derandomised(&mut self, pkt: &Meta, p: f64, q: &View<'_>, rng: &mut Rng) -> bool {
+        if !q.fits(pkt.len) {
+            return false; // what the full buffer drops adds nothing, and draws nothing
+        }
+        self.accumulated = if self.p == 0.0 { 0.0 } else { self.accumulated + p };
+        if self.accumulated < 0.85 {
+            return false;
+        }
+        self.accumulated >= 8.5 || rng.chance(p)
+    }
+
+    /// A packet has left, and its time stamp alone does not tell the delay.
+    #[inline]
+    fn measure(&mut self, pkt: &Meta, q: &View<'_>, now: Instant) -> Departure {
+        let (left, threshold) = (q.backlog().bytes, u64::from(self.config.dq_threshold));
+        if self.config.delay == Delay::DepartureRate {
+            self.departures.departed(u64::from(pkt.len), left, threshold, now);
+            return Departure::Send;
+        }
+        if left == 0 {
+            self.sojourn = Duration::ZERO;
+        }
+        if self.config.burst_runs == BurstRuns::ByDepartures {
+            self.burst = self.burst.saturating_sub(now.since(self.departed));
+            self.departed = now;
+        }
+        Departure::Send
     }
 
     /// The queueing delay now.
     fn estimate(&self, q: &View<'_>) -> Duration {
         match self.config.delay {
             _ if q.is_empty() => Duration::ZERO,
-            Delay::Timestamps => self.sojourn,
+            Delay::Timestamps | Delay::LastDeparture => self.sojourn,
             Delay::DepartureRate => {
                 let thresholds = q.backlog().bytes as f64 / f64::from(self.config.dq_threshold);
                 self.departures.average.mul_f64(thresholds)
@@ -251,14 +303,14 @@ impl Pie {
     }
 }
 
-/// The drop probability after an update (RFC 8033 §4.2, §5.5).
-fn updated(p: f64, delay: Duration, old: Duration, c: &PieConfig) -> f64 {
+/// The drop probability after an update (RFC 8033 §4.2, §5.5); it decays only if the queue `rests`.
+fn updated(p: f64, delay: Duration, old: Duration, rests: bool, c: &PieConfig) -> f64 {
     let steep = c.steep_above > Duration::ZERO && delay > c.steep_above;
     let [delay, old, target] = [delay, old, c.target].map(Duration::as_secs_f64);
     let step = (c.alpha * (delay - target) + c.beta * (delay - old)) / damping(p);
     let step = if c.cap && p >= 0.1 { step.min(0.02) } else { step };
     let step = if steep { step + 0.02 } else { step };
-    let decay = if delay == 0.0 && old == 0.0 { 0.98 } else { 1.0 };
+    let decay = if delay == 0.0 && old == 0.0 && rests { c.decay } else { 1.0 };
     ((p + step) * decay).clamp(0.0, c.p_max)
 }
 
@@ -361,7 +413,7 @@ mod tests {
             (&rfc, 0.3, 15, 15, 0.3), // at the target and steady
         ] {
             let [delay, old] = [delay, old].map(Duration::from_millis);
-            let got = updated(p, delay, old, c);
+            let got = updated(p, delay, old, true, c);
             assert!((got - expected).abs() < 1e-12, "{p} {delay} {old}: {got}");
         }
     }
@@ -441,6 +493,16 @@ mod tests {
             })
         };
         assert!(spared("last-departure") && !spared("last-update"));
+    }
+
+    /// 100 departures are 99 times a millisecond apart; of the updates six were at 15 ms to 90.
+    #[test]
+    fn the_allowance_goes_by_updates_or_by_departures() {
+        for (word, left) in [("updates", 0.06), ("departures", 0.051)] {
+            let mut lab = Story::new(1000, &[("delay", "last-departure"), ("burst_runs", word)]);
+            stand(&mut lab, 60, 100, Ecn::NotEct);
+            assert!((lab.signal("burst") - left).abs() < 1e-9, "{word}: {}", lab.signal("burst"));
+        }
     }
 
     /// Two packets wait on a slow link: the delay is far above target, and nothing is dropped.

@@ -12,6 +12,8 @@ choice! {
         UniformExact = "uniform-exact",
         /// Uniform on 1/p_b … 2/p_b − 1: ns-2's default (`wait_`).
         Wait = "wait",
+        /// Uniform on 1 … 1/p_b, of one random number a signal, which is drawn ahead: FJ93 Fig. 17, Linux.
+        Ahead = "ahead",
         /// Geometric with mean 1/p_b: each packet alone, p_a = p_b (FJ93 §7, method 1).
         Geometric = "geometric",
     }
@@ -24,6 +26,9 @@ pub(super) fn p_a(spacing: Spacing, p_b: f64, count: f64) -> f64 {
     let x = count * p_b;
     match spacing {
         Spacing::Uniform | Spacing::UniformExact if x < 1.0 => (p_b / (1.0 - x)).min(1.0),
+        // Of who does not know the number that was drawn.
+        Spacing::Ahead if count < 1.0 => 0.0,
+        Spacing::Ahead if x - p_b < 1.0 => (p_b / (1.0 - (x - p_b))).min(1.0),
         Spacing::Geometric => p_b.min(1.0),
         Spacing::Wait if x < 1.0 => 0.0,
         Spacing::Wait if x < 2.0 => (p_b / (2.0 - x)).min(1.0),
@@ -38,7 +43,7 @@ pub(super) fn p_a(spacing: Spacing, p_b: f64, count: f64) -> f64 {
 pub(super) fn picks(coin: f64, spacing: Spacing, p_b: f64, count: f64) -> bool {
     match spacing {
         Spacing::Uniform | Spacing::UniformExact => coin < p_b * (1.0 + count * coin),
-        Spacing::Geometric | Spacing::Wait => coin < p_a(spacing, p_b, count),
+        Spacing::Geometric | Spacing::Wait | Spacing::Ahead => coin < p_a(spacing, p_b, count),
     }
 }
 
@@ -48,7 +53,7 @@ mod tests {
 
     #[test]
     fn p_a_by_hand() {
-        use Spacing::{Geometric, Uniform, UniformExact, Wait};
+        use Spacing::{Ahead, Geometric, Uniform, UniformExact, Wait};
         for (spacing, p_b, count, expected) in [
             (Uniform, 0.1, 0, 0.1),
             (Uniform, 0.1, 1, 1.0 / 9.0), // 0.1/0.9
@@ -62,6 +67,10 @@ mod tests {
             (Wait, 0.1, 10, 0.1), // 0.1/(2 − 1)
             (Wait, 0.1, 15, 0.2), // 0.1/(2 − 1.5)
             (Wait, 0.1, 20, 1.0),
+            (Ahead, 0.1, 0, 0.0), // below min_th until now
+            (Ahead, 0.1, 1, 0.1),
+            (Ahead, 0.1, 6, 0.2), // 0.1/0.5
+            (Ahead, 0.1, 11, 1.0),
             (Geometric, 0.1, 50, 0.1),
         ] {
             assert!(

@@ -16,6 +16,7 @@ const TOGETHER: &[(&str, &str)] = &[
     ("red", "w_q=1 min_th=1p max_th=10p spacing=wait"),
     ("red", "w_q=0.3 mode=bytes gentle=true max_p=0.1 above_max=drop"),
     ("red", "w_q=0.5 spacing=uniform-exact ns2_rules=true"),
+    ("red", "w_q=0.5 max_p=0.5 spacing=ahead ns2_rules=true mode=bytes"),
     ("wred", "w_q=1 min_th=1p max_th=3p min_th_high=6p max_th_high=9p max_p_high=1"),
     ("wred", "w_q=0.5 min_th=0p max_th=4p min_th_high=2p classes=drop-precedence ecn=false"),
     ("ared-feng", "w_q=0.7 min_th=1p max_th=4p"),
@@ -81,6 +82,9 @@ const TOGETHER: &[(&str, &str)] = &[
     ("pi2", "target=1ms t_update=1ms alpha=100 beta=100 signals=random"),
     ("pi2", "target=1ms t_update=1ms alpha=100 beta=10 ecn=false"),
     ("dualpi2", "target=1ms t_update=1ms alpha=100 beta=100 signals=random"),
+    ("dualpi2", "target=1ms t_update=1ms alpha=100 beta=100 signals=random-twice spare=3028"),
+    ("dualpi2", "target=1ms t_update=1ms alpha=100 signals=random-twice decided=arrival"),
+    ("dualpi2", "target=1ms t_update=1ms alpha=100 overload=overflow scheduler=wrr-kept"),
     (
         "dualpi2",
         "target=1ms t_update=1ms alpha=100 beta=10 k=1 scheduler=ts-fifo tshift=2ms th_len=0",

@@ -67,6 +67,9 @@ struct Dual<A> {
     any_ect: bool,
     /// The time shift, or the classic share and what L may send.
     scheduler: Result<u64, f64>,
+    /// What L may send is kept while a queue is empty; in whole millionths of a byte.
+    kept: bool,
+    whole: i64,
     credit: f64,
     protection: Option<Protection>,
     events: Vec<Event>,
@@ -81,8 +84,11 @@ enum Fate {
 
 trait Aqm {
     /// `lq` holds the packet, too.
-    fn l4s(&mut self, qdelay: u64, lq: usize, cq: usize, rng: &mut Rng) -> Fate;
-    fn classic(&mut self, qdelay: u64, pkt: &Packet, rng: &mut Rng) -> Fate;
+    fn l4s(&mut self, qdelay: u64, lq: usize, cq: usize, left: u64, rng: &mut Rng) -> Fate;
+    fn classic(&mut self, qdelay: u64, pkt: &Packet, left: u64, rng: &mut Rng) -> Fate;
+    fn arrives(&mut self, _l4s: bool, _pkt: &Packet, _waiting: u64, _rng: &mut Rng) -> Fate {
+        Fate::Send
+    }
     fn clock(&mut self, _now: u64, _curq: impl Fn(u64) -> u64) {}
     fn signals(&self) -> Vec<f64>;
 }
@@ -91,7 +97,30 @@ impl<A: Aqm> Dual<A> {
     fn new(aqm: A, room: Room, any_ect: bool, scheduler: Result<u64, f64>) -> Self {
         let credit = (1.0 - scheduler.err().unwrap_or(0.0)) * MEAN;
         let (lq, cq, events) = (Vec::new(), Vec::new(), Vec::new());
-        Self { aqm, room, lq, cq, any_ect, scheduler, credit, protection: None, events }
+        let (kept, whole) = (false, 0);
+        Self {
+            aqm,
+            room,
+            lq,
+            cq,
+            any_ect,
+            scheduler,
+            kept,
+            whole,
+            credit,
+            protection: None,
+            events,
+        }
+    }
+
+    /// The same with an account that is kept, where there is one.
+    fn keeping(self, kept: bool) -> Self {
+        let parts = self.scheduler.map_or_else(|share| (share * 1e6).round() as i64, |_| 0);
+        Self { kept, whole: 1514 * (1_000_000 - 2 * parts), ..self }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.lq.iter().chain(&self.cq).map(|p| u64::from(p.len)).sum()
     }
 
     fn takes_l4s(&self) -> bool {
@@ -100,6 +129,7 @@ impl<A: Aqm> Dual<A> {
             (_, None) => true,
             (Some(l), Some(c)) => match self.scheduler {
                 Ok(tshift) => l.arrived <= c.arrived + tshift,
+                Err(_) if self.kept => self.whole >= 0,
                 Err(_) => self.credit > 0.0,
             },
         }
@@ -113,7 +143,7 @@ impl<A: Aqm> Side for Dual<A> {
         }
     }
 
-    fn arrive(&mut self, now: u64, mut packet: Packet, _: &mut Rng) {
+    fn arrive(&mut self, now: u64, mut packet: Packet, rng: &mut Rng) {
         packet.arrived = now;
         let all = self.lq.iter().chain(&self.cq);
         let full = match self.room {
@@ -129,7 +159,16 @@ impl<A: Aqm> Side for Dual<A> {
         let l4s = packet.l4s || (self.any_ect && packet.ect);
         let lq = &self.lq;
         let sanctioned = |protection: &mut Protection| l4s && protection.qprotect(now, &packet, lq);
-        if l4s && !self.protection.as_mut().is_some_and(sanctioned) {
+        let l4s = l4s && !self.protection.as_mut().is_some_and(sanctioned);
+        match self.aqm.arrives(l4s, &packet, self.bytes(), rng) {
+            Fate::Drop => return self.events.push(Event::Dropped(packet.id, Cause::Early)),
+            Fate::Mark => {
+                packet.marked = true;
+                self.events.push(Event::Marked(packet.id));
+            }
+            Fate::Send => {}
+        }
+        if l4s {
             self.lq.push(packet);
         } else {
             self.cq.push(packet);
@@ -144,10 +183,12 @@ impl<A: Aqm> Side for Dual<A> {
             let fate = if l4s {
                 let (l, c) = (self.lq.len(), self.cq.len());
                 packet = self.lq.remove(0);
-                self.aqm.l4s(now - packet.arrived, l, c, rng)
+                let left = self.bytes();
+                self.aqm.l4s(now - packet.arrived, l, c, left, rng)
             } else {
                 packet = self.cq.remove(0);
-                self.aqm.classic(now - packet.arrived, &packet, rng)
+                let left = self.bytes();
+                self.aqm.classic(now - packet.arrived, &packet, left, rng)
             };
             if fate == Fate::Drop {
                 self.events.push(Event::Dropped(packet.id, Cause::Early));
@@ -157,7 +198,14 @@ impl<A: Aqm> Side for Dual<A> {
                 packet.marked = true;
                 self.events.push(Event::Marked(packet.id));
             }
-            if let Err(share) = self.scheduler {
+            if let Err(share) = self.scheduler
+                && self.kept
+                && both
+            {
+                let parts = (share * 1e6).round() as i64;
+                let takes = if l4s { -parts } else { 1_000_000 - parts };
+                self.whole += takes * i64::from(packet.len);
+            } else if let Err(share) = self.scheduler {
                 let len = f64::from(packet.len);
                 if !both {
                     self.credit = (1.0 - share) * MEAN;
@@ -168,6 +216,9 @@ impl<A: Aqm> Side for Dual<A> {
                 }
             }
             return self.events.push(Event::Sent(packet.id, packet.marked));
+        }
+        if let Err(share) = self.scheduler {
+            self.whole = 1514 * (1_000_000 - 2 * (share * 1e6).round() as i64);
         }
         self.events.push(Event::Idle);
     }
@@ -196,44 +247,76 @@ struct DualPi2 {
     th_len: usize,
     l_count: f64,
     c_count: f64,
+    /// Linux: bytes below which the controller spares, and whether arrivals decide.
+    spare: u64,
+    early: bool,
+}
+
+impl DualPi2 {
+    /// Whether the controller is silent about a packet that leaves `left` bytes behind.
+    fn silent(&self, left: u64) -> bool {
+        self.controller.c.signals == "random-twice" && (self.early || left < self.spare)
+    }
 }
 
 impl Aqm for DualPi2 {
-    fn l4s(&mut self, qdelay: u64, lq: usize, _: usize, rng: &mut Rng) -> Fate {
+    fn l4s(&mut self, qdelay: u64, lq: usize, _: usize, left: u64, rng: &mut Rng) -> Fate {
         let c = &self.controller;
-        if c.p_cl() < 1.0 {
-            let mut native = 0.0;
-            if lq > self.th_len {
-                if qdelay >= self.min_th + self.range {
-                    native = 1.0;
-                } else if qdelay > self.min_th {
-                    native = (qdelay - self.min_th) as f64 / self.range as f64;
-                }
+        let mut native = 0.0;
+        if lq > self.th_len {
+            if qdelay >= self.min_th + self.range {
+                native = 1.0;
+            } else if qdelay > self.min_th {
+                native = (qdelay - self.min_th) as f64 / self.range as f64;
             }
+        }
+        if self.silent(left) {
+            let overload = c.p_cl() >= 1.0;
+            let drawn = native > 0.0 && native < 1.0 && !overload && rng.uniform() < native;
+            return if native == 1.0 || drawn { Fate::Mark } else { Fate::Send };
+        }
+        if c.p_cl() < 1.0 {
             let p_l = f64::max(native, c.p_cl());
             if c.recur(&mut self.l_count, p_l, rng) {
                 return Fate::Mark;
             }
         } else {
-            if c.recur(&mut self.l_count, c.p_c(), rng) {
+            if c.squared(&mut self.l_count, rng) {
                 return Fate::Drop;
             }
-            if c.recur(&mut self.l_count, c.p_cl(), rng) {
+            if c.c.signals == "random-twice" || c.recur(&mut self.l_count, c.p_cl(), rng) {
                 return Fate::Mark;
             }
         }
         Fate::Send
     }
 
-    fn classic(&mut self, _: u64, pkt: &Packet, rng: &mut Rng) -> Fate {
+    fn classic(&mut self, _: u64, pkt: &Packet, left: u64, rng: &mut Rng) -> Fate {
         let c = &self.controller;
-        if c.recur(&mut self.c_count, c.p_c(), rng) {
+        if !self.silent(left) && c.squared(&mut self.c_count, rng) {
             if !pkt.ect || c.overload() {
                 return Fate::Drop;
             }
             return Fate::Mark;
         }
         Fate::Send
+    }
+
+    fn arrives(&mut self, l4s: bool, pkt: &Packet, waiting: u64, rng: &mut Rng) -> Fate {
+        let c = &self.controller;
+        if !self.early || waiting < self.spare {
+            return Fate::Send;
+        }
+        if l4s && c.p_cl() < 1.0 {
+            return if rng.uniform() < c.p_cl() { Fate::Mark } else { Fate::Send };
+        }
+        let square = rng.uniform() < c.p && rng.uniform() < c.p;
+        match (square, l4s) {
+            (true, true) => Fate::Drop,
+            (true, false) if c.overload() || !pkt.ect => Fate::Drop,
+            (true, false) | (false, true) => Fate::Mark,
+            (false, false) => Fate::Send,
+        }
     }
 
     fn clock(&mut self, now: u64, curq: impl Fn(u64) -> u64) {
@@ -275,7 +358,7 @@ fn maxrand(u: usize, rng: &mut Rng) -> f64 {
 }
 
 impl Aqm for CurvyRed {
-    fn l4s(&mut self, qdelay: u64, _: usize, cq: usize, rng: &mut Rng) -> Fate {
+    fn l4s(&mut self, qdelay: u64, _: usize, cq: usize, _: u64, rng: &mut Rng) -> Fate {
         if cq == 0 {
             self.q_c -= self.gamma * self.q_c;
         }
@@ -288,7 +371,7 @@ impl Aqm for CurvyRed {
         Fate::Send
     }
 
-    fn classic(&mut self, qdelay: u64, pkt: &Packet, rng: &mut Rng) -> Fate {
+    fn classic(&mut self, qdelay: u64, pkt: &Packet, _: u64, rng: &mut Rng) -> Fate {
         self.q_c += self.gamma * (qdelay as f64 / 1e9 - self.q_c);
         if self.sqrt_p_c() > maxrand(2 * self.u, rng) {
             if !pkt.ect || self.p_cl() >= 1.0 {
@@ -312,11 +395,14 @@ fn scheduler() -> impl Strategy<Value = Result<u64, f64>> {
     ]
 }
 
-fn dual(any_ect: bool, scheduler: Result<u64, f64>) -> Vec<(&'static str, String)> {
+fn dual(any_ect: bool, scheduler: Result<u64, f64>, kept: bool) -> Vec<(&'static str, String)> {
     let mut settings = vec![("low_latency", if any_ect { "any-ect" } else { "l4s" }.into())];
     settings.extend(match scheduler {
         Ok(tshift) => [("scheduler", "ts-fifo".into()), ("tshift", format!("{tshift}ns"))],
-        Err(share) => [("scheduler", "wrr".into()), ("classic_share", share.to_string())],
+        Err(share) => [
+            ("scheduler", if kept { "wrr-kept" } else { "wrr" }.into()),
+            ("classic_share", share.to_string()),
+        ],
     });
     settings
 }
@@ -334,18 +420,28 @@ proptest! {
         aging in prop::sample::select(vec![1_000_000u64, 8_000_000, 400_000_000]),
         critical_delay in prop::option::of(0..5_000_000u64),
         critical_score in prop::sample::select(vec![0u64, 1_000_000, 4_000_000]),
-        (max_score, buckets) in
-            (prop::sample::select(vec![0u64, 5_000_000, 5_000_000_000]), 1..4u32),
+        (max_score, buckets, kept) in
+            (prop::sample::select(vec![0u64, 5_000_000, 5_000_000_000]), 1..4u32, any::<bool>()),
+        (spare, early, overflows) in
+            (prop::sample::select(vec![0u64, 3028, 10_000]), any::<bool>(), prop::bool::weighted(0.3)),
     ) {
-        let mut settings = dual(any_ect, scheduler);
+        let mut settings = dual(any_ect, scheduler, kept);
         settings.extend(c.list());
         settings.extend([
             ("min_th", format!("{min_th}ns")),
             ("range", format!("{range}ns")),
             ("th_len", th_len.to_string()),
         ]);
-        let controller = Controller::new(c);
-        let aqm = DualPi2 { controller, min_th, range, th_len, l_count: 0.0, c_count: 0.0 };
+        let twice = c.signals == "random-twice";
+        settings.push(("overload", if overflows { "overflow" } else { "drop" }.into()));
+        if twice {
+            settings.push(("spare", spare.to_string()));
+            settings.push(("decided", if early { "arrival" } else { "departure" }.into()));
+        }
+        let mut controller = Controller::new(c);
+        controller.overflows = overflows;
+        let (l_count, c_count, early) = (0.0, 0.0, early && twice);
+        let aqm = DualPi2 { controller, min_th, range, th_len, l_count, c_count, spare, early };
         settings.extend([
             ("protection", if protection { "queue" } else { "none" }.into()),
             ("aging", format!("{aging}bit")),
@@ -354,7 +450,7 @@ proptest! {
             ("max_score", format!("{max_score}ns")),
             ("buckets", buckets.to_string()),
         ]);
-        let mut model = Dual::new(aqm, room, any_ect, scheduler);
+        let mut model = Dual::new(aqm, room, any_ect, scheduler).keeping(kept);
         model.protection = protection.then(|| Protection {
             hash: None,
             buckets: vec![(0, 0); buckets as usize + 1],
@@ -374,9 +470,9 @@ proptest! {
         gamma in prop::sample::select(vec![0.03125, 0.3, 1.0]),
         k in prop::sample::select(vec![0.5, 1.0, 2.0, 4.0]),
         step in prop::sample::select(vec![0u64, 1_000_000, 30_000_000]),
-        u in 1..4usize, room in room(), ops in traffic(),
+        u in 1..4usize, room in room(), ops in traffic(), kept in any::<bool>(),
     ) {
-        let mut settings = dual(any_ect, scheduler);
+        let mut settings = dual(any_ect, scheduler, kept);
         settings.extend([
             ("min_th", format!("{min_th}ns")),
             ("range_c", format!("{range_c}ns")),
@@ -388,6 +484,7 @@ proptest! {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let (min_th, range_c) = (seconds(min_th), seconds(range_c));
         let aqm = CurvyRed { min_th, range_c, gamma, k, step, u, q_c: 0.0 };
-        compare_with("curvy-red", &settings, room, &ops, Dual::new(aqm, room, any_ect, scheduler))?;
+        let model = Dual::new(aqm, room, any_ect, scheduler).keeping(kept);
+        compare_with("curvy-red", &settings, room, &ops, model)?;
     }
 }

@@ -13,6 +13,8 @@ pub(super) struct Buffer<M> {
     pub(super) queues: Vec<Naive<M>>,
     room: Room,
     pub(super) events: Vec<Event>,
+    /// An arriving packet for which there is no room is dropped, and no queue asked.
+    pub(super) arriving: bool,
 }
 
 pub(super) fn bytes(q: &[Packet]) -> u64 {
@@ -22,7 +24,12 @@ pub(super) fn bytes(q: &[Packet]) -> u64 {
 impl<M: Model> Buffer<M> {
     pub(super) fn new(room: Room, of_queue: Room, models: Vec<M>) -> Self {
         let queue = |model| Naive { model, room: of_queue, q: Vec::new(), events: Vec::new() };
-        Self { queues: models.into_iter().map(queue).collect(), room, events: Vec::new() }
+        Self {
+            queues: models.into_iter().map(queue).collect(),
+            room,
+            events: Vec::new(),
+            arriving: false,
+        }
     }
 
     pub(super) fn too_full(&self) -> bool {
@@ -33,7 +40,19 @@ impl<M: Model> Buffer<M> {
     }
 
     pub(super) fn arrive(&mut self, queue: usize, now: u64, packet: Packet, rng: &mut Rng) {
-        if matches!(self.room, Room::Bytes(n) if u64::from(packet.len) > n) {
+        let all = self.queues.iter().flat_map(|queue| &queue.q);
+        let no_room = match self.room {
+            Room::Packets(n) => self.arriving && all.count() as u64 >= n,
+            Room::Bytes(n) => {
+                let waiting: u64 = all.map(|p| u64::from(p.len)).sum();
+                (if self.arriving { waiting } else { 0 }) + u64::from(packet.len) > n
+            }
+        };
+        if no_room {
+            let Naive { model, q, .. } = &mut self.queues[queue];
+            if self.arriving {
+                model.victim(q, rng);
+            }
             self.events.push(Event::Dropped(packet.id, Cause::Overflow));
         } else {
             self.queues[queue].arrive(now, packet, rng);
@@ -99,6 +118,8 @@ struct Linux {
     all: bool,
     /// A new queue that is empty leaves if there are no old ones.
     leaves: bool,
+    /// FQ-PIE: the arriving packet gives way.
+    arriving: bool,
 }
 
 /// SFQ and FQ-CoDel: RFC 8290 §4 with or without new queues, by bytes or by packets.
@@ -353,9 +374,11 @@ fn flow_queues<M: Model>(
         ("drop_half", word(linux.half_bytes, ["packets", "bytes"])),
         ("backlog", word(linux.all, ["queue", "all"])),
         ("emptied", word(linux.leaves, ["old", "old-if-any"])),
+        ("overflow", word(linux.arriving, ["longest", "arriving"])),
     ];
     settings.extend(of_queue);
     let buffer = Buffer::new(room, Room::Packets(u64::MAX), models);
+    let buffer = Buffer { arriving: linux.arriving, ..buffer };
     let side = Hashed {
         quantum: Some(quantum),
         prefer_new: true,
@@ -415,22 +438,22 @@ proptest! {
     #[test]
     fn fq_codel_is_its_model(
         c in codel(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
-        batch in 1..5usize, (half_bytes, all, leaves) in any::<(bool, bool, bool)>(),
+        batch in 1..5usize, (half_bytes, all, leaves, arriving) in any::<(bool, bool, bool, bool)>(),
         room in room(), ops in traffic(),
     ) {
         let models = (0..n).map(|_| Codel::new(c.clone())).collect();
-        let linux = Linux { half_bytes, all, leaves };
+        let linux = Linux { half_bytes, all, leaves, arriving };
         flow_queues("fq-codel", c.list(), models, (quantum, batch, linux), room, &ops)?;
     }
 
     #[test]
     fn fq_pie_is_its_model(
         c in pie(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
-        batch in 1..5usize, (half_bytes, leaves) in any::<(bool, bool)>(),
+        batch in 1..5usize, (half_bytes, leaves, arriving) in any::<(bool, bool, bool)>(),
         room in room(), ops in traffic(),
     ) {
         let models = (0..n).map(|_| Pie::new(c.clone())).collect();
-        let linux = Linux { half_bytes, leaves, ..Linux::default() };
+        let linux = Linux { half_bytes, leaves, arriving, all: false };
         flow_queues("fq-pie", c.list(), models, (quantum, batch, linux), room, &ops)?;
     }
 

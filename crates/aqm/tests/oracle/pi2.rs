@@ -8,7 +8,7 @@ pub(super) struct PiSettings {
     alpha: Option<f64>,
     beta: Option<f64>,
     pub(super) k: f64,
-    random: bool,
+    pub(super) signals: &'static str,
 }
 
 impl PiSettings {
@@ -21,7 +21,7 @@ impl PiSettings {
             ("alpha", word(self.alpha.map(|a| a.to_string()))),
             ("beta", word(self.beta.map(|b| b.to_string()))),
             ("k", self.k.to_string()),
-            ("signals", if self.random { "random" } else { "recur" }.into()),
+            ("signals", self.signals.into()),
         ]
     }
 }
@@ -30,13 +30,15 @@ impl PiSettings {
 pub(super) struct Controller {
     pub(super) c: PiSettings,
     updates: u64,
-    p: f64,
+    pub(super) p: f64,
     prevq: f64,
+    /// k p' ends just below 1.
+    pub(super) overflows: bool,
 }
 
 impl Controller {
     pub(super) fn new(c: PiSettings) -> Self {
-        Self { c, updates: 0, p: 0.0, prevq: 0.0 }
+        Self { c, updates: 0, p: 0.0, prevq: 0.0, overflows: false }
     }
 
     fn t_update(&self) -> u64 {
@@ -53,13 +55,15 @@ impl Controller {
             let curq = curq(self.updates * t_update) as f64 / 1e9;
             let target = self.c.target as f64 / 1e9;
             self.p += alpha * (curq - target) + beta * (curq - self.prevq);
-            self.p = self.p.clamp(0.0, 1.0);
+            let end = if self.overflows { f64::min(1.0 / self.c.k, 1.0) } else { 1.0 };
+            self.p = self.p.clamp(0.0, end);
             self.prevq = curq;
         }
     }
 
     pub(super) fn p_cl(&self) -> f64 {
-        f64::min(self.p * self.c.k, 1.0)
+        let end = if self.overflows { 1.0 - f64::EPSILON } else { 1.0 };
+        f64::min(self.p * self.c.k, end)
     }
 
     pub(super) fn p_c(&self) -> f64 {
@@ -67,12 +71,12 @@ impl Controller {
     }
 
     pub(super) fn overload(&self) -> bool {
-        self.p_c() >= f64::min(1.0 / (self.c.k * self.c.k), 1.0)
+        !self.overflows && self.p_c() >= f64::min(1.0 / (self.c.k * self.c.k), 1.0)
     }
 
     /// RFC 9332, Fig. 4, lines 23 to 30.
     pub(super) fn recur(&self, count: &mut f64, likelihood: f64, rng: &mut Rng) -> bool {
-        if self.c.random {
+        if self.c.signals != "recur" {
             return rng.uniform() < likelihood;
         }
         *count += likelihood;
@@ -81,6 +85,14 @@ impl Controller {
             return true;
         }
         false
+    }
+
+    /// The same with probability p_C.
+    pub(super) fn squared(&self, count: &mut f64, rng: &mut Rng) -> bool {
+        if self.c.signals == "random-twice" {
+            return rng.uniform() < self.p && rng.uniform() < self.p;
+        }
+        self.recur(count, self.p_c(), rng)
     }
 
     pub(super) fn signals(&self) -> Vec<f64> {
@@ -115,7 +127,7 @@ impl Model for Pi2 {
             let mut drop = false;
             if self.ecn && packet.l4s && !c.overload() {
                 mark = c.recur(&mut self.scalable, c.p_cl(), rng);
-            } else if c.recur(&mut self.classic, c.p_c(), rng) {
+            } else if c.squared(&mut self.classic, rng) {
                 mark = self.ecn && packet.ect && !c.overload();
                 drop = !mark;
             } else {
@@ -147,16 +159,16 @@ pub(super) fn pi() -> impl Strategy<Value = PiSettings> {
         prop::option::of(prop::sample::select(vec![0.0, 0.16, 50.0])),
         prop::option::of(prop::sample::select(vec![0.0, 3.2, 50.0])),
         prop::sample::select(vec![0.5, 1.0, 2.0, 4.0]),
-        any::<bool>(),
+        prop::sample::select(vec!["recur", "random", "random-twice"]),
     )
-        .prop_map(|((target, rtt_max, t_update), alpha, beta, k, random)| PiSettings {
+        .prop_map(|((target, rtt_max, t_update), alpha, beta, k, signals)| PiSettings {
             target,
             rtt_max,
             t_update,
             alpha,
             beta,
             k,
-            random,
+            signals,
         })
 }
 

@@ -10,13 +10,15 @@ pub(super) struct PieSettings {
     ecn: bool,
     mark_ecnth: f64,
     bytes: bool,
-    by_rate: bool,
+    delay: &'static str,
     dq_threshold: u64,
     derandomise: bool,
     cap: bool,
     by_departure: bool,
     steep_above: u64,
     p_max: f64,
+    decay: f64,
+    by_departures: bool,
 }
 
 impl PieSettings {
@@ -30,13 +32,15 @@ impl PieSettings {
             ("ecn", self.ecn.to_string()),
             ("mark_ecnth", self.mark_ecnth.to_string()),
             ("mode", if self.bytes { "bytes" } else { "packets" }.into()),
-            ("delay", if self.by_rate { "departure-rate" } else { "timestamps" }.into()),
+            ("delay", self.delay.into()),
             ("dq_threshold", self.dq_threshold.to_string()),
             ("derandomise", self.derandomise.to_string()),
             ("cap", self.cap.to_string()),
             ("spared_by", if self.by_departure { "last-departure" } else { "last-update" }.into()),
             ("steep_above", format!("{}ns", self.steep_above)),
             ("p_max", self.p_max.to_string()),
+            ("decay", self.decay.to_string()),
+            ("burst_runs", if self.by_departures { "departures" } else { "updates" }.into()),
         ]
     }
 }
@@ -49,6 +53,7 @@ pub(super) struct Pie {
     burst_allowance: u64,
     qdelay_old: f64,
     last_sojourn: u64,
+    last_departure: Option<u64>,
     accu_prob: f64,
     in_measurement: bool,
     measurement_start: u64,
@@ -68,6 +73,7 @@ impl Pie {
             burst_allowance: c.max_burst,
             qdelay_old: 0.0,
             last_sojourn: 0,
+            last_departure: None,
             accu_prob: 0.0,
             in_measurement: false,
             measurement_start: 0,
@@ -77,11 +83,15 @@ impl Pie {
         }
     }
 
+    fn by_departures(&self) -> bool {
+        self.c.delay == "last-departure" && self.c.by_departures
+    }
+
     fn half_target(&self) -> f64 {
         (self.c.target / 2) as f64 / 1e9
     }
 
-    fn drop_early(&mut self, pkt: &Packet, q: &[Packet], rng: &mut Rng) -> bool {
+    fn drop_early(&mut self, pkt: &Packet, q: &[Packet], full: bool, rng: &mut Rng) -> bool {
         let qdelay =
             if self.c.by_departure { self.last_sojourn as f64 / 1e9 } else { self.qdelay_old };
         if qdelay < self.half_target() && self.drop_prob < 0.2 {
@@ -95,6 +105,9 @@ impl Pie {
             p = f64::min(1.0, p * f64::from(pkt.len) / MEAN);
         }
         if self.c.derandomise {
+            if full {
+                return false;
+            }
             if self.drop_prob == 0.0 {
                 self.accu_prob = 0.0;
             } else {
@@ -113,7 +126,7 @@ impl Pie {
     fn calculate_drop_prob(&mut self, q: &[Packet]) {
         let ns = if q.is_empty() {
             0
-        } else if self.c.by_rate {
+        } else if self.c.delay == "departure-rate" {
             let share = bytes(q) as f64 / self.c.dq_threshold as f64;
             (self.avg_dq_time as f64 * share).round() as u64
         } else {
@@ -145,14 +158,18 @@ impl Pie {
             p += 0.02;
         }
         self.drop_prob += p;
-        if current == 0.0 && self.qdelay_old == 0.0 {
-            self.drop_prob *= 0.98;
+        let unknown = self.c.delay == "last-departure" && !q.is_empty();
+        if current == 0.0 && self.qdelay_old == 0.0 && !unknown {
+            self.drop_prob *= self.c.decay;
         }
         self.drop_prob = self.drop_prob.clamp(0.0, self.c.p_max);
-        self.burst_allowance = self.burst_allowance.saturating_sub(self.c.t_update);
+        if !self.by_departures() {
+            self.burst_allowance = self.burst_allowance.saturating_sub(self.c.t_update);
+        }
         let half = self.half_target();
         if self.drop_prob == 0.0 && current < half && self.qdelay_old < half {
             self.burst_allowance = self.c.max_burst;
+            self.last_departure = None;
         }
         self.qdelay_old = current;
     }
@@ -166,8 +183,8 @@ impl Model for Pie {
         }
     }
 
-    fn arrive(&mut self, _: u64, pkt: &Packet, q: &[Packet], _: bool, rng: &mut Rng) -> Verdict {
-        if self.burst_allowance > 0 || !self.drop_early(pkt, q, rng) {
+    fn arrive(&mut self, _: u64, pkt: &Packet, q: &[Packet], fits: bool, rng: &mut Rng) -> Verdict {
+        if self.burst_allowance > 0 || !self.drop_early(pkt, q, !fits, rng) {
             return Verdict::Admit;
         }
         self.accu_prob = 0.0;
@@ -192,6 +209,13 @@ impl Model for Pie {
     ) -> Option<Packet> {
         let packet = (!q.is_empty()).then(|| q.remove(0))?;
         self.last_sojourn = now - packet.arrived;
+        if self.c.delay == "last-departure" && q.is_empty() {
+            self.last_sojourn = 0;
+        }
+        if self.by_departures() {
+            let before = self.last_departure.replace(now).unwrap_or(now);
+            self.burst_allowance = self.burst_allowance.saturating_sub(now - before);
+        }
         if self.in_measurement {
             self.dq_count += u64::from(packet.len);
             if self.dq_count >= self.c.dq_threshold {
@@ -231,8 +255,13 @@ prop_compose! {
             prop::sample::select(vec![0, 0, 2_000_000, 20_000_000, 150_000_000]),
         ),
         (alpha, beta) in (prop::sample::select(vec![0.125, 5.0, 100.0]), prop::sample::select(vec![0.0, 1.25, 50.0])),
-        (ecn, mark_ecnth, bytes, by_rate, derandomise, cap) in
-            (prop::bool::weighted(0.7), 0.0..=1.0f64, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        (ecn, mark_ecnth, bytes, derandomise, cap) in
+            (prop::bool::weighted(0.7), 0.0..=1.0f64, any::<bool>(), any::<bool>(), any::<bool>()),
+        (delay, decay, by_departures) in (
+            prop::sample::select(vec!["timestamps", "departure-rate", "last-departure", "last-departure"]),
+            prop::sample::select(vec![0.0, 0.98, 0.984_375, 1.0]),
+            any::<bool>(),
+        ),
         (by_departure, steep_above, p_max) in (
             any::<bool>(),
             prop::sample::select(vec![0, 0, 1, 5_000_000, 250_000_000]),
@@ -241,8 +270,8 @@ prop_compose! {
         dq_threshold in prop::sample::select(vec![1, 2000, 5000, 16_384, 1_048_576]),
     ) -> PieSettings {
         PieSettings {
-            target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, by_rate, dq_threshold,
-            derandomise, cap, by_departure, steep_above, p_max,
+            target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, delay, dq_threshold,
+            derandomise, cap, by_departure, steep_above, p_max, decay, by_departures,
         }
     }
 }

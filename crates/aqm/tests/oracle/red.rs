@@ -27,11 +27,21 @@ pub(super) struct Red {
     pub(super) idle_since: Option<u64>,
     /// Nobody has met avg ≥ min_th since it was last below (ns-2).
     pub(super) crossing: bool,
+    /// The number that was drawn for the next signal.
+    pub(super) ahead: f64,
 }
 
 impl Red {
     pub(super) fn new(c: RedSettings) -> Self {
-        Self { max_p: c.max_p, c, avg: 0.0, count: -1.0, idle_since: Some(0), crossing: true }
+        Self {
+            max_p: c.max_p,
+            c,
+            avg: 0.0,
+            count: -1.0,
+            idle_since: Some(0),
+            crossing: true,
+            ahead: 0.0,
+        }
     }
 
     pub(super) fn aged(&self, now: u64) -> f64 {
@@ -77,6 +87,8 @@ impl Red {
     pub(super) fn p_a(&self, p_b: f64, count: f64) -> f64 {
         let p = match self.c.spacing {
             "geometric" => p_b,
+            "ahead" if count < 1.0 => 0.0,
+            "ahead" if (count - 1.0) * p_b < 1.0 => p_b / (1.0 - (count - 1.0) * p_b),
             "wait" if count * p_b < 1.0 => 0.0,
             "wait" if count * p_b < 2.0 => p_b / (2.0 - count * p_b),
             "wait" => 1.0,
@@ -87,7 +99,8 @@ impl Red {
     }
 
     pub(super) fn signalled(&mut self) {
-        self.count = if self.c.spacing == "uniform-exact" { -1.0 } else { 0.0 };
+        let before = matches!(self.c.spacing, "uniform-exact" | "ahead");
+        self.count = if before { -1.0 } else { 0.0 };
     }
 
     pub(super) fn decide(&mut self, pkt: &Packet, q: &[Packet], rng: &mut Rng) -> Verdict {
@@ -105,6 +118,21 @@ impl Red {
             self.count = 1.0;
             self.crossing = false;
             Verdict::Admit
+        } else if self.avg < top && self.c.spacing == "ahead" {
+            let chance = self.c.bytes && self.c.lengths == "chance";
+            let length = if chance { f64::from(pkt.len) / MEAN } else { 1.0 };
+            self.count += 1.0;
+            let signal =
+                self.count >= 1.0 && self.p_b(self.avg) * length * self.count >= self.ahead;
+            if signal || self.count == 0.0 {
+                self.ahead = rng.uniform();
+                self.count = 0.0;
+            }
+            match signal {
+                false => Verdict::Admit,
+                true if self.c.ecn => Verdict::Signal,
+                true => Verdict::Drop,
+            }
         } else if self.avg < top {
             let p_b = self.p_b(self.avg);
             let length = f64::from(pkt.len) / MEAN;
@@ -243,7 +271,7 @@ prop_compose! {
             (0..6u64, 1..9u64, 0.0..=1.0f64, prop::sample::select(vec![0.002, 0.1, 0.5, 0.9, 1.0])),
         (gentle, bytes, ecn, drop_above, ns2) in
             (any::<bool>(), any::<bool>(), prop::bool::weighted(0.8), any::<bool>(), any::<bool>()),
-        spacing in pick(&["uniform", "uniform-exact", "wait", "geometric"]),
+        spacing in pick(&["uniform", "uniform-exact", "wait", "geometric", "ahead"]),
         lengths in pick(&["chance", "chance-and-count", "average"]),
     ) -> RedSettings {
         let unit = if bytes { 900 } else { 1 };

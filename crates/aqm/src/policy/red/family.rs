@@ -24,6 +24,8 @@ pub(crate) struct RedParams {
     packet_time: f64,
     spacing: Spacing,
     ns2_rules: bool,
+    /// Whether there are `ns2_rules`, or numbers are drawn ahead.
+    otherwise: bool,
     /// The answer for a packet that chance picked.
     signal: Arrival,
     /// The answer for every packet above the thresholds.
@@ -47,6 +49,7 @@ impl RedParams {
             packet_time: env.packet_time(),
             spacing: config.spacing,
             ns2_rules: config.ns2_rules,
+            otherwise: config.ns2_rules || config.spacing == Spacing::Ahead,
             signal: Arrival::early(config.ecn),
             certain: Arrival::early(config.ecn && config.above_max == AboveMax::Mark),
         };
@@ -91,6 +94,8 @@ pub(crate) struct RedCore {
     avg: Average,
     /// Packets since the last signal, or bytes in mean packets; −1: the next packet finds 0.
     count: f64,
+    /// What p_b times the count has to reach ([`Spacing::Ahead`]).
+    drawn: f64,
     /// Whether no packet has met avg ≥ min_th since the average crossed it (`ns2_rules`).
     crossing: bool,
 }
@@ -100,7 +105,7 @@ impl RedCore {
     pub(crate) fn new(params: RedParams, max_p: f64, now: Instant) -> Self {
         let avg = Average::new(params.w_q, params.packet_time, now);
         let avg = avg.in_whole_packets(params.ns2_rules);
-        Self { params, max_p, avg, count: -1.0, crossing: true }
+        Self { params, max_p, avg, count: -1.0, drawn: 0.0, crossing: true }
     }
 
     /// A copy of the average, for whoever keeps one of several cores.
@@ -145,11 +150,16 @@ impl RedCore {
             self.crossing = true;
             return Arrival::Admit;
         }
-        if self.params.ns2_rules {
-            let crossing = core::mem::replace(&mut self.crossing, q.len() <= 1);
-            if crossing || self.crossing {
-                self.count = 1.0;
-                return Arrival::Admit;
+        if self.params.otherwise {
+            if self.params.ns2_rules {
+                let crossing = core::mem::replace(&mut self.crossing, q.len() <= 1);
+                if crossing || self.crossing {
+                    self.count = 1.0;
+                    return Arrival::Admit;
+                }
+            }
+            if self.params.spacing == Spacing::Ahead && avg < self.params.certain_from() {
+                return self.by_number_ahead(pkt, cx);
             }
         }
         if avg >= self.params.certain_from() {
@@ -188,6 +198,23 @@ impl RedCore {
         self.params.signal
     }
 
+    /// The same between the thresholds, by a number that is drawn ahead.
+    #[inline(always)]
+    fn by_number_ahead(&mut self, pkt: &Meta, cx: &mut Cx<'_>) -> Arrival {
+        let by_length = match (self.params.per_byte, self.params.lengths) {
+            (Some(per_byte), Lengths::Chance) => per_byte * f64::from(pkt.len),
+            _ => 1.0,
+        };
+        self.count += 1.0;
+        let p_b = self.p_b(self.avg.value) * by_length;
+        let signal = self.count > 0.0 && p_b * self.count >= self.drawn;
+        if self.count == 0.0 || signal {
+            self.count = 0.0;
+            self.drawn = cx.rng.uniform();
+        }
+        if signal { self.params.signal } else { Arrival::Admit }
+    }
+
     /// A packet was queued: the link is not idle.
     #[inline]
     pub(crate) fn admitted(&mut self) {
@@ -221,6 +248,7 @@ impl RedCore {
     pub(crate) fn observe_count(&self, len: u32, sink: &mut dyn FnMut(&'static str, f64)) {
         let exact = self.params.spacing == Spacing::UniformExact;
         let count = match self.params.per_byte {
+            _ if self.params.spacing == Spacing::Ahead => self.count + 1.0,
             Some(_) if self.params.lengths != Lengths::Chance && exact => self.count.max(0.0),
             Some(_) if self.params.lengths != Lengths::Chance && self.count < 0.0 => 0.0,
             Some(per_byte) if self.params.lengths != Lengths::Chance => {
@@ -247,7 +275,10 @@ impl RedCore {
     }
 
     fn after_signal(&self) -> f64 {
-        if self.params.spacing == Spacing::UniformExact { -1.0 } else { 0.0 }
+        match self.params.spacing {
+            Spacing::UniformExact | Spacing::Ahead => -1.0,
+            _ => 0.0,
+        }
     }
 }
 
