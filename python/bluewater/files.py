@@ -10,6 +10,7 @@ import stat
 import tomllib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from polars.exceptions import PolarsError
 
@@ -91,6 +92,17 @@ def writing(path: Path) -> Iterator[None]:
     except (OSError, PolarsError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise StorageError(f"cannot write {path}: {reason}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file whole or not at all: another command may be reading it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid4().hex[:8]}")
+    with writing(path):
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def parse_table(text: str, origin: str) -> dict[str, Any]:

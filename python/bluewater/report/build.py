@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater import _core
+from bluewater.files import write_text
 from bluewater.plots.files import share_styles
-from bluewater.report.kept import Besides, unchanged, write
+from bluewater.report.kept import Besides, unchanged
 from bluewater.report.kept import besides as others
 from bluewater.report.kept import told as told_left_out
 from bluewater.report.metrics import METRICS
@@ -84,7 +85,7 @@ def write_report(
         )
     )
     path = folder / "report.html"
-    write(path, page)
+    write_text(path, page)
     return path
 
 

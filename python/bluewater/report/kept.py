@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from uuid import uuid4
 
 import bluewater
 from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.files import writing
+from bluewater.files import write_text
 from bluewater.kinds import KINDS
 from bluewater.study import experiment, paper
 from bluewater.study.claims import Verdict
@@ -87,7 +85,7 @@ def keep(section: Section, outcome: Outcome, folder: Path) -> None:
         _MADE_OF: digest,
     }
     del found["experiment"]
-    write(folder / FILE, json.dumps(found, separators=(",", ":")))
+    write_text(folder / FILE, json.dumps(found, separators=(",", ":")))
 
 
 def unchanged(outcome: Outcome, folder: Path) -> Section | None:
@@ -228,14 +226,3 @@ def _program() -> str:
         if path.suffix in (".py", ".j2", ".css") and not apart:
             made.update(path.read_bytes())
     return made.hexdigest()
-
-
-def write(path: Path, text: str) -> None:
-    """Writes a file whole or not at all: another command may be reading it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid4().hex[:8]}")
-    with writing(path):
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
