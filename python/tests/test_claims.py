@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bluewater.errors import InputError
 from bluewater.results.stats import estimate, t95
 from bluewater.results.store import Store
-from bluewater.results.tables import Entry, Tables
+from bluewater.results.tables import Entry, Frames, Tables
 from bluewater.study.claims import AS_WRITTEN, Bound, Claim, Finding, Verdict, decide, judge
 from bluewater.study.typed import read
 
@@ -139,3 +139,21 @@ def test_interval_is_students() -> None:
     assert estimate([4.2]).half_width is None
     assert t95(1) == 12.706
     assert t95(60) == pytest.approx(2.0003, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("1.0 * small / large", 1e-9),
+        ("100. * small / large", 1e-7),
+        (".5 * small / large /* 1.5 */", 5e-10),
+        ("CASE WHEN '1.5' = '1.5e0' THEN 1.0 ELSE 0.0 END -- it's 1.5", 0.0),
+        ("1.5e1 * small", 15.0),
+    ],
+)
+def test_numbers_of_a_query_are_floats(expression: str, value: float) -> None:
+    # As decimals, which they are to Polars, quotients have seven places.
+    table = pl.DataFrame({"small": [1], "large": [10**9]})
+    sql = f"SELECT {expression}\n AS value FROM runs"
+    found = Frames({"runs": table}).query(sql, ["value"], "measure", "my.toml")
+    assert found["value"].to_list() == [pytest.approx(value, rel=1e-12)]

@@ -295,7 +295,7 @@ def _query(
     for name in used:
         context.register(name, tables[name]())
     try:
-        found = context.execute(sql, eager=True)
+        found = context.execute(_with_floats(sql), eager=True)
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"the query fails: {error}",
@@ -314,6 +314,20 @@ def _query(
             allowed=f"columns {', '.join(needed)}",
         )
     return found.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
+
+
+# Text, names and comments, which stay; and a number with a point.
+_DECIMAL = re.compile(
+    r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?<![\w.])(\d+\.\d*|\.\d+)(?![\w.])""", re.DOTALL
+)
+
+
+def _with_floats(sql: str) -> str:
+    """A query whose numbers with a point are floats.
+
+    Polars takes them for decimals, whose quotients have seven places: a probability of 1e-7 is 0.
+    """
+    return _DECIMAL.sub(lambda found: found[0] + ("e0" if found[1] else ""), sql)
 
 
 def _place(entry: Entry) -> dict[str, Label]:
