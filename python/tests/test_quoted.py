@@ -1,0 +1,60 @@
+"""What the texts quote of our own runs stands there, and can be asked of the runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bluewater.study import experiment
+from bluewater.study.experiment import Experiment
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "quoted.py"
+
+
+def script() -> ModuleType:
+    found = importlib.util.spec_from_file_location("quoted", SCRIPT)
+    assert found is not None
+    assert found.loader is not None
+    made = importlib.util.module_from_spec(found)
+    sys.modules["quoted"] = made
+    found.loader.exec_module(made)
+    return made
+
+
+quotes = script()
+EVERY = quotes.every()
+
+
+@cache
+def loaded(name: str) -> Experiment:
+    return experiment.load(name)
+
+
+@pytest.mark.parametrize("quoted", EVERY, ids=lambda each: f"{each.at} {each.where}: {each.says}")
+def test_a_quoted_number_stands_in_its_text(quoted: Any) -> None:
+    of = loaded(quoted.at)
+    assert quoted.says in quotes.text(of, quoted.where)
+
+
+@pytest.mark.parametrize("quoted", EVERY, ids=lambda each: f"{each.at} {each.where}: {each.says}")
+def test_its_query_can_be_asked(quoted: Any) -> None:
+    quotes.try_query(quoted)
+
+
+def test_a_number_that_differs_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def told(*_: object) -> str:
+        return "another"
+
+    monkeypatch.setattr(quotes, "told", told)
+    monkeypatch.setattr(quotes, "every", lambda: EVERY[:1])
+    monkeypatch.setattr(quotes.Store, "__contains__", lambda *_: True)
+    monkeypatch.setattr(experiment.Experiment, "try_queries", lambda *_: set())
+    (line,) = quotes.differing(tmp_path)
+    assert EVERY[0].says in line
+    assert "another" in line
