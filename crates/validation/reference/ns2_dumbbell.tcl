@@ -18,132 +18,47 @@
 # SECONDS  of the run, of which the last WINDOW are measured.
 
 lassign $argv variant queue w_q flows buffer app duration window seed mbps
-remove-all-packet-headers
-add-packet-header IP TCP Flags RTP
+source [file join [file dirname [info script]] ns2_feng.tcl]
 set agent Agent/TCP/Sack1
-if {[string match noecnto* $variant]} {
-    load ./ns2_classes.so Ns2_classes
-    append agent /NoEcnTimeout
-}
-set ns [new Simulator]
-ns-random [expr 100 + $seed]
-set setup [new RNG]
-$setup seed [expr 5000 + $seed]
-set periods [new RNG]
-$periods seed [expr 9000 + $seed]
-
-Agent/TCP set packetSize_ 1000
-Agent/TCP set window_ 100000
+if {[string match noecnto* $variant]} { append agent /NoEcnTimeout }
+begin $seed [string match noecnto* $variant]
 set ecn [expr {$queue == "RED" && $variant != "noecn"}]
-Agent/TCP set ecn_ $ecn
-Queue/RED set bytes_ false
-Queue/RED set queue_in_bytes_ false
-Queue/RED set gentle_ false
-Queue/RED set adaptive_ 0
-Queue/RED set drop_tail_ true
-Queue/RED set linterm_ 1
-Queue/RED set setbit_ $ecn
-Queue/RED set mean_pktsize_ 1000
-Queue/RED set wait_ false
-Queue/RED set mark_p_ 2
-Queue/RED set q_weight_ $w_q
-Queue/RED set thresh_ [expr 0.2 * $buffer]
-Queue/RED set maxthresh_ [expr 0.8 * $buffer]
-
+senders $ecn
+if {$queue == "RED"} { red $w_q [expr 0.2 * $buffer] [expr 0.8 * $buffer] $ecn }
 Queue/SFQ set maxqueue_ $buffer
-
-set A [$ns node]
-set B [$ns node]
-for {set i 0} {$i < 5} {incr i} {
-    set left($i) [$ns node]
-    set right($i) [$ns node]
-    foreach {from to} [list $left($i) $A $B $right($i)] {
-        $ns duplex-link $from $to 100Mb 10ms DropTail
-        $ns queue-limit $from $to 10000
-        $ns queue-limit $to $from 10000
-    }
-}
-$ns simplex-link $A $B 45Mb 10ms $queue
-$ns simplex-link $B $A 45Mb 10ms DropTail
+network $queue
 $ns queue-limit $A $B $buffer
-$ns queue-limit $B $A 10000
-
-# Pareto of this mean with shape 1.5, s.
-proc period {mean} {
-    global periods
-    expr {$mean / 3.0 * pow(1.0 - [$periods uniform 0 1], -1 / 1.5)}
-}
-proc on {i} {
-    global ns tcp
-    $tcp($i) advanceby 100000000
-    $ns at [expr [$ns now] + [period 2]] "off $i"
-}
-proc off {i} {
-    global ns tcp
-    # Nothing is left to send: the connection ends at what was sent.
-    $tcp($i) advance [$tcp($i) set maxseq_]
-    $ns at [expr [$ns now] + [period 3]] "on $i"
-}
 
 for {set i 0} {$i < $flows} {incr i} {
-    set tcp($i) [new $agent]
-    set sink [new Agent/TCPSink/Sack1]
-    $ns attach-agent $left([expr int([$setup uniform 0 5])]) $tcp($i)
-    $ns attach-agent $right([expr int([$setup uniform 0 5])]) $sink
-    $ns connect $tcp($i) $sink
-    $tcp($i) set fid_ $i
+    connection $i $agent
     set start [$setup uniform 0 1]
     if {[string match *_pre $variant]} {
         $ns at $start "$tcp($i) advanceby 2"
         set start [$setup uniform 1 2]
     }
     switch $app {
-        ftp {
-            set source [new Application/FTP]
-            $source attach-agent $tcp($i)
-            $ns at $start "$source start"
-        }
+        ftp { $ns at $start "[ftp $i] start" }
         ftponoff { $ns at $start "on $i" }
-        pareto {
-            set source [new Application/Traffic/Pareto]
-            $source set packetSize_ 1000
-            $source set rate_ 1Mb
-            $source set burst_time_ 2s
-            $source set idle_time_ 3s
-            $source set shape_ 1.5
-            $source attach-agent $tcp($i)
-            $ns at $start "$source start"
-        }
+        pareto { $ns at $start "[pareto $i 1000] start" }
     }
 }
 
 if {$mbps != ""} {
     set udp [new Agent/UDP]
-    $udp set packetSize_ 1000
-    $udp set fid_ $flows
     set received [new Agent/LossMonitor]
-    $ns attach-agent $left([expr int([$setup uniform 0 5])]) $udp
-    $ns attach-agent $right([expr int([$setup uniform 0 5])]) $received
-    $ns connect $udp $received
-    set datagrams [new Application/Traffic/CBR]
-    $datagrams set packetSize_ 1000
-    $datagrams set rate_ [set mbps]Mb
-    $datagrams attach-agent $udp
-    $ns at [$setup uniform 0 1] "$datagrams start"
+    pair $flows $udp $received
+    $ns at [$setup uniform 0 1] "[datagrams $udp $mbps] start"
 }
 
-set monitor [$ns monitor-queue $A $B ""]
-set integral [$monitor get-pkts-integrator]
-proc counts {} {
-    global monitor integral ns
-    $integral newpoint [$ns now] [$monitor set pkts_]
+watch
+proc counts_and_acks {} {
     global acked flows tcp
     for {set i 0} {$i < $flows} {incr i} { lappend acked($i) [$tcp($i) set ack_] }
-    list [$monitor set parrivals_] [$monitor set pdrops_] [$monitor set bdepartures_] [$integral set sum_]
+    counts
 }
-$ns at [expr $duration - $window] { set before [counts] }
+$ns at [expr $duration - $window] { set before [counts_and_acks] }
 $ns at $duration {
-    foreach name {arrivals drops bytes packets} now [counts] then $before {
+    foreach name {arrivals drops bytes packets} now [counts_and_acks] then $before {
         set $name [expr double($now) - $then]
     }
     set sum 0.0

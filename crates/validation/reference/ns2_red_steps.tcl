@@ -18,63 +18,20 @@
 lassign $argv access buffer max_th seed min_rto queue
 if {$min_rto == ""} { set min_rto 0.2 }
 if {$queue == ""} { set queue RED }
-if {$queue != "RED"} { load ./ns2_classes.so Ns2_classes }
-remove-all-packet-headers
-add-packet-header IP TCP Flags RTP
-set ns [new Simulator]
-ns-random [expr 100 + $seed]
-set setup [new RNG]
-$setup seed [expr 5000 + $seed]
-
-Agent/TCP set packetSize_ 1000
-Agent/TCP set window_ 100000
-Agent/TCP set ecn_ 1
-Agent/TCP set minrto_ $min_rto
-Queue/RED set bytes_ false
-Queue/RED set queue_in_bytes_ false
-Queue/RED set gentle_ false
-Queue/RED set adaptive_ 0
-Queue/RED set drop_tail_ true
-Queue/RED set linterm_ 1
-Queue/RED set setbit_ true
-Queue/RED set mean_pktsize_ 1000
-Queue/RED set wait_ false
-Queue/RED set mark_p_ 2
-Queue/RED set q_weight_ 0.002
-Queue/RED set thresh_ [expr $max_th * $buffer / 400.0]
-Queue/RED set maxthresh_ [expr $max_th * $buffer / 100.0]
-
-set A [$ns node]
-set B [$ns node]
-foreach i {0 1 2 3 4} mixed {10 15 20 25 30} {
-    set left($i) [$ns node]
-    set right($i) [$ns node]
-    set delay [expr {$access == "mixed" ? $mixed : $access}]
-    foreach {from to} [list $left($i) $A $B $right($i)] {
-        $ns duplex-link $from $to 100Mb ${delay}ms DropTail
-        $ns queue-limit $from $to 10000
-        $ns queue-limit $to $from 10000
-    }
-}
-$ns simplex-link $A $B 45Mb 10ms $queue
-$ns simplex-link $B $A 45Mb 10ms DropTail
+source [file join [file dirname [info script]] ns2_feng.tcl]
+begin $seed [expr {$queue != "RED"}]
+senders 1 $min_rto
+red 0.002 [expr $max_th * $buffer / 400.0] [expr $max_th * $buffer / 100.0]
+network $queue $access
 $ns queue-limit $A $B $buffer
-$ns queue-limit $B $A 10000
 
 for {set i 0} {$i < 1000} {incr i} {
-    set tcp($i) [new Agent/TCP/Sack1]
-    set sink [new Agent/TCPSink/Sack1]
-    $ns attach-agent $left([expr int([$setup uniform 0 5])]) $tcp($i)
-    $ns attach-agent $right([expr int([$setup uniform 0 5])]) $sink
-    $ns connect $tcp($i) $sink
-    $tcp($i) set fid_ $i
-    $ns at [$setup uniform 0 1] "$tcp($i) advanceby 2"
-    set source [new Application/FTP]
-    $source attach-agent $tcp($i)
-    $ns at [expr 2 + $i / 200 * 20 + [$setup uniform 0 1]] "$source start"
+    connection $i Agent/TCP/Sack1
+    established $i
+    $ns at [expr 2 + $i / 200 * 20 + [$setup uniform 0 1]] "[ftp $i] start"
 }
 
-set monitor [$ns monitor-queue $A $B ""]
+watch
 array set sum {all,came 0 all,lost 0 start,came 0 start,lost 0 late,came 0 late,lost 0}
 proc part {name} {
     global monitor sum before

@@ -16,48 +16,11 @@
 # it, of all, and of those outside of the flow's queue; what is lost of the connections and of the flow, Mb/s.
 
 lassign $argv ecn_timeouts w_q min_rto rate seed
-load ./ns2_classes.so Ns2_classes
-remove-all-packet-headers
-add-packet-header IP TCP Flags RTP
-set ns [new Simulator]
-ns-random [expr 100 + $seed]
-set setup [new RNG]
-$setup seed [expr 5000 + $seed]
-
-Agent/TCP set packetSize_ 1000
-Agent/TCP set window_ 100000
-Agent/TCP set ecn_ 1
-Agent/TCP set minrto_ $min_rto
-Queue/RED set bytes_ false
-Queue/RED set queue_in_bytes_ false
-Queue/RED set gentle_ false
-Queue/RED set adaptive_ 0
-Queue/RED set drop_tail_ true
-Queue/RED set linterm_ 1
-Queue/RED set setbit_ true
-Queue/RED set mean_pktsize_ 1000
-Queue/RED set wait_ false
-Queue/RED set mark_p_ 2
-Queue/RED set q_weight_ $w_q
-Queue/RED set thresh_ 2
-Queue/RED set maxthresh_ 8
-
-set agent [expr {$ecn_timeouts ? "Agent/TCP/Sack1" : "Agent/TCP/Sack1/NoEcnTimeout"}]
-
-set A [$ns node]
-set B [$ns node]
-for {set i 0} {$i < 5} {incr i} {
-    set left($i) [$ns node]
-    set right($i) [$ns node]
-    foreach {from to} [list $left($i) $A $B $right($i)] {
-        $ns duplex-link $from $to 100Mb 10ms DropTail
-        $ns queue-limit $from $to 10000
-        $ns queue-limit $to $from 10000
-    }
-}
-$ns simplex-link $A $B 45Mb 10ms Bins
-$ns simplex-link $B $A 45Mb 10ms DropTail
-$ns queue-limit $B $A 10000
+source [file join [file dirname [info script]] ns2_feng.tcl]
+begin $seed 1
+senders 1 $min_rto
+red $w_q 2 8
+network Bins
 set link [$ns link $A $B]
 set bins [$link queue]
 for {set i 0} {$i < 46} {incr i} {
@@ -68,37 +31,21 @@ for {set i 0} {$i < 46} {incr i} {
     $red drop-target [$link set drophead_]
     $bins bin $red
 }
+set agent [expr {$ecn_timeouts ? "Agent/TCP/Sack1" : "Agent/TCP/Sack1/NoEcnTimeout"}]
 for {set i 0} {$i <= 400} {incr i} {
-    set from [expr int([$setup uniform 0 5])]
-    set to [expr int([$setup uniform 0 5])]
+    if {$i == 400} {
+        set udp [new Agent/UDP]
+        pair $i $udp [new Agent/Null]
+    } else {
+        connection $i $agent
+    }
     set bin($i) [expr int([$setup uniform 0 46])]
     $bins flow $i $bin($i)
     if {$i == 400} {
-        set source [new Agent/UDP]
-        set sink [new Agent/Null]
+        $ns at [$setup uniform 0 1] "[datagrams $udp $rate 1] start"
     } else {
-        set source [new $agent]
-        set sink [new Agent/TCPSink/Sack1]
-        set tcp($i) $source
-    }
-    $source set fid_ $i
-    $ns attach-agent $left($from) $source
-    $ns attach-agent $right($to) $sink
-    $ns connect $source $sink
-    if {$i == 400} {
-        $source set packetSize_ 1000
-        # Gaps at random, of half to one and a half times the mean.
-        set datagrams [new Application/Traffic/CBR]
-        $datagrams set packetSize_ 1000
-        $datagrams set rate_ [set rate]Mb
-        $datagrams set random_ 1
-        $datagrams attach-agent $source
-        $ns at [$setup uniform 0 1] "$datagrams start"
-    } else {
-        $ns at [$setup uniform 0 1] "$source advanceby 2"
-        set ftp [new Application/FTP]
-        $ftp attach-agent $source
-        $ns at [$setup uniform 1 2] "$ftp start"
+        established $i
+        $ns at [$setup uniform 1 2] "[ftp $i] start"
     }
 }
 
