@@ -1,7 +1,8 @@
 // Classes for ns-2.35 that the BLUE paper's experiments need and ns-2 does not have. ns2_classes.sh builds them.
 //
-// Queue/Blue   BLUE as in the paper's Fig. 3: freeze_ (s), increment_, decrement_. It marks ECN-capable packets
-//              and drops others. p_ and marks_ can be read.
+// Queue/Blue   BLUE as in the paper's Fig. 3: freeze_ (s), increment_, decrement_, and long_, its L in packets (0: none).
+//              It marks ECN-capable packets and drops others. p_ and marks_ can be read, lost_ (packets that found
+//              the buffer full) as well.
 // Queue/Bins   queues of ns-2's own that take turns, packet by packet: `$bins bin QUEUE` adds one,
 //              `$bins flow FID N` puts a flow into the Nth. Without a buffer of its own.
 //
@@ -15,20 +16,25 @@
 
 class BlueQueue : public Queue {
 public:
-	BlueQueue() : p_(0), last_(-1e9), marks_(0) {
+	BlueQueue() : p_(0), last_(-1e9), long_(0), marks_(0), lost_(0) {
 		pq_ = &packets_;
 		bind("freeze_", &freeze_);
 		bind("increment_", &up_);
 		bind("decrement_", &down_);
 		bind("p_", &p_);
+		bind("long_", &long_);
 		bind("marks_", &marks_);
+		bind("lost_", &lost_);
 	}
 	void enque(Packet *p) {
 		if (packets_.length() >= qlim_) {
 			move(up_);
+			++lost_;
 			drop(p);
 			return;
 		}
+		if (long_ > 0 && packets_.length() > long_)
+			move(up_);
 		if (Random::uniform() < p_) {
 			hdr_flags *flags = hdr_flags::access(p);
 			if (!flags->ect()) {
@@ -58,7 +64,7 @@ private:
 	}
 	PacketQueue packets_;
 	double p_, last_, freeze_, up_, down_;
-	int marks_;
+	int long_, marks_, lost_;
 };
 
 class Bins : public Queue {

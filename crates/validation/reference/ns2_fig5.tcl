@@ -33,6 +33,8 @@ if {[string match R* $configuration]} {
     Queue/Blue set decrement_ [expr $step / 10]
     Queue/Blue set p_ 0
     Queue/Blue set marks_ 0
+    Queue/Blue set long_ 0
+    Queue/Blue set lost_ 0
 }
 network $queue $access
 $ns queue-limit $A $B $buffer
