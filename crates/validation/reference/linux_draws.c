@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* What queue disciplines of the kernel draw from, in place of its own random numbers: the generator of
  * our queues (PCG64 by M. O'Neill, Lcg128Xsl64, seeded through SplitMix64), so that both draw the same.
- * Writing a seed to /sys/module/draws/parameters/seed begins anew. linux_build.sh puts this in the kernel.
+ * Writing a seed to /sys/module/draws/parameters/seed begins anew. With y in `whole` beside it numbers of 16 bits,
+ * by which CAKE rounds, are such that it rounds nothing. linux_build.sh puts this in the kernel.
  */
 #include <linux/kernel.h>
 #include <linux/moduleparam.h>
@@ -13,6 +14,7 @@ typedef unsigned __int128 u128_t;
 
 static u128_t state, increment;
 static unsigned long drawn;
+static bool whole;
 
 u64 draw_u64(void);
 u32 draw_u32(void);
@@ -52,6 +54,8 @@ u32 draw_u32(void)
 
 u16 draw_u16(void)
 {
+	if (whole)
+		return -95;
 	return draw_u64() >> 48;
 }
 
@@ -88,3 +92,4 @@ static int seeded(const char *text, const struct kernel_param *param)
 static const struct kernel_param_ops seed = { .set = seeded };
 module_param_cb(seed, &seed, NULL, 0200);
 module_param(drawn, ulong, 0400);
+module_param(whole, bool, 0200);

@@ -75,6 +75,11 @@ def draws(seed):
     Path("/sys/module/draws/parameters/seed").write_text(f"{seed}\n")
 
 
+def whole_quanta():
+    """CAKE rounds nothing (linux_draws.c)."""
+    Path("/sys/module/draws/parameters/whole").write_text("y\n")
+
+
 def attribute(kind, value):
     return (struct.pack("=HH", 4 + len(value), kind) + value).ljust(4 + len(value) + 3 & ~3, b"\0")
 

@@ -19,7 +19,8 @@ nanoseconds decide.
 The second is of disciplines that draw, or that Debian's kernel has not, and needs a kernel that
 `linux_build.sh` built: what they draw, ours can draw, too. `made` is how long before the schedule the
 discipline was made, in ns, and its timer started (of pie, a period before its first update). The settings of the first run under such a kernel,
-too.
+too: `linux_packets_72.csv` has those of CAKE, where it differs from 6.1, which CoDel and FQ-CoDel do not
+(`--kernel PROGRAM --only "whole quanta"`).
 """
 
 import argparse
@@ -163,6 +164,8 @@ def queue(s):
     kernel.batch("tc", root)
     if s["virtual"]:
         kernel.draws(s["seed"])
+        if s.get("whole"):
+            kernel.whole_quanta()
     made = time.monotonic_ns()
     if words[0] == "dualpi2":
         kernel.qdisc("m1", 0x10001, 0x100000, "dualpi2", list(dualpi2(words[1:])))
@@ -303,6 +306,8 @@ def outside():
         s["environment"] = {"GRID": "256"}
         with tempfile.TemporaryDirectory() as folder:
             measured = kernel.run(s, folder, __file__)
+        if s["virtual"] and not options.drawn:
+            s["setting"] = s["setting"].replace("cake", "cake of 7.2")
         values = [s[c] for c in COLUMNS[:6]] + measured
         print(",".join(map(str, values[: len(columns)])), flush=True)
 

@@ -1,5 +1,6 @@
 //! Packet by packet against Linux's queue disciplines, recorded under virtual time by
-//! `reference/linux_packets.py`: `linux_packets.csv` those of 6.1, `linux_drawn.csv` those of 7.2 that draw.
+//! `reference/linux_packets.py`: `linux_packets.csv` those of 6.1, `linux_packets_72.csv` CAKE of 7.2,
+//! `linux_drawn.csv` those of 7.2 that draw.
 //!
 //! The same schedule of datagrams, which its seed gives, comes to our discipline before a transmitter of
 //! the same rate. It has to do the same with every packet; what draws, draws what the kernel's drew, and
@@ -14,6 +15,7 @@ use aqm::{
 use crate::rows::Row;
 
 const ROWS: &str = include_str!("../reference/linux_packets.csv");
+const ROWS_72: &str = include_str!("../reference/linux_packets_72.csv");
 const DRAWN: &str = include_str!("../reference/linux_drawn.csv");
 /// Lengths on the wire, of which a packet has one.
 const LENGTHS: [u64; 5] = [1504, 1504, 992, 288, 96];
@@ -131,7 +133,8 @@ impl Ours {
             "cake" => {
                 set("diffserv", words[3]);
                 set("isolation", words[4]);
-                set("root", "newton");
+                let of_72 = row.text("setting").starts_with("cake of 7.2");
+                set("root", if of_72 { "newton-from-16" } else { "newton" });
                 if words[4] != "flowblind" {
                     set("rounds", "each");
                 }
@@ -267,7 +270,7 @@ pub struct Compared {
 
 /// Each row of what does not draw, compared.
 pub fn compared() -> Vec<Compared> {
-    Row::all(ROWS).map(|row| compare(&row, None)).collect()
+    Row::all(ROWS).chain(Row::all(ROWS_72)).map(|row| compare(&row, None)).collect()
 }
 
 /// Each row of what draws, compared.
@@ -277,7 +280,7 @@ pub fn drawn() -> Vec<Compared> {
 
 /// The rows whose settings begin so, compared with ours when one of its settings is another.
 pub fn otherwise(rows: &str, key: &'static str, word: &str) -> Vec<Compared> {
-    let all = Row::all(ROWS).chain(Row::all(DRAWN));
+    let all = Row::all(ROWS).chain(Row::all(ROWS_72)).chain(Row::all(DRAWN));
     let rows = all.filter(|row| row.text("setting").starts_with(rows));
     rows.map(|row| compare(&row, Some((key, word)))).collect()
 }

@@ -265,6 +265,7 @@ fn each_thing_in_which_linux_s_cake_differs_shows() {
         rows.filter(whole).map(|row| row.fates).collect()
     };
     assert_eq!(fates(&settings, "root", "exact"), [457, 824, 1089, 1145]);
+    assert_eq!(fates(&["cake of 7.2"], "root", "newton"), [698, 144, 986, 307]);
     assert_eq!(fates(&settings[1..], "rounds", "ahead"), [455, 1325, 920]);
 }
 
@@ -276,7 +277,7 @@ const ROUNDED: [(&str, usize); 4] =
 #[test]
 fn packets_have_the_fates_that_linux_gives_them() {
     let rows = linux_packets::compared();
-    assert_eq!(rows.len(), 15);
+    assert_eq!(rows.len(), 19);
     for row in &rows {
         assert!(row.signals[0] > 100, "{row:?}");
         if let Some((_, fates)) = ROUNDED.iter().find(|(setting, _)| *setting == row.setting) {
@@ -284,7 +285,9 @@ fn packets_have_the_fates_that_linux_gives_them() {
             continue;
         }
         assert_eq!((row.fates, row.order, row.first), (0, 0, None), "{row:?}");
-        assert_eq!(row.delay_ms, 0.0, "{row:?}");
+        // The clock of the kernel of 7.2 counts by 256 ns.
+        let unit = if row.setting.contains("7.2") { 0.000_3 } else { 0.0 };
+        assert!(row.delay_ms <= unit, "{row:?}");
     }
 }
 

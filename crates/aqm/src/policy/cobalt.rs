@@ -26,15 +26,15 @@
 //! Against CoDel (RFC 8289): count is not reset but falls at the pace at which it grew, and the
 //! delay need not have lasted an interval before the first signal that a running count allows.
 //! √0 stands for 1. Linux finds 1/√count in a table up to 15 and by a step of Newton's method a signal from
-//! there on (`root = "newton"`); of a queue whose count has never changed it is 0, so that its first signal
+//! there on: that of 6.1 (`root = "newton"`) has been made by such steps, too, and says 0.70671 of 2, that of 7.2
+//! (`root = "newton-from-16"`) is exact. Of a queue whose count has never changed it is 0, so that its first signal
 //! comes with the second packet above target, not an interval later. BLUE drops ECN-capable packets, too: what it is for does not listen. The last
 //! packet in a queue is never dropped at departure. On overflow the packet at the head has to go.
 
-use super::codel::Root;
 use super::{Departure, Policy, Victim, View};
 use crate::context::{Cause, Cx, Env};
 use crate::packet::Meta;
-use crate::param::{ConfigError, params};
+use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -55,6 +55,18 @@ params! {
         increment: f64 = 0.003_906_25, in 0.0..=1.0, "Linux sch_cake: 1/256";
         /// What an empty queue takes from the probability of BLUE.
         decrement: f64 = 0.000_244_140_625, in 0.0..=1.0, "Linux sch_cake: 1/4096";
+    }
+}
+
+choice! {
+    /// How COBALT finds 1/√count.
+    pub enum Root {
+        /// Exactly.
+        Exact = "exact",
+        /// By steps of Newton's method, as Linux up to 6.1: up to 15 four each, from the one before.
+        Newton = "newton",
+        /// Rounded down up to 15, and by a step of Newton's method a signal from there on, as Linux 7.2.
+        NewtonFrom16 = "newton-from-16",
     }
 }
 
@@ -190,7 +202,8 @@ impl Cobalt {
     /// A signal more or less a round, from that which was due on.
     fn move_to(&mut self, count: u32) {
         self.count = count;
-        self.root = linux_root(self.root, count);
+        let known = if self.config.root == Root::Newton { &NEWTON_S } else { &ROOTS };
+        self.root = linux_root(known, self.root, count);
         self.drop_next = self.next_after(self.drop_next);
     }
 
@@ -200,7 +213,9 @@ impl Cobalt {
         let gap = match self.config.root {
             Root::Exact if self.count <= 1 => interval,
             Root::Exact => (interval as f64 / libm::sqrt(f64::from(self.count))) as u64,
-            Root::Newton => ((u128::from(interval) * u128::from(self.root)) >> 32) as u64,
+            Root::Newton | Root::NewtonFrom16 => {
+                ((u128::from(interval) * u128::from(self.root)) >> 32) as u64
+            }
         };
         t + Duration::from_nanos(gap)
     }
@@ -217,21 +232,33 @@ fn tolerated(config: &CobaltConfig, env: &Env) -> Duration {
 }
 
 /// Linux's 1/√count, from what it was before: in a table up to 15, and from there on a step of Newton's method.
-fn linux_root(root: u32, count: u32) -> u32 {
-    match ROOTS.get(count as usize) {
+fn linux_root(known: &[u32; 16], root: u32, count: u32) -> u32 {
+    match known.get(count as usize) {
         Some(known) => *known,
         None => newton(root, count),
     }
 }
 
 /// Four steps of Newton's method each, from the one before.
-const ROOTS: [u32; 16] = {
+const NEWTON_S: [u32; 16] = {
     let mut roots = [u32::MAX; 16];
     let mut count = 1;
     while count < 16 {
         let before = roots[count - 1];
         let four = newton(newton(before, count as u32), count as u32);
         roots[count] = newton(newton(four, count as u32), count as u32);
+        count += 1;
+    }
+    roots
+};
+
+/// 1/√count of a one that is a unit less, rounded down.
+const ROOTS: [u32; 16] = {
+    let mut roots = [u32::MAX; 16];
+    let mut count = 1;
+    while count < 16 {
+        let one = u32::MAX as u64;
+        roots[count] = (one * one / count as u64).isqrt() as u32;
         count += 1;
     }
     roots
@@ -257,19 +284,21 @@ mod tests {
     fn linux_s_roots_are_near() {
         let mut root = 0;
         for count in 0..100u32 {
-            root = linux_root(root, count);
+            root = linux_root(&NEWTON_S, root, count);
             let exact = 1.0 / f64::from(count.max(1)).sqrt();
             let share = f64::from(root) / 4_294_967_296.0;
             assert!((share - exact).abs() < 2e-3, "{count}: {share}, not {exact}");
+            let share = f64::from(*ROOTS.get(count as usize).unwrap_or(&root)) / 4_294_967_296.0;
+            assert!(count > 15 || (share - exact).abs() < 1e-9, "{count}: {share}, not {exact}");
         }
-        assert_eq!(linux_root(0, 16), 0, "there a step from nothing leads nowhere");
+        assert_eq!(linux_root(&ROOTS, 0, 16), 0, "there a step from nothing leads nowhere");
     }
 
     /// Packets of 1 ms that all wait for 40 ms: an interval after the first is the first signal. Where 1/√count
     /// is as Linux has it, that is 0 until count changes, and the second packet is signalled.
     #[test]
     fn the_first_signal_of_a_new_queue() {
-        for (root, expected) in [("exact", 101), ("newton", 2)] {
+        for (root, expected) in [("exact", 101), ("newton", 2), ("newton-from-16", 2)] {
             let mut lab = Lab::<Cobalt>::new(1000, &[("root", root), ("target", "10ms")]);
             (0..200).for_each(|_| _ = lab.arrive_as(1000, Ecn::Ect0));
             lab.wait_ms(40);

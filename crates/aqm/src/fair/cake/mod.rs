@@ -25,7 +25,8 @@
 //! - A share of the quantum is exact; Linux rounds it at random. A bulk flow that waits for several
 //!   rounds gets their shares at once, by the load at its turn, and its place in the last of them is by
 //!   when it began to wait; with `rounds = "each"` it is as in Linux.
-//! - COBALT's 1/√count is exact; with `root = "newton"` it is as in Linux.
+//! - COBALT's 1/√count is exact; with `root = "newton"` it is as in Linux 6.1, with
+//!   `newton-from-16` as in 7.2.
 //! - The buffer counts the packets' bytes, or packets; Linux counts the memory that they take.
 //! - Hashes are keyed ([`FlowHash`]).
 //! - The filter of acknowledgements takes the later of two for the greater, and keeps what has SACK
@@ -43,8 +44,7 @@ use crate::hash::FlowHash;
 use crate::packet::{Ack, Carried, FlowKey, Label, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::Policy as _;
-use crate::policy::cobalt::{Cobalt, CobaltConfig};
-use crate::policy::codel::Root;
+use crate::policy::cobalt::{Cobalt, CobaltConfig, Root};
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
