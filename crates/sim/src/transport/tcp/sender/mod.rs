@@ -9,7 +9,7 @@ mod handshake;
 mod hystart;
 mod idle;
 mod least;
-mod marks;
+pub(super) mod marks;
 mod model;
 mod rack;
 mod repairs;
