@@ -7,6 +7,9 @@ differs, as one of another seed does; from what is not known.
 
     linux_tcp.py [--seeds 3] [--only TEXT] > linux_tcp.csv
     linux_tcp.py --bbr [--seeds 3] [--only TEXT] > linux_bbr.csv
+    linux_tcp.py --json SETTING [--kernel PROGRAM]
+
+A setting of your own may have `sysctl`, names below net.ipv4 and values, for both ends.
 
 The network: a sender, a router and a receiver, each a network namespace. The router's way to the
 receiver is an htb class of the given rate with the queue discipline below it, its way back a netem
@@ -87,6 +90,8 @@ def be_host(s, namespace, interface):
     kernel.write("tcp_ecn", s["ecn"])
     if "ecn_fallback" in s:  # 0: a SYN that is sent again asks for ECN all the same
         kernel.write("tcp_ecn_fallback", s["ecn_fallback"])
+    for name, value in s.get("sysctl", {}).items():
+        kernel.write(name, value)
     kernel.write("tcp_rmem", "4096 131072 6291456")
     kernel.write("tcp_wmem", "4096 16384 4194304")
 
@@ -262,6 +267,8 @@ def queued(s, end):
 
 def measure(s):
     build_network(s)
+    if Path("/sys/module/draws").exists():
+        kernel.draws(s["seed"])
     delivered = memoryview(mmap.mmap(-1, 1 << 16)).cast("Q")
     started = begun(s, delivered)
 
@@ -390,7 +397,10 @@ def outside():
     options.add_argument("--only", default="", help="settings whose description contains this")
     options.add_argument("--bbr", action="store_true", help="the settings with BBR")
     options.add_argument("--json", help="one setting of your own instead")
+    options.add_argument("--kernel", help="one that linux_build.sh built")
     options = options.parse_args()
+    kernel.KERNEL = options.kernel or kernel.KERNEL
+    kernel.VIRTUAL = bool(options.kernel)
     wanted = bbr_settings() if options.bbr else settings()
     wanted = [json.loads(options.json)] if options.json else wanted
     wanted = [s for s in map(complete, wanted) if options.only in " ".join(map(str, s.values()))]

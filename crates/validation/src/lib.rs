@@ -5,6 +5,7 @@
 
 pub mod formulas;
 pub mod linux;
+pub mod linux_accecn;
 pub mod linux_bbr;
 pub mod linux_cake;
 pub mod linux_packets;

@@ -7,8 +7,8 @@ use std::thread;
 use sim::ScenarioError;
 use validation::formulas::sign_test;
 use validation::{
-    Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, linux_packets, ns2,
-    ns2_steps, prague, queues, red_pd, tcp_response,
+    Case, dctcp_response, delayed_ack_response, linux, linux_accecn, linux_bbr, linux_cake,
+    linux_packets, ns2, ns2_steps, prague, queues, red_pd, tcp_response,
 };
 
 /// What was compared with ns-2.35, each row once.
@@ -227,6 +227,14 @@ fn dctcp_meets_its_response_function() {
 fn bbr_agrees_with_linux() {
     let cases = linux_bbr::cases().unwrap();
     assert!(cases.len() > 40, "{} comparisons", cases.len());
+    assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
+}
+
+/// Goodput and marks of DCTCP, where a fifth of the acknowledgements is lost and where none is.
+#[test]
+fn dctcp_with_accecn_agrees_with_linux() {
+    let cases = linux_accecn::cases().unwrap();
+    assert!(cases.len() > 13, "{} comparisons", cases.len());
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }
 

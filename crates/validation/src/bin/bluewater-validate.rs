@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use sim::ScenarioError;
 use validation::{
-    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_bbr, linux_cake, ns2,
-    ns2_steps, prague, queues, red_pd, tcp_response,
+    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_accecn, linux_bbr,
+    linux_cake, ns2, ns2_steps, prague, queues, red_pd, tcp_response,
 };
 
 /// The comparisons of the parts named, without a name of all.
@@ -39,6 +39,7 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
         cases.extend(linux::cases()?);
         cases.extend(linux::tcp_cases()?);
         cases.extend(linux_bbr::cases()?);
+        cases.extend(linux_accecn::cases()?);
         cases.extend(linux_cake::cases()?);
     }
     if wanted("prague") {

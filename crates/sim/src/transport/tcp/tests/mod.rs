@@ -1,6 +1,7 @@
 //! Stories of one connection over a path that the test controls: each round trip everything sent
 //! arrives (but what the test drops or marks), and every acknowledgement comes back.
 
+mod accecn;
 mod board;
 mod ecn;
 mod handshake;
