@@ -174,10 +174,15 @@ fn tcp_scenario(row: &Row, seed: u64) -> String {
     let udp = row.number("udp_mbps");
     let datagrams = if udp > 0.0 {
         let rate = udp * DATAGRAM / 1000.0;
-        format!("[[traffic]]\ntransport = \"cbr\"\nrate = \"{rate}mbit\"\npacket = \"{DATAGRAM}B\"")
+        format!(
+            "[[traffic]]\ntransport = \"cbr\"\nrate = \"{rate}mbit\"\npacket = \"{DATAGRAM}B\"\n\
+             start = \"100ms\""
+        )
     } else {
         String::new()
     };
+    // The script starts its clock 0.1 s after each sender that it starts, TCP's first.
+    let before = if udp > 0.0 { 0.2 } else { 0.1 };
     format!(
         r#"
 seed = {seed}
@@ -202,8 +207,8 @@ packet = "{SEGMENT}B"
 ecn = {}
 {datagrams}
 "#,
-        row.number("seconds"),
-        row.number("warmup_s"),
+        row.number("seconds") + before,
+        row.number("warmup_s") + before,
         row.text("flows"),
         row.text("ecn") == "1",
     )

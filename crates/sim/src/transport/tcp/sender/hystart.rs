@@ -4,7 +4,11 @@ use super::Sender;
 use crate::transport::tcp::Options;
 
 /// `HyStart` (Ha and Rhee 2011): slow start ends when the round trips of a round are longer by an
-/// eighth than the least (4 … 16 ms), or its acknowledgements come in one train for half of the least, for all of it if packets are paced.
+/// eighth than the least (4 … 16 ms), or its acknowledgements come in one train for half of the least (and of a
+/// millisecond), for all of it if packets are paced.
+///
+/// Below a window of sixteen nothing is noted: a train that began there is none, and its samples do not count. Once
+/// an end was found none is looked for until a timeout, which the least round trip begins anew with, too.
 #[derive(Clone, Default, Debug)]
 pub(super) struct HyStart {
     /// The round ends when this is acknowledged.
@@ -14,20 +18,48 @@ pub(super) struct HyStart {
     last: u64,
     least: u64,
     samples: u8,
+    /// The end was found.
+    found: bool,
+    /// The least since a timeout, ns; 0: there was none.
+    floor: u64,
 }
+
+/// There was a timeout, and no sample since.
+const UNKNOWN: u64 = u64::MAX;
 
 /// From this window on, packets; samples a round; spacing in a train, ns.
 const HYSTART_WINDOW: f64 = 16.0;
 const HYSTART_SAMPLES: u8 = 8;
 const HYSTART_SPACING: u64 = 2_000_000;
+/// What the acknowledgements of a burst may take longer, ns.
+const HYSTART_ACK_DELAY: u64 = 1_000_000;
 
 impl HyStart {
+    /// What a timeout leaves of it.
+    pub(super) fn forget(&mut self) {
+        (self.found, self.floor) = (false, UNKNOWN);
+    }
+
+    /// An acknowledgement in slow start, with a window of `cwnd`: whether the end is found by it.
+    fn finds(&mut self, now: u64, [rtt, min_rtt]: [u64; 2], cwnd: f64, paced: bool) -> bool {
+        let least = if self.floor == 0 { min_rtt } else { self.floor.min(rtt) };
+        if self.floor > 0 {
+            self.floor = least;
+        }
+        if self.found || cwnd < HYSTART_WINDOW {
+            return false;
+        }
+        self.found = self.is_end(now, rtt, least, paced);
+        self.found
+    }
+
     /// An acknowledgement in slow start: whether it is the end. `paced` packets are spread over a round
     /// trip, so that a train says something when it is as long.
     fn is_end(&mut self, now: u64, rtt: u64, min_rtt: u64, paced: bool) -> bool {
         if now - self.last <= HYSTART_SPACING {
             self.last = now;
-            if now - self.began > if paced { min_rtt } else { min_rtt / 2 } {
+            let long = min_rtt + HYSTART_ACK_DELAY;
+            if now - self.began > if paced { long } else { long / 2 } {
                 return true;
             }
         }
@@ -59,11 +91,11 @@ impl Sender {
             }
             return;
         }
-        if over {
-            *start = HyStart { end: self.end, began: now, last: now, ..HyStart::default() };
+        if over && !start.found {
+            let HyStart { floor, .. } = *start;
+            *start = HyStart { end: self.end, began: now, last: now, floor, ..HyStart::default() };
         }
-        let watched = self.control.has_hystart() && self.cwnd >= HYSTART_WINDOW;
-        if start.is_end(now, rtt, min_rtt, o.pacing) && watched {
+        if self.control.has_hystart() && start.finds(now, [rtt, min_rtt], self.cwnd, o.pacing) {
             self.ssthresh = self.cwnd;
         }
     }
@@ -75,11 +107,11 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Acknowledgements a millisecond apart are a train: after half a round trip it is the end, after a
-    /// whole one if they were paced.
+    /// Acknowledgements a millisecond apart are a train: after half a round trip and a millisecond it is the end,
+    /// after all of it if they were paced.
     #[test]
     fn a_train_may_be_longer_where_packets_are_paced() {
-        for (paced, end) in [(false, 51), (true, 101)] {
+        for (paced, end) in [(false, 51), (true, 102)] {
             let mut start = HyStart::default();
             let first = (1..200).find(|ms| start.is_end(ms * MS, 100 * MS, 100 * MS, paced));
             assert_eq!(first, Some(end));
@@ -96,5 +128,32 @@ mod tests {
         }
         assert!(!start.is_end(9 * apart, 101 * MS, 100 * MS, false));
         assert!(!start.is_end(10 * apart, 140 * MS, 100 * MS, false));
+    }
+    /// A window of ten, whose acknowledgements come 1.2 ms apart: what came below sixteen is of no train, and the one
+    /// at sixteen is too late to belong to what was before. Of a window of twenty all belong together.
+    #[test]
+    fn no_train_begins_below_a_window_of_sixteen() {
+        for (first, end) in [(10, None), (20, Some(9))] {
+            let mut start = HyStart::default();
+            let found = (1..=10).find(|&n| {
+                let cwnd = f64::from(first + n as u32 - 1);
+                start.finds(n * 6 * MS / 5, [20 * MS, 20 * MS], cwnd, false)
+            });
+            assert_eq!(found, end, "{first}");
+        }
+    }
+
+    /// Behind a timeout round trips of 60 ms are no longer than the least, and an end may be found again.
+    #[test]
+    fn a_timeout_begins_the_least_round_trip_anew() {
+        let mut start = HyStart::default();
+        let round = |start: &mut HyStart, rtt: u64| {
+            (start.began, start.last, start.samples) = (0, 0, 0);
+            (1..=10).find(|n| start.finds(n * 10 * MS, [rtt * MS, 20 * MS], 30.0, false))
+        };
+        assert_eq!((round(&mut start, 60), round(&mut start, 90)), (Some(9), None));
+        start.forget();
+        assert_eq!((round(&mut start, 60), round(&mut start, 60)), (None, None));
+        assert_eq!(round(&mut start, 90), Some(9));
     }
 }

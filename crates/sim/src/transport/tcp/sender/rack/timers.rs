@@ -73,6 +73,7 @@ impl Sender {
                 };
                 rack.time_out(now, una, window);
                 rack.probe.forget();
+                rack.start.forget();
                 self.timeouts += 1;
                 if state < State::Recovery {
                     self.begin_repair(now);
