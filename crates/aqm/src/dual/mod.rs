@@ -237,7 +237,7 @@ impl<A: Coupling, P: Copy + Default> Dual<A, P> {
     fn sanctions(&mut self, meta: &Meta) -> bool {
         let Self { coupling, protection, low_latency, .. } = self;
         protection.as_mut().is_some_and(|protection| {
-            let queued = low_latency.backlog.bytes;
+            let queued = low_latency.backlog;
             protection.sanctions(meta, queued, meta.arrived, |delay| coupling.native(delay))
         })
     }

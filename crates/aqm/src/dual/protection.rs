@@ -15,12 +15,15 @@
 //! there is neither it shares one further bucket with all others that find none.
 //!
 //! Against the RFC: whose score a bucket has is compared by the whole key, and the places come of a
-//! keyed hash; d is the time of what is queued in L at the link's rate, without the packet itself.
+//! keyed hash; d is the time of what is queued in L at the link's rate, without the packet itself. Under framing that
+//! is what the link is busy for, packets being taken for as long as their mean; the length that is blamed is a
+//! packet's own.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-use crate::context::Env;
+use crate::context::{Backlog, Env};
+use crate::framing::Framing;
 use crate::hash::{Cuts, FlowHash};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{choice, params};
@@ -70,6 +73,7 @@ pub struct Protection {
     /// Of delay and score, ns².
     critical_product: u128,
     rate: Rate,
+    framing: Framing,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +105,7 @@ impl Protection {
             critical_delay,
             critical_product: product(critical_delay, config.critical_score),
             rate: env.rate,
+            framing: env.framing,
         })
     }
 
@@ -111,19 +116,19 @@ impl Protection {
 
     /// The link has another rate.
     pub(super) fn rate_changed(&mut self, env: &Env) {
-        self.rate = env.rate;
+        (self.rate, self.framing) = (env.rate, env.framing);
     }
 
-    /// Whether a packet that comes to L, in which `queued` bytes wait, has to go to C; `ramp` gives the
+    /// Whether a packet that comes to L, in which so much waits, has to go to C; `ramp` gives the
     /// probability of L's ramp at a delay.
     pub(super) fn sanctions(
         &mut self,
         pkt: &Meta,
-        queued: u64,
+        queued: Backlog,
         now: Instant,
         ramp: impl Fn(Duration) -> f64,
     ) -> bool {
-        let delay = self.rate.transmission(queued);
+        let delay = self.rate.transmission(self.framing.all_on_wire(queued));
         let bucket = self.bucket_of(pkt.flow, now);
         let added = ramp(delay) * f64::from(pkt.len) * self.per_byte;
         let over = self.buckets[bucket].over.max(now) + Duration::from_nanos(added as u64);

@@ -232,6 +232,28 @@ fn a_flow_that_builds_a_queue_goes_to_c_until_its_score_is_over() {
     assert!(arrive(&mut b, 1), "4 ms and a score of 1");
 }
 
+/// With 250 bytes of framing a packet takes 1.25 ms: the third one finds 2.5 ms, with a score of 2, its own length
+/// being blamed, which is more than 1.2 ms times 4. Without, it finds 2 ms and has 1.5.
+#[test]
+fn what_frames_take_is_delay_that_is_blamed() {
+    let settings = [("protection", "queue"), ("critical_score", "4ms"), ("aging", "8mbit")];
+    for (framing, stays) in [("", [true, true, true]), ("overhead 250", [true, true, false])] {
+        let mut rng = Rng::new(3, 0);
+        let mut env = env(1000);
+        if !framing.is_empty() {
+            env.framing = framing.parse().unwrap();
+        }
+        let q = Dual::new(&config(&settings), &env, &mut rng).unwrap();
+        let mut b = Bench { q, rng, now: env.now, next: 0 };
+        let found = [(); 3].map(|()| {
+            let before = b.signal("l_queue");
+            b.arrive(Ecn::Ect1);
+            b.signal("l_queue") > before
+        });
+        assert_eq!(found, stays, "{framing}");
+    }
+}
+
 /// A score of 2 ms at most is blame enough from 200 ms on, where 4 ms would be from 100 on.
 #[test]
 fn scores_are_bounded() {

@@ -1,7 +1,7 @@
 //! DOCSIS-PIE: the variant of PIE that cable modems run (RFC 8034).
 //!
 //! ```text
-//! every 16 ms:  delay := queued bytes/rate of the link
+//! every 16 ms:  delay := what is queued, with its framing/rate of the link
 //!     burst > 0:  p := 0;  burst −= 16 ms
 //!     else:       step := alpha (delay − target) + beta (delay − delay before), divided as by p's size
 //!                 p ≥ 0.1:  step at most 0.02
@@ -27,6 +27,7 @@
 
 use super::{Arrival, Policy, Victim, View, pie};
 use crate::context::{Cause, Cx, Env};
+use crate::framing::Framing;
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
@@ -73,6 +74,7 @@ enum Activity {
 pub struct DocsisPie {
     config: DocsisPieConfig,
     rate: Rate,
+    framing: Framing,
     /// Bytes of a third of the buffer.
     third: f64,
     /// Drop probability of a packet of [`MEAN`] bytes; above 1 it is that of smaller ones that counts.
@@ -95,6 +97,7 @@ impl Policy for DocsisPie {
         Ok(Self {
             config: config.clone(),
             rate: env.rate,
+            framing: env.framing,
             third: env.limit.in_measure(Measure::Bytes, env.mean_packet) / 3.0,
             p: 0.0,
             sum: 0.0,
@@ -125,7 +128,7 @@ impl Policy for DocsisPie {
     }
 
     fn rate_changed(&mut self, env: &Env) {
-        self.rate = env.rate;
+        (self.rate, self.framing) = (env.rate, env.framing);
     }
 
     fn poll_at(&self) -> Option<Instant> {
@@ -137,7 +140,8 @@ impl Policy for DocsisPie {
             return;
         }
         self.next = self.next.next_tick(cx.now, self.config.t_update);
-        let delay = q.size(Measure::Bytes) * 8.0 / self.rate.bits_per_second() as f64;
+        let on_wire = self.framing.all_on_wire(q.backlog());
+        let delay = on_wire as f64 * 8.0 / self.rate.bits_per_second() as f64;
         if self.burst > Duration::ZERO {
             self.p = 0.0;
             self.burst = self.burst.saturating_sub(self.config.t_update);
@@ -236,6 +240,7 @@ fn damping(p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{AnyQdisc, Qdisc as _};
 
     /// §A.2: a bound belongs to the range above it.
     #[test]
@@ -253,5 +258,29 @@ mod tests {
         let lab = crate::policy::lab::Lab::<DocsisPie>::new(50, &[]);
         let [just, beyond] = [0.2, 0.2 + 1e-9].map(|delay| lab.queue.policy().updated(delay));
         assert!((beyond - just - 0.02).abs() < 1e-6, "{just} {beyond}");
+    }
+
+    /// Ten packets of 1000 bytes at a byte a microsecond: with 250 bytes of framing they take 12.5 ms, not 10.
+    #[test]
+    fn what_frames_take_is_delay() {
+        for (framing, delay) in [("overhead 0", 0.010), ("overhead 250", 0.0125)] {
+            let mut env = crate::policy::lab::env(1000);
+            env.framing = framing.parse().unwrap();
+            let mut rng = Rng::new(1, 0);
+            let mut q = AnyQdisc::<()>::build("docsis-pie", &[], &env, &mut rng).unwrap();
+            let mut cx = Cx { now: env.now, rng: &mut rng };
+            (0..10).for_each(|_| {
+                q.enqueue(Meta { len: 1000, ..Meta::default() }, (), &mut cx, &mut ());
+            });
+            let now = q.poll_at().unwrap();
+            q.on_timer(&mut Cx { now, rng: &mut rng }, &mut ());
+            let mut seen = 0.0;
+            q.observe(now, &mut |name, value| {
+                if name == "delay" {
+                    seen = value;
+                }
+            });
+            assert!((seen - delay).abs() < 1e-9, "{framing}: {seen}");
+        }
     }
 }
