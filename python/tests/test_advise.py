@@ -306,6 +306,20 @@ def test_names_in_the_picture_cover_neither_one_another_nor_points() -> None:
     assert not any(box.contains(*point) for box in boxes for point in points)
 
 
+def test_ticks_are_numbers() -> None:
+    """The default of a logarithmic axis is mathematical markup, which was shown as it stands."""
+    for delays in ((0.001, 0.02), (1e-5, 0.7)):
+        ranked = rank({f"x{d}": [Measured(20e6, 0.5, d, 0.0, -d)] * 2 for d in delays})
+        made = plots.figure(ranked, "a title")
+        made.draw_without_rendering()
+        ticks = [tick.get_text() for tick in made.axes[0].get_xticklabels(which="both")]
+        told = [text for text in ticks if text]
+        assert len(told) >= 3, told
+        assert all(float(text) > 0 for text in told)
+        every = [text.get_text() for text in made.findobj(Text)]
+        assert not [text for text in every if "$" in text or "\\" in text]
+
+
 def test_the_front_is_what_nobody_surpasses() -> None:
     points = [(1.0, 40.0), (2.0, 50.0), (3.0, 45.0), (4.0, 50.1), (0.5, 30.0), (6.0, 60.0)]
     assert plots.front(points) == [(0.5, 30.0), (1.0, 40.0), (2.0, 50.0), (6.0, 60.0)]

@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
-from bluewater.plots.draw import Drawable, Picture
+from bluewater.plots.draw import Drawable, Picture, set_scale
 from bluewater.plots.files import save
 from bluewater.plots.style import INK, RC
 from bluewater.study.plot import Scale
@@ -54,11 +54,11 @@ def figure(ranked: Sequence[Ranked], title: str) -> Figure:
             *points[0], "o", ms=_SIZE + 7, mfc="none", mec="#b3261e", mew=1.6, zorder=4, ls="",
             label="the advice",
         )  # fmt: skip
-        axes.set_xscale("log")
         axes.set_xlabel("99 % delay in the queue, of calls and games if there are any (ms)")
         axes.set_ylabel("Throughput of what always has data (Mb/s)")
         delays, rates = zip(*points, strict=True)
         axes.set_xlim(min(delays) / 2, max(delays) * 2)
+        set_scale(axes, "x", Scale("", "log"))
         spread = max(max(rates) - min(rates), 0.05 * max(rates))
         bottom = min(rates) - 0.15 * spread
         axes.set_ylim(bottom, max(rates) + 0.15 * spread)

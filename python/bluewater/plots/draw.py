@@ -296,10 +296,10 @@ def _panel(
         for name, own in _by_line(points):
             drawer(axes, own, name, styles.get(name, _ALONE))
     if kind == "bars":
-        _scale(axes, "x", panel.y)
+        set_scale(axes, "x", panel.y)
     else:
-        _scale(axes, "x", x)
-        _scale(axes, "y", panel.y)
+        set_scale(axes, "x", x)
+        set_scale(axes, "y", panel.y)
         if x.scale == "linear" and _are_whole(points["x"]):
             # Of links and flows there are no halves.
             axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
@@ -412,7 +412,8 @@ def _bars(
     axes.set_ylabel("")
 
 
-def _scale(axes: Axes, which: str, scale: Scale) -> None:
+def set_scale(axes: Axes, which: str, scale: Scale) -> None:
+    """Gives an axis its scale, and ticks with plain numbers."""
     options: dict[str, Any] = {}
     if scale.scale == "symlog":
         options = {"linthresh": scale.linear_below, "linscale": 0.6}
@@ -422,6 +423,7 @@ def _scale(axes: Axes, which: str, scale: Scale) -> None:
         low, high = getattr(axes, f"get_{which}lim")()
         few = (scale.high or high) <= 1e3 * (scale.low or low)
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
+        # The default's labels are mathematical markup, which is not parsed here.
         axis.set_minor_formatter(NullFormatter())
     if scale.scale != "linear":
         axis.set_major_formatter(FormatStrFormatter("%g"))
