@@ -27,7 +27,7 @@ from bluewater.cli import (
     why,
 )
 from bluewater.cli.console import out
-from bluewater.cli.group import Group
+from bluewater.cli.group import Group, take_one_value
 
 app = typer.Typer(
     cls=Group,
@@ -75,6 +75,7 @@ for module in (
     doctor,
 ):
     module.add(app)
+take_one_value(app)
 
 
 def main() -> None:

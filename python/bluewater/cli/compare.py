@@ -49,7 +49,13 @@ def compare(
         list[str], typer.Argument(help="Queue disciplines; `bluewater list` has them.")
     ],
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck.")] = "45mbit",
-    rtt: Annotated[str, typer.Option(help="Round-trip time without queueing.")] = "100ms",
+    rtt: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Round-trip time without queueing; more of them spread the flows.",
+            show_default=str(Setup.rtt),
+        ),
+    ] = None,
     flows: Annotated[int, typer.Option(min=1, help="TCP connections that always have data.")] = 100,
     buffer: Annotated[str, typer.Option(help="In bytes, packets (100p) or 1.5bdp.")] = "1bdp",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
@@ -104,7 +110,7 @@ def compare(
     The picture is of the first seed.
     """
     setup = Setup(
-        rate, rtt, flows, buffer, duration, warmup, transport, ecn, ecn_timeout,
+        rate, tuple(rtt or Setup().trips), flows, buffer, duration, warmup, transport, ecn, ecn_timeout,
         tuple(against or ()), parsed(settings or []), preset, delays,
     )  # fmt: skip
     many = seeds(None if seeds_ else seed, seeds_, reps) or (seed,)

@@ -7,7 +7,7 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from bluewater._core import ScenarioError
 from bluewater.cli.console import note
@@ -19,6 +19,31 @@ if TYPE_CHECKING:
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+
+
+class Command(TyperCommand):
+    """Refuses a second value of an option that takes one: the first was dropped without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the command line."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        single = [each for each in given if _takes_one(each)]
+        for option in dict.fromkeys(each for each in single if single.count(each) > 1):
+            raise InputError(f"{option.opts[0]} takes one value, and is given twice")
+        return super().parse_args(ctx, args)
+
+
+def _takes_one(param: Any) -> bool:
+    return param.param_type_name == "option" and not (param.multiple or param.is_flag or param.count)
+
+
+def take_one_value(app: typer.Typer) -> None:
+    """Has all commands refuse an option that is given twice; for when all are added."""
+    for command in app.registered_commands:
+        command.cls = Command
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            take_one_value(group.typer_instance)
 
 
 class Group(TyperGroup):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from bluewater.aqm import keys
-from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Kind
+from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Kind, texts
 from bluewater.errors import InputError, unknown
 from bluewater.study import tcp
 from bluewater.study.sweep import Axis, Point, assign
@@ -37,6 +37,7 @@ class Setup:
     """The link and its load; texts are in the units of scenario files.
 
     Attributes:
+        rtt: Without queueing; flows are spread over several.
         warmup: What results leave out; a third of the duration if not given.
         settings: Dotted keys that are set at the end.
         against: Other traffic: ``cubic:10`` for so many flows, without ECN where they can do
@@ -48,7 +49,7 @@ class Setup:
     """
 
     rate: str = "45mbit"
-    rtt: str = "100ms"
+    rtt: str | tuple[str, ...] = "100ms"
     flows: int = 100
     buffer: str = "1bdp"
     duration: str = "30s"
@@ -62,8 +63,19 @@ class Setup:
     delays: bool = False
 
     def __post_init__(self) -> None:
+        trips = texts("rtt", self.rtt, "a setup")
+        if not trips:
+            raise InputError("no round trip", key="rtt", value=self.rtt, allowed='as "20ms"')
+        object.__setattr__(self, "rtt", trips if len(trips) > 1 else trips[0])
         for field in fields(self):
+            if field.name == "rtt":
+                continue
             _KINDS.get(field.name, TEXT).check(field.name, getattr(self, field.name), "a setup")
+
+    @property
+    def trips(self) -> tuple[str, ...]:
+        """The round trips, also if it is one."""
+        return texts("rtt", self.rtt, "a setup")
 
     @property
     def title(self) -> str:
@@ -73,7 +85,7 @@ class Setup:
         changes = "".join(f", {key} = {value}" for key, value in (self.settings or {}).items())
         return (
             f"{self.flows} {self.transport} flows{which}{beside}, {self.rate}, "
-            f"{self.rtt} round trip, {self.buffer} buffer{changes}"
+            f"{' and '.join(self.trips)} round trip, {self.buffer} buffer{changes}"
         )
 
 
@@ -81,10 +93,16 @@ def scenario(setup: Setup) -> dict[str, Any]:
     """A dumbbell whose one managed queue is yet to be chosen.
 
     A sixth of the round trip is spent on each of its six hops, and the access links are ten
-    times as fast as the bottleneck, so that no other queue matters.
+    times as fast as the bottleneck, so that no other queue matters. Of several round trips each has
+    a node on the left; on the right is one, of the shortest.
     """
     tcp.check(setup.transport, "--transport")
-    hop = duration_text(seconds(setup.rtt, "--rtt") / 6)
+    trips = sorted(seconds(each, "--rtt") for each in setup.trips)
+    hop = duration_text(trips[0] / 6)
+    access: dict[str, Any] = {"access_delay": hop}
+    if len(trips) > 1:
+        left = [duration_text(each / 2 - trips[0] / 3) for each in trips]
+        access = {"access_delay": left, "left": len(trips), "right": 1}
     today = {"preset": setup.preset, "packet": _TODAY} if setup.preset else {}
     made = {
         "duration": setup.duration,
@@ -94,7 +112,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
             "rate": setup.rate,
             "delay": hop,
             "access_rate": times(setup.rate, 10, "--rate"),
-            "access_delay": hop,
+            **access,
         },
         "queue": [{"aqm": "droptail", "buffer": setup.buffer}],
         "traffic": [
