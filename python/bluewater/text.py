@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -78,3 +79,11 @@ def percent(fraction: float) -> str:
 def milliseconds(seconds: float) -> str:
     """A time in milliseconds."""
     return f"{number(1e3 * seconds)} ms"
+
+
+def other(asked: str) -> str:
+    """What the name of a file ends in: of what is asked of all nothing, else something of its own.
+
+    So a second question in one folder does not overwrite the answer to the first.
+    """
+    return f"-{hashlib.sha256(asked.encode()).hexdigest()[:6]}" if asked else ""

@@ -12,7 +12,7 @@ from bluewater.cli import app
 from bluewater.errors import InputError
 from bluewater.plots import advise as plots
 from bluewater.study.advise import Link, Measured, Ranked, rank, reasons
-from bluewater.study.boxes import BOXES, candidates, commands, settings
+from bluewater.study.boxes import BOXES, LEFT_OUT, candidates, commands, settings
 
 LINKS = {
     "home": Link("50mbit", ("20ms", "80ms"), 8),
@@ -359,4 +359,27 @@ def test_the_command_says_why_and_what_to_type(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     for told in ("fq-codel", "a plain queue", "uci set sqm.bluewater", "upload='5000'"):
         assert told in found.output
-    assert (tmp_path / "advise.png").stat().st_size > 10_000
+    (picture,) = tmp_path.glob("advise-*.png")
+    assert picture.stat().st_size > 10_000
+
+
+def test_another_question_in_the_same_folder_has_another_picture(tmp_path: Path) -> None:
+    """The second overwrote the first."""
+    for rate in ("5mbit", "8mbit"):
+        wish = ["advise", "--rate", rate, "--box", "docsis", "--duration", "3s", "--reps", "2"]
+        found = CliRunner().invoke(app, [*wish, "--out", str(tmp_path)])
+        assert found.exit_code == 0, found.output
+    pictures = sorted(tmp_path.glob("advise*.png"))
+    assert len(pictures) == 2
+    assert str(pictures[0]) in found.output or str(pictures[1]) in found.output
+
+
+def test_all_are_all_but_what_is_named() -> None:
+    """The box `bluewater` had twenty of thirty-five, and said that these were all."""
+    there = {entry["name"] for entry in bluewater.catalog()["aqms"]}
+    assert set(candidates("bluewater")) == there - {*LEFT_OUT}
+    assert {*LEFT_OUT} <= there
+    for box in BOXES:
+        assert set(candidates(box)) <= set(candidates("bluewater"))
+    shown = " ".join(CliRunner().invoke(app, ["advise", "--help"]).stdout.split())
+    assert all(name in shown for name in LEFT_OUT)

@@ -15,16 +15,20 @@ from bluewater.cli.options import Jobs, Json, On, Out, Shared
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.study.advise import Link, reasons
-from bluewater.study.boxes import BOXES, commands
+from bluewater.study.boxes import BOXES, LEFT_OUT, commands
 from bluewater.study.delays import table as delay_table
 from bluewater.study.execute import HERE
 from bluewater.study.tcp import TCPS
-from bluewater.text import measured, sided
+from bluewater.text import measured, other, sided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bluewater.study.advise import Ranked
+
+
+_USUAL = ("linux", 5, "30s")
+"""Box, seeds, and length of a run."""
 
 
 def add(app: typer.Typer) -> None:
@@ -59,12 +63,13 @@ def advise(
     box: Annotated[
         str,
         typer.Option(
-            help=f"What runs it: {', '.join(BOXES)} (all). `linux` is 6.17 or newer, with DualPI2."
+            help=f"What runs it: {', '.join(BOXES)} (all but {', '.join(LEFT_OUT)}, which is none "
+            "for a link). `linux` is 6.17 or newer, with DualPI2."
         ),
-    ] = "linux",
+    ] = _USUAL[0],
     interface: Annotated[str, typer.Option(help="For the lines to type.")] = "eth0",
-    duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
-    reps: Annotated[int, typer.Option(min=2, help="Seeds.")] = 5,
+    duration: Annotated[str, typer.Option(help="Length of a run.")] = _USUAL[2],
+    reps: Annotated[int, typer.Option(min=2, help="Seeds.")] = _USUAL[1],
     delays: waits.Delays = False,
     jobs: Jobs = CORES,
     on: On = HERE,
@@ -91,7 +96,9 @@ def advise(
     if not advice.ranked:
         raise typer.Exit(FAILED)
     with notes.status("drawing"):
-        picture = advice.write(out_ / "advise")
+        asked = (link, box, reps, duration)
+        stem = "advise" + other("" if asked == (Link(), *_USUAL) else repr(asked))
+        picture = advice.write(out_ / stem)
     best = advice.ranked[0]
     why, lines = reasons(advice.ranked, link), commands(best.name, link, box, interface)
     if json:
@@ -107,6 +114,9 @@ def advise(
         print_json({"link": link.title, "ranked": rows, "reasons": why, "commands": lines})
         return
     out.print(_table(advice.ranked, link))
+    if box == "bluewater":
+        for name, why_not in LEFT_OUT.items():
+            note(f"note: {name} is left out: it {why_not}")
     if unclear := sum(each.undecided for each in advice.ranked):
         note(f"note: {unclear} with ?: {reps} seeds do not tell; --reps {4 * reps} would tell more")
     out.print(f"\n[bold]{best.name}[/bold]: " + "; ".join(why) + ".")

@@ -110,8 +110,8 @@ def compare(
     The picture is of the first seed.
     """
     setup = Setup(
-        rate, tuple(rtt or Setup().trips), flows, buffer, duration, warmup, transport, ecn, ecn_timeout,
-        tuple(against or ()), parsed(settings or []), preset, delays,
+        rate, tuple(rtt or Setup().trips), flows, buffer, duration, warmup, transport, ecn,
+        ecn_timeout, tuple(against or ()), parsed(settings or []), preset, delays,
     )  # fmt: skip
     many = seeds(None if seeds_ else seed, seeds_, reps) or (seed,)
     found = lab.compare(aqms, setup, seeds=many, jobs=jobs, on=on, share=share, out=out_)

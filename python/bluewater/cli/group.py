@@ -34,7 +34,9 @@ class Command(TyperCommand):
 
 
 def _takes_one(param: Any) -> bool:
-    return param.param_type_name == "option" and not (param.multiple or param.is_flag or param.count)
+    return param.param_type_name == "option" and not (
+        param.multiple or param.is_flag or param.count
+    )
 
 
 def take_one_value(app: typer.Typer) -> None:

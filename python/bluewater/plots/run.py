@@ -14,7 +14,7 @@ from bluewater import _core
 from bluewater.plots.draw import Drawable, draw
 from bluewater.results.result import measured, schema
 from bluewater.study.plot import Scale
-from bluewater.text import milliseconds, percent, whole
+from bluewater.text import milliseconds, other, percent, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ def stem(names: Sequence[str], asked: str = "") -> str:
 
     ``asked``: what was asked of them, if it is not what is asked of all: others have another name.
     """
-    also = f"-{hashlib.sha256(asked.encode()).hexdigest()[:6]}" if asked else ""
+    also = other(asked)
     names = [re.sub(r"[^\w.-]+", "-", name.rsplit("/", 1)[-1]) for name in names]
     whole = f"compare-{'-'.join(names)}"
     if len(whole) <= _LONGEST:

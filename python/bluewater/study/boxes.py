@@ -18,13 +18,18 @@ _OLDER = (
     "droptail", "sfq", "red", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie", "cake",
 )  # fmt: skip
 _LINUX = (*_OLDER, "dualpi2")
-_OURS = ("ared", "drr", "blue", "fred", "cobalt", "pi2", "csfq", "red-pd", "docsis-pie")
+LEFT_OUT: Mapping[str, str] = {
+    "bernoulli": "signals with one probability, whatever the queue: a lossy link"
+}
+"""What is no queue discipline for a link, though it is among ours, and why."""
 BOXES: Mapping[str, tuple[str, ...]] = {
     "linux": _LINUX,
     "linux-before-6.17": _OLDER,
     "openwrt": ("droptail", "fq-codel", "cake"),
     "docsis": ("droptail", "docsis-pie"),
-    "bluewater": (*_LINUX, *_OURS),
+    "bluewater": tuple(
+        entry["name"] for entry in _core.catalog()["aqms"] if entry["name"] not in LEFT_OUT
+    ),
 }
 """What can run a queue discipline, and which. DualPI2 is in Linux from 6.17 on, and in the ``tc``
 of iproute2 from 6.18 on. Linux's adaptive RED has thresholds from elsewhere and is not gentle: it
