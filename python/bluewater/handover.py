@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
+from typing import NoReturn
 
 from bluewater import programs
 
+_NAME = "bluewater-gateway"
+_BAD_INPUT = 2
 # Subcommands of ``bluewater gateway``; without one it is ``run``.
 _SUBCOMMANDS = ("bench", "ctl", "join")
 _TOLD_HERE = {"--aqm", "--help"}
@@ -58,12 +62,27 @@ def become(arguments: list[str]) -> None:
     Raises:
         InputError: There is none.
     """
-    program = programs.find("bluewater-gateway")
-    if arguments in (["run"], ["run", "-h"], ["run", "--help"]):
+    if arguments == ["run"]:
+        _usage(arguments)
+    asks = {"-h", "--help"} & set(_own(arguments))
+    with programs.as_they_are() if asks else nullcontext():
+        program = programs.find(_NAME)
+    if arguments in (["run", "-h"], ["run", "--help"]):
         print(_HELP, end="")
         arguments = ["run", "--help"]
     sys.stdout.flush()
     os.execv(program, [program, *arguments])
+
+
+def _usage(arguments: list[str]) -> NoReturn:
+    """Says on stderr what there is, where nothing was said that could be done."""
+    import subprocess  # noqa: PLC0415
+
+    print(_HELP, end="", file=sys.stderr, flush=True)
+    with programs.as_they_are():
+        program = programs.find(_NAME)
+    subprocess.run([program, *arguments, "--help"], stdout=sys.stderr, check=False)
+    sys.exit(_BAD_INPUT)
 
 
 def try_to(arguments: list[str]) -> None:

@@ -4,8 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BUILDING = [True]
+"""Whether a program may be built."""
+
+
+@contextmanager
+def as_they_are() -> Iterator[None]:
+    """Has programs be taken as they are: who wants to read waits for no compiler."""
+    before, _BUILDING[0] = _BUILDING[0], False
+    find.cache_clear()
+    try:
+        yield
+    finally:
+        _BUILDING[0] = before
+        find.cache_clear()
 
 
 @cache
@@ -14,7 +34,7 @@ def find(name: str) -> str:
 
     It is what ``BLUEWATER_BENCH`` names, else the source tree's, else the one that was installed
     with the package, else the one in ``PATH``. In a source tree it is built if it is not there or
-    older than what it was made of.
+    older than what it was made of, but for :func:`as_they_are`.
 
     Raises:
         InputError: There is none.
@@ -26,7 +46,9 @@ def find(name: str) -> str:
     if (tree / "Cargo.toml").exists():
         target = tree / os.environ.get("CARGO_TARGET_DIR", "target")
         program = target / "release" / name
-        if _is_current(program) or _build(tree, name):
+        if _is_current(program) or (_BUILDING[0] and _build(tree, name)):
+            return str(program)
+        if not _BUILDING[0] and program.exists():
             return str(program)
     import platform  # noqa: PLC0415
     import shutil  # noqa: PLC0415
@@ -38,6 +60,11 @@ def find(name: str) -> str:
 
     if name == "bluewater-gateway" and platform.system() != "Linux":
         raise InputError("real packets need Linux", hint="the simulator runs everywhere")
+    if not _BUILDING[0] and (tree / "Cargo.toml").exists():
+        raise InputError(
+            f"the program {name} is not built",
+            hint=f"`cargo build --release --locked --bin {name}` does it, in some minutes",
+        )
     raise InputError(
         f"the program {name} is not there",
         hint=f"run this in the source tree with Rust installed, or set {variable} to its path",

@@ -8,8 +8,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
 from bluewater import handover, programs
+from bluewater.cli import app
+from bluewater.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +71,10 @@ def test_words_arrive_as_they_are(program: Path) -> None:
 
 def test_help_of_the_gateway_lists_its_commands(program: Path) -> None:
     for arguments in ([], ["--help"], ["-h"]):
-        text = call(program, "gateway", *arguments).stdout
+        done = call(program, "gateway", *arguments)
+        # Without what it needs it is a wrong line, as of `shell`.
+        text, code = (done.stdout, 0) if arguments else (done.stderr, 2)
+        assert done.returncode == code
         assert text.endswith("<run><--help>")
         for name in ("ctl", "view", "join", "bench"):
             assert f"\n  {name} " in text
@@ -105,3 +111,70 @@ def test_a_program_is_built_only_if_a_source_is_newer(tmp_path: Path) -> None:
     assert not programs._is_current(program)
     source.unlink()
     assert not programs._is_current(program)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source tree with a gateway that is older than its sources, and a compiler that tells."""
+    home = tmp_path / "tree"
+    release = home / "target" / "release"
+    release.mkdir(parents=True)
+    (home / "Cargo.toml").touch()
+    program = release / "bluewater-gateway"
+    program.write_text("#!/bin/sh\necho old\n")
+    program.chmod(0o755)
+    cargo = tmp_path / "bin" / "cargo"
+    cargo.parent.mkdir()
+    cargo.write_text(f"#!/bin/sh\ntouch {tmp_path}/compiled\nexit 1\n")
+    cargo.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{cargo.parent}:{os.environ['PATH']}")
+    monkeypatch.delenv("BLUEWATER_GATEWAY", raising=False)
+    monkeypatch.delenv("CARGO_TARGET_DIR", raising=False)
+    monkeypatch.setattr(programs, "__file__", str(home / "python" / "bluewater" / "programs.py"))
+    programs.find.cache_clear()
+    return home
+
+
+def test_who_wants_to_read_waits_for_no_compiler(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A report and a usage had begun with compiling, for minutes."""
+    became: list[str] = []
+    monkeypatch.setattr(os, "execv", lambda path, _: became.append(path))
+    with programs.as_they_are():
+        assert programs.find("bluewater-gateway") == str(tree / "target/release/bluewater-gateway")
+    for line in (["shell", "--help"], ["run", "-h"], ["testbed", "--help"], ["ctl", "--help"]):
+        handover.become(line)
+    assert became == [str(tree / "target/release/bluewater-gateway")] * 4
+    with pytest.raises(SystemExit) as ended:
+        handover.become(["run"])
+    assert ended.value.code == 2
+    assert "old" in capfd.readouterr().err
+    assert not (tmp_path / "compiled").exists()
+    # What is after `--` is another program's, and this one builds.
+    monkeypatch.setenv("BLUEWATER_GATEWAY", "")
+    with pytest.raises(InputError, match="not there"):
+        handover.become(["shell", "--", "ls", "--help"])
+    assert (tmp_path / "compiled").exists()
+
+
+def test_a_program_that_is_not_built_is_said_with_how(tree: Path, tmp_path: Path) -> None:
+    (tree / "target/release/bluewater-gateway").unlink()
+    with programs.as_they_are(), pytest.raises(InputError, match="not built") as raised:
+        programs.find("bluewater-gateway")
+    assert "cargo build" in (raised.value.hint or "")
+    assert not (tmp_path / "compiled").exists()
+
+
+def test_a_report_builds_nothing(tree: Path, tmp_path: Path) -> None:
+    from bluewater.kinds import testbed  # noqa: PLC0415
+
+    for each in (testbed.missing, testbed.version):
+        each.cache_clear()
+    found = CliRunner().invoke(app, ["report", "--quick", "--out", str(tmp_path / "out")])
+    for each in (testbed.missing, testbed.version):
+        each.cache_clear()
+    assert found.exit_code == 2
+    assert "runs are missing" in found.stderr
+    assert tree.exists()
+    assert not (tmp_path / "compiled").exists()

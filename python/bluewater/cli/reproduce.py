@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from bluewater import programs
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
@@ -138,7 +139,15 @@ def report(
     not allow, such as those with real packets, may be missing.
     """
     size = "quick" if quick else size
-    made = plan(name, size, seeds(seed, seeds_, reps))
+    # The gateway's version is asked for, as it was when it made what is kept.
+    with programs.as_they_are():
+        _report(name, size, seeds(seed, seeds_, reps), out_, json)
+
+
+def _report(
+    name: str | None, size: str, chosen: tuple[int, ...] | None, out_: Path, json: bool
+) -> None:
+    made = plan(name, size, chosen)
     runs = store(out_)
     there, missing = made.complete(runs)
     if not there.parts or (name and missing):
