@@ -11,7 +11,7 @@ import bluewater
 from bluewater.cli import app
 from bluewater.errors import InputError
 from bluewater.plots import advise as plots
-from bluewater.study.advise import Link, Measured, Ranked, rank, reasons
+from bluewater.study.advise import Link, Measured, Ranked, rank, reasons, scenario
 from bluewater.study.boxes import BOXES, LEFT_OUT, candidates, commands, settings
 
 LINKS = {
@@ -272,8 +272,25 @@ def test_dualpi2_is_for_kernels_that_have_it() -> None:
     assert "dualpi2" not in candidates("linux-before-6.17")
     since, *_, last = commands("dualpi2", Link())
     assert "6.17" in since
-    assert last == "tc qdisc add dev eth0 parent 1:1 dualpi2 limit 1000"
-    assert settings("dualpi2", "linux")["queue.0.params"] == {"preset": "linux"}
+    assert last == "tc qdisc add dev eth0 parent 1:1 dualpi2 limit 1000 min_qlen_step 2"
+    assert settings("dualpi2", "linux")["queue.0.params"] == {"preset": "linux", "th_len": 2}
+
+
+def test_dualpi2_as_advised_does_not_starve_l4s_flows_on_a_slow_link() -> None:
+    """By itself the kernel's step marks single packets, which take longer than it here."""
+    link = Link("10mbit", ("80ms",), 1, transport="prague", calls=0, games=0)
+    made = scenario(link, "60s", "20s")
+    cubic = {**made["traffic"][0], "name": "cubic", "transport": "cubic", "preset": "linux"}
+    made["traffic"] = [*made["traffic"], cubic]
+
+    def prague(params: dict[str, Any]) -> float:
+        queue = {**made["queue"][0], "aqm": "dualpi2", "params": params}
+        flows = bluewater.run({**made, "queue": [queue]}).flows
+        rates = dict(zip(flows["group"], flows["throughput_bps"], strict=True))
+        return float(rates["bulk"] / rates["cubic"])
+
+    assert prague({"preset": "linux"}) < 0.2
+    assert 0.8 < prague(settings("dualpi2", "linux")["queue.0.params"]) < 3  # nor CUBIC
 
 
 def test_openwrt_leaves_the_way_down_alone() -> None:
