@@ -158,6 +158,13 @@ impl Backlog {
         self.packets -= 1;
         self.bytes -= u64::from(len);
     }
+
+    /// Bytes that it takes on the wire, each packet as long as their mean.
+    pub(crate) fn on_wire(self, framing: Framing) -> u64 {
+        let packets = u64::from(self.packets);
+        let mean = self.bytes.checked_div(packets).unwrap_or(0);
+        u64::from(framing.on_wire(mean as u32)) * packets + (self.bytes - mean * packets)
+    }
 }
 
 /// What an algorithm remembers, without the packets and the room for them, in bytes.

@@ -1,6 +1,5 @@
 //! What a packet takes on the wire beside its own bytes: headers of the layers below, padding, cells.
 
-use crate::context::Backlog;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -61,13 +60,6 @@ impl Framing {
             Cells::Atm => framed.div_ceil(48) * 53,
             Cells::Ptm => framed + framed.div_ceil(64),
         }
-    }
-
-    /// Bytes that what waits takes on the wire, each packet as long as their mean.
-    pub(crate) fn all_on_wire(self, waiting: Backlog) -> u64 {
-        let packets = u64::from(waiting.packets);
-        let mean = waiting.bytes.checked_div(packets).unwrap_or(0);
-        u64::from(self.on_wire(mean as u32)) * packets + (waiting.bytes - mean * packets)
     }
 }
 

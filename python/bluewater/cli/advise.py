@@ -129,8 +129,8 @@ def advise(
         out.print(waits.shown(measured_delays))
     out.print(f"\n{picture.resolve()}", soft_wrap=True)
     if delays:
-        stem = picture.with_name(f"{picture.stem}-delays")
-        drawn = waits.picture(link.title, measured_delays, stem)
+        beside = picture.with_name(f"{picture.stem}-delays")
+        drawn = waits.picture(link.title, measured_delays, beside)
         out.print(str(drawn.resolve()), soft_wrap=True)
 
 

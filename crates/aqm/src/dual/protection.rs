@@ -128,7 +128,7 @@ impl Protection {
         now: Instant,
         ramp: impl Fn(Duration) -> f64,
     ) -> bool {
-        let delay = self.rate.transmission(self.framing.all_on_wire(queued));
+        let delay = self.rate.transmission(queued.on_wire(self.framing));
         let bucket = self.bucket_of(pkt.flow, now);
         let added = ramp(delay) * f64::from(pkt.len) * self.per_byte;
         let over = self.buckets[bucket].over.max(now) + Duration::from_nanos(added as u64);

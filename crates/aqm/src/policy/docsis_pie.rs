@@ -140,7 +140,7 @@ impl Policy for DocsisPie {
             return;
         }
         self.next = self.next.next_tick(cx.now, self.config.t_update);
-        let on_wire = self.framing.all_on_wire(q.backlog());
+        let on_wire = q.backlog().on_wire(self.framing);
         let delay = on_wire as f64 * 8.0 / self.rate.bits_per_second() as f64;
         if self.burst > Duration::ZERO {
             self.p = 0.0;
