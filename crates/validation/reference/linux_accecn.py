@@ -90,7 +90,16 @@ def segments(taken):
             options[t[at]] = t[at + 2 : at + length]
             at += length
         data = struct.unpack_from("!H", frame, 16)[0] - 20 - head
-        yield seconds * 10**9 + ns, where[2] == 4, frame[15] & 3, flags & 0x1FF, seq, ack, data, options
+        yield (
+            seconds * 10**9 + ns,
+            where[2] == 4,
+            frame[15] & 3,
+            flags & 0x1FF,
+            seq,
+            ack,
+            data,
+            options,
+        )
 
 
 def ace(flags):
@@ -159,7 +168,9 @@ def receive(s, results):
     connection, _ = listener.accept()
 
     def count(*_):
-        results[0] = struct.unpack_from("=I", connection.getsockopt(6, socket.TCP_INFO, 280), 248)[0]
+        results[0] = struct.unpack_from("=I", connection.getsockopt(6, socket.TCP_INFO, 280), 248)[
+            0
+        ]
 
     signal.signal(signal.SIGUSR1, count)
     tcp.drain(connection)
@@ -222,7 +233,10 @@ def inside(s):
                 os._exit(1)
         time.sleep(0.1)
     # The connection is there: a SYN that is sent again would ask for no ECN.
-    kernel.batch("tc", f"qdisc change dev m0 root netem delay {s['rtt_ms']}ms limit 1000000 loss {s['lost']}%")
+    kernel.batch(
+        "tc",
+        f"qdisc change dev m0 root netem delay {s['rtt_ms']}ms limit 1000000 loss {s['lost']}%",
+    )
     time.sleep(s["seconds"] + s["rest"] + 1)
     os.kill(children[0], signal.SIGUSR1)
     time.sleep(0.1)
@@ -248,8 +262,19 @@ def outside():
     kernel.KERNEL, kernel.VIRTUAL = options.kernel, True
     print(",".join(COLUMNS))
     for s in settings():
-        s = {**s, "rate_mbps": 50, "rtt_ms": 20, "burst": 1, "ecn": 3, "seed": 1, "seconds": 8, "rest": 10}
-        if options.option not in [None, s["option"]] or options.only not in " ".join(map(str, s.values())):
+        s = {
+            **s,
+            "rate_mbps": 50,
+            "rtt_ms": 20,
+            "burst": 1,
+            "ecn": 3,
+            "seed": 1,
+            "seconds": 8,
+            "rest": 10,
+        }
+        if options.option not in [None, s["option"]] or options.only not in " ".join(
+            map(str, s.values())
+        ):
             continue
         with tempfile.TemporaryDirectory() as folder:
             row = kernel.run(s, folder, __file__)
