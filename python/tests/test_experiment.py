@@ -399,6 +399,24 @@ def test_a_query_that_cannot_be_asked_is_found_before_the_first_run(
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+@pytest.mark.parametrize("name", ["fairness", "slow"])
+def test_every_row_of_the_table_of_l4s_has_a_claim(name: str) -> None:
+    """Half of the rows for DualPI2 had none, those of 10 Mb/s among them."""
+    (made,) = experiment.select(f"l4s/{name}")
+    measures = [each.measure for each in made.claims if "'dualpi2'" in each.measure]
+    rtts, pairs = (
+        next(axis for axis in made.axes if axis.name == which).points for which in ("rtt", "pair")
+    )
+    assert {each.label for each in rtts} == {
+        "10:10", "20:20", "80:80", "20:10", "80:20", "160:10",
+    }  # fmt: skip
+    for rtt in (str(each.label) for each in rtts):
+        own = [each for each in measures if f"'{rtt}'" in each]
+        one, two = rtt.split(":")
+        for pair in (str(each.label) for each in pairs) if one != two else ["prague IS NOT NULL"]:
+            assert any(pair in each for each in own), (rtt, pair)
+
+
 def test_suites_are_made_by_name_alone() -> None:
     apart = set(experiment.suites())
     assert apart == {"bufferbloat", "l4s", "media", "rfc7928", "rfcs"}
