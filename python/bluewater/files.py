@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tomllib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,14 @@ def read_text(path: Path, hint: str | None = _LISTED, **where: Any) -> str:
         ) from error
 
 
+def read_stdin() -> str:
+    """The text that comes on stdin, refused as that of a file is."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise InputError("it is not UTF-8 text", file="<stdin>") from error
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Has what cannot be written be one kind of error; Polars tells of a full disk by several.
@@ -109,15 +118,38 @@ def parse_table(text: str, origin: str) -> dict[str, Any]:
     """Parses TOML; what is wrong with its syntax becomes an :class:`InputError`."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a number of thousands of digits is no error of TOML's
         raise InputError(f"not valid TOML: {error}", file=origin) from error
     except RecursionError as error:
         raise _too_deep(origin) from error
+    check_text(text, origin)
+    check_depth(table, origin)
+    return table
+
+
+def check_text(text: str, origin: str) -> None:
+    """Refuses what stands for bytes that are no text, as an argument of a command may have it.
+
+    Raises:
+        InputError: There are such.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError("it is not UTF-8 text", file=origin) from error
+
+
+def check_depth(table: dict[str, Any], origin: str) -> None:
+    """Refuses a table that goes too deep for what walks through it, as by a key of many parts.
+
+    Raises:
+        InputError: It does.
+    """
     level: list[Any] = [table]
     for _ in range(_DEEPEST):
         level = [inner for each in level for inner in _inside(each)]
         if not level:
-            return table
+            return
     raise _too_deep(origin)
 
 

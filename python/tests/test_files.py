@@ -172,6 +172,59 @@ def test_what_is_nested_too_deeply(depth: int, cli: Cli, tmp_path: Path) -> None
         read_log(file)
 
 
+@pytest.mark.parametrize("header", ["[{}]", "[[{}]]", "{} = 1"])
+def test_a_key_of_very_many_parts(header: str, cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "deep.toml"
+    file.write_text(header.format(".".join("a" * 3000)) + "\n" + TINY)
+    for command in ("run", "sweep", "fetch"):
+        assert len(refused(cli, command, file)) < 3000
+    with pytest.raises(InputError, match="lists or tables in each other"):
+        bluewater.run(file)
+
+
+def test_what_is_no_text_on_stdin_or_in_a_setting(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY)
+    for arguments, given in (["-"], b"\xff\xfe"), ([file, "--set", b"queue.0.aqm=\xff"], b""):
+        found = subprocess.run(
+            [sys.executable, "-m", "bluewater", "run", *arguments],
+            input=given, capture_output=True, check=False, cwd=tmp_path,
+        )  # fmt: skip
+        assert found.returncode == 2
+        assert b"not UTF-8 text" in found.stderr
+        assert b"Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+def test_numbers_beyond_any_counter(digits: int, cli: Cli, tmp_path: Path) -> None:
+    file, many = tmp_path / "tiny.toml", "9" * digits
+    file.write_text(TINY)
+    for command in (
+        ["run", str(file), "--packets", str(tmp_path / "x.parquet"), "--packets-every", many],
+        ["run", str(file), "--seed", many],
+        ["run", str(file), "--set", f"seed={many}"],
+        ["sweep", str(file), "--reps", many],
+        ["sweep", str(file), "--seed", many],
+        ["compare", "red", "--reps", many],
+        ["compare", "red", "--seed", many],
+        ["advise", "--reps", many],
+        ["reproduce", "feng/fig5", "--reps", many],
+    ):
+        found = cli(*command)
+        assert found.exit_code == 2, (command, found.exception)
+        assert isinstance(found.exception, SystemExit)
+    file.write_text(f"seed = {many}\n{TINY}")
+    for name in ("run", "sweep"):
+        refused(cli, name, file)
+    for wrong in (
+        {"reps": int("9" * 20)},
+        {"reps": 2, "first_seed": 2**64 - 1},
+        {"first_seed": -1},
+    ):
+        with pytest.raises(InputError, match="seed"):
+            bluewater.advise(out=tmp_path, progress=False, **wrong)
+
+
 @pytest.mark.parametrize("what", ["raise SystemExit(7)", "exit(7)", "import sys; sys.exit()"])
 def test_a_class_s_file_does_not_end_the_command(what: str, cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "blue.py"

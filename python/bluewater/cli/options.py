@@ -9,7 +9,7 @@ import typer
 
 from bluewater.errors import InputError
 from bluewater.results.store import Store
-from bluewater.study.experiment import distinct
+from bluewater.study.seeds import counted, distinct
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, plots and reports.")]
@@ -73,7 +73,7 @@ def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ..
         if seed is None and reps is None:
             return None
         first = 1 if seed is None else seed
-        return tuple(range(first, first + (reps or 1)))
+        return counted(first, 1 if reps is None else reps, ("--seed", "--reps"))
     if seed is not None or reps is not None:
         raise InputError(
             "--seeds cannot go with --seed or --reps", hint="name every seed in --seeds"

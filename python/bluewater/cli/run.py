@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Out, Settings, store
 from bluewater.errors import InputError, StorageError
-from bluewater.files import read_text, writing
+from bluewater.files import read_stdin, read_text, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.results import remarks
@@ -74,7 +73,7 @@ def run(
     """
     journal = _journal(packets, packets_flows, packets_time, packets_every)
     origin = "<stdin>" if str(file) == "-" else str(file)
-    text = sys.stdin.read() if str(file) == "-" else read_text(file)
+    text = read_stdin() if str(file) == "-" else read_text(file)
     changes = [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
     source = changed(text, changes, origin)
     # Of any kind: with place = "testbed" the run is made with real packets.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
+from bluewater.files import check_depth, check_text
 from bluewater.kinds import formula, simulator, testbed, trace
 from bluewater.kinds.named import check_files
 
@@ -75,8 +76,10 @@ def _parsed(text: str, origin: str) -> tuple[Kind, str]:
     """The kind of a text, and the text that it is run from."""
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         table = {}  # the simulator says what is wrong, and in which line
+    check_text(text, origin)
+    check_depth(table, origin)
     kind = of(table, origin)
     # The simulator takes the text as it was written: its errors name lines.
     return kind, text if kind is simulator.KIND else kind.check(table, origin)

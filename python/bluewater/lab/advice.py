@@ -16,6 +16,7 @@ from bluewater.study.advise import scenario as scenario_for
 from bluewater.study.boxes import candidates, settings
 from bluewater.study.execute import HERE
 from bluewater.study.experiment import About, Experiment, Size
+from bluewater.study.seeds import counted
 from bluewater.study.sweep import Axis, Point
 from bluewater.units import bits_per_second, duration_text, seconds
 
@@ -86,6 +87,7 @@ def advise(
         raise InputError(
             "no interval without two seeds", key="reps", value=reps, allowed="2 or more"
         )
+    seeds = counted(first_seed, reps, ("first_seed", "reps"))
     chosen = with_fields(link or Link(), keys, "advise()")
     rate = bits_per_second(chosen.rate)
     warmup = duration_text(seconds(duration, "duration") / 3)
@@ -93,7 +95,7 @@ def advise(
     axes = (Axis("aqm", tuple(Point(name, settings(name, box)) for name in names)),)
     base = scenario_for(chosen, duration, warmup)
     made = Experiment("advise", "advise", chosen.title, About(), base, axes, {}, (), ())
-    size = Size("given", tuple(range(first_seed, first_seed + reps)), {}, {})
+    size = Size("given", seeds, {}, {})
     found = carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
     measured: dict[str, list[Measured]] = {}
     for place, result in found.results():

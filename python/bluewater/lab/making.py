@@ -12,8 +12,8 @@ from bluewater.arguments import NUMBER, PATH, TEXT, Kind
 from bluewater.errors import InputError
 from bluewater.progress import of_runs
 from bluewater.study.execute import HERE, execute
-from bluewater.study.experiment import distinct
 from bluewater.study.scenario import Scenario
+from bluewater.study.seeds import counted, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,7 @@ def chosen_seeds(seeds: Sequence[int] | None, reps: int | None) -> tuple[int, ..
         return None if seeds is None else distinct(list(seeds), "seeds")
     if seeds is not None:
         raise InputError("seeds cannot go with reps", hint="name every seed in seeds")
-    if reps < 1:
-        raise InputError("no run would be made", key="reps", value=reps, allowed="1 or more")
-    return tuple(range(1, reps + 1))
+    return counted(1, reps, ("seeds", "reps"))
 
 
 def make_all(

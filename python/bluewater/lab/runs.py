@@ -14,8 +14,8 @@ from bluewater.results.packets import Packets
 from bluewater.results.result import Result
 from bluewater.results.store import Store, read_result, run_key
 from bluewater.study import scenario
-from bluewater.study.experiment import distinct
 from bluewater.study.scenario import Scenario
+from bluewater.study.seeds import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Callable

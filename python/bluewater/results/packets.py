@@ -43,8 +43,8 @@ class Packets:
 
     def selection(self) -> dict[str, Any]:
         """The selection for the core; raises :class:`~bluewater.errors.InputError`."""
-        if self.every < 1:
-            raise InputError("not a count", key="every", value=self.every, allowed="1 or more")
+        if not 1 <= self.every < 2**64:
+            raise InputError("not a count", key="every", value=self.every, allowed="1 … 2^64 - 1")
         chosen: dict[str, Any] = {"every": self.every}
         if self.flows is not None:
             chosen["flows"] = [_flows(part) for part in self.flows.split(",")]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -28,6 +27,7 @@ from bluewater.study.claims import Claim
 from bluewater.study.paper import Paper, Section
 from bluewater.study.plot import Plot
 from bluewater.study.readings import Reading, Unknown
+from bluewater.study.seeds import distinct
 from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
 from bluewater.study.task import Task
 from bluewater.study.typed import Table, read
@@ -490,31 +490,6 @@ def _size(name: str, table: SizeTable, default: Size, file: str) -> Size:
         table.readings,
         table.needs_full,
     )
-
-
-_SEEDS = 2**64
-
-
-def distinct(seeds: Sequence[Any], key: str, file: str | None = None) -> tuple[int, ...]:
-    """The seeds, refused if one comes twice: a repeated run would pass for an independent one."""
-    if not seeds:
-        raise InputError("there is no seed", file=file, key=key, value=[], allowed="one or more")
-    for seed in seeds:
-        whole = isinstance(seed, Integral) and not isinstance(seed, bool)
-        if not whole or not 0 <= int(seed) < _SEEDS:
-            raise InputError(
-                "not a seed", file=file, key=key, value=seed, allowed="whole numbers, 0 … 2^64 - 1"
-            )
-    if len(set(seeds)) != len(seeds):
-        raise InputError(
-            "seeds repeat",
-            file=file,
-            key=key,
-            value=list(seeds),
-            allowed="seeds that are all different",
-            hint="repeated seeds give identical runs, and so an interval that is too narrow",
-        )
-    return tuple(map(int, seeds))
 
 
 def root() -> Path:
