@@ -73,49 +73,52 @@ impl FlowKey {
 
 /// What a segment of TCP acknowledges, as far as a filter of acknowledgements has to know.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Ack(u16);
+pub struct Ack {
+    number: u32,
+    flags: u8,
+}
 
 impl Ack {
     /// What is no acknowledgement.
-    pub const NONE: Self = Self(0);
-    const ACK: u16 = 1;
-    const BARE: u16 = 2;
-    const ECN: u16 = 12;
-    /// The end of its number, enough to tell one from the next.
-    const NUMBER: u16 = 0xfff0;
+    pub const NONE: Self = Self { number: 0, flags: 0 };
+    const ACK: u8 = 1;
+    const BARE: u8 = 2;
+    const ECN: u8 = 12;
 
     /// A segment that acknowledges all before `number`. `ecn`: its flags ECE and CWR. `bare`: nothing
     /// else would be lost with it, neither data nor other flags nor SACK blocks.
     pub const fn new(number: u32, ecn: [bool; 2], bare: bool) -> Self {
         let bare = if bare { Self::BARE } else { 0 };
-        let flags = Self::ACK | bare | (ecn[0] as u16) << 2 | (ecn[1] as u16) << 3;
-        Self((number << 4) as u16 | flags)
+        Self { number, flags: Self::ACK | bare | (ecn[0] as u8) << 2 | (ecn[1] as u8) << 3 }
     }
 
     /// As it is written into a recording.
-    pub const fn to_bytes(self) -> [u8; 2] {
-        self.0.to_le_bytes()
+    pub const fn to_bytes(self) -> [u8; 5] {
+        let [a, b, c, d] = self.number.to_le_bytes();
+        [a, b, c, d, self.flags]
     }
 
     /// What [`Ack::to_bytes`] wrote.
-    pub const fn from_bytes(bytes: [u8; 2]) -> Self {
-        Self(u16::from_le_bytes(bytes))
+    pub const fn from_bytes([a, b, c, d, flags]: [u8; 5]) -> Self {
+        Self { number: u32::from_le_bytes([a, b, c, d]), flags }
     }
 
     /// Whether it is one.
     pub const fn is_some(self) -> bool {
-        self.0 & Self::ACK != 0
+        self.flags & Self::ACK != 0
     }
 
     /// Whether `later`, which came behind it in the same flow, says all that it says but for ECN. One
-    /// with the same number does not: the sender counts duplicates.
+    /// with the same number does not: the sender counts duplicates. Nor does one with a lower number,
+    /// which was overtaken on its way. Numbers wrap (RFC 9293 §3.4).
     pub const fn is_told_by(self, later: Self) -> bool {
-        later.is_some() && self.0 & Self::BARE != 0 && (self.0 ^ later.0) & Self::NUMBER != 0
+        let further = later.number.wrapping_sub(self.number) as i32;
+        later.is_some() && self.flags & Self::BARE != 0 && further > 0
     }
 
     /// Whether both say the same of ECN.
     pub const fn same_ecn(self, other: Self) -> bool {
-        (self.0 ^ other.0) & Self::ECN == 0
+        (self.flags ^ other.flags) & Self::ECN == 0
     }
 }
 

@@ -251,7 +251,7 @@ impl Cake {
             q[..q.len() - 1].iter().enumerate().filter(|(_, p)| p.flow == new.flow)
         {
             if let Some(ack) = acknowledged(packet.id) {
-                before.push((place, ack.ece, ack.bare && ack.number != told.number));
+                before.push((place, ack.ece, ack.bare && ack.number < told.number));
             }
         }
         // Stretches of equal ECE; the first two needless ones of a stretch.

@@ -124,10 +124,12 @@ struct Acknowledged {
     bare: bool,
 }
 
-/// That of the packet `id`: some acknowledge nothing, some the same as one before.
+/// That of the packet `id`: some acknowledge nothing, some the same as one before or, overtaken, less.
 fn acknowledged(id: u32) -> Option<Acknowledged> {
     let dice = id.wrapping_mul(2_654_435_761) >> 24;
-    let (number, ece, bare) = (id / 2, (id / 9).is_multiple_of(3), !dice.is_multiple_of(5));
+    let late = if dice.is_multiple_of(4) { dice % 3 } else { 0 };
+    let number = (id / 2).saturating_sub(late);
+    let (ece, bare) = ((id / 9).is_multiple_of(3), !dice.is_multiple_of(5));
     (!dice.is_multiple_of(7)).then_some(Acknowledged { number, ece, bare })
 }
 

@@ -14,7 +14,7 @@ pub(super) enum Version {
     /// With codepoint and hosts.
     Labels = 2,
     /// With what the packet acknowledges, too.
-    Acks = 3,
+    Acks = 4,
 }
 
 impl Version {

@@ -9,14 +9,15 @@
 //!
 //! ```text
 //! "bwarr" 0 0 1                    the last byte is the version, 2 if a queue asks for more of a
-//!                                  packet than its flow, 3 if one filters acknowledgements
+//!                                  packet than its flow, 4 if one filters acknowledgements
 //! u32, JSON of that length         the links: {"queues": [up, down]}
 //! for each arrival:
 //!   varint                         ns since the arrival before (the first: since time 0)
 //!   varint                         length in bytes × 8 + direction (0 up, 1 down) × 4 + ECN field
 //!   u32                            flow key; from version 2 on u64, with its codepoint (6 bits, the
 //!                                  uppermost) and hashes of the hosts from and to (13 bits each)
-//!   u16                            version 3: what it acknowledges, as `aqm::Ack` writes it
+//!   five bytes                     version 4: what it acknowledges, as `aqm::Ack` writes it: u32, the
+//!                                  number; flags. (Version 3 had 12 bits of the number.)
 //! at the end, if it was reached:
 //!   varint                         ns since the last arrival
 //!   varint 0
@@ -98,7 +99,7 @@ impl<W: Write> Recorder<W> {
     fn write(&mut self, direction: usize, meta: &Meta, ack: Ack) -> io::Result<()> {
         let now = meta.arrived.as_nanos();
         let head = u64::from(meta.len) << 3 | (direction as u64) << 2 | meta.ecn as u64;
-        let mut entry = [0; 2 * LONGEST_VARINT + 8 + 2];
+        let mut entry = [0; 2 * LONGEST_VARINT + 8 + 5];
         let mut rest = &mut entry[..];
         write_varint(&mut rest, now - self.last)?;
         write_varint(&mut rest, head)?;

@@ -91,7 +91,7 @@ impl<R: BufRead> Recording<R> {
         }
         let mut flow = [0; 8];
         self.input.read_exact(&mut flow[..self.version.key()])?;
-        let mut ack = [0; 2];
+        let mut ack = [0; 5];
         if self.version == Version::Acks {
             self.input.read_exact(&mut ack)?;
         }

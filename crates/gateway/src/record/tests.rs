@@ -230,7 +230,7 @@ fn what_is_no_recording_is_refused() {
     let refused = |bytes: &[u8]| Recording::new(bytes).map(drop).unwrap_err().to_string();
     assert!(refused(b"not a recording of any kind").contains("no recording"));
     let mut other = file.clone();
-    other[7] = 4;
+    other[7] = 3;
     assert!(refused(&other).contains("version"));
     let mut long = file.clone();
     long[11] = 0xff;
@@ -253,7 +253,7 @@ fn labels_are_recorded_where_a_queue_asks_for_them() {
         ("cake", None, 2, key, Ack::NONE),
         ("cake", Some("off"), 2, key, Ack::NONE),
         ("wred", None, 2, key, Ack::NONE),
-        ("cake", Some("on"), 3, key, said),
+        ("cake", Some("on"), 4, key, said),
     ] {
         let mut specs = specs(aqm);
         specs[0].params.extend(ack_filter.map(|on| ("ack_filter".into(), on.into())));

@@ -275,6 +275,14 @@ fn acknowledgements_give_way_to_later_ones() {
     assert_eq!(left("aggressive", &[plain(1), plain(1), plain(1)]), [0, 1, 2]);
     assert_eq!(left("aggressive", &[plain(1), with_sack(1), with_sack(2), plain(3)]), [0, 1, 2, 3]);
     assert_eq!(left("on", &[plain(1), plain(2), with_sack(2), with_sack(3)]), [1, 2, 3]);
+    // One that was overtaken, also where numbers wrap; a number's end tells nothing of its order.
+    assert_eq!(left("aggressive", &[plain(7), plain(6)]), [0, 1]);
+    assert_eq!(left("on", &[plain(8), plain(7), plain(6)]), [0, 1, 2]);
+    assert_eq!(left("aggressive", &[plain(7), plain(6), plain(8)]), [1, 2]);
+    assert_eq!(left("aggressive", &[plain(u32::MAX), plain(2)]), [1]);
+    assert_eq!(left("aggressive", &[plain(2), plain(u32::MAX)]), [0, 1]);
+    assert_eq!(left("aggressive", &[plain(4095), plain(4096), plain(3 << 12)]), [2]);
+    assert_eq!(left("aggressive", &[plain(3 << 12), plain(4097)]), [0, 1]);
     // A change of ECE stays where it is.
     let changes = [plain(1), plain(2), echo(3), echo(4), echo(5), plain(6), plain(7)];
     assert_eq!(left("aggressive", &changes), [1, 4, 6]);
