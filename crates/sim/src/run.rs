@@ -183,9 +183,11 @@ impl Run {
         self.now as f64 / self.end as f64
     }
 
-    /// Simulates up to `slice` more, or to the end. True while something is left to do.
+    /// Simulates up to `slice` more, a nanosecond at least, or to the end. True while something is left
+    /// to do: who calls it until nothing is left comes to an end, also with a share of a short run that
+    /// is no nanosecond.
     pub fn advance(&mut self, slice: Duration) -> bool {
-        let target = self.now.saturating_add(slice.as_nanos()).min(self.end);
+        let target = self.now.saturating_add(slice.as_nanos().max(1)).min(self.end);
         while self.now < target {
             let sample = self.interval.map_or(u64::MAX, |i| (self.samples + 1).saturating_mul(i));
             let warmup = if self.measuring { u64::MAX } else { self.warmup };

@@ -58,6 +58,17 @@ fn in_slices_and_sampled() {
     }
 }
 
+/// A share of a short run may be no nanosecond: whoever advances by that comes to an end, too.
+#[test]
+fn a_slice_of_nothing_is_a_nanosecond() {
+    let mut run = start(
+        "duration = \"3ns\"\nnetwork = { preset = \"dumbbell\" }\n\
+         [[queue]]\naqm = \"droptail\"\nbuffer = \"9p\"\n[[traffic]]\ntransport = \"sack\"\n",
+    );
+    let left = (0..9).take_while(|_| run.advance(Duration::ZERO)).count();
+    assert_eq!(left, 2);
+}
+
 /// A canonical scenario is the scenario.
 #[test]
 fn read_back_from_the_echo() {
