@@ -4,8 +4,13 @@ use sim::{Outcome, Run, Scenario};
 
 /// 10 Mb/s, 40 ms and what a packet of 1500 bytes takes (1.2 ms); a queue without bound to speak of.
 fn run(traffic: &str) -> Outcome {
+    run_for([60, 120], traffic)
+}
+
+/// Measured from one of two times to the other, s.
+fn run_for([from, to]: [u32; 2], traffic: &str) -> Outcome {
     let text = format!(
-        "duration = \"120s\"\nwarmup = \"60s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10mbit\"\n\
+        "duration = \"{to}s\"\nwarmup = \"{from}s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10mbit\"\n\
          delay = \"20ms\"\n[[queue]]\nlink = \"a->b\"\naqm = \"droptail\"\nbuffer = \"400p\"\n{traffic}"
     );
     Scenario::from_toml(&text, "ledbat")
@@ -24,6 +29,17 @@ fn summary(o: &Outcome, name: &str) -> f64 {
 
 fn goodput(o: &Outcome, flow: usize) -> f64 {
     o.flows.number("goodput_bps", flow).unwrap()
+}
+
+/// §2.4.2 with BASE_HISTORY of ten minutes: where nobody else empties the queue, the base is the sender's own
+/// queue after that, and the target comes on top.
+#[test]
+fn alone_it_adds_its_target_each_ten_minutes() {
+    for (times, ms) in [([60, 600], 100.0), ([700, 1050], 200.0), ([1300, 1650], 300.0)] {
+        let o = run_for(times, &group("transport = \"ledbat\""));
+        let waits = 1e3 * summary(&o, "delay_mean_s");
+        assert!((ms - 3.9..ms + 0.9).contains(&waits), "{times:?} s: {waits}");
+    }
 }
 
 /// §2.4.2: alone it has the link, and packets wait for the target: what the path holds and the target's worth

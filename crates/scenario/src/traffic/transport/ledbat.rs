@@ -17,8 +17,8 @@ pub struct Ledbat {
     /// How long packets are to wait in queues (TARGET), 1 µs … 100 ms (RFC 6817 §2.5).
     #[serde(default = "target")]
     pub target: Text<Duration>,
-    /// Packets by which the window grows in a round trip without a queue (GAIN), above 0 … 1000; RFC 6817 asks
-    /// for no more than 1, which is no faster than TCP.
+    /// Packets by which the window grows in a round trip without a queue (GAIN), above 0 … 1000. By RFC 6817
+    /// §2.5 it must be 1 or less, which is no faster than TCP; RFC 7928 §5.4 tests queues with 10.
     #[serde(default = "gain")]
     pub gain: f64,
 }
