@@ -2,7 +2,9 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use serde_json::Value;
 
@@ -16,6 +18,21 @@ pub struct Asked {
     pub request: Request,
     /// The answer, or why not.
     pub answer: Sender<Result<Value, Trouble>>,
+    /// Somebody has it: who does it, or who asked and has given up.
+    pub taken: Arc<AtomicBool>,
+}
+
+impl Asked {
+    /// A request, and where its answer will be.
+    pub(crate) fn new(request: Request) -> (Self, Receiver<Result<Value, Trouble>>) {
+        let (answer, answered) = channel();
+        (Self { request, answer, taken: Arc::default() }, answered)
+    }
+
+    /// Takes it, unless the other side has done so: what nobody waits for is not done.
+    pub(crate) fn take(&self) -> bool {
+        !self.taken.swap(true, Ordering::Relaxed)
+    }
 }
 
 /// The way to the thread that forwards.
@@ -33,13 +50,22 @@ pub(crate) fn line(wake: &UnixStream) -> Result<(Asking, Receiver<Asked>), Troub
 }
 
 impl Asking {
-    /// Hands over a request and waits for its answer.
+    /// Hands over a request and waits for its answer. What is not begun in time is not done.
     pub(crate) fn ask(&mut self, request: Request) -> Result<Value, Trouble> {
         let gone = || Trouble::new("the gateway ends", "");
-        let (answer, answered) = channel();
-        self.requests.send(Asked { request, answer }).map_err(|_| gone())?;
+        let (asked, answered) = Asked::new(request);
+        let taken = asked.taken.clone();
+        self.requests.send(asked).map_err(|_| gone())?;
         self.wake.write_all(&[1]).map_err(|_| gone())?;
-        answered.recv_timeout(PATIENCE).map_err(|_| gone())?
+        match answered.recv_timeout(PATIENCE) {
+            Err(RecvTimeoutError::Timeout) if taken.swap(true, Ordering::Relaxed) => {
+                answered.recv_timeout(PATIENCE).map_err(|_| gone())?
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                Err(Trouble::new("the gateway is too busy or was stopped", "nothing was done"))
+            }
+            answer => answer.map_err(|_| gone())?,
+        }
     }
 
     /// Another one.
@@ -83,5 +109,31 @@ impl<T> Latest<T> {
             *at = now;
             asking.ask(request.clone()).map(*made)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// A process that was stopped finds requests of those who have given up.
+    #[test]
+    fn what_nobody_waits_for_is_not_done() {
+        let (_waker, wake) = UnixStream::pair().unwrap();
+        let (mut asking, inbox) = line(&wake).unwrap();
+        let trouble = asking.ask(Request::Show {}).unwrap_err();
+        assert_eq!(trouble.hint, "nothing was done");
+        assert!(!inbox.recv().unwrap().take());
+        // What was begun is waited for.
+        let slow = thread::spawn(move || {
+            let asked = inbox.recv().unwrap();
+            assert!(asked.take());
+            thread::sleep(PATIENCE + PATIENCE / 4);
+            asked.answer.send(Ok(Value::Null)).unwrap();
+        });
+        assert_eq!(asking.ask(Request::Show {}).unwrap(), Value::Null);
+        slow.join().unwrap();
     }
 }

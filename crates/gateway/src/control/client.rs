@@ -44,10 +44,7 @@ fn question(
 ) -> Result<Value, Trouble> {
     let mut stream = reach(name)?;
     let failed = |e: io::Error| match e.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Trouble::new(
-            format!("{name} does not answer"),
-            "it is stopped, or others ask it and say nothing: try again",
-        ),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => silent(name, request),
         _ => Trouble::system(format!("asking {name}"), e),
     };
     stream.set_read_timeout(Some(2 * PATIENCE)).map_err(failed)?;
@@ -64,6 +61,17 @@ fn question(
         None => Ok(reply["answer"].take()),
         Some(what) => Err(Trouble::new(what, reply["hint"].as_str().unwrap_or_default())),
     }
+}
+
+/// It has not answered in time. Who asks and goes has nothing done, but it may have begun.
+fn silent(name: &str, request: &Request) -> Trouble {
+    let hint = match request {
+        Request::Set(_) => {
+            "it is stopped or very busy; a change that it has begun may still be made: `ctl show` tells"
+        }
+        _ => "it is stopped or very busy: try again",
+    };
+    Trouble::new(format!("{name} does not answer"), hint)
 }
 
 /// A connection to the gateway `name`, which is this user's.

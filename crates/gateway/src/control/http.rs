@@ -9,6 +9,7 @@ use std::thread;
 use httparse::{EMPTY_HEADER, Header, Status};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::room;
 use crate::clock::Clock;
 use crate::trouble::Trouble;
 
@@ -149,12 +150,16 @@ pub(super) fn serve(
     listener.set_nonblocking(true).map_err(failed)?;
     let listen = move || {
         let clock = Clock::new();
-        let mut visitors = Vec::new();
+        let mut visitors: Vec<Visitor> = Vec::new();
         loop {
             wait(&listener, &visitors);
             let now = clock.now();
             for _ in 0..AT_ONCE {
-                let Ok((stream, _)) = listener.accept() else { break };
+                let stream = match listener.accept() {
+                    Ok((stream, _)) => stream,
+                    Err(e) if room::made(&mut visitors, &e) => continue,
+                    Err(_) => break,
+                };
                 if visitors.len() == MOST {
                     visitors.remove(0);
                 }

@@ -17,25 +17,20 @@
 //! then.
 
 mod asking;
+mod callers;
 mod client;
 mod http;
 pub mod metrics;
 pub mod place;
 mod request;
+mod room;
 pub mod web;
 
-use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::thread;
-use std::time::Duration;
 
-use nix::sys::socket::sockopt::PeerCredentials;
-use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg};
 use nix::unistd::{Uid, geteuid};
-use serde_json::{Value, json};
 
-use crate::clock::Clock;
 use crate::namespace::ends::Namespaces;
 use crate::trouble::Trouble;
 pub(crate) use asking::{Asked, Asking, line};
@@ -44,11 +39,7 @@ pub(crate) use client::join;
 pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
-use request::PATIENCE;
 pub use request::{Request, parse};
-
-/// The longest request, bytes.
-const LONGEST: u64 = 16 << 10;
 
 /// A socket that waits for requests; its name goes with it.
 #[derive(Debug)]
@@ -67,6 +58,7 @@ impl Control {
     /// # Errors
     /// When there is another of that name, or nowhere to put it.
     pub fn bind(name: Option<&str>) -> Result<Self, Trouble> {
+        room::ask();
         let named = name.is_some();
         let mut why = Trouble::new("no folder for the control socket", "");
         for path in place::candidates() {
@@ -113,95 +105,14 @@ impl Control {
         namespaces: Option<Namespaces>,
     ) -> Result<Entry, Trouble> {
         let Self { listener, entry, owner, .. } = self;
+        let failed = |e| Trouble::system("starting a thread", e);
+        listener.set_nonblocking(true).map_err(failed)?;
         let listen = move || {
-            for stream in listener.incoming().flatten() {
-                // One at a time, and whoever is too slow is cut off.
-                _ = attend(&stream, owner, namespaces.as_ref(), |request| asking.ask(request));
-            }
+            callers::listen(&listener, owner, namespaces.as_ref(), |request| asking.ask(request));
         };
-        let thread = thread::Builder::new().name("control".into()).spawn(listen);
-        thread.map_err(|e| Trouble::system("starting a thread", e))?;
+        thread::Builder::new().name("control".into()).spawn(listen).map_err(failed)?;
         Ok(entry)
     }
-}
-
-/// One request of a connection.
-fn attend(
-    stream: &UnixStream,
-    owner: Uid,
-    namespaces: Option<&Namespaces>,
-    answer: impl FnOnce(Request) -> Result<Value, Trouble>,
-) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    let mut shown = Vec::new();
-    let answer = match welcome(stream, owner) {
-        Err(trouble) => Err(trouble),
-        Ok(()) => {
-            BufReader::new(Hasty::new(stream).take(LONGEST)).read_line(&mut line)?;
-            match parse(&line) {
-                Ok(Request::Join { end }) => namespaces
-                    .map(|namespaces| {
-                        shown.extend(namespaces.handles(end));
-                        json!(namespaces.places)
-                    })
-                    .ok_or_else(|| {
-                        Trouble::new("it has no ends to join", "start it with `shell --name`")
-                    }),
-                Ok(request) => answer(request),
-                Err(trouble) => Err(trouble),
-            }
-        }
-    };
-    let line = match answer {
-        Ok(answer) => json!({"answer": answer}),
-        Err(Trouble { what, hint }) => json!({"error": what, "hint": hint}),
-    };
-    let mut line = format!("{line}\n").into_bytes();
-    if !shown.is_empty() {
-        let files = [ControlMessage::ScmRights(&shown)];
-        let bytes = [IoSlice::new(&line)];
-        let sent = sendmsg::<()>(stream.as_raw_fd(), &bytes, &files, MsgFlags::empty(), None)?;
-        line.drain(..sent);
-    }
-    (&*stream).write_all(&line)
-}
-
-/// A reader for whom the whole of what it reads has to come within [`PATIENCE`].
-struct Hasty<'a> {
-    stream: &'a UnixStream,
-    clock: Clock,
-}
-
-impl<'a> Hasty<'a> {
-    fn new(stream: &'a UnixStream) -> Self {
-        Self { stream, clock: Clock::new() }
-    }
-}
-
-impl Read for Hasty<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let left = PATIENCE.saturating_sub(Duration::from_nanos(self.clock.now()));
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        (&*self.stream).read(bytes)
-    }
-}
-
-/// Whether whoever asks may: the user whose gateway it is, and root.
-fn welcome(stream: &UnixStream, owner: Uid) -> Result<(), Trouble> {
-    let peer = getsockopt(stream, PeerCredentials).map(|peer| Uid::from_raw(peer.uid()));
-    let peer = peer.map_err(|e| Trouble::system("asking who asks", e))?;
-    if may_ask(peer, owner) {
-        return Ok(());
-    }
-    Err(Trouble::new(format!("this gateway is user {owner}'s, not user {peer}'s"), ""))
-}
-
-fn may_ask(peer: Uid, owner: Uid) -> bool {
-    peer == owner || peer.is_root()
 }
 
 #[cfg(test)]

@@ -142,6 +142,17 @@ const OVERFLOW: u32 = 65_534;
 pub(crate) struct Entry {
     #[expect(dead_code, reason = "its end is what the other process waits for")]
     alive: UnixStream,
+    /// A test is another program, whose own name for [`sweep`] means nothing.
+    #[cfg(test)]
+    swept: (File, String, u64),
+}
+
+#[cfg(test)]
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let (folder, file, number) = &self.swept;
+        remove(folder, file, *number);
+    }
 }
 
 /// The command line's own name for [`sweep`], which users need not know.
@@ -151,6 +162,8 @@ impl Entry {
     fn watch(folder: File, file: &str) -> io::Result<Self> {
         let (alive, end) = UnixStream::pair()?;
         let number = number(&folder, file)?;
+        #[cfg(test)]
+        let swept = (folder.try_clone()?, file.to_string(), number);
         let mut sweeper = Command::new("/proc/self/exe");
         sweeper.args([SWEEP, file, &number.to_string()]).env_clear();
         let folder = Stdio::from(OwnedFd::from(folder));
@@ -158,7 +171,11 @@ impl Entry {
         // Ctrl-C is not for it.
         std::os::unix::process::CommandExt::process_group(&mut sweeper, 0);
         sweeper.spawn()?;
-        Ok(Self { alive })
+        Ok(Self {
+            alive,
+            #[cfg(test)]
+            swept,
+        })
     }
 }
 
@@ -175,9 +192,13 @@ pub fn sweep(file: &str, number_then: u64) {
     }
     _ = io::copy(&mut io::stdin(), &mut io::sink());
     let Ok(folder) = nix::unistd::dup(io::stdout()) else { return };
-    let folder = File::from(folder);
-    if number(&folder, file) == Ok(number_then) {
-        _ = unlinkat(&folder, file, UnlinkatFlags::NoRemoveDir);
+    remove(&File::from(folder), file, number_then);
+}
+
+/// Removes a file from a folder if it still has this number.
+fn remove(folder: &File, file: &str, number_then: u64) {
+    if number(folder, file) == Ok(number_then) {
+        _ = unlinkat(folder, file, UnlinkatFlags::NoRemoveDir);
     }
 }
 

@@ -1,3 +1,4 @@
+use super::callers::{LONGEST, may_ask};
 use super::request::parse;
 use super::*;
 use crate::namespace::ends::End;
@@ -59,7 +60,7 @@ fn what_is_no_request_is_refused_with_the_reason() {
         let why = parse(line).unwrap_err().what;
         assert!(why.contains(words), "{line}: {why}");
     }
-    assert!(parse(&"[".repeat(LONGEST as usize)).is_err(), "deep nesting ends");
+    assert!(parse(&"[".repeat(LONGEST)).is_err(), "deep nesting ends");
 }
 
 #[test]

@@ -242,6 +242,9 @@ impl Session {
     /// Does what was asked for.
     fn answer(&mut self) -> Result<(), Trouble> {
         while let Some(asked) = self.inbox.as_ref().and_then(|inbox| inbox.try_recv().ok()) {
+            if !asked.take() {
+                continue;
+            }
             let answer = match &asked.request {
                 Request::Show {} => Ok(self.state(report::TOP, false)),
                 Request::Watch {} => Ok(self.state(FLOWS_ON_PAGE, true)),

@@ -10,6 +10,7 @@ use aqm::{Duration, Limit, Rate};
 use tempfile::TempDir;
 
 use super::*;
+use crate::control::place::{self, Folder};
 use crate::frame::Layer;
 use crate::namespace::ends::End;
 use crate::record::{Allowed, Recording, replay};
@@ -69,8 +70,8 @@ impl Bench {
         let (send, inbox) = channel();
         self.session.inbox = Some(inbox);
         let ask = |request| {
-            let (answer, answered) = channel();
-            send.send(Asked { request, answer }).unwrap();
+            let (asked, answered) = Asked::new(request);
+            send.send(asked).unwrap();
             answered
         };
         let answered: Vec<_> = requests.into_iter().map(ask).collect();
@@ -214,9 +215,14 @@ fn every_question_that_waits_is_answered() {
     assert!(answers[2].as_ref().unwrap_err().what.contains("not for the link"));
     // Whoever asked may be gone.
     let (send, inbox) = channel();
-    send.send(Asked { request: Request::Show {}, answer: channel().0 }).unwrap();
+    send.send(Asked::new(Request::Show {}).0).unwrap();
+    // Then nothing is done for it.
+    let (given_up, answered) = Asked::new(Request::Show {});
+    assert!(given_up.take());
+    send.send(given_up).unwrap();
     bench.session.inbox = Some(inbox);
     bench.session.answer().unwrap();
+    assert!(answered.try_recv().is_err());
 }
 
 /// `increment` is a parameter of BLUE alone: the way up is not changed either.
@@ -326,4 +332,11 @@ fn doors_have_a_name_of_their_own() {
     let free = Doors::open(&Forwarding { record, ..quiet() }, &specs).unwrap();
     assert_eq!(free.about["recorded"], true);
     assert!(free.name().parse::<u32>().is_ok(), "{}", free.name());
+    // Their sockets go with them.
+    let free_name = free.name().to_owned();
+    drop((doors, free));
+    let folders = place::candidates().into_iter().filter_map(|f| Folder::open(&f, false).ok()?);
+    for file in folders.flat_map(|folder| folder.names()) {
+        assert!(![&name, &free_name].map(|name| format!("{name}.sock")).contains(&file), "{file}");
+    }
 }
