@@ -11,7 +11,7 @@ use aqm::Duration;
 use sim::{Outcome, Run, Scenario};
 
 /// Scenario and decision hash.
-const GOLDEN: [(&str, &str); 15] = [
+const GOLDEN: [(&str, &str); 19] = [
     ("red-ecn", "b4d47fbe862ce1dd"),
     ("blue-reno", "b1080c18c90eb405"),
     ("droptail-mixed-packets", "0e6d7fc463d0469a"),
@@ -27,6 +27,10 @@ const GOLDEN: [(&str, &str); 15] = [
     ("tfrc", "2b38946e9a54adc7"),
     ("web", "e41cae844b7c5708"),
     ("chain", "a0b7c22a5c901221"),
+    ("modern-fair", "ce08077014edf1c2"),
+    ("l4s", "d7480e139dcdef5a"),
+    ("pie-ledbat", "7e6a0e990bdf4c4a"),
+    ("cake-codel", "cd92061565a4e165"),
 ];
 
 fn run(name: &str) -> Run {
