@@ -29,6 +29,9 @@ impl Stamp {
 /// asks which it was, so that its block is not kept; it takes the place of one.
 pub const DUPLICATE: u8 = 1 << 3;
 
+/// The highest bit of AccECN's field ACE, in an acknowledgement's `ece`.
+const AE: u8 = 1 << 2;
+
 /// The timestamp of what is sent at `now` (ns): ticks of 2²⁰ ns, about a millisecond, as Linux has them.
 /// In an echo's 16 bits 68 seconds fit.
 pub fn tick(now: u64) -> u32 {
@@ -68,7 +71,7 @@ pub enum Payload {
     /// An acknowledgement of TCP.
     Ack {
         /// An ECN echo (RFC 3168 §6.1.3), 1 or 0; with AccECN the field ACE (RFC 9768 §3.2.2), whose
-        /// lowest bit is the flag ECE and whose next is CWR. [`DUPLICATE`] beside it.
+        /// lowest bit is the flag ECE, whose next is CWR and whose highest is AE. [`DUPLICATE`] beside it.
         ece: u8,
         /// The timestamp of what let the acknowledgement's number grow (RFC 7323 §4.3); wraps.
         echo: u16,
@@ -233,7 +236,10 @@ impl Carried for Packet {
     fn ack(&self) -> Ack {
         match self.payload {
             Payload::Ack { ece, sack, .. } => {
-                Ack::new(self.seq, [ece & 1 > 0, ece & 2 > 0], sack[0].1 == 0)
+                // As in a header, where AE is beyond the flags that every TCP knows, and where what
+                // came twice has a block.
+                let bare = sack[0].1 == 0 && ece & (AE | DUPLICATE) == 0;
+                Ack::new(self.seq, [ece & 1 > 0, ece & 2 > 0], bare)
             }
             Payload::Recorded { ack, .. } => ack,
             _ => Ack::NONE,
@@ -250,6 +256,22 @@ mod tests {
         for ns in [0, 1, 0x0012_3456_789a_bcde, (1 << 56) - 1] {
             assert_eq!(Stamp::from(ns).ns(), ns);
         }
+    }
+
+    /// A filter may take what the gateway would find bare in a frame, and nothing else.
+    #[test]
+    fn an_acknowledgement_that_says_more_is_not_bare() {
+        let ack = |seq, ece, block| {
+            let payload = Payload::Ack { ece, echo: 0, sack: [block, (0, 0), (0, 0)] };
+            Packet { seq, payload, ..Packet::default() }.ack()
+        };
+        let later = ack(9, 0, (0, 0));
+        for ece in 0..16 {
+            let (told, ecn) = (ack(8, ece, (0, 0)).is_told_by(later), ece & 3);
+            assert_eq!(told, ece < AE, "{ece}");
+            assert!(ack(8, ece, (0, 0)).same_ecn(ack(9, ecn, (0, 0))), "{ece}");
+        }
+        assert!(!ack(8, 0, (1, 2)).is_told_by(later));
     }
 
     /// An echo is of the last tick that it may be of, and wraps.

@@ -5,6 +5,11 @@ use sim::{Outcome, Run, Scenario};
 /// A connection on 50 Mb/s, with 250 kbit/s for its acknowledgements, and with a window that fills the
 /// path and loses nothing: acknowledgements with SACK blocks are not filtered.
 fn run(filter: &str) -> Outcome {
+    run_of(filter, r#"transport = "cubic", preset = "linux""#)
+}
+
+/// The same of another sender.
+fn run_of(filter: &str, sender: &str) -> Outcome {
     let text = format!(
         r#"
         duration = "20s"
@@ -20,7 +25,7 @@ fn run(filter: &str) -> Outcome {
             {{ link = "B->A", aqm = "cake", buffer = "1MB", params = {{ target = "1h", ack_filter = "{filter}" }} }},
         ]
         traffic = [
-            {{ transport = "cubic", preset = "linux", window = "140p", from = ["s"], to = ["r"] }},
+            {{ {sender}, window = "140p", from = ["s"], to = ["r"] }},
         ]
         "#
     );
@@ -47,5 +52,19 @@ fn what_gives_way_frees_the_other_direction() {
             false => assert!(used < 1.01 * held && held < 0.4, "{used}, not {held}"),
             true => assert!(used > 1.5 * held, "{filter}: {used}, not above {held}"),
         }
+    }
+}
+
+/// AccECN's counter begins with its highest bit set (RFC 9768 §3.2.2.2), and an acknowledgement with that
+/// flag is not bare: where nothing is marked none gives way, as with Linux and in the gateway.
+#[test]
+fn acknowledgements_of_accecn_are_kept_while_nothing_is_marked() {
+    for (accecn, frees) in [(false, true), (true, false)] {
+        let sender =
+            format!(r#"transport = "prague", preset = "modern", ecn = true, accecn = {accecn}"#);
+        let o = run_of("on", &sender);
+        let number = |name: &str, queue| o.queues.number(name, queue).unwrap();
+        assert_eq!((number("marks", 0), number("drops_overflow", 1)), (0.0, 0.0));
+        assert_eq!(number("drops", 1) > 0.0, frees, "accecn: {accecn}");
     }
 }
