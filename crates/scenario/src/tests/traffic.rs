@@ -57,6 +57,7 @@ fn idle_keys_are_refused() {
         ("cubic", "rack = true\naccecn = true", "accecn", "prague"),
         ("dctcp", "accecn = true\necn = true", "accecn", "rack = true"),
         ("sack", "rack = true\nrepair_past_timeout = true", "repair_past_timeout", "false"),
+        ("sack", "rack = true\nrtt_ticks = true", "rtt_ticks", "false"),
         ("sack", "rfc8312 = true", "rfc8312", "cubic"),
         ("cubic", "reference_rtt = \"25ms\"", "reference_rtt", "prague"),
         ("sack", "quick_acks = true", "quick_acks", "delayed_ack"),

@@ -336,6 +336,7 @@ fn traffic(
         line(format!("rack = {rack}\nmin_rto_above_srtt = {}", d.flag()));
         line(format!("whole_threshold = {}", !rack && d.flag()));
         line(format!("repair_past_timeout = {}", !rack && d.flag()));
+        line(format!("rtt_ticks = {}", !rack && d.flag()));
         line(format!("timestamps = {}", rack && d.flag()));
         let counts = ["dctcp", "prague"].contains(&transport);
         line(format!("accecn = {}", rack && counts && d.flag()));

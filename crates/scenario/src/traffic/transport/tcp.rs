@@ -170,6 +170,10 @@ pub struct Tcp {
     /// (RFC 6298 §5 allows it, ns-2 does it).
     #[serde(default)]
     pub forget_rtt: bool,
+    /// Round trips are measured by a clock that ticks every `rto_granularity`, in whole ticks (BSD, ns-2). Not with
+    /// `rack`.
+    #[serde(default)]
+    pub rtt_ticks: bool,
     /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates begin no repair until
     /// more than all that had been sent by then is acknowledged (RFC 6582 §3.2 step 2, ns-2), not just as
     /// much (RFC 6675 §5.1). Not with `rack`.
@@ -423,6 +427,9 @@ impl Tcp {
         }
         if self.rack && self.whole_threshold {
             return at.refuse("whole_threshold", "false with rack: ns-2's TCP has none");
+        }
+        if self.rack && self.rtt_ticks {
+            return at.refuse("rtt_ticks", "false: rack measures to the nanosecond");
         }
         if self.rack && self.repair_past_timeout {
             return at.refuse("repair_past_timeout", "false: with rack time tells losses");

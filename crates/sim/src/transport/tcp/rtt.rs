@@ -12,7 +12,8 @@ pub struct RttEstimator {
 pub struct Backoff {
     /// How often the timeout has been doubled.
     doublings: u8,
-    /// [`STALE`] and [`SLOW`], until the next sample; together two bytes, which one instruction moves.
+    /// [`STALE`] and [`SLOW`], until the next sample, and [`TICKS`]; together two bytes, which one instruction
+    /// moves.
     flags: u8,
 }
 
@@ -20,6 +21,8 @@ pub struct Backoff {
 const STALE: u8 = 1;
 /// Before the first sample the timeout is 3 s at least (RFC 6298 §5.7).
 const SLOW: u8 = 2;
+/// The clock ticks.
+const TICKS: u8 = 4;
 
 /// The timeout after a SYN that was lost (RFC 6298 §5.7), ns.
 const AFTER_LOST_SYN: u64 = 3_000_000_000;
@@ -37,7 +40,12 @@ impl Backoff {
 
     /// Ends it after a SYN that was lost.
     pub fn begin_slowly(&mut self) {
-        (self.doublings, self.flags) = (0, SLOW);
+        (self.doublings, self.flags) = (0, SLOW | self.flags & TICKS);
+    }
+
+    /// From now on round trips are measured in ticks.
+    pub fn tick(&mut self) {
+        self.flags |= TICKS;
     }
 
     /// Doubles the timeout; with `forget`, four times in a row end the average.
@@ -72,18 +80,48 @@ const MOST_DOUBLINGS: u8 = 16;
 const STALE_AFTER: u8 = 4;
 
 impl RttEstimator {
-    /// Takes a sample of a packet that was sent once (Karn).
+    /// Takes a sample of a packet that was sent once (Karn), whatever the clock.
     #[inline]
     pub fn sample(&mut self, rtt: u64, backoff: &mut Backoff) {
-        if std::mem::take(&mut backoff.flags) & STALE != 0 || self.srtt == 0 {
+        self.sample_at(rtt, 0, 0, backoff);
+    }
+
+    /// The same at `now` of a packet that was sent at `sent`, where the clock may tick every `tick`.
+    #[inline]
+    pub fn sample_at(&mut self, now: u64, sent: u64, tick: u64, backoff: &mut Backoff) {
+        if backoff.flags != 0 || self.srtt == 0 {
+            return self.sample_otherwise(now, sent, tick, backoff);
+        }
+        self.average(now - sent);
+    }
+
+    /// A sample that begins the average, or that a ticking clock measures.
+    #[inline(never)]
+    fn sample_otherwise(&mut self, now: u64, sent: u64, tick: u64, backoff: &mut Backoff) {
+        let begins = backoff.flags & STALE != 0 || self.srtt == 0;
+        let ticks = backoff.flags & TICKS != 0 && tick > 0;
+        backoff.flags &= TICKS;
+        let rtt = if ticks { (now / tick - sent / tick).max(1) * tick } else { now - sent };
+        if begins {
             self.srtt = rtt.max(1);
             self.rttvar = rtt / 2;
+        } else if ticks {
+            // Whole ticks differ from whole ticks; eighths and fourths of one are kept, as in BSD and ns-2.
+            let error = (self.srtt / tick * tick).abs_diff(rtt);
+            let more = rtt > self.srtt;
+            self.rttvar = (self.rttvar + error / 4 - self.rttvar / tick * tick / 4).max(tick / 4);
+            self.srtt = if more { self.srtt + error / 8 } else { self.srtt - error / 8 };
         } else {
-            // RFC 6298 §2.3: beta = 1/4, then alpha = 1/8.
-            let error = self.srtt.abs_diff(rtt);
-            self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
-            self.srtt = (self.srtt - self.srtt / 8 + rtt / 8).max(1);
+            self.average(rtt);
         }
+    }
+
+    /// RFC 6298 §2.3: beta = 1/4, then alpha = 1/8.
+    #[inline(always)]
+    fn average(&mut self, rtt: u64) {
+        let error = self.srtt.abs_diff(rtt);
+        self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
+        self.srtt = (self.srtt - self.srtt / 8 + rtt / 8).max(1);
     }
 
     /// The timeout in ns.
@@ -148,6 +186,24 @@ mod tests {
             assert_eq!(e.rto(b, &BOUNDS), (300 * MS) << doublings);
             e.sample(900 * MS, &mut b);
             assert_eq!(e.srtt(), srtt * MS, "{doublings} {forget}");
+        }
+    }
+
+    /// A clock of 10 ms counts its ticks between sending and answer, and the average keeps eighths of one, its
+    /// variation fourths, as in ns-2. By hand: 72 and 18; 73 and 18 + 1 - 4; 65 and 15 + 8 - 3; 66 and 20 + 1 - 5.
+    #[test]
+    fn a_clock_may_tick() {
+        let (mut e, mut b) = (RttEstimator::default(), Backoff::default());
+        b.tick();
+        for (sent, now, doublings, rto) in [
+            (4, 99, 0, 270_000),
+            (6, 101, 0, 241_250),
+            (206, 207, 0, 281_250),
+            (300, 395, 1, 485_000),
+        ] {
+            (0..doublings).for_each(|_| b.double(true));
+            e.sample_at(now * MS, sent * MS, 10 * MS, &mut b);
+            assert_eq!(e.rto(b, &BOUNDS), rto * MS / 1000, "{sent} {now}");
         }
     }
 

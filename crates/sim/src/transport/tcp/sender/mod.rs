@@ -142,6 +142,9 @@ impl Sender {
         debug_assert!(self.state == State::Closed, "started twice");
         self.cwnd = o.initial_window;
         self.control.renew(o);
+        if o.rtt_ticks {
+            self.backoff.tick();
+        }
         self.rack = o.rack.then(|| Box::new(Rack::new(o)));
         if o.has_model {
             self.ssthresh = 0.0; // There is no slow start: the model has its own.
@@ -463,7 +466,7 @@ impl Sender {
         let acked = ack - self.una;
         let window_was_used = self.uses_window(self.next - self.una, o);
         if self.timed_at != NEVER && self.timed_seq < ack {
-            self.rtt.sample(now - self.timed_at, &mut self.backoff);
+            self.rtt.sample_at(now, self.timed_at, o.rto.granularity, &mut self.backoff);
             if self.cwnd < self.ssthresh
                 && self.control.on_slow_start_sample(now - self.timed_at, true, true)
             {

@@ -57,6 +57,7 @@ pub(super) fn options(variant: Variant) -> Options {
         ecn_timeout: false,
         least_window: 1.0,
         forget_rtt: false,
+        rtt_ticks: false,
         past_timeout: 0,
         send_jitter: 0,
         pacing: false,
