@@ -398,3 +398,21 @@ start = "0s..10s"
             .collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page says in how many rows a connection got nothing through.
+    #[test]
+    fn the_page_has_the_number_of_rows_with_starved_connections() {
+        let starved: Vec<f64> = Row::all(ROWS).map(|row| row.number("starved")).collect();
+        let most = starved.iter().copied().fold(0.0, f64::max);
+        let with = starved.iter().filter(|n| **n > 0.0).count();
+        let text = format!(
+            "{with} of the {} rows kept have some (`starved`), up to {most}",
+            starved.len()
+        );
+        assert!(include_str!("../../../docs/validation.md").contains(&text), "{text}");
+    }
+}

@@ -1,14 +1,14 @@
 //! The simulator against closed forms, against ns-2.35, against Linux 6.1 and against udp_prague.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use std::thread;
 
 use sim::ScenarioError;
 use validation::formulas::sign_test;
 use validation::{
-    Case, dctcp_response, delayed_ack_response, linux, linux_accecn, linux_bbr, linux_cake,
-    linux_packets, ns2, ns2_steps, prague, queues, red_pd, tcp_response,
+    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_accecn, linux_bbr,
+    linux_cake, linux_packets, ns2, ns2_steps, prague, queues, red_pd, tcp_response,
 };
 
 /// What was compared with ns-2.35, each row once.
@@ -131,15 +131,92 @@ fn tfrc_fares_as_in_ns2() {
 
 /// Neither on the network of the BLUE paper nor in the rows of TFRC and RED-PD, nor over all settings, does the
 /// side on which our losses lie tell us from ns-2 (docs/validation.md, "Which side losses lie on").
+/// The page that quotes what is counted here.
+const PAGE: &str = include_str!("../../../docs/validation.md");
+
+/// Asserts that the page says `text`.
+fn quoted(text: &str) {
+    assert!(PAGE.contains(text), "docs/validation.md has not got: {text}");
+}
+
+/// How many settings there are in `cases`.
+fn settings<'a>(cases: impl Iterator<Item = &'a Case>) -> usize {
+    cases.map(|c| (c.group, &c.setting)).collect::<BTreeSet<_>>().len()
+}
+
+#[test]
+fn the_page_has_the_number_of_comparisons_and_of_those_that_differ() {
+    let AgainstNs2 { means, datagrams, steps, tfrc, red_pd } = &*NS2;
+    let network: Vec<&Case> = [means, datagrams, steps].into_iter().flatten().collect();
+    let all: Vec<&Case> = network.iter().copied().chain(tfrc).chain(red_pd).collect();
+    let count = |cases: &[&Case]| {
+        let differ: Vec<_> = cases.iter().filter(|c| !c.holds()).copied().collect();
+        let [of, within] = [settings(cases.iter().copied()), settings(differ.iter().copied())];
+        format!("{} of {} comparisons, in {within} of {of} settings", differ.len(), cases.len())
+    };
+    quoted(&format!("{}; of the BLUE paper's network alone {}", count(&all), count(&network)));
+}
+
+/// Half a point lets small losses pass that are far apart, and chance some others.
+#[test]
+fn the_page_has_what_differs_by_quantity() {
+    let by_chance = |c: &&&Case| {
+        c.holds() && matches!(c.allowed, Allowed::Absolute(most) if !matches!(most, 0.01 | 0.02))
+    };
+    for (name, quantity) in [
+        ("use of the link", "utilisation"),
+        ("mean queue", "mean queue, packets"),
+        ("loss", "loss"),
+        ("Jain's index", "Jain's index"),
+    ] {
+        let cases: Vec<&Case> = NS2.means.iter().filter(|c| c.quantity == quantity).collect();
+        let differ = cases.iter().filter(|c| !c.holds()).count();
+        let chance = cases.iter().filter(by_chance).count();
+        quoted(&format!("| {name} | {} | {differ} | {chance} |", cases.len()));
+    }
+    let lost: Vec<&Case> = NS2
+        .means
+        .iter()
+        .filter(|c| c.quantity == "loss" && c.measured.max(c.expected) >= 1e-4)
+        .collect();
+    let far: Vec<&Case> = lost
+        .iter()
+        .filter(|c| !Case { allowed: Allowed::Factor(1.15, 0.0), ..(**c).clone() }.holds())
+        .copied()
+        .collect();
+    let differ = far.iter().filter(|c| !c.holds()).count();
+    let chance = far.iter().filter(by_chance).count();
+    quoted(&format!(
+        "Of {} settings in which a packet in ten thousand is lost, {} have losses more than 15 % apart: {differ} differ, {} pass by the half point and {chance} by chance",
+        lost.len(),
+        far.len(),
+        far.len() - differ - chance,
+    ));
+}
+
+/// The page says on which side losses lie; neither sign is beyond chance.
 #[test]
 fn losses_lie_to_either_side_of_ns2_s() {
     let AgainstNs2 { means, datagrams, steps, tfrc, red_pd } = &*NS2;
-    let network = signs([means, datagrams, steps].into_iter().flatten());
+    let [means, datagrams, steps] = [means, datagrams, steps].map(|cases| signs(cases.iter()));
+    let network = (means.0 + datagrams.0 + steps.0, means.1 + datagrams.1 + steps.1);
     let others = signs([tfrc, red_pd].into_iter().flatten());
-    assert_eq!((network, others), ((28, 22), (8, 6)));
-    for (above, below) in [network, others, (network.0 + others.0, network.1 + others.1)] {
+    let all = (network.0 + others.0, network.1 + others.1);
+    for (above, below) in [network, others, all] {
         assert!(sign_test(above, below) > 0.05, "{above} above, {below} below");
     }
+    let side = |(above, below): (u32, u32)| format!("{above} : {below}");
+    let with_p =
+        |sides: (u32, u32)| format!("{} (p = {:.2})", side(sides), sign_test(sides.0, sides.1));
+    quoted(&format!(
+        "**{}**: means over seeds {}, a datagram flow among connections {}, steps {}; TFRC and RED-PD {}; all together **{}**",
+        with_p(network),
+        side(means),
+        side(datagrams),
+        side(steps),
+        with_p(others),
+        with_p(all),
+    ));
 }
 
 #[test]
