@@ -146,7 +146,7 @@ def _experiments(_: str) -> str:
 def _tables(_: str) -> str:
     pages = dict.fromkeys(("skew", "persistence"), "traces.md")
     rows = [
-        [f"[`{name}`]({pages.get(name, 'metrics.md')}#{name})", what]
+        [f"[`{name}`]({pages.get(name, 'metrics.md')}#{name.replace('_', '-')})", what]
         for name, what in TABLES.items()
     ]
     return table(["table", "what it has"], rows)

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import unicodedata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -56,6 +57,34 @@ def test_no_marker_is_left(page: Path, hooks: ModuleType) -> None:
         elif line.startswith("| `"):
             cells = len(re.findall(r"(?<!\\)\|", line))
             assert cells == width, line
+
+
+def anchors(text: str) -> set[str]:
+    """What can be linked to on a page, as MkDocs makes it of headings."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    found = set(re.findall(r'id="([^"]+)"|\{:? *#([\w-]+)', prose))
+    named = {each for pair in found for each in pair if each}
+    for heading in re.findall(r"^#+ (.+)$", prose, re.M):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+        words = re.sub(r"[^\w\s-]", "", letters).strip().lower()
+        named.add(re.sub(r"[-\s]+", "-", words))
+    return named
+
+
+def test_every_anchor_is_there(hooks: ModuleType) -> None:
+    """`make docs` says it, too, but only after the site is written, where nobody may look."""
+    whole = [page for page in PAGES if page.parent.name != "measured"]  # those are parts of others
+    pages = {page: hooks.filled(page.read_text("utf-8")) for page in whole}
+    there = {page: anchors(text) for page, text in pages.items()}
+    dead = []
+    for page, text in pages.items():
+        for file, anchor in re.findall(r"\]\(([\w./-]*)#([^)]+)\)", text):
+            target = (page.parent / file).resolve() if file else page
+            of_code = anchor.startswith("bluewater.")  # of docstrings
+            if target in there and not of_code and anchor not in there[target]:
+                dead.append(f"{page.name}: {file}#{anchor}")
+    assert not dead
 
 
 def test_every_algorithm_has_its_table_and_its_place(hooks: ModuleType) -> None:
