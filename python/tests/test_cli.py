@@ -63,7 +63,7 @@ def test_bad_scenarios_exit_2_and_say_where(
         (["reproduce", "feng", "--seeds", "one"], "not a list of seeds"),
         (["reproduce", "feng", "--seeds", "1", "--reps", "2"], "--seeds cannot go with"),
         (["report", "feng/fig6-8", "--quick"], "runs are missing"),
-        (["compare", "red", "blu"], "did you mean `blue`?"),
+        (["compare", "red", "blu"], "did you mean 'blue'?"),
         (["compare", "red", "--rate", "fast"], "not a rate"),
         (["compare", "red", "--rtt", "20"], "not a duration"),
         (["reproduce", "--jobs", "0"], "jobs"),

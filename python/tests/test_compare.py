@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def owners() -> dict[str, dict[str, Any]]:
 def test_every_transport_is_offered_unless_it_needs_more_than_a_number() -> None:
     """Without a key of its own there is nothing to say but how many; `cbr` is told its rate."""
     free = {name for name, owner in owners().items() if not owner["required"]}
-    assert {*AGAINST} == {*free, "cbr", "web"}
+    assert {*AGAINST} == {*free, "cbr", "web", "call", "game"}
 
 
 def test_what_is_told_of_transports() -> None:
@@ -242,3 +243,56 @@ def test_what_may_be_given_again_still_may() -> None:
         app, ["compare", "blu", "--set", "a=1", "--set", "b=2", "--rtt", "1ms", "--rtt", "2ms"]
     )
     assert "given twice" not in found.stderr
+
+
+OWN = """from bluewater.aqm import *
+
+
+class Never(Aqm):
+    def arrived(self, packet, queue, link):
+        return ADMIT
+"""
+
+
+def test_one_of_several_has_parameters_of_its_own(tmp_path: Path) -> None:
+    names = ["red", "red:max_p=0.02", "red:max_p=0.02,gentle=false"]
+    made = bluewater.compare(names, **SMALL, settings={"queue.0.params.ecn": False},
+                             out=tmp_path, progress=False)  # fmt: skip
+    params = [tomllib.loads(run.scenario)["queue"][0]["params"] for _, run in made.results()]
+    assert [each["ecn"] for each in params] == [False] * 3
+    assert [each["max_p"] for each in params][1:] == [0.02, 0.02]
+    assert params[0]["max_p"] != 0.02
+    assert [each["gentle"] for each in params] == [True, True, False]
+    assert [place["aqm"] for place, _ in made.results()] == names
+
+
+WRONG = (
+    (["bleu"], "did you mean 'blue'?"),
+    (["blue,red"], "spaces separate them: blue red"),
+    (["clock.py"], "FILE.py:CLASS"),
+    (["python:clock.py"], "FILE.py:CLASS"),
+    (["red", "--buffer", "100"], "--buffer = '100'"),
+    (["red", "--rate", "1kbit"], "1bdp is 12 bytes"),
+    (["red", "--against", "web", "--against", "cbr:2"], "--against = 'cbr:2'"),
+    (["red", "--set", "traffic.0.rtt=10ms"], "--rtt"),
+    (["blue", "red", "--set", "queue.0.params.max_p=0.2"], "NAME:max_p=VALUE"),
+)
+
+
+@pytest.mark.parametrize(("words", "told"), WRONG)
+def test_what_is_wrong_is_told_as_it_was_asked(words: list[str], told: str, tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["compare", *words, "--out", str(tmp_path)])
+    assert found.exit_code == 2
+    assert told in " ".join(found.stderr.split())
+    assert "in the cell" not in found.stderr
+    assert "'\"" not in found.stderr
+
+
+def test_a_class_in_python_is_named_by_its_file(tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    short = ["--rate", "5mbit", "--flows", "2", "--duration", "1s"]
+    found = CliRunner().invoke(app, ["compare", "own.py:Never", "red", "red", *short])
+    assert found.exit_code == 0, found.stderr
+    assert "own.py:Never" in found.stdout
+    assert "named more than once, and run once: red" in found.stderr

@@ -15,7 +15,7 @@ from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Reps, Seeds, Settings, Shared, seeds
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
-from bluewater.study.compare import AGAINST, Setup
+from bluewater.study.compare import FLOWS, Setup
 from bluewater.study.delays import table as delay_table
 from bluewater.study.execute import HERE
 from bluewater.study.scenario import parsed
@@ -39,6 +39,7 @@ def add(app: typer.Typer) -> None:
 
 @example(
     "bluewater compare red blue droptail --rate 45mbit --rtt 100ms --flows 400",
+    "bluewater compare red red:max_p=0.02 red:preset=feng blue --flows 50",
     "bluewater compare blue red --buffer 100kB --no-ecn --duration 60s --reps 5",
     "bluewater compare sfb red --against cbr:10mbit --set queue.0.params.ecn=false",
     "bluewater compare cake fq-codel red --rate 50mbit --transport cubic --preset modern",
@@ -46,7 +47,11 @@ def add(app: typer.Typer) -> None:
 )
 def compare(
     aqms: Annotated[
-        list[str], typer.Argument(help="Queue disciplines; `bluewater list` has them.")
+        list[str],
+        typer.Argument(
+            help="Queue disciplines; `bluewater list` has them. With parameters of its own: "
+            "red:max_p=0.2,gentle=true; a class in Python: my.py:Mine."
+        ),
     ],
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck.")] = "45mbit",
     rtt: Annotated[
@@ -83,8 +88,8 @@ def compare(
         typer.Option(
             metavar="KIND:AMOUNT",
             help="Other traffic beside them: cubic:10 for so many flows "
-            f"({', '.join(AGAINST[:-2])}), cbr:2mbit for datagrams that yield to nothing, web:20 "
-            "for so many users.",
+            f"({', '.join(FLOWS)}), cbr:2mbit for datagrams that yield to nothing, web:20 for so "
+            "many users, call:2 and game:1 for voice calls of 86 kb/s and games of 72 kb/s.",
         ),
     ] = None,
     delays: waits.Delays = False,
@@ -152,10 +157,15 @@ def compare(
         if all_kinds:
             stem = picture.with_name(f"{picture.stem}-delays")
             out.print(str(waits.picture(setup.title, every, stem).resolve()), soft_wrap=True)
-    for remark in (*found.remarks, *_presets(aqms, setup)):
+    for remark in (*_twice(aqms), *found.remarks, *_presets(aqms, setup)):
         note(f"note: {remark}")
     if found.failures:
         raise typer.Exit(FAILED)
+
+
+def _twice(aqms: Sequence[str]) -> list[str]:
+    again = [each for each in dict.fromkeys(aqms) if aqms.count(each) > 1]
+    return [f"named more than once, and run once: {', '.join(again)}"] if again else []
 
 
 def _presets(aqms: Sequence[str], setup: Setup) -> list[str]:

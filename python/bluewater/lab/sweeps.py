@@ -273,7 +273,8 @@ def compare(
     """Runs queue disciplines on one link, with the same random numbers.
 
     Args:
-        aqms: Their names, or classes of one's own.
+        aqms: Their names, with parameters if wanted (``"red:max_p=0.2,gentle=true"``), or classes
+            of one's own, as such or as ``"FILE.py:CLASS"``.
         setup: The link and its load.
         seeds: Each discipline is run for each of them; seed 1 if not given.
         reps: So many seeds from 1 on, in place of ``seeds``.
@@ -300,7 +301,10 @@ def compare(
     )
     wanted = chosen_seeds(seeds, reps)
     size = Size("given", (1,) if wanted is None else wanted, {}, {})
-    return carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
+    try:
+        return carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
+    except InputError as error:
+        raise side_by_side.as_asked(error, chosen, len(axes[0].points) > 1) from error
 
 
 def distinct_names(aqms: Sequence[str | type[Aqm]]) -> list[str | type[Aqm]]:

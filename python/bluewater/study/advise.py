@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from bluewater.results.result import Result
 
-_CALL = {"transport": "cbr", "rate": "85.6kbit", "packet": "214B"}
+CALL = {"transport": "cbr", "rate": "85.6kbit", "packet": "214B"}
 """A voice call: 50 packets a second of 160 bytes with 54 of headers."""
-_GAME = {
+GAME = {
     "transport": "cbr", "rate": "72kbit", "packet": "150B", "gaps": "uniform", "jitter": 0.2,
 }  # fmt: skip
 """A game: 60 packets a second."""
@@ -108,8 +108,8 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
     groups = [
         {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **today,
          "packet": "1514B", "ecn": link.ecn},
-        *([{"name": "calls", **place, "flows": link.calls, **_CALL}] if link.calls else []),
-        *([{"name": "games", **place, "flows": link.games, **_GAME}] if link.games else []),
+        *([{"name": "calls", **place, "flows": link.calls, **CALL}] if link.calls else []),
+        *([{"name": "games", **place, "flows": link.games, **GAME}] if link.games else []),
         *({"name": f"hostile {k}", **place, "transport": "cbr", "packet": "1514B", "rate": rate}
           for k, rate in enumerate(link.hostile, 1)),
     ]  # fmt: skip
@@ -277,7 +277,7 @@ def reasons(ranked: Sequence[Ranked], link: Link) -> list[str]:
     ]
     whose = "of these" if link.calls or link.games else "of what always has data"
     told.insert(1, f"{whose} {percent(best.loss)} are lost{beside[2]}")
-    rates = (bits_per_second(str(each["rate"])) for each in (_CALL, _GAME))
+    rates = (bits_per_second(str(each["rate"])) for each in (CALL, GAME))
     live = sum(n * rate for n, rate in zip((link.calls, link.games), rates, strict=True))
     if live > bits_per_second(link.rate):
         told.append("calls and games alone need more than the link has, which no queue can mend")

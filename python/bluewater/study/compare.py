@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from bluewater.aqm import keys
+from bluewater import _core
+from bluewater.aqm import LANGUAGE, keys
 from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Kind, texts
 from bluewater.errors import InputError, unknown
 from bluewater.study import tcp
+from bluewater.study.advise import CALL, GAME
+from bluewater.study.scenario import parsed
 from bluewater.study.sweep import Axis, Point, assign
-from bluewater.units import duration_text, seconds, times
+from bluewater.units import bits_per_second, duration_text, seconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bluewater.aqm import Aqm
 
-AGAINST = (*tcp.TCPS, "tfrc", "ledbat", "scream", "cbr", "web")
-"""What other traffic there can be: flows of a transport, datagrams, or web sessions."""
+FLOWS = (*tcp.TCPS, "tfrc", "ledbat", "scream")
+"""Transports of which other traffic can be."""
+_LIVE = {"call": CALL, "game": GAME}
+AGAINST = (*FLOWS, "cbr", "web", *_LIVE)
+"""What other traffic there can be: flows of a transport, datagrams, web sessions, calls, games."""
 
 _PAGES = {"size": "24p", "shape": 1.2, "objects": 4, "off": "500ms", "handshake": True}
 """Pages of a web session: four objects of 24 packets in the mean, then half a second to think."""
@@ -41,7 +48,8 @@ class Setup:
         warmup: What results leave out; a third of the duration if not given.
         settings: Dotted keys that are set at the end.
         against: Other traffic: ``cubic:10`` for so many flows, without ECN where they can do
-            without, ``cbr:2mbit`` for datagrams at a rate, ``web:20`` for so many users.
+            without, ``cbr:2mbit`` for datagrams at a rate, ``web:20`` for so many users, ``call:2``
+            and ``game:1`` for so many voice calls and games.
         preset: ``linux`` or ``modern``: TCP as it is today, with packets of 1500 bytes. Without it
             connections are as in the papers: an initial window of two, packets of 1000 bytes.
         delays: Delays are measured for each group, in the queue, one way and round trips; against
@@ -146,6 +154,8 @@ def _other(text: str, setup: Setup) -> dict[str, Any]:
             "not a number of flows", key="--against", value=text, allowed="as in cubic:10"
         )
     group["flows"] = int(amount or 1)
+    if kind in _LIVE:
+        return group | _LIVE[kind]
     group |= {"transport": "sack", "app": "web", **_PAGES} if kind == "web" else {"transport": kind}
     if kind in ("dctcp", "prague"):
         group["ecn"] = True  # Without marks they are nothing.
@@ -155,12 +165,69 @@ def _other(text: str, setup: Setup) -> dict[str, Any]:
 
 
 def axis(aqms: Sequence[str | type[Aqm]]) -> Axis:
-    """The axis of queue disciplines, by name or as classes."""
+    """The axis of queue disciplines, as texts or as classes."""
     return Axis("aqm", tuple(map(_point, aqms)))
 
 
+_WITH_PARAMS = re.compile(r"(?P<name>.+?):(?P<params>\w+=[^,]*(?:,\w+=[^,]*)*)")
+
+
 def _point(aqm: str | type[Aqm]) -> Point:
-    if isinstance(aqm, str):
-        return Point(aqm, {"queue.0.aqm": aqm})
-    written = {f"queue.0.{key}": text for key, text in keys(aqm).items()}
-    return Point(aqm.__name__, written)
+    """A name or a class in Python, which may be followed by parameters of its own."""
+    if not isinstance(aqm, str):
+        written = {f"queue.0.{key}": text for key, text in keys(aqm).items()}
+        return Point(aqm.__name__, written)
+    found = _WITH_PARAMS.fullmatch(aqm)
+    name, own = (found["name"], parsed(found["params"].split(","))) if found else (aqm, {})
+    params = {f"queue.0.params.{key}": value for key, value in own.items()}
+    return Point(aqm, {"queue.0.aqm": _discipline(name), **params})
+
+
+def _discipline(name: str) -> str:
+    """What a scenario calls it; a class in Python may go without ``python:``."""
+    file, _, cls = name.removeprefix(LANGUAGE).rpartition(":")
+    if name.startswith(LANGUAGE) or ".py" in name:
+        if not file or not cls or cls.endswith(".py"):
+            raise InputError("no class is named", key="aqm", value=name, allowed="FILE.py:CLASS")
+        return f"{LANGUAGE}{file}:{cls}"
+    known = [entry["name"] for entry in _core.catalog()["aqms"]]
+    if name in known:
+        return name
+    if set(name.split(",")) <= {*known, ""}:
+        apart = " ".join(filter(None, name.split(",")))
+        raise InputError("not a name", key="aqm", value=name, hint=f"spaces separate them: {apart}")
+    raise unknown("queue discipline", name, known, key="aqm")
+
+
+_OTHERS_RATE = re.compile(r"traffic\[([0-9]+)\]\.rate")
+
+
+def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:
+    """The error of a scenario that nobody has written, as one of what was asked for."""
+    key, hint = error.key or "", error.hint
+    problem, _, cell = error.problem.partition(" (in the cell ")
+    given = {re.sub(r"\.([0-9]+)\b", r"[\1]", each) for each in setup.settings or {}}
+    where: dict[str, Any] = {"value": error.value, "allowed": error.allowed}
+    if key.startswith("queue[0].params."):
+        if several and " has " in (error.allowed or ""):
+            name = key.rpartition(".")[2]
+            hint = f"for one of several disciplines: NAME:{name}=VALUE, as in red:max_p=0.2"
+        return InputError(f"{problem} ({cell}" if cell else problem, key=key, hint=hint, **where)
+    if key in given:
+        if key.endswith(".rtt"):
+            hint = "the round trip is --rtt"
+        return InputError(problem, key=key, hint=hint, **where)
+    if key == "queue[0].buffer":
+        if setup.buffer.endswith("bdp") and not hint:
+            hint = f"{setup.buffer} is {_bdp_bytes(setup)} bytes at this rate and round trip"
+        return InputError(problem, key="--buffer", hint=hint, **where | {"value": setup.buffer})
+    if (other := _OTHERS_RATE.fullmatch(key)) and int(other[1]) <= len(setup.against):
+        text = setup.against[int(other[1]) - 1]
+        return InputError(problem, key="--against", hint=hint, **where | {"value": text})
+    return error
+
+
+def _bdp_bytes(setup: Setup) -> int:
+    trips = [seconds(each) for each in setup.trips]
+    multiple = float(setup.buffer.removesuffix("bdp"))
+    return int(multiple * bits_per_second(setup.rate) / 8 * sum(trips) / len(trips))

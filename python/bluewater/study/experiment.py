@@ -307,10 +307,16 @@ def _check(kind: Kind, table: Mapping[str, Any], file: str, cell: str) -> str:
             error.problem + (f" (in the cell {cell})" if cell else ""),
             file=file,
             key=error.key,
-            value=error.value,
+            value=_unquoted(error.value),
             allowed=error.allowed,
             hint=error.hint,
         ) from error
+
+
+def _unquoted(value: Any) -> Any:
+    """A text that stands in quotation marks already, as in a file, without them."""
+    quoted = isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"'
+    return value[1:-1] if quoted else value
 
 
 def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experiment:
