@@ -39,6 +39,7 @@ pub fn expand(
     else {
         return Ok(args);
     };
+    once(command, &args[1..])?;
     let Some(path) = named(&args) else { return Ok(args) };
     let mut file = Config::read(path)?;
     for (names, params) in [
@@ -52,6 +53,18 @@ pub fn expand(
     }
     args.splice(2..2, file.arguments(command)?);
     Ok(args)
+}
+
+/// Refuses an option that is given twice: only those of a file are overridden.
+fn once(command: &Command, args: &[OsString]) -> Result<(), Trouble> {
+    match command.clone().args_override_self(false).try_get_matches_from(args) {
+        Err(e) if e.kind() == ErrorKind::ArgumentConflict => {
+            let text = e.to_string();
+            let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            Err(Trouble::new(what, ""))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The file that `--config` names.
@@ -256,6 +269,17 @@ mod tests {
         let matches = program().try_get_matches_from(args).unwrap();
         let run = matches.subcommand_matches("run").unwrap();
         assert_eq!(run.get_one::<String>("aqm").unwrap(), "red");
+    }
+
+    /// Of two rates the last was taken without a word.
+    #[test]
+    fn an_option_given_twice_is_refused() {
+        for text in ["", "rate = '50mbit'"] {
+            let found = expanded(text, &["--rate=1mbit", "--rate", "2mbit"]).unwrap_err();
+            assert!(found.contains("'--rate <RATE>' cannot be used multiple times"), "{found}");
+        }
+        let params = ["--rate=1mbit", "--param=increment=0.01", "--param=decrement=0.002"];
+        assert_eq!(expanded("", &params).unwrap(), params);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `bluewater-gateway`: real packets through any queue discipline.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufReader, Write as _};
+use std::io::{self, BufReader, IsTerminal as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use aqm::Duration;
+use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use gateway::bridge::{Plane, bridge};
 use gateway::control::place::SWEEP;
@@ -114,7 +116,7 @@ enum Task {
 
 #[derive(Subcommand, Debug)]
 enum Ctl {
-    /// Its settings, counts and signals, as a line of JSON.
+    /// Its settings, counts and signals: a line of JSON, or at a terminal some for people.
     Show,
     /// Change its links. Nothing is lost: what is queued leaves first.
     Set(Box<Change>),
@@ -251,7 +253,7 @@ struct RunOptions {
     #[arg(long, value_parser = control::name)]
     name: Option<String>,
     /// Serve OpenMetrics at this port of 127.0.0.1; 0 for a free one, which is said.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = control::metrics::port)]
     metrics: Option<u16>,
     /// Show a live page with sliders at this port of 127.0.0.1, or at another address; 0 for a free
     /// port. Its address, which nobody else can guess, is said.
@@ -328,12 +330,27 @@ const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
     let args = config::expand(std::env::args_os().collect(), &Cli::command(), "run");
-    let code = args.and_then(|args| run(Cli::parse_from(args).command)).unwrap_or_else(|trouble| {
+    let code = args.and_then(|args| run(parsed(args).command)).unwrap_or_else(|trouble| {
         say(trouble.to_string());
         ExitCode::from(BAD_INPUT)
     });
     said();
     code
+}
+
+/// The command line. Where an option of a command stands without its command, it is said that the
+/// gateway is one.
+fn parsed(args: Vec<OsString>) -> Cli {
+    let first = args.get(1).is_some_and(|first| first.as_encoded_bytes().starts_with(b"--"));
+    Cli::try_parse_from(args).unwrap_or_else(|error| {
+        let bare = first && error.kind() == ErrorKind::UnknownArgument;
+        _ = error.print();
+        if bare {
+            say("hint: the command comes first: `bluewater-gateway run --lan …` is the gateway");
+        }
+        said();
+        std::process::exit(error.exit_code())
+    })
 }
 
 /// Prints a result; whoever wanted it may be gone.
@@ -354,7 +371,16 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
                 Ctl::Show => Request::Show {},
                 Ctl::Set(change) => Request::Set(change),
             };
-            print(control::ask(&name, &request)?);
+            let answer = control::ask(&name, &request)?;
+            let change = match &request {
+                Request::Set(change) => Some(&**change),
+                _ => None,
+            };
+            if io::stdout().is_terminal() {
+                print(control::told(&answer, change));
+            } else {
+                print(answer);
+            }
             Ok(ExitCode::SUCCESS)
         }
         Task::Testbed(options) => {

@@ -301,6 +301,7 @@ pub fn table(finished: &Finished) -> String {
             1e3 * number("delay_mean_s"),
             1e3 * number("delay_p99_s"),
         );
+        text += &under_each_setting(s);
         for (key, what) in [
             ("lost_before", "lost before the gateway could read them: this machine is too slow"),
             (
@@ -329,6 +330,32 @@ pub fn table(finished: &Finished) -> String {
                 "     1 % of the packets left {late:.1} ms late or more: this machine is busy"
             );
         }
+    }
+    text
+}
+
+/// What a link carried under each of its settings, if they changed: the means above are of all.
+fn under_each_setting(summary: &Value) -> String {
+    let Some(settings) = summary["settings"].as_array() else { return String::new() };
+    let mut text =
+        String::from("     settings changed, and the numbers above are of the whole time:\n");
+    let before = summary["settings_before"].as_u64().unwrap_or_default();
+    if before > 0 {
+        _ = writeln!(text, "       {before} settings before these");
+    }
+    for era in settings {
+        let number = |key: &str| era[key].as_f64().unwrap_or_default();
+        let word = |key: &str| era[key].as_str().unwrap_or_default();
+        _ = writeln!(
+            text,
+            "       {:.1} s to {:.1} s, {} {} {}: {:.3} Mb/s",
+            number("from_s"),
+            number("until_s"),
+            word("rate"),
+            word("delay"),
+            word("aqm"),
+            number("throughput_bps") / 1e6,
+        );
     }
     text
 }

@@ -17,6 +17,15 @@ use super::http::{self, Answer, Wish};
 use super::request::Request;
 use crate::trouble::Trouble;
 
+/// A port of the loopback address.
+///
+/// # Errors
+/// What is allowed.
+pub fn port(text: &str) -> Result<u16, String> {
+    let wrong = || "allowed: a PORT, which is at 127.0.0.1, as in 9477; 0 is a free one".into();
+    text.parse().map_err(|_| wrong())
+}
+
 /// A port that waits for requests.
 #[derive(Debug)]
 pub struct Metrics(TcpListener);

@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod place;
 mod request;
 mod room;
+mod told;
 pub mod web;
 
 use std::os::unix::net::UnixListener;
@@ -40,6 +41,7 @@ pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
 pub use request::{Request, parse};
+pub use told::told;
 
 /// A socket that waits for requests; its name goes with it.
 #[derive(Debug)]

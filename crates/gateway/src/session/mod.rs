@@ -1,6 +1,7 @@
 //! From the first packet to the last: forwarding, the log, the recording, the summaries.
 
 mod confine;
+mod eras;
 mod selftest;
 
 use std::io::Read;
@@ -32,6 +33,7 @@ use crate::record::Recorder;
 use crate::report::{self, Finished, Unwritten};
 use crate::trouble::{self, Trouble, say};
 use confine::confine;
+use eras::Eras;
 
 /// How to forward.
 #[derive(Clone, Debug)]
@@ -124,6 +126,8 @@ pub struct Session {
     lost: Vec<(&'static str, Lost)>,
     /// Counters at the last line of the log.
     before: [Counters; 2],
+    /// What the links were like before they were changed.
+    eras: [Eras; 2],
     interval: u64,
     realtime: bool,
     /// When the next line is due, ns.
@@ -178,6 +182,7 @@ impl Session {
             log,
             lost,
             before: [Counters::default(); 2],
+            eras: Default::default(),
             interval: how.interval,
             realtime,
             next: how.interval,
@@ -311,8 +316,11 @@ impl Session {
             next.transpose()
         };
         let next = [prepare(0)?, prepare(1)?];
-        for (link, next) in links.iter_mut().zip(next) {
-            next.into_iter().for_each(|next| link.change(next));
+        for ((link, next), eras) in links.iter_mut().zip(next).zip(&mut self.eras) {
+            if let Some(next) = next {
+                eras.end(link, now);
+                link.change(next);
+            }
         }
         let asked = links.each_ref().map(|link| link.spec().asked(link.layer()));
         let queues = report::settings(&asked);
@@ -363,7 +371,10 @@ impl Session {
     pub fn restart_measurement(&mut self) {
         let now = self.now();
         self.forwarder.deliver(now);
-        self.forwarder.links.iter_mut().for_each(|link| link.restart_measurement(now));
+        for (link, eras) in self.forwarder.links.iter_mut().zip(&mut self.eras) {
+            link.restart_measurement(now);
+            eras.begin(link, now);
+        }
     }
 
     /// The summaries of both directions since the last restart. `lost` are packets that the system
@@ -401,7 +412,12 @@ impl Session {
         std::array::from_fn(|i| {
             let beside = (lost[i], self.forwarder.refused()[i]);
             let link = &self.forwarder.links[i];
-            report::summary(DIRECTIONS[i], link, now, beside)
+            let mut all = report::summary(DIRECTIONS[i], link, now, beside);
+            if let Some((settings, forgotten)) = self.eras[i].told(link, now) {
+                all["settings"] = settings.into();
+                all["settings_before"] = forgotten.into();
+            }
+            all
         })
     }
 

@@ -292,6 +292,49 @@ fn a_recording_holds_every_arrival_and_forbids_changes() {
     assert!(fs::metadata(path("pcapng")).unwrap().len() > 600);
 }
 
+/// A mean over two rates can be more than the link has; what it carried at each is told.
+#[test]
+fn a_summary_tells_the_settings_apart() {
+    let plain = Bench::plain(&quiet()).session.finish([0; 2]);
+    assert!(
+        plain.summaries[0]["settings"].is_null() && !report::table(&plain).contains("settings")
+    );
+    let mut bench = Bench::plain(&quiet());
+    bench.carry(&[1000, 1000]);
+    bench.set(r#"{"way": "up", "rate": "20mbit"}"#).unwrap();
+    bench.carry(&[500]);
+    let finished = bench.session.finish([0; 2]);
+    let [up, down] = &finished.summaries;
+    assert!(down["settings"].is_null());
+    let settings = up["settings"].as_array().unwrap();
+    let rates: Vec<_> = settings.iter().map(|era| era["rate"].as_str().unwrap()).collect();
+    assert_eq!(rates, ["1gbit", "20mbit"]);
+    let number = |era: &Value, key: &str| era[key].as_f64().unwrap();
+    let bytes = settings.iter().map(|era| {
+        let seconds = number(era, "until_s") - number(era, "from_s");
+        (number(era, "throughput_bps") * seconds / 8.0).round()
+    });
+    assert_eq!(bytes.collect::<Vec<_>>(), [2000.0, 500.0]);
+    assert_eq!(settings[0]["until_s"], settings[1]["from_s"]);
+    let text = report::table(&finished);
+    assert!(text.contains("settings changed") && text.contains(", 1gbit 0s droptail: "), "{text}");
+}
+
+/// A slider makes many changes.
+#[test]
+fn of_many_settings_the_last_are_told() {
+    let mut bench = Bench::plain(&quiet());
+    for rate in 1..=20 {
+        bench.set(&format!(r#"{{"rate": "{rate}mbit"}}"#)).unwrap();
+    }
+    let finished = bench.session.finish([0; 2]);
+    let [up, _] = &finished.summaries;
+    let settings = up["settings"].as_array().unwrap();
+    assert_eq!((settings.len(), &settings[8]["rate"]), (9, &"20mbit".into()));
+    assert_eq!(up["settings_before"], 12);
+    assert!(report::table(&finished).contains("12 settings before these"));
+}
+
 /// The packets go on where a disk is full, and it is said what is missing.
 #[test]
 fn what_could_not_be_written_is_told_at_the_end() {

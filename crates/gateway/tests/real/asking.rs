@@ -10,6 +10,23 @@ fn a_gateway_that_is_not_there_is_said() {
     assert!(errors.contains("no gateway called not-there is running"), "{errors}");
 }
 
+/// Docs name the program; an option of the gateway alone is not enough for it.
+#[test]
+fn an_option_without_its_command_is_told_where_it_belongs() {
+    let output = gateway("--lan eth1 --wan eth2 --rate 10mbit", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("bluewater-gateway run --lan"), "{errors}");
+}
+
+#[test]
+fn metrics_want_a_port_and_say_so() {
+    let output = gateway("run --lan a --wan b --rate 1mbit --metrics 127.0.0.1:9477", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("PORT, which is at 127.0.0.1, as in 9477"), "{errors}");
+}
+
 #[test]
 fn metrics_are_served_on_loopback_while_it_runs() {
     if !allowed() {

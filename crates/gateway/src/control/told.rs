@@ -1,0 +1,105 @@
+//! What a gateway answers, for a person: the JSON is for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::options::Change;
+
+/// Settings, a line a queue, with the parameters that were changed; `None` for a question: then
+/// all parameters, and what happened so far.
+pub fn told(answer: &Value, change: Option<&Change>) -> String {
+    let mut text = String::new();
+    for queue in answer["queues"].as_array().into_iter().flatten() {
+        if change.is_some_and(|change| !concerns(change, queue)) {
+            continue;
+        }
+        let word = |key: &str| queue[key].as_str().unwrap_or_default();
+        let [name, rate, delay, buffer, aqm] =
+            ["queue", "rate", "delay", "buffer", "aqm"].map(word);
+        _ = write!(text, "{name:<5}{rate} {delay} {buffer} {aqm}");
+        for key in ["jitter", "loss", "duplicate", "corrupt", "framing"] {
+            if let Some(value) = queue[key].as_str() {
+                _ = write!(text, ", {key} {value}");
+            }
+        }
+        for (key, value) in queue["params"].as_object().into_iter().flatten() {
+            let asked = |change: &Change| change.params.iter().any(|(name, _)| name == key);
+            if change.is_none_or(asked) {
+                _ = write!(text, ", {key}={}", value.as_str().unwrap_or_default());
+            }
+        }
+        text.push('\n');
+        if change.is_none() {
+            counts(&mut text, queue);
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn concerns(change: &Change, queue: &Value) -> bool {
+    change.way.as_deref().is_none_or(|way| queue["queue"] == way)
+}
+
+fn counts(text: &mut String, queue: &Value) {
+    let count = |key: &str| queue[key].as_u64().unwrap_or_default();
+    _ = write!(text, "     {} packets wait", count("backlog_packets"));
+    if let Some(delay) = queue["delay_s"].as_f64() {
+        _ = write!(text, ", for {:.1} ms", 1e3 * delay);
+    }
+    _ = write!(text, "; {} came, {} left", count("arrivals"), count("departures"));
+    for (key, what) in [("drops", "dropped"), ("marks", "marked")] {
+        for (cause, packets) in queue[key].as_object().into_iter().flatten() {
+            if packets.as_u64() > Some(0) {
+                _ = write!(text, ", {packets} {what} ({cause})");
+            }
+        }
+    }
+    for (name, value) in queue["signals"].as_object().into_iter().flatten() {
+        _ = write!(text, ", {name}={value}");
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer() -> Value {
+        let queue = |name: &str| {
+            json!({
+                "queue": name, "rate": "20mbit", "delay": "10ms", "buffer": "50000B", "aqm": "pie",
+                "params": {"target": "15ms", "tupdate": "15ms"}, "delay_s": 0.0123,
+                "backlog_packets": 7, "arrivals": 30, "departures": 20,
+                "drops": {"overflow": 0, "early": 3}, "marks": {"early": 4}, "signals": {"p": 0.25},
+                "loss": "1%", "flows": [{"packets": 1}],
+            })
+        };
+        json!({"time_s": 1.0, "queues": [queue("up"), queue("down")]})
+    }
+
+    #[test]
+    fn of_a_change_what_changed_is_told() {
+        let params = vec![("target".into(), "15ms".into())];
+        let change = Change { way: Some("up".into()), params, ..Change::default() };
+        let text = told(&answer(), Some(&change));
+        assert_eq!(text, "up   20mbit 10ms 50000B pie, loss 1%, target=15ms");
+        assert_eq!(told(&answer(), Some(&Change::default())).lines().count(), 2);
+    }
+
+    #[test]
+    fn of_a_question_a_line_of_settings_and_one_of_counts() {
+        let text = told(&answer(), None);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[0], "up   20mbit 10ms 50000B pie, loss 1%, target=15ms, tupdate=15ms");
+        assert_eq!(
+            lines[1],
+            "     7 packets wait, for 12.3 ms; 30 came, 20 left, 3 dropped (early), \
+             4 marked (early), p=0.25"
+        );
+    }
+}
