@@ -48,8 +48,9 @@ $(VENV)/docs.stamp: $(VENV)/dev.stamp
 	$(PIP) $(call LISTED,["project"]["optional-dependencies"]["docs"])
 	@touch $@
 
+# The pip that maturin calls tells of each package of an extra that is not asked for.
 $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
-	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
+	PIP_QUIET=1 PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
 	@touch $@
 
 # One of this version that is there already will do. Compiled without optimisation: that takes half the

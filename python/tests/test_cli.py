@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from conftest import SWEEP, TINY, Cli
 
+from bluewater.cli.options import seeds
+
 
 def test_list_json(cli: Cli) -> None:
     found = json.loads(cli("list", "--json", keep_out=False).stdout)
@@ -61,6 +63,9 @@ def test_bad_scenarios_exit_2_and_say_where(
         (["reproduce", "feng", "--size", "huge"], "unknown size"),
         (["reproduce", "feng", "--seeds", "1,1"], "seeds repeat"),
         (["reproduce", "feng", "--seeds", "one"], "not a list of seeds"),
+        (["reproduce", "feng", "--seeds", "5-1"], "1,2,3 or 1-5"),
+        (["reproduce", "feng", "--seeds", "1-3,2"], "seeds repeat"),
+        (["plot", "x.toml"], "bluewater run x.toml"),
         (["reproduce", "feng", "--seeds", "1", "--reps", "2"], "--seeds cannot go with"),
         (["report", "feng/fig6-8", "--quick"], "runs are missing"),
         (["compare", "red", "blu"], "did you mean 'blue'?"),
@@ -176,3 +181,8 @@ def test_a_load_that_chance_made_is_said(cli: Cli, tmp_path: Path) -> None:
 
     assert "mean over many traces" in told("--duration", "5s", "--seed", "1")
     assert "mean over many traces" not in told("--duration", "60s", "--seed", "4", "--most", "9999")
+
+
+def test_seeds_may_be_a_range() -> None:
+    assert seeds(None, "1-3, 7", None) == (1, 2, 3, 7)
+    assert seeds(None, "5-5", None) == (5,)

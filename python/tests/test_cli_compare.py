@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,26 @@ def test_a_single_flow_has_no_fairness(cli: Cli, tiny: Path) -> None:
         assert [row[-1] for row in rows if row[0] in {"red", "droptail"}] == ["–", "–"]
     found = cli("run", str(tiny), "--set", "traffic.0.flows=1")
     assert "fairness (Jain) –" in " ".join(found.stdout.split())
+
+
+def test_beside_an_axis_stands_what_a_signal_is(cli: Cli) -> None:
+    """Of CAKE's `sparse` nobody could guess it."""
+    found = cli("compare", "cake", "red", "droptail", "--rate", "5mbit", "--flows", "3",
+                "--duration", "2s")  # fmt: skip
+    assert found.exit_code == 0
+    (picture,) = cli.out.glob("compare-*.svg")
+    shown = " ".join(re.findall(r">([^<>]+)</text>", picture.read_text()))
+    assert "sparse: flows that came lately" in shown
+    assert "p_a: probability with spacing," in shown
+
+
+@pytest.mark.parametrize("place", ["file.toml", "file.toml/below"])
+def test_where_nothing_can_be_written_room_is_not_what_lacks(
+    cli: Cli, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file.toml").write_text("")
+    found = cli("compare", "red", "--out", str(tmp_path / place), keep_out=False)
+    assert found.exit_code == 2
+    assert "--out" in found.stderr
+    assert "room" not in found.stderr
+    assert "finished runs" not in found.stderr

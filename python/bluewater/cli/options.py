@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bluewater.errors import InputError
 from bluewater.results.store import Store
 from bluewater.study.seeds import counted, distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, plots and reports.")]
@@ -57,7 +60,7 @@ Seed = Annotated[
     int | None, typer.Option("--seed", min=0, help="Run this seed alone, or the first of --reps.")
 ]
 Seeds = Annotated[
-    str | None, typer.Option("--seeds", help="Seeds separated by commas, as in 1,2,3.")
+    str | None, typer.Option("--seeds", help="Seeds separated by commas, as in 1,2,3 or 1-5.")
 ]
 Reps = Annotated[
     int | None, typer.Option("--reps", min=1, help="This many seeds, counted up from --seed or 1.")
@@ -65,6 +68,10 @@ Reps = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume/--no-resume", help="Use runs made before; else make them again.")
 ]
+
+
+_MOST_SEEDS = 100_000
+"""Of a range: more is a slip."""
 
 
 def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ...] | None:
@@ -79,15 +86,24 @@ def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ..
             "--seeds cannot go with --seed or --reps", hint="name every seed in --seeds"
         )
     try:
-        chosen = [int(part) for part in many.split(",")]
+        chosen = [seed for part in many.split(",") for seed in _seeds(part)]
     except ValueError as error:
         raise InputError(
             "not a list of seeds",
             key="--seeds",
             value=many,
-            allowed="whole numbers separated by commas, as in 1,2,3",
+            allowed="whole numbers and ranges separated by commas, as in 1,2,3 or 1-5",
         ) from error
     return distinct(chosen, "--seeds")
+
+
+def _seeds(part: str) -> Iterable[int]:
+    """A number, or those of a range, both ends included."""
+    first, dash, last = part.strip().partition("-")
+    ends = int(first), int(last if dash else first)
+    if not 0 <= ends[1] - ends[0] < _MOST_SEEDS:
+        raise ValueError
+    return range(ends[0], ends[1] + 1)
 
 
 def store(out: Path, share: str = "") -> Store:

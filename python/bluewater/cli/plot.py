@@ -10,6 +10,7 @@ import typer
 from bluewater import lab
 from bluewater.cli.console import out
 from bluewater.cli.group import example
+from bluewater.errors import InputError
 from bluewater.files import check
 
 
@@ -46,6 +47,12 @@ def plot(
 
     result = result or lab.newest()
     check(result)
+    if result.suffix == ".toml":
+        raise InputError(
+            "a scenario, and no result",
+            file=str(result),
+            hint=f"`bluewater run {result}` prints the folder of its run, which is plotted",
+        )
     if result.is_file():
         found = log.read_log(result)
         shown, stem = log.panels(found), result.with_suffix("")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ _IN_SIGHT = 5.0
 """How many times the height of a line its axis may have."""
 _IN_A_ROW = 3
 """As many as their titles leave room for."""
+_ACROSS = 34
+"""Characters of a line beside an axis."""
 _LONGEST = 80
 """Characters of a picture's name."""
 
@@ -131,9 +134,16 @@ def _signal(name: str, result: Result) -> tuple[Drawable, str]:
 
 
 def _over_time(title: str, series: pl.DataFrame, signal: str, aqm: str) -> Drawable:
-    unit = _units(aqm).get(signal, "")
-    label = f"{signal} ({unit})" if unit else signal
-    return Drawable(title, series.select(x="time_s", y=pl.col(signal)), Scale(label, low=0))
+    return Drawable(
+        title, series.select(x="time_s", y=pl.col(signal)), Scale(_label(signal, aqm), low=0)
+    )
+
+
+def _label(signal: str, aqm: str) -> str:
+    """The signal with its unit and what it is: of CAKE's ``sparse`` nobody could guess it."""
+    unit, what = _units(aqm).get(signal, ""), _meanings(aqm).get(signal, "")
+    told = f"{signal}: {what}" if what else signal
+    return textwrap.fill(f"{told} ({unit})" if unit else told, _ACROSS)
 
 
 def _signals(series: pl.DataFrame) -> list[str]:
@@ -146,12 +156,21 @@ def _signals(series: pl.DataFrame) -> list[str]:
     ]
 
 
-@cache
 def _units(aqm: str) -> dict[str, str]:
     """The unit of each signal of a discipline, and of those of a filter before it."""
+    return _told(aqm, "unit")
+
+
+def _meanings(aqm: str) -> dict[str, str]:
+    """What each of them is."""
+    return _told(aqm, "doc")
+
+
+@cache
+def _told(aqm: str, what: str) -> dict[str, str]:
     entries = {each["name"]: each["signals"] for each in _core.catalog()["aqms"]}
     return {
-        signal["name"]: signal["unit"]
+        signal["name"]: signal[what]
         for name in ("red-pd", aqm)
         for signal in entries.get(name, ())
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -379,5 +380,11 @@ def _unwritable(root: Path, error: OSError) -> StorageError:
         f"cannot write results: {reason}",
         file=str(root),
         hint="finished runs are kept; make room or choose another folder with --out, then run the "
-        "same command again to go on",
+        "same command again to go on"
+        if error.errno in _FULL
+        else "--out names another folder",
     )
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a folder says that could be written before."""
