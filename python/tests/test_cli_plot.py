@@ -102,10 +102,12 @@ def test_run_and_plot_show_every_queue(cli: Cli, tiny: Path, tmp_path: Path) -> 
 
 def test_signals_have_their_units(tiny: Path) -> None:
     tiny.write_text(tiny.read_text() + TWO_QUEUES)
-    labels = {panel.title: panel.y.label for panel in panels(bluewater.run(tiny))}
-    assert labels["B->A: sojourn"] == "sojourn (s)"
-    assert labels["A->B: p_a"] == "p_a (0 … 1)"
-    assert labels["A->B: avg"] == "avg (packets or bytes)"
+    found = {panel.title: panel.y.label for panel in panels(bluewater.run(tiny))}
+    labels = {title: " ".join(label.split()) for title, label in found.items()}
+    assert labels["B->A: sojourn"] == "sojourn: delay of the last packet at the head (s)"
+    assert labels["A->B: p_a"] == "p_a: probability with spacing, next packet (0 … 1)"
+    assert labels["A->B: avg"].startswith("avg: average queue length, ")
+    assert labels["A->B: avg"].endswith(" (packets or bytes)")
 
 
 def test_plot_takes_the_newest_run(

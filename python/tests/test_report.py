@@ -544,3 +544,14 @@ def test_a_scorecard_compares_with_the_baseline(outcome: Outcome, tmp_path: Path
     assert "✓ 0.5 · 1" in page
     assert "by those of R" in page
     assert (tmp_path / "test-scorecard.csv").read_text().startswith('discipline,"better, of 2",T2,')
+
+
+def test_a_table_that_goes_on_beside_the_page_shows_it() -> None:
+    """On a phone it ended in the middle of a word."""
+    root = Path(__file__).parents[2]
+    for file, rule in (
+        ("python/bluewater/report/templates/style.css", ".scroll {"),
+        ("docs/site.css", ".md-typeset__scrollwrap {"),
+    ):
+        found = (root / file).read_text("utf-8").partition(rule)[2].partition("}")[0]
+        assert "background-attachment: local, local, scroll, scroll" in found

@@ -97,8 +97,8 @@ def advise(
         raise typer.Exit(FAILED)
     with notes.status("drawing"):
         asked = (link, box, reps, duration)
-        stem = "advise" + other("" if asked == (Link(), *_USUAL) else repr(asked))
-        picture = advice.write(out_ / stem)
+        name = "advise" + other("" if asked == (Link(), *_USUAL) else repr(asked))
+        picture = advice.write(out_ / name)
     best = advice.ranked[0]
     why, lines = reasons(advice.ranked, link), commands(best.name, link, box, interface)
     if json:

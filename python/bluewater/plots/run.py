@@ -170,9 +170,7 @@ def _meanings(aqm: str) -> dict[str, str]:
 def _told(aqm: str, what: str) -> dict[str, str]:
     entries = {each["name"]: each["signals"] for each in _core.catalog()["aqms"]}
     return {
-        signal["name"]: signal[what]
-        for name in ("red-pd", aqm)
-        for signal in entries.get(name, ())
+        signal["name"]: signal[what] for name in ("red-pd", aqm) for signal in entries.get(name, ())
     }
 
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from bluewater.results.result import Result
 
-CALL = {"transport": "cbr", "rate": "85.6kbit", "packet": "214B"}
+CALL: dict[str, Any] = {"transport": "cbr", "rate": "85.6kbit", "packet": "214B"}
 """A voice call: 50 packets a second of 160 bytes with 54 of headers."""
-GAME = {
+GAME: dict[str, Any] = {
     "transport": "cbr", "rate": "72kbit", "packet": "150B", "gaps": "uniform", "jitter": 0.2,
 }  # fmt: skip
 """A game: 60 packets a second."""

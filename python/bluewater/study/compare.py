@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FLOWS = (*tcp.TCPS, "tfrc", "ledbat", "scream")
 """Transports of which other traffic can be."""
-_LIVE = {"call": CALL, "game": GAME}
+_LIVE: Mapping[str, dict[str, Any]] = {"call": CALL, "game": GAME}
 AGAINST = (*FLOWS, "cbr", "web", *_LIVE)
 """What other traffic there can be: flows of a transport, datagrams, web sessions, calls, games."""
 
