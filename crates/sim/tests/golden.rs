@@ -27,10 +27,10 @@ const GOLDEN: [(&str, &str); 19] = [
     ("tfrc", "2b38946e9a54adc7"),
     ("web", "e41cae844b7c5708"),
     ("chain", "a0b7c22a5c901221"),
-    ("modern-fair", "ce08077014edf1c2"),
+    ("modern-fair", "affa8d99725a3b87"),
     ("l4s", "d7480e139dcdef5a"),
     ("pie-ledbat", "7e6a0e990bdf4c4a"),
-    ("cake-codel", "cd92061565a4e165"),
+    ("cake-codel", "e8f0ed464cb05134"),
 ];
 
 fn run(name: &str) -> Run {
@@ -59,8 +59,8 @@ fn folding_changes_nothing_but_the_count_of_events() {
         while folded.advance(Duration::from_micros(97_531)) {}
         let folded = folded.finish();
         let events = |outcome: &Outcome| outcome.summary.number("events", 0);
-        // Where every link has a queue on it there is nothing to fold.
-        let any = name != "both-ways";
+        // In these every flow enters by a link with a queue on it: there is nothing to fold.
+        let any = !["both-ways", "modern-fair", "pie-ledbat"].contains(&name);
         assert!(!any || events(&folded) < events(&every_hop), "{name}: nothing was folded");
         let results = |outcome: &Outcome| {
             let rest: Vec<_> =

@@ -227,6 +227,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
     fn nobody_waits_for_who_says_nothing() {
         let (folder, _told) = heard();
         let silent: Vec<_> = (0..20).map(|_| call(&folder)).collect();

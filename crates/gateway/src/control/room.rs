@@ -54,6 +54,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
     fn who_is_there_longest_makes_room() {
         let error = io::Error::from_raw_os_error;
         let mut there = vec![1, 2, 3];
