@@ -222,7 +222,7 @@ def test_numbers_beyond_any_counter(digits: int, cli: Cli, tmp_path: Path) -> No
         {"first_seed": -1},
     ):
         with pytest.raises(InputError, match="seed"):
-            bluewater.advise(out=tmp_path, progress=False, **wrong)
+            bluewater.advise(out=tmp_path, progress=False, **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("what", ["raise SystemExit(7)", "exit(7)", "import sys; sys.exit()"])
