@@ -129,8 +129,6 @@ fn tfrc_fares_as_in_ns2() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Neither on the network of the BLUE paper nor in the rows of TFRC and RED-PD, nor over all settings, does the
-/// side on which our losses lie tell us from ns-2 (docs/validation.md, "Which side losses lie on").
 /// The page that quotes what is counted here.
 const PAGE: &str = include_str!("../../../docs/validation.md");
 
@@ -194,7 +192,8 @@ fn the_page_has_what_differs_by_quantity() {
     ));
 }
 
-/// The page says on which side losses lie; neither sign is beyond chance.
+/// Neither on the network of the BLUE paper nor in the rows of TFRC and RED-PD, nor over all settings, does the
+/// side on which our losses lie tell us from ns-2; the page says on which they do.
 #[test]
 fn losses_lie_to_either_side_of_ns2_s() {
     let AgainstNs2 { means, datagrams, steps, tfrc, red_pd } = &*NS2;
