@@ -15,52 +15,22 @@
 # first 2 s left out.
 
 lassign $argv access buffer room within seed
-load ./ns2_classes.so Ns2_classes
-remove-all-packet-headers
-add-packet-header IP TCP Flags RTP
-set ns [new Simulator]
-ns-random [expr 100 + $seed]
-set setup [new RNG]
-$setup seed [expr 5000 + $seed]
-
-Agent/TCP set packetSize_ 1000
-Agent/TCP set window_ 100000
-Agent/TCP set ecn_ 1
+source [file join [file dirname [info script]] ns2_feng.tcl]
+begin $seed 1
+senders 1
 foreach {name value} [list freeze_ 0.1 increment_ 0.02 decrement_ 0.002 p_ 0 marks_ 0 lost_ 0 \
     long_ [expr int($room * $buffer / 100.0)]] { Queue/Blue set $name $value }
-
-set A [$ns node]
-set B [$ns node]
-foreach i {0 1 2 3 4} mixed {10 15 20 25 30} {
-    set left($i) [$ns node]
-    set right($i) [$ns node]
-    set delay [expr {$access == "mixed" ? $mixed : $access}]
-    foreach {from to} [list $left($i) $A $B $right($i)] {
-        $ns duplex-link $from $to 100Mb ${delay}ms DropTail
-        $ns queue-limit $from $to 10000
-        $ns queue-limit $to $from 10000
-    }
-}
-$ns simplex-link $A $B 45Mb 10ms Blue
-$ns simplex-link $B $A 45Mb 10ms DropTail
+network Blue $access
 $ns queue-limit $A $B $buffer
-$ns queue-limit $B $A 10000
 
 for {set i 0} {$i < 600} {incr i} {
-    set tcp($i) [new Agent/TCP/Sack1/NoEcnTimeout]
-    set sink [new Agent/TCPSink/Sack1]
-    $ns attach-agent $left([expr int([$setup uniform 0 5])]) $tcp($i)
-    $ns attach-agent $right([expr int([$setup uniform 0 5])]) $sink
-    $ns connect $tcp($i) $sink
-    $tcp($i) set fid_ $i
-    $ns at [$setup uniform 0 1] "$tcp($i) advanceby 2"
-    set source [new Application/FTP]
-    $source attach-agent $tcp($i)
-    $ns at [expr 2 + $i / 200 * 20 + [$setup uniform 0 $within]] "$source start"
+    connection $i Agent/TCP/Sack1/NoEcnTimeout
+    established $i
+    $ns at [expr 2 + $i / 200 * 20 + [$setup uniform 0 $within]] "[ftp $i] start"
 }
 
 set queue [[$ns link $A $B] queue]
-set monitor [$ns monitor-queue $A $B ""]
+watch
 set full 0
 set late 0
 set lost 0
