@@ -158,8 +158,12 @@ fn queue(row: &Row) -> (&'static str, String, String) {
         // The preset has the rows' thresholds and the weight that `tc` finds for them.
         "choke" => ("choke", format!("{limit}p"), ecn),
         "codel" => ("codel", format!("{limit}p"), ecn),
-        // That kernel has ticks of 10 ms, rounds up to two of them, and its timers come one late.
-        "pie" => ("pie", format!("{limit}p"), ecn + ", t_update = \"30ms\""),
+        // That kernel has ticks of 10 ms, rounds up to two of them, and its timers come one late. It makes
+        // the queue 0.1 s before it starts the senders.
+        "pie" => {
+            let times = ", t_update = \"30ms\", first_update = \"410ms\"";
+            ("pie", format!("{limit}p"), ecn + times)
+        }
         other => unreachable!("no queue discipline {other} here"),
     }
 }

@@ -38,6 +38,8 @@ params! {
         target: Duration = Duration::from_millis(15), in Duration::ZERO..=Duration::from_secs(3600), "RFC 8033 §4.2";
         /// Time between two updates of the drop probability (T_UPDATE).
         t_update: Duration = Duration::from_millis(15), in Duration::from_millis(1)..=Duration::from_secs(3600), "RFC 8033 §4.2";
+        /// How long after PIE is made the first update comes; zero: `t_update` (Linux: 500 ms).
+        first_update: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "Linux";
         /// Weight of the distance from target, per second.
         alpha: f64 = 0.125, in 0.0..=1000.0, "RFC 8033 §4.2";
         /// Weight of the growth of the delay, per second.
@@ -134,6 +136,11 @@ impl Policy for Pie {
     const RESTS: bool = true;
 
     fn new(config: &PieConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+        let first = if config.first_update == Duration::ZERO {
+            config.t_update
+        } else {
+            config.first_update
+        };
         Ok(Self {
             config: config.clone(),
             mean_packet: env.mean_packet,
@@ -144,7 +151,7 @@ impl Policy for Pie {
             burst: config.max_burst,
             departed: NONE_YET,
             accumulated: 0.0,
-            next: env.now + config.t_update,
+            next: env.now + first,
         })
     }
 
@@ -441,6 +448,20 @@ mod tests {
         assert!(lab.signal("burst") > 0.0);
         stand(&mut lab, 60, 2, Ecn::NotEct);
         assert_eq!(lab.signal("burst"), 0.0);
+    }
+
+    /// Before the first update nothing is known: neither a delay nor a probability.
+    #[test]
+    fn the_first_update_may_come_later() {
+        let mut lab = Story::new(1000, &[("first_update", "500ms")]);
+        stand(&mut lab, 60, 499, Ecn::NotEct);
+        assert_eq!([lab.signal("delay"), lab.signal("p_d")], [0.0; 2]);
+        stand(&mut lab, 60, 2, Ecn::NotEct);
+        assert_eq!(lab.signal("delay"), 0.06);
+        stand(&mut lab, 60, 12, Ecn::NotEct);
+        let first = lab.signal("p_d");
+        stand(&mut lab, 60, 3, Ecn::NotEct);
+        assert!(lab.signal("p_d") > first, "15 ms later comes the second");
     }
 
     /// In a steady queue of 60 ms p climbs by α·45 ms = 0.005625 an update, damped.

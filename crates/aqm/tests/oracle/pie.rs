@@ -19,6 +19,7 @@ pub(super) struct PieSettings {
     p_max: f64,
     decay: f64,
     by_departures: bool,
+    first_update: u64,
 }
 
 impl PieSettings {
@@ -41,6 +42,7 @@ impl PieSettings {
             ("p_max", self.p_max.to_string()),
             ("decay", self.decay.to_string()),
             ("burst_runs", if self.by_departures { "departures" } else { "updates" }.into()),
+            ("first_update", format!("{}ns", self.first_update)),
         ]
     }
 }
@@ -177,7 +179,8 @@ impl Pie {
 
 impl Model for Pie {
     fn clock(&mut self, now: u64, q: &[Packet]) {
-        while (self.updates + 1) * self.c.t_update <= now {
+        let first = if self.c.first_update > 0 { self.c.first_update } else { self.c.t_update };
+        while first + self.updates * self.c.t_update <= now {
             self.updates += 1;
             self.calculate_drop_prob(q);
         }
@@ -268,10 +271,12 @@ prop_compose! {
             prop::sample::select(vec![1.0, 0.5, 256.0]),
         ),
         dq_threshold in prop::sample::select(vec![1, 2000, 5000, 16_384, 1_048_576]),
+        first_update in prop::sample::select(vec![0, 0, 1, 1_000_000, 20_000_000]),
     ) -> PieSettings {
         PieSettings {
             target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, delay, dq_threshold,
             derandomise, cap, by_departure, steep_above, p_max, decay, by_departures,
+            first_update,
         }
     }
 }
