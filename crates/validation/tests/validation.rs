@@ -248,22 +248,14 @@ fn cake_shares_as_linux_s() {
 
 /// Where TCP and queue disciplines differ from the kernel's, and by how much, is said in
 /// docs/validation.md.
-const APART_FROM_LINUX: [(&str, &str); 7] = [
+const APART_FROM_LINUX: [(&str, &str); 5] = [
     ("red, 20 Mb/s, 100 ms, 10 cubic, ECN", "drops"),
     ("red, 100 Mb/s, 20 ms, 80 cubic, ECN", "drops"),
-    ("pie, 100 Mb/s, 20 ms, 80 cubic, ECN", "drops"),
     (
         "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams",
         "delay in the queue, 95 %, ms",
     ),
-    (
-        "pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams, from the start",
-        "delay in the queue, 95 %, ms",
-    ),
-    (
-        "pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
-        "delay in the queue, 95 %, ms",
-    ),
+    ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams, from the start", "marks"),
     (
         "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
         "delay in the queue, 95 %, ms",
@@ -273,16 +265,6 @@ const APART_FROM_LINUX: [(&str, &str); 7] = [
 #[test]
 fn tcp_agrees_with_linux() {
     let cases = linux::tcp_cases().unwrap();
-    for c in &cases {
-        println!(
-            "CASE {} | {} | {:.3} | {:.3} | {}",
-            c.setting,
-            c.quantity,
-            c.expected,
-            c.measured,
-            c.holds()
-        );
-    }
     assert!(cases.len() > 90, "{} comparisons", cases.len());
     let failures = failures(&cases);
     let differ: Vec<_> = failures.iter().map(|c| (c.setting.as_str(), c.quantity)).collect();
