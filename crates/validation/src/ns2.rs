@@ -8,7 +8,7 @@
 //! The scenarios copy what ns-2 does where it differs from our defaults:
 //! - RED signals nothing while at most one packet waits (`ns2_rules`);
 //! - drop-tail holds one packet less than its limit;
-//! - the first timeout is 3 s and the clock's granularity 10 ms;
+//! - the first timeout is 3 s, and round trips and timeouts are in ticks of 10 ms (`rtt_ticks`);
 //! - retransmissions are ECN-capable;
 //! - slow-start thresholds are whole packets;
 //! - nothing is repaired right behind a timeout (`repair_past_timeout`), and long timeouts forget the round
@@ -25,6 +25,7 @@ use sim::{Outcome, ScenarioError};
 use std::ops::{Range, RangeInclusive};
 
 const ROWS: &str = include_str!("../reference/ns2_dumbbell_seeds.csv");
+const BETWEEN: &str = include_str!("../reference/ns2_dumbbell_between.csv");
 const CBR_ROWS: &str = include_str!("../reference/ns2_cbr_and_tcp_seeds.csv");
 const TFRC_ROWS: &str = include_str!("../reference/ns2_tfrc.csv");
 
@@ -35,6 +36,10 @@ struct Reference(Row);
 impl Reference {
     fn drop_tail(&self) -> bool {
         self.0.text("queue") == "DropTail"
+    }
+
+    fn ecn(&self) -> bool {
+        !self.drop_tail() && self.0.text("variant") != "noecn"
     }
 
     /// Whether only the seed and what was measured differ.
@@ -93,8 +98,7 @@ buffer = "{buffer}p"
 "#,
             duration = self.0.text("T_s"),
             warmup = self.0.number("T_s") - self.0.number("tmeas_s"),
-            connections =
-                connections(self.0.text("variant"), self.0.text("N"), &app, !self.drop_tail()),
+            connections = connections(self.0.text("variant"), self.0.text("N"), &app, self.ecn()),
         )
     }
 
@@ -144,13 +148,14 @@ rto_granularity = "10ms"
 whole_threshold = true
 repair_past_timeout = true
 forget_rtt = true
+rtt_ticks = true
 "#,
         start = if established { "1s..2s" } else { "0s..1s" },
         ecn_timeout = ecn && !variant.starts_with("noecnto"),
         handshake = !established,
-        // Each acknowledgement opens the window of two, also that of the SYN and of the one packet
-        // sent before; and those have measured the round trip.
-        initial_window = if established { 4 } else { 3 },
+        // Behind a SYN two packets are sent; who sent one packet and then nothing for a timeout begins
+        // with one, and has measured the round trip.
+        initial_window = if established { 1 } else { 2 },
         initial_rto = if established { "200ms" } else { "3s" },
     )
 }
@@ -159,15 +164,25 @@ forget_rtt = true
 /// is seen.
 const OUR_SEEDS: RangeInclusive<u32> = 1..=10;
 
-/// One setting, with several seeds in ns-2 and here.
+/// One setting, with several seeds in ns-2 and here, and the group of its comparisons.
 #[derive(Clone, Debug)]
-pub struct Seeds(Vec<Reference>);
+pub struct Seeds(Vec<Reference>, &'static str);
 
 impl Seeds {
     /// The settings.
     pub fn all() -> Vec<Self> {
-        let references = Row::all(ROWS).map(Reference);
-        by_setting(references, Reference::is_as).into_iter().map(Self).collect()
+        Self::of(ROWS, "ns-2.35, means over seeds")
+    }
+
+    /// Settings with loads between those, which were measured when the scenarios had been settled.
+    pub fn between() -> Vec<Self> {
+        Self::of(BETWEEN, "ns-2.35, loads between")
+    }
+
+    fn of(rows: &'static str, group: &'static str) -> Vec<Self> {
+        let references = Row::all(rows).map(Reference);
+        let settings = by_setting(references, Reference::is_as);
+        settings.into_iter().map(|rows| Self(rows, group)).collect()
     }
 
     /// The means compared.
@@ -183,9 +198,8 @@ impl Seeds {
             let ours: Vec<f64> =
                 outcomes.iter().filter_map(|o| o.summary.number(name, 0)).collect();
             // Sources that pause have no index here.
-            let group = "ns-2.35, means over seeds";
             (!ours.is_empty())
-                .then(|| compared(group, setting.clone(), quantity, &theirs, &ours, allowed))
+                .then(|| compared(self.1, setting.clone(), quantity, &theirs, &ours, allowed))
         };
         let quantities = [
             ("utilisation", "util_frac", "utilisation", Allowed::Absolute(0.01)),

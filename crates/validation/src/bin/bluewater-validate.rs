@@ -20,7 +20,7 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
         cases.extend(dctcp_response()?);
     }
     if wanted("ns2") {
-        for seeds in ns2::Seeds::all() {
+        for seeds in ns2::Seeds::all().into_iter().chain(ns2::Seeds::between()) {
             cases.extend(seeds.compare()?);
         }
         for reference in ns2::CbrReference::all() {

@@ -19,6 +19,7 @@ const TIMEOUT: RtoBounds = RtoBounds {
     min: 1_000_000_000,
     max: 60_000_000_000,
     granularity: 1_000_000,
+    tick: 0,
 };
 
 /// The state of a flow's sender.

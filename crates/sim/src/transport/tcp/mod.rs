@@ -45,8 +45,6 @@ pub struct Options {
     pub rto: RtoBounds,
     /// After four doublings of the timeout the round-trip time is measured anew (RFC 6298 §5).
     pub forget_rtt: bool,
-    /// Round trips are measured in ticks of [`RtoBounds::granularity`].
-    pub rtt_ticks: bool,
     /// Behind a timeout, and without selective acknowledgements behind a fast recovery, a repair begins when
     /// so many packets more than all that had been sent by then are acknowledged: none (RFC 6675 §5.1) or
     /// one (RFC 6582 §3.2 step 2).
@@ -151,6 +149,7 @@ impl Options {
             min: tcp.min_rto.0.as_nanos(),
             max: tcp.max_rto.0.as_nanos(),
             granularity: tcp.rto_granularity.0.as_nanos(),
+            tick: if tcp.rtt_ticks { tcp.rto_granularity.0.as_nanos() } else { 0 },
         };
         let rack = tcp.rack || needs.has_model;
         Self {
@@ -194,7 +193,6 @@ impl Options {
             ecn_timeout: tcp.ecn_timeout,
             least_window: if tcp.ecn_timeout { 0.0 } else { least_window },
             forget_rtt: tcp.forget_rtt,
-            rtt_ticks: tcp.rtt_ticks,
             past_timeout: tcp.repair_past_timeout.into(),
             send_jitter: tcp.send_jitter.0.as_nanos(),
             pacing,

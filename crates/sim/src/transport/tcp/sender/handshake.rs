@@ -25,7 +25,7 @@ impl Sender {
                 self.cwnd = self.cwnd.min(1.0);
             }
             if let Some(rtt) = rtt {
-                self.rtt.sample_at(now, now - rtt, o.rto.granularity, &mut self.backoff);
+                self.rtt.sample_at(now, now - rtt, o.rto.tick, &mut self.backoff);
                 self.backoff.end();
                 if let Some(rack) = &mut self.rack {
                     rack.measured(now, rtt);

@@ -142,7 +142,7 @@ impl Sender {
         debug_assert!(self.state == State::Closed, "started twice");
         self.cwnd = o.initial_window;
         self.control.renew(o);
-        if o.rtt_ticks {
+        if o.rto.tick > 0 {
             self.backoff.tick();
         }
         self.rack = o.rack.then(|| Box::new(Rack::new(o)));
@@ -466,7 +466,7 @@ impl Sender {
         let acked = ack - self.una;
         let window_was_used = self.uses_window(self.next - self.una, o);
         if self.timed_at != NEVER && self.timed_seq < ack {
-            self.rtt.sample_at(now, self.timed_at, o.rto.granularity, &mut self.backoff);
+            self.rtt.sample_at(now, self.timed_at, o.rto.tick, &mut self.backoff);
             if self.cwnd < self.ssthresh
                 && self.control.on_slow_start_sample(now - self.timed_at, true, true)
             {
@@ -550,6 +550,7 @@ impl Sender {
         }
         if self.outstanding() == 0 {
             // The wait after an echo is over.
+            self.wait_doubled = false;
             self.cwnd = 1.0;
             self.deadline = NEVER;
             return;

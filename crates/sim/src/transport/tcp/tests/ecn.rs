@@ -203,6 +203,27 @@ fn a_wait_doubles_the_timeout_once() {
     assert_eq!(p.sender.deadline() - p.now, wait, "the second had");
 }
 
+/// A wait that an echo has doubled is over when its packet is sent: if that is lost, its timer doubles the
+/// timeout again (RFC 6298 §5.5).
+#[test]
+fn what_is_lost_behind_a_wait_doubles_the_timeout() {
+    let mut p =
+        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
+    let mut sent = p.send_all();
+    // Until the window is one packet, and the wait behind its mark doubled.
+    for _ in 0..3 {
+        while !sent.is_empty() {
+            let all = numbers(&sent);
+            sent = p.deliver(&sent, &[], &all);
+        }
+        sent = p.time_out();
+    }
+    assert_eq!((sent.len(), p.sender.timeouts), (1, 0));
+    let wait = p.sender.deadline() - p.now;
+    p.time_out();
+    assert_eq!((p.sender.deadline() - p.now, p.sender.timeouts), (2 * wait, 1));
+}
+
 /// The same mark leaves Reno half of the window and CUBIC 0.7. DCTCP's share of marks is still near
 /// its initial 1 after five windows without a mark: α = (15/16)⁵ = 0.724, 1 − α/2 = 0.638 is left.
 #[test]
