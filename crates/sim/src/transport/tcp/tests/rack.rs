@@ -35,6 +35,21 @@ fn an_echo_lets_half_of_the_window_out_while_it_is_answered() {
     assert!(p.sender.cwnd() > 9.0);
 }
 
+/// A window that goes down is set by what arrives: an acknowledgement of nothing new, as of a packet that
+/// came twice, leaves it alone. With nothing under way it would be none, for ever.
+#[test]
+fn an_acknowledgement_of_nothing_new_leaves_a_window_that_goes_down() {
+    let all = numbers(&sixteen(with_rack()).1);
+    for marked in [&all[..], &all[15..]] {
+        let (mut p, sent) = sixteen(with_rack());
+        let acks = p.receive(&sent, &[], marked);
+        for ack in acks.iter().chain(acks.last()) {
+            p.sender.on_ack(p.now, ack, &p.o);
+        }
+        assert!(!p.send_all().is_empty(), "a window of {}", p.sender.cwnd());
+    }
+}
+
 /// Losses of a window: the one that half of the packets tell of is repaired in the time of a round trip.
 #[test]
 fn many_losses_are_repaired_in_proportion() {

@@ -279,7 +279,11 @@ impl Sender {
                 self.tell_change(now, state_before);
                 self.follow_model(now, newly, marked, o);
             }
-            State::Reducing | State::Recovery => self.reduce(acked, newly),
+            // What brings nothing new lets nothing out: with nothing under way that would be a window of none.
+            State::Reducing if newly > 0 => self.reduce(acked, newly),
+            State::Recovery if newly > 0 || state_before != State::Recovery => {
+                self.reduce(acked, newly)
+            }
             _ if newly > 0 && used && !echo => self.grow(now, newly, o),
             _ if newly > 0 && !used => self.control.unused(now),
             _ => {}

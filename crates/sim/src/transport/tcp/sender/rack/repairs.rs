@@ -139,5 +139,6 @@ impl Sender {
         };
         let send = if recovery && rack.out == 0 { send.max(1) } else { send };
         self.cwnd = f64::from(pipe + send);
+        debug_assert!(self.cwnd >= 1.0, "a window of none would wait for ever");
     }
 }
