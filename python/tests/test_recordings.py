@@ -35,6 +35,8 @@ def recording(hashes: tuple[str, str] | None = None, **more: str) -> bytes:
     link = {
         "rate": "4mbit", "delay": "1ms", "buffer": "20p", "aqm": "red", "mean_packet": 1000,
         "seed": 7, "params": {"w_q": "0.1", "min_th": "5p", "max_th": "15p"},
+        # What a gateway always writes, of values that vary; of such a link nothing can be made.
+        "courses": {"rate": None, "delay": None, "loss": None},
     }  # fmt: skip
     queues = [{"queue": name, **link, **more} for name in ("up", "down")]
     made = b"bwarr\0\0\1" + sized({"queues": queues})
@@ -112,7 +114,8 @@ def as_recorded(file: Path, queue: dict[str, Any], **more: Any) -> pl.DataFrame:
     bluewater.run(table, packets=file)
     link = {
         "queue": "up", "rate": "10mbit", "delay": "10ms", "buffer": "40p", "seed": 1,
-        "mean_packet": 1000, "params": {}, **queue, **more,
+        "mean_packet": 1000, "params": {}, "courses": dict.fromkeys(("rate", "delay", "loss")),
+        **queue, **more,
     }  # fmt: skip
     rows = pl.read_parquet(file).filter(pl.col("queue") == "A->B")
     rows = rows.with_columns(queue=pl.lit("up"))

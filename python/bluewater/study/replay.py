@@ -60,7 +60,9 @@ def on_recording(
     name = queue or arrived["queue"][0]
     arrived = arrived.filter(pl.col("queue") == name)
     link = facts.queues[name]
-    if other := sorted(link.keys() - _LINK):
+    courses = link.pop("courses", None) or {}
+    varying = {f"varying {of}" for of, course in courses.items() if course is not None}
+    if other := sorted((link.keys() - _LINK) | varying):
         raise InputError(
             f"the link's {', '.join(other)} cannot be made of a recording, only arrivals, rate, "
             "delay and buffer: try the class in a scenario of the same link",

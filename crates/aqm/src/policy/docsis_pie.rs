@@ -75,8 +75,8 @@ pub struct DocsisPie {
     config: DocsisPieConfig,
     rate: Rate,
     framing: Framing,
-    /// Bytes of a third of the buffer.
-    third: f64,
+    /// A third of the buffer, as the buffer counts.
+    third: (f64, Measure),
     /// Drop probability of a packet of [`MEAN`] bytes; above 1 it is that of smaller ones that counts.
     p: f64,
     /// Probabilities of the packets since the last drop, added up.
@@ -94,11 +94,12 @@ impl Policy for DocsisPie {
     type Tag = ();
 
     fn new(config: &DocsisPieConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
+        let measure = env.limit.measure();
         Ok(Self {
             config: config.clone(),
             rate: env.rate,
             framing: env.framing,
-            third: env.limit.in_measure(Measure::Bytes, env.mean_packet) / 3.0,
+            third: (env.limit.in_measure(measure, env.mean_packet) / 3.0, measure),
             p: 0.0,
             sum: 0.0,
             old: 0.0,
@@ -111,7 +112,7 @@ impl Policy for DocsisPie {
 
     #[inline]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
-        if !q.fits(pkt.len) || !self.chosen(pkt.len, q.size(Measure::Bytes), cx.rng) {
+        if !q.fits(pkt.len) || !self.chosen(pkt.len, q, cx.rng) {
             return Arrival::Admit;
         }
         self.sum = 0.0;
@@ -169,7 +170,7 @@ impl Policy for DocsisPie {
 impl DocsisPie {
     /// Whether a packet that has room is to be dropped (§A.3, `drop_early`).
     #[inline]
-    fn chosen(&mut self, len: u32, queued: f64, rng: &mut Rng) -> bool {
+    fn chosen(&mut self, len: u32, q: &View<'_>, rng: &mut Rng) -> bool {
         if self.burst > Duration::ZERO {
             return false;
         }
@@ -177,7 +178,7 @@ impl DocsisPie {
             self.sum = 0.0;
         }
         if self.activity == Activity::Inactive {
-            if queued < self.third {
+            if q.size(self.third.1) < self.third.0 {
                 return false;
             }
             self.activity = Activity::Quiescent;
@@ -185,7 +186,7 @@ impl DocsisPie {
         let p1 = (self.p * f64::from(len) / MEAN).min(PROB.0);
         self.sum += p1;
         let calm = self.old < self.config.target.as_secs_f64() / 2.0 && self.p < 0.2;
-        if calm || queued <= 2.0 * MEAN || self.sum < PROB.0 {
+        if calm || q.size(Measure::Bytes) <= 2.0 * MEAN || self.sum < PROB.0 {
             return false;
         }
         self.sum >= PROB.1 || rng.chance(p1)

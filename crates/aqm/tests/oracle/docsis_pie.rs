@@ -15,7 +15,7 @@ struct DocsisPie {
     b: f64,
     max_burst: u64,
     burst_reset_timeout: u64,
-    buffer: f64,
+    room: Room,
     updates: u64,
     drop_prob: f64,
     accu_prob: f64,
@@ -97,7 +97,11 @@ impl DocsisPie {
             self.accu_prob = 0.0;
         }
         if self.state == State::Inactive {
-            if (bytes(q) as f64) < self.buffer / 3.0 {
+            let (queued, buffer) = match self.room {
+                Room::Packets(n) => (q.len() as u64, n),
+                Room::Bytes(n) => (bytes(q), n),
+            };
+            if queued * 3 < buffer {
                 return false;
             }
             self.state = State::Quiescent;
@@ -170,13 +174,9 @@ proptest! {
             ("max_burst", format!("{max_burst}ns")),
             ("burst_reset", format!("{reset}ns")),
         ];
-        let buffer = match room {
-            Room::Packets(n) => n as f64 * MEAN,
-            Room::Bytes(n) => n as f64,
-        };
         let model = DocsisPie {
             target: target as f64 / 1e9, interval, a, b, max_burst, burst_reset_timeout: reset,
-            buffer, updates: 0, drop_prob: 0.0, accu_prob: 0.0, qdelay_old: 0.0,
+            room, updates: 0, drop_prob: 0.0, accu_prob: 0.0, qdelay_old: 0.0,
             burst_allowance: 0, burst_reset: 0, state: State::Inactive,
         };
         compare("docsis-pie", &settings, room, &ops, model)?;

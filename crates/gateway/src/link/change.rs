@@ -52,9 +52,8 @@ impl Link {
 
     /// Becomes what was prepared. No packet is lost by that, and none overtakes another: what is
     /// queued leaves before what arrives from now on, by the rules under which it was admitted;
-    /// what is being sent or on the wire keeps its time, but where a rate that varied is set: then what
-    /// is being sent, which may wait for the end of an outage, begins again if it is sent sooner by
-    /// that. If nothing but rate, delay, framing and the wire's impairments changes, the queue
+    /// what is on the wire keeps its time. What is being sent begins again at a rate that is set, if it is
+    /// sent sooner by that: it may wait for the end of an outage, or take hours at 1 bit/s. If nothing but rate, delay, framing and the wire's impairments changes, the queue
     /// discipline stays, with all that it has learnt; else a new one begins.
     pub fn change(&mut self, next: Next) {
         if let Some((queue, rng)) = next.queue {
@@ -63,9 +62,9 @@ impl Link {
         }
         self.server.log_mut().arena.grow(next.slots);
         self.wire.flights.reserve(next.on_wire, next.spec.impairments.reorder);
-        let varied = self.spec.sending.rates.is_some() && next.spec.sending.rates.is_none();
+        let changes = next.spec.rate != self.spec.rate || next.spec.sending != self.spec.sending;
         let Wire { transmitter, flights, impair, sending } = &mut self.wire;
-        if next.spec.rate != self.spec.rate || next.spec.sending != self.spec.sending {
+        if changes {
             transmitter.change_rate(next.spec.rate, &next.spec.sending);
             if next.spec.told_rate {
                 let now = Instant::from_nanos(next.now);
@@ -73,7 +72,8 @@ impl Link {
                 self.queue.set_rates(&env, &next.spec.rates());
             }
         }
-        if varied
+        if changes
+            && next.spec.sending.rates.is_none()
             && transmitter.free_at() > next.now
             && let Some(mut flight) = flights.remove(*sending)
         {

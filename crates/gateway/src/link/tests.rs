@@ -374,6 +374,21 @@ fn a_rate_that_is_set_ends_an_outage() {
     }
 }
 
+/// A packet that would take hours at a rate that was set by mistake does not: a rate that is set holds for it, too,
+/// if it is sent sooner by that.
+#[test]
+fn a_rate_that_is_set_ends_a_mistake() {
+    let s = spec(Rate::from_mbit(8), Duration::ZERO, "droptail");
+    let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+    change(&mut l, 0, &Spec { rate: Rate::new(1).unwrap(), ..s.clone() }).unwrap();
+    (0..3).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+    assert!(out(&mut l, 5_000_000).is_empty());
+    change(&mut l, 5_000_000, &s).unwrap();
+    let sent = out(&mut l, 8_000_000);
+    assert_eq!(sent.iter().map(|frame| frame.0).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(l.check());
+}
+
 /// DOCSIS-PIE knows the delay of its queue by the rate. When 8 Mb/s become 4, by a trace or by a change,
 /// the same backlog is twice the delay to it, if it is told.
 #[test]
