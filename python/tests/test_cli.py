@@ -7,6 +7,7 @@ import pytest
 from conftest import SWEEP, TINY, Cli
 
 from bluewater.cli.options import seeds
+from bluewater.errors import InputError
 
 
 def test_list_json(cli: Cli) -> None:
@@ -186,3 +187,11 @@ def test_a_load_that_chance_made_is_said(cli: Cli, tmp_path: Path) -> None:
 def test_seeds_may_be_a_range() -> None:
     assert seeds(None, "1-3, 7", None) == (1, 2, 3, 7)
     assert seeds(None, "5-5", None) == (5,)
+
+
+def test_one_bound_on_the_number_of_seeds() -> None:
+    """However they are asked for; a list that is too long is refused before it takes memory."""
+    assert seeds(None, "1-200000", None) == seeds(None, None, 200_000)
+    for many, reps in (("1-1000001", None), (f"7,9-{2**62}", None), (None, 1_000_001)):
+        with pytest.raises(InputError, match="1000000"):
+            seeds(None, many, reps)

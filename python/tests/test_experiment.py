@@ -139,6 +139,9 @@ READING = "[[reading]]\nid = 'r'\ntitle = ''\nwhy = ''\npost_hoc = false\n"
         ("seeds = [-1]\n" + TINY, "seeds.0", "not a value"),
         ("seeds = []\n" + TINY, "seeds", "there is no seed"),
         ("seeds = 3\n" + TINY, "seeds", "not a value"),
+        ("seeds = '1-3,2'\n" + TINY, "seeds", "seeds repeat"),
+        ("seeds = '5-1'\n" + TINY, "seeds", "not a list of seeds"),
+        (TINY + "[sizes.quick]\nseeds = 'x'\n", "sizes.quick.seeds", "not a list of seeds"),
         (TINY + "[sizes.quick]\nseeds = [1, 'x']\n", "sizes.quick.seeds.1", "not a value"),
         (TINY + "[sizes.quick.sweep]\nbuffer = 2\n", "sizes.quick.sweep.buffer", "not a value"),
         (TINY + "[view]\nx = 'SELECT 1'\ny = 3\n", "view.y", "not a value"),
@@ -201,6 +204,15 @@ def test_what_is_allowed_is_said() -> None:
     assert allowed(TINY + "[view]\nx = 3\n") == "text"
     assert allowed(TINY + "[sizes.quick.sweep]\nbuffer = 3\n") == "a list"
     assert allowed("seeds = [-1]\n" + TINY) == "a whole number from 0"
+
+
+def test_seeds_may_be_a_text_as_on_the_command_line() -> None:
+    text = "seeds = '1-3, 7'\n" + TINY + "[sizes.q]\nseeds = '2-3'\n"
+    written = "seeds = [1, 2, 3, 7]\n" + TINY + "[sizes.q]\nseeds = [2, 3]\n"
+    for size in ("full", "q"):
+        one, other = (parse(each, "f.toml", "x") for each in (text, written))
+        keys = [[task.key for task, _ in each.plan(each.size(size))] for each in (one, other)]
+        assert keys[0] == keys[1]
 
 
 def test_a_cell_that_is_no_scenario_is_named() -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bluewater.errors import InputError
 from bluewater.results.store import Store
-from bluewater.study.seeds import counted, distinct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from bluewater.study.seeds import counted, listed
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, plots and reports.")]
@@ -70,10 +67,6 @@ Resume = Annotated[
 ]
 
 
-_MOST_SEEDS = 100_000
-"""Of a range: more is a slip."""
-
-
 def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ...] | None:
     """The seeds that were asked for, or ``None`` for those of the file."""
     if many is None:
@@ -85,25 +78,7 @@ def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ..
         raise InputError(
             "--seeds cannot go with --seed or --reps", hint="name every seed in --seeds"
         )
-    try:
-        chosen = [seed for part in many.split(",") for seed in _seeds(part)]
-    except ValueError as error:
-        raise InputError(
-            "not a list of seeds",
-            key="--seeds",
-            value=many,
-            allowed="whole numbers and ranges separated by commas, as in 1,2,3 or 1-5",
-        ) from error
-    return distinct(chosen, "--seeds")
-
-
-def _seeds(part: str) -> Iterable[int]:
-    """A number, or those of a range, both ends included."""
-    first, dash, last = part.strip().partition("-")
-    ends = int(first), int(last if dash else first)
-    if not 0 <= ends[1] - ends[0] < _MOST_SEEDS:
-        raise ValueError
-    return range(ends[0], ends[1] + 1)
+    return listed(many, "--seeds")
 
 
 def store(out: Path, share: str = "") -> Store:

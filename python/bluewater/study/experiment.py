@@ -27,7 +27,7 @@ from bluewater.study.claims import Claim
 from bluewater.study.paper import Paper, Section
 from bluewater.study.plot import Plot
 from bluewater.study.readings import Reading, Unknown
-from bluewater.study.seeds import distinct
+from bluewater.study.seeds import distinct, listed
 from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
 from bluewater.study.task import Task
 from bluewater.study.typed import Table, read
@@ -60,7 +60,12 @@ class About(Table, frozen=True):
     choices: tuple[str, ...] = ()
 
 
-Seeds: TypeAlias = tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+Seeds: TypeAlias = tuple[Annotated[int, msgspec.Meta(ge=0)], ...] | str
+"""As they are written: each, or a text such as ``1-20``."""
+
+
+def _seeds(written: Seeds, key: str, file: str) -> tuple[int, ...]:
+    return listed(written, key, file) if isinstance(written, str) else distinct(written, key, file)
 
 
 class SizeTable(Table, frozen=True):
@@ -331,8 +336,8 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
     table = parse_table(text, file)
     base = {key: value for key, value in table.items() if key not in OWN_KEYS}
     own = read({key: value for key, value in table.items() if key in OWN_KEYS}, _Own, file)
-    seeds = [table.get("seed", 1)] if own.seeds is None else own.seeds
-    default = Size("full", distinct(seeds, "seeds", file), {}, {})
+    seeds = (table.get("seed", 1),) if own.seeds is None else own.seeds
+    default = Size("full", _seeds(seeds, "seeds", file), {}, {})
     sizes = {size: _size(size, entry, default, file) for size, entry in own.sizes.items()}
     title = base.get("title", name)
     if not isinstance(title, str):
@@ -487,7 +492,7 @@ def _check_shown(claim: Claim, made: Experiment) -> None:
 def _size(name: str, table: SizeTable, default: Size, file: str) -> Size:
     seeds = default.seeds
     if table.seeds is not None:
-        seeds = distinct(table.seeds, f"sizes.{name}.seeds", file)
+        seeds = _seeds(table.seeds, f"sizes.{name}.seeds", file)
     return Size(
         name,
         seeds,

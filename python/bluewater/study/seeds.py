@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
 
 _SEEDS = 2**64
 _MOST = 10**6
-"""As many are counted up; each is a run, so that nobody misses more."""
+"""As many are counted up or stand in a range; each is a run, so that nobody misses more."""
+
+_RANGE = re.compile(r"([0-9]{1,20})(?:\s*-\s*([0-9]{1,20}))?")
+_LIST = "whole numbers and ranges separated by commas, as in 1,2,3 or 1-5"
 
 
 def distinct(seeds: Sequence[Any], key: str, file: str | None = None) -> tuple[int, ...]:
@@ -35,6 +39,33 @@ def distinct(seeds: Sequence[Any], key: str, file: str | None = None) -> tuple[i
             hint="repeated seeds give identical runs, and so an interval that is too narrow",
         )
     return tuple(map(int, seeds))
+
+
+def listed(text: str, key: str, file: str | None = None) -> tuple[int, ...]:
+    """The seeds of a text: numbers and ranges, both ends included, as ``1,2,3`` or ``1-5``.
+
+    Raises:
+        InputError: It is no such list, or names a seed twice or too many.
+    """
+    where: dict[str, Any] = {"file": file, "key": key, "value": text}
+    ranges = []
+    for part in text.split(","):
+        found = _RANGE.fullmatch(part.strip())
+        if not found:
+            raise InputError("not a list of seeds", allowed=_LIST, **where)
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first:
+            raise InputError(
+                "not a list of seeds",
+                allowed=_LIST,
+                hint=f"a range goes up: {last}-{first}",
+                **where,
+            )
+        ranges.append(range(first, last + 1))
+    # Not len(), which has no room for the longest.
+    if sum(each.stop - each.start for each in ranges) > _MOST:
+        raise InputError("too many seeds", allowed=f"{_MOST} at most", **where)
+    return distinct([seed for each in ranges for seed in each], key, file)
 
 
 def counted(first: int, reps: int, keys: tuple[str, str]) -> tuple[int, ...]:
