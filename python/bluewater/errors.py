@@ -36,6 +36,12 @@ class InputError(ValueError):
         self.hint = hint
         super().__init__(self._message())
 
+    def name(self, key: str | None) -> None:
+        """Has the key be called otherwise, as who is told of it knows it."""
+        if key is not None:
+            self.key = key
+            self.args = (self._message(),)
+
     def _message(self) -> str:
         where = self.file or ""
         if self.line is not None:

@@ -195,3 +195,23 @@ def test_one_bound_on_the_number_of_seeds() -> None:
     for many, reps in (("1-1000001", None), (f"7,9-{2**62}", None), (None, 1_000_001)):
         with pytest.raises(InputError, match="1000000"):
             seeds(None, many, reps)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("advise --rate 10apples", "--rate = '10apples'"),
+        ("advise --rtt 10apples", "--rtt = '10apples'"),
+        ("advise --buffer 10apples", "--buffer = '10apples'"),
+        ("advise --duration 10apples", "--duration = '10apples'"),
+        ("compare red --rate 10apples", "--rate = '10apples'"),
+        ("compare red --warmup 10apples", "--warmup = '10apples'"),
+        ("trace generate x.pcap --load 10apples", "--load = '10apples'"),
+        ("trace generate x.pcap --duration 10apples", "--duration = '10apples'"),
+    ],
+)
+def test_options_are_called_as_they_are_typed(cli: Cli, line: str, key: str) -> None:
+    found = cli(*line.split(), keep_out="trace" not in line)
+    assert found.exit_code == 2
+    assert f"  at {key}\n" in found.stderr
+    assert "  allowed: " in found.stderr

@@ -45,6 +45,23 @@ def test_seeds_that_change_nothing_are_said(cli: Cli, tmp_path: Path) -> None:
     assert "seed changes nothing" not in cli("sweep", str(path), "--reps", "2").stderr
 
 
+def test_tables_of_other_runs_are_not_overwritten(cli: Cli, tiny: Path) -> None:
+    def folder(*more: str) -> Path:
+        told = cli("sweep", str(tiny), *more).stderr.strip().splitlines()
+        return Path(told[-1].removeprefix("tables in "))
+
+    first = folder()
+    assert first == cli.out / "tiny"
+    kept = (first / "summary.csv").read_bytes()
+    beside = folder("--seed", "2")
+    assert beside.parent == cli.out
+    assert beside.name.startswith("tiny-")
+    assert (first / "summary.csv").read_bytes() == kept != (beside / "summary.csv").read_bytes()
+    assert "keeps its tables" in cli("sweep", str(tiny), "--seed", "2").stderr
+    # The same again is no other study, whatever was made between.
+    assert (folder("--seed", "2"), folder("--seed", "1")) == (beside, first)
+
+
 @pytest.mark.parametrize("name", ["seed", "loss", "time_s", "reading"])
 def test_an_axis_does_not_hide_what_is_measured(cli: Cli, tiny: Path, name: str) -> None:
     axis = f'\n[sweep]\n{name} = {{ key = "queue.0.buffer", values = [50], unit = "kB" }}\n'

@@ -32,6 +32,22 @@ class Command(TyperCommand):
             raise InputError(f"{option.opts[0]} takes one value, and is given twice")
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command; an error of an option calls it as it is typed."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            if error.file is None and error.line is None:
+                error.name(next((each.opts[0] for each in self.params if _is(each, error)), None))
+            raise
+
+
+def _is(param: Any, error: InputError) -> bool:
+    """Whether it is the option that a function of Python knows by its key."""
+    return param.param_type_name == "option" and error.key == param.opts[0].lstrip("-").replace(
+        "-", "_"
+    )
+
 
 def _takes_one(param: Any) -> bool:
     return param.param_type_name == "option" and not (

@@ -27,12 +27,13 @@ from bluewater.cli.options import (
     store,
 )
 from bluewater.errors import InputError
-from bluewater.files import read_text
+from bluewater.files import read_text, write_text
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.study.execute import HERE, engine
 from bluewater.study.experiment import parse
 from bluewater.study.scenario import changed
 from bluewater.study.task import Shard
+from bluewater.text import other
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,9 +72,10 @@ def sweep(
     """Run a scenario at every point of its axes, for every seed.
 
     Finished runs are kept: the same command goes on where it was stopped. The table shows means
-    over seeds with half their 95 % intervals. Into a folder of `--out` go the table of runs as
-    Parquet and CSV, `summary.csv` (mean and interval of each metric in each cell), and the tables
-    of flows and of time series as Parquet.
+    over seeds with half their 95 % intervals. Into a folder of `--out`, named as the file, go
+    the table of runs as Parquet and CSV, `summary.csv` (mean and interval of each metric in each
+    cell), and the tables of flows and of time series as Parquet. Tables of other runs that are
+    there stay: those of another file, seed or setting go beside, as `my-1a2b3c`.
     """
     engine(on, jobs)  # what is wrong with it is said before anything is planned
     if file.stem == "runs":
@@ -105,15 +107,46 @@ def sweep(
         return
     found = lab.carry_out(experiment, chosen, jobs, runs, on=on)
     if found.tables.entries:
-        found.write(out_ / file.stem)
-        note(f"tables in {out_ / file.stem}")
-        if json:
-            print_json(found.runs.to_dicts())
-        else:
-            out.print(_table(found))
-        for remark in found.remarks:
-            note(f"note: {remark}")
+        _put(found, tasks, out_, file.stem, json)
     _tell(found.failures)
+
+
+def _put(found: Sweep, tasks: Sequence[Task], out_: Path, name: str, json: bool) -> None:
+    """Writes the tables, shows them, and says last where they are."""
+    folder = _folder(out_, name, tasks)
+    found.write(folder)
+    write_text(folder / _MADE_OF, _names(tasks))
+    if json:
+        print_json(found.runs.to_dicts())
+    else:
+        out.print(_table(found))
+    for remark in found.remarks:
+        note(f"note: {remark}")
+    if folder.name != name:
+        note(f"note: {out_ / name} keeps its tables, which are of other runs")
+    note(f"tables in {folder.resolve()}")
+
+
+_MADE_OF = "made-of.txt"
+"""Beside the tables: which runs they are of."""
+
+
+def _names(tasks: Sequence[Task]) -> str:
+    return "".join(sorted(f"{task.key}\n" for task in tasks))
+
+
+def _folder(out: Path, name: str, tasks: Sequence[Task]) -> Path:
+    """Where tables of these runs go: over those of the same, and beside those of others."""
+    folder, names = out / name, _names(tasks)
+    if not (folder / "runs.csv").exists() or _made_of(folder) == names:
+        return folder
+    return out / f"{name}{other(names)}"
+
+
+def _made_of(folder: Path) -> str:
+    """Of which runs its tables are; nothing if that was not written down."""
+    there = folder / _MADE_OF
+    return read_text(there) if there.exists() else ""
 
 
 def make_part(tasks: Sequence[Task], runs: Store, jobs: int, title: str, on: str) -> None:

@@ -96,7 +96,18 @@ def advise(
     base = scenario_for(chosen, duration, warmup)
     made = Experiment("advise", "advise", chosen.title, About(), base, axes, {}, (), ())
     size = Size("given", seeds, {}, {})
-    found = carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
+    try:
+        found = carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
+    except InputError as error:
+        if error.key != "queue[0].buffer":
+            raise
+        raise InputError(  # of a scenario that nobody has written
+            "not a buffer",
+            key="buffer",
+            value=chosen.buffer,
+            allowed=error.allowed,
+            hint=error.hint,
+        ) from error
     measured: dict[str, list[Measured]] = {}
     for place, result in found.results():
         measured.setdefault(str(place["aqm"]), []).append(Measured.of(result, rate))

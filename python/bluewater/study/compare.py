@@ -221,6 +221,8 @@ def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:
         if setup.buffer.endswith("bdp") and not hint:
             hint = f"{setup.buffer} is {_bdp_bytes(setup)} bytes at this rate and round trip"
         return InputError(problem, key="--buffer", hint=hint, **where | {"value": setup.buffer})
+    if key in ("duration", "warmup"):
+        return InputError(problem, key=f"--{key}", hint=hint, **where)
     if (other := _OTHERS_RATE.fullmatch(key)) and int(other[1]) <= len(setup.against):
         text = setup.against[int(other[1]) - 1]
         return InputError(problem, key="--against", hint=hint, **where | {"value": text})
