@@ -9,6 +9,7 @@
 //! What means different things in different tools is refused with a hint: `kb` (1000 or 1024
 //! bytes, or bits), all-lowercase `mbps` (`tc` reads it as bytes per second), bare numbers.
 
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
@@ -162,12 +163,65 @@ impl TextError {
     fn hint(allowed: &'static str, hint: &str) -> Self {
         Self { allowed, hint: hint.into() }
     }
+
+    /// For a unit that there is not: the same number with the one that it stands for elsewhere.
+    fn meant<T: FromStr>(
+        allowed: &'static str,
+        text: &str,
+        unit: &str,
+        known: &[(&str, &[&str])],
+    ) -> Self {
+        let number = text.trim().strip_suffix(unit).unwrap_or(text).trim_end();
+        known
+            .iter()
+            .filter(|(ours, others)| {
+                [ours].into_iter().chain(*others).any(|other| other.eq_ignore_ascii_case(unit))
+            })
+            .map(|(ours, _)| *ours)
+            .filter(|ours| *ours != unit) // what is wrong with it is the number
+            .map(|ours| format!("{number}{ours}"))
+            .find(|meant| meant.parse::<T>().is_ok())
+            .map_or_else(|| Self::new(allowed), |meant| Self::hint(allowed, &format!("{meant}?")))
+    }
 }
 
 const RATE: &str = "a rate such as 45mbit, 10Mbps, 1.25MB/s";
 const DURATION: &str = "a time such as 20ms, 1.5s, 100us";
 const SIZE: &str =
     "a size such as 200kB, 200KiB, 1500B, 100p (packets), 20% (of the buffer), 1.5bdp";
+
+/// Units of other programs, and what is not written as here; capitals do not count.
+///
+/// `MB` alone is taken for bytes only where a size is asked for: of a rate, more people mean bits.
+const RATES: [(&str, &[&str]); 9] = [
+    ("bit", &["b", "b/s", "bits", "bits/s", "bit/sec"]),
+    ("kbit", &["k", "kb", "kb/s", "kbits", "kbits/s", "kbit/sec"]),
+    ("mbit", &["m", "mb", "mb/s", "mbits", "mbits/s", "mbit/sec"]),
+    ("gbit", &["g", "gb", "gb/s", "gbits", "gbits/s", "gbit/sec"]),
+    ("tbit", &["t", "tb", "tb/s", "tbits", "tbits/s", "tbit/sec"]),
+    ("kB/s", &["kbyte/s", "kbytes/s"]),
+    ("MB/s", &["mbyte/s", "mbytes/s"]),
+    ("GB/s", &["gbyte/s", "gbytes/s"]),
+    ("B/s", &["byte/s", "bytes/s"]),
+];
+const DURATIONS: [(&str, &[&str]); 6] = [
+    ("ns", &["nsec", "nsecs", "nanoseconds"]),
+    ("us", &["u", "usecs", "microseconds"]),
+    ("ms", &["m", "msecs", "millis", "milliseconds"]),
+    ("s", &["secs", "second", "seconds"]),
+    ("min", &["mins", "minute", "minutes"]),
+    ("h", &["hr", "hrs", "hour", "hours"]),
+];
+const SIZES: [(&str, &[&str]); 8] = [
+    ("p", &["pkt", "pkts", "packet", "packets"]),
+    ("bdp", &["bdps"]),
+    ("B", &["byte", "bytes"]),
+    ("KiB", &["ki"]),
+    ("MiB", &["mi"]),
+    ("kB", &["kbyte", "kbytes"]),
+    ("MB", &["mbyte", "mbytes"]),
+    ("GB", &["g", "gbyte", "gbytes"]),
+];
 
 /// Splits `45.5mbit` into an exact decimal (digits, decimals) and its unit.
 fn split(text: &str) -> Option<(u128, u32, &str)> {
@@ -218,7 +272,7 @@ impl FromStr for Rate {
                 ));
             }
             "" => return Err(TextError::hint(RATE, "add the unit, for example 45mbit")),
-            _ => return Err(err()),
+            _ => return Err(TextError::meant::<Self>(RATE, text, unit, &RATES)),
         };
         scaled(digits, decimals, multiple, 1)
             .and_then(Self::new)
@@ -240,7 +294,7 @@ impl FromStr for Duration {
             "h" => 3_600_000_000_000,
             "" if digits == 0 => 1,
             "" => return Err(TextError::hint(DURATION, "add the unit, for example 20ms")),
-            _ => return Err(err()),
+            _ => return Err(TextError::meant::<Self>(DURATION, text, unit, &DURATIONS)),
         };
         scaled(digits, decimals, ns, 1).map(Self::from_nanos).ok_or_else(err)
     }
@@ -271,7 +325,7 @@ impl FromStr for Size {
                 ));
             }
             "" => return Err(TextError::hint(SIZE, "add the unit, for example 200kB or 100p")),
-            _ => return Err(err()),
+            _ => return Err(TextError::meant::<Self>(SIZE, text, unit, &SIZES)),
         };
         scaled(digits, decimals, bytes, 1).map(Self::Bytes).ok_or_else(err)
     }
@@ -354,6 +408,39 @@ mod tests {
         assert_eq!("0".parse(), Ok(Duration::ZERO));
         assert!("20".parse::<Duration>().unwrap_err().hint.contains("20ms"));
         assert!("99999999999999h".parse::<Duration>().is_err());
+    }
+
+    #[test]
+    fn units_of_other_programs_get_what_was_probably_meant() {
+        fn hint<T: FromStr<Err = TextError>>(text: &str) -> String {
+            text.parse::<T>().err().unwrap().hint
+        }
+        for (text, meant) in [
+            ("10mb", "10mbit?"),
+            ("10m", "10mbit?"),
+            ("10 Mb/s", "10mbit?"),
+            ("10MB", "10mbit?"),
+            ("1.5 gb", "1.5gbit?"),
+            ("10000kb", "10000kbit?"),
+            ("10MBytes/s", "10MB/s?"),
+            ("10MBIT", "10mbit?"),
+            ("10apples", ""),
+            ("0mb", ""),
+        ] {
+            assert_eq!(hint::<Rate>(text), meant, "{text}");
+        }
+        for (text, meant) in
+            [("10 seconds", "10s?"), ("10MS", "10ms?"), ("5mins", "5min?"), ("10x", "")]
+        {
+            assert_eq!(hint::<Duration>(text), meant, "{text}");
+        }
+        for (text, meant) in [("100pkts", "100p?"), ("100PACKETS", "100p?")] {
+            assert_eq!(hint::<Size>(text), meant, "{text}");
+        }
+        assert_eq!(hint::<Size>("64kbytes"), "64kB?");
+        for text in ["1.5p", "1.5 PKTS"] {
+            assert_eq!(hint::<Size>(text), "", "{text}");
+        }
     }
 
     #[test]
