@@ -44,9 +44,8 @@ class Command(TyperCommand):
 
 def _is(param: Any, error: InputError) -> bool:
     """Whether it is the option that a function of Python knows by its key."""
-    return param.param_type_name == "option" and error.key == param.opts[0].lstrip("-").replace(
-        "-", "_"
-    )
+    key = param.opts[0].lstrip("-").replace("-", "_")
+    return bool(param.param_type_name == "option" and error.key == key)
 
 
 def _takes_one(param: Any) -> bool:
