@@ -8,6 +8,7 @@
 //     g++ -O2 -I PRAGUE -o udp_prague udp_prague.cpp PRAGUE/prague_cc.cpp
 //     udp_prague all > udp_prague.csv
 //     udp_prague QUEUE SEED FLOWS        codel:TARGET_MS:INTERVAL_MS, step:MS or coin:P; KIND:RTT_MS joined by +
+//     udp_prague QUEUE SEED FLOWS MS     each packet comes to the queue up to so much later, those of a flow in order
 //
 // Kinds are `prague`, `reno` (marks halve, and nothing grows until the answer to a mark has arrived) and `windowed`:
 // Prague with the window of whole packets as the limit, and packets 3 % faster than that, as a TCP has it. The
@@ -34,6 +35,8 @@ const int LENGTH = 1500;
 const double MBPS = 50;
 const ns END = 120000000000, FROM = 20000000000, STARTS = 200000000;
 ns now;
+double jitter; // ms
+std::mt19937_64 noise;
 
 struct Class : PragueCC {
     Class() : PragueCC(LENGTH) {}
@@ -111,7 +114,7 @@ struct Flow {
     count_tp window = 0, burst = 0;
     size_tp size = 0;
     time_tp next_send = 1;
-    ns timer = -1;
+    ns timer = -1, last = 0;
     double cwnd = 2, threshold = 1e9;
     int reduced = -1;
     int64_t delivered = 0, marks = 0;
@@ -135,7 +138,9 @@ void transmit(int n) {
         ecn_tp ecn;
         f.cc->GetTimeInfo(packet.stamp, echo, ecn);
     }
-    at(now, ARRIVES, n, packet);
+    ns late = jitter > 0 ? ns(std::uniform_real_distribution<>(0, jitter * 1e6)(noise)) : 0;
+    f.last = std::max(f.last, now + late);
+    at(f.last, ARRIVES, n, packet);
 }
 
 void ask(Flow &f) {
@@ -277,7 +282,8 @@ void run(const std::string &queue, int seed, const std::string &group) {
 
 int main(int argc, char **argv) {
     puts("queue,flows,seed,kind,rate_mbps,rtt_ms,under_way,marked,queue_packets");
-    if (argc == 4) {
+    if (argc >= 4) {
+        if (argc == 5) jitter = atof(argv[4]);
         run(argv[1], atoi(argv[2]), argv[3]);
         return 0;
     }
