@@ -45,6 +45,7 @@ TICK = 10_000_000  # ns
 BURST = 40  # bytes of the class, 32 us
 LONG = "500:120 1500:180 500:50 1500:130 300:20 1000:300 700:60"
 MILD = "1000:110 500:60 1500:115 500:30 1500:125 500:90"
+CALM = "700:150 300:100 3500:10 2500:150 500:120"  # in which the probability of a drop comes back to 0
 WAVES = "500:180 250:50 600:130 200:20 300:300 500:60"  # ms, and load in % of the rate
 
 
@@ -123,6 +124,8 @@ def drawn_settings():
         ("fq_pie: ECN", "fq_pie limit 10240 ecn", "0 2 1", LONG),
         ("fq_pie: a full buffer", "fq_pie limit 60 ecn", "0 2 1", LONG),
         ("fq_pie: quantum 300", "fq_pie limit 10240 quantum 300", "0 2 1 0", LONG),
+        ("pie: after a calm", "pie limit 1000 ecn", "0 2", CALM),
+        ("fq_pie: after a calm", "fq_pie limit 10240 ecn", "0 2 1", CALM),
         ("red", red, "0 2", LONG),
         ("red: ECN", red + " ecn", "0 2", LONG),
     ]:  # fmt: skip

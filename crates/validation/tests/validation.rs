@@ -372,7 +372,7 @@ const ROUNDED_DOWN: [(&str, usize); 1] = [("red", 4528)];
 #[test]
 fn packets_have_the_fates_that_linux_draws_for_them() {
     let rows = linux_packets::drawn();
-    assert_eq!(rows.len(), 23);
+    assert_eq!(rows.len(), 25);
     for row in &rows {
         assert!(row.signals[0] > 1000, "{row:?}");
         if let Some((_, fates)) = ROUNDED_DOWN.iter().find(|(setting, _)| *setting == row.setting) {

@@ -17,7 +17,7 @@
 //!
 //! The `linux` preset has Linux's gains, its step at 1 ms in place of the ramp (however short the
 //! queue), random signals, and its share for the C queue. What still differs there: Linux tests the
-//! length of the L queue at arrival, and its credits of the scheduler begin elsewhere.
+//! length of the L queue at arrival.
 
 use super::protection::{Protection, ProtectionConfig};
 use super::{Coupling, DualConfig};
