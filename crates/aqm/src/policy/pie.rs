@@ -202,6 +202,7 @@ impl Policy for Pie {
         self.burst = self.burst_after(delay);
         if self.is_calm(delay) {
             self.departed = NONE_YET;
+            self.accumulated = 0.0;
         }
         self.old = delay;
     }
@@ -594,6 +595,20 @@ mod tests {
         assert_eq!(gaps(0.1, 1000, &[]).iter().min(), Some(&1));
         let certain = gaps(1e-9, 1000, &[("derandomise", "true")]);
         assert!(certain.is_empty());
+    }
+
+    /// What `derandomise` has added up does not outlive calm: the queue is as new then.
+    #[test]
+    fn calm_takes_back_what_was_added_up() {
+        let (env, mut rng) = (env(100), Rng::new(3, 0));
+        let settings = [("derandomise", "true")];
+        let mut pie = Pie::new(&config(&settings), &env, &mut rng).unwrap();
+        let q = View { backlog: Backlog::default(), limit: env.limit, ring: &[], head: 0 };
+        for (p, left) in [(0.5, 0.8), (0.0, 0.0)] {
+            (pie.p, pie.accumulated) = (p, 0.8);
+            pie.on_timer(&q, &mut Cx { now: pie.next, rng: &mut rng });
+            assert_eq!(pie.accumulated, left, "{p}");
+        }
     }
 
     /// p = 0.2 for 1000 bytes: 0.1 for 500, 1 for 9000. σ of 2000 of 20 000: 42; the band is 5 σ.

@@ -172,6 +172,7 @@ impl Pie {
         if self.drop_prob == 0.0 && current < half && self.qdelay_old < half {
             self.burst_allowance = self.c.max_burst;
             self.last_departure = None;
+            self.accu_prob = 0.0;
         }
         self.qdelay_old = current;
     }
