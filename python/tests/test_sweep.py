@@ -151,3 +151,17 @@ def test_axes_of_an_odd_type_are_refused_as_input(axes: Any, tmp_path: Path) -> 
 def test_what_no_file_can_hold_is_refused_as_input(queue: Any) -> None:
     with pytest.raises(InputError, match="no file can hold"):
         bluewater.Scenario(duration="2s", queue=[queue])
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    def table(*numbers: Any) -> dict[str, Any]:
+        seed, flows, probability, ecn = numbers
+        queue = {"aqm": "red", "buffer": "50p", "params": {"max_p": probability, "ecn": ecn}}
+        traffic = {"transport": "sack", "flows": flows}
+        ends = {"network": {"preset": "dumbbell"}, "duration": "1s", "seed": seed}
+        return {**ends, "queue": [queue], "traffic": [traffic]}
+
+    own = bluewater.Scenario(table(7, 3, 0.5, True))
+    numbers = (np.uint64(7), np.int64(3), np.float32(0.5), np.array(True))
+    assert bluewater.Scenario(table(*numbers)) == own
+    assert bluewater.run(table(*numbers)).decision_hash == bluewater.run(own).decision_hash

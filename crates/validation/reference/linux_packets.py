@@ -45,7 +45,7 @@ TICK = 10_000_000  # ns
 BURST = 40  # bytes of the class, 32 us
 LONG = "500:120 1500:180 500:50 1500:130 300:20 1000:300 700:60"
 MILD = "1000:110 500:60 1500:115 500:30 1500:125 500:90"
-CALM = "700:150 300:100 3500:10 2500:150 500:120"  # in which the probability of a drop comes back to 0
+CALM = "700:150 300:100 3500:10 2500:150 500:120"  # p comes back to 0
 WAVES = "500:180 250:50 600:130 200:20 300:300 500:60"  # ms, and load in % of the rate
 
 
