@@ -36,10 +36,11 @@ pub(super) fn listen(
     loop {
         wait(listener, &callers);
         let now = clock.now();
+        let mut heard = callers.len();
         for _ in 0..MOST {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
-                Err(e) if room::made(&mut callers, &e) => continue,
+                Err(e) if room::made(listener, &mut callers, &mut heard, &e) => continue,
                 Err(_) => break,
             };
             if let Err(trouble) = welcome(&stream, owner) {
@@ -48,6 +49,7 @@ pub(super) fn listen(
             }
             if callers.len() == MOST {
                 callers.remove(0);
+                heard = heard.saturating_sub(1);
             }
             if stream.set_nonblocking(true).is_ok() {
                 callers.push(Caller { stream, since: now, said: Vec::new() });

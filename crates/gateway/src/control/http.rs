@@ -154,14 +154,16 @@ pub(super) fn serve(
         loop {
             wait(&listener, &visitors);
             let now = clock.now();
+            let mut heard = visitors.len();
             for _ in 0..AT_ONCE {
                 let stream = match listener.accept() {
                     Ok((stream, _)) => stream,
-                    Err(e) if room::made(&mut visitors, &e) => continue,
+                    Err(e) if room::made(&listener, &mut visitors, &mut heard, &e) => continue,
                     Err(_) => break,
                 };
                 if visitors.len() == MOST {
                     visitors.remove(0);
+                    heard = heard.saturating_sub(1);
                 }
                 if stream.set_nonblocking(true).is_ok() {
                     visitors.push(Visitor::new(stream, now));

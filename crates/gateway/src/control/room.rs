@@ -1,10 +1,12 @@
 //! Room for those who come, where a process may have few open files.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// As many are enough for all that may be there at a time, and for what else is open.
@@ -24,24 +26,41 @@ fn more(soft: u64, hard: u64) -> Option<u64> {
     (wanted > soft).then_some(wanted)
 }
 
-/// Whether nobody else can be let in for want of open files or memory and somebody makes room, who is there
-/// longest. If nobody is, it waits a little: the next one would be told of at once, again and again.
-pub(super) fn made<T>(there: &mut Vec<T>, e: &io::Error) -> bool {
+/// Whether somebody who waits at the door cannot be let in for want of open files or memory, and somebody makes
+/// room, who is there longest. Of those who are there the first so many were heard before: the others are first to
+/// be heard. If nobody is there, it waits a little: the next one would be told of at once, again and again.
+pub(super) fn made<T>(
+    door: &impl AsFd,
+    there: &mut Vec<T>,
+    heard: &mut usize,
+    e: &io::Error,
+) -> bool {
     let full = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM]
         .map(Some)
         .contains(&e.raw_os_error());
-    if full && there.is_empty() {
-        thread::sleep(Duration::from_millis(100));
+    // Without a file to spare a door at which nobody waits says the same.
+    if !full || !somebody_waits(door) {
         return false;
     }
-    if full {
-        there.remove(0);
+    if there.is_empty() {
+        thread::sleep(Duration::from_millis(100));
     }
-    full
+    if *heard == 0 {
+        return false;
+    }
+    *heard -= 1;
+    there.remove(0);
+    true
+}
+
+fn somebody_waits(door: &impl AsFd) -> bool {
+    let mut fds = [PollFd::new(door.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
     use std::time::Instant;
 
     use super::*;
@@ -56,14 +75,25 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
     fn who_is_there_longest_makes_room() {
-        let error = io::Error::from_raw_os_error;
-        let mut there = vec![1, 2, 3];
-        assert!(made(&mut there, &error(libc::EMFILE)) && made(&mut there, &error(libc::ENFILE)));
-        assert!(!made(&mut there, &error(libc::EAGAIN)));
-        assert_eq!(there, [3]);
-        assert!(made(&mut there, &error(libc::ENOMEM)));
+        let door = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (mut there, mut heard) = (vec![1, 2, 3, 4], 3);
+        let mut full = |kind, heard: &mut usize| {
+            made(&door, &mut there, heard, &io::Error::from_raw_os_error(kind)).then(|| there[0])
+        };
+        assert_eq!(full(libc::EMFILE, &mut heard), None, "nobody waits");
+        let _waits = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        assert_eq!(full(libc::EAGAIN, &mut heard), None);
+        for (kind, first) in [
+            (libc::EMFILE, Some(2)),
+            (libc::ENFILE, Some(3)),
+            (libc::ENOMEM, Some(4)),
+            (libc::EMFILE, None),
+        ] {
+            assert_eq!(full(kind, &mut heard), first, "who has just come is heard");
+        }
         let begun = Instant::now();
-        assert!(!made(&mut there, &error(libc::EMFILE)));
+        let nobody = &mut Vec::<u8>::new();
+        assert!(!made(&door, nobody, &mut 0, &io::Error::from_raw_os_error(libc::EMFILE)));
         assert!(begun.elapsed() >= Duration::from_millis(100));
     }
 }
