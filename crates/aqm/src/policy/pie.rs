@@ -212,6 +212,7 @@ impl Policy for Pie {
             && self.old == Duration::ZERO
             && self.burst == self.burst_after(Duration::ZERO)
             && self.departed == NONE_YET
+            && self.accumulated == 0.0
     }
 
     fn wake(&mut self, timer: Instant) {
