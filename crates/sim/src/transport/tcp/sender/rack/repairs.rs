@@ -138,7 +138,7 @@ impl Sender {
             (least - pipe).min(newly)
         };
         let send = if recovery && rack.out == 0 { send.max(1) } else { send };
-        self.cwnd = f64::from(pipe + send);
-        debug_assert!(self.cwnd >= 1.0, "a window of none would wait for ever");
+        // With nothing under way no window at all would wait for the timer, if one runs.
+        self.cwnd = f64::from((pipe + send).max(1));
     }
 }
