@@ -122,10 +122,10 @@ def test_flows_beyond_the_bound_are_merged_and_said(cli: Cli, capture: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "key"),
     [
-        (["--size-shape", "0"], "size_shape"),
-        (["--load", "10"], "load"),
-        (["--duration", "0s"], "duration"),
-        (["--most", "50"], "most"),
+        (["--size-shape", "0"], "--size-shape"),
+        (["--load", "10"], "--load"),
+        (["--duration", "0s"], "--duration"),
+        (["--most", "50"], "--most"),
     ],
 )
 def test_generator_options_are_checked(
