@@ -137,7 +137,8 @@ impl RttEstimator {
         } else {
             (self.srtt + (4 * self.rttvar).max(bounds.granularity)).max(bounds.min)
         };
-        let base = base - base.checked_rem(bounds.tick).unwrap_or(0);
+        // Of whole ticks two at least, as in ns-2: none would be for ever.
+        let base = (base - base.checked_rem(bounds.tick).unwrap_or(0)).max(2 * bounds.tick);
         (base << backoff.doublings).min(bounds.max)
     }
 
@@ -207,6 +208,12 @@ mod tests {
             e.sample_at(now * MS, sent * MS, 10 * MS, &mut b);
             assert_eq!(e.rto(b, &bounds), rto * MS, "{sent} {now}");
         }
+    }
+
+    #[test]
+    fn a_timeout_is_two_ticks_at_least() {
+        let bounds = RtoBounds { tick: 3000 * MS, ..BOUNDS };
+        assert_eq!(RttEstimator::default().rto(Backoff::default(), &bounds), 6000 * MS);
     }
 
     #[test]
