@@ -18,7 +18,7 @@ from bluewater.errors import InputError
 from bluewater.files import parse_table, read_text
 from bluewater.kinds.simulator import at_line
 from bluewater.results.packets import Packets
-from bluewater.study.sweep import assign
+from bluewater.study.sweep import assign, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class Scenario:
         self, table: Mapping[str, Any] | None = None, /, *, origin: str = "<scenario>", **keys: Any
     ) -> None:
         MAPPING.check("table", {} if table is None else table, "Scenario()")
-        whole = copy.deepcopy(dict(named(_plain({**(table or {}), **keys}))))
+        whole = copy.deepcopy(dict(named(plain({**(table or {}), **keys}))))
         object.__setattr__(self, "_origin", origin)
         object.__setattr__(self, "_table", whole)
         object.__setattr__(self, "_canonical", kinds.of(whole, origin).check(whole, origin))
@@ -131,15 +131,6 @@ class Scenario:
         return f"<Scenario {queues}, {flows} flows, {whole['duration']}, seed {whole['seed']}>"
 
 
-def _plain(value: Any) -> Any:
-    """The same with Python's own numbers in place of NumPy's."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return value.item() if getattr(value, "ndim", None) == 0 else value
-
-
 def _again(table: Mapping[str, Any], origin: str) -> Scenario:
     return Scenario(table, origin=origin)
 
@@ -157,7 +148,7 @@ def to_text(scenario: Source) -> tuple[str, str]:
     if isinstance(scenario, str):
         looks_like_path = "\n" not in scenario and "=" not in scenario
         return to_text(Path(scenario)) if looks_like_path else (scenario, "<string>")
-    return tomli_w.dumps(named(_plain(scenario))), "<dict>"
+    return tomli_w.dumps(named(plain(scenario))), "<dict>"
 
 
 def changed(text: str, settings: Sequence[str], origin: str) -> str:

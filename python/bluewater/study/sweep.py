@@ -18,7 +18,6 @@ import copy
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, unknown
@@ -135,16 +134,22 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
 
 def _values(entry: Any) -> list[Any] | None:
     """The values of a list, a tuple, a range or an array, as Python's own; None of what is none."""
-    for plain in ("tolist", "to_list"):  # NumPy, pandas; Polars
-        if hasattr(entry, plain):
-            entry = getattr(entry, plain)()
+    for listing in ("tolist", "to_list"):  # NumPy, pandas; Polars
+        if hasattr(entry, listing):
+            entry = getattr(entry, listing)()
             break
     if not isinstance(entry, list | tuple | range):
         return None
-    return [
-        each.item() if isinstance(each, Number) and hasattr(each, "item") else each
-        for each in entry
-    ]
+    return [plain(each) for each in entry]
+
+
+def plain(value: Any) -> Any:
+    """The same with Python's own numbers in place of NumPy's."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def _label(value: Any, where: Mapping[str, Any]) -> Label:

@@ -53,8 +53,9 @@ impl Link {
     /// Becomes what was prepared. No packet is lost by that, and none overtakes another: what is
     /// queued leaves before what arrives from now on, by the rules under which it was admitted;
     /// what is on the wire keeps its time. What is being sent begins again at a rate that is set, if it is
-    /// sent sooner by that: it may wait for the end of an outage, or take hours at 1 bit/s. If nothing but rate, delay, framing and the wire's impairments changes, the queue
-    /// discipline stays, with all that it has learnt; else a new one begins.
+    /// sent sooner by that: it may wait for the end of an outage, or take hours at 1 bit/s. If nothing but
+    /// rate, delay, framing and the wire's impairments changes, the queue discipline stays, with all that
+    /// it has learnt; else a new one begins.
     pub fn change(&mut self, next: Next) {
         if let Some((queue, rng)) = next.queue {
             let before = self.server.draw_from(rng);

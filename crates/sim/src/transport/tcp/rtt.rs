@@ -101,7 +101,7 @@ impl RttEstimator {
     #[inline(never)]
     fn sample_otherwise(&mut self, now: u64, sent: u64, tick: u64, backoff: &mut Backoff) {
         let begins = backoff.flags & STALE != 0 || self.srtt == 0;
-        let ticks = backoff.flags & TICKS != 0 && tick > 0;
+        let ticks = tick > 0;
         backoff.flags &= TICKS;
         let rtt = if ticks { (now / tick - sent / tick).max(1) * tick } else { now - sent };
         if begins {
