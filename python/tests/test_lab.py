@@ -256,9 +256,14 @@ def test_a_sweep_is_drawn(swept: bluewater.Sweep, tmp_path: Path, kind: str) -> 
     assert set(points["line"]) == ({"R, 20", "R, 100", "B, 20", "B, 100"} if both else {"R", "B"})
 
 
+def test_numbers_along_an_axis_are_whole(swept: bluewater.Sweep) -> None:
+    (axes,) = swept.plot("utilisation").axes
+    assert not axes.yaxis.get_major_formatter().get_useOffset()  # type: ignore[attr-defined]
+
+
 def test_boxes_stand_along_an_axis(swept: bluewater.Sweep) -> None:
     (axes,) = swept.plot("utilisation", "buffer", kind="box").axes
-    assert axes.get_xlabel() == "Buffer"
+    assert axes.get_xlabel() == "Buffer (kB)"
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["20", "100"]
     (axes,) = swept.plot("utilisation", "buffer", line="aqm", kind="box").axes
     assert len(axes.patches) == 4

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ class Runs:
 
     name: str = "sweep"
     axes: tuple[str, ...] = ("aqm", "buffer", "flows")
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def runs(self) -> pl.DataFrame:

@@ -49,12 +49,14 @@ class Sweep:
         axes: The names of its axes.
         tables: Its tables, over all runs.
         failures: Runs that could not be made; everything here is of the others.
+        units: The units of those axes that have one.
     """
 
     name: str
     axes: tuple[str, ...]
     tables: Tables = field(repr=False)
     failures: tuple[Failure, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -253,7 +255,8 @@ def carry_out(
     if entries:
         store.remember(entries[-1].key)
     names = tuple(axis.name for axis in made.axes)
-    return Sweep(made.id, names, Tables(entries, store, made.views), tuple(failures))
+    units = {axis.name: axis.unit for axis in made.axes if axis.unit}
+    return Sweep(made.id, names, Tables(entries, store, made.views), tuple(failures), units)
 
 
 @checked(aqms=NAMES, setup=_SETUP, seeds=NUMBERS, reps=NUMBER, **MAKING)

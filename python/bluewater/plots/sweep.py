@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import polars as pl
 from matplotlib.patches import Ellipse
+from matplotlib.ticker import ScalarFormatter
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
@@ -20,7 +21,7 @@ from bluewater.results.aggregate import ends, metrics, summarise
 from bluewater.study.plot import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -37,6 +38,10 @@ class Runs(Protocol):
     @property
     def axes(self) -> tuple[str, ...]:
         """The names of its axes."""
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """The units of those that have one."""
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -109,6 +114,9 @@ def draw(
         {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](
             axes, points, y
         )
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), ScalarFormatter):
+                axis.get_major_formatter().set_useOffset(False)
         if kind != "heat":
             _legend(figure, axes)
     if path is not None:
@@ -167,10 +175,15 @@ def _points(sweep: Runs, x: str | None, y: str, line: Sequence[str]) -> pl.DataF
         "y": pl.col(y).cast(pl.Float64),
         "line": names if line else pl.lit(sweep.name),
         "seed": pl.col("seed"),
-        "x_name": pl.lit(x or ""),
-        "line_name": pl.lit(", ".join(line)),
+        "x_name": pl.lit(_named(sweep, x or "")),
+        "line_name": pl.lit(", ".join(_named(sweep, name) for name in line)),
     }
     return sweep.runs.select(**{name: pl.col(name) for name in sweep.axes} | own)
+
+
+def _named(sweep: Runs, name: str) -> str:
+    """What an axis of the picture says of an axis of the sweep, or of a metric."""
+    return f"{label(name)} ({unit})" if (unit := sweep.units.get(name)) else label(name)
 
 
 def _size(points: pl.DataFrame, kind: str) -> tuple[float, float]:
@@ -217,10 +230,6 @@ def _by_line(points: pl.DataFrame) -> list[tuple[str, Look, pl.DataFrame]]:
     ]
 
 
-def _line_label(points: pl.DataFrame) -> str:
-    return ", ".join(label(name) for name in points["line_name"][0].split(", ") if name)
-
-
 def _lines(axes: Axes, points: pl.DataFrame, y: str) -> None:
     labels = points["x"].unique(maintain_order=True).to_list()
     numeric = points.schema["x"].is_numeric()
@@ -243,7 +252,7 @@ def _lines(axes: Axes, points: pl.DataFrame, y: str) -> None:
             axes.vlines(place, low, high, color=look.colour, linewidth=1)
     if not numeric:
         _ticks(axes, labels)
-    axes.set_xlabel(label(points["x_name"][0]))
+    axes.set_xlabel(points["x_name"][0])
     several = points["seed"].n_unique() > 1
     axes.set_ylabel(f"{label(y)},\nmean and 95 % interval" if several else label(y))
 
@@ -259,8 +268,8 @@ def _heat(axes: Axes, points: pl.DataFrame, y: str) -> None:
     image = axes.imshow(grid, aspect="auto", cmap="cividis")
     _ticks(axes, columns)
     axes.set_yticks(range(len(rows)), [str(each) for each in rows])
-    axes.set_xlabel(label(points["x_name"][0]))
-    axes.set_ylabel(_line_label(points))
+    axes.set_xlabel(points["x_name"][0])
+    axes.set_ylabel(points["line_name"][0])
     axes.grid(visible=False)
     axes.figure.colorbar(image, ax=axes, label=label(y))
 
@@ -286,10 +295,10 @@ def _box(axes: Axes, points: pl.DataFrame, y: str) -> None:
             drawn["boxes"][0].set_label(shown(name))
     if len(along) > 1:
         _ticks(axes, along)
-        axes.set_xlabel(label(points["x_name"][0]))
+        axes.set_xlabel(points["x_name"][0])
     else:
         _ticks(axes, [name for name, _, _ in parts])
-        axes.set_xlabel(_line_label(points))
+        axes.set_xlabel(points["line_name"][0])
     axes.set_ylabel(label(y))
 
 
@@ -330,5 +339,5 @@ def _ellipse(axes: Axes, points: pl.DataFrame, y: str) -> None:
                 )
             )
     axes.autoscale_view()
-    axes.set_xlabel(label(points["x_name"][0]))
+    axes.set_xlabel(points["x_name"][0])
     axes.set_ylabel(label(y))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, unknown
@@ -43,6 +43,7 @@ class Axis:
 
     name: str
     points: tuple[Point, ...]
+    unit: str = ""
 
     def keep(self, labels: Sequence[Label], file: str, table: str) -> Axis:
         """The axis with only these points, in the order given; ``table`` of the file has them."""
@@ -53,7 +54,7 @@ class Axis:
                     f"value of the axis '{self.name}'", str(label), map(str, by_label), file=file,
                     key=f"{table}.{self.name}",
                 )  # fmt: skip
-        return Axis(self.name, tuple(by_label[label] for label in labels))
+        return replace(self, points=tuple(by_label[label] for label in labels))
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     where: dict[str, Any] = {"file": file, "key": f"sweep.{name}"}
     if not isinstance(name, str):
         raise InputError("not the name of an axis", **where, value=name, allowed="text")
+    unit = None
     if (values := _values(entry)) is not None:
         points = [Point(_label(value, where), {name: value}) for value in values]
     elif isinstance(entry, dict) and "values" in entry:
@@ -129,7 +131,7 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
     labels = [point.label for point in points]
     if len(set(labels)) != len(labels):
         raise InputError("an axis names the same value twice", **where, value=labels)
-    return Axis(name, tuple(points))
+    return Axis(name, tuple(points), unit or "")
 
 
 def _values(entry: Any) -> list[Any] | None:
