@@ -123,6 +123,10 @@ def advise(
     out.print("\nWhat to type:")
     for line in lines:
         out.print(f"  {line}", markup=False, soft_wrap=True, highlight=False)
+    note(
+        f"note: {link.rate} is what the link carries; where a modem behind it has a queue of its "
+        "own, type a rate of 90 to 95 %, or packets wait there"
+    )
     measured_delays = delay_table(advice.results)
     if delays:
         out.print()
