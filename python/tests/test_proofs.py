@@ -96,17 +96,78 @@ def apart(figure: str, number: str) -> list[float]:
     return [100 * (sum(each[8:]) / sum(each[:8]) - 1) for each in found]
 
 
-def below_max_th() -> str:
-    shares = [
-        [
-            float(row["average_below_max_th"])
-            for row in rows("ns2_hrc.csv")
-            if row["rate_mbps"] == rate and row["tcp"] == "Reno"
-        ]
-        for rate in ("2", "4", "8")
-    ]
-    assert all(max(each) - min(each) <= 0.02 for each in shares)
-    return listed([100 * statistics.mean(each) for each in shares], 0)
+def hrc(column: str, rate: str, tcp_flows: str = "10", udp_flows: str = "1") -> list[float]:
+    """What the report's RED does in ns-2, a value a seed."""
+    wanted = {"rate_mbps": rate, "tcp_flows": tcp_flows, "udp_flows": udp_flows}
+    return [float(row[column]) for row in rows("ns2_hrc.csv") if wanted.items() <= row.items()]
+
+
+ABOVE = ["1.5", "2", "3", "4", "6", "8"]
+
+
+def below_max_th(column: str) -> str:
+    return listed([100 * statistics.mean(hrc(column, rate)) for rate in ABOVE], 0)
+
+
+def below_over_all() -> str:
+    seeds = zip(*(hrc("average_below_max_th", rate) for rate in ABOVE), strict=True)
+    return spread([100 * statistics.mean(each) for each in seeds])
+
+
+def queue_below_half() -> str:
+    most = max(max(hrc("packets_below_max_th", rate)) for rate in ABOVE)
+    return "less than half at each rate and in each seed" if most < 0.5 else f"{most}"
+
+
+def by_mix(rate: str) -> list[float]:
+    """By how much UDP differs between the mixes of Fig. 16 under the report's RED, Mb/s."""
+    mixes = [hrc("udp_mbps", rate, *mix) for mix in (("1", "1"), ("10", "1"), ("10", "5"))]
+    return [max(each) - min(each) for each in zip(*mixes, strict=True)]
+
+
+def blue_by_red(tcp: str, delay: str) -> list[float]:
+    """The UDP flow's queue under a port of the author's BLUE by that under RED, a value a seed."""
+    sums: dict[str, dict[str, float]] = {}
+    for row in rows("ns2_hrc_blue.csv"):
+        if (row["tcp"], row["delay_ms"]) == (tcp, delay):
+            seed = sums.setdefault(row["seed"], {"blue": 0.0, "red": 0.0})
+            seed[row["discipline"]] += float(row["udp_20_120"])
+    return [each["blue"] / each["red"] for each in sums.values()]
+
+
+def other_blue_by_red() -> str:
+    others = [("Newreno", "10"), ("Sack1", "10"), ("Tahoe", "10"), ("Reno", "50")]
+    return ends([statistics.mean(blue_by_red(*each)) for each in others], 2)
+
+
+def late_acks(column: str, name: str) -> dict[tuple[str, ...], list[float]]:
+    """What hosts with windows of one packet and acknowledgements after 200 ms do, by setting."""
+    kept = rows("red_blue_delayed_acks.csv")
+    found: dict[tuple[str, ...], list[float]] = {}
+    for row in kept:
+        if (row["delayed_ack_ms"], row["min_window"]) == ("200", "1") and name in row["queue"]:
+            setting = (row["queue"], row["tcp"], row["delay"], row["connections"])
+            found.setdefault(setting, []).append(float(row[column]))
+    return found
+
+
+def all_late(column: str, name: str) -> list[float]:
+    return [value for each in late_acks(column, name).values() for value in each]
+
+
+def late_losses() -> list[float]:
+    """RED's mean loss with 160 connections in each setting, in all of which it rises with them."""
+    losses = {k: statistics.mean(v) for k, v in late_acks("loss_percent", "RED").items()}
+    settings = {key[:3] for key in losses}
+    assert len(settings) == 8
+    for each in settings:
+        rising = [losses[*each, load] for load in ("20", "40", "80", "160")]
+        assert rising == sorted(set(rising)), each
+    return [loss for key, loss in losses.items() if key[3] == "160"]
+
+
+def late_blue() -> float:
+    return max(map(statistics.mean, late_acks("loss_percent", "BLUE").values()))
 
 
 def udp_queued(discipline: str, tcp: str, rtt: str) -> int:
@@ -235,6 +296,16 @@ def needed() -> list[int]:
                 for of in programs
             ]
     return found
+
+
+def blue_uses() -> list[float]:
+    """The least of what BLUE uses of the link in Fig. 11 in ns-2, in %, a value a seed."""
+    least: dict[str, float] = {}
+    for row in rows("ns2_fig11.csv"):
+        if row["configuration"].startswith("B"):
+            used = 100 * float(row["utilisation"])
+            least[row["seed"]] = min(used, least.get(row["seed"], 100.0))
+    return list(least.values())
 
 
 def matched() -> str:
@@ -384,10 +455,43 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
         lambda: f"{udp_queued('red', 'reno', '270')} and {udp_queued('a-choke', 'reno', '270')}",
         "51 and 26",
     ),
-    ("cmu/fig15", "d", below_max_th, "60, 29 and 14"),
+    ("cmu/fig4", "f", lambda: spread(blue_by_red("Reno", "10"), 2), "0.67 ± 0.03"),
+    ("cmu/fig4", "f", other_blue_by_red, "0.65 to 0.68"),
+    (
+        "cmu/fig15",
+        "d",
+        lambda: below_max_th("average_below_max_th"),
+        "80, 60, 40, 29, 20 and 14",
+    ),
+    (
+        "cmu/fig15",
+        "d",
+        lambda: below_max_th("packets_below_max_th"),
+        "45, 38, 38, 38, 37 and 36",
+    ),
+    ("cmu/fig15", "d", below_over_all, "40.6 ± 0.3"),
+    ("cmu/fig15", "d", queue_below_half, "less than half at each rate and in each seed"),
+    ("cmu/fig16", "d", lambda: spread(by_mix("1"), 3), "0.166 ± 0.006"),
+    ("cmu/fig16", "d", lambda: f"{statistics.mean(by_mix('1.5')):.3f}", "0.028"),
     ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *ONE), 2), "0.57, 0.62 and 0.70"),
     ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *EACH), 2), "0.39, 0.44 and 0.48"),
     ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *TOGETHER), 2), "0.33, 0.34 and 0.37"),
+    (
+        "feng/fig13-simulated",
+        "d",
+        lambda: (
+            f"RED has {ends(all_late('throughput_percent', 'RED'))} % of the link and BLUE "
+            f"{ends(all_late('throughput_percent', 'BLUE'))} %"
+        ),
+        "RED has 91 to 97 % of the link and BLUE 97 to 100 %",
+    ),
+    ("feng/fig13-simulated", "d", lambda: f"to {ends(late_losses(), 1)} %", "to 1.7 to 1.9 %"),
+    (
+        "feng/fig13-simulated",
+        "d",
+        lambda: f"BLUE's is {late_blue():.1f} %",
+        "BLUE's is 0.7 %",
+    ),
     (
         "feng/sred-memory",
         "a",
@@ -401,6 +505,7 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
         lambda: f"{len(hashes(False))} others up to {max(hashes(False)) / 9.99:.0f} % ",
         "10 others up to 34 % ",
     ),
+    ("feng/fig11", "a2", lambda: spread(blue_uses()), "97.6 ± 0.2"),
     ("feng/fig5", "e", matched, "12 of 12"),
     (
         "feng/fig5",

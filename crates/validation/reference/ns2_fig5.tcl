@@ -1,6 +1,6 @@
-# RED and BLUE in ns-2.35 on Fig. 5 of Feng02: prints one row of ns2_fig5.csv.
+# RED and BLUE in ns-2.35 on Fig. 5 of Feng02, and on Fig. 11: prints one row of ns2_fig5.csv, of ns2_fig11.csv.
 #
-#     ns ns2_fig5.tcl CONFIGURATION BUFFER ACCESS SOURCES SEED
+#     ns ns2_fig5.tcl CONFIGURATION BUFFER ACCESS SOURCES SEED ?CONNECTIONS?
 #
 # 1000 sources that are on for 2 s and off for 3 s in the mean (Pareto, shape 1.5) over 45 Mb/s; SACK, ECN without
 # ECN timeouts; measured for 100 s after 100 s. It needs ns2_classes.so in the directory it is run in
@@ -12,9 +12,17 @@
 # SOURCES        withdraw: all they want while on, nothing while off. A number: so many kb/s while on, and what
 #                could not be sent in time stays in the send buffer.
 #
+# CONNECTIONS    of Fig. 11: so many, and ns-2's own sender, which has ECN timeouts.
+#
 # Connections are established in the first second, with one packet each: a SYN is not ECN-capable.
 
-lassign $argv configuration buffer access app seed
+lassign $argv configuration buffer access app seed connections
+set count 1000
+set agent Agent/TCP/Sack1/NoEcnTimeout
+if {$connections != ""} {
+    set count $connections
+    set agent Agent/TCP/Sack1
+}
 source [file join [file dirname [info script]] ns2_feng.tcl]
 begin $seed 1
 senders 1
@@ -39,8 +47,8 @@ if {[string match R* $configuration]} {
 network $queue $access
 $ns queue-limit $A $B $buffer
 
-for {set i 0} {$i < 1000} {incr i} {
-    connection $i Agent/TCP/Sack1/NoEcnTimeout
+for {set i 0} {$i < $count} {incr i} {
+    connection $i $agent
     established $i
     set start [$setup uniform 1 2]
     if {$app == "withdraw"} {
@@ -56,7 +64,7 @@ $ns at 201 {
     foreach name {arrivals drops bytes packets} now [counts] then $before {
         set $name [expr double($now) - $then]
     }
-    puts [format "%s,%s,%s,%s,%s,%.7f,%.6f,%.2f" $configuration $buffer $access $app $seed \
+    puts [format "%s,%.7f,%.6f,%.2f" [join [concat $configuration $buffer $access $app $seed $connections] ,] \
         [expr $drops / $arrivals] [expr $bytes * 8 / 45e6 / 100] [expr $packets / 100]]
     exit 0
 }

@@ -1,12 +1,12 @@
 # HRC's network with RED in ns-2.35: writes one row of ns2_hrc.csv, which `sh ns2_hrc.sh > ns2_hrc.csv` makes.
 #
-#     ns ns2_hrc.tcl TCP RATE SEED
+#     ns ns2_hrc.tcl TCP RATE SEED TCP_FLOWS UDP_FLOWS
 #
-# Ten TCP flows (Reno, Newreno, Sack1) and one flow of RATE Mb/s share 1 Mb/s, RED with 50 and 100 of 150
+# TCP flows (Reno, Newreno, Sack1) and flows of RATE Mb/s each share 1 Mb/s, RED with 50 and 100 of 150
 # packets. The report's RED was that of ns-2. From 20 to 120 s, sampled every 10 ms: the mean of RED's average
 # and of the queue, for how much of the time either is below 100; and what is received, in Mb/s of payload.
 
-lassign $argv tcp rate seed
+lassign $argv tcp rate seed tcps udps
 set ns [new Simulator]
 ns-random [expr 100 + $seed]
 set starts [new RNG]
@@ -33,7 +33,7 @@ foreach {from to} [list $left $a $b $a $b $right] { $ns queue-limit $from $to 10
 $ns queue-limit $a $b 150
 set red [[$ns link $a $b] queue]
 
-for {set i 0} {$i < 10} {incr i} {
+for {set i 0} {$i < $tcps} {incr i} {
     set source($i) [new Agent/TCP/$tcp]
     set sink($i) [expr {$tcp == "Sack1" ? [new Agent/TCPSink/Sack1] : [new Agent/TCPSink]}]
     $ns attach-agent $left $source($i)
@@ -43,17 +43,19 @@ for {set i 0} {$i < 10} {incr i} {
     $ftp($i) attach-agent $source($i)
     $ns at [$starts uniform 0 1] "$ftp($i) start"
 }
-set udp [new Agent/UDP]
-set null [new Agent/LossMonitor]
-$ns attach-agent $left $udp
-$ns attach-agent $right $null
-$ns connect $udp $null
-$udp set packetSize_ 10000
-set cbr [new Application/Traffic/CBR]
-$cbr set packetSize_ 1000
-$cbr set interval_ [expr 0.008 / $rate]
-$cbr attach-agent $udp
-$ns at [$starts uniform 0 1] "$cbr start"
+for {set i 0} {$i < $udps} {incr i} {
+    set udp($i) [new Agent/UDP]
+    set null($i) [new Agent/LossMonitor]
+    $ns attach-agent $left $udp($i)
+    $ns attach-agent $right $null($i)
+    $ns connect $udp($i) $null($i)
+    $udp($i) set packetSize_ 10000
+    set cbr($i) [new Application/Traffic/CBR]
+    $cbr($i) set packetSize_ 1000
+    $cbr($i) set interval_ [expr 0.008 / $rate]
+    $cbr($i) attach-agent $udp($i)
+    $ns at [$starts uniform 0 1] "$cbr($i) start"
+}
 
 array set sum {n 0 average 0 queue 0 average_below 0 queue_below 0}
 proc sample {} {
@@ -68,14 +70,16 @@ proc sample {} {
     $ns at [expr [$ns now] + 0.01] sample
 }
 proc received {} {
-    global sink null
-    set tcp 0
-    for {set i 0} {$i < 10} {incr i} { incr tcp [$sink($i) set bytes_] }
-    return [list [$null set bytes_] $tcp]
+    foreach {of count} [list null $::udps sink $::tcps] {
+        set bytes 0
+        for {set i 0} {$i < $count} {incr i} { incr bytes [[set ::${of}($i)] set bytes_] }
+        lappend sums $bytes
+    }
+    return $sums
 }
 $ns at 20 { set before [received]; sample }
 $ns at 120 {
-    set row [list red $tcp $rate $seed]
+    set row [list red $tcp $rate $seed $tcps $udps]
     foreach name {average queue average_below queue_below} { lappend row [format %.4f [expr double($sum($name)) / $sum(n)]] }
     foreach a $before b [received] { lappend row [format %.4f [expr ($b - $a) * 8e-8]] }
     puts [join $row ,]
