@@ -117,6 +117,12 @@ def test_every_page_has_its_place() -> None:
         assert page.relative_to(DOCS).as_posix() in nav, page
 
 
+def test_a_measured_row_leads_to_the_page_of_its_own_discipline(hooks: ModuleType) -> None:
+    rows = "".join(hooks._measured(page.stem) for page in (DOCS / "measured").glob("*.md"))
+    assert "[dualpi2](algorithms/dualpi2.md) |" in rows
+    assert not re.findall(r"^\| \[[^]]*\]\([^)]*\)\w.*", rows, re.M)
+
+
 def test_every_column_is_described(hooks: ModuleType) -> None:
     result = bluewater.run(
         """

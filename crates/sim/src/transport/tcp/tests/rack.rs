@@ -139,6 +139,20 @@ fn a_probe_comes_before_the_timeout_however_short_that_is() {
     assert_eq!((p.now - start, p.sender.timeouts), (2 * wait, 1));
 }
 
+/// A probe is due, and an acknowledgement comes before it may be sent, as of a paced sender: what that
+/// tells of is not sent again, and the packets under way are those that it leaves.
+#[test]
+fn a_probe_that_waits_gives_way_to_news() {
+    let (mut p, sent) = sixteen(with_rack());
+    p.sender.withdraw();
+    p.now = p.sender.deadline();
+    p.sender.on_timer(p.now, &p.o);
+    for ack in p.receive(&sent[15..], &[], &[]) {
+        p.sender.on_ack(p.now, &ack, &p.o);
+    }
+    assert!(!numbers(&p.send_all()).contains(&sent[15].0));
+}
+
 /// The last of a window is lost, or late, and sent again as a probe: what is sent after it arrives as if
 /// nothing had been, but if the first sending was lost the window gives way (§7.4.2).
 #[test]

@@ -211,7 +211,8 @@ impl Sender {
     pub(super) fn next_by_rack(&mut self, o: &Options) -> Option<u32> {
         self.force = false;
         let new = self.has_more(o);
-        if self.rack().probe.take() {
+        // One that had to wait may have had its answer (§7.2: it is for a tail of which nothing is heard).
+        if self.rack().probe.take() && self.sacked.ones() == 0 {
             return self.send_probe(new);
         }
         // What the timer ran out for goes whatever is under way.
