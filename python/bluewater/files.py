@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _LISTED = "check the path; `bluewater list` shows the experiments that can be named instead"
 
+_FROM_IT = "write what comes from it to a file first"
+
 _DEEPEST = 64
 """What copies, writes and reads a table later goes no deeper than some more."""
 
@@ -45,7 +47,7 @@ def check(path: Path, **where: Any) -> None:
     check_kind(path, **where)
 
 
-def check_kind(path: Path, **where: Any) -> None:
+def check_kind(path: Path, hint: str = _FROM_IT, **where: Any) -> None:
     """The same of what is called as it may be, as in a folder of ours."""
     try:
         mode = path.stat().st_mode
@@ -57,9 +59,25 @@ def check_kind(path: Path, **where: Any) -> None:
         raise InputError(
             f"{kind}, where a file is needed",
             file=str(path),
-            hint="write what comes from it to a file first",
+            hint=hint,
             **where,
         )
+
+
+def place(path: Path, **where: Any) -> Path:
+    """Where a file is put that takes the place of what is there: where a link leads to.
+
+    A device or a FIFO stays what it is: as root it would be replaced for the whole system.
+
+    Raises:
+        InputError: It is one.
+    """
+    check_kind(path, "name a file", **where)
+    if path.is_fifo():  # of a shell, as in >(command)
+        raise InputError(
+            "a pipe, where a file is needed", file=str(path), hint="name a file", **where
+        )
+    return path.resolve() if path.is_symlink() else path
 
 
 def _shown(path: Path) -> str:
@@ -105,6 +123,7 @@ def writing(path: Path) -> Iterator[None]:
 
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole or not at all: another command may be reading it."""
+    path = place(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid4().hex[:8]}")
     with writing(path):
         try:

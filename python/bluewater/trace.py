@@ -103,6 +103,7 @@ def generate(
     Gives packets and bytes on the wire. A file that is not finished is removed.
     """
     check_options(options)
+    path = files.place(path)
     try:
         with path.open("wb"):
             pass

@@ -15,6 +15,7 @@ import pytest
 from conftest import SWEEP, TINY
 
 import bluewater
+from bluewater import files, trace
 from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.plots.log import read_log
 from bluewater.results import packets
@@ -62,6 +63,37 @@ def test_nobody_waits_for_a_fifo(command: str, cli: Cli, tmp_path: Path) -> None
     said = refused(cli, command, fifo)
     assert "a FIFO, where a file is needed" in said
     assert str(fifo) in said
+
+
+@pytest.mark.parametrize("name", ["packets", "packets.parquet", "packets.pcapng"])
+def test_what_is_no_file_is_not_replaced_by_packets(cli: Cli, tmp_path: Path, name: str) -> None:
+    fifo, link, file = tmp_path / name, tmp_path / f"link-{name}", tmp_path / f"file-{name}"
+    os.mkfifo(fifo)
+    (tmp_path / "my.toml").write_text(TINY)
+    found: Result = cli("run", str(tmp_path / "my.toml"), "--packets", str(fifo))
+    assert found.exit_code == 2, found.output
+    assert "a FIFO, where a file is needed" in found.stderr
+    assert fifo.is_fifo()
+    file.write_text("")
+    link.symlink_to(file)
+    bluewater.run(TINY, packets=link)
+    assert link.is_symlink()
+    assert file.stat().st_size > 0
+
+
+def test_what_is_no_file_is_not_replaced_by_what_is_made(tmp_path: Path) -> None:
+    fifo = tmp_path / "made.pcap"
+    os.mkfifo(fifo)
+    with pytest.raises(InputError, match="a FIFO"):
+        trace.generate(fifo, {})
+    with pytest.raises(InputError, match="a FIFO"):
+        files.write_text(fifo, "")
+    there, here = os.pipe()
+    with pytest.raises(InputError, match="a pipe"):
+        files.write_text(Path(f"/dev/fd/{here}"), "")
+    os.close(there)
+    os.close(here)
+    assert fifo.is_fifo()
 
 
 def test_nobody_reads_a_device(cli: Cli) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater.files import writing
+from bluewater.files import place, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,6 +47,7 @@ class Writer:
     """
 
     def __init__(self, path: Path, publish: Callable[[Path, Path], object] = Path.replace) -> None:
+        path = place(path)
         self._path, self._publish = path, publish
         self._frames: list[pl.DataFrame] = []
         self._rows = 0

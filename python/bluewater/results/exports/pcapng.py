@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater import _core
-from bluewater.files import writing
+from bluewater.files import place, writing
 from bluewater.results.packets import FORWARD, TCP, collected, directed, of_queue, open_
 from bluewater.results.why import story
 
@@ -42,9 +42,10 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
         queue: Those at this link, as ``A->B``; all if not given.
 
     Raises:
-        InputError: No such file or queue.
+        InputError: No such file or queue, or ``path`` is a device.
         StorageError: It cannot be written.
     """
+    path = place(path)
     rows, facts = open_(file)
     wanted = of_queue(directed(rows, file), queue, file).sort("arrived_ns", maintain_order=True)
     ordered = collected(wanted, file)
