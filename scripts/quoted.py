@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "scripts" / "quoted"
-DOCS = ROOT / "docs" / "experiments.md"
+DOCS = [ROOT / "docs" / name for name in ("experiments.md", "moved.md")]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def every() -> list[Quoted]:
 def text(of: Experiment, where: str) -> str:
     """What stands there, with single spaces."""
     if where == "docs":
-        return " ".join(DOCS.read_text().split())
+        return " ".join(" ".join(page.read_text() for page in DOCS).split())
     if where == "finding":
         return " ".join(of.about.finding.split())
     if where.startswith("reading "):
