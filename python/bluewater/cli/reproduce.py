@@ -204,6 +204,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     table.add_column("statement", ratio=5, min_width=24)
     table.add_column("paper", ratio=2)
     table.add_column("measured", ratio=2)
+    table.add_column("holds if")
     table.add_column("verdict", min_width=14)
     for outcome in outcomes:
         for finding in outcome.findings:
@@ -211,6 +212,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
             colour = _COLOURS[finding.verdict]
             star = " *" if finding.provisional else ""
             under = f" ({', '.join(finding.under)})" if finding.under else ""
+            under += ", fitted" if finding.fitted else ""
             table.add_row(
                 f"{outcome.experiment.id} {finding.claim.id}",
                 escape(finding.claim.text),
@@ -220,6 +222,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
                     estimate.half_width if estimate else None,
                     finding.claim.unit,
                 ),
+                finding.claim.holds.told,
                 f"[{colour}]{finding.verdict}{escape(under)}{star}[/{colour}]",
             )
     return table
