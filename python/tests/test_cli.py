@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 from conftest import SWEEP, TINY, Cli
+from rich.table import Table
 
+from bluewater.cli import console
 from bluewater.cli.options import seeds
 from bluewater.errors import InputError
 
@@ -215,3 +217,22 @@ def test_options_are_called_as_they_are_typed(cli: Cli, line: str, key: str) -> 
     assert found.exit_code == 2
     assert f"  at {key}\n" in found.stderr
     assert "  allowed: " in found.stderr
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_no_word_of_a_table_is_cut(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A terminal too narrow for a table has a paragraph a row: names and verdicts were cut."""
+    verdict = "reproduced under a stated reading (w11-rfc2988), fitted"
+    cells = ["feng/fig13-simulated d", "BLUE is above RED.", "1.02 ± 0.0032 ×", "> 1 ×", verdict]
+    table = Table("claim", "statement", "measured", "holds if", "verdict", box=None)
+    table.columns[0].no_wrap = True
+    table.add_row(*cells)
+    monkeypatch.setattr(console, "out", console._Out(highlight=False, width=width))
+    console.show(table, (0, 4))
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    words = " ".join(shown.split())
+    assert all(word in words for cell in cells for word in cell.split())
+    assert ("claim feng/fig13-simulated d verdict reproduced" in words) is (width < 80)

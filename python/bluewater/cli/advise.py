@@ -9,7 +9,7 @@ from rich.table import Table
 
 from bluewater import lab
 from bluewater.cli import delays as waits
-from bluewater.cli.console import note, out, print_json
+from bluewater.cli.console import note, out, print_json, show
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Shared
 from bluewater.lab import CORES, DEFAULT_OUT
@@ -113,7 +113,7 @@ def advise(
         ]
         print_json({"link": link.title, "ranked": rows, "reasons": why, "commands": lines})
         return
-    out.print(_table(advice.ranked, link))
+    show(_table(advice.ranked, link))
     if box == "bluewater":
         for name, why_not in LEFT_OUT.items():
             note(f"note: {name} is left out: it {why_not}")

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from bluewater import _core, lab, text
 from bluewater.cli import delays as waits
-from bluewater.cli.console import note, out, print_json
+from bluewater.cli.console import note, out, print_json, show
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Reps, Seeds, Settings, Shared, seeds
 from bluewater.lab import CORES, DEFAULT_OUT
@@ -144,11 +144,11 @@ def compare(
             ]
         )
     else:
-        out.print(_table(found, first[0][0], len(many)))
+        show(_table(found, first[0][0], len(many)))
         if against:
             out.print(_by_group(found, "throughput of", _rates, _megabits))
         if all_kinds:
-            out.print(waits.shown(every))
+            show(waits.shown(every))
         elif against:
             out.print(_by_group(found, "delay p50, p99 of", _waits, _median_and_tail))
         if len(many) > 1:
@@ -243,7 +243,7 @@ def _draw(title: str, first: list[tuple[str, Result]], folder: Any, asked: str) 
 _COLUMNS: dict[str, tuple[str, Callable[[float], str], float, str]] = {
     "loss": ("loss", text.percent, 100, "%"),
     "marked": ("mark_rate", text.percent, 100, "%"),
-    "utilisation": ("utilisation", text.percent, 100, "%"),
+    "link used": ("utilisation", text.percent, 100, "%"),
     "queue, packets": ("queue_mean_packets", number, 1, ""),
     "delay mean": ("delay_mean_s", text.milliseconds, 1e3, "ms"),
     "p95": ("delay_p95_s", text.milliseconds, 1e3, "ms"),

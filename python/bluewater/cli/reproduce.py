@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bluewater import programs
-from bluewater.cli.console import note, out, print_json
+from bluewater.cli.console import note, print_json, show
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
     Jobs,
@@ -181,7 +181,7 @@ def _finish(
         found = [to_json(outcome) for outcome in outcomes]
         print_json(found[0] if len(found) == 1 else found)
     else:
-        out.print(_table(outcomes))
+        show(_table(outcomes), (0, 5), _WIDE)
     for outcome in outcomes:
         for failure in outcome.failures:
             if not failure.skipped:
@@ -196,6 +196,10 @@ def _finish(
     if any(finding.provisional for outcome in outcomes for finding in outcome.findings):
         note("verdicts marked * are provisional: too few seeds for an interval (--reps 3)")
     note(f"report: {path.resolve()}")
+
+
+_WIDE = 110
+"""Columns that the table wants."""
 
 
 def _table(outcomes: Sequence[Outcome]) -> Table:

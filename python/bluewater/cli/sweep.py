@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from bluewater import lab
-from bluewater.cli.console import note, out, print_json
+from bluewater.cli.console import note, out, print_json, show
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
     Jobs,
@@ -119,7 +119,7 @@ def _put(found: Sweep, tasks: Sequence[Task], out_: Path, name: str, json: bool)
     if json:
         print_json(found.runs.to_dicts())
     else:
-        out.print(_table(found))
+        show(_table(found), range(found.overview.axes))
     for remark in found.remarks:
         note(f"note: {remark}")
     if folder.name != name:
