@@ -435,3 +435,10 @@ def test_suites_are_made_by_name_alone() -> None:
     assert {each.id.partition("/")[0] for each in experiment.select(None)}.isdisjoint(apart)
     suite = ("asymmetric", "fairness", "shared", "slow", "steps", "tunnel", "variable")
     assert [each.id for each in experiment.select("HM20")] == [f"l4s/{name}" for name in suite]
+
+
+def test_a_figure_that_stands_with_others_is_led_to() -> None:
+    for name, whole in (("feng/fig7", "feng/fig6-8"), ("feng/fig10", "feng/fig9-10")):
+        with pytest.raises(InputError) as raised:
+            experiment.load(name)
+        assert raised.value.hint == f"'{whole}' has it"

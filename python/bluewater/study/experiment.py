@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -525,12 +526,26 @@ def _natural(path: Path) -> tuple[int, str]:
     return (int(digits[0]) if digits else 1000, path.stem)
 
 
+def _covers(several: str, one: str) -> bool:
+    """Whether a name is of several figures, as ``feng/fig6-8``, and the other of one of them."""
+    figure, figures = (
+        re.fullmatch(r"(.*fig)(\d+)", one),
+        re.fullmatch(r"(.*fig)(\d+)-(\d+)", several),
+    )
+    if not figure or not figures or figure[1] != figures[1]:
+        return False
+    return int(figures[2]) <= int(figure[2]) <= int(figures[3])
+
+
 def load(name: str) -> Experiment:
     """The experiment of this name."""
     files = known()
     if name not in files:
         papers = {known_name.partition("/")[0] for known_name in files}
-        raise unknown("experiment", name, {*files, *papers})
+        wrong = unknown("experiment", name, {*files, *papers})
+        if whole := next((each for each in files if _covers(each, name)), None):
+            wrong.hint = f"'{whole}' has it"
+        raise wrong
     path = files[name]
     return parse(read_text(path), str(path), name, path.parent)
 
