@@ -4,7 +4,8 @@
 #
 # TCP flows (Reno, Newreno, Sack1) and flows of RATE Mb/s each share 1 Mb/s, RED with 50 and 100 of 150
 # packets. The report's RED was that of ns-2. From 20 to 120 s, sampled every 10 ms: the mean of RED's average
-# and of the queue, for how much of the time either is below 100; and what is received, in Mb/s of payload.
+# and of the queue, for how much of the time either is below 100, and the queue at most that, and how large the
+# average becomes; and what is received, in Mb/s of payload.
 
 lassign $argv tcp rate seed tcps udps
 set ns [new Simulator]
@@ -57,9 +58,10 @@ for {set i 0} {$i < $udps} {incr i} {
     $ns at [$starts uniform 0 1] "$cbr($i) start"
 }
 
-array set sum {n 0 average 0 queue 0 average_below 0 queue_below 0}
+array set sum {n 0 average 0 queue 0 average_below 0 queue_below 0 queue_up_to 0}
+set most 0
 proc sample {} {
-    global ns red sum
+    global ns red sum most
     set average [$red set ave_]
     set queue [$red set curq_]
     incr sum(n)
@@ -67,6 +69,8 @@ proc sample {} {
     set sum(queue) [expr $sum(queue) + $queue]
     incr sum(average_below) [expr $average < 100]
     incr sum(queue_below) [expr $queue < 100]
+    incr sum(queue_up_to) [expr $queue <= 100]
+    set most [expr max($most, $average)]
     $ns at [expr [$ns now] + 0.01] sample
 }
 proc received {} {
@@ -80,7 +84,8 @@ proc received {} {
 $ns at 20 { set before [received]; sample }
 $ns at 120 {
     set row [list red $tcp $rate $seed $tcps $udps]
-    foreach name {average queue average_below queue_below} { lappend row [format %.4f [expr double($sum($name)) / $sum(n)]] }
+    foreach name {average queue average_below queue_below queue_up_to} { lappend row [format %.4f [expr double($sum($name)) / $sum(n)]] }
+    lappend row [format %.4f $most]
     foreach a $before b [received] { lappend row [format %.4f [expr ($b - $a) * 8e-8]] }
     puts [join $row ,]
     exit 0
