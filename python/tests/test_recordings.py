@@ -30,7 +30,7 @@ def sized(value: dict[str, Any]) -> bytes:
     return len(text).to_bytes(4, "little") + text
 
 
-def recording(hashes: tuple[str, str] | None = None, **more: str) -> bytes:
+def recording(hashes: tuple[str, str] | None = None, **more: Any) -> bytes:
     """Arrivals of 1000 bytes, one each millisecond, a tenth of them down: half of those up fit."""
     link = {
         "rate": "4mbit", "delay": "1ms", "buffer": "20p", "aqm": "red", "mean_packet": 1000,
@@ -71,6 +71,22 @@ def test_a_recording_answers_by_its_replay(tmp_path: Path, cli: Cli) -> None:
     assert "room for 20p" in told.stdout
     assert "marked (CE): the algorithm's signal" in told.stdout
     assert "at down (red)" in cli("why", str(file), "0", "--queue", "down", keep_out=False).stdout
+
+
+@pytest.mark.parametrize("aqm", [each["name"] for each in bluewater.catalog()["aqms"]])
+def test_each_discipline_s_recording_tells_of_its_packets(
+    aqm: str, tmp_path: Path, cli: Cli
+) -> None:
+    """Its values stand in the order of the simulator: those of the packet's own queue come last."""
+    file = tmp_path / "run.arr"
+    file.write_bytes(recording(aqm=aqm, params={}))
+    told = cli("why", str(file), "77", "--queue", "up", keep_out=False)
+    if told.exit_code == 0:
+        order = packets.open_(file)[0].collect_schema().names()
+        assert "its queue" in told.stdout or not any("flow_queue" in name for name in order)
+    else:
+        assert told.exit_code == 2, told.exception
+        assert told.stderr.startswith("error: "), told.stderr
 
 
 def test_a_class_is_tried_on_what_a_gateway_recorded(tmp_path: Path, cli: Cli) -> None:

@@ -169,15 +169,16 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
     all
 }
 
-/// Some packets of a queue's journal, as lists by their columns.
+/// Some packets of a queue's journal: each column's name and its list, in their order, which is part of what
+/// they say.
 pub fn packets(queue: &str, rows: &Table) -> Value {
     let list = |column: &Column| match column {
         Column::Count(values) => json!(values),
         Column::Real(values) => json!(values),
         Column::Text(values) => json!(values),
     };
-    let columns: Map<String, Value> =
-        rows.columns().map(|(name, column)| (name.into(), list(column))).collect();
+    let columns: Vec<(&str, Value)> =
+        rows.columns().map(|(name, column)| (name, list(column))).collect();
     json!({"queue": queue, "packets": columns})
 }
 

@@ -40,7 +40,7 @@ def replay(recording: Path, path: Path) -> None:
         for each in program.stdout or ():
             told = json.loads(each)
             if "packets" in told:
-                writer.take(told["queue"], told["packets"])
+                writer.take(told["queue"], dict(told["packets"]))
             else:
                 hashes.append(told["decision_hash"])
         if program.wait():
