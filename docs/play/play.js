@@ -36,6 +36,7 @@
   const DISCIPLINES = {
     "drop-tail": { aqm: "droptail" },
     RED: { aqm: "red", signal: "p_b", sliders: { max_p: scale(0.01, 1), w_q: scale(0.0005, 0.2) }, start: { max_p: 0.1, w_q: 0.002 } },
+    "RED (Feng02)": { aqm: "red", preset: "feng", signal: "p_b", sliders: { max_p: scale(0.01, 1), w_q: scale(0.0005, 0.2) }, start: { max_p: 0.1, w_q: 0.002 } },
     "Adaptive RED": { aqm: "ared", signal: "p_b", sliders: {}, start: {} },
     BLUE: { aqm: "blue", signal: "p_m", sliders: { increment: scale(0.0005, 0.1), decrement: scale(0.00005, 0.02) }, start: { increment: 0.02, decrement: 0.002 } },
     SFB: { aqm: "sfb", signal: "p_max", sliders: { increment: scale(0.0005, 0.1), decrement: scale(0.00005, 0.02) }, start: { increment: 0.005, decrement: 0.001 } },
@@ -50,7 +51,7 @@
     DRR: { aqm: "drr", sliders: {}, start: {} },
   };
   const PICTURES = {
-    "Load step (as in Feng02, Fig. 6)": { a: "RED", b: "BLUE", flows: 50, step: 150, rate: 20, rtt: 60, buffer: 100, udp: 0, tcp: "sack", ecn: "on" },
+    "Load step (as in Feng02, Fig. 6)": { a: "RED (Feng02)", b: "BLUE", flows: 50, step: 150, rate: 20, rtt: 60, buffer: 100, udp: 0, tcp: "sack", ecn: "on" },
     "One who does not respond (as in Fig. 16)": { a: "RED", b: "SFB", flows: 100, udp: 60, step: 0, rate: 20, rtt: 60, buffer: 100, tcp: "sack", ecn: "on" },
     "A bloated buffer": { a: "drop-tail", b: "CoDel", flows: 4, udp: 0, step: 0, rate: 10, rtt: 30, buffer: 1000, tcp: "cubic", ecn: "off" },
   };
@@ -61,8 +62,9 @@
   // --- a scenario, as it would be written in a file
 
   const toml = (state, side) => {
-    const { aqm, unit = "" } = DISCIPLINES[state[side]] ?? {};
-    const params = Object.entries(state.params[side]).map(([key, value]) => `${key} = ${unit ? `"${value}${unit}"` : value}`);
+    const { aqm, preset, unit = "" } = DISCIPLINES[state[side]] ?? {};
+    const own = Object.entries(state.params[side]).map(([key, value]) => `${key} = ${unit ? `"${value}${unit}"` : value}`);
+    const params = preset ? [`preset = "${preset}"`, ...own] : own;
     const [bits, bytes] = [Math.round(state.rate * 1e6), Math.max(3000, Math.round(state.buffer * state.rate * 125))];
     const greedy = (name, flows, start) => [
       "", "[[traffic]]", `name = "${name}"`, `flows = ${flows}`, `transport = "${state.tcp}"`, `start = "${start}"`,
@@ -538,9 +540,13 @@
       URL.revokeObjectURL(link.href);
     }
 
-    /** For tests: the scenario of a side, and the simulator itself. */
+    /** For tests: the scenario of a side, what the table tells of an answer, and the simulator itself. */
     scenario(side) {
       return toml(this.state, side);
+    }
+
+    told(answer) {
+      return Object.fromEntries(NUMBERS.map(([name, number]) => [name, number(reader(answer))[0]]));
     }
 
     simulate(text) {
