@@ -241,8 +241,8 @@
     ["Link used", (r) => [100 * r.queue("utilisation"), "%"]],
     ["Queue, mean", (r) => [1e3 * r.queue("delay_mean_s"), "ms"]],
     ["Queue, 99th percentile", (r) => [1e3 * r.queue("delay_p99_s"), "ms"]],
-    ["Lost", (r) => [100 * r.queue("drops") / r.queue("arrivals"), "%"]],
-    ["Marked", (r) => [100 * r.queue("marks") / r.queue("arrivals"), "%"]],
+    ["Lost", (r) => [100 * r.queue("loss"), "%"]],
+    ["Marked", (r) => [100 * r.queue("mark_rate"), "%"]],
     ["Fairness (Jain) of TCP from the start", (r) => [jain(r.goodput("tcp")), ""]],
     ["TCP, all together", (r) => [[...r.goodput("tcp"), ...r.goodput("more")].reduce((a, b) => a + b, 0) / 1e6, "Mb/s"]],
     ["The flow without control", (r) => [(r.goodput("udp")[0] ?? NaN) / 1e6, "Mb/s"]],
@@ -258,12 +258,13 @@
   const reader = (answer) => ({
     hash: answer.decision_hash,
     series: answer.series,
-    share: (what) => answer.series[what].map((n, i) => 100 * n / (answer.series.arrivals[i] || 1)),
+    share: (what) => answer.series[what].map((n, i) => {
+      // As the simulator has `loss`: what waited before may be dropped when less arrives.
+      const { arrivals, departures, drops } = answer.series;
+      return 100 * n / ((n > arrivals[i] ? Math.max(departures[i] + drops[i], n) : arrivals[i]) || 1);
+    }),
     queue: (column) => answer.queues[column]?.[0] ?? NaN,
-    lost: (group) => {
-      const sum = (column) => answer.flows[column].reduce((all, n, i) => all + (answer.flows.group[i] === group ? n : 0), 0);
-      return sum("drops") / sum("arrivals");
-    },
+    lost: (group) => answer.flows.loss[answer.flows.group.indexOf(group)] ?? NaN,
     goodput: (group) => answer.flows.goodput_bps.filter((_, i) => answer.flows.group[i] === group),
   });
 
