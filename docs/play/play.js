@@ -186,7 +186,7 @@
 
   // --- pictures
 
-  const plain = (x) => (!Number.isFinite(x) ? "–" : x !== 0 && Math.abs(x) < 0.001 ? x.toExponential(1) : x.toPrecision(Math.abs(x) >= 100 ? 4 : 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
+  const plain = (x) => (!Number.isFinite(x) ? "–" : x !== 0 && Math.abs(x) < 1e-5 ? x.toExponential(1) : x.toPrecision(Math.abs(x) >= 100 ? 4 : 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
   const ceiling = (x) => {
     const step = 10 ** Math.floor(Math.log10(x));
     return x > 0 ? ([1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((m) => m * step >= x) ?? 10) * step : 1;
@@ -218,7 +218,7 @@
     pen.fillText("0 s", left, height - 3);
     pen.textAlign = "right";
     pen.fillText(`${SECONDS} s`, right, height - 3);
-    pen.lineWidth = 1.6;
+    pen.lineWidth = width < 200 ? 1 : 1.6; // or the swings of a small one are one block
     pen.lineJoin = "round";
     for (const { side, time, values } of lines) {
       pen.strokeStyle = style.getPropertyValue(`--${side}`);
