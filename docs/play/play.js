@@ -36,6 +36,7 @@
   const DISCIPLINES = {
     "drop-tail": { aqm: "droptail" },
     RED: { aqm: "red", signal: "p_b", sliders: { max_p: scale(0.01, 1), w_q: scale(0.0005, 0.2) }, start: { max_p: 0.1, w_q: 0.002 } },
+    "RED (Feng02)": { aqm: "red", preset: "feng", signal: "p_b", sliders: { max_p: scale(0.01, 1), w_q: scale(0.0005, 0.2) }, start: { max_p: 0.1, w_q: 0.002 } },
     "Adaptive RED": { aqm: "ared", signal: "p_b", sliders: {}, start: {} },
     BLUE: { aqm: "blue", signal: "p_m", sliders: { increment: scale(0.0005, 0.1), decrement: scale(0.00005, 0.02) }, start: { increment: 0.02, decrement: 0.002 } },
     SFB: { aqm: "sfb", signal: "p_max", sliders: { increment: scale(0.0005, 0.1), decrement: scale(0.00005, 0.02) }, start: { increment: 0.005, decrement: 0.001 } },
@@ -50,7 +51,7 @@
     DRR: { aqm: "drr", sliders: {}, start: {} },
   };
   const PICTURES = {
-    "Load step (as in Feng02, Fig. 6)": { a: "RED", b: "BLUE", flows: 50, step: 150, rate: 20, rtt: 60, buffer: 100, udp: 0, tcp: "sack", ecn: "on" },
+    "Load step (as in Feng02, Fig. 6)": { a: "RED (Feng02)", b: "BLUE", flows: 50, step: 150, rate: 20, rtt: 60, buffer: 100, udp: 0, tcp: "sack", ecn: "on" },
     "One who does not respond (as in Fig. 16)": { a: "RED", b: "SFB", flows: 100, udp: 60, step: 0, rate: 20, rtt: 60, buffer: 100, tcp: "sack", ecn: "on" },
     "A bloated buffer": { a: "drop-tail", b: "CoDel", flows: 4, udp: 0, step: 0, rate: 10, rtt: 30, buffer: 1000, tcp: "cubic", ecn: "off" },
   };
@@ -61,8 +62,9 @@
   // --- a scenario, as it would be written in a file
 
   const toml = (state, side) => {
-    const { aqm, unit = "" } = DISCIPLINES[state[side]] ?? {};
-    const params = Object.entries(state.params[side]).map(([key, value]) => `${key} = ${unit ? `"${value}${unit}"` : value}`);
+    const { aqm, preset, unit = "" } = DISCIPLINES[state[side]] ?? {};
+    const own = Object.entries(state.params[side]).map(([key, value]) => `${key} = ${unit ? `"${value}${unit}"` : value}`);
+    const params = preset ? [`preset = "${preset}"`, ...own] : own;
     const [bits, bytes] = [Math.round(state.rate * 1e6), Math.max(3000, Math.round(state.buffer * state.rate * 125))];
     const greedy = (name, flows, start) => [
       "", "[[traffic]]", `name = "${name}"`, `flows = ${flows}`, `transport = "${state.tcp}"`, `start = "${start}"`,
@@ -184,7 +186,7 @@
 
   // --- pictures
 
-  const plain = (x) => (!Number.isFinite(x) ? "–" : x !== 0 && Math.abs(x) < 0.001 ? x.toExponential(1) : x.toPrecision(Math.abs(x) >= 100 ? 4 : 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
+  const plain = (x) => (!Number.isFinite(x) ? "–" : x !== 0 && Math.abs(x) < 1e-5 ? x.toExponential(1) : x.toPrecision(Math.abs(x) >= 100 ? 4 : 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
   const ceiling = (x) => {
     const step = 10 ** Math.floor(Math.log10(x));
     return x > 0 ? ([1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((m) => m * step >= x) ?? 10) * step : 1;
@@ -216,7 +218,7 @@
     pen.fillText("0 s", left, height - 3);
     pen.textAlign = "right";
     pen.fillText(`${SECONDS} s`, right, height - 3);
-    pen.lineWidth = 1.6;
+    pen.lineWidth = width < 200 ? 1 : 1.6; // or the swings of a small one are one block
     pen.lineJoin = "round";
     for (const { side, time, values } of lines) {
       pen.strokeStyle = style.getPropertyValue(`--${side}`);
@@ -239,8 +241,8 @@
     ["Link used", (r) => [100 * r.queue("utilisation"), "%"]],
     ["Queue, mean", (r) => [1e3 * r.queue("delay_mean_s"), "ms"]],
     ["Queue, 99th percentile", (r) => [1e3 * r.queue("delay_p99_s"), "ms"]],
-    ["Lost", (r) => [100 * r.queue("drops") / r.queue("arrivals"), "%"]],
-    ["Marked", (r) => [100 * r.queue("marks") / r.queue("arrivals"), "%"]],
+    ["Lost", (r) => [100 * r.queue("loss"), "%"]],
+    ["Marked", (r) => [100 * r.queue("mark_rate"), "%"]],
     ["Fairness (Jain) of TCP from the start", (r) => [jain(r.goodput("tcp")), ""]],
     ["TCP, all together", (r) => [[...r.goodput("tcp"), ...r.goodput("more")].reduce((a, b) => a + b, 0) / 1e6, "Mb/s"]],
     ["The flow without control", (r) => [(r.goodput("udp")[0] ?? NaN) / 1e6, "Mb/s"]],
@@ -256,12 +258,13 @@
   const reader = (answer) => ({
     hash: answer.decision_hash,
     series: answer.series,
-    share: (what) => answer.series[what].map((n, i) => 100 * n / (answer.series.arrivals[i] || 1)),
+    share: (what) => answer.series[what].map((n, i) => {
+      // As the simulator has `loss`: what waited before may be dropped when less arrives.
+      const { arrivals, departures, drops } = answer.series;
+      return 100 * n / ((n > arrivals[i] ? Math.max(departures[i] + drops[i], n) : arrivals[i]) || 1);
+    }),
     queue: (column) => answer.queues[column]?.[0] ?? NaN,
-    lost: (group) => {
-      const sum = (column) => answer.flows[column].reduce((all, n, i) => all + (answer.flows.group[i] === group ? n : 0), 0);
-      return sum("drops") / sum("arrivals");
-    },
+    lost: (group) => answer.flows.loss[answer.flows.group.indexOf(group)] ?? NaN,
     goodput: (group) => answer.flows.goodput_bps.filter((_, i) => answer.flows.group[i] === group),
   });
 
@@ -538,9 +541,13 @@
       URL.revokeObjectURL(link.href);
     }
 
-    /** For tests: the scenario of a side, and the simulator itself. */
+    /** For tests: the scenario of a side, what the table tells of an answer, and the simulator itself. */
     scenario(side) {
       return toml(this.state, side);
+    }
+
+    told(answer) {
+      return Object.fromEntries(NUMBERS.map(([name, number]) => [name, number(reader(answer))[0]]));
     }
 
     simulate(text) {

@@ -457,6 +457,27 @@ def test_a_speed_test_sums_up_what_flows_got(sampled: Result, tmp_path: Path) ->
         speedtest.write(bluewater.run(SCENARIO), file)
 
 
+def test_a_speed_test_loses_no_more_than_all(tmp_path: Path) -> None:
+    """CoDel drops what a flow that has ended left behind, and next to nothing arrives."""
+    made = bluewater.run(
+        {
+            "duration": "3s",
+            "warmup": "2s",
+            "network": {"preset": "dumbbell", "rate": "1mbit"},
+            "queue": [{"aqm": "codel", "buffer": "1000p"}],
+            "traffic": [
+                {"name": "gone", "transport": "cbr", "rate": "2mbit", "stop": "2s"},
+                {"name": "thin", "transport": "sack"},
+            ],
+            "measure": {"interval": "100ms", "flows": True},
+        }
+    )
+    file = tmp_path / "my.speedtest.json"
+    speedtest.write(made, file)
+    assert made.flows["drops"][0] > made.flows["arrivals"][0]
+    assert json.loads(file.read_text())["packetLoss"] == 1
+
+
 def test_the_command_line(cli: Cli, rows: Path, tmp_path: Path) -> None:
     scenario, direct = tmp_path / "my.toml", tmp_path / "direct.pcapng"
     scenario.write_text(tomli_w.dumps(SCENARIO))

@@ -6,6 +6,7 @@ Its decisions are those of the command line. Pages are opened as files, as witho
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 import os
 import shutil
@@ -215,6 +216,33 @@ def test_tcp_that_needs_ecn_says_so(tab: Page) -> None:
     assert (ecn.is_disabled(), ecn.input_value()) == (True, "on")
     tab.get_by_label("TCP", exact=True).select_option("sack")
     assert (ecn.is_disabled(), ecn.input_value()) == (False, "off")
+
+
+def test_no_share_is_above_one_though_what_waited_before_is_dropped(tab: Page) -> None:
+    """FQ-CoDel drops from the longest queue, more packets of a flood than come in the same time."""
+    flood = "rate=100&rtt=400&buffer=2000&udp=150&flows=400&step=400&tcp=cubic"
+    at(tab, f"a=FQ-CoDel&b=RED&{flood}")
+    tab.wait_for_function(SHOWN, timeout=60_000)
+    row = tab.locator(".numbers tr", has_text="The flow without control loses")
+    lost = [float(each.split()[0]) for each in row.locator("td").all_inner_texts()]
+    assert len(lost) == 2
+    assert max(lost) < 100
+    assert tab.evaluate(f"Math.max(...{PLAYS}.answers.a.share('drops'))") <= 100
+
+
+def test_numbers_stand_below_one_another_beside_the_themes_rule(tab: Page) -> None:
+    material = importlib.util.find_spec("material")
+    if material is None or material.origin is None:
+        pytest.skip("the theme is not installed")
+    styles = Path(material.origin).parent / "templates/assets/stylesheets"
+    at(tab, "flows=5&step=0")
+    tab.wait_for_function(SHOWN)
+    for style in [*styles.glob("main.*.css"), PLAY / "play.css"]:
+        tab.add_style_tag(content=style.read_text())
+    tab.evaluate("document.body.className = 'md-typeset'")
+    align = "(cells) => cells.map((cell) => getComputedStyle(cell).textAlign)"
+    assert set(tab.locator(".numbers tbody td").evaluate_all(align)) == {"right"}
+    assert set(tab.locator(".numbers tbody th").evaluate_all(align)) == {"left"}
 
 
 def test_a_key_is_a_step_that_one_can_see(tab: Page) -> None:

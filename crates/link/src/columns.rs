@@ -13,12 +13,21 @@ pub enum Value {
     Real(f64),
 }
 
+/// The share of packets that were dropped, or marked, in a window, 0 … 1: of those that `arrived` in it.
+/// Where that many did not arrive, since some had waited before the window, of those that left the queue in
+/// it, one way or the other.
+pub fn share(part: u64, arrived: u64, left: u64) -> f64 {
+    let of = if part > arrived { left.max(part) } else { arrived.max(1) };
+    part as f64 / of as f64
+}
+
 /// What was measured at a queue: the name of each column, with its unit at the end, and its value.
 pub fn columns(s: &QueueSummary) -> Vec<(String, Value)> {
     use Value::{Count, Real};
     let (arrived, departed) = (s.counts.arrived, s.counts.departed);
     let (dropped, marked) = (s.counts.all_dropped(), s.counts.all_marked());
-    let share = |part: u64| Real(part as f64 / arrived.packets.max(1) as f64);
+    let left = departed.packets + dropped.packets;
+    let share = |part: u64| Real(share(part, arrived.packets, left));
     let mut all: Vec<(String, Value)> = Vec::new();
     let mut add = |name: &str, value| all.push((name.into(), value));
     add("arrivals", Count(arrived.packets));
@@ -66,6 +75,17 @@ mod tests {
     fn where_nothing_arrives_nothing_is_lost() {
         let none = Counters::default();
         assert_eq!(["loss", "mark_rate"].map(|name| value(&none, name)), [Value::Real(0.0); 2]);
+    }
+
+    #[test]
+    fn a_share_is_one_at_most_whatever_waited_before_the_window() {
+        let mut counters = Counters::default();
+        counters.arrived.count(1000);
+        (0..72).for_each(|_| counters.dropped[Cause::Early as usize].count(1000));
+        (0..18).for_each(|_| counters.marked[Cause::Early as usize].count(1000));
+        (0..8).for_each(|_| counters.departed.count(1000));
+        let found = ["loss", "mark_rate"].map(|name| value(&counters, name));
+        assert_eq!(found, [Value::Real(72.0 / 80.0), Value::Real(18.0 / 80.0)]);
     }
 
     #[test]

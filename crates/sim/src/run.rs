@@ -2,7 +2,7 @@
 
 use aqm::any::LABELS;
 use aqm::{Cause, Duration, Qdisc as _, State};
-use link::columns::{Value, columns};
+use link::columns::{Value, columns, share};
 use link::stats::{FlowTally, QueueSummary};
 use link::varying::bits;
 use scenario::error::Complaint;
@@ -512,7 +512,11 @@ fn push_tallies(t: &mut Table, tallies: &[FlowTally], measured: f64) {
         Column::Real(tallies.iter().map(|tally| Some(f(tally))).collect())
     };
     t.push("throughput_bps", real(&|t| t.departed_bytes as f64 * 8.0 / measured));
-    t.push("loss", real(&|t| f64::from(t.all_dropped()) / f64::from(t.arrived.max(1))));
+    let loss = |t: &FlowTally| {
+        let [dropped, arrived, departed] = [t.all_dropped(), t.arrived, t.departed].map(u64::from);
+        share(dropped, arrived, departed + dropped)
+    };
+    t.push("loss", real(&loss));
     t.push("arrivals", count(&|t| t.arrived));
     t.push("drops", count(&|t| t.all_dropped()));
     for cause in Cause::ALL {

@@ -1,5 +1,6 @@
 //! What a scenario says is what runs.
 
+use sim::results::table::Table;
 use sim::{Run, Scenario};
 
 /// What does not fit together is found when the queue is built.
@@ -101,4 +102,40 @@ fn a_constant_rate_may_change_at_given_times() {
     let outcome = Run::new(scenario, text, "x").unwrap().finish();
     let packets = outcome.summary.number("arrivals", 0).unwrap();
     assert!((1199.0..=1201.0).contains(&packets), "{packets}");
+}
+
+/// CoDel drops what waits: of a flow that has ended before the window, more than arrives in it.
+#[test]
+fn a_loss_is_one_at_most_whatever_waited_before_the_window() {
+    let text = r#"
+        duration = "3s"
+        warmup = "2s"
+        [network]
+        preset = "dumbbell"
+        rate = "1mbit"
+        [[queue]]
+        aqm = "codel"
+        buffer = "1000p"
+        [[traffic]]
+        name = "gone"
+        transport = "cbr"
+        rate = "2mbit"
+        stop = "2s"
+        [[traffic]]
+        name = "thin"
+        transport = "cbr"
+        rate = "8kbit"
+    "#;
+    let scenario = Scenario::from_toml(text, "x").unwrap();
+    let outcome = Run::new(scenario, text, "x").unwrap().finish();
+    let of = |table: &Table, name: &str| table.number(name, 0).unwrap();
+    for table in [&outcome.queues, &outcome.flows] {
+        assert!(of(table, "drops") > of(table, "arrivals") + 50.0);
+    }
+    // The link carries 125 packets a second; the other flow has one of them.
+    let (dropped, departed) = (of(&outcome.queues, "drops"), of(&outcome.queues, "departures"));
+    assert!((70.0..=90.0).contains(&departed));
+    assert_eq!(of(&outcome.queues, "loss"), dropped / (dropped + departed));
+    let share = of(&outcome.flows, "loss");
+    assert!((share - dropped / (dropped + departed)).abs() < 0.01, "{share}");
 }

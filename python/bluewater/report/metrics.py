@@ -2,7 +2,8 @@
 
 METRICS = {
     "loss": "Packets dropped at the managed queue, for whatever cause, divided by the packets that "
-    "arrived there, both counted from the end of the warm-up to the end of the run.",
+    "arrived there, both counted from the end of the warm-up to the end of the run; where fewer "
+    "arrived than were dropped, by those that left.",
     "mark rate": "Packets whose CE bit the queue set, divided by the packets that arrived.",
     "utilisation": "Bits that left the queue on the link, divided by what the link could have "
     "carried in the measured time.",

@@ -154,8 +154,16 @@ pub const QUEUES: TableSpec = TableSpec {
             "bytes",
             "The same in bytes.",
         ),
-        real(&["loss"], "0 … 1", "`drops / arrivals`; 0 if nothing arrived."),
-        real(&["mark_rate"], "0 … 1", "`marks / arrivals`; 0 if nothing arrived."),
+        real(
+            &["loss"],
+            "0 … 1",
+            "`drops / arrivals`; where more were dropped than arrived, since they had waited before the window, `drops / (departures + drops)`; 0 without drops.",
+        ),
+        real(
+            &["mark_rate"],
+            "0 … 1",
+            "`marks / arrivals`; where more were marked than arrived, of those that left, as in `loss`.",
+        ),
         real(
             &["throughput_bps"],
             "bit/s",
@@ -238,7 +246,7 @@ pub const FLOWS: TableSpec = TableSpec {
         real(
             &["loss"],
             "0 … 1",
-            "`drops / arrivals` of this flow at the primary queue; 0 if nothing arrived.",
+            "`drops / arrivals` of this flow at the primary queue; where more were dropped than arrived, as the `loss` of a queue; 0 without drops.",
         ),
         count(
             &["arrivals", "drops"],

@@ -54,7 +54,8 @@ def _summary(result: Result) -> dict[str, float]:
     passes = result.flows.filter(2 * pl.col("throughput_bps") >= pl.col("goodput_bps"))["flow"]
     down = pl.col("flow").is_in(passes.implode())
     datagrams = result.flows.filter(pl.col("transport").is_in(DATAGRAMS))
-    lost = datagrams.select(pl.col("drops").sum() / pl.col("arrivals").sum()).item()
+    sums = datagrams.select(pl.col("drops", "arrivals").sum())
+    lost = sums.select(pl.col("drops") / pl.max_horizontal("drops", "arrivals")).item()
     found = {
         **_trips(samples.filter(pl.col("time_s") < _load_begins(result)), "latency", "jitter"),
         **_way(loaded.filter(down), "down"),

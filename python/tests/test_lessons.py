@@ -1,0 +1,145 @@
+"""What the lessons quote is what the page shows: each number is simulated anew, from its scenario.
+
+The scenarios are those that the page makes, and its table tells the results; `lessons.toml` has the
+numbers, where they stand, and with which settings they are seen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bluewater import _core
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+DOCS = Path(__file__).parents[2] / "docs"
+LESSONS = sorted((DOCS / "lessons").glob("[0-9]-*.md"))
+TOLD = tomllib.loads(Path(__file__).with_name("lessons.toml").read_text())
+QUOTED: list[dict[str, Any]] = TOLD["quoted"]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+ROWS = {
+    "Link used": "used",
+    "Queue, mean": "queue",
+    "Queue, 99th percentile": "queue99",
+    "Lost": "lost",
+    "Marked": "marked",
+    "Fairness (Jain) of TCP from the start": "jain",
+    "TCP, all together": "tcp",
+    "The flow without control": "flow",
+    "The flow without control loses": "flow_lost",
+}
+# As if somebody had moved it there: what a slider or a list does not have is refused.
+SET = """(settings) => {
+    const play = document.querySelector("bluewater-play");
+    play.begin("");
+    const own = Object.entries(settings).map(([name, value]) => [name.split("."), value]);
+    const set = (of, name, value) => {
+        if (!Object.hasOwn(of, name)) throw new Error(`no ${name}`);
+        of[name] = value;
+    };
+    for (const [[name, param], value] of own) if (!param) set(play.state, name, value);
+    play.defaults();
+    for (const [[side, param], value] of own) if (param) set(play.state.params[side], param, value);
+    return [play.state, Object.fromEntries(play.sides.map((side) => [side, play.scenario(side)]))];
+}"""
+
+
+@cache
+def text(lesson: str) -> str:
+    """A lesson, with single spaces."""
+    return " ".join((DOCS / "lessons" / f"{lesson}.md").read_text().split())
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page for each lesson, without an engine: the simulator is the native one."""
+    if CHROMIUM is None and not os.environ.get("CI"):
+        pytest.skip("there is no browser")
+    sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
+    folder = tmp_path_factory.mktemp("lessons")
+    shutil.copy(DOCS / "play/play.js", folder)
+    (folder / "engine.js").write_text("")
+    for lesson in LESSONS:
+        play = re.search("<bluewater-play.*</bluewater-play>", lesson.read_text())
+        assert play is not None
+        head = '<!doctype html><meta charset="utf-8"><script src="play.js"></script>'
+        (folder / f"{lesson.stem}.html").write_text(head + play[0])
+    with sync_api.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"file://{folder}/{LESSONS[0].stem}.html")
+        yield page
+        browser.close()
+
+
+@cache
+def simulated(scenario: str) -> dict[str, Any]:
+    return _core.run(scenario)
+
+
+def seen(tab: Page, lesson: str, settings: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """What is told of both sides."""
+    address = f"{tab.url.rpartition('/')[0]}/{lesson}.html"
+    if tab.url.partition("#")[0] != address:
+        tab.goto(address)
+    state, scenarios = tab.evaluate(SET, settings)
+    return {side: told(tab, state, scenario) for side, scenario in scenarios.items()}
+
+
+def told(tab: Page, state: dict[str, Any], scenario: str) -> dict[str, float]:
+    run = simulated(scenario)
+    answer = {"queues": run["queues"], "flows": run["flows"], "series": {}}
+    rows = tab.evaluate("(answer) => document.querySelector('bluewater-play').told(answer)", answer)
+    found = {ROWS[row]: number for row, number in rows.items()}
+    found["idle"] = 100 - found["used"]
+    # Packets of 1000 bytes.
+    packets = (state["rtt"] + found["queue"]) * state["rate"] / 8
+    found["window"] = packets / state["flows"]
+    found["formula"] = 150 / found["window"] ** 2
+    losses = list(zip(run["series"]["time_s"], run["series"]["drops"], strict=True))
+    times = [time for time, drops in losses if drops and time > 5]
+    found["last_loss"] = max(times, default=0)
+    gaps = [later - time for time, later in pairwise(times)]
+    found["gap_least"], found["gap_most"] = min(gaps, default=0), max(gaps, default=0)
+    behind = sum(drops for time, drops in losses if time > 15)
+    burst = sum(drops for time, drops in losses if 15 < time <= 17.05)
+    found["burst"] = 100 * burst / behind if behind else 0
+    return found
+
+
+@pytest.mark.parametrize("quoted", QUOTED, ids=lambda each: f"{each['lesson']}: {each['says']}")
+def test_a_quoted_number_is_what_the_page_shows(tab: Page, quoted: dict[str, Any]) -> None:
+    assert quoted["says"] in text(quoted["lesson"])
+    assert {"form", "within"} & set(quoted)
+    runs = [seen(tab, quoted["lesson"], settings) for settings in quoted["runs"]]
+    if "form" in quoted:
+        assert quoted["form"].format(*runs) == quoted["says"]
+    for run, side, what, least, most in quoted.get("within", ()):
+        assert least <= runs[run][side][what] <= most, f"{what} of {quoted['runs'][run]}, {side}"
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
+def test_every_number_of_a_lesson_is_measured_or_given(lesson: Path) -> None:
+    source = re.sub("<bluewater-play.*</bluewater-play>", "", lesson.read_text())
+    left = " ".join(re.sub(r"^(\s*|# )\d\. ", "", source, flags=re.MULTILINE).split())
+    mine = [quoted["says"] for quoted in QUOTED if quoted["lesson"] == lesson.stem]
+    given = TOLD["given"][lesson.stem]
+    assert [phrase for phrase in given if phrase not in text(lesson.stem)] == []
+    for phrase in sorted([*mine, *given], key=len, reverse=True):
+        left = left.replace(phrase, "…")
+    assert re.findall(r".{0,30}(?<![A-Za-z])\d.{0,20}", left) == []
+
+
+def test_every_lesson_has_its_numbers() -> None:
+    assert {quoted["lesson"] for quoted in QUOTED} == {lesson.stem for lesson in LESSONS}
