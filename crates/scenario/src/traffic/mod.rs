@@ -20,7 +20,7 @@ pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, W
 pub(crate) use keys::{Unread, later, read_groups};
 pub use sizes::{Sizes, Spread};
 pub use transport::{
-    Cbr, GapsName, Kind, Ledbat, Needs, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport,
+    Cbr, GapsName, Kind, Ledbat, Needs, Recovery, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport,
     TransportName, Window,
 };
 

@@ -335,7 +335,9 @@ fn traffic(
         rack = d.flag();
         line(format!("rack = {rack}\nmin_rto_above_srtt = {}", d.flag()));
         line(format!("whole_threshold = {}", !rack && d.flag()));
-        line(format!("repair_past_timeout = {}", !rack && d.flag()));
+        let as_ns2 = transport == "sack" && !rack && d.flag();
+        line(format!("recovery = \"{}\"", if as_ns2 { "ns-2" } else { "standard" }));
+        line(format!("repair_past_timeout = {}", !rack && !as_ns2 && d.flag()));
         line(format!("rtt_ticks = {}", !rack && d.flag()));
         line(format!("timestamps = {}", rack && d.flag()));
         let counts = ["dctcp", "prague"].contains(&transport);

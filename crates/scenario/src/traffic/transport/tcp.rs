@@ -179,6 +179,10 @@ pub struct Tcp {
     /// much (RFC 6675 §5.1). Not with `rack`.
     #[serde(default)]
     pub repair_past_timeout: bool,
+    /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1, which counts what is under way by a rule of
+    /// its own; `repair_past_timeout` is part of that.
+    #[serde(default)]
+    pub recovery: Recovery,
     /// `min_rto` bounds what the timeout adds to the smoothed round trip, not the timeout (Linux).
     #[serde(default)]
     pub min_rto_above_srtt: bool,
@@ -235,6 +239,18 @@ pub struct Tcp {
     /// Linux). With `restart_after_idle` only.
     #[serde(default)]
     pub decay_after_idle: bool,
+}
+
+/// How losses are repaired.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum Recovery {
+    /// As RFCs have it.
+    #[default]
+    #[serde(rename = "standard")]
+    Standard,
+    /// As ns-2.35 has it.
+    #[serde(rename = "ns-2")]
+    Ns2,
 }
 
 /// Sets of defaults for the keys of TCP.
@@ -433,6 +449,21 @@ impl Tcp {
         }
         if self.rack && self.repair_past_timeout {
             return at.refuse("repair_past_timeout", "false: with rack time tells losses");
+        }
+        self.check_recovery(at)
+    }
+
+    /// Refuses ns-2's recovery where it cannot be, and what is part of it.
+    fn check_recovery(&self, at: &Group) -> Result<(), Complaint> {
+        if self.recovery == Recovery::Standard {
+            return Ok(());
+        }
+        if self.name != TcpName::Sack || self.rack {
+            let allowed = "\"standard\", or transport = \"sack\" without rack";
+            return at.refuse("recovery", allowed);
+        }
+        if self.repair_past_timeout {
+            return at.refuse("repair_past_timeout", "false: ns-2's recovery has it anyway");
         }
         Ok(())
     }
