@@ -125,7 +125,7 @@ pub struct Tcp {
     #[serde(default)]
     pub handshake: bool,
     /// A SYN that is lost leaves an initial window of one packet and a first timeout of 3 s (RFC 5681
-    /// §3.1, RFC 6298 §5.7; ns-2 has neither).
+    /// §3.1, RFC 6298 §5.7; in ns-2 the backoff stays, and `recovery` says the rest).
     #[serde(default = "yes")]
     pub restart_after_lost_syn: bool,
     /// A SYN that is sent again asks for no ECN, and the connection does without (RFC 3168 §6.1.1.1
@@ -180,7 +180,8 @@ pub struct Tcp {
     #[serde(default)]
     pub repair_past_timeout: bool,
     /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1, which counts what is under way by a rule of
-    /// its own; `repair_past_timeout` is part of that.
+    /// its own, waits for its timer more often, and begins with one packet behind a SYN that was lost and behind a
+    /// pause; `repair_past_timeout` is part of that.
     #[serde(default)]
     pub recovery: Recovery,
     /// `min_rto` bounds what the timeout adds to the smoothed round trip, not the timeout (Linux).
@@ -464,6 +465,9 @@ impl Tcp {
         }
         if self.repair_past_timeout {
             return at.refuse("repair_past_timeout", "false: ns-2's recovery has it anyway");
+        }
+        if self.decay_after_idle {
+            return at.refuse("decay_after_idle", "false: ns-2's recovery begins with one packet");
         }
         Ok(())
     }

@@ -14,6 +14,7 @@
 //! - Outside of a recovery each acknowledgement of something new forgets what had arrived beyond it.
 //! - A timeout lowers the threshold each time, but not where an echo was the last to lower the window; behind it
 //!   duplicates count only once something new is acknowledged, and then let packets out as always.
+//! - A pause that lasts a timeout from the last acknowledgement on ends the window at one packet.
 //! - A SYN that is lost leaves a window of one packet and a threshold of two.
 //! - A partial acknowledgement ends the backoff. Round trips are measured over repairs, to the recovery's end.
 //!
@@ -121,8 +122,8 @@ impl Sender {
         self.duplicates = 0;
         self.notes = self.notes.without(TIMED_OUT);
         self.state = if self.next == self.end { State::Open } else { State::Loss };
-        let waits = self.outstanding() > 0 || self.cwnd < 1.0;
-        self.deadline = if waits { now + self.timeout(o) } else { NEVER };
+        // Also where nothing is under way: what it then runs out for is a pause.
+        self.deadline = now + self.timeout(o);
     }
 
     fn on_echo_as_sack1(&mut self, ack: u32, o: &Options) {
@@ -201,6 +202,14 @@ impl Sender {
         window.min(o.window).saturating_sub(self.next - self.una).min(given)
     }
 
+    /// A packet is about to be sent while nothing is under way: it gets a whole timeout.
+    #[cold]
+    pub(super) fn end_pause_as_sack1(&mut self) {
+        if self.cwnd >= 1.0 {
+            self.deadline = NEVER;
+        }
+    }
+
     /// The timer has run out for a SYN, whose answer then begins with one packet.
     #[cold]
     pub(super) fn lose_syn_as_sack1(&mut self, o: &Options) {
@@ -214,6 +223,10 @@ impl Sender {
     /// The timer has run out.
     pub(super) fn on_timer_as_sack1(&mut self, now: u64, o: &Options) {
         let lost = self.outstanding() > 0;
+        if !lost && self.cwnd >= 1.0 && !o.restart_after_idle {
+            self.deadline = NEVER;
+            return;
+        }
         self.cwnd = self.cwnd.max(1.0);
         if lost {
             self.timeouts += 1;
