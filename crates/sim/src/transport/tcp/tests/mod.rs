@@ -170,7 +170,13 @@ fn numbers(sent: &[(u32, bool, bool)]) -> Round {
 }
 
 fn with_rack() -> Options {
-    Options { rack: true, tells_losses_otherwise: true, notes_sending: true, count_packets: true, ..options(Variant::Sack) }
+    Options {
+        rack: true,
+        tells_losses_otherwise: true,
+        notes_sending: true,
+        count_packets: true,
+        ..options(Variant::Sack)
+    }
 }
 
 /// A path on which a window of 16 packets has just been sent.

@@ -134,7 +134,7 @@ fn a_repair_behind_an_echo_reduces_nothing() {
 #[test]
 fn the_first_packet_past_a_timeout_is_left_to_the_timer() {
     for (lost, repairs) in [(0, 0), (1, 1)] {
-        let mut p = Path::new(Options { initial_window: 7.0, ..as_ns2() });
+        let mut p = Path::new(Options { initial_window: 7.0, whole_threshold: false, ..as_ns2() });
         p.send_all();
         let mut sent = p.time_out();
         while !numbers(&sent).contains(&7) {
@@ -152,7 +152,9 @@ fn the_first_packet_past_a_timeout_is_left_to_the_timer() {
 /// A timeout leaves half as threshold, another of the same packet two; but behind an echo the threshold stays.
 #[test]
 fn a_timeout_behind_an_echo_leaves_the_threshold() {
-    for (marked, timeouts, grown) in [(false, 1, 8.0..9.0), (false, 2, 2.0..5.0), (true, 1, 7.0..9.0)] {
+    for (marked, timeouts, grown) in
+        [(false, 1, 8.0..9.0), (false, 2, 2.0..5.0), (true, 1, 7.0..9.0)]
+    {
         let (mut p, mut sent) = sixteen(as_ns2());
         if marked {
             // The echo leaves 8; the next window is lost but for one packet, which lets out nothing.
