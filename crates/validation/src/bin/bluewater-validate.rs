@@ -65,7 +65,8 @@ fn allowed(allowed: Allowed) -> String {
 
 fn main() -> ExitCode {
     let parts: Vec<String> = std::env::args().skip(1).collect();
-    if parts.iter().any(|p| !["closed", "ns2", "between", "linux", "prague"].contains(&p.as_str())) {
+    if parts.iter().any(|p| !["closed", "ns2", "between", "linux", "prague"].contains(&p.as_str()))
+    {
         eprintln!("usage: bluewater-validate [closed] [ns2] [between] [linux] [prague]");
         return ExitCode::from(2);
     }
