@@ -49,7 +49,7 @@ $ns connect $tcp $sink
 set ftp [new Application/FTP]
 $ftp attach-agent $tcp
 
-# The phase is the first number that is drawn when ns-2 begins.
+# (SEED is above 0, as 0 means another each time.) The phase is the first number that is drawn when ns-2 begins.
 $defaultRNG seed $seed
 set phase [expr 0.01 * [$defaultRNG uniform 0 1]]
 set out [open "| awk -v phase=$phase {/^r/ {printf \"%.6f %d\\n\", \$2 + phase, \$11}}" w]
