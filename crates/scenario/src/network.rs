@@ -1,6 +1,6 @@
 //! Networks: presets from the papers, or links of one's own, with shortest routes.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use aqm::{Duration, Framing, Rate};
 use link::impair::Loss;
@@ -406,11 +406,27 @@ impl Topology {
                 nodes.len() - 1
             })
         };
-        let mut links = Vec::new();
+        let (mut links, mut taken) = (Vec::new(), HashSet::new());
         for (i, spec) in specs.iter().enumerate() {
             let key = |field: &str| format!("link[{i}].{field}");
             check_link(spec.rate.0, spec.delay.0, &key("rate"), &key("delay"))?;
+            for (field, name) in [("from", &spec.from), ("to", &spec.to)] {
+                if name.is_empty() || name.contains("->") {
+                    return Err(Complaint::new(
+                        key(field),
+                        "a name without `->`, which queues are named by",
+                    ));
+                }
+            }
             let (from, to) = (number(&spec.from), number(&spec.to));
+            if from == to {
+                return Err(Complaint::new(key("to"), "another node than `from`"));
+            }
+            let ways = [(from, to), (to, from)];
+            if !ways[..=usize::from(spec.duplex)].iter().all(|&way| taken.insert(way)) {
+                return Err(Complaint::new(key("to"), "nodes that are not linked that way yet")
+                    .hint("a link goes both ways unless it has duplex = false"));
+            }
             let (sending, impairments) = (spec.sending.clone(), spec.impairments.clone());
             let edge =
                 Edge { from, to, rate: spec.rate.0, delay: spec.delay.0, sending, impairments };

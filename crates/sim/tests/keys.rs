@@ -82,6 +82,7 @@ const GROUPS: &[Row] = &[
     ("transport = \"sack\"\nflows = 60\nmax_rto = \"2s\"", "forget_rtt", "true"),
     ("transport = \"sack\"\nflows = 60", "repair_past_timeout", "true"),
     ("transport = \"sack\"\nflows = 60\nrto_granularity = \"100ms\"", "rtt_ticks", "true"),
+    ("transport = \"sack\"\nflows = 60", "recovery", "\"ns-2\""),
     (MANY, "min_rto_above_srtt", "true"),
     (MANY, "rack", "true"),
     ("transport = \"sack\"\nflows = 12\nrack = true\nmin_rto = \"1ms\"", "timestamps", "true"),

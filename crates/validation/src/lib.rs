@@ -3,6 +3,7 @@
 //! Each [`Case`] is a scenario, a quantity measured in it, the value expected, and how far the two
 //! may lie apart. The tests assert them; `bluewater-validate` prints them for the documentation.
 
+pub mod fates;
 pub mod formulas;
 pub mod linux;
 pub mod linux_accecn;

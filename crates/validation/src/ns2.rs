@@ -11,12 +11,11 @@
 //! - the first timeout is 3 s, and round trips and timeouts are in ticks of 10 ms (`rtt_ticks`);
 //! - retransmissions are ECN-capable;
 //! - slow-start thresholds are whole packets;
-//! - nothing is repaired right behind a timeout (`repair_past_timeout`), and long timeouts forget the round
-//!   trip (`forget_rtt`).
+//! - losses are repaired as ns-2's Sack1 does (`recovery`), and long timeouts forget the round trip
+//!   (`forget_rtt`).
 //!
-//! What stays different: ns-2 draws its own random numbers (coins, start times, pairs), counts the
-//! idle time of RED in whole packets of 1000 bytes, and counts what is under way in a recovery by its own
-//! rule.
+//! What stays different: ns-2 draws its own random numbers (coins, start times, pairs), and counts the
+//! idle time of RED in whole packets of 1000 bytes.
 
 use crate::formulas::{interval_of_difference, mean};
 use crate::rows::{Row, by_setting};
@@ -146,7 +145,7 @@ initial_window = {initial_window}
 initial_rto = "{initial_rto}"
 rto_granularity = "10ms"
 whole_threshold = true
-repair_past_timeout = true
+recovery = "ns-2"
 forget_rtt = true
 rtt_ticks = true
 "#,
@@ -384,7 +383,7 @@ transport = "sack"
 start = "0s..10s"
 initial_rto = "3s"
 rto_granularity = "10ms"
-repair_past_timeout = true
+recovery = "ns-2"
 forget_rtt = true
 [[traffic]]
 flows = 8

@@ -43,7 +43,7 @@ initial_rto = "{min_rto}s"
 min_rto = "{min_rto}s"
 rto_granularity = "10ms"
 whole_threshold = true
-repair_past_timeout = true
+recovery = "ns-2"
 forget_rtt = true
 "#,
         buffer = row.text("buffer"),

@@ -58,7 +58,7 @@ impl Reference {
             ("", FIG_14.iter().map(|rate| cbr(rate, 0, 3)).collect())
         } else {
             let tcp = (0..3).map(|i| {
-                format!("[[traffic]]\nflows = 3\ntransport = \"sack\"\nfrom = [\"n{i}\"]\nto = [\"n{}\"]\nwindow = \"50p\"\nstart = \"0s..10s\"\ninitial_rto = \"3s\"\nrto_granularity = \"10ms\"\nrepair_past_timeout = true\nforget_rtt = true\n", i + 3)
+                format!("[[traffic]]\nflows = 3\ntransport = \"sack\"\nfrom = [\"n{i}\"]\nto = [\"n{}\"]\nwindow = \"50p\"\nstart = \"0s..10s\"\ninitial_rto = \"3s\"\nrto_granularity = \"10ms\"\nrecovery = \"ns-2\"\nforget_rtt = true\n", i + 3)
             });
             let udp = FIG_15.iter().enumerate().map(|(i, (_, rate))| cbr(rate, i, i + 3));
             let network = "delay = \"10ms\"\naccess_delay = [\"2.5ms\", \"7.5ms\", \"12.5ms\"]";

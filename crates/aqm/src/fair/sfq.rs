@@ -28,7 +28,7 @@ use crate::hash::FlowHash;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::red::{Red, RedConfig};
-use crate::policy::{Arrival, Policy, View};
+use crate::policy::{Arrival, Policy, Victim, View};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Size;
@@ -144,6 +144,16 @@ impl Policy for Inner {
     #[inline]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         self.0.as_mut().map_or(Arrival::Admit, |red| red.on_arrival(pkt, q, cx))
+    }
+
+    fn on_overflow(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Victim {
+        self.0.as_mut().map_or(Victim::Arriving, |red| red.on_overflow(pkt, q, cx))
+    }
+
+    fn gave_way(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) {
+        if let Some(red) = &mut self.0 {
+            red.gave_way(pkt, q, cx);
+        }
     }
 
     #[inline]

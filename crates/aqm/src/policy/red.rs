@@ -69,7 +69,8 @@ params! {
         /// How signals are spaced.
         spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
         /// As ns-2: no signal while fewer than two packets wait, nor to the first packet after the
-        /// average has crossed min_th; after idleness whole packets count, and the arriving one.
+        /// average has crossed min_th; a packet that finds no room begins the spacing anew, as a signal
+        /// does; after idleness whole packets count, and the arriving one.
         ns2_rules: bool = false, "ns-2.35 red.cc";
     }
 }
@@ -371,6 +372,21 @@ mod tests {
         use Fate::{Marked, Queued};
         assert_eq!(fates("true"), [Queued, Queued, Queued, Marked]);
         assert_eq!(fates("false")[2..], [Marked, Marked], "2·½ ≥ 1, 1·¾ or more");
+    }
+
+    /// Twelve packets come to a full buffer of two, at an average of 2, where p_b is a quarter of max_p: ten find no
+    /// room. In ns-2 each of these begins the count anew, as a signal would; else the next is the eleventh.
+    #[test]
+    fn a_loss_at_a_full_buffer_begins_the_count_anew_in_ns2() {
+        for (ns2, next) in [("true", 1.0), ("false", 11.0)] {
+            let thresholds = [("min_th", "1p"), ("max_th", "5p"), ("max_p", "0.0001")];
+            let settings = [&[("ns2_rules", ns2), ("w_q", "1")], &thresholds[..]].concat();
+            let mut lab = Story::new(2, &settings);
+            (0..12).for_each(|_| _ = lab.arrive());
+            let p_b = lab.signal("p_b");
+            let count = (1.0 - p_b / lab.signal("p_a")) / p_b;
+            assert!((count - next).abs() < 0.01, "{ns2}: {count}");
+        }
     }
 
     #[test]

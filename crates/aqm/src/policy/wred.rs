@@ -21,7 +21,7 @@
 
 use super::average::Average;
 use super::red::{RedConfig, RedCore, RedParams};
-use super::{Arrival, Cx, Env, Policy, View};
+use super::{Arrival, Cx, Env, Policy, Victim, View};
 use crate::packet::Meta;
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
@@ -123,6 +123,13 @@ impl Policy for Wred {
         core.set_average(self.avg.value);
         core.judge(pkt, q, cx)
     }
+
+    fn on_overflow(&mut self, pkt: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
+        self.cores[self.classes.of(pkt.flow.label().dscp)].overflowed();
+        Victim::Arriving
+    }
+
+    fn gave_way(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) {}
 
     #[inline]
     fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {

@@ -39,6 +39,9 @@ impl Model for Choke {
         }
         self.red.decide(pkt, q, rng)
     }
+    fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {
+        self.red.victim(q, rng)
+    }
     fn admitted(&mut self) {
         self.red.admitted();
     }

@@ -174,6 +174,12 @@ impl Model for Red {
         self.update_average(now, q);
         self.decide(pkt, q, rng)
     }
+    fn victim(&mut self, q: &[Packet], _: &mut Rng) -> usize {
+        if self.c.ns2 {
+            self.signalled();
+        }
+        q.len()
+    }
     fn admitted(&mut self) {
         self.idle_since = None;
     }
@@ -217,6 +223,9 @@ impl Model for AredFeng {
         self.red.max_p = self.red.max_p.clamp(0.01, 1.0);
         self.red.decide(pkt, q, rng)
     }
+    fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {
+        self.red.victim(q, rng)
+    }
     fn admitted(&mut self) {
         self.red.admitted();
     }
@@ -253,6 +262,9 @@ impl Model for Ared {
     }
     fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], f: bool, rng: &mut Rng) -> Verdict {
         self.red.arrive(now, pkt, q, f, rng)
+    }
+    fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {
+        self.red.victim(q, rng)
     }
     fn admitted(&mut self) {
         self.red.admitted();

@@ -125,6 +125,9 @@ impl Model for RedPenaltyBox {
         }
         verdict
     }
+    fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {
+        self.red.victim(q, rng)
+    }
     fn admitted(&mut self) {
         self.red.admitted();
     }

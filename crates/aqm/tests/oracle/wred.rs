@@ -6,6 +6,8 @@ struct Wred {
     avg: Red,
     classes: Vec<Red>,
     by_precedence: bool,
+    /// That of the packet that arrived last.
+    last: usize,
 }
 
 impl Wred {
@@ -27,9 +29,13 @@ impl Model for Wred {
     fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], _: bool, rng: &mut Rng) -> Verdict {
         self.avg.update_average(now, q);
         let class = self.class(pkt);
+        self.last = class;
         let class = &mut self.classes[class];
         class.avg = self.avg.avg;
         class.decide(pkt, q, rng)
+    }
+    fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {
+        self.classes[self.last].victim(q, rng)
     }
     fn admitted(&mut self) {
         self.avg.admitted();
@@ -78,7 +84,7 @@ proptest! {
                 ..c.clone()
             })
         };
-        let model = Wred { avg: of(0), classes: (0..classes).map(of).collect(), by_precedence };
+        let model = Wred { avg: of(0), classes: (0..classes).map(of).collect(), by_precedence, last: 0 };
         let ops = labelled(ops, &[0, 8, 12, 14, 20, 22, 34, 46, 56, 27]);
         compare("wred", &settings, room, &ops, model)?;
     }

@@ -22,6 +22,34 @@ fn a_network_without_a_way_back_is_refused() {
     assert!(e.problem.contains("no route from b to a"), "{e}");
 }
 
+/// Which of two links packets would take hung on their order in the file.
+#[test]
+fn between_two_nodes_there_is_one_link_each_way() {
+    let link = |from: &str, to: &str, more: &str| {
+        format!(
+            "[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1mbit\"\ndelay = \"1ms\"\n{more}\n"
+        )
+    };
+    let with = |links: &str| {
+        format!(
+            "duration = \"1s\"\n{links}[[traffic]]\ntransport = \"sack\"\nfrom = [\"a\"]\nto = [\"b\"]\n"
+        )
+    };
+    let one = "duplex = false";
+    for second in [link("a", "b", ""), link("b", "a", ""), link("a", "b", one), link("b", "a", one)]
+    {
+        let e = fails(&with(&(link("a", "b", "") + &second)));
+        assert_eq!(e.key, "link[1].to", "{e}");
+        assert!(e.hint.contains("duplex = false"));
+    }
+    let apart = with(&(link("a", "b", one) + &link("b", "a", one)));
+    assert!(Scenario::from_toml(&apart, "x").is_ok());
+    assert_eq!(fails(&with(&link("a", "a", ""))).key, "link[0].to");
+    for (from, to, key) in [("a->b", "b", "link[0].from"), ("a", "", "link[0].to")] {
+        assert_eq!(fails(&with(&link(from, to, ""))).key, key);
+    }
+}
+
 /// Routes are looked for from each node of one side, not for each pair.
 #[test]
 fn thousands_of_nodes_are_soon_checked() {

@@ -20,8 +20,8 @@ pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, W
 pub(crate) use keys::{Unread, later, read_groups};
 pub use sizes::{Sizes, Spread};
 pub use transport::{
-    Cbr, GapsName, Kind, Ledbat, Needs, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport,
-    TransportName, Window,
+    Cbr, GapsName, Kind, Ledbat, Needs, Recovery, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace,
+    Transport, TransportName, Window,
 };
 
 use crate::arrivals::Files;

@@ -330,12 +330,14 @@ fn traffic(
         let control = !fallback && (shakes || counts) && d.flag();
         line(format!("ecn_on_control = {control}"));
     }
-    let mut rack = models;
+    let (mut rack, mut as_ns2) = (models, false);
     if wait == "false" && ["sack", "cubic", "dctcp", "prague"].contains(&transport) {
         rack = d.flag();
         line(format!("rack = {rack}\nmin_rto_above_srtt = {}", d.flag()));
         line(format!("whole_threshold = {}", !rack && d.flag()));
-        line(format!("repair_past_timeout = {}", !rack && d.flag()));
+        as_ns2 = transport == "sack" && !rack && d.flag();
+        line(format!("recovery = \"{}\"", if as_ns2 { "ns-2" } else { "standard" }));
+        line(format!("repair_past_timeout = {}", !rack && !as_ns2 && d.flag()));
         line(format!("rtt_ticks = {}", !rack && d.flag()));
         line(format!("timestamps = {}", rack && d.flag()));
         let counts = ["dctcp", "prague"].contains(&transport);
@@ -361,7 +363,7 @@ fn traffic(
     line(format!("count_packets = {}\nquick_acks = {quick}", d.flag() && !models));
     let restarts = d.flag() || ![2, 3].contains(&app) || models;
     line(format!("restart_after_idle = {restarts}"));
-    if [2, 3].contains(&app) && restarts && !models {
+    if [2, 3].contains(&app) && restarts && !models && !as_ns2 {
         line(format!("decay_after_idle = {}", d.flag()));
     }
     line(format!(

@@ -20,9 +20,16 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
         cases.extend(dctcp_response()?);
     }
     if wanted("ns2") {
-        for seeds in ns2::Seeds::all().into_iter().chain(ns2::Seeds::between()) {
+        for seeds in ns2::Seeds::all() {
             cases.extend(seeds.compare()?);
         }
+    }
+    if wanted("ns2") || parts.iter().any(|p| p == "between") {
+        for seeds in ns2::Seeds::between() {
+            cases.extend(seeds.compare()?);
+        }
+    }
+    if wanted("ns2") {
         for reference in ns2::CbrReference::all() {
             cases.extend(reference.compare()?);
         }
@@ -58,8 +65,9 @@ fn allowed(allowed: Allowed) -> String {
 
 fn main() -> ExitCode {
     let parts: Vec<String> = std::env::args().skip(1).collect();
-    if parts.iter().any(|p| !["closed", "ns2", "linux", "prague"].contains(&p.as_str())) {
-        eprintln!("usage: bluewater-validate [closed] [ns2] [linux] [prague]");
+    if parts.iter().any(|p| !["closed", "ns2", "between", "linux", "prague"].contains(&p.as_str()))
+    {
+        eprintln!("usage: bluewater-validate [closed] [ns2] [between] [linux] [prague]");
         return ExitCode::from(2);
     }
     let cases = match cases(&parts) {

@@ -215,6 +215,14 @@ impl RedCore {
         if signal { self.params.signal } else { Arrival::Admit }
     }
 
+    /// A packet is lost for want of room: in ns-2 that begins the count anew, as a signal does.
+    #[inline]
+    pub(crate) fn overflowed(&mut self) {
+        if self.params.ns2_rules {
+            self.count = self.after_signal();
+        }
+    }
+
     /// A packet was queued: the link is not idle.
     #[inline]
     pub(crate) fn admitted(&mut self) {
@@ -282,7 +290,7 @@ impl RedCore {
     }
 }
 
-/// What a policy with a [`RedCore`] leaves to it: packets that were queued, an idle link, and the
+/// What a policy with a [`RedCore`] leaves to it: packets that were queued or found no room, an idle link, and the
 /// question for congestion; with `but rate` all but what to do at another rate of the link.
 macro_rules! as_red {
     ($core:tt) => {
@@ -297,6 +305,13 @@ macro_rules! as_red {
         fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
             self.$core.admitted();
         }
+
+        fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> crate::policy::Victim {
+            self.$core.overflowed();
+            crate::policy::Victim::Arriving
+        }
+
+        fn gave_way(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) {}
 
         fn on_idle(&mut self, cx: &mut Cx<'_>) {
             self.$core.on_idle(cx.now);

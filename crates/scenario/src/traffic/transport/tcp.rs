@@ -125,7 +125,7 @@ pub struct Tcp {
     #[serde(default)]
     pub handshake: bool,
     /// A SYN that is lost leaves an initial window of one packet and a first timeout of 3 s (RFC 5681
-    /// §3.1, RFC 6298 §5.7; ns-2 has neither).
+    /// §3.1, RFC 6298 §5.7; in ns-2 the backoff stays, and `recovery` says the rest).
     #[serde(default = "yes")]
     pub restart_after_lost_syn: bool,
     /// A SYN that is sent again asks for no ECN, and the connection does without (RFC 3168 §6.1.1.1
@@ -179,6 +179,11 @@ pub struct Tcp {
     /// much (RFC 6675 §5.1). Not with `rack`.
     #[serde(default)]
     pub repair_past_timeout: bool,
+    /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1, which counts what is under way by a rule of
+    /// its own, waits for its timer more often, and begins with one packet behind a SYN that was lost and behind a
+    /// pause; `repair_past_timeout` is part of that.
+    #[serde(default)]
+    pub recovery: Recovery,
     /// `min_rto` bounds what the timeout adds to the smoothed round trip, not the timeout (Linux).
     #[serde(default)]
     pub min_rto_above_srtt: bool,
@@ -235,6 +240,18 @@ pub struct Tcp {
     /// Linux). With `restart_after_idle` only.
     #[serde(default)]
     pub decay_after_idle: bool,
+}
+
+/// How losses are repaired.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum Recovery {
+    /// As RFCs have it.
+    #[default]
+    #[serde(rename = "standard")]
+    Standard,
+    /// As ns-2.35 has it.
+    #[serde(rename = "ns-2")]
+    Ns2,
 }
 
 /// Sets of defaults for the keys of TCP.
@@ -433,6 +450,24 @@ impl Tcp {
         }
         if self.rack && self.repair_past_timeout {
             return at.refuse("repair_past_timeout", "false: with rack time tells losses");
+        }
+        self.check_recovery(at)
+    }
+
+    /// Refuses ns-2's recovery where it cannot be, and what is part of it.
+    fn check_recovery(&self, at: &Group) -> Result<(), Complaint> {
+        if self.recovery == Recovery::Standard {
+            return Ok(());
+        }
+        if self.name != TcpName::Sack || self.rack {
+            let allowed = "\"standard\", or transport = \"sack\" without rack";
+            return at.refuse("recovery", allowed);
+        }
+        if self.repair_past_timeout {
+            return at.refuse("repair_past_timeout", "false: ns-2's recovery has it anyway");
+        }
+        if self.decay_after_idle {
+            return at.refuse("decay_after_idle", "false: ns-2's recovery begins with one packet");
         }
         Ok(())
     }

@@ -49,6 +49,10 @@ pub struct Options {
     /// so many packets more than all that had been sent by then are acknowledged: none (RFC 6675 §5.1) or
     /// one (RFC 6582 §3.2 step 2).
     pub past_timeout: u32,
+    /// Losses are repaired as ns-2's Sack1 does.
+    pub sack1: bool,
+    /// An acknowledgement is for that, or for `rack`.
+    pub tells_losses_otherwise: bool,
     /// So many duplicates let a packet out each: two (RFC 3042) or none; with RACK all, as what has
     /// arrived is not under way, as in Linux.
     pub limited_transmit: u32,
@@ -152,6 +156,7 @@ impl Options {
             tick: if tcp.rtt_ticks { tcp.rto_granularity.0.as_nanos() } else { 0 },
         };
         let rack = tcp.rack || needs.has_model;
+        let sack1 = tcp.recovery == keys::Recovery::Ns2;
         Self {
             variant,
             control,
@@ -163,6 +168,8 @@ impl Options {
                 true if rack => u32::MAX,
                 true => 2,
             },
+            sack1,
+            tells_losses_otherwise: rack || sack1,
             rack,
             timestamps: tcp.timestamps,
             stamps: false,

@@ -7,6 +7,9 @@ impl Sender {
     /// There is something to send and nothing under way: behind a pause, or without one.
     #[inline(always)]
     pub(super) fn after_pause(&mut self, now: u64, o: &Options) {
+        if o.sack1 {
+            return self.end_pause_as_sack1();
+        }
         let may_restart = o.restart_after_idle && self.cwnd > o.initial_window;
         if may_restart || self.control.has_state() {
             self.end_pause(now, o);

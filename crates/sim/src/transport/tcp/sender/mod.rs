@@ -13,6 +13,7 @@ pub(super) mod marks;
 mod model;
 mod rack;
 mod repairs;
+mod sack1;
 mod scoreboard;
 
 use super::bits::Bits;
@@ -22,6 +23,7 @@ use super::{Options, Variant};
 use crate::packet::{Packet, Payload, tick};
 use rack::Rack;
 use repairs::threshold;
+use sack1::{Notes, WAIT_DOUBLED};
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
@@ -75,7 +77,8 @@ pub struct Sender {
     /// Past the last packet that the application has given.
     available: u32,
     recover: u32,
-    /// `end` at the last reduction: until it is acknowledged there is no second one.
+    /// `end` at the last reduction: until it is acknowledged there is no second one. With ns-2's recovery
+    /// `recover` says that, and this is what it counts under way.
     reduced_at: u32,
     /// SACK: past the highest packet retransmitted in this recovery, and after a timeout past that for which the
     /// timer ran out; with RACK, past the highest ever, but for probes.
@@ -91,8 +94,8 @@ pub struct Sender {
     without_ecn: bool,
     /// The last acknowledgement carried an echo that found the window at one packet.
     echoed_at_one: bool,
-    /// That echo has doubled the timeout of the timer that runs.
-    wait_doubled: bool,
+    /// That echo has doubled the timeout of the timer that runs; with ns-2's recovery what this remembers.
+    notes: Notes,
     /// Packets sent again.
     pub retransmits: u32,
     /// Retransmission timeouts.
@@ -128,7 +131,7 @@ impl Default for Sender {
             tell_reduced: false,
             without_ecn: false,
             echoed_at_one: false,
-            wait_doubled: false,
+            notes: Notes::default(),
             retransmits: 0,
             timeouts: 0,
             ecn_reductions: 0,
@@ -332,7 +335,12 @@ impl Sender {
                 self.resent = self.resent.max(self.una + 1);
                 Some(self.una)
             }
+            State::Recovery if o.sack1 => self.next_in_recovery_as_sack1(o),
             State::Recovery if o.variant == Variant::Sack => self.next_by_scoreboard(o),
+            State::Loss if o.sack1 => (self.room_behind_timeout_as_sack1(o) > 0).then(|| {
+                self.next += 1;
+                self.next - 1
+            }),
             _ => (self.room_in_window(now, o) > 0).then(|| {
                 self.next += 1;
                 self.next - 1
@@ -356,7 +364,7 @@ impl Sender {
     fn sent(&mut self, now: u64, seq: u32, again: bool, o: &Options, packet: &mut Packet) {
         if again {
             self.retransmits += 1;
-            if self.timed_at != NEVER && seq <= self.timed_seq {
+            if self.timed_at != NEVER && seq <= self.timed_seq && !o.sack1 {
                 self.timed_at = NEVER; // Karn
             }
         } else {
@@ -397,8 +405,8 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet, o: &Options) {
-        if o.rack {
-            return self.on_ack_by_rack(now, p, o);
+        if o.tells_losses_otherwise {
+            return self.on_ack_otherwise(now, p, o);
         }
         let Payload::Ack { ece, sack, .. } = p.payload else { return };
         let echo = ece > 0;
@@ -425,6 +433,12 @@ impl Sender {
         }
     }
 
+    /// The same where losses are told otherwise than by duplicates as RFCs have them.
+    #[inline(never)]
+    fn on_ack_otherwise(&mut self, now: u64, p: &Packet, o: &Options) {
+        if o.rack { self.on_ack_by_rack(now, p, o) } else { self.on_ack_as_sack1(now, p, o) }
+    }
+
     /// An ECN echo. RFC 3168 §6.1.2: at most one reduction a window.
     #[inline(always)]
     fn on_echo(&mut self, now: u64, ack: u32, o: &Options) {
@@ -443,7 +457,7 @@ impl Sender {
             // Less than a packet is left: the timer slows the sender, and twice as much if the
             // packet that it sent last met congestion as well (as ns-2).
             self.back_off(o);
-            self.wait_doubled = true;
+            self.notes = WAIT_DOUBLED;
         }
         self.echoed_at_one = at_one;
     }
@@ -479,7 +493,7 @@ impl Sender {
             }
         }
         if !echo {
-            (self.echoed_at_one, self.wait_doubled) = (false, false);
+            (self.echoed_at_one, self.notes) = (false, Notes::default());
         }
         self.una = ack;
         if self.sacked.ones() > 0 {
@@ -544,13 +558,19 @@ impl Sender {
             self.back_off(o);
             self.timeouts += 1;
             self.without_ecn = o.ecn_fallback;
+            if o.sack1 {
+                self.lose_syn_as_sack1(o);
+            }
             self.force = true;
             self.deadline = now + self.timeout(o);
             return;
         }
+        if o.sack1 {
+            return self.on_timer_as_sack1(now, o);
+        }
         if self.outstanding() == 0 {
             // The wait after an echo is over.
-            self.wait_doubled = false;
+            self.notes = Notes::default();
             self.cwnd = 1.0;
             self.deadline = NEVER;
             return;
@@ -563,7 +583,7 @@ impl Sender {
         }
         self.resent = self.una + 1;
         self.control.on_timeout();
-        if !std::mem::take(&mut self.wait_doubled) {
+        if std::mem::take(&mut self.notes) != WAIT_DOUBLED {
             self.back_off(o);
         }
         self.cwnd = 1.0;

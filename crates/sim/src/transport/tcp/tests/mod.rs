@@ -7,6 +7,7 @@ mod ecn;
 mod handshake;
 mod losses;
 mod rack;
+mod sack1;
 mod windows;
 
 use aqm::Ecn;
@@ -35,6 +36,8 @@ pub(super) fn options(variant: Variant) -> Options {
             tick: 0,
         },
         limited_transmit: 2,
+        sack1: false,
+        tells_losses_otherwise: false,
         rack: false,
         timestamps: false,
         has_model: false,
@@ -167,7 +170,13 @@ fn numbers(sent: &[(u32, bool, bool)]) -> Round {
 }
 
 fn with_rack() -> Options {
-    Options { rack: true, notes_sending: true, count_packets: true, ..options(Variant::Sack) }
+    Options {
+        rack: true,
+        tells_losses_otherwise: true,
+        notes_sending: true,
+        count_packets: true,
+        ..options(Variant::Sack)
+    }
 }
 
 /// A path on which a window of 16 packets has just been sent.
