@@ -42,8 +42,9 @@ fn between_two_nodes_there_is_one_link_each_way() {
         assert_eq!(e.key, "link[1].to", "{e}");
         assert!(e.hint.contains("duplex = false"));
     }
-    let apart = with(&(link("a", "b", one) + &link("b", "a", one)));
-    assert!(Scenario::from_toml(&apart, "x").is_ok());
+    let queue = "[[queue]]\nlink = \"a->b\"\naqm = \"red\"\nbuffer = \"9p\"\n";
+    let apart = with(&(link("a", "b", one) + &link("b", "a", one) + queue));
+    Scenario::from_toml(&apart, "x").unwrap();
     assert_eq!(fails(&with(&link("a", "a", ""))).key, "link[0].to");
     for (from, to, key) in [("a->b", "b", "link[0].from"), ("a", "", "link[0].to")] {
         assert_eq!(fails(&with(&link(from, to, ""))).key, key);
