@@ -178,7 +178,8 @@ def _golden(_: str) -> str:
 
 def _measured(name: str) -> str:
     lines = (ROOT / "measured" / f"{name}.md").read_text(encoding="utf-8").splitlines(keepends=True)
-    return "".join([*lines[:2], *(re.sub(r"^\| ([a-z0-9-]+)", _linked, line) for line in lines[2:])])
+    rows = (re.sub(r"^\| ([a-z0-9-]+)", _linked, line) for line in lines[2:])
+    return "".join([*lines[:2], *rows])
 
 
 def _linked(found: re.Match[str]) -> str:

@@ -115,8 +115,8 @@ def draw(
             axes, points, y
         )
         for axis in (axes.xaxis, axes.yaxis):
-            if isinstance(axis.get_major_formatter(), ScalarFormatter):
-                axis.get_major_formatter().set_useOffset(False)
+            if isinstance(numbers := axis.get_major_formatter(), ScalarFormatter):
+                numbers.set_useOffset(False)
         if kind != "heat":
             _legend(figure, axes)
     if path is not None:
