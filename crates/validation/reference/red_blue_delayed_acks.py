@@ -1,8 +1,8 @@
 """RED and BLUE at 10 Mb/s before hosts that delay acknowledgements (Feng02 Fig. 13).
 
-What feng/fig13-simulated d says of such hosts: acknowledgements delayed by 100 and 200 ms, each connection by a
-timer of its own, before RED as it is published and as ALTQ has it, with windows of one and of two packets at the
-least. One row a run of the simulator. It needs the package:
+What feng/fig13-simulated d says of such hosts: acknowledgements delayed by 100 and 200 ms, each
+connection by a timer of its own, before RED as it is published and as ALTQ has it, with windows of
+one and of two packets at the least. One row a run of the simulator. It needs the package:
 
     python red_blue_delayed_acks.py > red_blue_delayed_acks.csv
 """
