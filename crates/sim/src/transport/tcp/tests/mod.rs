@@ -169,6 +169,23 @@ fn numbers(sent: &[(u32, bool, bool)]) -> Round {
     sent.iter().map(|s| s.0).collect()
 }
 
+/// A window of seven is lost as a whole, and of four packets sent behind its timeout the one that is `lost`: how many
+/// repairs their duplicates begin.
+fn repairs_past_a_timeout(o: Options, lost: u32) -> u32 {
+    let mut p = Path::new(Options { initial_window: 7.0, ..o });
+    p.send_all();
+    let mut sent = p.time_out();
+    while !numbers(&sent).contains(&7) {
+        sent = p.deliver(&sent, &[], &[]);
+    }
+    sent.retain(|s| s.0 >= 7);
+    assert_eq!(sent.len(), 4);
+    let before = p.sender.retransmits;
+    let next = p.deliver(&sent, &[7 + lost], &[]);
+    p.deliver(&next, &[], &[]);
+    p.sender.retransmits - before
+}
+
 fn with_rack() -> Options {
     Options {
         rack: true,
