@@ -130,7 +130,7 @@ def advise(
     measured_delays = delay_table(advice.results)
     if delays:
         out.print()
-        out.print(waits.shown(measured_delays))
+        show(waits.shown(measured_delays))
     out.print(f"\n{picture.resolve()}", soft_wrap=True)
     if delays:
         beside = picture.with_name(f"{picture.stem}-delays")

@@ -146,11 +146,11 @@ def compare(
     else:
         show(_table(found, first[0][0], len(many)))
         if against:
-            out.print(_by_group(found, "throughput of", _rates, _megabits))
+            show(_by_group(found, "throughput of", _rates, _megabits))
         if all_kinds:
             show(waits.shown(every))
         elif against:
-            out.print(_by_group(found, "delay p50, p99 of", _waits, _median_and_tail))
+            show(_by_group(found, "delay p50, p99 of", _waits, _median_and_tail))
         if len(many) > 1:
             note(f"* differs from {first[0][0]}: the 95 % interval of the differences leaves out 0")
         out.print(str(picture.resolve()), soft_wrap=True)
