@@ -374,8 +374,9 @@ mod tests {
         assert_eq!(fates("false")[2..], [Marked, Marked], "2·½ ≥ 1, 1·¾ or more");
     }
 
-    /// Twelve packets come to a full buffer of two, at an average of 2, where p_b is a quarter of max_p: ten find no
-    /// room. In ns-2 each of these begins the count anew, as a signal would; else the next is the eleventh.
+    /// Twelve packets come to a full buffer of two, at an average of 2, where p_b is a quarter of
+    /// max_p: ten find no room. In ns-2 each of these begins the count anew, as a signal would; else
+    /// the next is the eleventh.
     #[test]
     fn a_loss_at_a_full_buffer_begins_the_count_anew_in_ns2() {
         for (ns2, next) in [("true", 1.0), ("false", 11.0)] {

@@ -125,7 +125,9 @@ impl Policy for Wred {
     }
 
     fn on_overflow(&mut self, pkt: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
-        self.cores[self.classes.of(pkt.flow.label().dscp)].overflowed();
+        if self.cores[0].params.ns2_rules {
+            self.cores[self.classes.of(pkt.flow.label().dscp)].overflowed();
+        }
         Victim::Arriving
     }
 

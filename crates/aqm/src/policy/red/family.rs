@@ -23,7 +23,7 @@ pub(crate) struct RedParams {
     /// Transmission time of a mean packet in nanoseconds.
     packet_time: f64,
     spacing: Spacing,
-    ns2_rules: bool,
+    pub(crate) ns2_rules: bool,
     /// Whether there are `ns2_rules`, or numbers are drawn ahead.
     otherwise: bool,
     /// The answer for a packet that chance picked.
@@ -290,8 +290,9 @@ impl RedCore {
     }
 }
 
-/// What a policy with a [`RedCore`] leaves to it: packets that were queued or found no room, an idle link, and the
-/// question for congestion; with `but rate` all but what to do at another rate of the link.
+/// What a policy with a [`RedCore`] leaves to it: packets that were queued or found no room, an idle
+/// link, and the question for congestion; with `but rate` all but what to do at another rate of the
+/// link.
 macro_rules! as_red {
     ($core:tt) => {
         as_red!($core but rate);
@@ -306,6 +307,7 @@ macro_rules! as_red {
             self.$core.admitted();
         }
 
+        #[inline]
         fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> crate::policy::Victim {
             self.$core.overflowed();
             crate::policy::Victim::Arriving
