@@ -55,6 +55,10 @@ def back(share: str) -> str:
     return spread([float(row[share]) for row in rows("ns2_redpd_release.csv")])
 
 
+def declared() -> list[float]:
+    return [float(row["declared_s"]) for row in rows("ns2_redpd_declared.csv")]
+
+
 def within(share: str) -> int:
     times = [float(row[share]) for row in rows("ns2_redpd_release.csv")]
     return sum(9 <= each <= 12.2 for each in times)
@@ -430,6 +434,8 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     ("redpd/fig13", "b", lambda: filtered("0.01"), "0.6 to 1.3"),
     ("redpd/fig13", "b", lambda: filtered("0.03"), "3.3 to 4.4"),
     ("redpd/fig13", "b", lambda: filtered("0.05"), "6.4 to 8.0"),
+    ("redpd/fig16", "a", lambda: spread(declared()), "3.3 ± 0.3"),
+    ("redpd/fig16", "a", lambda: ends(declared(), 1), "2.0 to 6.3"),
     ("redpd/fig22", "b", lambda: listed(again(), 1), "0.8, 2.6, 8.6, 16.2 and 20.7"),
     ("redpd/fig22", "f", filter_below, "0.16, 0.14 and 0.19"),
     ("redpd/bytes", "a", lambda: small_more("bytes", "0.7"), "6 to 8"),

@@ -2,10 +2,18 @@
 # Makes ns2_redpd.csv with ns-2.35 (Debian's packages ns2 and ns2-examples): sh ns2_redpd.sh > ns2_redpd.csv
 # Or ns2_redpd_release.csv: sh ns2_redpd.sh release > ns2_redpd_release.csv
 # Or ns2_redpd_below.csv, what the filter drops in the runs of Fig. 22: sh ns2_redpd.sh below > ns2_redpd_below.csv
+# Or ns2_redpd_declared.csv, the test of Fig. 16 in more seeds: sh ns2_redpd.sh declared > ns2_redpd_declared.csv
 if [ "$1" = below ]; then
     echo rtt_ms,seed,packets,filtered
     for seed in 1 2; do
         for rtt in 10 20 30; do ns ns2_redpd.tcl below RED-PD $rtt 0 $seed; done
+    done
+    exit
+fi
+if [ "$1" = declared ]; then
+    echo seed,declared_s
+    for seed in $(seq 6 45); do
+        ns ns2_redpd.tcl 16 RED-PD 40 1 $seed | awk -F, '{ printf "%s,%.2f\n", $5, $9 - 50 }'
     done
     exit
 fi

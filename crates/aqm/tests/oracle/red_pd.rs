@@ -67,6 +67,8 @@ struct RedPd<M> {
     /// Who was found unresponsive last.
     found_last: Option<u64>,
     monitored: BTreeMap<u64, Monitored>,
+    /// Packets and losses in the present list of the others, from a loss in the last M lists on.
+    known: BTreeMap<u64, (u64, u64)>,
 }
 
 impl<M> RedPd<M> {
@@ -85,6 +87,7 @@ impl<M> RedPd<M> {
             identified: 0,
             found_last: None,
             monitored: BTreeMap::new(),
+            known: BTreeMap::new(),
         };
         model.ends = (model.interval() * 1e9).round() as u64;
         model
@@ -172,6 +175,7 @@ impl<M> RedPd<M> {
         }
         self.adapt(list);
         self.lists.push(Vec::new());
+        self.known.clear();
         self.began = now;
     }
 
@@ -222,7 +226,7 @@ impl<M> RedPd<M> {
         if unresponsive {
             more *= self.c.factor;
         }
-        let fresh = Monitored {
+        let mut fresh = Monitored {
             p: 0.0,
             changed: 0,
             changed_at: 0,
@@ -233,6 +237,10 @@ impl<M> RedPd<M> {
             sample: (list + 1, now, 0, 0),
             reference: None,
         };
+        if new && self.c.test && self.c.pairs {
+            let (packets, losses) = self.known.get(&flow).copied().unwrap_or((0, 0));
+            fresh.pairs.extend(self.pair(packets, losses, now));
+        }
         let f = self.monitored.entry(flow).or_insert(fresh);
         f.p = match p + more {
             sum if sum <= 1.0 => sum,
@@ -293,10 +301,14 @@ impl<M> RedPd<M> {
         }
         f.unresponsive |= strikes >= if answers == 0 { 3 } else { 4 * answers };
         let (packets, losses) = f.list;
-        if packets > 0 {
-            let took = (now - self.began) as f64 / 1e9;
-            f.pairs.push((packets as f64 / took, losses as f64 / packets as f64));
-        }
+        let pair = self.pair(packets, losses, now);
+        self.monitored.get_mut(&flow).unwrap().pairs.extend(pair);
+    }
+
+    /// Rate and loss in the list that ends, if there is a packet.
+    fn pair(&self, packets: u64, losses: u64, now: u64) -> Option<(f64, f64)> {
+        let took = (now - self.began) as f64 / 1e9;
+        (packets > 0).then(|| (packets as f64 / took, losses as f64 / packets as f64))
     }
 }
 
@@ -323,6 +335,8 @@ impl<M: Model + Congested> Model for RedPd<M> {
                 return Verdict::Penalise;
             }
             flow.passed += 1;
+        } else if self.drops(pkt.flow) > 0 {
+            self.known.entry(pkt.flow).or_default().0 += 1;
         }
         self.arrived += 1;
         self.queue.arrive(now, pkt, q, f, rng)
@@ -332,6 +346,9 @@ impl<M: Model + Congested> Model for RedPd<M> {
         self.lists.last_mut().unwrap().push((pkt.flow, weight));
         if let Some(flow) = self.monitored.get_mut(&pkt.flow) {
             flow.list.1 += 1;
+        } else {
+            let (packets, losses) = self.known.entry(pkt.flow).or_default();
+            (*packets, *losses) = ((*packets).max(1), *losses + 1);
         }
     }
     fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {

@@ -46,8 +46,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use responsive::Record;
 pub use responsive::UnresponsiveRule;
+use responsive::{Count, Record};
 pub use rules::{Identification, IncrementCap, IncrementRate};
 use rules::{Rules, total};
 
@@ -144,6 +144,14 @@ choice! {
 /// goes round.
 type Drops = [u32; MOST_LISTS];
 
+/// A flow that is not monitored and lost packets in the last M lists.
+#[derive(Clone, Copy, Default, Debug)]
+struct Known {
+    drops: Drops,
+    /// Its packets in the present list, where [`UnresponsiveRule::Pairs`] asks for them.
+    list: Count,
+}
+
 #[derive(Clone, Copy, Default, Debug)]
 struct Monitored {
     /// Probability in the filter, [0, 1].
@@ -167,7 +175,7 @@ pub struct RedPd {
     /// When the present list began and ends.
     began: Instant,
     ends: Instant,
-    history: FlowTable<Drops>,
+    history: FlowTable<Known>,
     monitored: FlowTable<Monitored>,
     unresponsive: u32,
     /// Who was found unresponsive last; of several at once the one with the highest probability.
@@ -223,6 +231,10 @@ impl Filter for RedPd {
                 return true;
             }
             flow.passed = flow.passed.saturating_add(1);
+        } else if self.rules.c.pairs()
+            && let Some(id) = self.history.find(pkt.flow)
+        {
+            self.history[id].list.arrived += 1;
         }
         self.arrived += 1;
         false
@@ -235,7 +247,9 @@ impl Filter for RedPd {
             flow.record.lost();
             &mut flow.drops
         } else if let Some(id) = self.history.find_or_insert(pkt.flow) {
-            &mut self.history[id]
+            let known = &mut self.history[id];
+            known.list.lost(&self.rules.c);
+            &mut known.drops
         } else {
             return;
         };
@@ -257,7 +271,7 @@ impl Filter for RedPd {
     }
 
     fn state(&self) -> State {
-        let history = self.history.capacity() as u64 * FlowTable::<Drops>::BYTES_PER_FLOW;
+        let history = self.history.capacity() as u64 * FlowTable::<Known>::BYTES_PER_FLOW;
         State {
             queue: size_of::<Self>() as u64 + history,
             per_flow: FlowTable::<Monitored>::BYTES_PER_FLOW,
@@ -311,7 +325,7 @@ impl RedPd {
         self.monitor_more(average, lowest, now);
         let mut few = self.rules.unit;
         while self.history.len() > self.history.capacity() / 2 {
-            self.history.retain(|_, drops| total(drops) > few);
+            self.history.retain(|_, known| total(&known.drops) > few);
             few *= 2;
         }
         if self.rules.list.is_multiple_of(u64::from(self.rules.c.m)) {
@@ -324,7 +338,7 @@ impl RedPd {
     /// Counts the flows that are identified; their drops on average (eq. 5).
     fn identify(&mut self) -> f64 {
         let monitored = self.monitored.iter().map(|(.., flow)| &flow.drops);
-        let all = monitored.chain(self.history.iter().map(|(.., drops)| drops));
+        let all = monitored.chain(self.history.iter().map(|(.., known)| &known.drops));
         let found = all.filter(|drops| self.rules.identified(drops));
         let (count, sum) = found.fold((0, 0), |(n, sum), drops| (n + 1u32, sum + total(drops)));
         self.identified = count;
@@ -366,9 +380,10 @@ impl RedPd {
     fn monitor_more(&mut self, average: f64, mut lowest: Option<(f64, FlowKey)>, now: Instant) {
         let Self { rules, history, monitored, .. } = self;
         let next = rules.place(rules.list + 1);
-        history.retain(|key, drops| {
+        history.retain(|key, Known { drops, list }| {
             let first = rules.first(drops, average);
             drops[next] = 0;
+            let list = core::mem::take(list);
             if let Some(p) = first {
                 if monitored.len() == monitored.capacity()
                     && let Some((_, other)) = lowest.take_if(|(lowest, _)| *lowest <= p)
@@ -382,7 +397,7 @@ impl RedPd {
                         drops: *drops,
                         changed: rules.list,
                         changed_at: now,
-                        record: Record::new(now),
+                        record: Record::new(&rules.c, list, self.began, now),
                         ..Monitored::default()
                     };
                     return false;

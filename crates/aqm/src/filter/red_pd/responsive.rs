@@ -3,11 +3,12 @@
 //! The paper compares arrival rates at different loss rates by equation 1, and gives no numbers.
 //! - [`UnresponsiveRule::Growth`], ours: samples of at least M lists and `test_drops` losses, each
 //!   compared with the first since monitoring began or since the flow proved responsive.
-//! - [`UnresponsiveRule::Pairs`], the authors' program for ns-2: the last list before each raise is a
-//!   sample; of the last five all pairs are compared whose losses differ, by less than a factor of ten.
-//!   A rate above what equation 1 asks for is a strike, any other an answer: unresponsive is who has
-//!   three strikes at least, and four for each answer. (There the list before the flow was monitored
-//!   is a sample, too; here its packets are not counted before.)
+//! - [`UnresponsiveRule::Pairs`], the authors' program for ns-2: the last list before the flow was
+//!   monitored, and before each raise, is a sample; of the last five all pairs are compared whose
+//!   losses differ, by less than a factor of ten. A rate above what equation 1 asks for is a strike,
+//!   any other an answer: unresponsive is who has three strikes at least, and four for each answer.
+//!   (Packets are counted from the first loss on that is remembered; a flow that is identified by
+//!   its first list alone, which `k` = 1 and `burst` allow, has its earlier ones missing.)
 
 use super::RedPdConfig;
 use crate::param::choice;
@@ -20,6 +21,14 @@ choice! {
         Growth = "growth",
         /// Of its last five samples pairs speak against it, four to one.
         Pairs = "pairs",
+    }
+}
+
+impl RedPdConfig {
+    /// Whether flows are tested by pairs.
+    #[inline]
+    pub(super) fn pairs(&self) -> bool {
+        self.unresponsive_test && self.unresponsive_rule == UnresponsiveRule::Pairs
     }
 }
 
@@ -37,12 +46,21 @@ struct Sample {
 
 /// Packets of a flow.
 #[derive(Clone, Copy, Default, Debug)]
-struct Count {
-    arrived: u64,
+pub(super) struct Count {
+    pub(super) arrived: u64,
     lost: u32,
 }
 
 impl Count {
+    /// A packet that the queue signalled, of a flow that is not monitored. The first has not been
+    /// counted as it came.
+    pub(super) fn lost(&mut self, c: &RedPdConfig) {
+        if c.pairs() {
+            self.arrived = self.arrived.max(1);
+            self.lost += 1;
+        }
+    }
+
     /// These packets as a sample that began at `since`.
     fn sample(self, since: Instant, now: Instant) -> Sample {
         let arrived = self.arrived as f64;
@@ -70,8 +88,14 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { since: now, ..Self::default() }
+    /// Of a flow that is monitored from now on; `list` are its packets in the list that ends, which
+    /// began at `began`.
+    pub(super) fn new(c: &RedPdConfig, list: Count, began: Instant, now: Instant) -> Self {
+        let mut new = Self { since: now, ..Self::default() };
+        if c.pairs() && list.arrived > 0 {
+            new.keep(list.sample(began, now));
+        }
+        new
     }
 
     #[inline]
@@ -205,7 +229,7 @@ mod tests {
     fn a_list_without_a_packet_is_no_sample() {
         let c =
             RedPdConfig { unresponsive_rule: UnresponsiveRule::Pairs, ..RedPdConfig::default() };
-        let mut record = Record::new(Instant::ZERO);
+        let mut record = Record::default();
         let end = Instant::from_nanos(1_000_000);
         record.end_list(&c, Instant::ZERO, end, true);
         assert_eq!(record.held, 0);
@@ -214,9 +238,27 @@ mod tests {
         assert_eq!((record.held, record.samples[0].rate), (1, 1000.0));
     }
 
+    /// As in the authors' program; 4 packets and a loss in a millisecond.
+    #[test]
+    fn the_list_before_a_flow_is_monitored_is_a_sample_of_pairs() {
+        let list = Count { arrived: 4, lost: 1 };
+        let end = Instant::from_nanos(1_000_000);
+        for (unresponsive_rule, held) in
+            [(UnresponsiveRule::Pairs, 1), (UnresponsiveRule::Growth, 0)]
+        {
+            let c = RedPdConfig { unresponsive_rule, ..RedPdConfig::default() };
+            let record = Record::new(&c, list, Instant::ZERO, end);
+            assert_eq!(record.held, held);
+            assert_eq!(
+                record.samples[0],
+                [Sample::default(), Sample { rate: 4000.0, loss: 0.25 }][held]
+            );
+        }
+    }
+
     #[test]
     fn five_samples_are_kept() {
-        let mut record = Record::new(Instant::ZERO);
+        let mut record = Record::default();
         for n in 1..=7 {
             record.keep(Sample { rate: f64::from(n), loss: 0.0 });
         }

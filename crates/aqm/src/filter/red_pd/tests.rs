@@ -424,8 +424,9 @@ fn who_was_found_last_is_told_from_the_others() {
     }
 }
 
-/// Samples are of the lists before the second raise and later ones; three of them make the pairs that
-/// the fifth raise judges. A flow that sends on is found there, one that yields is not.
+/// Three samples, of the lists before the second raise and later ones, make the pairs that the fifth
+/// raise judges (all is lost in the list before the flow is monitored: no pair). A flow that sends on is
+/// found there, one that yields is not.
 #[test]
 fn pairs_of_samples_find_who_sends_on() {
     let found = |lists: [(u32, u32); 5]| {
