@@ -240,9 +240,11 @@ def test_numbers_stand_below_one_another_beside_the_themes_rule(tab: Page) -> No
     for style in [*styles.glob("main.*.css"), PLAY / "play.css"]:
         tab.add_style_tag(content=style.read_text())
     tab.evaluate("document.body.className = 'md-typeset'")
-    align = "(cells) => cells.map((cell) => getComputedStyle(cell).textAlign)"
-    assert set(tab.locator(".numbers tbody td").evaluate_all(align)) == {"right"}
-    assert set(tab.locator(".numbers tbody th").evaluate_all(align)) == {"left"}
+    # In one go: the page draws these rows anew as often as numbers come.
+    align = """(cell) => [...document.querySelectorAll(`.numbers tbody ${cell}`)]
+        .map((each) => getComputedStyle(each).textAlign)"""
+    assert set(tab.evaluate(align, "td")) == {"right"}
+    assert set(tab.evaluate(align, "th")) == {"left"}
 
 
 def test_a_key_is_a_step_that_one_can_see(tab: Page) -> None:

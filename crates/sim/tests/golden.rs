@@ -23,7 +23,7 @@ const GOLDEN: [(&str, &str); 19] = [
     ("blue-on-off", "4bab7fb3627243e2"),
     ("both-ways", "497adce526056f9e"),
     ("overload", "3c2eda509adc28f5"),
-    ("red-pd", "eb9f42bd5de49989"),
+    ("red-pd", "14c26c78ecd92dab"),
     ("tfrc", "2b38946e9a54adc7"),
     ("web", "e41cae844b7c5708"),
     ("chain", "a0b7c22a5c901221"),

@@ -2,7 +2,7 @@
 //! off who takes too long, and makes room for who comes new.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::thread;
 
@@ -103,6 +103,16 @@ fn only(headers: &[Header<'_>], name: &str) -> Result<Option<String>, NoHttp> {
         return Err(NoHttp);
     }
     Ok(value.transpose().map_err(|_| NoHttp)?.map(String::from))
+}
+
+/// Whether a `Host` is an address with or without a port, or this machine itself: no name that somebody
+/// else may give to it.
+pub(super) fn is_address(host: &str) -> bool {
+    let alone = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse::<SocketAddr>().is_ok()
+        || alone.parse::<IpAddr>().is_ok()
+        || host == "localhost"
+        || host.strip_prefix("localhost:").is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
 /// What a client gets.

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use serde_json::Value;
 
 use super::asking::{Asking, Latest};
-use super::http::{self, Answer, Wish};
+use super::http::{self, Answer, Wish, is_address};
 use super::request::Request;
 use crate::trouble::Trouble;
 
@@ -54,6 +54,10 @@ impl Metrics {
     pub(crate) fn serve(self, asking: Asking) -> Result<(), Trouble> {
         let mut page = Latest::new(asking, Request::Show {}, text);
         http::serve(self.0, "metrics", move |now, wish: &Wish| {
+            // A page elsewhere may have made its own name lead here (DNS rebinding).
+            if wish.host.as_deref().is_some_and(|host| !is_address(host)) {
+                return Answer::text("403 Forbidden", "ask for 127.0.0.1 or localhost");
+            }
             if !wish.reads() || wish.path() != "/metrics" {
                 return Answer::text("404 Not Found", "there is GET /metrics");
             }
@@ -61,7 +65,7 @@ impl Metrics {
                 Ok(text) => Answer {
                     status: "200 OK",
                     content_type: OPEN_METRICS,
-                    headers: "",
+                    headers: HEADERS,
                     body: text.clone().into_bytes(),
                 },
                 Err(trouble) => Answer::text("503 Service Unavailable", &trouble.to_string()),
@@ -69,6 +73,10 @@ impl Metrics {
         })
     }
 }
+
+/// For no page from elsewhere.
+const HEADERS: &str =
+    "Cross-Origin-Resource-Policy: same-origin\r\nX-Content-Type-Options: nosniff\r\n";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

@@ -15,7 +15,7 @@ use aqm::param::Kind;
 use serde_json::{Value, json};
 
 use super::asking::{Asking, Latest};
-use super::http::{self, Answer, Wish};
+use super::http::{self, Answer, Wish, is_address};
 use super::request::{self, Request};
 use crate::options::Change;
 use crate::trouble::{Trouble, say};
@@ -176,16 +176,6 @@ fn page(wish: &Wish, root: &str) -> Result<Page, (&'static str, &'static str)> {
         "state" => Ok(Page::State),
         _ => Err(("404 Not Found", "there is no such page")),
     }
-}
-
-/// Whether a `Host` is an address with or without a port, or this machine itself: no name that somebody
-/// else may give to it.
-fn is_address(host: &str) -> bool {
-    let alone = host.trim_start_matches('[').trim_end_matches(']');
-    host.parse::<SocketAddr>().is_ok()
-        || alone.parse::<IpAddr>().is_ok()
-        || host == "localhost"
-        || host.strip_prefix("localhost:").is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
 /// What comes behind `root` in a path. How long that takes does not tell how much of it was right.

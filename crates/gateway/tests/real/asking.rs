@@ -44,7 +44,7 @@ fn metrics_are_served_on_loopback_while_it_runs() {
     let mut lines = BufReader::new(gateway.stderr.take().unwrap()).lines();
     let url = lines.next().unwrap().unwrap();
     thread::sleep(Duration::from_millis(1900));
-    let answer = http(&url, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let answer = http(&url, "GET /metrics HTTP/1.1\r\nHost: localhost:1\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     let value = |name: &str| -> f64 {
         let line = answer.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default();
@@ -55,10 +55,12 @@ fn metrics_are_served_on_loopback_while_it_runs() {
     assert!((0.0..=1.0).contains(&value("bluewater_signal{queue=\"up\",name=\"p_m\"}")));
     assert_eq!(value(&format!("bluewater_conserved{way}")), 1.0);
     assert!(answer.ends_with("# EOF\n"));
-    let head = http(&url, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let head = http(&url, "HEAD /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
     assert!(head.contains("Content-Type: application/openmetrics-text"), "{head}");
     assert!(http(&url, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    let by_name = http(&url, "GET /metrics HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n");
+    assert!(by_name.starts_with("HTTP/1.1 403"), "a page elsewhere reads it: {by_name}");
     assert_eq!(http(&url, &"x".repeat(5000)), "", "too long: cut off");
     drop(gateway.stdin.take());
     assert!(gateway.wait().unwrap().success());
