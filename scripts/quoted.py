@@ -115,7 +115,10 @@ def told(quoted: Quoted, of: Experiment, tables: Tables) -> str:
     for values in groups.values():
         made = estimate(values)
         numbers.append(Number(made.mean, made.half_width or 0.0, min(values), max(values)))
-    return quoted.form.format(*numbers)
+    try:
+        return quoted.form.format(*numbers)
+    except IndexError:  # of a reading there may be no runs, or not all
+        return f"(runs are missing: {len(numbers)} groups of rows for {quoted.form})"
 
 
 @cache

@@ -4,8 +4,8 @@
 #
 # TCP flows (Reno, Newreno, Sack1) and flows of RATE Mb/s each share 1 Mb/s, RED with 50 and 100 of 150
 # packets. The report's RED was that of ns-2. From 20 to 120 s, sampled every 10 ms: the mean of RED's average
-# and of the queue, for how much of the time either is below 100, and the queue at most that, and how large the
-# average becomes; and what is received, in Mb/s of payload.
+# and of the queue that the last packet to come had found (curq_), for how much of the time either is below 100,
+# and the queue at most that, and how large the average becomes; and what is received, in Mb/s of payload.
 
 lassign $argv tcp rate seed tcps udps
 set ns [new Simulator]
