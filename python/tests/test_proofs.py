@@ -129,19 +129,25 @@ def by_mix(rate: str) -> list[float]:
     return [max(each) - min(each) for each in zip(*mixes, strict=True)]
 
 
-def blue_by_red(tcp: str, delay: str) -> list[float]:
+def blue_by_red(tcp: str, delay: str, column: str = "udp_20_120") -> list[float]:
     """The UDP flow's queue under a port of the author's BLUE by that under RED, a value a seed."""
     sums: dict[str, dict[str, float]] = {}
     for row in rows("ns2_hrc_blue.csv"):
         if (row["tcp"], row["delay_ms"]) == (tcp, delay):
             seed = sums.setdefault(row["seed"], {"blue": 0.0, "red": 0.0})
-            seed[row["discipline"]] += float(row["udp_20_120"])
+            seed[row["discipline"]] += float(row[column])
     return [each["blue"] / each["red"] for each in sums.values()]
 
 
+OTHERS = [("Newreno", "10"), ("Sack1", "10"), ("Tahoe", "10"), ("Reno", "50")]
+
+
 def other_blue_by_red() -> str:
-    others = [("Newreno", "10"), ("Sack1", "10"), ("Tahoe", "10"), ("Reno", "50")]
-    return ends([statistics.mean(blue_by_red(*each)) for each in others], 2)
+    return ends([statistics.mean(blue_by_red(*each)) for each in OTHERS], 2)
+
+
+def other_blue_spread() -> str:
+    return "± " + ends([estimate(blue_by_red(*each)).half_width or 0.0 for each in OTHERS], 2)
 
 
 LOADS = ["20", "40", "80", "160"]
@@ -494,6 +500,8 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     ),
     ("cmu/fig4", "f", lambda: spread(blue_by_red("Reno", "10"), 2), "0.67 ± 0.03"),
     ("cmu/fig4", "f", other_blue_by_red, "0.65 to 0.68"),
+    ("cmu/fig4", "f", other_blue_spread, "± 0.05 to 0.10"),
+    ("cmu/fig4", "f", lambda: spread(blue_by_red("Reno", "10", "udp_0_20"), 2), "0.59 ± 0.06"),
     (
         "cmu/fig15",
         "d",

@@ -7,8 +7,9 @@
 //!   monitored, and before each raise, is a sample; of the last five all pairs are compared whose
 //!   losses differ, by less than a factor of ten. A rate above what equation 1 asks for is a strike,
 //!   any other an answer: unresponsive is who has three strikes at least, and four for each answer.
-//!   (Packets are counted from the first loss on that is remembered; a flow that is identified by
-//!   its first list alone, which `k` = 1 and `burst` allow, has its earlier ones missing.)
+//!   (Rates are of packets, there of bytes. Packets are counted from the first loss on that is
+//!   remembered; a flow that is identified by its first list alone, which `k` = 1, `burst` and
+//!   single lists allow, has its earlier ones missing.)
 
 use super::RedPdConfig;
 use crate::param::choice;
