@@ -77,7 +77,29 @@ def place(path: Path, **where: Any) -> Path:
         raise InputError(
             "a pipe, where a file is needed", file=str(path), hint="name a file", **where
         )
-    return path.resolve() if path.is_symlink() else path
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except RuntimeError as error:
+        raise InputError("a link that leads to itself", file=str(path), **where) from error
+
+
+def apart(path: Path, read: Path, **where: Any) -> None:
+    """Refuses to write over what is read, under whatever name.
+
+    Raises:
+        InputError: Both are one file.
+    """
+    try:
+        same = path.samefile(read)
+    except OSError:
+        return
+    if same:
+        raise InputError(
+            f"it would be written over {read}, which is read",
+            file=str(path),
+            hint="name another file",
+            **where,
+        )
 
 
 def _shown(path: Path) -> str:
@@ -121,16 +143,31 @@ def writing(path: Path) -> Iterator[None]:
         raise StorageError(f"cannot write {path}: {reason}") from error
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all: another command may be reading it."""
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A name with the same ending beside a file, for what becomes it at the end.
+
+    It does so whole or not at all: another command may be reading what is there. Its folder is made
+    if there is none.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
     path = place(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid4().hex[:8]}")
+    temporary = path.with_name(f".{os.getpid()}-{uuid4().hex[:8]}-{path.name}")
     with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            temporary.write_text(text, encoding="utf-8")
+            yield temporary
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file, :func:`whole` or not at all."""
+    with whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def parse_table(text: str, origin: str) -> dict[str, Any]:

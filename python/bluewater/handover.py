@@ -16,8 +16,8 @@ _NAME = "bluewater-gateway"
 _BAD_INPUT = 2
 # Subcommands of ``bluewater gateway``; without one it is ``run``.
 _SUBCOMMANDS = ("bench", "ctl", "join")
-_TOLD_HERE = {"--aqm", "--help"}
-"""Of ``replay`` there is more than the program's own, and the help tells of both."""
+_TOLD_HERE = {"--aqm", "--help", "--to", "--queue", "--set", "--json"}
+"""Of ``replay`` there is more than the program's own, which refuses or tells it here."""
 _HELP = """\
 Usage: bluewater gateway --lan IF --wan IF --rate RATE [OPTIONS]
        bluewater gateway COMMAND ...

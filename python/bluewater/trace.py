@@ -100,17 +100,11 @@ def generate(
 ) -> tuple[int, int]:
     """Generates a trace into a file, classic pcap if it is named so, else pcapng.
 
-    Gives packets and bytes on the wire. A file that is not finished is removed.
+    Gives packets and bytes on the wire. It is written whole or not at all.
     """
     check_options(options)
-    path = files.place(path)
-    try:
-        with path.open("wb"):
-            pass
-        return _core.generate_trace(path, progress, **options)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    with files.whole(path) as temporary:
+        return _core.generate_trace(temporary, progress, **options)
 
 
 def check_options(options: Mapping[str, Any], file: str | None = None) -> None:

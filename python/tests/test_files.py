@@ -18,7 +18,7 @@ import bluewater
 from bluewater import files, trace
 from bluewater.errors import DamagedWarning, InputError, StorageError
 from bluewater.plots.log import read_log
-from bluewater.results import packets
+from bluewater.results import exports, packets
 from bluewater.results.writer import KEY
 
 if TYPE_CHECKING:
@@ -94,6 +94,64 @@ def test_what_is_no_file_is_not_replaced_by_what_is_made(tmp_path: Path) -> None
     os.close(there)
     os.close(here)
     assert fifo.is_fifo()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("ending", [*exports.OF_RUNS, *exports.OF_PACKETS])
+def test_what_is_no_file_is_not_replaced_by_an_export(tmp_path: Path, ending: str) -> None:
+    fifo, loop, there = (tmp_path / f"{name}{ending}" for name in ("fifo", "loop", "there"))
+    os.mkfifo(fifo)
+    loop.symlink_to(loop)
+    there.write_text("before")
+    if ending in exports.OF_RUNS:
+        table = tomllib.loads(TINY)
+        measured = {"interval": "100ms", "flows": True, "groups": True}
+        of: Any = bluewater.run({**table, "measure": measured})
+        write = exports.OF_RUNS[ending]
+    else:
+        of = tmp_path / "packets"
+        bluewater.run(TINY, packets=of)
+        write = exports.OF_PACKETS[ending]  # type: ignore[assignment]
+    with pytest.raises(InputError, match="a FIFO"):
+        write(of, fifo, None)
+    with pytest.raises(InputError, match=r"a link that leads to itself|Too many levels"):
+        write(of, loop, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no space")))
+        with pytest.raises(StorageError):
+            write(of, there, None)
+    assert there.read_text() == "before"
+    assert {each.name for each in tmp_path.iterdir()} - {"packets"} == {
+        fifo.name, loop.name, there.name,
+    }  # fmt: skip
+
+
+def test_text_that_is_none_is_refused_in_words() -> None:
+    with pytest.raises(InputError, match="not UTF-8 text"):
+        bluewater.Scenario({**tomllib.loads(TINY), "duration": "\ud800"})
+
+
+def test_nothing_is_written_over_what_is_read(cli: Cli, tmp_path: Path) -> None:
+    scenario, there, link = (tmp_path / name for name in ("my.toml", "my.parquet", "link.tr"))
+    scenario.write_text(TINY)
+    bluewater.run(TINY, packets=there)
+    link.symlink_to(there)
+    course = tmp_path / "rate.csv"
+    course.write_text("0,10mbit\n1,5mbit\n")
+    before = [each.read_bytes() for each in (scenario, there, course)]
+    for line in (
+        ["run", scenario, "--packets", scenario],
+        ["export", there, "--to", there],
+        ["export", there, "--to", link],
+        ["replay", there, "--aqm", "codel", "--to", there],
+        ["trace", "link", course, course],
+    ):
+        found: Result = cli(*map(str, line), keep_out=False)
+        assert found.exit_code == 2, (line, found.output)
+        assert "it would be written over" in found.stderr, found.stderr
+    with pytest.raises(InputError, match="it would be written over"):
+        bluewater.run(scenario, packets=scenario)
+    assert [each.read_bytes() for each in (scenario, there, course)] == before
 
 
 def test_nobody_reads_a_device(cli: Cli) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ("replay run.arr", "replay run.arr"),
         ("replay run.arr --aqm my.py:Mine", None),
         ("replay run.arr --aqm=codel", None),
+        ("replay run.arr --to x.parquet", None),
         ("replay --help", None),
         ("testbed --rate 1mbit", "testbed --rate 1mbit"),
         ("testbed", "testbed"),

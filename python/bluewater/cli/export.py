@@ -11,6 +11,7 @@ from bluewater import lab
 from bluewater.cli.console import out
 from bluewater.cli.group import example
 from bluewater.errors import InputError
+from bluewater.files import apart
 from bluewater.results import exports
 from bluewater.results.exports import qlog
 
@@ -60,6 +61,9 @@ def export(
     and acknowledged, or both (`--packets`); `.speedtest.json`, the summary of Cloudflare's speed
     test. Of a run both need `interval` and `flows = true` in `[measure]`.
     """
+    for read in (result, packets):
+        if read is not None:
+            apart(to, read, key="--to")
     ending = exports.ending(to)
     if packets is not None and ending != qlog.SUFFIX:
         raise InputError("packets beside a run", key="--packets", allowed="--to FILE.qlog")

@@ -15,6 +15,8 @@ from bluewater.cli.gateway import become
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Settings
 from bluewater.cli.run import table, to_json
+from bluewater.errors import InputError
+from bluewater.files import apart
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
 from bluewater.study.replay import LOST, on_recording
@@ -58,8 +60,16 @@ def replay(
     became of each packet, as JSON).
     """
     if aqm is None:
+        also = {"--queue": queue, "--set": settings, "--to": to, "--json": json}
+        if given := [name for name, value in also.items() if value]:
+            raise InputError(
+                f"{given[0]} is for another discipline: the recording's own has none",
+                hint="add --aqm NAME; `bluewater export RECORDING --to FILE` writes its packets",
+            )
         become("replay", [str(recording)])
         return
+    if to is not None:
+        apart(to, recording, key="--to")
     journal = None if to is None else Packets(to)
     result, recorded = on_recording(recording, aqm, queue, settings or [], journal)
     if json:

@@ -14,7 +14,7 @@ from bluewater.cli.console import note, out, print_json, table
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Out
 from bluewater.errors import InputError
-from bluewater.files import read_text, writing
+from bluewater.files import apart, read_text, write_text, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.units import bits_per_second, seconds
@@ -195,9 +195,9 @@ def link(
     if source in rates.MODELS:
         made = rates.make(source, mean=mean, length=length, seed=seed, form=wanted)
     else:
+        apart(file, Path(source))
         made = rates.convert(read_text(Path(source), hint=None), wanted, source)
-    with writing(file):
-        file.write_text(made.text, encoding="utf-8")
+    write_text(file, made.text)
     note(f"{made.mean_bps / 1e6:.3f} Mb/s in the mean of {made.length_s:g} s")
     out.print(str(file), soft_wrap=True, markup=False)
 

@@ -12,6 +12,7 @@ import tomli_w
 from bluewater import _core
 from bluewater.aqm import named
 from bluewater.errors import InputError
+from bluewater.files import check_text
 from bluewater.kinds.kind import Kind
 from bluewater.results.exports import pcapng
 from bluewater.results.result import Result
@@ -45,6 +46,7 @@ def check(table: Mapping[str, Any], file: str) -> str:
             file=file,
             allowed="text as keys; text, numbers, booleans, lists and tables as values",
         ) from error
+    check_text(text, file)
     try:
         return _core.check(text, file)
     except _core.ScenarioError as error:

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import polars as pl
 
 from bluewater.errors import InputError
-from bluewater.files import writing
+from bluewater.files import whole, writing
 from bluewater.plots.style import GRID, INK, RC, on_dark, palette
 
 if TYPE_CHECKING:
@@ -71,14 +71,16 @@ def _save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
     written = []
     for ending, metadata in _PLAIN.items():
         path = stem.with_name(f"{stem.name}.{ending}")
-        with mpl.rc_context(RC):
-            figure.savefig(path, facecolor="white", metadata=metadata)
+        with mpl.rc_context(RC), whole(path) as temporary:
+            figure.savefig(temporary, facecolor="white", metadata=metadata)
         written.append(path)
     table = stem.with_name(f"{stem.name}.csv")
-    pl.concat(
+    rows = pl.concat(
         [panel.points.select(pl.lit(panel.title).alias("panel"), pl.all()) for panel in points],
         how="diagonal_relaxed",
-    ).write_csv(table)
+    )
+    with whole(table) as temporary:
+        rows.write_csv(temporary)
     return [*written, table]
 
 

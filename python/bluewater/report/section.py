@@ -71,7 +71,7 @@ def describe(outcome: Outcome, folder: Path) -> Section:
             if entries and _has(outcome, sheet.reading)
         ],
         "runs": runs if len(runs) <= MAX_RUNS_LISTED else [],
-        "run_count": len(entries),
+        "run_count": len({entry.key for entry in entries}),
         "keys": [entry.key for entry in entries],
         "decision_hash": outcome.decision_hash,
         "wall_s": outcome.wall_s,
@@ -222,7 +222,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
         "size": outcome.size.name,
         "seeds": list(outcome.size.seeds),
         "wall_s": round(outcome.wall_s, 3),
-        "runs": len(outcome.tables.entries),
+        "runs": len({entry.key for entry in outcome.tables.entries}),
         "reused": outcome.reused,
         "decision_hash": outcome.decision_hash,
         "failures": [

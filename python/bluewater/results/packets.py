@@ -19,7 +19,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.files import check, writing
+from bluewater.files import check, whole
 from bluewater.results import recording
 from bluewater.results.writer import COLUMNS, KEY, OPTIONAL
 from bluewater.units import seconds
@@ -240,9 +240,8 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
     rows, facts = open_(file)
     about = {KEY: json.dumps(asdict(facts))}
     wanted = collected(of_queue(rows, queue, file), file)
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        wanted.write_parquet(path, metadata=about)
+    with whole(path) as temporary:
+        wanted.write_parquet(temporary, metadata=about)
 
 
 def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:

@@ -354,7 +354,7 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
         base=base,
         axes=parse_axes(own.sweep, file),
         sizes={"full": default, **sizes},
-        claims=own.claim,
+        claims=_ours(own.claim) if of.own else own.claim,
         plots=own.plot,
         sheets=own.table,
         paper=of,
@@ -365,6 +365,11 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
     )
     check_names(made)
     return made
+
+
+def _ours(claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    """What is asked where there is no paper."""
+    return tuple(msgspec.structs.replace(each, origin="ours") for each in claims)
 
 
 def _views(
