@@ -72,10 +72,22 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(f"interrupted: {kept} of {total} runs are finished and kept")
 
 
+_CALLED = {
+    **dict.fromkeys(("taildrop", "tail-drop", "fifo", "pfifo", "bfifo"), "droptail"),
+    **dict.fromkeys(("video", "zoom", "webrtc", "gcc"), "scream"),
+}
+"""What others call what is here, or what of here stands for it."""
+
+
 def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputError:
     """The error for a name that is not in ``known``, with the nearest name as the hint."""
     names = sorted(known)
-    near = difflib.get_close_matches(value, names, n=1)
+    # Of what is as near the one of the same letters: red for rde, and not rem.
+    close = difflib.get_close_matches(value, names)
+    near = sorted(close, key=lambda each: sorted(each) != sorted(value))
+    near = [
+        ours for other, ours in _CALLED.items() if other == value.lower() and ours in names
+    ] or near
     return InputError(
         f"unknown {what} '{value}'",
         allowed=", ".join(names) or "none",

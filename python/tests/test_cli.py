@@ -72,6 +72,8 @@ def test_bad_scenarios_exit_2_and_say_where(
         (["reproduce", "feng", "--seeds", "1", "--reps", "2"], "--seeds cannot go with"),
         (["report", "feng/fig6-8", "--quick"], "runs are missing"),
         (["compare", "red", "blu"], "did you mean 'blue'?"),
+        (["compare", "rde"], "did you mean 'red'?"),
+        (["compare", "taildrop"], "did you mean 'droptail'?"),
         (["compare", "red", "--rate", "fast"], "not a rate"),
         (["compare", "red", "--rtt", "20"], "not a duration"),
         (["reproduce", "--jobs", "0"], "jobs"),
@@ -111,6 +113,10 @@ holds = ">= 1"
     assert found.exit_code == 0
     assert json.loads(found.stdout)["claims"][0]["verdict"] == "not reproduced"
     both = json.loads(cli("reproduce", "--json").stdout)
+    named = json.loads(
+        cli("reproduce", *(each["experiment"] for each in both), "mine", "--json").stdout
+    )
+    assert [each["experiment"] for each in named] == [each["experiment"] for each in both]
     assert [each["experiment"] for each in both] == ["mine/one", "mine/two"]
     assert [each["reused"] for each in both] == [4, 4]
     assert cli("reproduce", "mine/one", "--strict").exit_code == 1

@@ -442,3 +442,9 @@ def test_a_figure_that_stands_with_others_is_led_to() -> None:
         with pytest.raises(InputError) as raised:
             experiment.load(name)
         assert raised.value.hint == f"'{whole}' has it"
+
+
+def test_what_is_asked_beyond_papers_is_ours() -> None:
+    beyond = experiment.select("beyond")
+    assert {claim.origin for each in beyond for claim in each.claims} == {"ours"}
+    assert {claim.origin for claim in experiment.load("feng/fig5").claims} == {"paper", "ours"}

@@ -54,11 +54,11 @@ _COLOURS = {
 
 _ORIGINS = {"paper": "claims of the papers", "ours": "claims of ours, counted apart"}
 
-Name = Annotated[
-    str | None,
+Names = Annotated[
+    list[str] | None,
     typer.Argument(
-        metavar="[PAPER[/FIGURE]]",
-        help="An experiment, a paper, a file of your own (my.toml), or nothing for all.",
+        metavar="[PAPER[/FIGURE]]...",
+        help="Experiments, papers, files of your own (my.toml), or nothing for all.",
     ),
 ]
 
@@ -72,11 +72,11 @@ def add(app: typer.Typer) -> None:
 @example(
     "bluewater reproduce --quick",
     "bluewater reproduce feng/fig6-8 --quick",
-    "bluewater reproduce feng --size full --jobs 8",
+    "bluewater reproduce feng cmu/fig16 --jobs 8",
     "bluewater reproduce feng --on dask=tcp://cluster:8786 --out /shared/results",
 )
 def reproduce(
-    name: Name = None,
+    names: Names = None,
     size: SizeName = "full",
     quick: Quick = False,
     seed: Seed = None,
@@ -100,7 +100,7 @@ def reproduce(
     """
     engine(on, jobs)  # what is wrong with it is said before anything is planned
     part = Shard.parse(shard) if shard else None
-    made = plan(name, "quick" if quick else size, seeds(seed, seeds_, reps))
+    made = plan(names or [], "quick" if quick else size, seeds(seed, seeds_, reps))
     tasks = part.of(made.tasks) if part else made.tasks
     runs = store(out_, share)
     if resume:
@@ -124,7 +124,7 @@ def reproduce(
 
 @example("bluewater report --quick", "bluewater report feng/fig5 --out results")
 def report(
-    name: Name = None,
+    names: Names = None,
     size: SizeName = "full",
     quick: Quick = False,
     seed: Seed = None,
@@ -141,18 +141,18 @@ def report(
     size = "quick" if quick else size
     # The gateway's version is asked for, as it was when it made what is kept.
     with programs.as_they_are():
-        _report(name, size, seeds(seed, seeds_, reps), out_, json)
+        _report(names or [], size, seeds(seed, seeds_, reps), out_, json)
 
 
 def _report(
-    name: str | None, size: str, chosen: tuple[int, ...] | None, out_: Path, json: bool
+    names: Sequence[str], size: str, chosen: tuple[int, ...] | None, out_: Path, json: bool
 ) -> None:
-    made = plan(name, size, chosen)
+    made = plan(names, size, chosen)
     runs = store(out_)
     there, missing = made.complete(runs)
-    if not there.parts or (name and missing):
+    if not there.parts or (names and missing):
         absent = [task for part in missing for task in part.missing]
-        words = ["bluewater reproduce", *([name] if name else []), f"--size {size} --out {out_}"]
+        words = ["bluewater reproduce", *names, f"--size {size} --out {out_}"]
         raise InputError(
             f"{len({task.key for task in absent})} of {len(made.tasks)} runs are missing, "
             f"first {absent[0].label}",

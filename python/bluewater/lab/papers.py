@@ -53,7 +53,7 @@ def reproduce(
         progress: Whether a bar is shown.
     """
     engine(on, jobs)
-    made = plan(name, size, chosen_seeds(seeds, reps))
+    made = plan([name] if name else [], size, chosen_seeds(seeds, reps))
     store = Store(Path(out) / "runs", share)
     store.sync(task.key for task in made.tasks)
     held = sum(task.key in store for task in made.tasks)
@@ -66,9 +66,11 @@ def reproduce(
     return outcomes
 
 
-def plan(name: str | None, size: str, seeds: tuple[int, ...] | None) -> Plan:
-    """All runs of the experiments that a name means."""
-    sized = [(each, each.size(size)) for each in experiment.select(name)]
+def plan(names: Sequence[str], size: str, seeds: tuple[int, ...] | None) -> Plan:
+    """All runs of the experiments that the names mean, of all if there is no name."""
+    chosen = map(experiment.select, names) if names else [experiment.select(None)]
+    meant = {each.id: each for some in chosen for each in some}
+    sized = [(each, each.size(size)) for each in meant.values()]
     if seeds is not None:
         sized = [(each, replace(chosen, seeds=seeds)) for each, chosen in sized]
     return Plan.of(sized)

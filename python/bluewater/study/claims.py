@@ -283,7 +283,8 @@ def judge(
     verdict, under = settle(claim, found)
     if needs_full or (unread and verdict is not Verdict.REPRODUCED):
         verdict, under = Verdict.NEEDS_FULL, []
-    provisional = len(found[0].values) < MIN_SEEDS and not exact
+    few = len(found[0].values) < MIN_SEEDS and not exact
+    provisional = few and verdict is not Verdict.NEEDS_FULL
     return Finding(claim, found, verdict, under, provisional)
 
 

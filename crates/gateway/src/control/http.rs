@@ -108,6 +108,7 @@ fn only(headers: &[Header<'_>], name: &str) -> Result<Option<String>, NoHttp> {
 /// Whether a `Host` is an address with or without a port, or this machine itself: no name that somebody
 /// else may give to it.
 pub(super) fn is_address(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
     let alone = host.trim_start_matches('[').trim_end_matches(']');
     host.parse::<SocketAddr>().is_ok()
         || alone.parse::<IpAddr>().is_ok()

@@ -247,7 +247,7 @@ mod tests {
     /// A page elsewhere that has made its own name lead here is told nothing.
     #[test]
     fn it_has_no_other_name_than_its_address() {
-        for host in ["127.0.0.1", "127.0.0.1:80", "[::1]:8080", "10.0.0.1:1", "localhost:8080"] {
+        for host in ["127.0.0.1", "127.0.0.1:80", "[::1]:8080", "10.0.0.1:1", "LocalHost:80"] {
             let host = Some(host.into());
             assert!(page(&Wish { host, ..wish("GET", "") }, ROOT).is_ok());
         }
