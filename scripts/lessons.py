@@ -20,7 +20,7 @@ PAGE = """<!doctype html>
 <style>
 body {{ font: 1rem/1.6 system-ui, sans-serif; color: #222; }}
 body {{ max-width: 60rem; margin: 0 auto; padding: 1rem; }}
-bluewater-play {{ font-size: 0.9rem; --play-top: 0; }}
+bluewater-play {{ font-size: 0.9rem; --play-top: 0; --play-chart: 15rem; }}
 summary {{ cursor: pointer; font-weight: 600; }}
 details {{ border-left: 3px solid #1c5fb8; padding-left: 1rem; }}
 </style>
