@@ -91,9 +91,6 @@ const MEANS_APART: [(&str, &str); 3] = [
 const STEP_APART: (&str, &str) =
     ("RED, 440 packets, max_th 80 %, access 11 ms, least timeout 0.2 s", "utilisation");
 
-/// The one comparison of RED-PD that differs, a flow of one seed.
-const RED_PD_APART: (&str, &str) = ("Fig. 14, RED-PD, test, seed 1, 1 Mb/s", "a flow, Mb/s");
-
 /// What differs, by setting and quantity.
 fn apart(cases: &[Case]) -> Vec<(&str, &str)> {
     failures(cases).into_iter().map(|c| (&*c.setting, c.quantity)).collect()
@@ -244,7 +241,7 @@ fn losses_lie_to_either_side_of_ns2_s() {
 #[test]
 fn red_pd_fares_as_its_authors_program() {
     assert_eq!(red_pd::Reference::all().len(), 10);
-    assert_eq!(apart(&NS2.red_pd), [RED_PD_APART]);
+    assert_eq!(apart(&NS2.red_pd), []);
 }
 
 #[test]
