@@ -82,15 +82,14 @@ _CALLED = {
 def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputError:
     """The error for a name that is not in ``known``, with the nearest name as the hint."""
     names = sorted(known)
-    # Of what is as near the one of the same letters: red for rde, and not rem.
-    close = difflib.get_close_matches(value, names)
-    near = sorted(close, key=lambda each: sorted(each) != sorted(value))
-    near = [
-        ours for other, ours in _CALLED.items() if other == value.lower() and ours in names
-    ] or near
+    near = _CALLED.get(value.lower())
+    if near not in names:
+        # Of what is as near the one of the same letters: red for rde, and not rem.
+        close = difflib.get_close_matches(value, names)
+        near = min(close, key=lambda each: sorted(each) != sorted(value), default=None)
     return InputError(
         f"unknown {what} '{value}'",
         allowed=", ".join(names) or "none",
-        hint=f"did you mean '{near[0]}'?" if near else None,
+        hint=f"did you mean '{near}'?" if near else None,
         **where,
     )

@@ -140,7 +140,7 @@ def test_nothing_is_written_over_what_is_read(cli: Cli, tmp_path: Path) -> None:
     course.write_text("0,10mbit\n1,5mbit\n")
     before = [each.read_bytes() for each in (scenario, there, course)]
     for line in (
-        ["run", scenario, "--packets", scenario],
+        ["run", scenario, "--packets", scenario, "--out", tmp_path / "out"],
         ["export", there, "--to", there],
         ["export", there, "--to", link],
         ["replay", there, "--aqm", "codel", "--to", there],

@@ -16,7 +16,6 @@ from bluewater.cli.group import example
 from bluewater.cli.options import Json, Settings
 from bluewater.cli.run import table, to_json
 from bluewater.errors import InputError
-from bluewater.files import apart
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
 from bluewater.study.replay import LOST, on_recording
@@ -68,8 +67,6 @@ def replay(
             )
         become("replay", [str(recording)])
         return
-    if to is not None:
-        apart(to, recording, key="--to")
     journal = None if to is None else Packets(to)
     result, recorded = on_recording(recording, aqm, queue, settings or [], journal)
     if json:

@@ -13,7 +13,7 @@ from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import example
 from bluewater.cli.options import Json, Out, Settings, store
 from bluewater.errors import InputError, StorageError
-from bluewater.files import apart, read_stdin, read_text, writing
+from bluewater.files import read_stdin, read_text, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.results import remarks
@@ -71,8 +71,6 @@ def run(
     A scenario is a network, queues on its links and traffic. With `--dry-run` it is checked and
     printed with every default; `bluewater list` has what can stand in it.
     """
-    if packets is not None:
-        apart(packets, file, key="--packets")
     journal = _journal(packets, packets_flows, packets_time, packets_every)
     origin = "<stdin>" if str(file) == "-" else str(file)
     text = read_stdin() if str(file) == "-" else read_text(file)

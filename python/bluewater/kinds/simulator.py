@@ -12,7 +12,7 @@ import tomli_w
 from bluewater import _core
 from bluewater.aqm import named
 from bluewater.errors import InputError
-from bluewater.files import check_text
+from bluewater.files import apart, check_text
 from bluewater.kinds.kind import Kind
 from bluewater.results.exports import pcapng
 from bluewater.results.result import Result
@@ -74,6 +74,7 @@ def run_with_packets(
     """The same, and writes down what became of each packet, once the result is kept."""
     chosen = packets.selection()
     path = Path(packets.path)
+    apart(path, Path(origin), key="packets")
     publish = pcapng.write if path.suffix == pcapng.SUFFIX else Path.replace
     began = time.perf_counter()
     with Writer(path, publish) as writer:

@@ -68,8 +68,8 @@ def reproduce(
 
 def plan(names: Sequence[str], size: str, seeds: tuple[int, ...] | None) -> Plan:
     """All runs of the experiments that the names mean, of all if there is no name."""
-    chosen = map(experiment.select, names) if names else [experiment.select(None)]
-    meant = {each.id: each for some in chosen for each in some}
+    some = [each for name in names for each in experiment.select(name)]
+    meant = {each.id: each for each in (some if names else experiment.select(None))}
     sized = [(each, each.size(size)) for each in meant.values()]
     if seeds is not None:
         sized = [(each, replace(chosen, seeds=seeds)) for each, chosen in sized]

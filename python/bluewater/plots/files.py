@@ -10,7 +10,7 @@ import matplotlib as mpl
 import polars as pl
 
 from bluewater.errors import InputError
-from bluewater.files import whole, writing
+from bluewater.files import whole
 from bluewater.plots.style import GRID, INK, RC, on_dark, palette
 
 if TYPE_CHECKING:
@@ -62,12 +62,6 @@ def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
     """Writes ``stem`` with each ending; the CSV has a row per point, named by its panel."""
     if not stem.name:
         raise InputError("no name for a picture", key="path", value=str(stem), allowed="a file's")
-    with writing(stem):
-        return _save(figure, points, stem)
-
-
-def _save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
-    stem.parent.mkdir(parents=True, exist_ok=True)
     written = []
     for ending, metadata in _PLAIN.items():
         path = stem.with_name(f"{stem.name}.{ending}")

@@ -71,7 +71,7 @@ def describe(outcome: Outcome, folder: Path) -> Section:
             if entries and _has(outcome, sheet.reading)
         ],
         "runs": runs if len(runs) <= MAX_RUNS_LISTED else [],
-        "run_count": len({entry.key for entry in entries}),
+        "run_count": _made(outcome),
         "keys": [entry.key for entry in entries],
         "decision_hash": outcome.decision_hash,
         "wall_s": outcome.wall_s,
@@ -89,6 +89,11 @@ def describe(outcome: Outcome, folder: Path) -> Section:
 def _has(outcome: Outcome, reading: str) -> bool:
     """Whether this size has runs of a reading."""
     return reading == "all" or reading in outcome.tables.parts
+
+
+def _made(outcome: Outcome) -> int:
+    """How many runs there are; one that several readings have is one."""
+    return len({entry.key for entry in outcome.tables.entries})
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -222,7 +227,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
         "size": outcome.size.name,
         "seeds": list(outcome.size.seeds),
         "wall_s": round(outcome.wall_s, 3),
-        "runs": len({entry.key for entry in outcome.tables.entries}),
+        "runs": _made(outcome),
         "reused": outcome.reused,
         "decision_hash": outcome.decision_hash,
         "failures": [

@@ -10,6 +10,7 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.errors import InputError
+from bluewater.files import apart
 from bluewater.results import packets
 from bluewater.results.exports import pcapng
 from bluewater.study.scenario import Scenario, parsed, run
@@ -47,6 +48,8 @@ def on_recording(
     Raises:
         InputError: It is no recording, or its link cannot be simulated from a capture.
     """
+    if journal is not None:
+        apart(Path(journal.path), recording, key="--to")
     rows, facts = packets.open_(recording)
     if not facts.links:
         raise InputError(

@@ -15,7 +15,7 @@ from bluewater._core import ScenarioError
 from bluewater.aqm import named
 from bluewater.arguments import MAPPING, PATH, TEXT
 from bluewater.errors import InputError
-from bluewater.files import apart, parse_table, read_text
+from bluewater.files import parse_table, read_text
 from bluewater.kinds.simulator import at_line
 from bluewater.results.packets import Packets
 from bluewater.study.sweep import assign, plain
@@ -229,6 +229,4 @@ def run(
     with lines_of(text, source, origin):
         if packets is not None and not isinstance(packets, Packets):
             packets = Packets(packets)
-        if packets is not None:
-            apart(Path(packets.path), Path(origin), key="packets")
         return kinds.run(source, origin, progress, packets, keep)

@@ -125,6 +125,7 @@ impl Policy for Wred {
     }
 
     fn on_overflow(&mut self, pkt: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
+        // All classes have the same rules; only by these does it matter whose packet is lost.
         if self.cores[0].params.ns2_rules {
             self.cores[self.classes.of(pkt.flow.label().dscp)].overflowed();
         }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bluewater import _core
-from bluewater.files import place, writing
+from bluewater.files import whole
 from bluewater.results.packets import FORWARD, TCP, collected, directed, of_queue, open_
 from bluewater.results.why import story
 
@@ -45,18 +45,11 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
         InputError: No such file or queue, or ``path`` is a device.
         StorageError: It cannot be written.
     """
-    path = place(path)
     rows, facts = open_(file)
     wanted = of_queue(directed(rows, file), queue, file).sort("arrived_ns", maintain_order=True)
     ordered = collected(wanted, file)
-    new = path.with_name(f".{path.name}.new")
-    try:
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _core.write_commented(new, _packets(ordered, facts))
-            new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+    with whole(path) as temporary:
+        _core.write_commented(temporary, _packets(ordered, facts))
 
 
 def _packets(rows: pl.DataFrame, facts: Facts) -> Iterator[tuple[Any, ...]]:

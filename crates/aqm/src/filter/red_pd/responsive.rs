@@ -93,8 +93,8 @@ impl Record {
     /// began at `began`.
     pub(super) fn new(c: &RedPdConfig, list: Count, began: Instant, now: Instant) -> Self {
         let mut new = Self { since: now, ..Self::default() };
-        if c.pairs() && list.arrived > 0 {
-            new.keep(list.sample(began, now));
+        if c.pairs() {
+            new.keep_list(list, began, now);
         }
         new
     }
@@ -134,9 +134,7 @@ impl Record {
             UnresponsiveRule::Pairs => {
                 if rises {
                     self.unresponsive |= unresponsive(&self.samples[..self.held]);
-                    if list.arrived > 0 {
-                        self.keep(list.sample(began, now));
-                    }
+                    self.keep_list(list, began, now);
                 }
             }
         }
@@ -154,6 +152,13 @@ impl Record {
             }
         } else if reference.loss == 0.0 || grown * increase <= 1.0 {
             self.samples[0] = sample;
+        }
+    }
+
+    /// Takes the list that ends as a sample, if a packet came in it.
+    fn keep_list(&mut self, list: Count, began: Instant, now: Instant) {
+        if list.arrived > 0 {
+            self.keep(list.sample(began, now));
         }
     }
 
