@@ -12,6 +12,7 @@ pub mod linux_cake;
 pub mod linux_packets;
 pub mod ns2;
 pub mod ns2_steps;
+pub mod packetdrill;
 pub mod prague;
 pub mod red_pd;
 mod rows;

@@ -208,6 +208,15 @@ impl Options {
         }
     }
 
+    /// What the connections of a group share, for who drives [`sender`] and [`receiver`] without a
+    /// simulation; nothing for other transports.
+    pub fn of(spec: &TrafficSpec) -> Option<Self> {
+        match &spec.transport {
+            keys::Transport::Tcp(tcp) => Some(Self::new(spec, tcp, 0)),
+            _ => None,
+        }
+    }
+
     /// Whether acknowledgements tell what arrived out of order.
     pub fn sack(&self) -> bool {
         self.variant == Variant::Sack

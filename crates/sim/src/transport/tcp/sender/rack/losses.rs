@@ -64,6 +64,18 @@ impl Sender {
         unsacked - rack.board.lost() - u32::from(oldest)
     }
 
+    /// How many packets are lost, sent again or not, and how many were sent again.
+    pub(in super::super) fn lost_and_resent(&self) -> (u32, u32) {
+        let Some(rack) = &self.rack else { return (0, 0) };
+        let missing = (self.una..self.end).filter(|&n| !self.sacked.contains(n));
+        let told = self.state >= State::Recovery;
+        missing.fold((0, 0), |(lost, resent), n| {
+            let is_resent = rack.is_again(n) && !rack.board.is_lost(n) && !rack.is_timed_out(n);
+            let is_lost = told && (rack.board.is_lost(n) || rack.is_timed_out(n) || is_resent);
+            (lost + u32::from(is_lost), resent + u32::from(is_resent))
+        })
+    }
+
     /// Whether a packet is lost and not sent again yet.
     pub(in super::super) fn has_lost_by_rack(&self) -> bool {
         self.pipe_by_rack() < self.outstanding() - self.sacked.ones()
