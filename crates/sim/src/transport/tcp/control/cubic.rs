@@ -121,13 +121,19 @@ impl CongestionControl for Cubic {
         self.start.on_sample(rtt, begins, if only { 1 } else { N_RTT_SAMPLE })
     }
 
+    fn on_rtt(&mut self, now: u64, rtt: u64) {
+        if let Some(curve) = &mut self.whole {
+            curve.on_rtt(now, rtt);
+        }
+    }
+
     fn growth(&mut self, cwnd: f64, acked: u32, times: [u64; 2]) -> f64 {
         self.grow(cwnd, acked, 1.0, times)
     }
 
     fn growth_by_packets(&mut self, [cwnd, whole]: [f64; 2], acked: u32, times: [u64; 2]) -> f64 {
         if let Some(curve) = &mut self.whole {
-            return curve.grow(whole, acked, times);
+            return curve.grow(whole, acked, times[0]);
         }
         self.grow(cwnd, acked, f64::from(acked), times)
     }

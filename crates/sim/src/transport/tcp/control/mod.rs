@@ -50,6 +50,10 @@ pub(crate) trait CongestionControl {
         false
     }
 
+    /// A round trip was measured, ns, once the connection is established. The sender tells it with
+    /// [`Options::rfc8312`] only.
+    fn on_rtt(&mut self, _now: u64, _rtt: u64) {}
+
     /// What an acknowledgement in congestion avoidance adds to the window `cwnd`; `srtt` is the
     /// smoothed round trip. Those that have more to work out do it out of line.
     #[inline(always)]
@@ -347,6 +351,10 @@ impl Control {
     #[inline]
     pub(super) fn on_slow_start_sample(&mut self, rtt: u64, begins: bool, only: bool) -> bool {
         self.tell(|control| control.on_slow_start_sample(rtt, begins, only))
+    }
+
+    pub(super) fn on_rtt(&mut self, now: u64, rtt: u64) {
+        self.tell(|control| control.on_rtt(now, rtt));
     }
 
     #[inline(always)]

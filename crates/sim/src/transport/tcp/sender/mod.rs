@@ -483,6 +483,9 @@ impl Sender {
         let window_was_used = self.uses_window(self.next - self.una, o);
         if self.timed_at != NEVER && self.timed_seq < ack {
             self.rtt.sample_at(now, self.timed_at, o.rto.tick, &mut self.backoff);
+            if o.rfc8312 {
+                self.control.on_rtt(now, now - self.timed_at);
+            }
             if self.cwnd < self.ssthresh
                 && self.control.on_slow_start_sample(now - self.timed_at, true, true)
             {

@@ -1,12 +1,15 @@
 //! CUBIC's window as Linux counts it: whole packets.
 //!
 //! ```text
-//! target := w_max − ⌊C (K − t)³⌋  before K,  w_max + ⌊C (t − K)³⌋  behind it;  t from the epoch on, a round trip ahead
+//! target := w_max − ⌊C (K − t)³⌋  before K,  w_max + ⌊C (t − K)³⌋  behind it;  t from the epoch on, the least
+//!           round trip ahead
 //! n := ⌊W/(target − W)⌋ acknowledged packets add one, 100 W where the target is no higher;  at least 2
 //! before the first loss:  n at most 20
 //! Reno's share:  a packet for ⌊15 W/8⌋ acknowledged;  n at most ⌊W/(share − W)⌋ where it is higher
 //! n is found anew when W has changed, and each 1/32 s
 //! ```
+//!
+//! The least round trip is of what was sent since the last timeout, without samples of the first second of an epoch.
 //!
 //! On the way back to `w_max` the target is up to a packet above the curve, and what was acknowledged while it was
 //! reached counts once it is not: a small window is ahead of the curve.
@@ -23,6 +26,8 @@ const MOST_AT_FIRST: f64 = 20.0;
 const AT_REST: f64 = 100.0;
 /// Never more than half of what is acknowledged.
 const LEAST: f64 = 2.0;
+/// Samples of the round trip do not count for so long after an epoch has begun, ns.
+const UNSETTLED: u64 = 1_000_000_000;
 /// How long n stays, ns.
 const STAYS: u64 = 1_000_000_000 / 32;
 
@@ -42,6 +47,8 @@ pub(super) struct Whole {
     /// So many acknowledged packets add one, which was found for this window and then.
     n: f64,
     found: (f64, u64),
+    /// The least round trip, ns; 0: none was measured.
+    least: u64,
     pub(super) epoch: Option<u64>,
     pub(super) last: u64,
 }
@@ -64,22 +71,30 @@ impl Whole {
         if from < 0.0 { self.origin - volume } else { self.origin + volume }
     }
 
+    /// A round trip was measured, ns.
+    pub(super) fn on_rtt(&mut self, now: u64, rtt: u64) {
+        let unsettled = self.epoch.is_some_and(|epoch| now < epoch + UNSETTLED);
+        if !unsettled && (self.least == 0 || rtt < self.least) {
+            self.least = rtt.max(1);
+        }
+    }
+
     /// What `acked` packets add to `window`.
-    pub(super) fn grow(&mut self, window: f64, acked: u32, [now, srtt]: [u64; 2]) -> f64 {
+    pub(super) fn grow(&mut self, window: f64, acked: u32, now: u64) -> f64 {
         let acked = f64::from(acked);
         self.acked += acked;
         self.last = now;
         if window != self.found.0 || now - self.found.1 > STAYS {
-            self.n = self.find(window, acked, [now, srtt]);
+            self.n = self.find(window, acked, now);
             self.found = (window, now);
         }
         self.opened(acked)
     }
 
-    fn find(&mut self, window: f64, acked: f64, [now, srtt]: [u64; 2]) -> f64 {
+    fn find(&mut self, window: f64, acked: f64, now: u64) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(window, acked, now));
         let above = |aim: f64| (window / (aim - window)).floor();
-        let target = self.target((now - epoch + srtt) as f64 / 1e9);
+        let target = self.target((now.saturating_sub(epoch) + self.least) as f64 / 1e9);
         let mut n = if target > window { above(target) } else { AT_REST * window };
         if self.last_max == 0.0 {
             n = n.min(MOST_AT_FIRST);
@@ -113,7 +128,7 @@ impl Whole {
     }
 
     pub(super) fn on_timeout(&mut self) {
-        (self.last_max, self.epoch, self.credit) = (0.0, None, 0.0);
+        (self.last_max, self.epoch, self.credit, self.least) = (0.0, None, 0.0, 0);
     }
 }
 
@@ -126,8 +141,9 @@ mod tests {
     /// When the window, of which each packet is acknowledged once in `rtt` ms, has each further packet, ms.
     fn times(curve: &mut Whole, window: f64, rtt: u64, until: u64) -> Vec<(u64, f64)> {
         let (mut now, mut window, mut grown) = (0, window, Vec::new());
+        curve.on_rtt(now, rtt * MS);
         while now < until * MS {
-            let more = curve.grow(window, 1, [now, rtt * MS]);
+            let more = curve.grow(window, 1, now);
             if more > 0.0 {
                 window += more;
                 grown.push((now / MS, window));
@@ -155,6 +171,24 @@ mod tests {
         }
     }
 
+    /// A window of 48 without a loss before, whose round trips are a second where the least was 0.1 s: behind 3 s the
+    /// target is 48 + ⌊0.4 · 3.1³⌋ = 59, and eleven packets a window open. A second ahead it would be 73.
+    #[test]
+    fn the_target_is_the_least_round_trip_ahead() {
+        let mut curve = Whole { last_max: 48.0, ..Whole::default() };
+        curve.on_rtt(0, 100 * MS);
+        curve.grow(48.0, 1, 0);
+        curve.on_rtt(500 * MS, 50 * MS);
+        assert_eq!(curve.least, 100 * MS, "an epoch that has just begun");
+        curve.on_rtt(3000 * MS, 1000 * MS);
+        curve.grow(48.0, 1, 3000 * MS);
+        assert_eq!(curve.n, 4.0, "48/(59 - 48)");
+        curve.on_rtt(3000 * MS, 90 * MS);
+        assert_eq!(curve.least, 90 * MS);
+        curve.on_timeout();
+        assert_eq!(curve.least, 0);
+    }
+
     /// More than 26 acknowledged packets (15·14/8) add one to Reno's share of 14, and the window follows at once.
     #[test]
     fn reno_s_share_is_counted_in_whole_packets() {
@@ -162,7 +196,7 @@ mod tests {
         curve.reduce(20.0);
         curve.begin(14.0, 0.0, 0);
         curve.k = 100.0; // The curve stays where it is.
-        let opened = (1..=27).map(|n| curve.grow(14.0, 1, [n * 32 * MS, 10 * MS]));
+        let opened = (1..=27).map(|n| curve.grow(14.0, 1, n * 32 * MS));
         let opened: Vec<f64> = opened.collect();
         assert!(opened[..26].iter().all(|&more| more == 0.0) && opened[26] == 1.0, "{opened:?}");
     }
@@ -172,7 +206,7 @@ mod tests {
     fn before_the_first_loss_a_round_trip_opens_a_twentieth() {
         let mut curve = Whole::default();
         let opened = |curve: &mut Whole, from: u64| -> f64 {
-            (from..from + 100).map(|n| curve.grow(100.0, 1, [n * MS, 100 * MS])).sum()
+            (from..from + 100).map(|n| curve.grow(100.0, 1, n * MS)).sum()
         };
         assert_eq!(opened(&mut curve, 0), 5.0);
         curve.reduce(100.0);

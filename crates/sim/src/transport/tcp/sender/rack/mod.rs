@@ -355,6 +355,9 @@ impl Sender {
         self.backoff.end();
         rack.sample = Some(rtt);
         rack.measured(now, rtt);
+        if o.rfc8312 {
+            self.control.on_rtt(now, rtt);
+        }
         if self.cwnd < self.ssthresh && self.state == State::Open {
             self.slow_start_round(now, [rtt, rack.min_rtt], &mut rack.start, o);
         }
