@@ -194,6 +194,7 @@ impl Host {
             Field::Sacked => info.sacked.into(),
             Field::Lost => info.lost.into(),
             Field::Retrans => info.resent.into(),
+            Field::Reordering => info.reordering.into(),
             Field::TotalRetrans => self.sender.retransmits.into(),
             Field::Rtt => (self.sender.srtt() / US) as i64,
         }

@@ -132,6 +132,8 @@ words! {
         Lost = "lost",
         /// Packets sent again and not acknowledged.
         Retrans = "retrans",
+        /// By how many packets some have come late.
+        Reordering = "reordering",
         /// Packets sent again in all.
         TotalRetrans = "total_retrans",
         /// The smoothed round trip, µs.

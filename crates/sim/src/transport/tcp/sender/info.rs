@@ -1,6 +1,6 @@
 //! What a sender says of itself, as Linux does in `tcp_info`.
 
-use super::{Sender, State};
+use super::{DUPLICATES, Sender, State};
 
 /// The state of congestion, numbered as Linux's `tcpi_ca_state`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,8 @@ pub struct Info {
     pub lost: u32,
     /// Of these, packets sent again.
     pub resent: u32,
+    /// By how many packets some have come late at most, three at least.
+    pub reordering: u32,
 }
 
 impl Sender {
@@ -56,6 +58,7 @@ impl Sender {
             sacked,
             lost,
             resent,
+            reordering: self.rack.as_ref().map_or(0, |rack| rack.reordering).max(DUPLICATES),
         }
     }
 }

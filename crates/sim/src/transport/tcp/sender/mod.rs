@@ -21,7 +21,7 @@ use super::bits::Bits;
 use super::control::Control;
 use super::rtt::{Backoff, RttEstimator};
 use super::{Options, Variant};
-use crate::packet::{Packet, Payload, tick};
+use crate::packet::{Packet, Payload, SACK_BLOCKS, tick};
 pub use info::{Congestion, Info};
 use rack::Rack;
 use repairs::threshold;
@@ -414,7 +414,7 @@ impl Sender {
         let echo = ece > 0;
         let acked = p.seq.wrapping_sub(self.una);
         if acked > self.outstanding() || self.state < State::Open {
-            return; // of what was acknowledged before, or never sent
+            return self.on_overtaken_ack(now, p.seq, sack, o);
         }
         if self.control.has_state() {
             let times = [now, self.rtt.srtt()];
@@ -426,12 +426,32 @@ impl Sender {
         }
         if acked > 0 {
             self.on_progress(now, p.seq, echo, o);
+            if news {
+                // RFC 6675 §2: it counts as a duplicate, too.
+                self.on_duplicate(now, o);
+            }
         } else if self.outstanding() > 0 {
             if news || o.variant != Variant::Sack {
                 self.on_duplicate(now, o);
             }
         } else if self.cwnd < 1.0 && self.deadline == NEVER {
             self.deadline = now + self.timeout(o); // It waits, though nothing is on its way.
+        }
+    }
+
+    /// An acknowledgement of what was acknowledged before, or never sent. Overtaken by one of more, it may tell of gaps
+    /// that are news (RFC 6675 §5).
+    #[cold]
+    fn on_overtaken_ack(
+        &mut self,
+        now: u64,
+        ack: u32,
+        sack: [(u16, u16); SACK_BLOCKS],
+        o: &Options,
+    ) {
+        let tells = ack < self.una && self.state >= State::Open && sack[0].1 > 0;
+        if tells && self.take_sack(ack, sack) {
+            self.on_duplicate(now, o);
         }
     }
 
@@ -527,7 +547,6 @@ impl Sender {
         } else {
             self.control.growth(self.cwnd, acked, [now, self.rtt.srtt()])
         };
-        self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
     }
 
     /// The same, where an acknowledgement counts for all that it acknowledges (RFC 3465), and, as in
@@ -540,7 +559,6 @@ impl Sender {
             let windows = [self.cwnd, o.whole(self.cwnd)];
             self.control.growth_by_packets(windows, acked, [now, self.rtt.srtt()])
         };
-        self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
     }
 
     /// The retransmission timeout, ns.

@@ -182,3 +182,19 @@ fn acknowledgements_from_nowhere_are_ignored() {
     assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (before, 0));
     assert_eq!(p.deliver(&sent, &[], &[]).len(), 4);
 }
+
+/// RFC 6675 §2: what acknowledges and tells of a gap that is news is a duplicate. The first packet comes late, with two
+/// gaps told by the acknowledgements before: two more, of which one moves the acknowledgement, begin the repair.
+#[test]
+fn an_acknowledgement_that_moves_and_tells_of_a_gap_is_a_duplicate() {
+    let mut p = Path::new(Options { initial_window: 10.0, ..options(Variant::Sack) });
+    let sent = p.send_all();
+    // 1 is lost; one acknowledgement tells of 0 and 2 together, two more of 3 and 4.
+    let acks = p.receive(&sent[..5], &[1], &[]);
+    p.now += RTT;
+    for ack in &acks[1..] {
+        p.sender.on_ack(p.now, ack, &p.o);
+    }
+    assert_eq!(p.sender.retransmits, 0);
+    assert!(numbers(&p.send_all()).contains(&1));
+}

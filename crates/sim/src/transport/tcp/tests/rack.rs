@@ -92,7 +92,7 @@ fn a_loss_behind_a_retransmission_is_told_before_that_arrives() {
     let (mut p, sent) = sixteen(with_rack());
     let first = sent[0].0;
     let mut next = p.deliver(&sent, &[first], &[]);
-    let second = next.iter().map(|s| s.0).find(|&n| n > first + 20).unwrap();
+    let second = next.iter().map(|s| s.0).find(|&n| n > first + 18).unwrap();
     // So is the last, of which nothing tells yet.
     let last = next.last().unwrap().0;
     next = p.deliver(&next, &[first, second, last], &[]);
@@ -370,5 +370,63 @@ fn an_echo_that_has_come_round_is_no_sample() {
         } else {
             assert_eq!(p.sender.srtt(), before);
         }
+    }
+}
+
+/// The first of ten packets is lost: selective acknowledgements let a packet out each (RFC 3042), and the window does
+/// not grow by them as well (RFC 5681 §3.1).
+#[test]
+fn selective_acknowledgements_let_as_much_out_as_has_arrived() {
+    let mut p = Path::new(Options { initial_window: 10.0, ..with_rack() });
+    let sent = p.send_all();
+    let next = p.deliver(&sent, &[0], &[]);
+    assert_eq!(numbers(&next)[..3], [10, 11, 0]);
+}
+
+/// As many packets as the first window has, and six of ten: slow start goes on to twice what was under way (RFC 7661;
+/// Linux), for five it does not begin.
+#[test]
+fn slow_start_goes_on_to_twice_what_the_application_sends() {
+    for (given, windows) in [
+        (10, [12.0, 14.0, 16.0, 18.0, 20.0]),
+        (6, [12.0, 12.0, 12.0, 12.0, 12.0]),
+        (5, [10.0, 10.0, 10.0, 10.0, 10.0]),
+    ] {
+        let mut p = Path::new(Options { initial_window: 10.0, ..with_rack() });
+        p.sender.withdraw();
+        p.sender.offer(given);
+        let sent = p.send_all();
+        let acks = p.receive(&sent, &[], &[]);
+        let mut found = Vec::new();
+        for (n, ack) in acks.iter().enumerate() {
+            if n % 2 == 1 || n + 1 == acks.len() {
+                p.sender.on_ack(p.now + RTT, ack, &p.o);
+                found.push(p.sender.cwnd());
+            }
+        }
+        assert_eq!(found[..], windows[..found.len()], "{given}");
+    }
+}
+
+/// An acknowledgement that was overtaken tells what had arrived as it was sent (RFC 6675 §5): two packets more are not
+/// under way, and two are sent for them.
+#[test]
+fn an_overtaken_acknowledgement_tells_of_gaps() {
+    for o in [with_rack(), options(Variant::Sack)] {
+        let mut p = Path::new(Options { initial_window: 10.0, window: 1000, ..o });
+        let sent = p.send_all();
+        // The second is lost; the acknowledgement of the last comes before that of the two before.
+        let acks = p.receive(&sent[..2], &[1], &[]);
+        let more = p.receive(&sent[2..5], &[], &[]);
+        p.now += RTT;
+        p.sender.on_ack(p.now, &acks[0], &p.o);
+        p.send_all();
+        let mut behind = more[1];
+        behind.seq = 0; // As if it had been sent before the first came.
+        if let Payload::Ack { sack, .. } = &mut behind.payload {
+            sack[0] = (sack[0].0 + 1, sack[0].1 + 1);
+        }
+        p.sender.on_ack(p.now, &behind, &p.o);
+        assert_eq!(p.sender.info().sacked, if p.o.rack { 2 } else { 1 }, "rack: {}", p.o.rack);
     }
 }

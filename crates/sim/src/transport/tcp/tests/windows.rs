@@ -272,3 +272,13 @@ fn a_longer_round_trip_slows_slow_start_down_within_the_round() {
     }
     assert_eq!(p.sender.cwnd(), 16.0 + 7.0 + 9.0 / 4.0);
 }
+
+/// A receiver's window of 20 packets bounds what is sent, not the window, as long as that is used.
+#[test]
+fn the_receiver_s_window_does_not_bound_the_window() {
+    let mut p = Path::new(Options { initial_window: 20.0, window: 20, ..with_rack() });
+    let sent = p.send_all();
+    let next = p.deliver(&sent, &[], &[]);
+    assert_eq!(next.len(), 20);
+    assert!(p.sender.cwnd() > 30.0, "{}", p.sender.cwnd());
+}

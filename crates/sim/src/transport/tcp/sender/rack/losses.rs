@@ -27,7 +27,7 @@ impl Rack {
 
     /// §6.2, step 4: how long after something that was sent later a packet may arrive.
     fn reordering_window(&self, repairing: bool, sacked: u32, srtt: u64) -> u64 {
-        if !self.reordering && (repairing || sacked >= DUPLICATES) {
+        if self.reordering == 0 && (repairing || sacked >= DUPLICATES) {
             return 0;
         }
         (self.min_rtt / 4 * self.widening.quarters()).min(srtt)

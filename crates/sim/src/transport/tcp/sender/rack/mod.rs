@@ -21,19 +21,21 @@ mod losses;
 mod probes;
 mod repairs;
 mod timers;
+mod usage;
 mod widening;
 
 use super::delivery::Delivery;
 use super::hystart::HyStart;
 use super::least::Least;
 use super::marks::Marks;
-use super::{NEVER, Sender, State};
+use super::{DUPLICATES, NEVER, Sender, State};
 use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
 use crate::transport::tcp::Options;
 use board::Board;
 use firsts::Firsts;
 use probes::Probe;
 use timers::Timer;
+use usage::Usage;
 use widening::Widening;
 
 /// Beside the time at which a packet was sent: it had been sent before.
@@ -67,10 +69,11 @@ pub(super) struct Rack {
     pub(super) sample: Option<u64>,
     /// What was sent before this and has not arrived is lost.
     lost_before: u64,
-    /// Past the highest packet that has arrived (RACK.fack), and whether one that was sent once has come
-    /// after a higher one.
+    /// Past the highest packet that has arrived (RACK.fack), and by how many packets one that was sent once came after
+    /// a higher one at most.
     highest: u32,
-    reordering: bool,
+    pub(super) reordering: u32,
+    usage: Usage,
     widening: Widening,
     timer: Timer,
     /// When the timeout is, had nothing else come before.
@@ -168,7 +171,9 @@ impl Rack {
         self.sent_at[place] |= ARRIVED;
         let rtt = now.saturating_sub(at);
         // §6.2, step 3.
-        self.reordering |= n < self.highest && !self.is_again(n);
+        if n < self.highest && !self.is_again(n) {
+            self.reordering = self.reordering.max(self.highest - n);
+        }
         if let Some(delivery) = &mut self.delivery {
             delivery.on_arrived(now, n, at);
         }
@@ -236,8 +241,11 @@ impl Sender {
     pub(super) fn on_ack_by_rack(&mut self, now: u64, p: &Packet, o: &Options) {
         let Payload::Ack { ece, echo, sack } = p.payload else { return };
         let (ack, duplicate, ece) = (p.seq, ece & DUPLICATE > 0, ece & !DUPLICATE);
-        if ack < self.una || ack > self.end || self.state < State::Open {
+        if ack > self.end || self.state < State::Open {
             return;
+        }
+        if ack < self.una {
+            return self.on_overtaken_ack_by_rack(now, ack, sack, o);
         }
         let times = [now, self.rtt.srtt()];
         if o.has_model {
@@ -250,7 +258,8 @@ impl Sender {
         let was_late = state_before >= State::Recovery
             && moved_by.is_some_and(|sent| is_before(sent, rack.repaired_since));
         let acked = ack - self.una;
-        let used = self.uses_window(self.outstanding(), o);
+        let full = self.uses_window(self.pipe_by_rack(), o);
+        rack.usage.note([self.una, self.end], full);
         let before = self.outstanding() - self.sacked.ones();
         let rtt = self.take_arrived(now, ack, sack, (moved_by, was_late), &mut rack);
         let newly = before - (self.outstanding() - self.sacked.ones());
@@ -275,6 +284,11 @@ impl Sender {
         self.rack().widening.follow(duplicate && !of_probe, repaired, [una, end]);
         let marked = self.answer_echo(now, ack, echo, o);
         self.detect_loss(now, o);
+        // What selective acknowledgements alone tell lets new packets out (RFC 3042), which is not for a window that
+        // grows as well (RFC 5681 §3.1) unless packets overtake each other by far (Linux).
+        let in_order = acked > 0 || self.rack().reordering > DUPLICATES;
+        let (cwnd, slow_start) = (self.cwnd, self.cwnd < self.ssthresh);
+        let used = self.rack().usage.lets_grow(cwnd, slow_start);
         match self.state {
             _ if o.has_model => {
                 self.tell_change(now, state_before);
@@ -285,12 +299,37 @@ impl Sender {
             State::Recovery if newly > 0 || state_before != State::Recovery => {
                 self.reduce(acked, newly)
             }
-            _ if newly > 0 && used && !echo => self.grow(now, newly, o),
+            _ if newly > 0 && used && in_order && !echo => self.grow(now, newly, o),
             _ if newly > 0 && !used => self.control.unused(now),
             _ => {}
         }
         if acked > 0 || self.deadline == NEVER {
             self.arm(now, o);
+        }
+    }
+
+    /// An acknowledgement that was overtaken by one of more: its blocks may tell news (RFC 6675 §5), the rest is old.
+    #[cold]
+    fn on_overtaken_ack_by_rack(
+        &mut self,
+        now: u64,
+        ack: u32,
+        blocks: [(u16, u16); SACK_BLOCKS],
+        o: &Options,
+    ) {
+        let una = self.una;
+        let above = |n: u16| (ack + u32::from(n)).saturating_sub(una) as u16;
+        let blocks = blocks.map(|(from, end)| (above(from), above(end)));
+        if blocks.iter().all(|&(from, end)| from >= end) {
+            return;
+        }
+        let Some(mut rack) = self.rack.take() else { return };
+        let state_before = self.state;
+        self.take_arrived(now, una, blocks, (None, false), &mut rack);
+        self.rack = Some(rack);
+        self.detect_loss(now, o);
+        if o.has_model {
+            self.tell_change(now, state_before);
         }
     }
 
