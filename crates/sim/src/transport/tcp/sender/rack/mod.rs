@@ -58,7 +58,8 @@ pub(super) struct Rack {
     firsts: Firsts,
     /// When the last sent of what has arrived was sent.
     newest: u64,
-    /// The round trip of that one.
+    /// The round trip of the last that an acknowledgement told of (RACK.rtt): of what it acknowledges, or else of what
+    /// it tells selectively, as in Linux.
     rtt: u64,
     least: Least,
     /// The least round trip, of `least`; 0 before the first sample.
@@ -182,9 +183,8 @@ impl Rack {
         if (late || rtt < self.min_rtt) && self.is_again(n) {
             return None;
         }
-        if at > self.newest {
-            (self.newest, self.rtt) = (at, rtt);
-        }
+        self.rtt = rtt;
+        self.newest = self.newest.max(at);
         Some(rtt)
     }
 }
@@ -365,6 +365,7 @@ impl Sender {
                 };
             }
         }
+        let below = (!is_first).then_some(rack.rtt);
         self.sacked.advance(una.max(ack));
         rack.board.advance(una.max(ack));
         for (from, end) in blocks {
@@ -378,6 +379,7 @@ impl Sender {
                 n = self.sacked.next_missing(n + 1);
             }
         }
+        rack.rtt = below.unwrap_or(rack.rtt);
         // What the same acknowledgement tells first says nothing of the order.
         let ends = blocks.iter().map(|&(_, end)| (ack + u32::from(end)).min(self.end));
         rack.highest = ends.fold(rack.highest.max(ack), u32::max);
