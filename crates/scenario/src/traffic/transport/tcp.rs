@@ -176,7 +176,7 @@ pub struct Tcp {
     pub rtt_ticks: bool,
     /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates begin no repair until
     /// more than all that had been sent by then is acknowledged (RFC 6582 §3.2 step 2, ns-2), not just as
-    /// much (RFC 6675 §5.1). Not with `rack`.
+    /// much (RFC 6675 §5.1). `newreno` has it unless it is false. Not with `rack`.
     #[serde(default)]
     pub repair_past_timeout: bool,
     /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1, which counts what is under way by a rule of
@@ -366,7 +366,11 @@ impl Tcp {
     ) -> Result<Self, Error> {
         let given: Self = read(table.clone())?;
         let preset = given.preset.map(|preset| preset.keys(name, group));
-        let own = if name.needs().has_model { "rack = true" } else { "" };
+        let own = match name {
+            TcpName::NewReno => "repair_past_timeout = true",
+            _ if name.needs().has_model => "rack = true",
+            _ => "",
+        };
         let said: Vec<String> =
             table.get_ref().keys().map(|key| key.get_ref().to_string()).collect();
         for keys in preset.into_iter().flatten().chain([own]) {

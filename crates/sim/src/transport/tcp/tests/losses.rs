@@ -198,3 +198,19 @@ fn an_acknowledgement_that_moves_and_tells_of_a_gap_is_a_duplicate() {
     assert_eq!(p.sender.retransmits, 0);
     assert!(numbers(&p.send_all()).contains(&1));
 }
+
+/// RFC 6582 §3.2 step 2 is `newreno`'s unless it is told otherwise; `reno` and `sack` have their own rules.
+#[test]
+fn newreno_asks_for_more_than_was_sent_before_a_timeout() {
+    let past = |keys: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[network]\npreset = \"dumbbell\"\n[[queue]]\naqm = \"droptail\"\n\
+             buffer = \"9p\"\n[[traffic]]\n{keys}"
+        );
+        let scenario = crate::Scenario::from_toml(&text, "test").unwrap();
+        Options::of(&scenario.traffic[0]).unwrap().past_timeout
+    };
+    let keys = ["newreno", "reno", "sack"].map(|name| format!("transport = \"{name}\""));
+    assert_eq!(keys.map(|keys| past(&keys)), [1, 0, 0]);
+    assert_eq!(past("transport = \"newreno\"\nrepair_past_timeout = false"), 0);
+}
