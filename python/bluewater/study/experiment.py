@@ -25,12 +25,14 @@ from bluewater.results.store import run_key
 from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Blank, Entry
 from bluewater.study import paper, readings
 from bluewater.study.claims import Claim
+from bluewater.study.lines import telling_lines
 from bluewater.study.paper import Paper, Section
 from bluewater.study.plot import Plot
 from bluewater.study.readings import Reading, Unknown
 from bluewater.study.seeds import distinct, listed
 from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
 from bluewater.study.task import Task
+from bluewater.study.templates import Names
 from bluewater.study.typed import Table, read
 from bluewater.units import seconds
 
@@ -334,7 +336,14 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
         name: The name of the experiment, ``PAPER/NAME``.
         folder: That of its paper, if it is of one.
     """
-    table = parse_table(text, file)
+    of = paper.load(folder) if folder else _NONE
+    with telling_lines(text, file):
+        return _parse(text, file, name, of)
+
+
+def _parse(text: str, file: str, name: str, of: Paper) -> Experiment:
+    written = parse_table(text, file)
+    table = Names.of(written, file, of.named).filled(written)
     base = {key: value for key, value in table.items() if key not in OWN_KEYS}
     own = read({key: value for key, value in table.items() if key in OWN_KEYS}, _Own, file)
     seeds = (table.get("seed", 1),) if own.seeds is None else own.seeds
@@ -343,7 +352,6 @@ def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experi
     title = base.get("title", name)
     if not isinstance(title, str):
         raise InputError("not a value", file=file, key="title", value=title, allowed="text")
-    of = paper.load(folder) if folder else _NONE
     short = name.rpartition("/")[2]
     section = of.section(short)
     made = Experiment(
