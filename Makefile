@@ -169,12 +169,10 @@ suites: $(VENV)/core.stamp ## Run all suites at full size and write their tables
 	for suite in l4s bufferbloat media rfc7928 rfcs; do $(BIN)/bluewater suite $$suite --out $(OUT)/suites || exit; done
 	$(BIN)/python scripts/suites.py $(OUT)/suites
 
-explored: PAPER := cmu
-explored: PAGE = $(PAPER)$(addprefix -,$(SECTION))
-explored: $(VENV)/core.stamp ## Search what PAPER=cmu (or SECTION=III of it) leaves open and write its page into docs/explored; ARGS="--budget 54"
-	$(BIN)/bluewater explore $(PAPER) $(addprefix --section ,$(SECTION)) $(ARGS) --out $(OUT)
-	mkdir -p docs/explored/$(PAGE)
-	cp $(OUT)/explore-$(PAGE)/explore.html $(OUT)/explore-$(PAGE)/*.csv docs/explored/$(PAGE)/
+EXPLORED := cmu redpd report "feng --section III" "feng --section IV"
+
+explored: $(VENV)/core.stamp ## Search what the papers leave open, 40 minutes; pages in OUT=results/explore-*: PAPER=redpd, ARGS="--budget 54"
+	for paper in $(if $(PAPER),"$(PAPER)",$(EXPLORED)); do $(BIN)/bluewater explore $$paper $(ARGS) --out $(OUT) || exit; done
 
 cost: ## Measure what a packet costs in each discipline and write the table into docs/
 	$(PYTHON) scripts/bench_gate.py --table
