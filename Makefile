@@ -16,7 +16,7 @@ DENY := 0.20.2
 PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test checks tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites explored lessons slurm wheel \
+.PHONY: help setup reproduce gateway test checks tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites explored tables lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -158,7 +158,8 @@ lessons: docs/play/engine.js $(VENV)/docs.stamp ## Put the lessons into build/le
 
 validate: ## Measure every comparison of the validation and write its table into docs/
 	$(CARGO) build --release --locked --quiet --bin bluewater-validate
-	$(TARGET)/release/bluewater-validate > docs/validation-table.md || test $$? = 1
+	{ printf '# All comparisons\n\nWritten by `make validate`; [what is compared with what](validation.md).\n'; \
+		$(TARGET)/release/bluewater-validate || test $$? = 1; } > docs/validation-table.md
 
 measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its tables into docs/
 	$(BIN)/bluewater reproduce cmu/summary --out $(OUT)/measure
@@ -173,6 +174,9 @@ EXPLORED := cmu redpd report "feng --section III" "feng --section IV"
 
 explored: $(VENV)/core.stamp ## Search what the papers leave open, 40 minutes; pages in OUT=results/explore-*: PAPER=redpd, ARGS="--budget 54"
 	for paper in $(if $(PAPER),"$(PAPER)",$(EXPLORED)); do $(BIN)/bluewater explore $$paper $(ARGS) --out $(OUT) || exit; done
+
+tables: $(VENV)/core.stamp ## Write the tables that the documentation takes from the code into its pages
+	$(BIN)/python docs/hooks.py
 
 cost: ## Measure what a packet costs in each discipline and write the table into docs/
 	$(PYTHON) scripts/bench_gate.py --table

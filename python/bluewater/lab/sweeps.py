@@ -19,7 +19,6 @@ from bluewater.results.store import Store
 from bluewater.results.tables import Tables
 from bluewater.study import compare as side_by_side
 from bluewater.study import experiment, scenario
-from bluewater.study.checks import check_names
 from bluewater.study.compare import Setup
 from bluewater.study.execute import HERE, engine
 from bluewater.study.experiment import About, Experiment, Size
@@ -322,5 +321,5 @@ def _experiment(source: Source, axes: Mapping[str, Any] | None) -> Experiment:
     made = experiment.parse(text, origin, name)
     if axes:
         made = replace(made, axes=(*made.axes, *parse_axes(axes, origin)))
-        check_names(made)
+        experiment.check_names(made)
     return made
