@@ -165,10 +165,12 @@ measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its
 	$(BIN)/bluewater reproduce cmu/summary --out $(OUT)/measure
 	$(BIN)/bluewater reproduce beyond/adversaries --out $(OUT)/measure
 	cp $(OUT)/measure/cmu-summary/one.md $(OUT)/measure/cmu-summary/ten.md $(OUT)/measure/beyond-adversaries/times.md docs/measured/
+	$(BIN)/python docs/hooks.py
 
 suites: $(VENV)/core.stamp ## Run all suites at full size and write their tables into docs/
 	for suite in l4s bufferbloat media rfc7928 rfcs; do $(BIN)/bluewater suite $$suite --out $(OUT)/suites || exit; done
 	$(BIN)/python scripts/suites.py $(OUT)/suites
+	$(BIN)/python docs/hooks.py
 
 EXPLORED := cmu redpd report "feng --section III" "feng --section IV"
 
@@ -178,8 +180,9 @@ explored: $(VENV)/core.stamp ## Search what the papers leave open, 40 minutes; p
 tables: $(VENV)/core.stamp ## Write the tables that the documentation takes from the code into its pages
 	$(BIN)/python docs/hooks.py
 
-cost: ## Measure what a packet costs in each discipline and write the table into docs/
+cost: $(VENV)/core.stamp ## Measure what a packet costs in each discipline and write the table into docs/
 	$(PYTHON) scripts/bench_gate.py --table
+	$(BIN)/python docs/hooks.py
 
 slurm: $(VENV)/core.stamp ## Run a sweep on a SLURM of four nodes on this machine, and kill parts of it (root)
 	scripts/slurm.sh

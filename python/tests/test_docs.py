@@ -47,9 +47,11 @@ def hooks() -> ModuleType:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_marker_is_left(page: Path, hooks: ModuleType) -> None:
-    filled = hooks.filled(page.read_text("utf-8"))
-    assert "<!--" not in filled
+def test_every_table_is_that_of_the_code(page: Path, hooks: ModuleType) -> None:
+    text = page.read_text("utf-8")
+    filled = hooks.filled(text)
+    assert filled == text, f"a table in {page.relative_to(ROOT)} is old: run `make tables`"
+    assert ("<svg" in hooks.on_page_markdown(text)) == ("<!-- structure:" in text)
     width = 0
     for line in filled.splitlines():
         if re.match(r"\| ?---", line):
@@ -57,6 +59,19 @@ def test_no_marker_is_left(page: Path, hooks: ModuleType) -> None:
         elif line.startswith("| `"):
             cells = len(re.findall(r"(?<!\\)\|", line))
             assert cells == width, line
+
+
+def test_a_table_takes_the_place_of_the_old_one(hooks: ModuleType) -> None:
+    page = "Before.\n\n<!-- parameters:blue -->\n\nAfter.\n\n<!-- golden -->\n"
+    filled = hooks.filled(page)
+    assert filled.startswith("Before.\n\n<!-- parameters:blue -->\n\n| parameter |")
+    assert filled.count("\n\n<!-- end -->\n") == 2
+    assert "\n\nAfter.\n\n<!-- golden -->\n\n| scenario |" in filled
+    old = filled.replace("| `increment` |", "| `step` |")
+    assert old != filled
+    assert hooks.filled(old) == hooks.filled(filled) == filled
+    with pytest.raises(KeyError):
+        hooks.filled("<!-- parametres:blue -->\n")
 
 
 def anchors(text: str) -> set[str]:

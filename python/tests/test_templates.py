@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import TINY
+from conftest import TINY, Cli
 
 from bluewater.errors import InputError
 from bluewater.study.experiment import Experiment, parse
@@ -195,3 +195,15 @@ def test_other_errors_of_an_experiment_name_their_line(text: str, key: str, at: 
     assert error.value.key is not None
     assert error.value.line is not None
     assert text.splitlines()[error.value.line - 1].startswith(at)
+
+
+def test_a_sweep_of_a_file_has_the_names_of_the_paper_beside_it(cli: Cli, tmp_path: Path) -> None:
+    shared = "[named]\nqueues = [{ aqm = 'red', buffer = '50p' }]\n"
+    (tmp_path / "paper.toml").write_text(f"title = 't'\ncite = 'c'\nsource = 's'\n{shared}")
+    queue = '[[queue]]\naqm = "red"\nbuffer = "100kB"\n'
+    assert queue in TINY
+    (tmp_path / "my.toml").write_text('queue = "{queues}"\n' + TINY.replace(queue, ""))
+    setting = ["--set", "queue.0.buffer=60p", "--dry-run"]
+    made = [cli("sweep", str(tmp_path / "my.toml"), *more) for more in (setting[2:], setting)]
+    assert [each.exit_code for each in made] == [0, 0], made[0].output
+    assert made[0].stdout != made[1].stdout
