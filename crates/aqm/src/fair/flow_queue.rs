@@ -21,9 +21,11 @@
 //! that does not make room (one long packet for many short ones) it is done again; the algorithm does
 //! not count such drops, and what it knows of the backlog is that of its queue. Linux's `fq_codel` drops half
 //! of the bytes (`drop_half`), counts these drops as signals (`overflow_counts`), compares an MTU with the
-//! backlog of all queues (`backlog`; an empty queue then may stay above target), and has a queue that runs
-//! empty while no other is old come back as a new one (`emptied`). Linux's `fq_pie` drops the arriving packet
-//! when the buffer is full (`overflow`), which lets a flood shut others out.
+//! backlog of all queues (`backlog`), and has a queue that runs empty while no other is old come back as a
+//! new one (`emptied`). Until Linux 7.0 (815980fe6dbb) a queue that ran empty stayed above target
+//! (`all-stale`), so that a sparse flow on a slow link lost every other packet that came an interval
+//! later: preset `linux-6.1`. Linux's `fq_pie` drops the arriving packet when the buffer is full
+//! (`overflow`), which lets a flood shut others out.
 
 use core::marker::PhantomData;
 
@@ -36,6 +38,14 @@ use crate::param::{ConfigError, params};
 use crate::policy::{Policy, pie};
 use crate::rng::Rng;
 
+/// In which all versions of Linux's `fq_codel` differ from the RFC.
+const LINUX: [(&str, &str); 4] = [
+    ("mtu", "1514"),
+    ("emptied", "old-if-any"),
+    ("drop_half", "bytes"),
+    ("overflow_counts", "true"),
+];
+
 /// Flow queueing with CoDel.
 pub const FQ_CODEL: About = About {
     name: "fq-codel",
@@ -47,16 +57,10 @@ pub const FQ_CODEL: About = About {
         interval, then ever faster; where the buffer is full the longest queue loses packets from \
         its head (RFC 8290 §4)",
     signals: super::SIGNALS,
-    presets: &[(
-        "linux",
-        &[
-            ("mtu", "1514"),
-            ("backlog", "all"),
-            ("emptied", "old-if-any"),
-            ("drop_half", "bytes"),
-            ("overflow_counts", "true"),
-        ],
-    )],
+    presets: &[
+        ("linux", &joined::<_, 5>(&LINUX, &[("backlog", "all")])),
+        ("linux-6.1", &joined::<_, 5>(&LINUX, &[("backlog", "all-stale")])),
+    ],
     ..About::NEW
 };
 

@@ -164,7 +164,7 @@ impl Policy for Codel {
         self.leave();
     }
 
-    /// Where the backlog is that of all queues, an empty one does not end its being above target.
+    /// With `backlog = all-stale` an empty queue does not end its being above target.
     fn on_turn(&mut self, _: &mut Cx<'_>) {
         self.leave();
     }
