@@ -9,14 +9,14 @@ impl Sender {
     pub(super) fn send_syn(&mut self, now: u64, o: &Options, packet: &mut Packet) {
         self.last_sent = now;
         (packet.payload, packet.seq) = (Payload::Syn { tick: tick(now) as u16 }, 0);
-        (packet.len, packet.ecn) = (SHORTEST_PACKET, o.codepoint_control);
+        (packet.len, packet.ecn) = (SHORTEST_PACKET, o.ecn.control);
     }
 
     /// The handshake is answered, as its `echo` says the SYN that was sent then, which came `marked`, and that
     /// is told.
     pub fn on_syn_ack(&mut self, now: u64, echo: u16, marked: bool, o: &Options) {
         if self.state == State::SynSent {
-            let as_linux = o.timestamps && !o.restart_after_lost_syn;
+            let as_linux = o.recovery.timestamps && !o.handshake.restart_after_loss;
             let rtt = match self.timed_at {
                 NEVER => as_linux.then(|| self.answered_after(now, echo)),
                 sent => Some(now - sent),
@@ -25,12 +25,12 @@ impl Sender {
                 self.cwnd = self.cwnd.min(1.0);
             }
             if let Some(rtt) = rtt {
-                self.rtt.sample_at(now, now - rtt, o.rto.tick, &mut self.backoff);
+                self.rtt.sample_at(now, now - rtt, o.timer.rto.tick, &mut self.backoff);
                 self.backoff.end();
                 if let Some(rack) = &mut self.rack {
                     rack.measured(now, rtt);
                 }
-            } else if o.restart_after_lost_syn {
+            } else if o.handshake.restart_after_loss {
                 // RFC 5681 §3.1, RFC 6298 §5.7.
                 self.cwnd = self.cwnd.min(1.0);
                 self.backoff.begin_slowly();

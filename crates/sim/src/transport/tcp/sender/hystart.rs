@@ -1,7 +1,8 @@
 //! `HyStart` of Linux, and what a sample of the round trip says in slow start.
 
 use super::Sender;
-use crate::transport::tcp::Options;
+use crate::transport::tcp::control::RoundTrip;
+use crate::transport::tcp::options::{Options, Pacing};
 
 /// `HyStart` (Ha and Rhee 2011): slow start ends when the round trips of a round are longer by an
 /// eighth than the least (4 … 16 ms), or its acknowledgements come in one train for half of the least (and of a
@@ -82,11 +83,11 @@ impl Sender {
         o: &Options,
     ) {
         let over = self.una > start.end;
-        if !o.rfc8312 {
+        if !o.control.rfc8312 {
             if over {
                 start.end = self.end;
             }
-            if self.control.on_slow_start_sample(rtt, over, false) {
+            if self.control.ends_slow_start(RoundTrip { rtt, begins: over, only: false }) {
                 self.ssthresh = self.cwnd;
             }
             return;
@@ -95,7 +96,8 @@ impl Sender {
             let HyStart { floor, .. } = *start;
             *start = HyStart { end: self.end, began: now, last: now, floor, ..HyStart::default() };
         }
-        if self.control.has_hystart() && start.finds(now, [rtt, min_rtt], self.cwnd, o.pacing) {
+        let paced = matches!(o.pacing, Pacing::Paced { .. });
+        if self.control.has_slow_start() && start.finds(now, [rtt, min_rtt], self.cwnd, paced) {
             self.ssthresh = self.cwnd;
         }
     }

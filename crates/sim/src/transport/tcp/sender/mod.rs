@@ -18,19 +18,17 @@ mod scoreboard;
 
 use super::bits::Bits;
 use super::control::Control;
+use super::control::{AckInfo, Event, Growth, Pace, RoundTrip, Times};
+use super::options::{Options, Pacing, Variant};
 use super::rtt::{Backoff, RttEstimator};
-use super::{Options, Variant};
 use crate::packet::{Packet, Payload, tick};
 use rack::Rack;
-use repairs::threshold;
 use sack1::{Notes, WAIT_DOUBLED};
 
 /// Three duplicates mean loss (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
 /// No timer is running.
 const NEVER: u64 = u64::MAX;
-/// The least slow-start threshold in packets (RFC 5681 eq. 4).
-const LEAST_SSTHRESH: f64 = 2.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 enum State {
@@ -143,16 +141,16 @@ impl Sender {
     /// Opens the connection.
     pub fn start(&mut self, now: u64, o: &Options) {
         debug_assert!(self.state == State::Closed, "started twice");
-        self.cwnd = o.initial_window;
+        self.cwnd = o.window.initial;
         self.control.renew(o);
-        if o.rto.tick > 0 {
+        if o.timer.rto.tick > 0 {
             self.backoff.tick();
         }
-        self.rack = o.rack.then(|| Box::new(Rack::new(o)));
-        if o.has_model {
+        self.rack = (o.recovery.variant == Variant::Rack).then(|| Box::new(Rack::new(o)));
+        if o.control.has_model {
             self.ssthresh = 0.0; // There is no slow start: the model has its own.
         }
-        if o.handshake {
+        if o.handshake.syn {
             self.state = State::SynSent;
             self.force = true;
             self.timed_at = now;
@@ -225,10 +223,11 @@ impl Sender {
     /// holds, less in slow start, where it is to double, up to half of the threshold; or as the control
     /// says.
     pub fn pace(&self) -> u64 {
-        if let Some(gap) = self.control.pace(self.rtt.srtt()) {
-            return gap;
-        }
-        let gain = self.control.pacing_gain(self.cwnd < self.ssthresh / 2.0);
+        let gain = match self.control.pace(self.rtt.srtt()) {
+            Pace::Gap(gap) => return gap,
+            Pace::Gain(_) if self.cwnd < self.ssthresh / 2.0 => 2.0,
+            Pace::Gain(gain) => gain,
+        };
         (self.rtt.srtt() as f64 / (gain * self.cwnd.max(1.0))) as u64
     }
 
@@ -256,6 +255,10 @@ impl Sender {
         self.rack.as_mut()?.sample.take()
     }
 
+    fn times(&self, now: u64) -> Times {
+        Times { now, srtt: self.rtt.srtt() }
+    }
+
     fn outstanding(&self) -> u32 {
         self.end - self.una
     }
@@ -264,9 +267,9 @@ impl Sender {
     fn window(&self, o: &Options) -> u32 {
         let mut window = self.cwnd as u32;
         if self.state == State::Open {
-            window += self.duplicates.min(o.limited_transmit);
+            window += self.duplicates.min(o.recovery.limited_transmit);
         }
-        window.min(o.window)
+        window.min(o.window.receiver)
     }
 
     /// Whether nothing can be sent before an acknowledgement or the timer, whatever is given.
@@ -274,14 +277,14 @@ impl Sender {
         matches!(self.state, State::Open | State::Loss)
             && self.deadline != NEVER
             && self.window(o) <= self.next - self.una
-            && !(self.force || o.rack || o.pacing || o.send_jitter > 0)
+            && !(self.force || o.recovery.variant == Variant::Rack || o.pacing != Pacing::None)
     }
 
     /// How many new packets may be sent at `now`, if nothing is being repaired: then
     /// [`Sender::next_new`] gives them, and there are no others.
     pub fn room(&mut self, now: u64, o: &Options) -> Option<u32> {
         // What was selectively acknowledged is not under way: a model's window does not count it.
-        let has_holes = o.has_model && self.sacked.ones() > 0;
+        let has_holes = o.control.has_model && self.sacked.ones() > 0;
         if has_holes { None } else { self.room_without_model(now, o) }
     }
 
@@ -329,18 +332,22 @@ impl Sender {
     fn next_otherwise(&mut self, now: u64, o: &Options) -> Option<u32> {
         match self.state {
             State::Closed | State::SynSent => None,
-            _ if o.rack => self.next_by_rack(o),
+            _ if o.recovery.variant == Variant::Rack => self.next_by_rack(o),
             _ if self.force => {
                 self.force = false;
                 self.resent = self.resent.max(self.una + 1);
                 Some(self.una)
             }
-            State::Recovery if o.sack1 => self.next_in_recovery_as_sack1(o),
-            State::Recovery if o.variant == Variant::Sack => self.next_by_scoreboard(o),
-            State::Loss if o.sack1 => (self.room_behind_timeout_as_sack1(o) > 0).then(|| {
-                self.next += 1;
-                self.next - 1
-            }),
+            State::Recovery if o.recovery.variant == Variant::Ns2 => {
+                self.next_in_recovery_as_sack1(o)
+            }
+            State::Recovery if o.recovery.variant == Variant::Sack => self.next_by_scoreboard(o),
+            State::Loss if o.recovery.variant == Variant::Ns2 => {
+                (self.room_behind_timeout_as_sack1(o) > 0).then(|| {
+                    self.next += 1;
+                    self.next - 1
+                })
+            }
             _ => (self.room_in_window(now, o) > 0).then(|| {
                 self.next += 1;
                 self.next - 1
@@ -364,7 +371,8 @@ impl Sender {
     fn sent(&mut self, now: u64, seq: u32, again: bool, o: &Options, packet: &mut Packet) {
         if again {
             self.retransmits += 1;
-            if self.timed_at != NEVER && seq <= self.timed_seq && !o.sack1 {
+            if self.timed_at != NEVER && seq <= self.timed_seq && o.recovery.variant != Variant::Ns2
+            {
                 self.timed_at = NEVER; // Karn
             }
         } else {
@@ -381,7 +389,7 @@ impl Sender {
         packet.seq = seq;
         let cwr = std::mem::take(&mut self.tell_reduced);
         packet.payload = Payload::Data { cwr, tick: 0 };
-        packet.ecn = if again | self.without_ecn { o.codepoint_again } else { o.codepoint };
+        packet.ecn = if again | self.without_ecn { o.ecn.again } else { o.ecn.codepoint };
         if o.notes_sending {
             self.note_sending(now, seq, again, o, packet);
         }
@@ -390,7 +398,7 @@ impl Sender {
     /// What is noted of a packet that is sent. Apart, so that nothing is prepared for it where nothing is.
     #[inline(never)]
     fn note_sending(&mut self, now: u64, seq: u32, again: bool, o: &Options, packet: &mut Packet) {
-        if o.rack {
+        if o.recovery.variant == Variant::Rack {
             self.sent_with_rack(now, seq, again, o);
         }
         if let Payload::Data { cwr, .. } = packet.payload {
@@ -405,7 +413,7 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet, o: &Options) {
-        if o.tells_losses_otherwise {
+        if matches!(o.recovery.variant, Variant::Rack | Variant::Ns2) {
             return self.on_ack_otherwise(now, p, o);
         }
         let Payload::Ack { ece, sack, .. } = p.payload else { return };
@@ -415,17 +423,18 @@ impl Sender {
             return; // of what was acknowledged before, or never sent
         }
         if self.control.has_state() {
-            let times = [now, self.rtt.srtt()];
-            self.control.on_ack([acked, if echo { acked } else { 0 }], [p.seq, self.end], times);
+            let marked = if echo { acked } else { 0 };
+            let (end, times) = (self.end, self.times(now));
+            self.control.on_ack(&AckInfo { acked, marked, ack: p.seq, end, times });
         }
         let news = sack[0].1 > 0 && self.take_sack(p.seq, sack);
-        if echo && o.ecn {
+        if echo && o.ecn.on {
             self.on_echo(now, p.seq, o);
         }
         if acked > 0 {
             self.on_progress(now, p.seq, echo, o);
         } else if self.outstanding() > 0 {
-            if news || o.variant != Variant::Sack {
+            if news || o.recovery.variant != Variant::Sack {
                 self.on_duplicate(now, o);
             }
         } else if self.cwnd < 1.0 && self.deadline == NEVER {
@@ -436,23 +445,27 @@ impl Sender {
     /// The same where losses are told otherwise than by duplicates as RFCs have them.
     #[inline(never)]
     fn on_ack_otherwise(&mut self, now: u64, p: &Packet, o: &Options) {
-        if o.rack { self.on_ack_by_rack(now, p, o) } else { self.on_ack_as_sack1(now, p, o) }
+        if o.recovery.variant == Variant::Rack {
+            self.on_ack_by_rack(now, p, o)
+        } else {
+            self.on_ack_as_sack1(now, p, o)
+        }
     }
 
     /// An ECN echo. RFC 3168 §6.1.2: at most one reduction a window.
     #[inline(always)]
     fn on_echo(&mut self, now: u64, ack: u32, o: &Options) {
-        let again = ack <= self.reduced_at || !self.control.may_reduce(now);
-        if again || self.state == State::Recovery {
+        if ack <= self.reduced_at || self.state == State::Recovery {
             return;
         }
         let at_one = self.cwnd <= 1.0;
-        let left = o.whole(self.control.after_echo(o.whole(self.cwnd), now));
-        self.ssthresh = threshold(left, o);
+        let Some(left) = self.control.after_echo(o.window.whole(self.cwnd), now) else { return };
+        let left = o.window.whole(left);
+        self.ssthresh = o.window.threshold(left);
         self.reduced_at = self.end;
         self.tell_reduced = true;
         self.ecn_reductions += 1;
-        self.cwnd = if left < o.least_window { o.least_window } else { left };
+        self.cwnd = if left < o.ecn.least_window { o.ecn.least_window } else { left };
         if self.cwnd < 1.0 && at_one && self.echoed_at_one {
             // Less than a packet is left: the timer slows the sender, and twice as much if the
             // packet that it sent last met congestion as well (as ns-2).
@@ -472,7 +485,7 @@ impl Sender {
     /// Whether there is new data for which the receiver's window has room.
     #[inline(always)]
     fn has_more(&self, o: &Options) -> bool {
-        self.next < self.available && self.next - self.una < o.window
+        self.next < self.available && self.next - self.una < o.window.receiver
     }
 
     #[inline(always)]
@@ -480,15 +493,19 @@ impl Sender {
         let acked = ack - self.una;
         let window_was_used = self.uses_window(self.next - self.una, o);
         if self.timed_at != NEVER && self.timed_seq < ack {
-            self.rtt.sample_at(now, self.timed_at, o.rto.tick, &mut self.backoff);
+            self.rtt.sample_at(now, self.timed_at, o.timer.rto.tick, &mut self.backoff);
             if self.cwnd < self.ssthresh
-                && self.control.on_slow_start_sample(now - self.timed_at, true, true)
+                && self.control.ends_slow_start(RoundTrip {
+                    rtt: now - self.timed_at,
+                    begins: true,
+                    only: true,
+                })
             {
                 self.ssthresh = self.cwnd;
             }
             self.timed_at = NEVER;
             // The backoff of ECN waits at one packet goes on as long as the echoes do.
-            if !(o.ecn_timeout && echo && self.echoed_at_one) {
+            if !(o.ecn.waits_at_one() && echo && self.echoed_at_one) {
                 self.backoff.end();
             }
         }
@@ -502,7 +519,7 @@ impl Sender {
         self.duplicates = 0;
         if self.state == State::Open || !self.on_progress_of_recovery(ack, acked, o) {
             if !window_was_used {
-                self.control.unused(now);
+                self.control.on_event(Event::Unused, now);
             } else if !echo {
                 self.grow(now, acked, o);
             }
@@ -514,15 +531,16 @@ impl Sender {
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
     #[inline(always)]
     fn grow(&mut self, now: u64, acked: u32, o: &Options) {
-        if o.count_packets {
+        if o.window.count_packets {
             return self.grow_by_packets(now, acked, o);
         }
         self.cwnd += if self.cwnd < self.ssthresh {
             self.control.slow_start()
         } else {
-            self.control.growth(self.cwnd, acked, [now, self.rtt.srtt()])
+            let (cwnd, times) = (self.cwnd, self.times(now));
+            self.control.growth(&Growth { cwnd, whole: cwnd, acked, counted: 1.0, times })
         };
-        self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
+        self.cwnd = self.cwnd.min(o.window.most());
     }
 
     /// The same, where an acknowledgement counts for all that it acknowledges (RFC 3465), and, as in
@@ -532,40 +550,41 @@ impl Sender {
         self.cwnd += if self.cwnd < self.ssthresh {
             f64::from(acked) * self.control.slow_start()
         } else {
-            let windows = [self.cwnd, o.whole(self.cwnd)];
-            self.control.growth_by_packets(windows, acked, [now, self.rtt.srtt()])
+            let (cwnd, times) = (self.cwnd, self.times(now));
+            let (whole, counted) = (o.window.whole(cwnd), f64::from(acked));
+            self.control.growth(&Growth { cwnd, whole, acked, counted, times })
         };
-        self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
+        self.cwnd = self.cwnd.min(o.window.most());
     }
 
     /// The retransmission timeout, ns.
     #[inline(always)]
     pub(super) fn timeout(&self, o: &Options) -> u64 {
-        self.rtt.rto(self.backoff, &o.rto)
+        self.rtt.rto(self.backoff, &o.timer.rto)
     }
 
     fn back_off(&mut self, o: &Options) {
-        self.backoff.double(o.forget_rtt);
+        self.backoff.double(o.timer.forget_rtt);
     }
 
     /// The time given by [`Sender::deadline`] has come.
     pub fn on_timer(&mut self, now: u64, o: &Options) {
-        if o.rack && self.state >= State::Open {
+        if o.recovery.variant == Variant::Rack && self.state >= State::Open {
             return self.on_timer_by_rack(now, o);
         }
         self.timed_at = NEVER;
         if self.state == State::SynSent {
             self.back_off(o);
             self.timeouts += 1;
-            self.without_ecn = o.ecn_fallback;
-            if o.sack1 {
+            self.without_ecn = o.handshake.ecn_fallback;
+            if o.recovery.variant == Variant::Ns2 {
                 self.lose_syn_as_sack1(o);
             }
             self.force = true;
             self.deadline = now + self.timeout(o);
             return;
         }
-        if o.sack1 {
+        if o.recovery.variant == Variant::Ns2 {
             return self.on_timer_as_sack1(now, o);
         }
         if self.outstanding() == 0 {
@@ -582,17 +601,17 @@ impl Sender {
             self.lower_threshold(o);
         }
         self.resent = self.una + 1;
-        self.control.on_timeout();
+        self.control.on_event(Event::TimedOut, now);
         if std::mem::take(&mut self.notes) != WAIT_DOUBLED {
             self.back_off(o);
         }
         self.cwnd = 1.0;
-        self.tell_reduced = o.ecn;
+        self.tell_reduced = o.ecn.on;
         self.next = self.una;
-        self.recover = self.end + o.past_timeout;
+        self.recover = self.end + o.recovery.past_timeout;
         // An echo of what was sent before says nothing new; of retransmissions it does, if they can
         // be marked.
-        self.reduced_at = if o.codepoint_again.capable() { self.una } else { self.end };
+        self.reduced_at = if o.ecn.again.capable() { self.una } else { self.end };
         self.sacked.clear();
         self.duplicates = 0;
         self.force = false;

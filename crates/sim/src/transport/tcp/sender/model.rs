@@ -105,6 +105,6 @@ impl Sender {
         {
             delivery.limit(in_flight);
         }
-        self.cwnd = self.cwnd.min(f64::from(o.window) + 1.0);
+        self.cwnd = self.cwnd.min(o.window.most());
     }
 }

@@ -1,7 +1,7 @@
 //! Repairs told by duplicates (RFC 5681, RFC 6582, RFC 6675).
 
-use super::{DUPLICATES, LEAST_SSTHRESH, Sender, State};
-use crate::transport::tcp::{Options, Variant, floor};
+use super::{DUPLICATES, Sender, State};
+use crate::transport::tcp::options::{Options, Variant};
 
 impl Sender {
     pub(super) fn on_duplicate(&mut self, now: u64, o: &Options) {
@@ -14,7 +14,7 @@ impl Sender {
             {
                 self.enter_recovery(now, o);
             }
-            State::Recovery if o.variant != Variant::Sack => self.cwnd += 1.0,
+            State::Recovery if o.recovery.variant != Variant::Sack => self.cwnd += 1.0,
             _ => {}
         }
     }
@@ -23,12 +23,12 @@ impl Sender {
         // The window gave way for this window of data already if an echo came first.
         if self.una >= self.reduced_at {
             self.cwnd = self.lower_threshold(o);
-            self.tell_reduced = o.ecn;
+            self.tell_reduced = o.ecn.on;
         } else {
-            self.ssthresh = threshold(self.cwnd, o);
+            self.ssthresh = o.window.threshold(self.cwnd);
         }
         self.reduced_at = self.end;
-        if o.variant != Variant::Sack {
+        if o.recovery.variant != Variant::Sack {
             self.cwnd += f64::from(DUPLICATES);
         }
         self.state = State::Recovery;
@@ -46,12 +46,12 @@ impl Sender {
     pub(super) fn on_progress_of_recovery(&mut self, ack: u32, acked: u32, o: &Options) -> bool {
         self.next = self.next.max(ack);
         if self.state != State::Recovery {
-            if ack + o.past_timeout >= self.recover {
+            if ack + o.recovery.past_timeout >= self.recover {
                 self.state = State::Open;
             }
             return false;
         }
-        if ack >= self.recover || o.variant == Variant::Reno {
+        if ack >= self.recover || o.recovery.variant == Variant::Reno {
             self.leave_recovery(o);
         } else {
             self.on_partial(acked, o);
@@ -61,7 +61,7 @@ impl Sender {
 
     /// A partial acknowledgement: the next hole is lost, too.
     fn on_partial(&mut self, acked: u32, o: &Options) {
-        if o.variant == Variant::NewReno {
+        if o.recovery.variant == Variant::NewReno {
             // RFC 6582 §3.2 step 3: retransmit, deflate by what left the network, add one back.
             self.force = true;
             self.cwnd = (self.cwnd - f64::from(acked) + 1.0).max(1.0);
@@ -70,8 +70,8 @@ impl Sender {
 
     fn leave_recovery(&mut self, o: &Options) {
         self.state = State::Open;
-        if o.variant != Variant::Sack {
-            self.recover += o.past_timeout; // ns-2's Sack1 asks for it after a timeout only.
+        if o.recovery.variant != Variant::Sack {
+            self.recover += o.recovery.past_timeout; // ns-2's Sack1 asks for it after a timeout only.
             // RFC 6582 §3.2 step 3, option 1: no burst.
             self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0);
         }
@@ -80,13 +80,8 @@ impl Sender {
     /// To a share of what is in the network (RFC 5681 eq. 4: half). Returns the window that it leaves.
     pub(super) fn lower_threshold(&mut self, o: &Options) -> f64 {
         let flight = f64::from(self.outstanding()).min(self.cwnd);
-        let left = o.whole(self.control.after_loss(flight));
-        self.ssthresh = threshold(left, o);
-        if o.whole_threshold { left.max(1.0) } else { self.ssthresh }
+        let left = o.window.whole(self.control.after_loss(flight));
+        self.ssthresh = o.window.threshold(left);
+        if o.window.whole_threshold { left.max(1.0) } else { self.ssthresh }
     }
-}
-
-/// The slow-start threshold after a reduction to `window` packets.
-pub(super) fn threshold(window: f64, o: &Options) -> f64 {
-    if o.whole_threshold { floor(window) } else { window }.max(LEAST_SSTHRESH)
 }

@@ -20,10 +20,9 @@
 //!
 //! An acknowledgement that was overtaken says nothing here.
 
-use super::repairs::threshold;
-use super::{DUPLICATES, LEAST_SSTHRESH, NEVER, Sender, State};
+use super::{DUPLICATES, NEVER, Sender, State};
 use crate::packet::{Packet, Payload};
-use crate::transport::tcp::Options;
+use crate::transport::tcp::options::{AfterIdle, LEAST_SSTHRESH, Options};
 
 /// What is remembered, in a byte, as a sender is small; without this recovery [`WAIT_DOUBLED`] alone.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -64,7 +63,7 @@ impl Sender {
             return; // of what was acknowledged before, or never sent
         }
         self.notes = self.notes.without(ALONE);
-        if echo && o.ecn {
+        if echo && o.ecn.on {
             self.on_echo_as_sack1(ack, o);
         }
         if self.state == State::Recovery {
@@ -107,10 +106,10 @@ impl Sender {
     /// Everything below `ack` is acknowledged, and no recovery goes on.
     fn acknowledge_as_sack1(&mut self, now: u64, ack: u32, echo: bool, o: &Options) {
         if self.timed_at != NEVER && self.timed_seq < ack {
-            self.rtt.sample_at(now, self.timed_at, o.rto.tick, &mut self.backoff);
+            self.rtt.sample_at(now, self.timed_at, o.timer.rto.tick, &mut self.backoff);
             self.timed_at = NEVER;
             // The backoff of ECN waits at one packet goes on as long as the echoes do.
-            if !(o.ecn_timeout && echo && self.echoed_at_one) {
+            if !(o.ecn.waits_at_one() && echo && self.echoed_at_one) {
                 self.backoff.end();
                 self.echoed_at_one = false;
             }
@@ -134,7 +133,7 @@ impl Sender {
         self.notes = self.notes.without(BY_TIMEOUT).with(BY_ECHO);
         let at_one = self.cwnd <= 1.0;
         self.halve(o);
-        self.cwnd = self.cwnd.max(o.least_window);
+        self.cwnd = self.cwnd.max(o.ecn.least_window);
         self.ecn_reductions += 1;
         if self.cwnd < 1.0 && at_one && self.echoed_at_one {
             self.back_off(o);
@@ -162,10 +161,10 @@ impl Sender {
 
     /// The window and the threshold are half of what the window was, however much of it is used.
     fn halve(&mut self, o: &Options) {
-        let left = o.whole(self.cwnd.min(f64::from(o.window)) / 2.0);
-        self.ssthresh = threshold(left, o);
+        let left = o.window.whole(self.cwnd.min(f64::from(o.window.receiver)) / 2.0);
+        self.ssthresh = o.window.threshold(left);
         self.cwnd = left;
-        self.tell_reduced = o.ecn;
+        self.tell_reduced = o.ecn.on;
     }
 
     /// Counts what is under way in a recovery.
@@ -187,7 +186,7 @@ impl Sender {
             self.next
         };
         // Behind a timeout what is acknowledged in a recovery is sent all the same, as in ns-2.
-        if seq >= self.available || seq >= self.una + o.window {
+        if seq >= self.available || seq >= self.una + o.window.receiver {
             return None;
         }
         self.next = self.next.max(seq + 1);
@@ -197,9 +196,9 @@ impl Sender {
 
     /// How many packets may be sent again, or new, behind a timeout.
     pub(super) fn room_behind_timeout_as_sack1(&self, o: &Options) -> u32 {
-        let window = self.cwnd as u32 + self.duplicates.min(o.limited_transmit);
+        let window = self.cwnd as u32 + self.duplicates.min(o.recovery.limited_transmit);
         let given = self.available.saturating_sub(self.next);
-        window.min(o.window).saturating_sub(self.next - self.una).min(given)
+        window.min(o.window.receiver).saturating_sub(self.next - self.una).min(given)
     }
 
     /// A packet is about to be sent while nothing is under way: it gets a whole timeout.
@@ -214,7 +213,7 @@ impl Sender {
     #[cold]
     pub(super) fn lose_syn_as_sack1(&mut self, o: &Options) {
         (self.cwnd, self.ssthresh) = (1.0, LEAST_SSTHRESH);
-        if o.ecn {
+        if o.ecn.on {
             // That the answer says that there is ECN counts as an echo at one packet.
             (self.notes, self.echoed_at_one, self.tell_reduced) = (BY_ECHO, true, true);
         }
@@ -223,7 +222,7 @@ impl Sender {
     /// The timer has run out.
     pub(super) fn on_timer_as_sack1(&mut self, now: u64, o: &Options) {
         let lost = self.outstanding() > 0;
-        if !lost && self.cwnd >= 1.0 && !o.restart_after_idle {
+        if !lost && self.cwnd >= 1.0 && o.window.after_idle == AfterIdle::Keep {
             self.deadline = NEVER;
             return;
         }
@@ -236,7 +235,7 @@ impl Sender {
             self.back_off(o);
         }
         self.cwnd = 1.0;
-        self.tell_reduced = o.ecn;
+        self.tell_reduced = o.ecn.on;
         self.next = self.una;
         self.recover = self.end;
         self.sacked.clear();

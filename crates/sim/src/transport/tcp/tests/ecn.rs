@@ -19,7 +19,7 @@ fn without_ecn_timeouts_a_marked_sender_sends_one_packet_a_round_trip() {
 /// With a least window of two, as Linux has it, it stays at two.
 #[test]
 fn an_echo_leaves_the_least_window() {
-    let mut p = Path::new(Options { least_window: 2.0, ..options(Variant::Sack) });
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 2.0));
     let mut sent = p.send_all();
     for _ in 0..10 {
         let all = numbers(&sent);
@@ -32,8 +32,7 @@ fn an_echo_leaves_the_least_window() {
 /// (RFC 3168 §6.1.2, as in ns-2), until one comes through unmarked.
 #[test]
 fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
-    let mut p =
-        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
     let mut sent = p.send_all();
     let mut waits = Vec::new();
     for _ in 0..6 {
@@ -58,8 +57,8 @@ fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
 /// that was answered long ago.
 #[test]
 fn a_timeout_tells_that_the_window_was_reduced() {
-    for control in [Algorithm::Reno, Algorithm::Cubic] {
-        let mut p = Path::new(Options { control, ..options(Variant::Sack) });
+    for control in [TcpName::Reno, TcpName::Cubic] {
+        let mut p = Path::new(options(Variant::Sack).with(|o| o.control.name = control));
         let mut sent = p.send_all();
         for _ in 0..3 {
             sent = p.deliver(&sent, &[], &[]);
@@ -104,7 +103,7 @@ fn a_fast_retransmit_of_the_packet_with_cwr_carries_cwr() {
 #[test]
 fn without_ecn_there_is_no_cwr() {
     for variant in [Variant::Reno, Variant::NewReno, Variant::Sack] {
-        let mut p = Path::new(Options { ecn: false, ..options(variant) });
+        let mut p = Path::new(options(variant).with(|o| o.ecn.on = false));
         let mut all = p.send_all();
         let mut sent = all.clone();
         for round in 0..40 {
@@ -125,12 +124,10 @@ fn without_ecn_there_is_no_cwr() {
 /// 100 ms, with a deviation of 50, are 300 ms, not the 1 s before there was any.
 #[test]
 fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
-    let o = Options {
-        ecn_timeout: true,
-        least_window: 0.0,
-        initial_window: 1.0,
-        ..options(Variant::Sack)
-    };
+    let o = options(Variant::Sack).with(|o| {
+        o.ecn.least_window = 0.0;
+        o.window.initial = 1.0;
+    });
     let mut p = Path::new(o);
     let sent = p.send_all();
     assert!(p.deliver(&sent, &[], &[0]).is_empty(), "it waits");
@@ -141,12 +138,10 @@ fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
 /// timer as well: what was lost is sent again when it expires, not a timeout later.
 #[test]
 fn the_wait_after_an_echo_ends_with_what_was_lost() {
-    let o = Options {
-        ecn_timeout: true,
-        least_window: 0.0,
-        initial_window: 3.0,
-        ..options(Variant::Sack)
-    };
+    let o = options(Variant::Sack).with(|o| {
+        o.ecn.least_window = 0.0;
+        o.window.initial = 3.0;
+    });
     let mut p = Path::new(o);
     let sent = p.send_all();
     // 0 is marked: 1.5 are left of 3. Of the two others one is marked, too, one is lost.
@@ -161,7 +156,7 @@ fn the_wait_after_an_echo_ends_with_what_was_lost() {
 #[test]
 fn an_echo_of_old_marks_during_a_repair_counts_once() {
     for (codepoint_again, reductions) in [(Ecn::NotEct, 0), (Ecn::Ect0, 1)] {
-        let mut p = Path::new(Options { codepoint_again, ..options(Variant::Sack) });
+        let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.again = codepoint_again));
         let sent = p.send_all();
         let sent = p.deliver(&sent, &[], &[]);
         assert_eq!(sent.len(), 4);
@@ -178,9 +173,8 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
 /// lost, the timer that it set doubles it no further.
 #[test]
 fn a_wait_doubles_the_timeout_once() {
-    let mut p =
-        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
-    p.o.codepoint_again = Ecn::Ect0;
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
+    p.o.ecn.again = Ecn::Ect0;
     let sent = p.send_all();
     p.deliver(&sent, &[], &[]);
     p.time_out();
@@ -207,8 +201,7 @@ fn a_wait_doubles_the_timeout_once() {
 /// timeout again (RFC 6298 §5.5).
 #[test]
 fn what_is_lost_behind_a_wait_doubles_the_timeout() {
-    let mut p =
-        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
     let mut sent = p.send_all();
     // Until the window is one packet, and the wait behind its mark doubled.
     for _ in 0..3 {
@@ -228,10 +221,8 @@ fn what_is_lost_behind_a_wait_doubles_the_timeout() {
 /// its initial 1 after five windows without a mark: α = (15/16)⁵ = 0.724, 1 − α/2 = 0.638 is left.
 #[test]
 fn what_a_mark_leaves_depends_on_the_control() {
-    for (control, left) in
-        [(Algorithm::Reno, 0.5), (Algorithm::Cubic, 0.7), (Algorithm::Dctcp, 0.638)]
-    {
-        let mut p = Path::new(Options { control, ..options(Variant::Sack) });
+    for (control, left) in [(TcpName::Reno, 0.5), (TcpName::Cubic, 0.7), (TcpName::Dctcp, 0.638)] {
+        let mut p = Path::new(options(Variant::Sack).with(|o| o.control.name = control));
         let mut sent = p.send_all();
         for _ in 0..4 {
             sent = p.deliver(&sent, &[], &[]);
@@ -248,8 +239,12 @@ fn what_a_mark_leaves_depends_on_the_control() {
 #[test]
 fn a_reduction_may_leave_whole_packets() {
     for (whole_packets, left) in [(false, 4.9), (true, 4.0)] {
-        let control = Algorithm::Cubic;
-        let o = Options { control, whole_packets, initial_window: 7.0, ..options(Variant::Sack) };
+        let control = TcpName::Cubic;
+        let o = options(Variant::Sack).with(|o| {
+            o.control.name = control;
+            o.window.whole_packets = whole_packets;
+            o.window.initial = 7.0;
+        });
         let mut p = Path::new(o);
         let sent = p.send_all();
         p.deliver(&sent[..1], &[], &[0]);
@@ -272,8 +267,15 @@ fn exact_echoes_follow_the_marks() {
 }
 
 fn with_accecn(accecn: bool) -> Options {
-    let control = Algorithm::Dctcp;
-    Options { control, initial_window: 40.0, accecn, looks_closer: true, ..with_rack() }
+    let control = TcpName::Dctcp;
+    with_rack().with(|o| {
+        o.control.name = control;
+        o.window.initial = 40.0;
+        if accecn {
+            o.ecn.echo = Echo::Counted;
+        }
+        o.acks.look_closer = true;
+    })
 }
 
 /// All acknowledgements of a window are lost but the last: an echo of just what that one acknowledges
@@ -305,7 +307,7 @@ fn a_counter_tells_of_marks_whose_acknowledgements_were_lost() {
 /// next with the second packet, and what comes after marks waits again.
 #[test]
 fn the_first_of_several_marks_is_told_at_once() {
-    let o = Options { delayed_ack: 40 * MS, ..with_accecn(true) };
+    let o = with_accecn(true).with(|o| o.acks.delay = 40 * MS);
     let (mut r, mut ack) = (Receiver::default(), Packet::default());
     let mut told = Vec::new();
     for (seq, ce) in (0..).zip([false, true, true, true, false, true, false]) {

@@ -59,10 +59,9 @@ fn many_losses_in_a_window_tell_the_variants_apart() {
 #[test]
 fn limited_transmit_sends_new_packets_on_the_first_two_duplicates() {
     for (limited, expected) in [(true, 2), (false, 0)] {
-        let mut p = Path::new(Options {
-            limited_transmit: if limited { 2 } else { 0 },
-            ..options(Variant::NewReno)
-        });
+        let most = if limited { 2 } else { 0 };
+        let mut p =
+            Path::new(options(Variant::NewReno).with(|o| o.recovery.limited_transmit = most));
         let sent = p.send_all();
         let sent = p.deliver(&sent, &[], &[]);
         assert_eq!(sent.len(), 4);
@@ -106,7 +105,7 @@ fn a_timeout_goes_back_to_the_oldest_packet_and_doubles_each_time() {
 #[test]
 fn a_timeout_for_another_packet_lowers_the_threshold_again() {
     let all = [Variant::Reno, Variant::NewReno, Variant::Sack].map(options);
-    for o in all.into_iter().chain([with_rack(), Options { past_timeout: 1, ..all[2] }]) {
+    for o in all.into_iter().chain([with_rack(), all[2].with(|o| o.recovery.past_timeout = 1)]) {
         for (another, grown) in [(false, 8.0..9.0), (true, 2.0..4.0)] {
             let (mut p, _) = sixteen(o);
             let time_out = |p: &mut Path, timeouts| loop {
@@ -125,7 +124,7 @@ fn a_timeout_for_another_packet_lowers_the_threshold_again() {
                 sent = p.deliver(&sent, &[], &[]);
             }
             let cwnd = p.sender.cwnd();
-            assert!(grown.contains(&cwnd), "{another}: {cwnd}, {:?} {}", o.variant, o.rack);
+            assert!(grown.contains(&cwnd), "{another}: {cwnd}, {:?}", o.recovery.variant);
         }
     }
 }
@@ -135,7 +134,7 @@ fn a_timeout_for_another_packet_lowers_the_threshold_again() {
 #[test]
 fn the_first_packet_past_a_timeout_may_be_left_to_the_timer() {
     for (past_timeout, lost, repairs) in [(0, 0, 1), (1, 0, 0), (0, 1, 1), (1, 1, 1)] {
-        let o = Options { past_timeout, ..options(Variant::Sack) };
+        let o = options(Variant::Sack).with(|o| o.recovery.past_timeout = past_timeout);
         assert_eq!(repairs_past_a_timeout(o, lost), repairs, "past {past_timeout}, {lost} lost");
     }
 }
@@ -151,7 +150,8 @@ fn the_first_packet_past_a_fast_recovery_may_be_left_to_the_timer() {
         (Variant::Reno, 1, 0),
         (Variant::Sack, 1, 1),
     ] {
-        let (mut p, sent) = sixteen(Options { past_timeout, ..options(variant) });
+        let (mut p, sent) =
+            sixteen(options(variant).with(|o| o.recovery.past_timeout = past_timeout));
         let first = sent[0].0;
         let next = p.deliver(&sent, &[first], &[]);
         // Two went out on the first two duplicates; the repair ends with them.

@@ -106,8 +106,8 @@ fn a_loss_behind_a_retransmission_is_told_before_that_arrives() {
 /// RFC 8985 §7: a probe, two round trips after a window that is lost as a whole, tells of the loss.
 #[test]
 fn a_probe_tells_of_a_lost_tail_before_the_timeout() {
-    let rto = options(Variant::Sack).rto.above_srtt(200 * MS);
-    let (mut p, sent) = sixteen(Options { rto, ..with_rack() });
+    let rto = options(Variant::Sack).timer.rto.above_srtt(200 * MS);
+    let (mut p, sent) = sixteen(with_rack().with(|o| o.timer.rto = rto));
     let first = sent[0].0;
     let start = p.now;
     assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty());
@@ -125,7 +125,7 @@ fn a_probe_tells_of_a_lost_tail_before_the_timeout() {
 /// §7.2: a probe waits for no more than the timeout. §7.3: behind it the timeout is a whole one again.
 #[test]
 fn a_probe_comes_before_the_timeout_however_short_that_is() {
-    let mut p = Path::new(Options { window: 1, ..with_rack() });
+    let mut p = Path::new(with_rack().with(|o| o.window.receiver = 1));
     let mut sent = p.send_all();
     for _ in 0..20 {
         sent = p.deliver(&sent, &[], &[]);
@@ -180,7 +180,7 @@ fn a_loss_that_a_probe_repairs_costs_as_much_as_another() {
 /// §6.2: with fewer than three selective acknowledgements a quarter of a round trip decides.
 #[test]
 fn a_loss_in_a_small_window_is_told_by_a_quarter_of_a_round_trip() {
-    let mut p = Path::new(Options { window: 2, ..with_rack() });
+    let mut p = Path::new(with_rack().with(|o| o.window.receiver = 2));
     let mut sent = p.send_all();
     for _ in 0..3 {
         sent = p.deliver(&sent, &[], &[]);
@@ -246,7 +246,7 @@ fn a_needless_timeout_is_undone() {
     for (timestamps, late, undone) in
         [(true, true, true), (true, false, false), (false, true, false)]
     {
-        let (mut p, sent) = sixteen(Options { timestamps, ..with_rack() });
+        let (mut p, sent) = sixteen(with_rack().with(|o| o.recovery.timestamps = timestamps));
         p.late = late;
         while p.sender.timeouts == 0 {
             p.time_out();
@@ -269,7 +269,7 @@ fn a_needless_timeout_is_undone() {
 #[test]
 fn a_needless_repair_is_undone() {
     for late in [true, false] {
-        let (mut p, sent) = sixteen(Options { timestamps: true, ..with_rack() });
+        let (mut p, sent) = sixteen(with_rack().with(|o| o.recovery.timestamps = true));
         p.late = late;
         let again = p.deliver(&sent, &[sent[0].0], &[]);
         assert!(numbers(&again).contains(&sent[0].0));
@@ -299,7 +299,10 @@ fn acknowledgements_that_are_late_do_not_have_all_sent_again() {
 /// duplicate, and a round trip is one, not the time since the first sending.
 #[test]
 fn lost_acknowledgements_do_not_lengthen_the_round_trip() {
-    let mut p = Path::new(Options { window: 1, timestamps: true, ..with_rack() });
+    let mut p = Path::new(with_rack().with(|o| {
+        o.window.receiver = 1;
+        o.recovery.timestamps = true;
+    }));
     let mut sent = p.send_all();
     for _ in 0..4 {
         sent = p.deliver(&sent, &[], &[]);
@@ -321,10 +324,14 @@ fn lost_acknowledgements_do_not_lengthen_the_round_trip() {
 /// is under way, sent less than a round trip ago, nothing is lost.
 #[test]
 fn a_timeout_has_what_was_sent_just_now_for_no_loss() {
-    for control in [Algorithm::Reno, Algorithm::Bbr] {
-        let has_model = control == Algorithm::Bbr;
-        let rto = RtoBounds { min: 250 * MS, ..with_rack().rto };
-        let mut p = Path::new(Options { control, has_model, rto, ..with_rack() });
+    for control in [TcpName::Reno, TcpName::Bbr] {
+        let has_model = control == TcpName::Bbr;
+        let rto = RtoBounds { min: 250 * MS, ..with_rack().timer.rto };
+        let mut p = Path::new(with_rack().with(|o| {
+            o.control.name = control;
+            o.control.has_model = has_model;
+            o.timer.rto = rto;
+        }));
         let mut sent = p.send_all();
         for _ in 0..3 {
             sent = p.deliver(&sent, &[], &[]);
@@ -352,7 +359,7 @@ fn a_timeout_has_what_was_sent_just_now_for_no_loss() {
 #[test]
 fn an_echo_that_has_come_round_is_no_sample() {
     for (late, measures) in [(60_000, true), (70_000, false)] {
-        let o = Options { timestamps: true, ..with_rack() };
+        let o = with_rack().with(|o| o.recovery.timestamps = true);
         let (mut p, sent) = sixteen(o);
         let before = p.sender.srtt();
         p.sender.take_sample();

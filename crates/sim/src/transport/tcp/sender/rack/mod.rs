@@ -29,7 +29,8 @@ use super::least::Least;
 use super::marks::Marks;
 use super::{NEVER, Sender, State};
 use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
-use crate::transport::tcp::Options;
+use crate::transport::tcp::control::{AckInfo, Event};
+use crate::transport::tcp::options::{Echo, Options};
 use board::Board;
 use firsts::Firsts;
 use probes::Probe;
@@ -106,7 +107,7 @@ fn is_before(sent: u64, at: u64) -> bool {
 impl Rack {
     /// That of a new connection.
     pub(super) fn new(o: &Options) -> Self {
-        Self { delivery: o.has_model.then(Delivery::default), ..Self::default() }
+        Self { delivery: o.control.has_model.then(Delivery::default), ..Self::default() }
     }
 
     /// Packet `seq` is sent; those of `una..end` are under way.
@@ -195,7 +196,7 @@ impl Sender {
         let under_way = [self.una, self.end];
         let rack = self.rack();
         rack.sent(now, seq, again, under_way);
-        if o.has_model {
+        if o.control.has_model {
             let at = rack.last;
             self.sent_with_model(at, seq, again);
         }
@@ -239,13 +240,14 @@ impl Sender {
         if ack < self.una || ack > self.end || self.state < State::Open {
             return;
         }
-        let times = [now, self.rtt.srtt()];
-        if o.has_model {
+        let times = self.times(now);
+        if o.control.has_model {
             self.check_app_limit();
         }
         let Some(mut rack) = self.rack.take() else { return };
         let state_before = self.state;
-        let certain = o.timestamps && ack > self.una && !rack.firsts.confuse(now, self.una);
+        let certain =
+            o.recovery.timestamps && ack > self.una && !rack.firsts.confuse(now, self.una);
         let moved_by = certain.then(|| sent_at_echo(now, echo));
         let was_late = state_before >= State::Recovery
             && moved_by.is_some_and(|sent| is_before(sent, rack.repaired_since));
@@ -254,19 +256,19 @@ impl Sender {
         let before = self.outstanding() - self.sacked.ones();
         let rtt = self.take_arrived(now, ack, sack, (moved_by, was_late), &mut rack);
         let newly = before - (self.outstanding() - self.sacked.ones());
-        let (told, marks) = match o.accecn {
+        let (told, marked) = match o.ecn.echo == Echo::Counted {
             true => (newly, rack.marks.told(ece, newly)),
             false => (acked, if ece > 0 { acked } else { 0 }),
         };
-        let echo = if o.accecn { marks > 0 } else { ece > 0 };
-        self.control.on_ack([told, marks], [ack, self.end], times);
+        let echo = if o.ecn.echo == Echo::Counted { marked > 0 } else { ece > 0 };
+        self.control.on_ack(&AckInfo { acked: told, marked, ack, end: self.end, times });
         if let Some(rtt) = rtt {
             self.take_rtt(now, rtt, &mut rack, o);
         }
         self.rack = Some(rack);
 
         if was_late {
-            self.undo_repair(o);
+            self.undo_repair(now, o);
         }
         self.end_repair(ack, o);
         let of_probe = self.end_probe(ack, duplicate, o);
@@ -276,7 +278,7 @@ impl Sender {
         let marked = self.answer_echo(now, ack, echo, o);
         self.detect_loss(now, o);
         match self.state {
-            _ if o.has_model => {
+            _ if o.control.has_model => {
                 self.tell_change(now, state_before);
                 self.follow_model(now, newly, marked, o);
             }
@@ -286,7 +288,7 @@ impl Sender {
                 self.reduce(acked, newly)
             }
             _ if newly > 0 && used && !echo => self.grow(now, newly, o),
-            _ if newly > 0 && !used => self.control.unused(now),
+            _ if newly > 0 && !used => self.control.on_event(Event::Unused, now),
             _ => {}
         }
         if acked > 0 || self.deadline == NEVER {

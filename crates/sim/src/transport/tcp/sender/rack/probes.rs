@@ -48,7 +48,7 @@ impl Sender {
         if repairs || rack.timer == Timer::Reordering || !may {
             return;
         }
-        let delayed = if is_alone { o.rto.min.max(o.rto.granularity) } else { 0 };
+        let delayed = if is_alone { o.timer.rto.min.max(o.timer.rto.granularity) } else { 0 };
         rack.timer = Timer::Probe;
         self.deadline = rack.timeout_at.min(now + 2 * srtt + delayed);
     }
@@ -84,8 +84,8 @@ impl Sender {
             probe.end = 0;
         }
         // In a reduction that goes on the window gives way already.
-        if repaired && self.state == State::Open && !o.has_model {
-            let left = self.control.after_loss(o.whole(self.cwnd));
+        if repaired && self.state == State::Open && !o.control.has_model {
+            let left = self.control.after_loss(o.window.whole(self.cwnd));
             self.begin_reduction(left, o);
             self.leave_reduction();
         }

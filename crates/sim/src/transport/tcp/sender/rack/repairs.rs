@@ -1,7 +1,8 @@
 //! Repairs of what is lost, and how the window goes down meanwhile (RFC 6937).
 
-use crate::transport::tcp::Options;
-use crate::transport::tcp::sender::{LEAST_SSTHRESH, Sender, State};
+use crate::transport::tcp::control::Event;
+use crate::transport::tcp::options::{LEAST_SSTHRESH, Options};
+use crate::transport::tcp::sender::{Sender, State};
 
 impl Sender {
     /// While the window goes down after an echo it goes on doing so to the end of that reduction, as in
@@ -16,10 +17,10 @@ impl Sender {
             return;
         }
         self.recover = self.end;
-        if o.has_model {
-            self.tell_reduced = o.ecn;
+        if o.control.has_model {
+            self.tell_reduced = o.ecn.on;
         } else {
-            let left = self.control.after_loss(o.whole(self.cwnd));
+            let left = self.control.after_loss(o.window.whole(self.cwnd));
             self.begin_reduction(left, o);
         }
     }
@@ -28,7 +29,7 @@ impl Sender {
     /// last repair is still to arrive, which is no answer to what was sent first.
     pub(super) fn begin_repair(&mut self, now: u64) {
         let before = [self.cwnd, self.ssthresh];
-        self.control.before_repair();
+        self.control.on_event(Event::RepairBegins, now);
         let new = self.state < State::Recovery && self.una >= self.resent;
         let rack = self.rack();
         rack.before_repair = Some(before);
@@ -41,7 +42,7 @@ impl Sender {
     #[inline]
     pub(super) fn end_repair(&mut self, ack: u32, o: &Options) {
         match self.state {
-            State::Recovery | State::Loss if ack >= self.recover && o.has_model => {
+            State::Recovery | State::Loss if ack >= self.recover && o.control.has_model => {
                 self.state = State::Open;
             }
             State::Reducing if ack > self.recover => self.leave_reduction(),
@@ -54,7 +55,7 @@ impl Sender {
     /// What was repaired had not been lost: the window and the slow-start threshold are what they
     /// were. A repair without a timeout waits until nothing that it sent again is under way.
     #[cold]
-    pub(super) fn undo_repair(&mut self, o: &Options) {
+    pub(super) fn undo_repair(&mut self, now: u64, o: &Options) {
         let under_way = self.una < self.resent;
         if self.state == State::Recovery && under_way {
             return;
@@ -69,20 +70,20 @@ impl Sender {
         }
         self.state = State::Open;
         self.tell_reduced = false;
-        if !o.has_model {
+        if !o.control.has_model {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
-            self.control.undo_repair();
+            self.control.on_event(Event::RepairUndone, now);
         }
     }
 
     /// Answers an ECN echo; whether it is one for the model of the path, once a round trip.
     #[inline]
     pub(super) fn answer_echo(&mut self, now: u64, ack: u32, echo: bool, o: &Options) -> bool {
-        if !echo || !o.ecn {
+        if !echo || !o.ecn.on {
             return false;
         }
-        if o.has_model {
+        if o.control.has_model {
             let marked = ack > self.reduced_at;
             if marked {
                 self.reduced_at = self.end;
@@ -90,15 +91,14 @@ impl Sender {
             }
             return marked;
         }
-        if self.state != State::Open || !self.control.may_reduce(now) {
+        if self.state != State::Open {
             return false;
         }
         if self.control.grows_while_reduced() {
             self.on_echo(now, ack, o);
-        } else {
-            let left = self.control.after_echo(o.whole(self.cwnd), now);
+        } else if let Some(left) = self.control.after_echo(o.window.whole(self.cwnd), now) {
             self.ecn_reductions += 1;
-            self.begin_reduction(left.max(o.least_window), o);
+            self.begin_reduction(left.max(o.ecn.least_window), o);
             self.state = State::Reducing;
             self.recover = self.end;
         }
@@ -107,8 +107,8 @@ impl Sender {
 
     /// The window is to go down to `left` packets.
     pub(super) fn begin_reduction(&mut self, left: f64, o: &Options) {
-        self.ssthresh = o.whole(left).max(LEAST_SSTHRESH);
-        self.tell_reduced = o.ecn;
+        self.ssthresh = o.window.whole(left).max(LEAST_SSTHRESH);
+        self.tell_reduced = o.ecn.on;
         let before = (self.cwnd as u32).max(1);
         let rack = self.rack();
         (rack.delivered, rack.out, rack.before, rack.lost) = (0, 0, before, 0);

@@ -1,7 +1,7 @@
 //! The one timer: a timeout, a loss probe, or the end of the window of reordering.
 
 use crate::transport::tcp::Options;
-use crate::transport::tcp::control::Repair;
+use crate::transport::tcp::control::{Event, Repair};
 use crate::transport::tcp::sender::{NEVER, Sender, State};
 
 /// What the deadline is for.
@@ -52,7 +52,7 @@ impl Sender {
             Timer::Reordering => {
                 self.restart_timeout(now, o);
                 self.detect_loss(now, o);
-                if o.has_model {
+                if o.control.has_model {
                     self.tell_change(now, state);
                     self.follow_model(now, 0, false, o);
                 } else if state < State::Recovery && self.state == State::Recovery {
@@ -78,15 +78,15 @@ impl Sender {
                 if state < State::Recovery {
                     self.begin_repair(now);
                 }
-                if lowers && !o.has_model {
-                    let left = self.control.after_loss(o.whole(self.cwnd));
+                if lowers && !o.control.has_model {
+                    let left = self.control.after_loss(o.window.whole(self.cwnd));
                     self.begin_reduction(left, o);
                 }
-                self.control.on_timeout();
+                self.control.on_event(Event::TimedOut, now);
                 self.back_off(o);
                 self.recover = self.end;
                 self.state = State::Loss;
-                if o.has_model {
+                if o.control.has_model {
                     self.tell_repair(now, Repair::TimedOut);
                 } else {
                     self.cwnd = 1.0;
