@@ -5,7 +5,7 @@ use link::NEVER;
 
 use super::options::{Echo, MOST_IN_A_BURST, Options, Pacing};
 use super::receiver::{AckWhen, Receiver};
-use super::sender::Sender;
+use super::sender::{Counts, Sender};
 use crate::app::{App, OnOff, Step};
 use crate::packet::{Packet, Payload};
 use crate::transport::{After, Connections, EndPoints, FlowReport, FlowSetup, Port};
@@ -200,12 +200,13 @@ impl EndPoints for Ends {
 
     fn report(&self) -> FlowReport {
         let Self { sender, receiver } = self;
+        let Counts { retransmits, timeouts, ecn_reductions } = sender.counts();
         FlowReport {
             delivered: receiver.delivered(),
             delivered_bytes: 0,
-            retransmits: sender.retransmits,
-            timeouts: sender.timeouts,
-            ecn_reductions: sender.ecn_reductions,
+            retransmits,
+            timeouts,
+            ecn_reductions,
             srtt: sender.srtt(),
         }
     }

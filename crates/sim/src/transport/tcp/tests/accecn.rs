@@ -2,7 +2,7 @@
 //! sender counted, recorded by `linux_accecn.py` beside the table (docs/validation.md, "AccECN of Linux").
 
 use super::super::receiver::AckWhen;
-use super::super::sender::marks::Marks;
+use super::super::sender::Marks;
 use super::*;
 
 const ROWS: &str = include_str!("../../../../../validation/reference/linux_accecn.csv");

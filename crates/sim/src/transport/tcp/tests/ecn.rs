@@ -13,7 +13,7 @@ fn without_ecn_timeouts_a_marked_sender_sends_one_packet_a_round_trip() {
         sent = p.deliver(&sent, &[], &all);
     }
     assert_eq!((sent.len(), p.sender.cwnd()), (1, 1.0));
-    assert_eq!(p.sender.timeouts, 0);
+    assert_eq!(p.sender.counts().timeouts, 0);
 }
 
 /// With a least window of two, as Linux has it, it stays at two.
@@ -47,7 +47,7 @@ fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
     assert!(waits.len() >= 3, "{waits:?}");
     // While samples still calm the timeout down it grows by less than twofold.
     assert!(waits.windows(2).all(|w| w[1] * 10 >= w[0] * 16), "{waits:?}");
-    assert_eq!(p.sender.timeouts, 0, "waiting is no timeout");
+    assert_eq!(p.sender.counts().timeouts, 0, "waiting is no timeout");
     let next = p.deliver(&sent, &[], &[]);
     assert!(!next.is_empty(), "an unmarked packet ends it");
 }
@@ -65,7 +65,7 @@ fn a_timeout_tells_that_the_window_was_reduced() {
         }
         let marked = sent[0].0;
         sent = p.deliver(&sent, &[], &[marked]);
-        assert!(sent[0].1 && p.sender.ecn_reductions == 1, "CWR is on its way");
+        assert!(sent[0].1 && p.sender.counts().ecn_reductions == 1, "CWR is on its way");
         assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty(), "and is lost");
         let again = p.time_out();
         assert_eq!(again, [(sent[0].0, true, false)], "{control:?}");
@@ -74,7 +74,11 @@ fn a_timeout_tells_that_the_window_was_reduced() {
         for _ in 0..8 {
             sent = p.deliver(&sent, &[], &[]);
         }
-        assert_eq!((p.sender.ecn_reductions, p.sender.timeouts), (1, 1), "one mark, one answer");
+        assert_eq!(
+            (p.sender.counts().ecn_reductions, p.sender.counts().timeouts),
+            (1, 1),
+            "one mark, one answer"
+        );
     }
 }
 
@@ -95,7 +99,11 @@ fn a_fast_retransmit_of_the_packet_with_cwr_carries_cwr() {
         assert!(sent.iter().any(|&(n, reduced, _)| n == told && reduced), "{variant:?}: {sent:?}");
         p.deliver(&sent, &[], &[]);
         assert!(!p.echoes(), "{variant:?}");
-        assert_eq!((p.sender.ecn_reductions, p.sender.timeouts), (1, 0), "{variant:?}");
+        assert_eq!(
+            (p.sender.counts().ecn_reductions, p.sender.counts().timeouts),
+            (1, 0),
+            "{variant:?}"
+        );
     }
 }
 
@@ -115,7 +123,10 @@ fn without_ecn_there_is_no_cwr() {
             }
             all.extend(&sent);
         }
-        assert!(p.sender.timeouts > 0 && p.sender.retransmits > p.sender.timeouts);
+        assert!(
+            p.sender.counts().timeouts > 0
+                && p.sender.counts().retransmits > p.sender.counts().timeouts
+        );
         assert!(all.iter().all(|s| !s.1), "{variant:?}");
     }
 }
@@ -165,7 +176,7 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
         let payload = Payload::Ack { ece: 1, echo: 0, sack: [(0, 0); 3] };
         let ack = Packet { seq: 3, payload, ..Packet::default() };
         p.sender.on_ack(p.now, &ack, &p.o);
-        assert_eq!(p.sender.ecn_reductions, reductions, "{codepoint_again:?}");
+        assert_eq!(p.sender.counts().ecn_reductions, reductions, "{codepoint_again:?}");
     }
 }
 
@@ -211,10 +222,10 @@ fn what_is_lost_behind_a_wait_doubles_the_timeout() {
         }
         sent = p.time_out();
     }
-    assert_eq!((sent.len(), p.sender.timeouts), (1, 0));
+    assert_eq!((sent.len(), p.sender.counts().timeouts), (1, 0));
     let wait = p.sender.deadline() - p.now;
     p.time_out();
-    assert_eq!((p.sender.deadline() - p.now, p.sender.timeouts), (2 * wait, 1));
+    assert_eq!((p.sender.deadline() - p.now, p.sender.counts().timeouts), (2 * wait, 1));
 }
 
 /// The same mark leaves Reno half of the window and CUBIC 0.7. DCTCP's share of marks is still near
@@ -293,7 +304,7 @@ fn a_counter_tells_of_marks_whose_acknowledgements_were_lost() {
             p.receiver.tell_more(&mut ack, &p.o);
         }
         p.sender.on_ack(RTT, &ack, &p.o);
-        p.sender.ecn_reductions
+        p.sender.counts().ecn_reductions
     };
     for (packets, marked, told) in
         [(7, 0, 0), (7, 1, 1), (7, 6, 1), (16, 8, 1), (40, 20, 1), (8, 0, 1)]

@@ -124,7 +124,7 @@ fn a_marked_syn_leaves_one_packet() {
         p.now += RTT;
         p.sender.on_syn_ack(p.now, 0, marked, &p.o);
         let sent = p.send_all();
-        assert_eq!((sent.len(), p.sender.ecn_reductions), (packets, u32::from(marked)));
+        assert_eq!((sent.len(), p.sender.counts().ecn_reductions), (packets, u32::from(marked)));
         assert_eq!(p.sender.deadline() - p.now, 300 * MS, "the SYN is a sample all the same");
         assert_eq!(p.deliver(&sent, &[], &[]).len(), 2 * packets);
     }

@@ -180,10 +180,10 @@ fn repairs_past_a_timeout(o: Options, lost: u32) -> u32 {
     }
     sent.retain(|s| s.0 >= 7);
     assert_eq!(sent.len(), 4);
-    let before = p.sender.retransmits;
+    let before = p.sender.counts().retransmits;
     let next = p.deliver(&sent, &[7 + lost], &[]);
     p.deliver(&next, &[], &[]);
-    p.sender.retransmits - before
+    p.sender.counts().retransmits - before
 }
 
 fn with_rack() -> Options {

@@ -101,9 +101,9 @@ fn a_lost_repair_waits_for_the_timer() {
         next = p.deliver(&next, &[], &[]);
         assert!(next.iter().all(|s| s.0 > n), "{next:?}");
     }
-    assert_eq!(p.sender.timeouts, 0);
+    assert_eq!(p.sender.counts().timeouts, 0);
     let again = numbers(&p.time_out());
-    assert_eq!((again, p.sender.timeouts), (vec![n], 1));
+    assert_eq!((again, p.sender.counts().timeouts), (vec![n], 1));
 }
 
 /// A recovery ends when what was outstanding at its begin is acknowledged; meanwhile the window stands, and an echo
@@ -114,9 +114,9 @@ fn an_echo_in_a_recovery_is_not_answered() {
     let n = sent[0].0;
     let marked: Vec<u32> = (n + 6..n + 16).collect();
     let next = p.deliver(&sent, &[n], &marked);
-    assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (8.0, 0));
+    assert_eq!((p.sender.cwnd(), p.sender.counts().ecn_reductions), (8.0, 0));
     p.deliver(&next[..3], &[], &[]);
-    assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (8.0, 0), "its end");
+    assert_eq!((p.sender.cwnd(), p.sender.counts().ecn_reductions), (8.0, 0), "its end");
 }
 
 /// What was lost behind an echo is repaired without a second reduction.
@@ -125,7 +125,7 @@ fn a_repair_behind_an_echo_reduces_nothing() {
     let (mut p, sent) = sixteen(as_ns2());
     let n = sent[0].0;
     let next = p.deliver(&sent, &[n + 4], &[n]);
-    assert_eq!(p.sender.ecn_reductions, 1);
+    assert_eq!(p.sender.counts().ecn_reductions, 1);
     // The echo halves 16, three packets more are acknowledged with it, and the loss takes nothing.
     assert!(numbers(&next).contains(&(n + 4)));
     assert_eq!(p.sender.cwnd(), 8.0);
@@ -151,14 +151,14 @@ fn a_timeout_behind_an_echo_leaves_the_threshold() {
         if marked {
             // The echo leaves 8; the next window is lost but for one packet, which lets out nothing.
             sent = p.deliver(&sent, &[], &[sent[0].0]);
-            assert_eq!(p.sender.ecn_reductions, 1);
+            assert_eq!(p.sender.counts().ecn_reductions, 1);
         }
         let lost = numbers(&sent);
         p.deliver(&sent, &lost, &[]);
         for _ in 0..timeouts {
             sent = p.time_out();
         }
-        assert_eq!(p.sender.timeouts, timeouts);
+        assert_eq!(p.sender.counts().timeouts, timeouts);
         for _ in 0..3 {
             sent = p.deliver(&sent, &[], &[]);
         }

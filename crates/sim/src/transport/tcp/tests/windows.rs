@@ -25,7 +25,7 @@ fn a_mark_halves_the_window_and_congestion_avoidance_adds_one_a_round() {
     // All 32 are marked: one reduction all the same (RFC 3168 §6.1.2).
     let all: Vec<u32> = numbers(&sent);
     sent = p.deliver(&sent, &[], &all);
-    assert_eq!((p.sender.ecn_reductions, p.sender.cwnd()), (1, 16.0));
+    assert_eq!((p.sender.counts().ecn_reductions, p.sender.cwnd()), (1, 16.0));
     assert_eq!(sent[0].0, first + 32);
     assert!(sent[0].1, "the next packet carries CWR");
     assert!(sent.iter().skip(1).all(|s| !s.1), "only that one does");
@@ -259,7 +259,7 @@ fn cubic_has_the_window_of_its_response_function() {
         }
         let window = f64::from(delivered) / f64::from(rounds);
         assert!((window / expected - 1.0).abs() < 0.1, "p = 1/{every}: {window}");
-        assert_eq!(p.sender.timeouts, 0);
+        assert_eq!(p.sender.counts().timeouts, 0);
     }
 }
 
