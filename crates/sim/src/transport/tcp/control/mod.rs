@@ -1,9 +1,10 @@
-//! Congestion control: how much the window gives way to a signal, and how it grows again. A file a
-//! control, and a line for each below.
+//! Congestion control: how much the window gives way to a signal, and how it grows again. Each control has a
+//! file, and a line in `controls!` below.
 //!
-//! The sender decides *when* (once a window, after a timeout, not while the window is not used);
-//! a [`CongestionControl`] decides *by how much*. Windows are in packets, times in ns. `dctcp.rs` is the
-//! shortest. A control with a model of the path ([`PathModel`]) sets the window itself.
+//! The sender decides *when* the window changes (once a window of data, after a timeout, not while the window is
+//! not used); a [`CongestionControl`] decides *by how much*. [`SlowStart`] and [`PathModel`] are for controls that
+//! have rules of their own there: a model of the path sets the window itself. Windows are in packets, times in
+//! ns. `dctcp.rs` is the shortest example.
 
 mod bbr;
 mod cubic;
@@ -171,9 +172,8 @@ pub(crate) trait PathModel {
     /// A packet is found to be lost.
     fn on_lost(&mut self, lost: &Lost, window: f64);
 
-    /// The sender begins or ends to repair losses, with `in_flight` packets under way and `delivered`
-    /// there.
-    fn on_repair(&mut self, repair: Repair, in_flight: u32, delivered: u32, window: &mut f64);
+    /// The sender begins or ends to repair losses.
+    fn on_repair(&mut self, change: &RepairChange, window: &mut f64);
 
     /// Something has arrived, or was marked; after [`PathModel::on_lost`] and [`PathModel::on_repair`]
     /// for the same acknowledgement.
@@ -192,6 +192,17 @@ pub(crate) enum Repair {
     TimedOut,
     /// All that was lost has arrived.
     Ends,
+}
+
+/// A repair of losses begins or ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RepairChange {
+    /// Which of them.
+    pub repair: Repair,
+    /// Packets under way.
+    pub in_flight: u32,
+    /// Packets delivered in all.
+    pub delivered: u32,
 }
 
 /// A packet that is lost.
@@ -357,9 +368,13 @@ impl Control {
         self.tell(|control| control.on_ack(ack));
     }
 
+    /// By value, so that Reno's branch keeps it in registers.
     #[inline(always)]
-    pub(super) fn growth(&mut self, growth: &Growth) -> f64 {
-        self.tell(|control| control.growth(growth))
+    pub(super) fn growth(&mut self, growth: Growth) -> f64 {
+        self.tell(|control| {
+            let growth = growth;
+            control.growth(&growth)
+        })
     }
 
     pub(super) fn after_loss(&mut self, window: f64) -> f64 {

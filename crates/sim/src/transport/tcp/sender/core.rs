@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::bits::Bits;
-use super::super::control::{AckInfo, Control, Event, Growth, RoundTrip, Times};
+use super::super::control::{Control, Event, Growth, RoundTrip, Times};
 use super::super::options::{AfterIdle, Options};
 use super::super::rtt::{Backoff, RttEstimator};
 use super::{Counts, NEVER, State};
@@ -168,16 +168,15 @@ impl Core {
         window.min(o.window.receiver)
     }
 
-    /// Whether there is something to send and nothing under way: behind a pause, or without one.
+    /// How many packets the application has given that are still to be sent.
     #[inline(always)]
-    pub(super) fn may_have_paused(&self) -> bool {
-        self.outstanding() == 0 && self.next < self.available
+    pub(super) fn given(&self) -> u32 {
+        self.available.saturating_sub(self.next)
     }
 
-    /// How many packets the window has room for, of those given.
+    /// How many packets the window has room for, of those `given`.
     #[inline(always)]
-    pub(super) fn room(&self, o: &Options) -> u32 {
-        let given = self.available.saturating_sub(self.next);
+    pub(super) fn room(&self, given: u32, o: &Options) -> u32 {
         self.window(o).saturating_sub(self.next - self.una).min(given)
     }
 
@@ -198,12 +197,6 @@ impl Core {
         Times { now, srtt: self.rtt.srtt() }
     }
 
-    /// Tells the control of an acknowledgement up to `ack`.
-    #[inline(always)]
-    pub(super) fn tell_ack(&mut self, ack: u32, acked: u32, marked: u32, times: Times) {
-        self.control.on_ack(&AckInfo { acked, marked, ack, end: self.end, times });
-    }
-
     /// Slow start and congestion avoidance, one acknowledgement (RFC 5681 §3.1).
     #[inline(always)]
     pub(super) fn grow(&mut self, now: u64, acked: u32, o: &Options) {
@@ -214,7 +207,7 @@ impl Core {
             self.control.slow_start()
         } else {
             let (cwnd, times) = (self.cwnd, self.times(now));
-            self.control.growth(&Growth { cwnd, whole: cwnd, acked, counted: 1.0, times })
+            self.control.growth(Growth { cwnd, whole: cwnd, acked, counted: 1.0, times })
         };
         self.cwnd = self.cwnd.min(o.window.most());
     }
@@ -229,7 +222,7 @@ impl Core {
         } else {
             let (cwnd, times) = (self.cwnd, self.times(now));
             let whole = o.window.whole(cwnd);
-            self.control.growth(&Growth { cwnd, whole, acked, counted, times })
+            self.control.growth(Growth { cwnd, whole, acked, counted, times })
         };
         self.cwnd = self.cwnd.min(o.window.most());
     }
@@ -306,7 +299,7 @@ impl Core {
         }
         self.timed_at = NEVER;
         // The backoff of ECN waits at one packet goes on as long as the echoes do.
-        let ends = !(o.ecn.waits_at_one() && echo && self.echoed_at_one);
+        let ends = !(echo && self.echoed_at_one && o.ecn.waits_at_one());
         if ends {
             self.backoff.end();
         }

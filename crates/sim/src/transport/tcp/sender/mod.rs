@@ -247,14 +247,15 @@ impl Sender {
         if core.state != State::Open || core.force {
             return None;
         }
+        let given = core.given();
         // With nothing outstanding there is room for a packet, before and after.
-        if core.may_have_paused() {
+        if core.outstanding() == 0 && given > 0 {
             match &self.recovery {
                 Recovery::Ns2(_) => ns2::end_pause(core),
                 _ => core.end_pause(now, o),
             }
         }
-        Some(core.room(o))
+        Some(core.room(given, o))
     }
 
     /// Sends the next new packet, for which there is [`Sender::room`]. `packet` is addressed as data of
@@ -282,7 +283,7 @@ impl Sender {
             self.send_syn(now, o, packet);
             return true;
         }
-        let seq = self.next_in_repair(now, o);
+        let seq = self.next_in_repair(o);
         if let Some(seq) = seq {
             self.send(now, seq, seq < self.core.end, o, packet);
         }
@@ -291,13 +292,13 @@ impl Sender {
 
     /// The number of the next packet while something is being repaired.
     #[inline(never)]
-    fn next_in_repair(&mut self, now: u64, o: &Options) -> Option<u32> {
+    fn next_in_repair(&mut self, o: &Options) -> Option<u32> {
         let core = &mut self.core;
         if core.state < State::Open {
             return None;
         }
         match &mut self.recovery {
-            Recovery::Rfc(rfc) => rfc.next(core, now, o),
+            Recovery::Rfc(rfc) => rfc.next(core, o),
             Recovery::Rack(rack) => rack.next(core, o),
             Recovery::Ns2(ns2) => ns2.next(core, o),
         }

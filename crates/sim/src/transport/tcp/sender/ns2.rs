@@ -154,8 +154,8 @@ impl Ns2 {
             return self.next_in_recovery(core, o);
         }
         let window = core.cwnd as u32 + core.duplicates.min(o.recovery.limited_transmit);
-        let given = core.available.saturating_sub(core.next);
-        let room = window.min(o.window.receiver).saturating_sub(core.next - core.una).min(given);
+        let room = window.min(o.window.receiver).saturating_sub(core.next - core.una);
+        let room = room.min(core.given());
         (room > 0).then(|| core.take_next())
     }
 

@@ -1,6 +1,6 @@
 //! Losses told by duplicates: Reno (RFC 5681), NewReno (RFC 6582), selective acknowledgements (RFC 6675).
 
-use super::super::control::Event;
+use super::super::control::{AckInfo, Event};
 use super::super::options::{Options, Variant};
 use super::{Core, DUPLICATES, NEVER, State};
 use crate::packet::{Packet, Payload};
@@ -30,7 +30,9 @@ impl Rfc {
         }
         let acked = ack - core.una;
         if core.control.has_state() {
-            core.tell_ack(ack, acked, if echo { acked } else { 0 }, core.times(now));
+            let marked = if echo { acked } else { 0 };
+            let (end, times) = (core.end, core.times(now));
+            core.control.on_ack(&AckInfo { acked, marked, ack, end, times });
         }
         let news = sack[0].1 > 0 && core.take_sack(ack, sack);
         if echo && o.ecn.on {
@@ -185,17 +187,14 @@ impl Rfc {
     }
 
     /// The number of the next packet while something is being repaired.
-    pub(super) fn next(&mut self, core: &mut Core, now: u64, o: &Options) -> Option<u32> {
+    pub(super) fn next(&mut self, core: &mut Core, o: &Options) -> Option<u32> {
         let seq = if std::mem::take(&mut core.force) {
             self.resent = self.resent.max(core.una + 1);
             core.una
         } else if core.state == State::Recovery && o.recovery.variant == Variant::Sack {
             self.next_by_scoreboard(core, o)?
         } else {
-            if core.may_have_paused() {
-                core.end_pause(now, o);
-            }
-            (core.room(o) > 0).then(|| core.take_next())?
+            (core.room(core.given(), o) > 0).then(|| core.take_next())?
         };
         if seq < core.end && core.timed_at != NEVER && seq <= core.timed_seq {
             core.timed_at = NEVER; // Karn

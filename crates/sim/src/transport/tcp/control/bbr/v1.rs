@@ -5,7 +5,7 @@
 
 use aqm::Rng;
 
-use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, Sample};
+use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample};
 use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
 use crate::transport::tcp::Options;
 
@@ -247,7 +247,8 @@ impl PathModel for Bbr1 {
         self.lost += 1;
     }
 
-    fn on_repair(&mut self, repair: Repair, in_flight: u32, delivered: u32, window: &mut f64) {
+    fn on_repair(&mut self, change: &RepairChange, window: &mut f64) {
+        let &RepairChange { repair, in_flight, delivered } = change;
         match repair {
             Repair::Begins => {
                 self.save(*window);

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::{ARRIVED, FLAGS, Rack};
+use super::Rack;
 use crate::transport::tcp::bits::Bits;
 
 /// When and which packet was sent.
@@ -81,12 +81,13 @@ impl Rack {
 
     /// Whether `n` was sent again since the last timeout.
     fn is_repair(&self, n: u32) -> bool {
-        self.is_again(n) && self.at(n) > self.before_timeout
+        let sent = self.sent_at(n);
+        sent.is_again() && sent.time() > self.before_timeout
     }
 
     /// Whether that is the last sending of a packet, which has not arrived.
     fn is_current(&self, (at, n): Sending) -> bool {
-        self.sent_at[self.place(n)] & (ARRIVED | !FLAGS) == at
+        self.sent_at(n).is_on_its_way_since(at)
     }
 
     /// Passes over what is in doubt, or lost, since.
@@ -132,8 +133,8 @@ impl Rack {
     pub(super) fn stand_anew(&mut self, under_way: Range<u32>) {
         let una = under_way.start;
         let mut flight: Vec<Sending> = under_way
-            .filter(|&n| self.sent_at[self.place(n)] & ARRIVED == 0)
-            .map(|n| (self.at(n), n))
+            .filter(|&n| !self.sent_at(n).has_arrived())
+            .map(|n| (self.sent_at(n).time(), n))
             .collect();
         flight.sort_unstable();
         self.board = Board { flight: flight.into(), ..Board::default() };
@@ -202,11 +203,15 @@ mod tests {
             let Self { core, recovery: Recovery::Rack(rack) } = self else { panic!("RACK") };
             let missing: Vec<u32> =
                 core.under_way().filter(|&n| !core.sacked.contains(n)).collect();
-            let is_lost = |n: &u32| rack.at(*n) < rack.lost_before || rack.is_timed_out(*n);
-            let may_be = |n: &u32| (rack.lost_before..rack.newest).contains(&rack.at(*n));
+            let is_lost = |n: &u32| {
+                let sent = rack.sent_at(*n);
+                sent.time() < rack.lost_before || sent.is_timed_out()
+            };
+            let may_be =
+                |n: &u32| (rack.lost_before..rack.newest).contains(&rack.sent_at(*n).time());
             let lost: Vec<u32> = missing.iter().copied().filter(is_lost).collect();
             let doubt = missing.iter().copied().find(may_be);
-            let repair = lost.iter().any(|&n| rack.at(n) > rack.before_timeout && rack.is_again(n));
+            let repair = lost.iter().any(|&n| rack.is_repair(n));
             if has_model && core.state >= State::Recovery {
                 let mut delivery = rack.delivery.clone().expect("a model");
                 assert!(lost.iter().all(|&n| delivery.on_lost(0, n).is_none()), "was told");

@@ -1,21 +1,16 @@
 //! What is lost (RFC 8985 §6.2).
 
 use super::timers::Timer;
-use super::{Core, Rack, State, TIMED_OUT};
+use super::{Core, Rack, SentAt, State};
 use crate::transport::tcp::options::Options;
 use crate::transport::tcp::sender::DUPLICATES;
 
 impl Rack {
-    /// Whether the timer ran out for `n`, and it was not sent again yet.
-    pub(super) fn is_timed_out(&self, n: u32) -> bool {
-        self.sent_at[self.place(n)] & TIMED_OUT != 0
-    }
-
     /// §6.3: after a timeout the oldest packet is lost, and what was sent a round trip and the `window` of
     /// reordering ago.
     pub(super) fn time_out(&mut self, now: u64, oldest: u32, window: u64) {
         let at = self.place(oldest);
-        self.sent_at[at] |= TIMED_OUT;
+        self.sent_at[at].0 |= SentAt::TIMED_OUT;
         self.lost_before = self.lost_before.max(self.overdue(now, window));
         self.pass();
     }
@@ -43,7 +38,9 @@ impl Rack {
 
     /// Whether the timer ran out for the oldest packet, which is neither acknowledged nor sent again yet.
     pub(super) fn oldest_timed_out(&self, core: &Core) -> bool {
-        core.una < core.end && self.is_timed_out(core.una) && !core.sacked.contains(core.una)
+        core.una < core.end
+            && self.sent_at(core.una).is_timed_out()
+            && !core.sacked.contains(core.una)
     }
 
     /// The first packet that is lost.
@@ -102,6 +99,6 @@ impl Rack {
             return None;
         }
         let first = self.board.first_in_doubt()?;
-        Some(self.at(first) + self.rtt + window)
+        Some(self.sent_at(first).time() + self.rtt + window)
     }
 }

@@ -32,7 +32,7 @@ use std::ops::Range;
 
 use super::{Core, NEVER, State};
 use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
-use crate::transport::tcp::control::Event;
+use crate::transport::tcp::control::{AckInfo, Event};
 use crate::transport::tcp::options::{Echo, Options};
 use board::Board;
 use delivery::Delivery;
@@ -45,21 +45,51 @@ use repairs::{Reduction, Windows};
 use timers::Timer;
 use widening::Widening;
 
-/// Beside the time at which a packet was sent: it had been sent before.
-const AGAIN: u64 = 1 << 63;
-/// As well: the timer ran out for it. Only the oldest has this, until it is sent again.
-const TIMED_OUT: u64 = 1 << 62;
-/// It has arrived.
-const ARRIVED: u64 = 1 << 61;
-const FLAGS: u64 = AGAIN | TIMED_OUT | ARRIVED;
+/// When a packet was sent last, ns, and in the highest bits what else is known of it: there is one for each packet
+/// under way.
+#[derive(Clone, Copy, Default, Debug)]
+struct SentAt(u64);
+
+impl SentAt {
+    /// It had been sent before.
+    const AGAIN: u64 = 1 << 63;
+    /// The timer ran out for it. Only the oldest packet has this, until it is sent again.
+    const TIMED_OUT: u64 = 1 << 62;
+    const ARRIVED: u64 = 1 << 61;
+    const TIME: u64 = Self::ARRIVED - 1;
+
+    fn new(time: u64, again: bool) -> Self {
+        Self(time | if again { Self::AGAIN } else { 0 })
+    }
+
+    fn time(self) -> u64 {
+        self.0 & Self::TIME
+    }
+
+    fn is_again(self) -> bool {
+        self.0 & Self::AGAIN != 0
+    }
+
+    fn is_timed_out(self) -> bool {
+        self.0 & Self::TIMED_OUT != 0
+    }
+
+    fn has_arrived(self) -> bool {
+        self.0 & Self::ARRIVED != 0
+    }
+
+    /// Whether it was sent last at `time`, and has not arrived.
+    fn is_on_its_way_since(self, time: u64) -> bool {
+        self.0 & (Self::ARRIVED | Self::TIME) == time
+    }
+}
 
 /// What RACK knows of a connection, in packets and ns.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rack {
-    /// When each packet was sent last, with [`FLAGS`]: number n at place n modulo the
-    /// length, a power of two. What is sent at one time is a nanosecond apart, so
-    /// that times are in the order of sending.
-    sent_at: Box<[u64]>,
+    /// Of number n at place n modulo the length, a power of two. What is sent at one time is a nanosecond apart,
+    /// so that times are in the order of sending.
+    sent_at: Box<[SentAt]>,
     last: u64,
     board: Board,
     firsts: Firsts,
@@ -148,10 +178,10 @@ impl Rack {
         }
         let at = self.place(seq);
         if again {
-            self.firsts.note(seq, under_way, self.at(seq));
+            self.firsts.note(seq, under_way, self.sent_at[at].time());
         }
         self.last = now.max(self.last + 1);
-        self.sent_at[at] = self.last | if again { AGAIN } else { 0 };
+        self.sent_at[at] = SentAt::new(self.last, again);
         self.takes_off(self.last, seq);
         self.reduction.out += 1;
         self.widening.sent(again);
@@ -160,7 +190,7 @@ impl Rack {
     #[cold]
     fn grow(&mut self, under_way: &Range<u32>) {
         let length = under_way.len().next_power_of_two().max(16);
-        let mut larger = vec![0; length].into_boxed_slice();
+        let mut larger = vec![SentAt::default(); length].into_boxed_slice();
         for n in under_way.start..under_way.start + self.sent_at.len() as u32 {
             larger[n as usize & (length - 1)] = self.sent_at[self.place(n)];
         }
@@ -171,13 +201,8 @@ impl Rack {
         n as usize & (self.sent_at.len() - 1)
     }
 
-    fn at(&self, n: u32) -> u64 {
-        self.sent_at[self.place(n)] & !FLAGS
-    }
-
-    /// Whether `n` was sent more than once.
-    fn is_again(&self, n: u32) -> bool {
-        self.sent_at[self.place(n)] & AGAIN != 0
+    fn sent_at(&self, n: u32) -> SentAt {
+        self.sent_at[self.place(n)]
     }
 
     /// A sample of the round trip, ns.
@@ -191,19 +216,20 @@ impl Rack {
     /// came is no answer to the last sending. The round trip of that one otherwise.
     #[inline]
     fn arrived(&mut self, now: u64, n: u32, late: bool) -> Option<u64> {
-        let at = self.at(n);
+        let sent = self.sent_at(n);
+        let (at, is_again) = (sent.time(), sent.is_again());
         self.take_out(n);
         let place = self.place(n);
-        self.sent_at[place] |= ARRIVED;
+        self.sent_at[place].0 |= SentAt::ARRIVED;
         let rtt = now.saturating_sub(at);
         // §6.2, step 3.
-        self.reordering |= n < self.highest && !self.is_again(n);
+        self.reordering |= n < self.highest && !is_again;
         if let Some(delivery) = &mut self.delivery {
             delivery.on_arrived(now, n, at);
         }
         // What came so soon after it was sent again is what was sent before, as an echo may tell
         // (§6.2, step 2).
-        if (late || rtt < self.min_rtt) && self.is_again(n) {
+        if (late || rtt < self.min_rtt) && is_again {
             return None;
         }
         if at > self.newest {
@@ -234,7 +260,7 @@ impl Rack {
         }
         // What the timer ran out for goes whatever is under way.
         let repairs = core.state >= State::Recovery;
-        let timed_out = repairs && self.is_timed_out(core.una);
+        let timed_out = repairs && self.sent_at(core.una).is_timed_out();
         if !timed_out && f64::from(self.pipe(core)) + 1.0 > core.cwnd {
             return None;
         }
@@ -266,7 +292,7 @@ impl Rack {
             _ => (acked, if ece > 0 { acked } else { 0 }),
         };
         let echo = if o.ecn.echo == Echo::Counted { marked > 0 } else { ece > 0 };
-        core.tell_ack(ack, told, marked, times);
+        core.control.on_ack(&AckInfo { acked: told, marked, ack, end: core.end, times });
         if let Some(rtt) = rtt {
             self.take_rtt(core, now, rtt, o);
         }
@@ -326,13 +352,13 @@ impl Rack {
             }
             // The first of it moved the acknowledgement, unless others were lost that told more.
             let late = match moved_by.sent {
-                Some(sent) if is_first => is_before(sent, self.at(n)),
+                Some(sent) if is_first => is_before(sent, self.sent_at(n).time()),
                 _ => moved_by.late,
             };
             let rtt = self.arrived(now, n, late);
             if std::mem::take(&mut is_first) {
                 sample = match moved_by.sent {
-                    _ if !self.is_again(n) => rtt,
+                    _ if !self.sent_at(n).is_again() => rtt,
                     Some(sent) => rtt.or(late.then(|| now - sent)),
                     None => None,
                 };
@@ -347,7 +373,7 @@ impl Rack {
                 core.sacked.insert(n);
                 // The echo tells nothing of what is beyond a gap.
                 let rtt = self.arrived(now, n, false);
-                sample = sample.or(rtt.filter(|_| !self.is_again(n)));
+                sample = sample.or(rtt.filter(|_| !self.sent_at(n).is_again()));
                 n = core.sacked.next_missing(n + 1);
             }
         }

@@ -1,7 +1,7 @@
 //! What a control with a model of the path is told: what is sent, what arrives and what is lost.
 
 use super::{Core, Rack, State};
-use crate::transport::tcp::control::{Repair, Sample};
+use crate::transport::tcp::control::{Repair, RepairChange, Sample};
 use crate::transport::tcp::options::Options;
 
 impl Rack {
@@ -66,8 +66,9 @@ impl Rack {
     pub(super) fn tell_repair(&mut self, core: &mut Core, now: u64, repair: Repair) {
         let in_flight = self.pipe(core);
         let delivered = self.delivery.as_ref().map_or(0, |delivery| delivery.delivered);
+        let change = RepairChange { repair, in_flight, delivered };
         let window = &mut core.cwnd;
-        core.control.model(|model| model.on_repair(repair, in_flight, delivered, window));
+        core.control.model(|model| model.on_repair(&change, window));
         self.tell_losses(core, now);
     }
 
