@@ -44,8 +44,14 @@ ROOT = Path(__file__).parent
 
 
 def on_config(config: Any) -> None:
-    """Where versions stand side by side (`make version`), a reader can choose one."""
-    if "MIKE_DOCS_VERSION" in os.environ:
+    """Adds the pages of queue disciplines and, beside other versions, a choice of them."""
+    families: dict[str, list[dict[str, str]]] = {}
+    for entry in catalog()["aqms"]:
+        page = {entry["name"]: f"algorithms/{entry['name']}.md"}
+        families.setdefault(entry["family"], []).append(page)
+    (section,) = (each for each in config.nav if "Queue disciplines" in each)
+    section["Queue disciplines"] += [{family: pages} for family, pages in families.items()]
+    if "MIKE_DOCS_VERSION" in os.environ:  # `make version`
         config.extra["version"] = {"provider": "mike"}
 
 

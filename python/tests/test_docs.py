@@ -14,7 +14,7 @@ import sys
 import tomllib
 import unicodedata
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -88,11 +88,13 @@ def test_every_anchor_is_there(hooks: ModuleType) -> None:
 
 
 def test_every_algorithm_has_its_table_and_its_place(hooks: ModuleType) -> None:
-    nav = (ROOT / "mkdocs.yml").read_text("utf-8")
+    config = SimpleNamespace(nav=[{"Queue disciplines": ["algorithms/index.md"]}], extra={})
+    hooks.on_config(config)
+    placed = str(config.nav)
     for entry in bluewater.catalog()["aqms"]:
         page = DOCS / "algorithms" / f"{entry['name']}.md"
         filled = hooks.filled(page.read_text("utf-8"))
-        assert f"algorithms/{entry['name']}.md" in nav
+        assert f"'algorithms/{entry['name']}.md'" in placed
         for parameter in entry["parameters"]:
             assert f"| `{parameter['name']}` |" in filled
 
@@ -114,7 +116,9 @@ def test_each_fair_queue_meets_adversaries() -> None:
 def test_every_page_has_its_place() -> None:
     nav = (ROOT / "mkdocs.yml").read_text("utf-8")
     for page in PAGES:
-        assert page.relative_to(DOCS).as_posix() in nav, page
+        path = page.relative_to(DOCS)
+        by_hand = path.parent.name != "algorithms" or path.stem == "index"
+        assert (path.as_posix() in nav) == by_hand, page
 
 
 def test_a_measured_row_leads_to_the_page_of_its_own_discipline(hooks: ModuleType) -> None:

@@ -28,12 +28,56 @@
 use core::marker::PhantomData;
 
 use super::{Emptied, End, Half, Overflow, Plan, Scheme, Turn, Waiting};
+use crate::about::{About, Family, joined};
 use crate::context::Env;
 use crate::hash::FlowHash;
 use crate::packet::FlowKey;
 use crate::param::{ConfigError, params};
-use crate::policy::Policy;
+use crate::policy::{Policy, pie};
 use crate::rng::Rng;
+
+/// Flow queueing with CoDel.
+pub const FQ_CODEL: About = About {
+    name: "fq-codel",
+    family: Family::Fair,
+    summary: "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
+    source: "RFC 8290",
+    rule: "FQ-CoDel sends of each queue with packets a quantum in turn, new queues first; a CoDel \
+        in each signals at departure once every packet there has waited longer than target for an \
+        interval, then ever faster; where the buffer is full the longest queue loses packets from \
+        its head (RFC 8290 §4)",
+    signals: super::SIGNALS,
+    presets: &[(
+        "linux",
+        &[
+            ("mtu", "1514"),
+            ("backlog", "all"),
+            ("emptied", "old-if-any"),
+            ("drop_half", "bytes"),
+            ("overflow_counts", "true"),
+        ],
+    )],
+    ..About::NEW
+};
+
+/// Flow queueing with PIE.
+pub const FQ_PIE: About = About {
+    name: "fq-pie",
+    family: Family::Fair,
+    summary: "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
+    source: "RFC 8290; RFC 8033",
+    rule: "FQ-PIE sends of each queue with packets a quantum in turn, new queues first; a PIE in \
+        each signals at arrival with its own p_d; where the buffer is full the longest queue \
+        loses packets from its head, or with overflow = arriving the arriving packet is dropped \
+        (RFC 8290 §4, RFC 8033 §4)",
+    unmarked: pie::ABOUT.unmarked,
+    signals: super::SIGNALS,
+    presets: &[(
+        "linux",
+        &joined::<_, 9>(pie::LINUX, &[("emptied", "old-if-any"), ("overflow", "arriving")]),
+    )],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of flow queueing, beside those of the algorithm of each queue.
