@@ -3,11 +3,12 @@
 use aqm::Ecn as Codepoint;
 use scenario::traffic::{self as keys, TcpName, TrafficSpec};
 
-use super::control::REFERENCE_RTT;
 use super::rtt::RtoBounds;
 
 /// A burst of a paced sender has no more than 64 kB, in packets of 1500 bytes (Linux, BBR).
 pub(super) const MOST_IN_A_BURST: u32 = 43;
+/// The round trip that Prague treats shorter ones as, ns, if nothing else is asked for.
+pub(super) const REFERENCE_RTT: u64 = 25_000_000;
 
 /// What all connections of a group of traffic share.
 #[derive(Clone, Copy, Debug)]

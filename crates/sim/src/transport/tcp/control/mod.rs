@@ -12,7 +12,6 @@ mod dctcp;
 mod prague;
 
 use aqm::Rng;
-pub(super) use prague::REFERENCE_RTT;
 use scenario::traffic::TcpName;
 
 use super::Options;

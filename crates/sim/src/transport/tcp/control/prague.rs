@@ -22,8 +22,6 @@
 use super::{AckInfo, CongestionControl, Growth, Pace};
 use crate::transport::tcp::Options;
 
-/// The round trip that shorter ones are treated as, ns, if nothing else is asked for.
-pub(in crate::transport::tcp) const REFERENCE_RTT: u64 = 25_000_000;
 /// The gain of the average.
 const GAIN: f64 = 1.0 / 16.0;
 
@@ -114,6 +112,7 @@ impl CongestionControl for Prague {
 mod tests {
     use super::super::Times;
     use super::*;
+    use crate::transport::tcp::options::REFERENCE_RTT;
 
     const MS: u64 = 1_000_000;
     const OF_TEN: Growth = Growth {
