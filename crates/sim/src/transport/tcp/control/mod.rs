@@ -370,10 +370,7 @@ impl Control {
     /// By value, so that Reno's branch keeps it in registers.
     #[inline(always)]
     pub(super) fn growth(&mut self, growth: Growth) -> f64 {
-        self.tell(|control| {
-            let growth = growth;
-            control.growth(&growth)
-        })
+        self.tell(|control| control.growth(&Growth { ..growth }))
     }
 
     pub(super) fn after_loss(&mut self, window: f64) -> f64 {
