@@ -127,7 +127,7 @@ mod tests {
     fn times(curve: &mut Whole, window: f64, rtt: u64, until: u64) -> Vec<(u64, f64)> {
         let (mut now, mut window, mut grown) = (0, window, Vec::new());
         while now < until * MS {
-            let more = curve.grow(window, 1, Times { now: now, srtt: rtt * MS });
+            let more = curve.grow(window, 1, Times { now, srtt: rtt * MS });
             if more > 0.0 {
                 window += more;
                 grown.push((now / MS, window));
