@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use sim::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, tick};
-use sim::transport::tcp::Options;
+use sim::transport::tcp::options::{AfterIdle, Options, Pacing};
 use sim::transport::tcp::receiver::{AckWhen, Receiver};
 use sim::transport::tcp::sender::{Congestion, Sender};
 use sim::{Scenario, ScenarioError};
@@ -33,9 +33,11 @@ fn options(setup: &Setup) -> Result<Options, ScenarioError> {
     );
     let scenario = Scenario::from_toml(&text, "packetdrill")?;
     let mut o = scenario.traffic.first().and_then(Options::of).unwrap_or_else(|| unreachable!());
-    o.pacing = setup.paced;
+    if setup.paced {
+        o.pacing = Pacing::Paced { quantum: 0 };
+    }
     // Not for sources that are never idle, as those of files.
-    (o.restart_after_idle, o.decay_after_idle) = (*idle, *idle);
+    o.window.after_idle = if *idle { AfterIdle::Decay } else { AfterIdle::Keep };
     Ok(o)
 }
 
@@ -78,8 +80,8 @@ impl Host {
     fn answer(&mut self) {
         self.ack_at = NEVER;
         let mut packet = Packet::default();
-        self.receiver.acknowledge(self.o.sack(), &mut packet);
-        if self.o.looks_closer {
+        self.receiver.acknowledge(self.o.recovery.has_sack(), &mut packet);
+        if self.o.acks.look_closer {
             self.receiver.tell_more(&mut packet, &self.o);
         }
         self.answers.push_back((self.now, packet));
@@ -117,7 +119,7 @@ impl Host {
                 self.send();
             }
             Step::Opened(window) => {
-                self.o.window = *window;
+                self.o.window.receiver = *window;
                 let echo = tick(self.opened_at) as u16;
                 self.sender.on_syn_ack(self.now, echo, false, &self.o);
                 self.send();
@@ -127,14 +129,14 @@ impl Host {
                 self.send();
             }
             Step::Ack { ack, window, echo, duplicate, stamp, blocks } => {
-                self.o.window = *window;
+                self.o.window.receiver = *window;
                 let mut sack = [(0, 0); SACK_BLOCKS];
                 for (at, (first, end)) in sack.iter_mut().zip(blocks) {
                     *at = ((first - ack) as u16, (end - ack) as u16);
                 }
                 let ece = u8::from(*echo) | if *duplicate { DUPLICATE } else { 0 };
                 let stamped = self.opened_at.saturating_add_signed(stamp * 1_000_000);
-                let echo = if self.o.timestamps { tick(stamped) as u16 } else { 0 };
+                let echo = if self.o.recovery.timestamps { tick(stamped) as u16 } else { 0 };
                 let payload = Payload::Ack { ece, echo, sack };
                 self.take(Packet { seq: *ack, payload, ..Packet::default() });
             }
@@ -142,7 +144,7 @@ impl Host {
                 // One segment, with one answer.
                 let mut at_once = false;
                 for seq in *first..*end {
-                    if self.o.quick_acks && (seq == 0 || *ce && !self.receiver.echoes()) {
+                    if self.o.acks.quick && (seq == 0 || *ce && !self.receiver.echoes()) {
                         self.receiver.hurry(if *ce { 2 } else { 16 });
                     }
                     let when = self.receiver.on_watched_data(seq, *ce, false, &self.o);
@@ -151,7 +153,7 @@ impl Host {
                 if at_once {
                     self.answer();
                 } else {
-                    self.ack_at = self.now + self.o.delayed_ack;
+                    self.ack_at = self.now + self.o.acks.delay;
                 }
             }
             _ => {}
@@ -195,7 +197,7 @@ impl Host {
             Field::Lost => info.lost.into(),
             Field::Retrans => info.resent.into(),
             Field::Reordering => info.reordering.into(),
-            Field::TotalRetrans => self.sender.retransmits.into(),
+            Field::TotalRetrans => self.sender.counts().retransmits.into(),
             Field::Rtt => (self.sender.srtt() / US) as i64,
         }
     }

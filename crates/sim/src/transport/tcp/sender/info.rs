@@ -1,6 +1,6 @@
 //! What a sender says of itself, as Linux does in `tcp_info`.
 
-use super::{DUPLICATES, Sender, State};
+use super::{DUPLICATES, Recovery, Sender, State};
 
 /// The state of congestion, numbered as Linux's `tcpi_ca_state`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,23 +42,26 @@ impl Sender {
     /// The state for who compares this sender with others. It looks at each packet under way: not for each
     /// acknowledgement.
     pub fn info(&self) -> Info {
-        let sacked = if self.rack.is_some() { self.sacked.ones() } else { self.duplicates };
-        let (lost, resent) = self.lost_and_resent();
+        let core = &self.core;
+        let ((lost, resent), reordering) = match &self.recovery {
+            Recovery::Rack(rack) => (rack.lost_and_resent(core), rack.reordering),
+            _ => ((0, 0), 0),
+        };
         Info {
-            cwnd: self.cwnd as u32,
-            ssthresh: self.ssthresh.is_finite().then_some(self.ssthresh as u32),
-            congestion: match self.state {
+            cwnd: core.cwnd as u32,
+            ssthresh: core.ssthresh.is_finite().then_some(core.ssthresh as u32),
+            congestion: match core.state {
                 State::Recovery => Congestion::Recovery,
                 State::Loss => Congestion::Loss,
                 State::Reducing => Congestion::Reduced,
-                _ if sacked > 0 => Congestion::Disorder,
+                _ if core.duplicates > 0 => Congestion::Disorder,
                 _ => Congestion::Open,
             },
-            unacked: self.outstanding(),
-            sacked,
+            unacked: core.outstanding(),
+            sacked: core.duplicates,
             lost,
             resent,
-            reordering: self.rack.as_ref().map_or(0, |rack| rack.reordering).max(DUPLICATES),
+            reordering: reordering.max(DUPLICATES),
         }
     }
 }

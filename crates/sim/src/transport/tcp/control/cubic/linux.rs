@@ -94,7 +94,7 @@ impl Whole {
     fn find(&mut self, window: f64, acked: f64, now: u64) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(window, acked, now));
         let above = |aim: f64| (window / (aim - window)).floor();
-        let target = self.target((now.saturating_sub(epoch) + self.least) as f64 / 1e9);
+        let target = self.target((now - epoch + self.least) as f64 / 1e9);
         let mut n = if target > window { above(target) } else { AT_REST * window };
         if self.last_max == 0.0 {
             n = n.min(MOST_AT_FIRST);

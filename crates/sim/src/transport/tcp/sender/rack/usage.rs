@@ -1,5 +1,7 @@
 //! How much of the window is used (RFC 7661 §4, as Linux has it).
 
+use std::ops::Range;
+
 /// Whether packets under way have filled the window since it began, which lasts for the window's data, and how many
 /// there were at most.
 #[derive(Clone, Default, Debug)]
@@ -11,9 +13,10 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Before an acknowledgement: packets of `una..end` were sent, which fill the window or not.
+    /// Before an acknowledgement: those packets were sent, which fill the window or not.
     #[inline]
-    pub(super) fn note(&mut self, [una, end]: [u32; 2], full: bool) {
+    pub(super) fn note(&mut self, under_way: Range<u32>, full: bool) {
+        let Range { start: una, end } = under_way;
         let most = end - una;
         if una >= self.end || full || !self.full && most > self.most {
             *self = Self { full, most, end };
