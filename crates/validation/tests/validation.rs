@@ -267,14 +267,15 @@ fn cake_shares_as_linux_s() {
 
 /// Where TCP and queue disciplines differ from the kernel's, and by how much, is said in
 /// docs/validation.md.
-const APART_FROM_LINUX: [(&str, &str); 5] = [
+const APART_FROM_LINUX: [(&str, &str); 6] = [
+    ("pfifo, 5 Mb/s, 40 ms, 1 reno", "drops"),
     ("red, 20 Mb/s, 100 ms, 10 cubic, ECN", "drops"),
     ("red, 100 Mb/s, 20 ms, 80 cubic, ECN", "drops"),
+    ("pie, 100 Mb/s, 20 ms, 80 cubic, ECN", "drops"),
     (
         "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams",
         "delay in the queue, 95 %, ms",
     ),
-    ("pie, 10 Mb/s, 20 ms, 4 cubic, ECN beside 5 Mb/s of datagrams, from the start", "marks"),
     (
         "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
         "delay in the queue, 95 %, ms",
