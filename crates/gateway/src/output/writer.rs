@@ -10,17 +10,18 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::stat::{major, minor};
+use nix::sys::stat::{FileStat, fstat, major, minor};
+use nix::unistd::geteuid;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::sys;
 use crate::trouble::Trouble;
+use crate::{privilege, sys};
 
 /// What a file is good for once a record of it is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,10 @@ pub struct Writer {
     overflowed: Arc<AtomicU64>,
     shared: Arc<Shared>,
     rest: Rest,
+    /// What it is written to: its device and number.
+    place: Option<(u64, u64)>,
+    /// What another file is to begin with, until there is room to say so.
+    head: Option<Vec<u8>>,
 }
 
 /// The far end.
@@ -66,6 +71,8 @@ struct Shared {
     hurry: AtomicBool,
     /// The first thing that went wrong.
     error: OnceLock<String>,
+    /// What is written to from [`ANOTHER`] on.
+    next: Mutex<Option<File>>,
 }
 
 /// How many records of a file are lost so far.
@@ -102,49 +109,114 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const BATCH: usize = 64 << 10;
 /// Bytes before each record that say how long it is.
 const HEAD: usize = 4;
+/// Stands in their place where another file begins.
+const ANOTHER: u32 = u32::MAX;
+
+/// Which file it is, whatever it is called.
+fn place(file: &File) -> Option<(u64, u64)> {
+    file.metadata().ok().map(|about| (about.dev(), about.ino()))
+}
+
+/// Opens a file of this user's at `path` to write behind what is there; a new one can be read by nobody
+/// else.
+///
+/// # Errors
+/// When it cannot be opened, or should not be: a FIFO that nobody reads would wait for a reader, to a disk,
+/// the memory or a watchdog nothing of this is to be written, and what another user has put there may be
+/// meant to be written by this one.
+pub fn open(path: &Path) -> Result<File, Trouble> {
+    // What is looked at is what is opened, whatever has the name by then.
+    let look = |flags| OpenOptions::new().read(true).custom_flags(libc::O_PATH | flags).open(path);
+    if let Ok(link) = look(libc::O_NOFOLLOW).and_then(|link| link.metadata())
+        && link.is_symlink()
+    {
+        ours(&link, path)?;
+    }
+    let there = look(0);
+    let again = match there.as_ref().map(|there| (there.metadata(), there.as_raw_fd())) {
+        Ok((Ok(about), _)) if !takes_text(&about) => {
+            return Err(Trouble::new(
+                format!("{}: a device is not written to", path.display()),
+                "name a file, a FIFO, a terminal or /dev/null",
+            ));
+        }
+        Ok((about, number)) => {
+            ours(&about.map_err(|e| Trouble::system(path.display(), e))?, path)?;
+            Some(PathBuf::from(format!("/proc/self/fd/{number}")))
+        }
+        Err(_) => None,
+    };
+    let file = OpenOptions::new()
+        // Who rotates logs may cut the file off meanwhile: what comes then begins it anew, without
+        // a hole.
+        .append(true)
+        .create_new(again.is_none())
+        .mode(0o600)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(again.as_deref().unwrap_or(path));
+    file.map_err(|e| match e.raw_os_error() {
+        Some(libc::ENXIO) => Trouble::new(
+            format!("{}: nobody reads from it", path.display()),
+            "start the reader of a FIFO first",
+        ),
+        _ => Trouble::system(path.display(), e),
+    })
+}
+
+/// Refuses what belongs to another user than this one, root, or who has become root by `sudo`; but a
+/// device, and what this process was given as its output, is what it was told to write to.
+fn ours(about: &Metadata, path: &Path) -> Result<(), Trouble> {
+    let sudo = || geteuid().is_root().then(|| privilege::by_sudo()).flatten();
+    let given = || {
+        let same = |it: nix::Result<FileStat>| {
+            it.is_ok_and(|it| (it.st_dev, it.st_ino) == (about.dev(), about.ino()))
+        };
+        same(fstat(io::stdout())) || same(fstat(io::stderr()))
+    };
+    let trusted = [0, geteuid().as_raw()].contains(&about.uid())
+        || about.file_type().is_char_device()
+        || sudo().is_some_and(|(user, _)| user == about.uid())
+        || given();
+    if trusted {
+        return Ok(());
+    }
+    let what = if about.is_symlink() { "a link" } else { "it" };
+    Err(Trouble::new(
+        format!(
+            "{}: {what} belongs to user {}: nothing is written there",
+            path.display(),
+            about.uid()
+        ),
+        "name a file in a folder of your own",
+    ))
+}
+
+/// Takes the lock of a file at `path`.
+///
+/// # Errors
+/// When something else writes there.
+pub fn lock(file: &File, path: &Path) -> Result<(), Trouble> {
+    match sys::lock(file) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Trouble::new(
+            format!("{}: something else is being written there", path.display()),
+            "name a file for each of --log, --record and --pcapng, and of each gateway",
+        )),
+        Err(e) => Err(Trouble::system(path.display(), e)),
+    }
+}
 
 impl Writer {
     /// A new file at `path`, with memory for `room` bytes that wait.
     ///
     /// # Errors
-    /// When it cannot be opened, or should not be: a FIFO that nobody reads would wait for a reader,
-    /// and to a disk, the memory or a watchdog nothing of this is to be written.
+    /// When it cannot be opened, or should not be, see [`open`].
     pub fn create(path: &Path, room: usize, gaps: Gaps) -> Result<Self, Trouble> {
-        // What is looked at is what is opened, whatever has the name by then.
-        let there = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
-        let again = match there.as_ref().map(|there| (there.metadata(), there.as_raw_fd())) {
-            Ok((Ok(about), _)) if !takes_text(&about) => {
-                return Err(Trouble::new(
-                    format!("{}: a device is not written to", path.display()),
-                    "name a file, a FIFO, a terminal or /dev/null",
-                ));
-            }
-            Ok((_, number)) => Some(PathBuf::from(format!("/proc/self/fd/{number}"))),
-            Err(_) => None,
-        };
-        let file = OpenOptions::new()
-            // Who rotates logs may cut the file off meanwhile: what comes then begins it anew, without
-            // a hole.
-            .append(true)
-            .create_new(again.is_none())
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(again.as_deref().unwrap_or(path));
-        let file = file.map_err(|e| match e.raw_os_error() {
-            Some(libc::ENXIO) => Trouble::new(
-                format!("{}: nobody reads from it", path.display()),
-                "start the reader of a FIFO first",
-            ),
-            _ => Trouble::system(path.display(), e),
-        })?;
+        let file = open(path)?;
         // Only then is it emptied: it may be another's.
         let system = |e| Trouble::system(path.display(), e);
         if file.metadata().map_err(system)?.is_file() {
-            if !sys::lock(&file).map_err(system)? {
-                return Err(Trouble::new(
-                    format!("{}: something else is being written there", path.display()),
-                    "name a file for each of --log, --record and --pcapng, and of each gateway",
-                ));
-            }
+            lock(&file, path)?;
             file.set_len(0).map_err(system)?;
         }
         // By default a file that reaches its limit (`ulimit -f`) ends the process; with a handler, which
@@ -156,6 +228,7 @@ impl Writer {
 
     fn new(file: File, room: usize, gaps: Gaps) -> Self {
         let (ring, rest) = RingBuffer::new(room);
+        let place = place(&file);
         Self {
             ring,
             gaps,
@@ -163,7 +236,41 @@ impl Writer {
             overflowed: Arc::default(),
             shared: Arc::default(),
             rest: Rest::Waiting(file, rest),
+            place,
+            head: None,
         }
+    }
+
+    /// Goes on in `file`, at `path`, which begins with `head`; whether it is another than before.
+    ///
+    /// # Errors
+    /// When something else writes there.
+    pub fn turn_to(&mut self, file: File, path: &Path, head: &[u8]) -> Result<bool, Trouble> {
+        let place = place(&file);
+        if place == self.place {
+            return Ok(false);
+        }
+        lock(&file, path)?;
+        self.place = place;
+        *self.shared.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        self.head = Some(head.to_vec());
+        self.turn();
+        Ok(true)
+    }
+
+    /// Puts it among the records that another file begins, once there is room.
+    fn turn(&mut self) {
+        let room = self.ring.slots();
+        if let Some(head) = self.head.take_if(|head| room >= 2 * HEAD + head.len()) {
+            _ = self.ring.push_entire_slice(&ANOTHER.to_le_bytes());
+            self.offered.fetch_add(1, Ordering::Relaxed);
+            self.put(&head);
+        }
+    }
+
+    fn put(&mut self, record: &[u8]) {
+        _ = self.ring.push_entire_slice(&(record.len() as u32).to_le_bytes());
+        _ = self.ring.push_entire_slice(record);
     }
 
     /// Begins to write. The thread has the rights of the one that calls this.
@@ -178,7 +285,16 @@ impl Writer {
         let (gaps, shared) = (self.gaps, Arc::clone(&self.shared));
         let (tell, done) = channel();
         let thread = thread::Builder::new().name("writer".into()).spawn(move || {
-            Pen { file, rest, gaps, shared: &shared, batch: Vec::new(), ends: Vec::new() }.run();
+            Pen {
+                file,
+                rest,
+                gaps,
+                shared: &shared,
+                batch: Vec::new(),
+                ends: Vec::new(),
+                another: false,
+            }
+            .run();
             _ = tell.send(());
         });
         match thread {
@@ -189,14 +305,14 @@ impl Writer {
 
     /// Hands over a record; whether there was room for it.
     pub fn record(&mut self, record: &[u8]) -> bool {
+        self.turn();
         self.offered.fetch_add(1, Ordering::Relaxed);
         let over = self.gaps == Gaps::End && self.overflowed.load(Ordering::Relaxed) > 0;
-        if over || self.ring.slots() < HEAD + record.len() {
+        if over || self.head.is_some() || self.ring.slots() < HEAD + record.len() {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
             return false;
         }
-        _ = self.ring.push_entire_slice(&(record.len() as u32).to_le_bytes());
-        _ = self.ring.push_entire_slice(record);
+        self.put(record);
         if let Rest::Running(thread, _) = &self.rest
             && self.ring.cached_slots() < self.ring.buffer().capacity() / 2
         {
@@ -250,6 +366,8 @@ struct Pen<'a> {
     batch: Vec<u8>,
     /// Where each of them ends.
     ends: Vec<usize>,
+    /// Whether what follows is for another file.
+    another: bool,
 }
 
 impl Pen<'_> {
@@ -257,11 +375,17 @@ impl Pen<'_> {
         loop {
             let ending = self.shared.ending.load(Ordering::Acquire);
             self.fill();
+            let idle = self.ends.is_empty() && !self.another;
             if !self.ends.is_empty() {
                 self.write();
-            } else if ending {
+            }
+            if std::mem::take(&mut self.another) {
+                let next = self.shared.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+                next.into_iter().for_each(|next| self.file = next);
+            }
+            if idle && ending {
                 return;
-            } else {
+            } else if idle {
                 thread::park_timeout(NAP);
             }
         }
@@ -276,7 +400,12 @@ impl Pen<'_> {
             if self.rest.pop_entire_slice(&mut head).is_err() {
                 return;
             }
-            let (from, length) = (self.batch.len(), u32::from_le_bytes(head) as usize);
+            let head = u32::from_le_bytes(head);
+            if head == ANOTHER {
+                self.another = true;
+                return;
+            }
+            let (from, length) = (self.batch.len(), head as usize);
             self.batch.resize(from + length, 0);
             // The other side may still be putting it there.
             while self.rest.pop_entire_slice(&mut self.batch[from..]).is_err() {
@@ -337,6 +466,8 @@ const NAP_MS: u16 = NAP.as_millis() as u16;
 
 #[cfg(test)]
 mod tests {
+    use nix::fcntl::{FcntlArg, fcntl};
+
     use std::fs;
     use std::io::Read as _;
     use std::os::unix::net::UnixStream;
@@ -374,6 +505,95 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"first\n");
         drop(Writer::create(&link, 1000, Gaps::Allowed).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"", "emptied once nobody writes there");
+    }
+
+    /// Who may read a file, as a group of administrators may, keeps nobody from writing to it.
+    #[test]
+    fn a_reader_takes_no_lock_and_a_new_file_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        drop(Writer::create(&path, 1000, Gaps::Allowed).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let reader = File::open(&path).unwrap();
+        let mut shared = lock_of(libc::F_RDLCK);
+        fcntl(&reader, FcntlArg::F_OFD_SETLK(&shared)).unwrap();
+        reader.lock().unwrap();
+        let first = Writer::create(&path, 1000, Gaps::Allowed).unwrap();
+        drop(first);
+        shared.l_type = libc::F_UNLCK as libc::c_short;
+        fcntl(&reader, FcntlArg::F_OFD_SETLK(&shared)).unwrap();
+        let _first = Writer::create(&path, 1000, Gaps::Allowed).unwrap();
+        let exclusive = lock_of(libc::F_WRLCK);
+        assert!(fcntl(&reader, FcntlArg::F_OFD_SETLK(&exclusive)).is_err());
+        Writer::create(&path, 1000, Gaps::Allowed).map(drop).unwrap_err();
+    }
+
+    fn lock_of(kind: libc::c_int) -> libc::flock {
+        libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        }
+    }
+
+    /// In a public folder anybody may be there first: with a file, a FIFO, or a link to somewhere else.
+    #[test]
+    fn what_another_user_has_put_there_is_not_written_to() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let give = |name: &str| std::os::unix::fs::lchown(path(name), Some(4711), None).unwrap();
+        fs::write(path("file"), "theirs").unwrap();
+        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _reader = OpenOptions::new().read(true).write(true).open(path("fifo")).unwrap();
+        fs::write(path("ours"), "ours").unwrap();
+        std::os::unix::fs::symlink(path("ours"), path("link")).unwrap();
+        std::os::unix::fs::symlink(path("file"), path("to theirs")).unwrap();
+        ["file", "fifo", "link"].into_iter().for_each(give);
+        for name in ["file", "fifo", "link", "to theirs"] {
+            let refused = Writer::create(&path(name), 1000, Gaps::Allowed).map(drop).unwrap_err();
+            assert!(refused.what.contains("belongs to user 4711"), "{name}: {refused}");
+        }
+        assert_eq!(fs::read(path("file")).unwrap(), b"theirs");
+        assert_eq!(fs::read(path("ours")).unwrap(), b"ours");
+        Writer::create(&path("ours"), 1000, Gaps::Allowed).unwrap();
+    }
+
+    /// What was handed over before another file is in the one before, all else in the other; and the place that
+    /// it had already is no other.
+    #[test]
+    fn a_writer_goes_on_in_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, old] = ["log", "log.1"].map(|name| folder.path().join(name));
+        let mut writer = Writer::create(&path, 1 << 16, Gaps::Allowed).unwrap();
+        writer.start();
+        writer.record(b"one\n");
+        assert!(!writer.turn_to(open(&path).unwrap(), &path, b"head\n").unwrap());
+        writer.record(b"two\n");
+        fs::rename(&path, &old).unwrap();
+        assert!(writer.turn_to(open(&path).unwrap(), &path, b"head\n").unwrap());
+        writer.record(b"three\n");
+        Writer::create(&path, 1000, Gaps::Allowed).map(drop).unwrap_err();
+        assert_eq!(writer.end(), (0, None));
+        assert_eq!(fs::read_to_string(&old).unwrap(), "one\ntwo\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "head\nthree\n");
+        // Where there is no room to say so, records are lost, and the other file begins with its head.
+        let mut writer = Writer::create(&path, 100, Gaps::Allowed).unwrap();
+        assert!(writer.record(&[b'x'; 90]));
+        let new = folder.path().join("new");
+        assert!(writer.turn_to(open(&new).unwrap(), &new, b"head\n").unwrap());
+        assert!(!writer.record(b"lost\n"));
+        writer.start();
+        while !writer.record(b"kept\n") {
+            thread::sleep(NAP);
+        }
+        let (lost, _) = writer.end();
+        assert!(lost > 0);
+        assert_eq!(fs::read_to_string(&new).unwrap(), "head\nkept\n");
     }
 
     /// A log that is rotated by copying it and cutting it off goes on at its new beginning.
