@@ -18,9 +18,11 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::control::{Asking, Request};
+use crate::frame::Layer;
 use crate::link::Spec;
 use crate::output::writer;
 use crate::record::{described, links};
+use crate::report::setting;
 use crate::sys;
 use crate::trouble::{Trouble, say};
 
@@ -71,7 +73,7 @@ impl Keeper {
     pub(crate) fn serve(self, mut asking: Asking) -> Result<(), Trouble> {
         let hear = move || {
             while let Ok((said, files)) = heard(&self.0) {
-                match asking.ask(Request::Renew(renewal(&said, files))) {
+                match asking.ask(Request::Renew(Box::new(renewal(&said, files)))) {
                     Ok(told) => say(format!("SIGHUP: {}", told.as_str().unwrap_or_default())),
                     Err(trouble) => say(warning(&trouble)),
                 }
@@ -100,6 +102,18 @@ fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
         Some(Arc::new((File::from(files.next()?), PathBuf::from(path))))
     };
     Renewal { files: [file(0), file(1)], specs: links(said) }
+}
+
+/// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
+/// and parameters that are the same in other words are no others.
+pub(crate) fn renewed(old: &Spec, new: &Spec, layer: Layer) -> Option<Spec> {
+    let mut new = new.clone().framed(new.sending.framing, layer);
+    new.seed = old.seed;
+    let [before, after] = [old, &new].map(|spec| setting("", spec)["params"].clone());
+    if before == after && old.aqm == new.aqm {
+        new.params.clone_from(&old.params);
+    }
+    (new != *old).then_some(new)
 }
 
 /// What is told of something that goes on as it was.

@@ -23,7 +23,7 @@ pub enum Request {
     Watch {},
     /// What there is after SIGHUP: not asked for by the socket.
     #[serde(skip)]
-    Renew(Renewal),
+    Renew(Box<Renewal>),
     /// Other links from now on.
     Set(Box<Change>),
     /// The way into an end of the link.

@@ -23,7 +23,6 @@ use crate::control::place::Entry;
 use crate::control::web::Web;
 use crate::control::{self, Asked, Control, Request};
 use crate::direction::DIRECTIONS;
-use crate::frame::Layer;
 use crate::io::forward::{Forwarder, Pause};
 use crate::io::port::{Port, Ports};
 use crate::link::{Link, Pace, Spec};
@@ -33,7 +32,7 @@ use crate::output::capture::Capture;
 use crate::output::writer::{Gaps, Lost, Writer};
 use crate::privilege::RealTime;
 use crate::record::Recorder;
-use crate::renewal::{Keeper, Renewal};
+use crate::renewal::{Keeper, Renewal, renewed};
 use crate::report::{self, Finished, Unwritten};
 use crate::trouble::{self, Trouble, say};
 use alarm::Alarm;
@@ -568,18 +567,6 @@ fn dated(line: &Value, now: u64) -> String {
     let mut line = line.clone();
     line["at"] = time_of_day(now).into();
     format!("{line}\n")
-}
-
-/// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
-/// and parameters that are the same in other words are no others.
-fn renewed(old: &Spec, new: &Spec, layer: Layer) -> Option<Spec> {
-    let mut new = new.clone().framed(new.sending.framing, layer);
-    new.seed = old.seed;
-    let [before, after] = [old, &new].map(|spec| report::setting("", spec)["params"].clone());
-    if before == after && old.aqm == new.aqm {
-        new.params.clone_from(&old.params);
-    }
-    (new != *old).then_some(new)
 }
 
 /// The links between `ports`.
