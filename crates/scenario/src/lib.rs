@@ -6,6 +6,7 @@ pub mod course;
 mod defaults;
 pub mod error;
 mod limits;
+mod meant;
 pub mod network;
 pub mod own;
 mod queue;
