@@ -16,7 +16,7 @@ DENY := 0.20.2
 PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help setup reproduce gateway test checks tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites explored lessons slurm wheel \
+.PHONY: help setup reproduce gateway test checks tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites explored tables lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -158,26 +158,31 @@ lessons: docs/play/engine.js $(VENV)/docs.stamp ## Put the lessons into build/le
 
 validate: ## Measure every comparison of the validation and write its table into docs/
 	$(CARGO) build --release --locked --quiet --bin bluewater-validate
-	$(TARGET)/release/bluewater-validate > docs/validation-table.md || test $$? = 1
+	{ printf '# All comparisons\n\nWritten by `make validate`; [what is compared with what](validation.md).\n'; \
+		$(TARGET)/release/bluewater-validate || test $$? = 1; } > docs/validation-table.md
 
 measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its tables into docs/
 	$(BIN)/bluewater reproduce cmu/summary --out $(OUT)/measure
 	$(BIN)/bluewater reproduce beyond/adversaries --out $(OUT)/measure
 	cp $(OUT)/measure/cmu-summary/one.md $(OUT)/measure/cmu-summary/ten.md $(OUT)/measure/beyond-adversaries/times.md docs/measured/
+	$(BIN)/python docs/hooks.py
 
 suites: $(VENV)/core.stamp ## Run all suites at full size and write their tables into docs/
 	for suite in l4s bufferbloat media rfc7928 rfcs; do $(BIN)/bluewater suite $$suite --out $(OUT)/suites || exit; done
 	$(BIN)/python scripts/suites.py $(OUT)/suites
+	$(BIN)/python docs/hooks.py
 
-explored: PAPER := cmu
-explored: PAGE = $(PAPER)$(addprefix -,$(SECTION))
-explored: $(VENV)/core.stamp ## Search what PAPER=cmu (or SECTION=III of it) leaves open and write its page into docs/explored; ARGS="--budget 54"
-	$(BIN)/bluewater explore $(PAPER) $(addprefix --section ,$(SECTION)) $(ARGS) --out $(OUT)
-	mkdir -p docs/explored/$(PAGE)
-	cp $(OUT)/explore-$(PAGE)/explore.html $(OUT)/explore-$(PAGE)/*.csv docs/explored/$(PAGE)/
+EXPLORED := cmu redpd report "feng --section III" "feng --section IV"
 
-cost: ## Measure what a packet costs in each discipline and write the table into docs/
+explored: $(VENV)/core.stamp ## Search what the papers leave open, 40 minutes; pages in OUT=results/explore-*: PAPER=redpd, ARGS="--budget 54"
+	for paper in $(if $(PAPER),"$(PAPER)",$(EXPLORED)); do $(BIN)/bluewater explore $$paper $(ARGS) --out $(OUT) || exit; done
+
+tables: $(VENV)/core.stamp ## Write the tables that the documentation takes from the code into its pages
+	$(BIN)/python docs/hooks.py
+
+cost: $(VENV)/core.stamp ## Measure what a packet costs in each discipline and write the table into docs/
 	$(PYTHON) scripts/bench_gate.py --table
+	$(BIN)/python docs/hooks.py
 
 slurm: $(VENV)/core.stamp ## Run a sweep on a SLURM of four nodes on this machine, and kill parts of it (root)
 	scripts/slurm.sh

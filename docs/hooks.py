@@ -1,6 +1,8 @@
-"""What the site's pages leave to be filled in from the code: tables at markers.
+"""The site's build, and what its pages take from the code: tables at markers.
 
-A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
+``make tables`` calls this as a program, which writes the tables into the pages' files: a page is
+whole wherever it is read. A test compares them with the code. A marker stands alone on its line,
+``<!-- KIND -->`` or ``<!-- KIND:NAME -->``, and its table ends at ``<!-- end -->``:
 
 - ``parameters:blue``: the parameters of a queue discipline;
 - ``catalog:aqms``: what there is of a kind; queue disciplines are linked from their own folder;
@@ -11,15 +13,14 @@ A marker stands alone on its line, ``<!-- KIND -->`` or ``<!-- KIND:NAME -->``:
 - ``experiments``: the papers' experiments;
 - ``tables``: the tables of a run, linked to their columns;
 - ``columns:flows``: the columns of one of them;
-- ``validation``: the table that ``make validate`` wrote;
 - ``measured:one``: a table that ``make measure`` or ``scripts/suites.py`` wrote, its disciplines
   linked;
 - ``golden``: the pinned scenarios with their decision hashes;
 - ``notebook:figure``: the cells of a notebook;
-- ``cost``: the table that ``make cost`` wrote;
-- ``structure:sim``: what imports what in a crate, among the ``crates``, or in ``python``.
+- ``cost``: the table that ``make cost`` wrote.
 
-An unknown marker fails the build, so that no table is missing without being missed.
+``structure:sim``, what imports what in a crate, among the ``crates``, or in ``python``, is drawn as
+the site is built.
 """
 
 from __future__ import annotations
@@ -39,19 +40,29 @@ from bluewater.results.result import TABLES
 from bluewater.study.experiment import known, load
 
 VERSION = version("bluewater")
-MARKER = re.compile(r"^<!-- ([a-z]+)(?::([a-z0-9_-]+))? -->$", re.MULTILINE)
+MARKER = re.compile(
+    r"^<!-- (?!end)([a-z]+)(?::([a-z0-9_-]+))? -->$(?:\n(?:(?!<!-- ).*\n)*<!-- end -->$)?",
+    re.MULTILINE,
+)
+AT_BUILD = "structure"
 ROOT = Path(__file__).parent
 
 
 def on_config(config: Any) -> None:
-    """Where versions stand side by side (`make version`), a reader can choose one."""
-    if "MIKE_DOCS_VERSION" in os.environ:
+    """Adds the pages of queue disciplines and, beside other versions, a choice of them."""
+    families: dict[str, list[dict[str, str]]] = {}
+    for entry in catalog()["aqms"]:
+        page = {entry["name"]: f"algorithms/{entry['name']}.md"}
+        families.setdefault(entry["family"], []).append(page)
+    (section,) = (each for each in config.nav if "Queue disciplines" in each)
+    section["Queue disciplines"] += [{family: pages} for family, pages in families.items()]
+    if "MIKE_DOCS_VERSION" in os.environ:  # `make version`
         config.extra["version"] = {"provider": "mike"}
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """MkDocs calls this for each page."""
-    return filled(markdown)
+    return MARKER.sub(lambda m: _structure(m[2]) if m[1] == AT_BUILD else m[0], markdown)
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
@@ -71,8 +82,20 @@ def changed(path: str) -> str:
 
 
 def filled(markdown: str) -> str:
-    """The page with every marker replaced."""
-    return MARKER.sub(lambda found: _TABLES[found[1]](found[2] or ""), markdown)
+    """The page with the table of today at every marker.
+
+    Raises:
+        KeyError: There is no such kind of tables.
+    """
+    return MARKER.sub(_filled, markdown)
+
+
+def _filled(found: re.Match[str]) -> str:
+    kind, name = found[1], found[2] or ""
+    if kind == AT_BUILD:
+        return found[0]
+    marker = f"<!-- {kind}:{name} -->" if name else f"<!-- {kind} -->"
+    return f"{marker}\n\n{_TABLES[kind](name).strip()}\n\n<!-- end -->"
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -159,10 +182,6 @@ def _columns(name: str) -> str:
         for each in found["columns"]
     ]
     return table(["column", "unit", "meaning"], rows)
-
-
-def _validation(_: str) -> str:
-    return (ROOT / "validation-table.md").read_text(encoding="utf-8")
 
 
 def _cost(_: str) -> str:
@@ -339,7 +358,6 @@ _TABLES = {
     "experiments": _experiments,
     "tables": _tables,
     "columns": _columns,
-    "validation": _validation,
     "cost": _cost,
     "golden": _golden,
     "measured": _measured,
@@ -347,5 +365,16 @@ _TABLES = {
     "traffic": _traffic,
     "cli": _cli,
     "notebook": _notebook,
-    "structure": lambda name: structure.picture(structure.named(name)),
 }
+
+
+def _structure(name: str) -> str:
+    return structure.picture(structure.named(name))
+
+
+if __name__ == "__main__":
+    for each in sorted(ROOT.glob("**/*.md")):
+        before = each.read_text(encoding="utf-8")
+        if (now := filled(before)) != before:
+            each.write_text(now, encoding="utf-8")
+            print(each.relative_to(ROOT.parent))

@@ -42,6 +42,11 @@ class InputError(ValueError):
             self.key = key
             self.args = (self._message(),)
 
+    def at(self, line: int | None) -> None:
+        """Sets the line of the file."""
+        self.line = line
+        self.args = (self._message(),)
+
     def _message(self) -> str:
         where = self.file or ""
         if self.line is not None:

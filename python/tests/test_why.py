@@ -46,6 +46,7 @@ def test_every_algorithm_has_a_story(tmp_path: Path) -> None:
             row, facts = why.find(file, which=which)
             story = why.tell(row, facts)
             assert f"({entry['name']})" in story
+            assert f"rule: {entry['rule']}." in story
             assert "None" not in story
     assert told == {"sent", "dropped"}
 
@@ -440,7 +441,7 @@ def test_every_ecn_capable_packet_that_is_dropped_says_why(tmp_path: Path) -> No
         lost = packets_in_crowd(aqm, tmp_path, **params).filter(capable)
         for (n,) in lost.group_by("dropped", HIT, maintain_order=True).first().select("n").rows():
             story = why.tell(*why.find(tmp_path / f"{aqm}.parquet", n))
-            assert "not marked, for " in story, f"{aqm} {params}: {story}"
+            assert "not marked: " in story, f"{aqm} {params}: {story}"
             told.add(aqm)
     assert told >= {"red", "cobalt", "pie", "fred", "pi2", "dualpi2", "csfq", "sfb", "choke"}
 

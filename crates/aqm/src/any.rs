@@ -4,71 +4,35 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::about::{About, Preset, Table};
 use crate::context::{Backlog, Cx, Env, State};
 use crate::dual::{Dual, curvy_red, dualpi2};
-use crate::fair::{Fair, cake::Cake, drr, flow_queue::FlowQueue, sfq};
+use crate::fair::cake::{self, Cake};
+use crate::fair::{Fair, drr, flow_queue, sfq};
 use crate::fifo::Fifo;
 use crate::filter::Prefilter;
-use crate::filter::red_pd::{RedPd, RedPdConfig};
+use crate::filter::red_pd::{self, RedPd, RedPdConfig};
 use crate::own::{Advice, Own};
 use crate::packet::{Carried, Meta};
-use crate::param::{ConfigError, Param, ParamError, Params, idle};
-use crate::policy::{
-    ared, ared_feng, avq, bernoulli, blue, choke, cobalt, codel, csfq, docsis_pie, drop_front,
-    drop_tail, fred, gsp, pi, pi2, pie, random_drop, red, red_penalty_box, rem, sfb, sfred, sred,
-    wred,
-};
+use crate::param::{ConfigError, ParamError, Params, idle};
+use crate::policy::*;
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::told::{Rates, Told};
 
-/// What the catalogue tells of an algorithm.
-#[derive(Clone, Copy)]
-pub struct Entry {
-    /// The name in configurations.
-    pub name: &'static str,
-    /// What it is, in a sentence.
-    pub summary: &'static str,
-    /// The paper or standard that defines it.
-    pub source: &'static str,
-    /// The parameters with defaults, ranges, docs.
-    pub parameters: Table,
-    /// The signals that it reports while it runs.
-    pub signals: &'static [Signal],
-    /// Named sets of parameters: the name, and pairs of parameter and text.
-    pub presets: &'static [Preset],
-}
-
-/// A number that an algorithm reports while it runs.
-#[derive(Clone, Copy, Debug)]
-pub struct Signal {
-    /// Its name.
-    pub name: &'static str,
-    /// The unit, or the range of a probability or share; empty for a number.
-    pub unit: &'static str,
-    /// What it is.
-    pub doc: &'static str,
-}
-
-/// Gives the table of an algorithm's parameters.
-pub type Table = fn() -> Vec<Param>;
-
-/// A named set of parameters, chosen by the setting `preset`; settings beside it go before it.
-pub type Preset = (&'static str, Settings);
-
-/// Pairs of parameter and text.
-type Settings = &'static [(&'static str, &'static str)];
-
 /// The setting that chooses a [`Preset`].
 pub const PRESET: &str = "preset";
 
 /// The filters that can stand before any queue, see [`AnyQdisc::filtered`]: name and parameters.
-pub const FILTERS: &[(&str, Table)] = &[("red-pd", RedPdConfig::table)];
+pub const FILTERS: &[(&str, Table)] = &[(red_pd::ABOUT.name, RedPdConfig::table)];
 
-/// The algorithms to which the codepoint of a packet's [`Label`](crate::Label) means something, and
-/// those to which its hosts do.
-pub const LABELS: [&[&str]; 2] = [&["cake", "wred"], &["cake"]];
+impl About {
+    /// What the algorithm `name` tells of itself.
+    pub fn of(name: &str) -> Option<&'static Self> {
+        CATALOG.iter().find(|about| about.name == name)
+    }
+}
 
 /// Why a queue cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,11 +47,10 @@ pub enum BuildError {
     Config(ConfigError),
 }
 
-/// Reads `(name, text)` pairs over the defaults of `aqm`, or over a preset that they name.
-fn configure<C: Params>(aqm: &str, settings: &[(&str, &str)]) -> Result<C, BuildError> {
+/// Reads `(name, text)` pairs over the defaults, or over one of the `presets` that they name.
+fn configure<C: Params>(presets: &[Preset], settings: &[(&str, &str)]) -> Result<C, BuildError> {
     let mut config = C::default();
     for &(_, wanted) in settings.iter().filter(|(name, _)| *name == PRESET) {
-        let presets = CATALOG.iter().find(|e| e.name == aqm).map_or(&[][..], |e| e.presets);
         let Some((_, preset)) = presets.iter().find(|(name, _)| *name == wanted) else {
             let names: Vec<_> = presets.iter().map(|(name, _)| *name).collect();
             let allowed = if names.is_empty() { "none here".into() } else { names.join(" | ") };
@@ -198,21 +161,13 @@ pub trait Visitor<P: Copy> {
     fn visit(self, queue: &mut impl Qdisc<P>);
 }
 
-/// The settings of a preset: listed, or the name of a list that several have.
-macro_rules! settings {
-    ([$($key:ident = $value:literal),*]) => { &[$((stringify!($key), $value)),*] };
-    ($shared:ident) => { $shared };
-}
-
 /// What stands for every type of queue. The first token is a `$`, for the macro within.
 macro_rules! any_qdisc {
-    ($d:tt $($variant:ident = $name:literal, $queue:ident $(<$policy:ty>)?, $summary:literal,
-       $source:literal, [$($signal:literal [$unit:literal]: $meaning:literal),*]
-       $(, $preset:literal: $settings:tt)*;)*) => {
+    ($d:tt $($variant:ident = $about:path, $queue:ident $(<$policy:ty>)?;)*) => {
         /// Any queue discipline of the library, chosen by name. One predictable branch a call.
         #[derive(Clone)]
         pub enum AnyQdisc<P: Carried> {
-            $(#[doc = $summary] $variant(Box<$queue<$($policy,)? P>>),)*
+            $(#[doc = concat!("See [`", stringify!($about), "`].")] $variant(Box<$queue<$($policy,)? P>>),)*
             /// Any of these behind a filter.
             Filtered(Box<Prefilter<RedPd, Self>>),
             /// Any of these that is told the rates of its link.
@@ -234,14 +189,10 @@ macro_rules! any_qdisc {
         }
 
         /// All algorithms, in the order of the documentation.
-        pub const CATALOG: &[Entry] = &[$(Entry {
-            name: $name,
-            summary: $summary,
-            source: $source,
+        pub const CATALOG: &[About] = &[$(About {
             parameters:
                 <<$queue<$($policy,)? ()> as Discipline<()>>::Config as Params>::table,
-            signals: &[$(Signal { name: $signal, unit: $unit, doc: $meaning }),*],
-            presets: &[$(($preset, settings!($settings))),*],
+            ..$about
         }),*];
 
         impl<P: Carried> AnyQdisc<P> {
@@ -262,15 +213,13 @@ macro_rules! any_qdisc {
                 env: &Env,
                 rng: &mut Rng,
             ) -> Result<Self, BuildError> {
-                match name {
-                    $($name => {
-                        type Queue<P> = $queue<$($policy,)? P>;
-                        let config = configure(name, settings)?;
-                        let queue = Queue::new(&config, env, rng).map_err(BuildError::Config)?;
-                        Ok(Self::$variant(Box::new(queue)))
-                    })*
-                    _ => Err(BuildError::UnknownAqm),
-                }
+                $(if name == $about.name {
+                    type Queue<P> = $queue<$($policy,)? P>;
+                    let config = configure($about.presets, settings)?;
+                    let queue = Queue::new(&config, env, rng).map_err(BuildError::Config)?;
+                    return Ok(Self::$variant(Box::new(queue)));
+                })*
+                Err(BuildError::UnknownAqm)
             }
         }
 
@@ -283,13 +232,11 @@ macro_rules! any_qdisc {
             name: &str,
             settings: &[(&str, &str)],
         ) -> Result<Vec<(&'static str, String)>, BuildError> {
-            match name {
-                $($name => {
-                    type Config = <$queue<$($policy,)? ()> as Discipline<()>>::Config;
-                    configure::<Config>(name, settings).map(|config| texts(&config))
-                })*
-                _ => Err(BuildError::UnknownAqm),
-            }
+            $(if name == $about.name {
+                type Config = <$queue<$($policy,)? ()> as Discipline<()>>::Config;
+                return configure::<Config>($about.presets, settings).map(|config| texts(&config));
+            })*
+            Err(BuildError::UnknownAqm)
         }
 
         impl<P: Carried> Qdisc<P> for AnyQdisc<P> {
@@ -349,205 +296,39 @@ macro_rules! any_qdisc {
 }
 
 any_qdisc! { $
-    DropTail = "droptail", Fifo<drop_tail::DropTail>,
-        "Drops the arriving packet when the buffer is full.", "BLUE report §1", [];
-    RandomDrop = "random-drop", Fifo<random_drop::RandomDrop>,
-        "Drops a random packet, queued or arriving, when the buffer is full.", "BLUE report §1", [];
-    DropFront = "drop-front", Fifo<drop_front::DropFront>,
-        "Drops the packet at the head when the buffer is full.", "BLUE report §1", [];
-    Blue = "blue", Fifo<blue::Blue>,
-        "Signals with a probability that losses raise and idle times lower.", "Feng02 Fig. 3",
-        ["p_m" ["0 … 1"]: "marking probability"];
-    Red = "red", Fifo<red::Red>,
-        "Signals with a probability that grows with the average queue length.", "FJ93; Feng02 §III.B",
-        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
-         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"],
-        "feng": [min_th = "20%", max_th = "80%", max_p = "1", gentle = "false"],
-        "linux": [mode = "bytes", lengths = "average", min_th = "10%", max_th = "30%", gentle = "false",
-            w_q = "0.0625", spacing = "ahead"];
-    AredFeng = "ared-feng", Fifo<ared_feng::AredFeng>,
-        "RED whose max_p moves by a factor when the average crosses a threshold.", "Feng99",
-        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
-         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"];
-    Ared = "ared", Fifo<ared::Ared>,
-        "RED whose max_p keeps the average at the middle of its thresholds.", "FGS01",
-        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
-         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"];
-    Wred = "wred", Fifo<wred::Wred>,
-        "RED with thresholds for each class of traffic, by the codepoint of its packets.",
-        "Cisco WRED; RFC 2597",
-        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode",
-         "p_low" ["0 … 1"]: "p_b of the lowest class", "p_high" ["0 … 1"]: "p_b of the highest"];
-    Choke = "choke", Fifo<choke::Choke<red::RedConfig>>,
-        "RED that draws a queued packet at each arrival, and drops both if they are of one flow.",
-        "PPP00; HRC §2",
-        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
-         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
-         "candidates" ["packets"]: "queued packets that the next one is compared with"],
-        "cmu": [min_th = "50p", max_th = "100p", gentle = "false", ecn = "false"],
-        "linux": [min_th = "15p", max_th = "45p", gentle = "false", w_q = "0.0625",
-                  spacing = "ahead"];
-    MChoke = "m-choke", Fifo<choke::Choke<choke::MChokeConfig>>,
-        "CHOKe that draws several queued packets.", "PPP00 §2; HRC §2",
-        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
-         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
-         "candidates" ["packets"]: "queued packets that the next one is compared with"],
-        "cmu": [min_th = "50p", max_th = "100p", gentle = "false", ecn = "false"];
-    AChoke = "a-choke", Fifo<choke::Choke<choke::AChokeConfig>>,
-        "CHOKe that draws more packets, the longer the average queue.", "PPP00 §2; HRC §2",
-        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
-         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
-         "candidates" ["packets"]: "queued packets that the next one is compared with"],
-        "cmu": [min_th = "50p", max_th = "100p", gentle = "false", ecn = "false"];
-    Codel = "codel", Fifo<codel::Codel>,
-        "Signals at departure, ever faster while every packet has waited too long.", "RFC 8289",
-        ["sojourn" ["s"]: "delay of the last packet at the head",
-         "count" [""]: "signals in the present or last dropping state",
-         "dropping" [""]: "1 in the dropping state, else 0"],
-        "linux": [mtu = "1514"];
-    Pie = "pie", Fifo<pie::Pie>,
-        "Signals with a probability that a controller moves by delay and its growth.", "RFC 8033",
-        ["p_d" ["0 … 1"]: "drop probability", "delay" ["s"]: "queueing delay at the last update",
-         "burst" ["s"]: "burst allowance left"],
-        "linux": [delay = "last-departure", burst_runs = "departures", derandomise = "true",
-                  spared_by = "last-departure", steep_above = "250ms", p_max = "256", decay = "0.984375"];
-    DocsisPie = "docsis-pie", Fifo<docsis_pie::DocsisPie>,
-        "PIE as cable modems have it: by bytes, with protection of a burst after the first drop.",
-        "RFC 8034",
-        ["drop_prob" ["0 … 13.6"]: "drop probability of a packet of 1024 bytes",
-         "delay" ["s"]: "queueing delay at the last update",
-         "burst" ["s"]: "protection of a burst left",
-         "active" [""]: "0 inactive, 0.5 quiescent, 1 active"];
-    Pi2 = "pi2", Fifo<pi2::Pi2>,
-        "Signals classic packets with the square of a controller's output, scalable ones with its double.",
-        "DBTB16; RFC 9332",
-        ["p" ["0 … 1"]: "base probability, the controller's output", "p_c" ["0 … 1"]: "probability of a classic signal",
-         "p_cl" ["0 … 1"]: "probability of a scalable mark by coupling",
-         "delay" ["s"]: "queueing delay at the last update"],
-        "linux": [t_update = "16ms", alpha = "0.16", beta = "3.2", signals = "random"];
-    Cobalt = "cobalt", Fifo<cobalt::Cobalt>,
-        "CoDel for flows that respond, and a BLUE beside it for those that do not.", "HTM18",
-        ["sojourn" ["s"]: "delay of the packet that left last",
-         "count" [""]: "signals that the present frequency stands for",
-         "dropping" [""]: "1 in the dropping state, else 0", "p_drop" ["0 … 1"]: "drop probability of BLUE"];
-    DualPi2 = "dualpi2", Dual<dualpi2::DualPi2>,
-        "PI2 with a queue of little delay for scalable traffic beside the classic one.",
-        "RFC 9332 appendix A",
-        ["p" ["0 … 1"]: "base probability, the controller's output", "p_c" ["0 … 1"]: "probability of a classic signal",
-         "p_cl" ["0 … 1"]: "probability of a mark in L by coupling",
-         "delay" ["s"]: "longer delay of the two heads at the last update",
-         "l_queue" ["packets"]: "length of the L queue", "c_queue" ["packets"]: "length of the C queue"],
-        "linux": [t_update = "16ms", alpha = "0.160071067511", beta = "3.197783371434",
-                  signals = "random-twice", spare = "3028", min_th = "1ms", range = "0s", th_len = "0",
-                  scheduler = "wrr-kept", classic_share = "0.1"];
-    CurvyRed = "curvy-red", Dual<curvy_red::CurvyRed>,
-        "Signals on a curve over the smoothed delay of a classic queue, with one of little delay beside it.",
-        "RFC 9332 appendix B",
-        ["q_c" ["s"]: "smoothed delay of the C queue", "p_c" ["0 … 1"]: "probability of a classic signal",
-         "p_cl" ["0 … 1"]: "probability of a mark in L by coupling",
-         "l_queue" ["packets"]: "length of the L queue", "c_queue" ["packets"]: "length of the C queue"];
-    Fred = "fred", Fifo<fred::Fred>,
-        "RED that counts the packets of each flow in the queue, and is fair to those with few.",
-        "LM97; HRC §2",
-        ["avg" ["packets"]: "average queue length", "avgcq" ["packets"]: "average queue of a flow that is present",
-         "maxq" ["packets"]: "most packets that a flow may have queued", "flows" [""]: "flows with packets queued"],
-        "cmu": [min_q = "2", min_th = "50p", max_th = "100p", ecn = "false"];
-    Sfb = "sfb", Fifo<sfb::Sfb>,
-        "Accounts for flows in a few bins; a BLUE in each limits flows that ignore signals.",
-        "Feng02 §IV",
-        ["p_mean" ["0 … 1"]: "mean marking probability of the bins", "p_max" ["0 … 1"]: "largest of them",
-         "saturated" ["0 … 1"]: "share of bins whose probability is 1",
-         "hash_age_s" ["s"]: "time since the hash changed"],
-        "feng": [bin_size = "13p", penalty_rate = "160kbit"],
-        "feng-boxtime": [bin_size = "13p", penalty = "boxtime", boxtime = "50ms"],
-        "cmu": [bin_limit = "150p", freeze_time = "1ms", hash = "double-buffered", hash_interval = "5s",
-                penalty = "boxtime", boxtime = "50ms"],
-        "linux": [levels = "8", bins = "16", bin_size = "19p", bin_limit = "24p", overflow = "all",
-                  increment = "0.0005", decrement = "0.00005", mark_up_to = "0.5",
-                  hash = "double-buffered", hash_interval = "600s", warm_up = "60s", warm_up_by = "length",
-                  penalty_rate = "80kbit", penalty_burst = "19p"];
-    Sfred = "sfred", Fifo<sfred::Sfred>,
-        "Accounts for flows in a few bins, with adaptive RED in each.", "Feng02 §IV.A",
-        ["p_mean" ["0 … 1"]: "mean signalling probability of the bins", "p_max" ["0 … 1"]: "largest of them",
-         "saturated" ["0 … 1"]: "share of bins with max_p = 1 and an average above max_th",
-         "hash_age_s" ["s"]: "time since the hash changed"],
-        "feng": [bin_size = "13p", penalty_rate = "160kbit"];
-    Sred = "sred", Fifo<sred::Sred>,
-        "Signals by the queue and by an estimate of the number of flows.", "OLW99; Feng02 §V.B",
-        ["hits" ["0 … 1"]: "frequency of hits among the zombies; 1/hits estimates the number of flows",
-         "p_zap" ["0 … 1"]: "signalling probability of a packet that does not hit"];
-    RedPenaltyBox = "red-penalty-box", Fifo<red_penalty_box::RedPenaltyBox>,
-        "RED that limits flows which send more than TCP would, found in a log of its signals.",
-        "FF97; Feng02 §V.A",
-        ["avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
-         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th",
-         "boxed" [""]: "flows in the box", "friendly" ["bit/s"]: "TCP-friendly rate at the last test"];
-    Sfq = "sfq", Fair<sfq::Sfq>,
-        "Sorts flows into queues by a hash and sends a packet of each in turn.",
-        "McK90; Feng02 §IV.B",
-        ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
-        "feng": [queues = "46", queue_limit = "9kB", aqm = "red", mode = "bytes", min_th = "2kB",
-                 max_th = "8kB"],
-        "linux": [queues = "1024", quantum = "1514", queue_limit = "127p"];
-    Drr = "drr", Fair<drr::Drr>,
-        "Gives each flow a queue and sends a quantum of each in turn.", "SV95; Mahajan01 §2",
-        ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"];
-    FqCodel = "fq-codel", Fair<FlowQueue<codel::Codel>>,
-        "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
-        "RFC 8290",
-        ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
-        "linux": [mtu = "1514", backlog = "all", emptied = "old-if-any", drop_half = "bytes",
-                  overflow_counts = "true"];
-    FqPie = "fq-pie", Fair<FlowQueue<pie::Pie>>,
-        "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
-        "RFC 8290; RFC 8033",
-        ["queues" [""]: "queues with packets", "longest" ["bytes"]: "length of the longest queue"],
-        "linux": [delay = "last-departure", burst_runs = "departures", derandomise = "true",
-                  spared_by = "last-departure", steep_above = "250ms", p_max = "256", decay = "0.984375",
-                  emptied = "old-if-any", overflow = "arriving"];
-    Cake = "cake", Cake,
-        "Sorts packets by class, host and flow into queues with a COBALT each, and shares the link among them.",
-        "HTM18; tc-cake(8)",
-        ["sparse" [""]: "flows that came lately", "bulk" [""]: "flows that take turns",
-         "decaying" [""]: "flows without packets whose COBALT is not at rest",
-         "filtered" [""]: "acknowledgements that the filter has dropped"],
-        "internet": [rtt = "100ms"], "regional": [rtt = "30ms"], "metro": [rtt = "10ms"],
-        "lan": [rtt = "1ms"], "oceanic": [rtt = "300ms"], "satellite": [rtt = "1s"];
-    RedPd = "red-pd", RedPdQueue,
-        "RED behind a filter that drops packets of the flows that RED dropped most often.",
-        "Mahajan01",
-        ["identified" [""]: "flows with drops in enough lists when the last one ended",
-         "monitored" [""]: "flows with a probability in the filter",
-         "unresponsive" [""]: "of these, found not to respond",
-         "found_last" [""]: "number of the flow that was found so last, -1 for none",
-         "p_ambient" ["0 … 1"]: "smoothed drop rate of the queue behind the filter",
-         "target_rtt" ["s"]: "R", "target_rate" ["packets/s"]: "f(R, p)",
-         "list_interval" ["s"]: "length of the next list",
-         "avg" ["packets or bytes"]: "average queue length, in the measure of mode", "p_b" ["0 … 1"]: "probability by the average",
-         "p_a" ["0 … 1"]: "probability with spacing, next packet", "max_p" ["0 … 1"]: "p_b at max_th"],
-        "authors": [interval_bounds = "true", filter_spacing = "uniform-exact",
-            increment_rate = "least", increment_cap = "probability", last_list = "true",
-            least_pause = "400ms", least_backlog = "2", unresponsive_rule = "pairs", unresponsive_always = "true",
-            ns2_rules = "true", min_th = "20%", max_th = "66%", max_p = "0.1", gentle = "true"];
-    Csfq = "csfq", Fifo<csfq::Csfq>,
-        "Drops of each flow what it sends above the fair rate.", "SSZ98; Mahajan01 §2",
-        ["fair_rate" ["bit/s"]: "fair rate of a flow", "arrival_rate" ["bit/s"]: "arriving traffic",
-         "accepted_rate" ["bit/s"]: "traffic not dropped by probability"];
-    Rem = "rem", Fifo<rem::Rem>,
-        "Signals with the exponential of a price that asks for the link's rate and a short queue.",
-        "ALLY01", ["price" [""]: "price of the link", "p_m" ["0 … 1"]: "marking probability"];
-    Pi = "pi", Fifo<pi::Pi>,
-        "Signals with a probability that a PI controller sets to hold the queue at a reference.",
-        "HMTG01", ["p_m" ["0 … 1"]: "marking probability"],
-        "hollot": [q_ref = "200p", a = "0.00001822", b = "0.00001816"];
-    Avq = "avq", Fifo<avq::Avq>,
-        "Signals what would overflow a virtual queue, whose rate follows the arrivals.", "KS01",
-        ["virtual_rate" ["bit/s"]: "rate of the virtual link",
-         "virtual_queue" ["bytes"]: "length of the virtual queue"];
-    Gsp = "gsp", Fifo<gsp::Gsp>,
-        "Signals one packet when the queue passes a threshold, then none until that had its effect.",
-        "LF15", ["interval" ["s"]: "wait after a signal that comes now",
-         "excess" ["s"]: "by how much the weighted time above the threshold was longer"];
-    Bernoulli = "bernoulli", Fifo<bernoulli::Bernoulli>,
-        "Signals every packet with one fixed probability: a lossy link.", "Mahajan01 §5.2", [];
+    DropTail = drop_tail::ABOUT, Fifo<drop_tail::DropTail>;
+    RandomDrop = random_drop::ABOUT, Fifo<random_drop::RandomDrop>;
+    DropFront = drop_front::ABOUT, Fifo<drop_front::DropFront>;
+    Blue = blue::ABOUT, Fifo<blue::Blue>;
+    Red = red::ABOUT, Fifo<red::Red>;
+    AredFeng = ared_feng::ABOUT, Fifo<ared_feng::AredFeng>;
+    Ared = ared::ABOUT, Fifo<ared::Ared>;
+    Wred = wred::ABOUT, Fifo<wred::Wred>;
+    Choke = choke::CHOKE, Fifo<choke::Choke<red::RedConfig>>;
+    MChoke = choke::M_CHOKE, Fifo<choke::Choke<choke::MChokeConfig>>;
+    AChoke = choke::A_CHOKE, Fifo<choke::Choke<choke::AChokeConfig>>;
+    Codel = codel::ABOUT, Fifo<codel::Codel>;
+    Pie = pie::ABOUT, Fifo<pie::Pie>;
+    DocsisPie = docsis_pie::ABOUT, Fifo<docsis_pie::DocsisPie>;
+    Pi2 = pi2::ABOUT, Fifo<pi2::Pi2>;
+    Cobalt = cobalt::ABOUT, Fifo<cobalt::Cobalt>;
+    DualPi2 = dualpi2::ABOUT, Dual<dualpi2::DualPi2>;
+    CurvyRed = curvy_red::ABOUT, Dual<curvy_red::CurvyRed>;
+    Fred = fred::ABOUT, Fifo<fred::Fred>;
+    Sfb = sfb::ABOUT, Fifo<sfb::Sfb>;
+    Sfred = sfred::ABOUT, Fifo<sfred::Sfred>;
+    Sred = sred::ABOUT, Fifo<sred::Sred>;
+    RedPenaltyBox = red_penalty_box::ABOUT, Fifo<red_penalty_box::RedPenaltyBox>;
+    Sfq = sfq::ABOUT, Fair<sfq::Sfq>;
+    Drr = drr::ABOUT, Fair<drr::Drr>;
+    FqCodel = flow_queue::FQ_CODEL, Fair<flow_queue::FlowQueue<codel::Codel>>;
+    FqPie = flow_queue::FQ_PIE, Fair<flow_queue::FlowQueue<pie::Pie>>;
+    Cake = cake::ABOUT, Cake;
+    RedPd = red_pd::ABOUT, RedPdQueue;
+    Csfq = csfq::ABOUT, Fifo<csfq::Csfq>;
+    Rem = rem::ABOUT, Fifo<rem::Rem>;
+    Pi = pi::ABOUT, Fifo<pi::Pi>;
+    Avq = avq::ABOUT, Fifo<avq::Avq>;
+    Gsp = gsp::ABOUT, Fifo<gsp::Gsp>;
+    Bernoulli = bernoulli::ABOUT, Fifo<bernoulli::Bernoulli>;
 }

@@ -36,6 +36,7 @@ pub extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod about;
 pub mod any;
 pub mod context;
 pub mod dual;
@@ -58,7 +59,8 @@ pub mod told;
 pub mod units;
 pub mod watched;
 
-pub use any::{AnyQdisc, CATALOG, Entry, Signal, Visitor};
+pub use about::{About, Signal};
+pub use any::{AnyQdisc, CATALOG, Visitor};
 pub use context::{Backlog, Cause, Cx, Env, State, Tally};
 pub use fifo::Fifo;
 pub use framing::Framing;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aqm::CATALOG;
+use aqm::{About, CATALOG};
 
 const HEADINGS: [&str; 7] = [
     "## What it does",
@@ -21,7 +21,7 @@ fn crate_dir() -> PathBuf {
 }
 
 /// The page of each algorithm.
-fn pages() -> Vec<(&'static aqm::Entry, String)> {
+fn pages() -> Vec<(&'static About, String)> {
     let folder = crate_dir().join("../../docs/algorithms");
     let text = |name| {
         let path = folder.join(format!("{name}.md"));
@@ -94,7 +94,7 @@ fn tests_that_pages_cite_exist() {
 /// A default that is not that of what an algorithm builds on has another source, too.
 #[test]
 fn defaults_of_its_own_are_not_attributed_to_the_included_algorithm() {
-    let of = |name: &str| (CATALOG.iter().find(|entry| entry.name == name).unwrap().parameters)();
+    let of = |name: &str| (About::of(name).unwrap().parameters)();
     let red = of("red");
     for name in ["ared", "ared-feng", "wred", "red-penalty-box", "sfq", "choke"] {
         for own in of(name) {

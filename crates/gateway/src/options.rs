@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aqm::any::BuildError;
-use aqm::{CATALOG, Duration, Framing, Limit, Rate, Size};
+use aqm::{About, CATALOG, Duration, Framing, Limit, Rate, Size};
 use clap::Args;
 use link::impair::Loss;
 use link::{Impairments, Sending, Steps};
@@ -431,7 +431,7 @@ pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
             meant(aqm, CATALOG.iter().map(|e| e.name).collect()),
         ),
         SpecError::Queue(BuildError::UnknownParameter(name)) => {
-            let entry = CATALOG.iter().find(|e| e.name == aqm);
+            let entry = About::of(aqm);
             let table = entry.map_or_else(Vec::new, |e| (e.parameters)());
             Trouble::new(
                 format!("{aqm} has no parameter {name}"),

@@ -1,7 +1,6 @@
 //! What can be named in a scenario, as dictionaries.
 
 use aqm::CATALOG;
-use aqm::any::LABELS;
 use aqm::param::Kind;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -88,15 +87,26 @@ fn aqms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         }
         let aqm = strings(
             py,
-            &[("name", entry.name), ("summary", entry.summary), ("source", entry.source)],
+            &[
+                ("name", entry.name),
+                ("family", entry.family.title()),
+                ("summary", entry.summary),
+                ("source", entry.source),
+                ("rule", entry.rule),
+            ],
         )?;
         aqm.set_item("parameters", parameters)?;
         aqm.set_item("signals", signals)?;
         aqm.set_item("presets", presets)?;
+        let causes: Vec<_> =
+            entry.causes.iter().map(|(cause, text)| (cause.name(), *text)).collect();
+        aqm.set_item("causes", strings(py, &causes)?)?;
+        let unmarked = [("coin", entry.unmarked.coin), ("rule", entry.unmarked.rule)];
+        aqm.set_item("unmarked", strings(py, &unmarked)?)?;
         // What else than packets' flows it decides by.
-        let looks = |&(_, names): &(&str, &[&str])| names.contains(&entry.name);
-        let labels = ["codepoints", "hosts"].into_iter().zip(LABELS).filter(looks);
-        aqm.set_item("labels", labels.map(|(what, _)| what).collect::<Vec<_>>())?;
+        let labels = [("codepoints", entry.labels.codepoints), ("hosts", entry.labels.hosts)];
+        let read = labels.into_iter().filter(|(_, read)| *read);
+        aqm.set_item("labels", read.map(|(what, _)| what).collect::<Vec<_>>())?;
         list.append(aqm)?;
     }
     Ok(list)

@@ -141,6 +141,22 @@ mod _core {
         explain::shapes(bins, nonresponsive)
     }
 
+    /// What packets take on the wire in the words of `tc cake`: overhead and least length in bytes, and
+    /// how frames are cut (`none`, `atm`, `ptm`).
+    #[pyfunction]
+    fn framing(text: &str) -> PyResult<(i32, u32, &'static str)> {
+        let framing: aqm::Framing = text.parse().map_err(|e: aqm::units::TextError| {
+            let found = format!("framing {text:?}: not allowed; allowed: {}", e.allowed);
+            pyo3::exceptions::PyValueError::new_err(found)
+        })?;
+        let cells = match framing.cells {
+            aqm::framing::Cells::None => "none",
+            aqm::framing::Cells::Atm => "atm",
+            aqm::framing::Cells::Ptm => "ptm",
+        };
+        Ok((framing.overhead, framing.mpu, cells))
+    }
+
     /// The chance that a responsive flow shares a bin with one of `nonresponsive` flows on each of
     /// `levels` levels of `bins` bins (Feng02 eq. 1).
     #[pyfunction]

@@ -121,8 +121,10 @@ pub fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) ->
 /// What to say of words that are no mistakes of spelling.
 pub(crate) fn known(word: &str) -> Option<&'static str> {
     match word {
-        "sweep" | "seeds" | "sizes" | "claim" | "plot" | "view" | "reading" | "unknown"
-        | "about" => Some("this is a sweep or an experiment: `bluewater sweep FILE` runs it"),
+        "sweep" | "seeds" | "sizes" | "named" | "claim" | "plot" | "table" | "view" | "reading"
+        | "unknown" | "about" => {
+            Some("this is a sweep or an experiment: `bluewater sweep FILE` runs it")
+        }
         "bbr2" | "bbr3" | "bbrv1" | "bbrv2" | "bbrv3" => {
             Some("`bbr` is version 3, `bbr1` version 1, which Linux has")
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use aqm::any::{BuildError, FILTERS, Table, canonical, canonical_filter};
+use aqm::about::Table;
+use aqm::any::{BuildError, FILTERS, canonical, canonical_filter};
 use aqm::units::Size;
 use aqm::{AnyQdisc, CATALOG, Carried, Env, Limit, Rng};
 use link::Sending;

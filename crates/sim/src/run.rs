@@ -1,6 +1,6 @@
 //! From a scenario to its results.
 
-use aqm::any::LABELS;
+use aqm::About;
 use aqm::{Cause, Duration, Qdisc as _, State};
 use link::columns::{Value, columns, share};
 use link::stats::{FlowTally, QueueSummary};
@@ -130,7 +130,11 @@ impl Run {
         if scenario.measure.delays {
             simulation.measure_delays();
         }
-        let labels = scenario.queue.iter().any(|queue| LABELS[0].contains(&queue.aqm.as_str()));
+        let labels = scenario
+            .queue
+            .iter()
+            .filter_map(|queue| About::of(&queue.aqm))
+            .any(|about| about.labels.codepoints);
         if let Some(identities) = identities(&scenario.traffic, labels) {
             simulation.identify(&Identities::Flows(identities.into()));
         }

@@ -37,11 +37,31 @@ def add(app: typer.Typer) -> None:
 
 
 @example(
-    "bluewater advise --rate 50mbit --rtt 20ms --rtt 80ms --bulk 8 --calls 2 --box openwrt",
+    "bluewater advise --down 50mbit --up 10mbit --bulk 8 --calls 2 --box openwrt",
     "bluewater advise --rate 10mbit --bulk 20 --hostile 5mbit --box linux",
 )
 def advise(
-    rate: Annotated[str, typer.Option(help="Rate of the link.")] = "50mbit",
+    rate: Annotated[
+        str,
+        typer.Option(
+            help="Rate of the link in one direction: what leaves by --interface. For a home's line "
+            "give --down and --up."
+        ),
+    ] = Link.rate,
+    down: Annotated[str, typer.Option(help="Rate of the link towards you (downloads).")] = "",
+    up: Annotated[str, typer.Option(help="Rate of the link away from you (uploads).")] = "",
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="How much less than the link's rate the box shapes to, %; 0 if no modem or other "
+            "queue is behind it.",
+            show_default="10 down, else 5",
+        ),
+    ] = None,
+    framing: Annotated[
+        str,
+        typer.Option(help="Framing in the words of tc cake: pppoe-ptm, docsis, overhead 44 atm."),
+    ] = "",
     rtt: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,22 +69,22 @@ def advise(
             show_default=" and ".join(Link.rtt),
         ),
     ] = None,
-    bulk: Annotated[int, typer.Option(min=1, help="TCP flows that always have data.")] = 8,
+    bulk: Annotated[int, typer.Option(min=1, help="Bulk TCP flows in each direction.")] = 8,
     transport: Annotated[
         str, typer.Option(help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's.")
     ] = "cubic",
     calls: Annotated[int, typer.Option(min=0, help="Voice calls of 86 kb/s.")] = 2,
     games: Annotated[int, typer.Option(min=0, help="Games of 72 kb/s.")] = 1,
     hostile: Annotated[
-        list[str] | None, typer.Option(help="Rate of a flow that yields to nothing.")
+        list[str] | None, typer.Option(help="Rate of a flow that ignores congestion.")
     ] = None,
     ecn: Annotated[bool, typer.Option(help="TCP uses ECN.")] = True,
     buffer: Annotated[str, typer.Option(help="Room of the queue: 1000p, 250kB.")] = "1000p",
     box: Annotated[
         str,
         typer.Option(
-            help=f"What runs it: {', '.join(BOXES)} (all but {', '.join(LEFT_OUT)}, which is none "
-            "for a link). `linux` is 6.17 or newer, with DualPI2."
+            help=f"What runs the queue: {', '.join(BOXES)} (all but {', '.join(LEFT_OUT)}, a lossy "
+            "link). `linux` is 6.17 or newer, with DualPI2."
         ),
     ] = _USUAL[0],
     interface: Annotated[str, typer.Option(help="For the lines to type.")] = "eth0",
@@ -79,14 +99,15 @@ def advise(
 ) -> None:
     """Say which queue discipline suits a link, why, and what to type for it.
 
-    All that the box can run are simulated on the link with the same random numbers, and ranked by
-    throughput, delay and loss of what is interactive, and fairness together. A star says that a
-    discipline is as good as the first (worth less by under 0.1: a tenth of the throughput, 1 % of
-    loss), a question mark that the seeds cannot tell whether it is worth less.
+    Simulates every discipline that the box can run, at the rates that you type on it, with the same
+    random numbers, and ranks them by throughput and fairness of bulk flows and by delay and loss of
+    calls and games together. A star marks a discipline that is as good as the first (worth less by
+    under 0.1: a tenth of the throughput, 1 % of loss), a question mark one that these seeds cannot
+    place.
     """
     link = Link(
-        rate, tuple(rtt or Link.rtt), bulk, transport, calls, games, tuple(hostile or ()), ecn,
-        buffer,
+        rate, down, up, margin, framing, tuple(rtt or Link.rtt), bulk, transport, calls, games,
+        tuple(hostile or ()), ecn, buffer,
     )  # fmt: skip
     advice = lab.advise(
         link, box, reps=reps, duration=duration, jobs=jobs, on=on, share=share, out=out_
@@ -98,48 +119,59 @@ def advise(
     with notes.status("drawing"):
         asked = (link, box, reps, duration)
         name = "advise" + other("" if asked == (Link(), *_USUAL) else repr(asked))
-        picture = advice.write(out_ / name)
+        pictures = advice.write(out_ / name)
     best = advice.ranked[0]
-    why, lines = reasons(advice.ranked, link), commands(best.name, link, box, interface)
+    why = {way: reasons(ranked, link, way) for way, ranked in advice.ways.items()}
+    lines = commands(best.name, link, box, interface)
     if json:
         rows = [
             {
+                **({"way": way} if way else {}),
                 "aqm": each.name,
                 "as_good": each.as_good,
                 "undecided": each.undecided,
                 **vars(each.means),
             }
-            for each in advice.ranked
+            for way, ranked in advice.ways.items()
+            for each in ranked
         ]
-        print_json({"link": link.title, "ranked": rows, "reasons": why, "commands": lines})
+        told = [line for way in why.values() for line in way]
+        print_json({"link": link.title, "ranked": rows, "reasons": told, "commands": lines})
         return
-    show(_table(advice.ranked, link))
+    for way, ranked in advice.ways.items():
+        show(_table(ranked, link, way))
     if box == "bluewater":
         for name, why_not in LEFT_OUT.items():
-            note(f"note: {name} is left out: it {why_not}")
+            note(f"note: {name} is no candidate: it {why_not}")
     if unclear := sum(each.undecided for each in advice.ranked):
-        note(f"note: {unclear} with ?: {reps} seeds do not tell; --reps {4 * reps} would tell more")
-    out.print(f"\n[bold]{best.name}[/bold]: " + "; ".join(why) + ".")
+        note(f"note: {unclear} with ?: {reps} seeds cannot tell; try --reps {4 * reps}")
+    out.print(f"\nAdvice: [bold]{best.name}[/bold]")
+    for way, told in why.items():
+        out.print(f"{way.capitalize()}{': ' if way else ''}{'; '.join(told)}.")
     out.print("\nWhat to type:")
     for line in lines:
         out.print(f"  {line}", markup=False, soft_wrap=True, highlight=False)
+    typed = ", ".join(f"{link.shaped(way)} of {link.ways[way]} {way}".rstrip() for way in link.ways)
     note(
-        f"note: {link.rate} is what the link carries; where a modem behind it has a queue of its "
-        "own, type a rate of 90 to 95 %, or packets wait there"
+        f"note: the rates are below the link's ({typed}), so that packets wait here and not in a "
+        "modem's queue; without one, --margin 0"
     )
     measured_delays = delay_table(advice.results)
     if delays:
         out.print()
         show(waits.shown(measured_delays))
-    out.print(f"\n{picture.resolve()}", soft_wrap=True)
+    out.print()
+    for picture in pictures:
+        out.print(str(picture.resolve()), soft_wrap=True)
     if delays:
-        beside = picture.with_name(f"{picture.stem}-delays")
+        beside = out_ / f"{name}-delays"
         drawn = waits.picture(link.title, measured_delays, beside)
         out.print(str(drawn.resolve()), soft_wrap=True)
 
 
-def _table(ranked: Sequence[Ranked], link: Link) -> Table:
-    table = Table(title=link.title, title_justify="left", box=None, header_style="bold")
+def _table(ranked: Sequence[Ranked], link: Link, way: str) -> Table:
+    title = f"{way.capitalize()}: {link.ways[way]}" if way else link.title
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
     live = link.calls or link.games
     concerned = (
         ("delay 99 %, calls, games", "loss of these") if live else ("delay 99 %", "loss, TCP")

@@ -32,7 +32,7 @@ from bluewater.files import read_text, write_text
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.study.execute import HERE, engine
 from bluewater.study.experiment import parse
-from bluewater.study.scenario import changed
+from bluewater.study.scenario import parsed
 from bluewater.study.task import Shard
 from bluewater.text import other
 
@@ -86,8 +86,8 @@ def sweep(
             "its tables would be put among the runs", file=str(file), hint="rename the file"
         )
     part = Shard.parse(shard) if shard else None
-    source = changed(read_text(file), settings or [], str(file))
-    experiment = parse(source, str(file), file.stem)
+    text = read_text(file)
+    experiment = parse(text, str(file), file.stem, settings=parsed(settings or []))
     chosen = experiment.size(size)
     if wanted := seeds(seed, seeds_, reps):
         chosen = replace(chosen, seeds=wanted)

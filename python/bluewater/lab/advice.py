@@ -21,6 +21,9 @@ from bluewater.study.sweep import Axis, Point
 from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bluewater.lab.sweeps import Sweep
     from bluewater.results.result import Result
     from bluewater.study.task import Failure
 
@@ -33,21 +36,37 @@ class Advice:
 
     Attributes:
         link: The link.
-        ranked: The candidates, the advice first.
+        ways: The candidates of each direction of the link (``down``, ``up``, or one without a
+            name), in one order, the advice first.
         failures: Runs that could not be made; their disciplines are left out.
-        results: Each run of the ranked, in their order, with its discipline.
+        results: Each run of the ranked, in their order, with its discipline, or discipline and
+            direction.
     """
 
     link: Link
-    ranked: tuple[Ranked, ...]
+    ways: Mapping[str, tuple[Ranked, ...]]
     failures: tuple[Failure, ...] = ()
     results: tuple[tuple[str, Result], ...] = field(default=(), repr=False)
 
-    def write(self, stem: Path | str) -> Path:
-        """Draws throughput against delay; gives the PNG of ``stem``, beside SVG, PDF and CSV."""
+    @property
+    def ranked(self) -> tuple[Ranked, ...]:
+        """The candidates of the first direction, the advice first."""
+        return next(iter(self.ways.values()))
+
+    def write(self, stem: Path | str) -> list[Path]:
+        """Draws throughput against delay in each direction; gives the PNGs.
+
+        SVG, PDF and CSV stand beside them. Of two directions each has its name behind ``stem``.
+        """
         from bluewater.plots import advise as plots  # noqa: PLC0415 - matplotlib takes long
 
-        return plots.write(self.ranked, self.link.title, Path(stem))
+        stem = Path(stem)
+        names = {way: f"{stem.name}-{way}" if way else stem.name for way in self.ways}
+        return [
+            plots.write(ranked, f"{self.link.title}{f' ({way})' if way else ''}",
+                        stem.with_name(names[way]))
+            for way, ranked in self.ways.items()
+        ]  # fmt: skip
 
 
 @checked(link=_LINK, box=TEXT, reps=NUMBER, first_seed=NUMBER, duration=TEXT, **MAKING)
@@ -89,15 +108,19 @@ def advise(
         )
     seeds = counted(first_seed, reps, ("first_seed", "reps"))
     chosen = with_fields(link or Link(), keys, "advise()")
-    rate = bits_per_second(chosen.rate)
     warmup = duration_text(seconds(duration, "duration") / 3)
     names = candidates(box)
-    axes = (Axis("aqm", tuple(Point(name, settings(name, box)) for name in names)),)
-    base = scenario_for(chosen, duration, warmup)
-    made = Experiment("advise", "advise", chosen.title, About(), base, axes, {}, (), ())
     size = Size("given", seeds, {}, {})
+    store = Store(Path(out) / "runs", share)
+
+    def simulated(rate: str) -> Sweep:
+        axes = (Axis("aqm", tuple(Point(name, settings(name, box, rate)) for name in names)),)
+        base = scenario_for(chosen, duration, warmup, rate)
+        made = Experiment("advise", "advise", chosen.title, About(), base, axes, {}, (), ())
+        return carry_out(made, size, jobs, store, progress, on)
+
     try:
-        found = carry_out(made, size, jobs, Store(Path(out) / "runs", share), progress, on)
+        found = {way: simulated(chosen.shaped(way)) for way in chosen.ways}
     except InputError as error:
         if error.key != "queue[0].buffer":
             raise
@@ -108,18 +131,38 @@ def advise(
             allowed=error.allowed,
             hint=error.hint,
         ) from error
-    measured: dict[str, list[Measured]] = {}
-    for place, result in found.results():
-        measured.setdefault(str(place["aqm"]), []).append(Measured.of(result, rate))
-    whole = {name: runs for name, runs in measured.items() if len(runs) == reps}
-    if whole and all(run.throughput <= 1 for runs in whole.values() for run in runs):
+    measured = {way: _measured(sweep, chosen.shaped(way)) for way, sweep in found.items()}
+    whole = [
+        name for name in names if all(len(each.get(name, ())) == reps for each in measured.values())
+    ]
+    ways = {way: {name: each[name] for name in whole} for way, each in measured.items()}
+    if whole and all(
+        run.throughput <= 1 for each in ways.values() for runs in each.values() for run in runs
+    ):
         raise InputError(
             "nothing comes through in this time",
             key="duration",
             value=duration,
             hint="it has to be many round trips",
         )
-    ranked = tuple(rank(whole)) if whole else ()
-    runs = [(str(place["aqm"]), run) for place, run in found.results()]
-    ordered = tuple((each.name, run) for each in ranked for name, run in runs if name == each.name)
-    return Advice(chosen, ranked, found.failures, ordered)
+    placed = rank(*ways.values()) if whole else [[] for _ in ways]
+    ranked = {way: tuple(each) for way, each in zip(ways, placed, strict=True)}
+    results = tuple(
+        (f"{each.name} {way}".rstrip(), run)
+        for way, sweep in found.items()
+        for each in ranked[way]
+        for place, run in sweep.results()
+        if place["aqm"] == each.name
+    )
+    failures = tuple(failure for sweep in found.values() for failure in sweep.failures)
+    return Advice(chosen, ranked, failures, results)
+
+
+def _measured(sweep: Sweep, rate: str) -> dict[str, list[Measured]]:
+    """Each discipline's runs in the order of their seeds."""
+    measured: dict[str, list[Measured]] = {}
+    for place, result in sweep.results():
+        measured.setdefault(str(place["aqm"]), []).append(
+            Measured.of(result, bits_per_second(rate))
+        )
+    return measured

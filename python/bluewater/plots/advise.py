@@ -35,8 +35,8 @@ _SIZE = 7.0
 def figure(ranked: Sequence[Ranked], title: str) -> Figure:
     """A point a candidate, of means with their 95 % intervals; up and to the left is better.
 
-    The line joins those than which no other has both more throughput and less delay; their names
-    are bold. What is within 0.5 % of another's throughput counts as the same.
+    The advice and what is as good, as in the table, have bold names. The line is the Pareto front
+    of throughput and delay; throughputs within 0.5 % count as the same.
     """
     with mpl.rc_context(RC):
         made = Picture(figsize=(9, 6), layout="constrained")
@@ -52,10 +52,10 @@ def figure(ranked: Sequence[Ranked], title: str) -> Figure:
         made.colorbar(seen, ax=axes, label="Fairness (Jain's index)", pad=0.02)
         axes.plot(
             *points[0], "o", ms=_SIZE + 7, mfc="none", mec="#b3261e", mew=1.6, zorder=4, ls="",
-            label="the advice",
+            label="advice; as good: bold names",
         )  # fmt: skip
-        axes.set_xlabel("99 % delay in the queue, of calls and games if there are any (ms)")
-        axes.set_ylabel("Throughput of what always has data (Mb/s)")
+        axes.set_xlabel("Delay in the queue, 99 %, of calls and games if there are any (ms)")
+        axes.set_ylabel("Throughput of bulk flows (Mb/s)")
         delays, rates = zip(*points, strict=True)
         axes.set_xlim(min(delays) / 2, max(delays) * 2)
         set_scale(axes, "x", Scale("", "log"))
@@ -66,7 +66,7 @@ def figure(ranked: Sequence[Ranked], title: str) -> Figure:
         ends = [(along[0][0], bottom), *along, (max(delays) * 2, along[-1][1])]
         axes.plot(
             *zip(*ends, strict=True), color=INK, lw=1.2, ls="--", zorder=2, drawstyle="steps-post",
-            label="front, names in bold: none has less delay and no less throughput, to 0.5 %",
+            label="Pareto front of throughput and delay",
         )  # fmt: skip
         made.legend(loc="outside lower left", ncols=2, fontsize=8.5)
         _names(made, axes, ranked, points)
@@ -74,7 +74,7 @@ def figure(ranked: Sequence[Ranked], title: str) -> Figure:
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Those of (delay, throughput) than which none has both less delay and more throughput."""
+    """The Pareto front of (delay, throughput)."""
     kept: list[tuple[float, float]] = []
     for point in sorted(points, key=lambda each: (each[0], -each[1])):
         if not kept or point[1] > kept[-1][1] * _SAME:
@@ -108,10 +108,9 @@ def _names(
         for x, y in places
     ]
     inside = axes.get_window_extent()
-    along = front(points)
-    for each, point, place in zip(ranked, points, places, strict=True):
+    for n, (each, point, place) in enumerate(zip(ranked, points, places, strict=True)):
         style: dict[str, Any] = {"fontsize": 8.5, "in_layout": False, "zorder": 5}
-        if point in along:
+        if n == 0 or each.as_good:
             style["fontweight"] = "bold"
         name = axes.annotate(
             each.name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center",

@@ -9,53 +9,11 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.results.not_marked import not_marked
 from bluewater.results.packets import Facts, collected, of_queue, open_
 from bluewater.text import milliseconds, number
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_RULES = {
-    "red": "RED's probability follows the average queue: p_b = max_p · (avg − min_th)/(max_th − "
-    "min_th), spaced to p_a = p_b/(1 − count·p_b); from max_th on, or twice that with gentle, all "
-    "are signalled (FJ93 Fig. 2)",
-    "blue": "BLUE signals with p_m, which an overflow raises and an idle link lowers (Feng02 "
-    "Fig. 3)",
-    "sfb": "SFB signals with the least p of the flow's bins, one on each level; it drops what "
-    "finds a bin with more than bin_limit, and limits a flow all of whose bins have p = 1 (Feng02 "
-    "Fig. 14)",
-    "fred": "FRED holds a flow down whose qlen reaches maxq, or avgcq after two strikes, or from "
-    "max_th on twice avgcq; the others it signals as RED does, and from max_th on it drops all "
-    "(LM97)",
-    "choke": "CHOKe compares an arriving packet with one or more drawn from the queue once avg is "
-    "above min_th, and drops both if they are of one flow; the rest is RED's (PPP00)",
-    "red-pd": "RED-PD drops packets of a monitored flow with its flow_p before they come to the "
-    "queue, which is RED's (Mahajan01)",
-    "cake": "of the tins that keep within their rates CAKE serves the last, there sparse queues "
-    "before bulk ones, which get their share in rounds; each queue has a COBALT: CoDel, which "
-    "signals after an interval above target without a coin, and BLUE, which drops with a "
-    "probability that overflows raise (HTM18)",
-    "pie": "PIE's controller moves p by the delay's distance from its target and by its growth "
-    "(RFC 8033 §4.2)",
-    "pi2": "PI2 signals with the square of its controller's output, scalable flows with the "
-    "coupled output itself (RFC 9332); without a coin (signals = recur) probabilities add up, and "
-    "a packet is signalled each time that they pass 1",
-    "dualpi2": "DualPI2 signals classic packets with p_c, the square of its controller's p, those "
-    "of the L queue with p_cl or by their own queue, the larger (RFC 9332); without a coin "
-    "(signals = recur) probabilities add up, and a packet is signalled each time that they pass 1",
-    "codel": "CoDel signals at departure once every packet has waited longer than target for an "
-    "interval, then ever faster: the next after interval/√count (RFC 8289 §5)",
-    "fq-codel": "FQ-CoDel sends of each queue with packets a quantum in turn, new queues first; a "
-    "CoDel in each signals at departure once every packet there has waited longer than target for "
-    "an interval, then ever faster; where the buffer is full the longest queue loses packets from "
-    "its head (RFC 8290 §4)",
-    "fq-pie": "FQ-PIE sends of each queue with packets a quantum in turn, new queues first; a PIE "
-    "in each signals at arrival with its own p_d; where the buffer is full the longest queue loses "
-    "packets from its head (RFC 8290 §4, RFC 8033 §4)",
-    "droptail": "drop-tail drops what does not fit",
-    "pi": "PI signals with p_m, which its controller moves by the queue's distance from q_ref",
-}
 
 _CAUSES = {
     "overflow": "the buffer had no room",
@@ -123,8 +81,9 @@ def find(
 def tell(row: dict[str, Any], facts: Facts) -> str:
     """What happened to a packet, line by line, and the rule that it happened by."""
     aqm = facts.queues[row["queue"]]["aqm"]
-    rule = f"rule: {_rule(aqm)}. More: `bluewater explain {aqm}`"
-    return "\n".join([*story(row, facts), rule])
+    known = _about(aqm)
+    rule = f"{known['rule']}. More: `bluewater explain {aqm}`" if known else f"that of your {aqm}"
+    return "\n".join([*story(row, facts), f"rule: {rule}"])
 
 
 def story(row: dict[str, Any], facts: Facts) -> list[str]:
@@ -146,16 +105,16 @@ def story(row: dict[str, Any], facts: Facts) -> list[str]:
     later = decided > row["arrived_ns"]
     decision, mark = [_decision(row, later=later)], []
     if row["marked"]:
-        mark = [_line(row["marked_ns"], f"marked (CE): {_CAUSES[row['marked']]}")]
+        mark = [_line(row["marked_ns"], f"marked (CE): {_cause(row['marked'], table)}")]
     lines += [] if later else [*decision, *mark]
     if later and decided == row["left_ns"]:
         lines += _signals(row, "turn", "its turn:   ")
     lines += [*decision, *mark] if later else []
     if row["left_ns"] is not None and row["left_ns"] > row["arrived_ns"]:
         lines += _signals(row, "left", "as it left: ")
-    lines.append(_end(row))
-    reason = not_marked(row, aqm, table.get("params", {}))
-    lines.append(f"{_INDENT}not marked, {reason}" if reason else "")
+    lines.append(_end(row, table))
+    reason = _not_marked(row, aqm, table.get("params", {}))
+    lines.append(f"{_INDENT}not marked: {reason}" if reason else "")
     return [line for line in lines if line]
 
 
@@ -169,11 +128,11 @@ def _decided_ns(row: dict[str, Any]) -> int:
     return int(row["left_ns"] if row["fate"] == "dropped" else row["arrived_ns"])
 
 
-def _end(row: dict[str, Any]) -> str:
+def _end(row: dict[str, Any], table: dict[str, Any]) -> str:
     if row["fate"] == "queued":
         return f"{_INDENT}still waits when the run ends"
     after = f" after {milliseconds(row['delay_s'])}" if row["delay_s"] else ""
-    cause = f": {_CAUSES[row['dropped']]}" if row["dropped"] else ""
+    cause = f": {_cause(row['dropped'], table)}" if row["dropped"] else ""
     return _line(row["left_ns"], f"{row['fate']}{after}{cause}{_with(row)}")
 
 
@@ -279,11 +238,26 @@ def _decision(row: dict[str, Any], *, later: bool) -> str:
     return f"{_INDENT}the coin is {number(coin, 4)} {below} p = {number(p, 4)}: {then}"
 
 
-def _rule(aqm: str) -> str:
-    if aqm in _RULES:
-        return _RULES[aqm]
-    entries = {each["name"]: each for each in _core.catalog()["aqms"]}
-    if aqm not in entries:
-        return f"{aqm}, an algorithm of one's own"
-    entry = entries[aqm]
-    return f"{entry['summary'].rstrip('.')} ({entry['source']})"
+def _not_marked(row: dict[str, Any], aqm: str, params: dict[str, Any]) -> str:
+    """Why an ECN-capable packet was dropped; nothing where a mark could not be expected."""
+    if row["ecn"] == "not-ect":
+        return ""
+    if row["dropped"] == "penalty":
+        return "a limited flow loses packets whether or not they are ECN-capable"
+    if row["dropped"] != "early":
+        return ""
+    if params.get("ecn") is False:
+        return "with ecn = false every signal is a drop"
+    hit = row["p"] is not None and row["coin"] < row["p"]
+    return str(_about(aqm).get("unmarked", {}).get("coin" if hit else "rule", ""))
+
+
+def _cause(cause: str, table: dict[str, Any]) -> str:
+    """What a drop or a mark of a cause means at a queue."""
+    by = table["prefilter"] if cause == "penalty" and table.get("prefilter") else table["aqm"]
+    return str(_about(by).get("causes", {}).get(cause, _CAUSES[cause]))
+
+
+def _about(aqm: str) -> dict[str, Any]:
+    """What an algorithm tells of itself; nothing of one's own."""
+    return next((each for each in _core.catalog()["aqms"] if each["name"] == aqm), {})

@@ -4,11 +4,11 @@ The worth of a discipline is
 
     ln(throughput/rate) + ln(Jain) − ln(1 + delay/scale) + weight·ln(1 − loss)
 
-with what the link sends of that which always has data, Jain's index over these flows, and delay
-(99 %) and loss of what is interactive; the scale is 20 ms and the weight 10. Where nothing is, they
-are the delay of all packets and the loss of what always has data, with 100 ms and 1. It grows with
-each of them, so what is worth most is no worse in something than another that is better in all the
-rest.
+with the throughput of the bulk flows on the link, Jain's index over them, and delay (99 %) and loss
+of calls and games; the scale is 20 ms and the weight 10. Without calls and games they are the delay
+of all packets and the loss of the bulk flows, with 100 ms and 1. The worth grows with each of the
+four, so the first candidate is never worse than another in all of them. A link with two directions
+is simulated once each way; the worths of both ways add up.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bluewater import _core
 from bluewater.arguments import texts
 from bluewater.errors import InputError
 from bluewater.results.aggregate import ends
@@ -26,7 +27,7 @@ from bluewater.text import milliseconds, number, percent
 from bluewater.units import bits_per_second, duration_text, seconds, times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bluewater.results.result import Result
 
@@ -37,15 +38,15 @@ GAME: dict[str, Any] = {
 }  # fmt: skip
 """A game: 60 packets a second."""
 _FULL_S, _CALM_S = 0.02, 0.1
-"""The scale of delay where something is interactive, and where nothing is, in s."""
+"""The scale of delay with and without calls and games, in s."""
 _FULL_LOSS, _CALM_LOSS = 10, 1
 """The weight of loss in the same two cases."""
 _LITTLE = 0.8
-"""Of a link that no candidate fills to this part something is said."""
+"""`reasons` says so if no candidate fills the link to this part."""
 
 MARGIN = 0.1
-"""What may be missing of the first one's worth in what is as good (ours): a tenth of the
-throughput, 1 % of loss, or 2 ms more of delay where there is next to none."""
+"""How much less than the first an equally good candidate may be worth (ours): a tenth of the
+throughput, 1 % of loss, or 2 ms of delay where there is next to none."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +54,28 @@ class Link:
     """A link and who uses it; texts are in the units of scenario files.
 
     Attributes:
-        rate: Its rate.
+        rate: Its rate in the one direction that is of interest, unless ``down`` or ``up`` is given.
+        down: Its rate towards its users.
+        up: Its rate away from them.
+        margin: How much less than the link's rate a box shapes to, in %. By default 10 down and 5
+            up, so that packets wait in the box's queue and not in a modem behind it.
+        framing: What packets take on the wire beside their own bytes, in the words of ``tc cake``:
+            ``pppoe-ptm``, ``docsis``, ``overhead 44 atm``; empty for none.
         rtt: Round-trip times without queueing; flows are spread over them.
-        bulk: TCP flows that always have data.
+        bulk: Bulk TCP flows in each direction.
         transport: Which TCP; ``cubic`` is Linux's.
-        calls: Voice calls, 86 kb/s each.
-        games: Games, 72 kb/s each.
-        hostile: The rates of datagram flows that yield to nothing.
+        calls: Voice calls, 86 kb/s each way.
+        games: Games, 72 kb/s each way.
+        hostile: The rates of datagram flows that ignore congestion.
         ecn: Whether TCP uses ECN.
         buffer: The room of the queue.
     """
 
     rate: str = "50mbit"
+    down: str = ""
+    up: str = ""
+    margin: float | None = None
+    framing: str = ""
     rtt: tuple[str, ...] = ("20ms", "80ms")
     bulk: int = 8
     transport: str = "cubic"
@@ -79,6 +90,27 @@ class Link:
             object.__setattr__(self, name, texts(name, getattr(self, name), "a link"))
         if not self.rtt:
             raise InputError("no round trip", key="rtt", value=self.rtt, allowed='as "20ms"')
+        if self.framing:
+            try:
+                _core.framing(self.framing)
+            except ValueError as error:
+                raise InputError(str(error), key="framing") from error
+        if self.margin is not None and not 0 <= self.margin <= 50:
+            raise InputError("not a margin", key="margin", value=self.margin, allowed="0 to 50 %")
+
+    @property
+    def ways(self) -> dict[str, str]:
+        """The directions of interest with the link's rate; a single one may have no name."""
+        both = {"down": self.down, "up": self.up}
+        return {way: rate for way, rate in both.items() if rate} or {"": self.rate}
+
+    def shaped(self, way: str) -> str:
+        """The rate that a box shapes to in a direction, below the link's by ``margin``."""
+        margin = self.margin
+        if margin is None:
+            margin = 10 if way == "down" else 5
+        kbit = bits_per_second(self.ways[way]) * (100 - margin) / 1e5
+        return f"{math.floor(kbit)}kbit" if kbit >= 100 else f"{max(1000, round(kbit * 1e3))}bit"
 
     @property
     def title(self) -> str:
@@ -88,19 +120,23 @@ class Link:
             f"{_several(self.bulk, f'{self.transport} flow')}{ecn}",
             *([_several(self.calls, "call")] if self.calls else []),
             *([_several(self.games, "game")] if self.games else []),
-            *(f"a flow of {rate} that yields to nothing" for rate in self.hostile),
+            *(f"a flow of {rate} that ignores congestion" for rate in self.hostile),
         ]
-        return f"{self.rate}, {' and '.join(self.rtt)}, {self.buffer}: {', '.join(users)}"
+        rates = " and ".join(f"{rate} {way}".rstrip() for way, rate in self.ways.items())
+        framing = f", {self.framing}" if self.framing else ""
+        return f"{rates}{framing}, {' and '.join(self.rtt)}, {self.buffer}: {', '.join(users)}"
 
 
 def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count != 1 else ''}"
 
 
-def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
-    """The link as a scenario whose queue is yet to be chosen."""
+def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str, Any]:
+    """The link at a rate (its own unless given) as a scenario whose queue is yet to be chosen."""
+    rate = rate or link.rate
     if link.bulk < 1:
         raise InputError("nothing fills the link", key="bulk", value=link.bulk, allowed="1 or more")
+    framing = {"framing": link.framing} if link.framing else {}
     tcp.check(link.transport)
     nodes = [f"n{k}" for k in range(len(link.rtt))]
     place = {"from": nodes, "to": ["sink"], "start": "0s..1s"}
@@ -113,7 +149,7 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
         *({"name": f"hostile {k}", **place, "transport": "cbr", "packet": "1514B", "rate": rate}
           for k, rate in enumerate(link.hostile, 1)),
     ]  # fmt: skip
-    wide = "10gbit" if bits_per_second(link.rate) <= 1e9 else times(link.rate, 10)
+    wide = "10gbit" if bits_per_second(rate) <= 1e9 else times(rate, 10)
     access = [
         {"from": node, "to": "R", "rate": wide, "delay": duration_text(seconds(rtt, "rtt") / 2)}
         for node, rtt in zip(nodes, link.rtt, strict=True)
@@ -123,7 +159,7 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
         "warmup": warmup,
         "link": [
             *access,
-            {"from": "R", "to": "S", "rate": link.rate, "delay": "0s"},
+            {"from": "R", "to": "S", "rate": rate, "delay": "0s", **framing},
             {"from": "S", "to": "sink", "rate": wide, "delay": "0s"},
         ],
         "queue": [{"link": "R->S", "aqm": "droptail", "buffer": link.buffer}],
@@ -134,16 +170,16 @@ def scenario(link: Link, duration: str, warmup: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Measured:
-    """What users of a link have of it in one run.
+    """What users of a link get in one run.
 
     Attributes:
-        throughput: What the link sent of that which always has data, bit/s. Goodput at the
-            receivers would also count what was queued, or waited behind a hole, as the warm-up
-            ended: more than the link can carry.
-        jain: Of these flows, by the same.
-        delay: In the queue, not exceeded by 99 % of the packets of calls and games, of those who
-            wait longest; of all packets where there are neither; in s.
-        loss: Of calls and games, or of what always has data where there are neither, 0 to 1.
+        throughput: Of the bulk flows at the link, bit/s. Goodput at the receivers would also count
+            packets that were queued, or waited behind a hole, as the warm-up ended: more than the
+            link can carry.
+        jain: Jain's index of the bulk flows' throughput.
+        delay: In the queue, not exceeded by 99 % of the packets of calls and games, of the group
+            that waits longest; of all packets without calls and games; in s.
+        loss: Of calls and games, or of bulk flows without them, 0 to 1.
         worth: What it is ranked by.
         rate: Of the link, bit/s.
         busy: Share of the time for which the link sends.
@@ -201,13 +237,13 @@ _METRICS = {
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate in its place.
+    """A candidate in its place, in one direction of the link.
 
     Attributes:
         name: The queue discipline.
-        runs: What was measured, seed by seed.
-        behind: How much less it is worth than the first, with the interval of the differences seed
-            by seed; of the first nought.
+        runs: What was measured in this direction, seed by seed.
+        behind: How much less it is worth than the first in all directions together, with the
+            interval of the differences seed by seed; 0 for the first.
     """
 
     name: str
@@ -218,14 +254,14 @@ class Ranked:
     def as_good(self) -> bool:
         """Whether it is worth less than the first by under :data:`MARGIN`, by the whole interval.
 
-        That an interval holds nought says nothing of few seeds: with two it is 13 times as wide as
-        what they differ by, and holds nought for what waits ten times as long.
+        An interval that holds 0 would not do: that of two seeds is 13 times as wide as their
+        difference, and would call a candidate equal that waits ten times as long.
         """
         return self.behind.high < MARGIN
 
     @property
     def undecided(self) -> bool:
-        """Whether these seeds tell neither that it is as good as the first nor that it is not."""
+        """Whether these seeds cannot tell if it is as good as the first."""
         return self.behind.low <= 0 and not self.as_good
 
     def mean(self, what: str) -> Estimate:
@@ -242,48 +278,64 @@ class Ranked:
         return Measured(**{name: self.mean(name).mean for name in names}, rate=self.runs[0].rate)
 
 
-def rank(measured: Mapping[str, Sequence[Measured]]) -> list[Ranked]:
-    """The candidates, what is worth most first; all were run with the same seeds."""
-    order = sorted(measured, key=lambda name: -sum(each.worth for each in measured[name]))
-    first = measured[order[0]]
-    return [
-        Ranked(
-            name,
-            tuple(measured[name]),
-            estimate([a.worth - b.worth for a, b in zip(first, measured[name], strict=True)]),
-        )
-        for name in order
-    ]
+def rank(*ways: Mapping[str, Sequence[Measured]]) -> list[list[Ranked]]:
+    """The candidates of each direction in one order, by the worth of all directions together.
+
+    All were run with the same seeds.
+    """
+    worth = {
+        name: [
+            math.fsum(each.worth for each in runs)
+            for runs in zip(*(way[name] for way in ways), strict=True)
+        ]
+        for name in ways[0]
+    }
+    order = sorted(worth, key=lambda name: -sum(worth[name]))
+    first = worth[order[0]]
+    behind = {
+        name: estimate([a - b for a, b in zip(first, worth[name], strict=True)]) for name in order
+    }
+    return [[Ranked(name, tuple(way[name]), behind[name]) for name in order] for way in ways]
 
 
-def reasons(ranked: Sequence[Ranked], link: Link) -> list[str]:
-    """Why the first one is first, beside a queue without management."""
+def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
+    """Why the first one is first in a direction of the link, beside a queue without management."""
+    rate = bits_per_second(link.ways[way])
     best = ranked[0].means
     plain = next((each.means for each in ranked if each.name == "droptail"), None)
-    share = best.throughput / bits_per_second(link.rate)
-    who = "calls and games" if link.calls or link.games else "packets"
-    beside = [""] * 4
-    if plain is not None and ranked[0].name != "droptail":
-        beside = [
-            f" (a plain queue: {percent(plain.throughput / bits_per_second(link.rate))})",
-            f" (a plain queue: {milliseconds(plain.delay)})",
-            f" (a plain queue: {percent(plain.loss)})",
-            f" (a plain queue: {number(plain.jain)})",
-        ]
-    told = [
-        f"99 % of {who} wait at most {milliseconds(best.delay)}{beside[1]}",
-        f"what always has data gets {percent(share)} of the link{beside[0]}",
-        f"shares are even to {number(best.jain)} of 1, by Jain's index{beside[3]}",
+    if ranked[0].name == "droptail":
+        plain = None
+    live = bool(link.calls or link.games)
+
+    def told(text: str, show: Callable[[Measured], str]) -> str:
+        beside = f" (a plain queue: {show(plain)})" if plain else ""
+        return f"{text.format(show(best))}{beside}"
+
+    bulk = {"down": "downloads get {} of the link", "up": "uploads get {} of the link"}
+    lines = [
+        told(
+            f"99 % of {'call and game' if live else 'all'} packets wait at most {{}}",
+            lambda each: milliseconds(each.delay),
+        ),
+        told(
+            f"{'calls and games' if live else 'bulk flows'} lose {{}}",
+            lambda each: percent(each.loss),
+        ),
+        told(
+            bulk.get(way, "bulk flows get {} of the link"),
+            lambda each: percent(each.throughput / rate),
+        ),
+        told(
+            "Jain's index of bulk flows is {} of 1",
+            lambda each: number(each.jain),
+        ),
     ]
-    whose = "of these" if link.calls or link.games else "of what always has data"
-    told.insert(1, f"{whose} {percent(best.loss)} are lost{beside[2]}")
     rates = (bits_per_second(str(each["rate"])) for each in (CALL, GAME))
-    live = sum(n * rate for n, rate in zip((link.calls, link.games), rates, strict=True))
-    if live > bits_per_second(link.rate):
-        told.append("calls and games alone need more than the link has, which no queue can mend")
+    if sum(n * each for n, each in zip((link.calls, link.games), rates, strict=True)) > rate:
+        lines.append("calls and games alone need more than the link has: no queue can help")
     if (busy := max(each.means.busy for each in ranked)) < _LITTLE:
-        told.append(
-            f"whatever its queue, the link is busy for {percent(busy)} of the time at most, "
-            "so that there is little to choose by (more flows, or a longer run, may fill it)"
+        lines.append(
+            f"with every queue the link is busy for at most {percent(busy)} of the time, so there "
+            "is little to choose by (more flows, or a longer run, may fill it)"
         )
-    return told
+    return lines

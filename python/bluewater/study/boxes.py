@@ -21,7 +21,7 @@ _LINUX = (*_OLDER, "dualpi2")
 LEFT_OUT: Mapping[str, str] = {
     "bernoulli": "signals with one probability, whatever the queue: a lossy link"
 }
-"""What is no queue discipline for a link, though it is among ours, and why."""
+"""What is no candidate for a link, and why."""
 BOXES: Mapping[str, tuple[str, ...]] = {
     "linux": _LINUX,
     "linux-before-6.17": _OLDER,
@@ -32,8 +32,8 @@ BOXES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """What can run a queue discipline, and which. DualPI2 is in Linux from 6.17 on, and in the ``tc``
-of iproute2 from 6.18 on. Linux's adaptive RED has thresholds from elsewhere and is not gentle: it
-is none of ours."""
+of iproute2 from 6.18 on. Linux's adaptive RED is left out: it has other thresholds than ours and is
+not gentle."""
 
 _LENGTH = 1514
 """Bytes of a full packet."""
@@ -50,13 +50,34 @@ def candidates(box: str) -> list[str]:
     return [name for name in BOXES[box] if name in there]
 
 
-def settings(name: str, box: str) -> dict[str, Any]:
-    """What is simulated of a queue discipline: in a kernel, what the kernel has."""
+def settings(name: str, box: str, rate: str) -> dict[str, Any]:
+    """What is simulated of a queue discipline at a rate: in a kernel, what the kernel has."""
     entry = next(entry for entry in _core.catalog()["aqms"] if entry["name"] == name)
     presets = {preset["name"] for preset in entry["presets"]}
-    kernel = box.startswith(("linux", "openwrt")) and "linux" in presets
+    if not box.startswith(("linux", "openwrt")) or "linux" not in presets:
+        return {"queue.0.aqm": name}
     params = {"preset": "linux", **_BESIDE.get(name, {})}
-    return {"queue.0.aqm": name, **({"queue.0.params": params} if kernel else {})}
+    if name in _CODELS:
+        target, interval = _codel_us(rate)
+        params |= (
+            {"target": f"{target}us", "interval": f"{interval}us"} if target > _TARGET_US else {}
+        )
+    return {"queue.0.aqm": name, "queue.0.params": params}
+
+
+_CODELS = ("codel", "fq-codel")
+_TARGET_US, _INTERVAL_US = 5_000, 100_000
+_SLOW_BITS = 33 * 53 * 8
+"""A full packet on a wire of ATM cells, the longest that it can get, as sqm-scripts reckon it."""
+
+
+def _codel_us(rate: str) -> tuple[int, int]:
+    """CoDel's target and interval on a link, in us, as OpenWrt's sqm-scripts set them.
+
+    A packet of full length must not wait longer than the target for its own transmission.
+    """
+    target = max(_TARGET_US, int(_SLOW_BITS * 1e6 / bits_per_second(rate)))
+    return target, _INTERVAL_US + target - _TARGET_US
 
 
 def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0") -> list[str]:
@@ -80,7 +101,27 @@ def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0")
         return [note, _gateway(name, link, interface)]
     if box == "bluewater":
         return [_gateway(name, link, interface)]
-    return _tc(name, link, interface)
+    lines = []
+    for way in link.ways:
+        port = interface
+        if way == "down":
+            port = f"ifb4{interface}"[:_LONGEST_NAME]
+            lines += _turned(interface, port)
+        lines += _tc(name, link, way, port)
+    return lines
+
+
+_LONGEST_NAME = 15
+
+
+def _turned(interface: str, port: str) -> list[str]:
+    """Sends what comes in by an interface through another, whose queue it waits in."""
+    return [
+        f"ip link add {port} type ifb 2>/dev/null; ip link set {port} up",
+        f"tc qdisc replace dev {interface} handle ffff: ingress",
+        f"tc filter replace dev {interface} parent ffff: protocol all prio 1 handle 1 matchall "
+        f"action mirred egress redirect dev {port}",
+    ]
 
 
 _TC = {
@@ -91,19 +132,19 @@ _TC = {
     "choke": "choke limit {packets} min 15 max 45 burst 25 probability 0.1 bandwidth {bandwidth} "
     "ecn",
     "sfb": "sfb limit {packets}",
-    "codel": "codel limit {packets} ecn",
-    "fq-codel": "fq_codel limit {packets}",
+    "codel": "codel limit {packets}{codel} ecn",
+    "fq-codel": "fq_codel limit {packets}{codel}",
     "pie": "pie limit {packets} ecn",
     "fq-pie": "fq_pie limit {packets} ecn",
     "dualpi2": "dualpi2 limit {packets} min_qlen_step 2",
 }
-"""What ``tc`` calls them, with what the presets ``linux`` have: RED's thresholds are a tenth and
-three tenths of the buffer."""
+"""What ``tc`` calls them, with the settings of the presets ``linux``: RED's thresholds are a tenth
+and three tenths of the buffer."""
 _BESIDE: Mapping[str, Mapping[str, Any]] = {"dualpi2": {"th_len": 2}}
-"""What is tried and typed beside the presets. By itself a kernel's DualPI2 marks single packets
-that wait longer than its step of 1 ms, which starves L4S flows on slow links; its authors' own
-version spared what fewer than two waited before. Sparing single ones alone (RFC 9332, appendix
-A.2) leaves more of a link of 10 Mb/s unused."""
+"""Settings beside the presets, simulated and typed. By itself a kernel's DualPI2 marks single
+packets that wait longer than its step of 1 ms, which starves L4S flows on slow links; its authors'
+own version marks only behind two or more. Sparing single packets alone (RFC 9332, appendix A.2)
+leaves more of a link of 10 Mb/s unused."""
 _AVPKT = 1000
 _LEAST = {"sfq": 2, "red": 8, "choke": 46}
 """The least buffer in packets that ``tc`` takes: SFQ's limit is above 1, CHOKe's above the upper
@@ -116,32 +157,47 @@ _FASTEST = (2**32 - 1) * 8 // 1000
 tells how long an idle packet would have taken; above it that is no more than a quarter of a us."""
 
 
-def _tc(name: str, link: Link, interface: str) -> list[str]:
-    rate, packets = _rate(link), _packets(link.buffer)
+def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
+    rate, packets = link.shaped(way), _packets(link.buffer)
     clear = f"tc qdisc del dev {interface} root 2>/dev/null"
     if refused := _refused(name, packets):
         return [refused]
     if name == "cake":
         what = f"cake bandwidth {rate} diffserv3 memlimit {packets * _MEMORY}"
+        what += f" {link.framing}" if link.framing else ""
         return [clear, f"tc qdisc add dev {interface} root {what}"]
     room = packets * _LENGTH
     what = _TC[name].format(
-        packets=packets, bytes=room,
-        bandwidth=rate if _kbit(link) <= _FASTEST else f"{_FASTEST}kbit",
+        packets=packets, bytes=room, codel=_typed_codel(rate),
+        bandwidth=rate if bits_per_second(rate) <= _FASTEST * 1000 else f"{_FASTEST}kbit",
         low=room // 10, high=3 * room // 10, burst=_burst(room // 10),
     )  # fmt: skip
     since = ["# from Linux 6.17 and iproute2 6.18 on"] if name == "dualpi2" else []
     return [
         *since,
         clear,
-        f"tc qdisc add dev {interface} root handle 1: htb default 1",
+        f"tc qdisc add dev {interface} root handle 1:{_stab(link)} htb default 1",
         f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
 
 
+def _typed_codel(rate: str) -> str:
+    target, interval = _codel_us(rate)
+    return f" target {target}us interval {interval}us" if target > _TARGET_US else ""
+
+
+def _stab(link: Link) -> str:
+    """The framing, for a shaper that does not know the words of CAKE."""
+    if not link.framing:
+        return ""
+    overhead, mpu, cells = _core.framing(link.framing)
+    layer = " linklayer atm" if cells == "atm" else ""
+    return f" stab overhead {overhead} mpu {mpu}{layer}"
+
+
 def _refused(name: str, packets: int) -> str:
-    """What is said of a buffer that ``tc`` does not take for a queue discipline."""
+    """Why ``tc`` does not take a buffer for a queue discipline; empty if it does."""
     if packets < (least := _LEAST.get(name, 1)):
         return f"# tc's {name} wants a buffer of {least} packets or more"
     if packets > (most := _MOST.get(name, packets)):
@@ -166,48 +222,60 @@ def _burst(low: int) -> int:
 
 
 def _sqm(name: str, link: Link, interface: str) -> list[str]:
-    """For OpenWrt's sqm-scripts.
+    """For OpenWrt's sqm-scripts: one section for both directions.
 
-    ``layer_cake`` has CAKE's three tins, as was tried, ``piece_of_cake`` one. On slow links
-    ``simplest`` would choose another target for CoDel.
+    ``layer_cake`` has CAKE's three tins, as simulated, ``piece_of_cake`` one. Without a target of
+    its own ``simplest`` finds CoDel's by the rate (:func:`_codel_us`).
     """
+    if "" in link.ways:
+        return ["# which direction? with --down RATE and --up RATE the lines for sqm follow"]
     packets = _packets(link.buffer)
     if refused := _refused(name, packets):
         return [refused]
+    memory = f"memlimit {packets * _MEMORY}{f' {link.framing}' if link.framing else ''}"
     qdisc, script, *options = {
-        "cake": ("cake", "layer_cake", f"eqdisc_opts='memlimit {packets * _MEMORY}'"),
+        "cake": ("cake", "layer_cake", f"iqdisc_opts='{memory}'", f"eqdisc_opts='{memory}'"),
         "fq-codel": (
-            "fq_codel", "simplest", f"elimit='{packets}'", "etarget='5ms'", "egress_ecn='ECN'",
+            "fq_codel", "simplest", f"ilimit='{packets}'", f"elimit='{packets}'",
+            "ingress_ecn='ECN'", "egress_ecn='ECN'",
         ),
-        "droptail": ("pfifo", "simplest", f"elimit='{packets}'"),
+        "droptail": ("pfifo", "simplest", f"ilimit='{packets}'", f"elimit='{packets}'"),
     }[name]  # fmt: skip
     section = "sqm.bluewater"  # its name may hold less than an interface's
     shown = ["qdisc_advanced='1'", "qdisc_really_really_advanced='1'", *options]
+    if link.framing and name != "cake":
+        overhead, mpu, cells = _core.framing(link.framing)
+        layer = "atm" if cells == "atm" else "ethernet"
+        shown += ["linklayer_advanced='1'", f"linklayer='{layer}'", f"overhead='{overhead}'",
+                  f"tcMPU='{mpu}'"]  # fmt: skip
+    rates = []
+    for way, key in (("down", "download"), ("up", "upload")):
+        if way in link.ways:
+            rates.append(f"uci set {section}.{key}='{_kbit(link.shaped(way))}'")
+        else:  # 0 leaves a direction alone; without it the scripts have a rate of theirs
+            rates.append(f"uci -q get {section}.{key} >/dev/null || uci set {section}.{key}='0'")
     return [
         f"uci set {section}=queue; uci set {section}.interface='{interface}'",
         f"uci set {section}.qdisc='{qdisc}'; uci set {section}.script='{script}.qos'",
         "; ".join(f"uci set {section}.{option}" for option in shown),
-        # 0 leaves the way down alone; without it the scripts have a rate of theirs.
-        f"uci set {section}.upload='{max(1, _kbit(link))}'; uci set {section}.download='0'; "
+        *rates,
         f"uci set {section}.enabled='1'; uci commit sqm; service sqm restart",
     ]
 
 
 def _gateway(name: str, link: Link, interface: str) -> str:
     lan = "eth1" if interface != "eth1" else "eth0"
+    shaped = [link.shaped(way) for way in ("up", "down", "") if way in link.ways]
+    back = f" --down-rate {shaped[1]}" if len(shaped) > 1 else ""
+    framing = f" --overhead '{link.framing}'" if link.framing else ""
     return (
-        f"bluewater gateway --lan {lan} --wan {interface} --rate {link.rate} "
-        f"--buffer {link.buffer} --aqm {name}"
+        f"bluewater gateway --lan {lan} --wan {interface} --rate {shaped[0]}{back}"
+        f" --buffer {link.buffer} --aqm {name}{framing}"
     )
 
 
-def _rate(link: Link) -> str:
-    bits = round(bits_per_second(link.rate))
-    return f"{bits}bit" if bits % 1000 else f"{bits // 1000}kbit"
-
-
-def _kbit(link: Link) -> int:
-    return round(bits_per_second(link.rate) / 1e3)
+def _kbit(rate: str) -> int:
+    return max(1, round(bits_per_second(rate) / 1e3))
 
 
 def _packets(buffer: str) -> int:

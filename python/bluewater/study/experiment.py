@@ -13,7 +13,8 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,12 +26,14 @@ from bluewater.results.store import run_key
 from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Blank, Entry
 from bluewater.study import paper, readings
 from bluewater.study.claims import Claim
+from bluewater.study.lines import telling_lines
 from bluewater.study.paper import Paper, Section
 from bluewater.study.plot import Plot
 from bluewater.study.readings import Reading, Unknown
-from bluewater.study.seeds import distinct, listed
+from bluewater.study.seeds import Seeds, as_written
 from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
 from bluewater.study.task import Task
+from bluewater.study.templates import Names
 from bluewater.study.typed import Table, read
 from bluewater.units import seconds
 
@@ -59,14 +62,6 @@ class About(Table, frozen=True):
     account: str = ""
     finding: str = ""
     choices: tuple[str, ...] = ()
-
-
-Seeds: TypeAlias = tuple[Annotated[int, msgspec.Meta(ge=0)], ...] | str
-"""As they are written: each, or a text such as ``1-20``."""
-
-
-def _seeds(written: Seeds, key: str, file: str) -> tuple[int, ...]:
-    return listed(written, key, file) if isinstance(written, str) else distinct(written, key, file)
 
 
 class SizeTable(Table, frozen=True):
@@ -325,25 +320,41 @@ def _unquoted(value: Any) -> Any:
     return value[1:-1] if quoted else value
 
 
-def parse(text: str, file: str, name: str, folder: Path | None = None) -> Experiment:
+def parse(
+    text: str,
+    file: str,
+    name: str,
+    folder: Path | None = None,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> Experiment:
     """Reads an experiment, a sweep or a plain scenario.
 
     Args:
         text: The TOML.
-        file: What it is called in messages.
+        file: What it is called in messages. What the paper beside a file names, it may use.
         name: The name of the experiment, ``PAPER/NAME``.
         folder: That of its paper, if it is of one.
+        settings: Dotted keys that are set in it, once names are filled in.
     """
-    table = parse_table(text, file)
+    of = paper.load(folder) if folder else _NONE
+    beside = paper.load(Path(file).resolve().parent) if not folder and Path(file).is_file() else of
+    with telling_lines(text, file):
+        written = parse_table(text, file)
+        table = Names.of(written, file, beside.named).filled(written)
+        for key, value in settings.items():
+            assign(table, key, value, file)
+        return _made(table, file, name, of)
+
+
+def _made(table: dict[str, Any], file: str, name: str, of: Paper) -> Experiment:
     base = {key: value for key, value in table.items() if key not in OWN_KEYS}
     own = read({key: value for key, value in table.items() if key in OWN_KEYS}, _Own, file)
     seeds = (table.get("seed", 1),) if own.seeds is None else own.seeds
-    default = Size("full", _seeds(seeds, "seeds", file), {}, {})
+    default = Size("full", as_written(seeds, "seeds", file), {}, {})
     sizes = {size: _size(size, entry, default, file) for size, entry in own.sizes.items()}
     title = base.get("title", name)
     if not isinstance(title, str):
         raise InputError("not a value", file=file, key="title", value=title, allowed="text")
-    of = paper.load(folder) if folder else _NONE
     short = name.rpartition("/")[2]
     section = of.section(short)
     made = Experiment(
@@ -498,15 +509,8 @@ def _check_shown(claim: Claim, made: Experiment) -> None:
 def _size(name: str, table: SizeTable, default: Size, file: str) -> Size:
     seeds = default.seeds
     if table.seeds is not None:
-        seeds = _seeds(table.seeds, f"sizes.{name}.seeds", file)
-    return Size(
-        name,
-        seeds,
-        table.settings,
-        table.axes,
-        table.readings,
-        table.needs_full,
-    )
+        seeds = as_written(table.seeds, f"sizes.{name}.seeds", file)
+    return Size(name, seeds, table.settings, table.axes, table.readings, table.needs_full)
 
 
 def root() -> Path:

@@ -5,13 +5,15 @@ The file ``paper.toml`` in the folder of a paper's experiments.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from bluewater.errors import InputError
 from bluewater.files import parse_table, read_text
+from bluewater.study.lines import telling_lines
 from bluewater.study.readings import Reading, Unknown, check
+from bluewater.study.templates import Names
 from bluewater.study.typed import Table, read
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class Paper(Table, frozen=True):
         scorecard: The discipline that the others are compared with in a table over all its tests,
             those of the views ``score`` of its experiments.
         views: Queries that all of its experiments may use, behind their own (``[view]``).
+        named: Values that its experiments may use by name (``[named]``), see
+            :mod:`bluewater.study.templates`.
         sections: ``[[section]]``.
     """
 
@@ -63,6 +67,7 @@ class Paper(Table, frozen=True):
     suite: bool = False
     scorecard: str = ""
     views: dict[str, str] = msgspec.field(name="view", default_factory=dict)
+    named: dict[str, Any] = msgspec.field(default_factory=dict)
     sections: tuple[Section, ...] = msgspec.field(name="section", default=())
 
     def section(self, experiment: str) -> Section | None:
@@ -75,9 +80,15 @@ def load(folder: Path) -> Paper:
     path = folder / FILE
     if not path.exists():
         return Paper(cite=folder.name, title=folder.name, source="")
-    file = str(path)
-    paper = read(parse_table(read_text(path), file), Paper, file)
-    there = {each.stem for each in folder.glob("*.toml")}
+    file, text = str(path), read_text(path)
+    with telling_lines(text, file):
+        return _parse(text, file, {each.stem for each in folder.glob("*.toml")} - {path.stem})
+
+
+def _parse(text: str, file: str, there: set[str]) -> Paper:
+    table = parse_table(text, file)
+    names = Names.of(table, file)
+    paper = read(names.filled(table) | {"named": names.named}, Paper, file)
     placed: set[str] = set()
     for section in paper.sections:
         key = f"section.{section.id}.experiments"
@@ -88,7 +99,7 @@ def load(folder: Path) -> Paper:
                     file=file,
                     key=key,
                     value=name,
-                    allowed=", ".join(sorted(there - placed - {path.stem})),
+                    allowed=", ".join(sorted(there - placed)),
                 )
             placed.add(name)
         check(section.unknowns, section.readings, file)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import msgspec
 
 from bluewater.errors import InputError
 
@@ -17,6 +19,15 @@ _MOST = 10**6
 
 _RANGE = re.compile(r"([0-9]{1,20})(?:\s*-\s*([0-9]{1,20}))?")
 _LIST = "whole numbers and ranges separated by commas, as in 1,2,3 or 1-5"
+
+
+Seeds: TypeAlias = tuple[Annotated[int, msgspec.Meta(ge=0)], ...] | str
+"""As a file has them: each, or a text such as ``1-20``."""
+
+
+def as_written(seeds: Seeds, key: str, file: str) -> tuple[int, ...]:
+    """The seeds that a file's ``key`` lists."""
+    return listed(seeds, key, file) if isinstance(seeds, str) else distinct(seeds, key, file)
 
 
 def distinct(seeds: Sequence[Any], key: str, file: str | None = None) -> tuple[int, ...]:

@@ -16,11 +16,36 @@
 //!   L for ever: an L packet that leaves while C is empty moves Q_C, too, with a delay of 0.
 
 use super::{Coupling, DualConfig};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::context::{Cause, Cx, Env};
 use crate::param::{ConfigError, params};
 use crate::policy::Departure;
 use crate::rng::Rng;
 use crate::time::Duration;
+
+/// What curvy-red tells of itself.
+pub const ABOUT: About = About {
+    name: "curvy-red",
+    family: Family::Dual,
+    summary: "Signals on a curve over the smoothed delay of a classic queue, with one of little \
+        delay beside it.",
+    source: "RFC 9332 appendix B",
+    rule: "Curvy RED signals a classic packet if the smoothed delay of the C queue exceeds each \
+        of several random numbers, and marks an L packet by half as many of them or if it waited \
+        longer than step (RFC 9332 appendix B)",
+    unmarked: Unmarked {
+        coin: "in overload every signal is a drop: p_cl is 1",
+        rule: "in overload every signal is a drop: p_cl is 1",
+    },
+    signals: &[
+        Signal { name: "q_c", unit: "s", doc: "smoothed delay of the C queue" },
+        Signal { name: "p_c", unit: "0 … 1", doc: "probability of a classic signal" },
+        Signal { name: "p_cl", unit: "0 … 1", doc: "probability of a mark in L by coupling" },
+        Signal { name: "l_queue", unit: "packets", doc: "length of the L queue" },
+        Signal { name: "c_queue", unit: "packets", doc: "length of the C queue" },
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of coupled Curvy RED.

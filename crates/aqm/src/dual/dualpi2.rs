@@ -21,12 +21,57 @@
 
 use super::protection::{Protection, ProtectionConfig};
 use super::{Coupling, DualConfig};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::context::{Cause, Cx, Env};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::Departure;
 use crate::policy::pi2::{Coin, Controller, ControllerConfig};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
+
+/// What dualpi2 tells of itself.
+pub const ABOUT: About = About {
+    name: "dualpi2",
+    family: Family::Dual,
+    summary: "PI2 with a queue of little delay for scalable traffic beside the classic one.",
+    source: "RFC 9332 appendix A",
+    rule: "DualPI2 signals classic packets with p_c, the square of its controller's p, and \
+        packets of the L queue with p_cl or by their own queue, whichever is larger (RFC 9332); \
+        without a coin (signals = recur) probabilities add up, and each time that they pass 1 a \
+        packet is signalled",
+    unmarked: Unmarked {
+        coin: "in overload every signal is a drop: p_c is not below 1/k²",
+        rule: "in overload every signal is a drop: p_c is not below 1/k²",
+    },
+    signals: &[
+        Signal { name: "p", unit: "0 … 1", doc: "base probability, the controller's output" },
+        Signal { name: "p_c", unit: "0 … 1", doc: "probability of a classic signal" },
+        Signal { name: "p_cl", unit: "0 … 1", doc: "probability of a mark in L by coupling" },
+        Signal {
+            name: "delay",
+            unit: "s",
+            doc: "longer delay of the two heads at the last update",
+        },
+        Signal { name: "l_queue", unit: "packets", doc: "length of the L queue" },
+        Signal { name: "c_queue", unit: "packets", doc: "length of the C queue" },
+    ],
+    presets: &[(
+        "linux",
+        &[
+            ("t_update", "16ms"),
+            ("alpha", "0.160071067511"),
+            ("beta", "3.197783371434"),
+            ("signals", "random-twice"),
+            ("spare", "3028"),
+            ("min_th", "1ms"),
+            ("range", "0s"),
+            ("th_len", "0"),
+            ("scheduler", "wrr-kept"),
+            ("classic_share", "0.1"),
+        ],
+    )],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of DualPI2 beside those of its controller.

@@ -22,6 +22,7 @@
 
 use super::sfq::DropEnd;
 use super::{Plan, Scheme, Turn};
+use crate::about::{About, Family};
 use crate::context::Env;
 use crate::flow_table::{FlowTable, Id};
 use crate::packet::FlowKey;
@@ -29,6 +30,18 @@ use crate::param::{ConfigError, params};
 use crate::policy::Policy as _;
 use crate::policy::drop_tail::{DropTail, DropTailConfig};
 use crate::rng::Rng;
+
+/// What drr tells of itself.
+pub const ABOUT: About = About {
+    name: "drr",
+    family: Family::Fair,
+    summary: "Gives each flow a queue and sends a quantum of each in turn.",
+    source: "SV95; Mahajan01 §2",
+    rule: "DRR sends a quantum of bytes of each flow's queue in turn; where the buffer is full \
+        the longest queue loses a packet (SV95)",
+    signals: super::SIGNALS,
+    ..About::NEW
+};
 
 params! {
     /// Parameters of DRR.

@@ -21,19 +21,67 @@
 //! that does not make room (one long packet for many short ones) it is done again; the algorithm does
 //! not count such drops, and what it knows of the backlog is that of its queue. Linux's `fq_codel` drops half
 //! of the bytes (`drop_half`), counts these drops as signals (`overflow_counts`), compares an MTU with the
-//! backlog of all queues (`backlog`; an empty queue then may stay above target), and has a queue that runs
-//! empty while no other is old come back as a new one (`emptied`). Linux's `fq_pie` drops the arriving packet
-//! when the buffer is full (`overflow`), which lets a flood shut others out.
+//! backlog of all queues (`backlog`), and has a queue that runs empty while no other is old come back as a
+//! new one (`emptied`). Until Linux 7.0 (815980fe6dbb) a queue that ran empty stayed above target
+//! (`all-stale`), so that a sparse flow on a slow link lost every other packet that came an interval
+//! later: preset `linux-6.1`. Linux's `fq_pie` drops the arriving packet when the buffer is full
+//! (`overflow`), which lets a flood shut others out.
 
 use core::marker::PhantomData;
 
 use super::{Emptied, End, Half, Overflow, Plan, Scheme, Turn, Waiting};
+use crate::about::{About, Family, joined};
 use crate::context::Env;
 use crate::hash::FlowHash;
 use crate::packet::FlowKey;
 use crate::param::{ConfigError, params};
-use crate::policy::Policy;
+use crate::policy::{Policy, pie};
 use crate::rng::Rng;
+
+/// In which all versions of Linux's `fq_codel` differ from the RFC.
+const LINUX: [(&str, &str); 4] = [
+    ("mtu", "1514"),
+    ("emptied", "old-if-any"),
+    ("drop_half", "bytes"),
+    ("overflow_counts", "true"),
+];
+
+/// Flow queueing with CoDel.
+pub const FQ_CODEL: About = About {
+    name: "fq-codel",
+    family: Family::Fair,
+    summary: "Sorts flows into queues with a CoDel each and sends of each in turn, new ones first.",
+    source: "RFC 8290",
+    rule: "FQ-CoDel sends of each queue with packets a quantum in turn, new queues first; a CoDel \
+        in each signals at departure once every packet there has waited longer than target for an \
+        interval, then ever faster; where the buffer is full the longest queue loses packets from \
+        its head (RFC 8290 §4)",
+    signals: super::SIGNALS,
+    presets: &[
+        ("linux", &joined::<_, 5>(&LINUX, &[("backlog", "all")])),
+        ("linux-6.1", &joined::<_, 5>(&LINUX, &[("backlog", "all-stale")])),
+    ],
+    ..About::NEW
+};
+
+/// Flow queueing with PIE.
+pub const FQ_PIE: About = About {
+    name: "fq-pie",
+    family: Family::Fair,
+    summary: "Sorts flows into queues with a PIE each and sends of each in turn, new ones first.",
+    source: "RFC 8290; RFC 8033",
+    rule: "FQ-PIE sends of each queue with packets a quantum in turn, new queues first; a PIE in \
+        each signals at arrival with its own p_d; where the buffer is full the longest queue \
+        loses packets from its head, or with overflow = arriving the arriving packet is dropped \
+        (RFC 8290 §4, RFC 8033 §4)",
+    unmarked: pie::ABOUT.unmarked,
+    signals: super::SIGNALS,
+    presets: &[(
+        "linux",
+        &joined::<_, 9>(pie::LINUX, &[("emptied", "old-if-any"), ("overflow", "arriving")]),
+    )],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of flow queueing, beside those of the algorithm of each queue.

@@ -140,7 +140,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
     #[inline]
     pub(super) fn idle(&mut self, line: usize, cx: &mut Cx<'_>) {
         let policy = &mut self.lines[line].policy;
-        if self.pool.shows_all && self.pool.backlog.packets > 0 {
+        if self.pool.stale && self.pool.backlog.packets > 0 {
             policy.on_turn(cx);
         } else {
             policy.on_idle(cx);
@@ -343,6 +343,9 @@ choice! {
         Queue = "queue",
         /// What waits in all queues together.
         All = "all",
+        /// That, and a queue that runs empty while others wait keeps the time by which it has been above
+        /// target too long: its next packet may be signalled without having waited for an interval.
+        AllStale = "all-stale",
     }
 }
 
@@ -386,6 +389,8 @@ struct Pool<P, T> {
     busy: u32,
     /// Whether a policy is shown the backlog of all lines, in place of its own, but at arrivals.
     shows_all: bool,
+    /// Whether a policy without packets is not idle as long as other lines have some.
+    stale: bool,
 }
 
 impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
@@ -397,7 +402,8 @@ impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
             free,
             backlog: Backlog::default(),
             busy: 0,
-            shows_all: shown == Waiting::All,
+            shows_all: shown != Waiting::Queue,
+            stale: shown == Waiting::AllStale,
         }
     }
 

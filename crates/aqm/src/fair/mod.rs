@@ -10,6 +10,7 @@
 //! | [`sfq`], [`drr`], [`flow_queue`] | the schemes: how packets are sorted, and what is put together |
 //! | [`cake`] | CAKE, which sorts by class, host and flow, and has rounds of its own |
 
+use crate::about::Signal;
 use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Params, choice};
@@ -34,6 +35,12 @@ mod tests;
 
 pub use lines::{End, Waiting};
 pub use rounds::{Emptied, Turn};
+
+/// What fair queues report.
+const SIGNALS: &[Signal] = &[
+    Signal { name: "queues", unit: "", doc: "queues with packets" },
+    Signal { name: "longest", unit: "bytes", doc: "length of the longest queue" },
+];
 
 choice! {
     /// Half of what the longest queue drops when the buffer is full.

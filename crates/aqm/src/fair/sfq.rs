@@ -23,15 +23,44 @@
 
 use super::lines::{self, End};
 use super::{Plan, Scheme, Turn};
+use crate::about::{About, Family};
 use crate::context::{Cx, Env};
 use crate::hash::FlowHash;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, choice, params};
+use crate::policy::red;
 use crate::policy::red::{Red, RedConfig};
 use crate::policy::{Arrival, Policy, Victim, View};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Size;
+
+/// What sfq tells of itself.
+pub const ABOUT: About = About {
+    name: "sfq",
+    family: Family::Fair,
+    summary: "Sorts flows into queues by a hash and sends a packet of each in turn.",
+    source: "McK90; Feng02 §IV.B",
+    rule: "SFQ sends a packet of each queue in turn; where the buffer is full the longest queue \
+        loses a packet, and a policy in each queue may signal as well (McK90)",
+    unmarked: red::ABOUT.unmarked,
+    signals: super::SIGNALS,
+    presets: &[
+        (
+            "feng",
+            &[
+                ("queues", "46"),
+                ("queue_limit", "9kB"),
+                ("aqm", "red"),
+                ("mode", "bytes"),
+                ("min_th", "2kB"),
+                ("max_th", "8kB"),
+            ],
+        ),
+        ("linux", &[("queues", "1024"), ("quantum", "1514"), ("queue_limit", "127p")]),
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of SFQ. Those of RED count where `aqm` says so.

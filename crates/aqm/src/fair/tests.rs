@@ -210,6 +210,25 @@ fn codel_signals_the_flow_whose_queue_stands() {
     assert!(b.drops.0.iter().all(|id| *id < 500), "{:?}", b.drops.0);
 }
 
+/// Beside a flow with a standing queue a packet of a sparse flow waits for 10 ms, and 200 ms later the next.
+/// Until Linux 7.0 CoDel took that for an interval above target, and dropped every other one.
+#[test]
+fn a_sparse_flow_is_signalled_only_by_the_stale_queues_of_older_kernels() {
+    for (backlog, lost) in [("all", 0), ("all-stale", 2)] {
+        let mut b = Bench::<FqCodel>::new(10_000, &[("backlog", backlog)]);
+        b.arrive(1, 1000, 1000);
+        let mut sparse = Vec::new();
+        for _ in 0..5 {
+            sparse.push(b.next);
+            b.arrive(2, 1, 100);
+            b.wait_ms(10);
+            b.flows(5);
+            b.wait_ms(190);
+        }
+        assert_eq!(sparse.iter().filter(|id| b.drops.0.contains(id)).count(), lost, "{backlog}");
+    }
+}
+
 /// 90 of 100 packets are of one flow: 45 of them go at once, the oldest first; of 300, 64.
 #[test]
 fn the_longest_queue_loses_half_from_its_head() {

@@ -23,13 +23,27 @@
 //! - The half seconds are counted from the start of the queue, whatever the traffic. A timer that
 //!   comes late adapts once and does not catch up.
 
-use super::red::{RedConfig, RedCore, RedParams, as_red};
+use super::red::{self, RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Size;
+
+/// What ared tells of itself.
+pub const ABOUT: About = About {
+    name: "ared",
+    family: Family::One,
+    summary: "RED whose max_p keeps the average at the middle of its thresholds.",
+    source: "FGS01",
+    rule: "RED decides by the average queue; twice a second max_p moves so that the average \
+        settles in the middle between min_th and max_th (FGS01 Fig. 1)",
+    unmarked: red::ABOUT.unmarked,
+    signals: red::SIGNALS,
+    ..About::NEW
+};
 
 params! {
     /// Parameters of Adaptive RED.

@@ -18,12 +18,26 @@
 //!   [0, 1], and a max_p near zero takes many crossings to come back.
 //! - An average on a threshold leaves the status as it is, as the strict signs say.
 
-use super::red::{RedConfig, RedCore, RedParams, as_red};
+use super::red::{self, RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::Instant;
+
+/// What ared-feng tells of itself.
+pub const ABOUT: About = About {
+    name: "ared-feng",
+    family: Family::One,
+    summary: "RED whose max_p moves by a factor when the average crosses a threshold.",
+    source: "Feng99",
+    rule: "RED decides by the average queue; each time that the average rises above max_th, max_p \
+        grows by a factor, and each time that it falls below min_th, max_p shrinks by one (Feng99)",
+    unmarked: red::ABOUT.unmarked,
+    signals: red::SIGNALS,
+    ..About::NEW
+};
 
 params! {
     /// Parameters of self-configuring RED: those of RED, and how max_p moves.

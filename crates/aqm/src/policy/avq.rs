@@ -18,11 +18,29 @@
 //! Where the paper is silent: C̃ begins at C. All arrivals count, also those that find no room.
 
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family, Signal};
+use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::{Measure, Size};
+
+/// What avq tells of itself.
+pub const ABOUT: About = About {
+    name: "avq",
+    family: Family::One,
+    summary: "Signals what would overflow a virtual queue, whose rate follows the arrivals.",
+    source: "KS01",
+    rule: "AVQ signals the arriving packet if it would overflow the virtual queue, which a link \
+        of virtual_rate empties (KS01)",
+    causes: &[(Cause::Early, "it would overflow the virtual queue")],
+    signals: &[
+        Signal { name: "virtual_rate", unit: "bit/s", doc: "rate of the virtual link" },
+        Signal { name: "virtual_queue", unit: "bytes", doc: "length of the virtual queue" },
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of AVQ.

@@ -6,11 +6,23 @@
 //! throughput of TCP apply.
 
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family};
 use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::Instant;
+
+/// What bernoulli tells of itself.
+pub const ABOUT: About = About {
+    name: "bernoulli",
+    family: Family::One,
+    summary: "Signals every packet with one fixed probability: a lossy link.",
+    source: "Mahajan01 §5.2",
+    rule: "every arriving packet is signalled with the same probability p (Mahajan01 §5.2)",
+    causes: &[(Cause::Early, "the coin chose it")],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of Bernoulli signals.

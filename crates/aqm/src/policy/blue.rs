@@ -29,12 +29,25 @@
 //!   decrements of one idle period share the freeze that was in force when it began.
 
 use super::{Arrival, Cx, Departure, Env, Policy, Victim, View};
+use crate::about::{About, Family, Signal};
 use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
+
+/// What blue tells of itself.
+pub const ABOUT: About = About {
+    name: "blue",
+    family: Family::One,
+    summary: "Signals with a probability that losses raise and idle times lower.",
+    source: "Feng02 Fig. 3",
+    rule: "BLUE signals an arriving packet with probability p_m; an overflow raises p_m and an \
+        idle link lowers it (Feng02 Fig. 3)",
+    signals: &[Signal { name: "p_m", unit: "0 … 1", doc: "marking probability" }],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of BLUE. The defaults are the configuration B4 of Feng02 Table II, which its

@@ -28,13 +28,82 @@
 
 use alloc::vec::Vec;
 
-use super::red::{RedConfig, RedCore, RedParams, as_red};
+use super::red::{self, RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family, Preset, Signal, joined};
 use crate::context::{Cause, State};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Params, params};
 use crate::rng::Rng;
 use crate::time::Instant;
+
+const CANDIDATES: Signal = Signal {
+    name: "candidates",
+    unit: "packets",
+    doc: "queued packets that the next one is compared with",
+};
+/// As HRC has it.
+const CMU: Preset =
+    ("cmu", &[("min_th", "50p"), ("max_th", "100p"), ("gentle", "false"), ("ecn", "false")]);
+
+/// CHOKe, with one drawn packet.
+pub const CHOKE: About = About {
+    name: "choke",
+    family: Family::Flows,
+    summary: "RED that draws a queued packet at each arrival, and drops both if they are of one \
+        flow.",
+    source: "PPP00; HRC §2",
+    rule: "CHOKe compares an arriving packet with one drawn from the queue once avg is above \
+        min_th, and drops both if they are of one flow; otherwise RED decides (PPP00)",
+    causes: &[(Cause::Penalty, "a queued packet of its flow was drawn, and both are dropped")],
+    unmarked: red::ABOUT.unmarked,
+    signals: &joined::<_, 5>(red::SIGNALS, &[CANDIDATES]),
+    presets: &[
+        CMU,
+        (
+            "linux",
+            &[
+                ("min_th", "15p"),
+                ("max_th", "45p"),
+                ("gentle", "false"),
+                ("w_q", "0.0625"),
+                ("spacing", "ahead"),
+            ],
+        ),
+    ],
+    ..About::NEW
+};
+
+/// CHOKe with a fixed number of drawn packets.
+pub const M_CHOKE: About = About {
+    name: "m-choke",
+    family: Family::Flows,
+    summary: "CHOKe that draws several queued packets.",
+    source: "PPP00 §2; HRC §2",
+    rule: "M-CHOKe compares an arriving packet with several drawn from the queue once avg is \
+        above min_th, and drops it and those of its flow; otherwise RED decides (PPP00 §2)",
+    causes: &[(Cause::Penalty, "a queued packet of its flow was drawn, and both are dropped")],
+    unmarked: red::ABOUT.unmarked,
+    signals: &joined::<_, 5>(red::SIGNALS, &[CANDIDATES]),
+    presets: &[CMU],
+    ..About::NEW
+};
+
+/// CHOKe whose number of drawn packets follows the average queue.
+pub const A_CHOKE: About = About {
+    name: "a-choke",
+    family: Family::Flows,
+    summary: "CHOKe that draws more packets, the longer the average queue.",
+    source: "PPP00 §2; HRC §2",
+    rule: "A-CHOKe compares an arriving packet with packets drawn from the queue, the more the \
+        longer the average queue, and drops it and those of its flow; otherwise RED decides \
+        (PPP00 §2)",
+    causes: &[(Cause::Penalty, "a queued packet of its flow was drawn, and both are dropped")],
+    unmarked: red::ABOUT.unmarked,
+    signals: &joined::<_, 5>(red::SIGNALS, &[CANDIDATES]),
+    presets: &[CMU],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of M-CHOKe.

@@ -32,11 +32,34 @@
 //! packet in a queue is never dropped at departure. On overflow the packet at the head has to go.
 
 use super::{Departure, Policy, Victim, View};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::context::{Cause, Cx, Env};
 use crate::packet::Meta;
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
+
+/// What cobalt tells of itself.
+pub const ABOUT: About = About {
+    name: "cobalt",
+    family: Family::Delay,
+    summary: "CoDel for flows that respond, and a BLUE beside it for those that do not.",
+    source: "HTM18",
+    rule: "two algorithms decide at departure: CoDel signals after an interval above target \
+        without a coin, and BLUE drops with p_drop, which overflows raise and an empty queue \
+        lowers (HTM18)",
+    unmarked: Unmarked {
+        coin: "BLUE acts against flows that do not answer: it drops whatever it meets",
+        rule: "a later acknowledgement says all that it says",
+    },
+    signals: &[
+        Signal { name: "sojourn", unit: "s", doc: "delay of the packet that left last" },
+        Signal { name: "count", unit: "", doc: "signals that the present frequency stands for" },
+        Signal { name: "dropping", unit: "", doc: "1 in the dropping state, else 0" },
+        Signal { name: "p_drop", unit: "0 … 1", doc: "drop probability of BLUE" },
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of COBALT.

@@ -34,11 +34,29 @@
 //! waited too long is signalled.
 
 use super::{Cx, Departure, Env, Policy, Victim, View};
+use crate::about::{About, Family, Signal};
 use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
+
+/// What codel tells of itself.
+pub const ABOUT: About = About {
+    name: "codel",
+    family: Family::Delay,
+    summary: "Signals at departure, ever faster while every packet has waited too long.",
+    source: "RFC 8289",
+    rule: "CoDel signals at departure once every packet has waited longer than target for an \
+        interval, then ever faster: the next after interval/√count (RFC 8289 §5)",
+    signals: &[
+        Signal { name: "sojourn", unit: "s", doc: "delay of the last packet at the head" },
+        Signal { name: "count", unit: "", doc: "signals in the present or last dropping state" },
+        Signal { name: "dropping", unit: "", doc: "1 in the dropping state, else 0" },
+    ],
+    presets: &[("linux", &[("mtu", "1514")])],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of CoDel.
@@ -146,7 +164,7 @@ impl Policy for Codel {
         self.leave();
     }
 
-    /// Where the backlog is that of all queues, an empty one does not end its being above target.
+    /// With `backlog = all-stale` an empty queue does not end its being above target.
     fn on_turn(&mut self, _: &mut Cx<'_>) {
         self.leave();
     }

@@ -32,6 +32,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::{Arrival, Cx, Env, Policy, Victim, View};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::context::{Cause, State};
 use crate::hash::FlowHash;
 use crate::packet::{FlowKey, Meta};
@@ -39,6 +40,24 @@ use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Size;
+
+/// What csfq tells of itself.
+pub const ABOUT: About = About {
+    name: "csfq",
+    family: Family::Flows,
+    summary: "Drops of each flow what it sends above the fair rate.",
+    source: "SSZ98; Mahajan01 §2",
+    rule: "CSFQ drops a packet with probability 1 − fair_rate/r, where r is its flow's rate, so \
+        that every flow keeps at most the fair rate (SSZ98 Fig. 3)",
+    causes: &[(Cause::Early, "its flow sends more than the fair rate")],
+    unmarked: Unmarked { coin: "CSFQ never marks", rule: "CSFQ never marks" },
+    signals: &[
+        Signal { name: "fair_rate", unit: "bit/s", doc: "fair rate of a flow" },
+        Signal { name: "arrival_rate", unit: "bit/s", doc: "arriving traffic" },
+        Signal { name: "accepted_rate", unit: "bit/s", doc: "traffic not dropped by probability" },
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of CSFQ.

@@ -26,6 +26,7 @@
 //! (§4.7).
 
 use super::{Arrival, Policy, Victim, View, pie};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::context::{Cause, Cx, Env};
 use crate::framing::Framing;
 use crate::packet::Meta;
@@ -33,6 +34,30 @@ use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Rate};
+
+/// What docsis-pie tells of itself.
+pub const ABOUT: About = About {
+    name: "docsis-pie",
+    family: Family::Delay,
+    summary: "PIE as cable modems have it: by bytes, with protection of a burst after the first \
+        drop.",
+    source: "RFC 8034",
+    rule: "DOCSIS-PIE drops an arriving packet with a probability that grows with its bytes; a \
+        controller moves it as in PIE, and a burst that follows the first drop is spared (RFC \
+        8034)",
+    unmarked: Unmarked { coin: "DOCSIS-PIE never marks", rule: "DOCSIS-PIE never marks" },
+    signals: &[
+        Signal {
+            name: "drop_prob",
+            unit: "0 … 13.6",
+            doc: "drop probability of a packet of 1024 bytes",
+        },
+        Signal { name: "delay", unit: "s", doc: "queueing delay at the last update" },
+        Signal { name: "burst", unit: "s", doc: "protection of a burst left" },
+        Signal { name: "active", unit: "", doc: "0 inactive, 0.5 quiescent, 1 active" },
+    ],
+    ..About::NEW
+};
 
 /// Bytes of the mean and of the smallest packet (§A.1.2).
 const MEAN: f64 = 1024.0;

@@ -12,9 +12,21 @@
 //! The packet on the wire is no longer in the queue and is never a victim.
 
 use super::{Cx, Env, Policy, Victim, View};
+use crate::about::{About, Family};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
+
+/// What drop-front tells of itself.
+pub const ABOUT: About = About {
+    name: "drop-front",
+    family: Family::One,
+    summary: "Drops the packet at the head when the buffer is full.",
+    source: "BLUE report §1",
+    rule: "if the arriving packet does not fit, drop-front drops the packet that has waited \
+        longest (BLUE report §1)",
+    ..About::NEW
+};
 
 params! {
     /// Drop-front has no parameters of its own.

@@ -4,8 +4,19 @@
 //! full under long-lived TCP (the BLUE report, §1: lock-out and full queues).
 
 use super::{Env, Policy};
+use crate::about::{About, Family};
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
+
+/// What droptail tells of itself.
+pub const ABOUT: About = About {
+    name: "droptail",
+    family: Family::One,
+    summary: "Drops the arriving packet when the buffer is full.",
+    source: "BLUE report §1",
+    rule: "drop-tail drops the arriving packet if the buffer has no room for it (BLUE report §1)",
+    ..About::NEW
+};
 
 params! {
     /// Drop-tail has no parameters of its own.

@@ -34,6 +34,7 @@ use super::average::Average;
 use super::red::linear;
 use super::spacing::{Spacing, p_a};
 use super::{Arrival, Cx, Env, Exit, Policy, View};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::context::{Cause, State};
 use crate::flow_table::{FlowTable, Home, Id};
 use crate::packet::Meta;
@@ -41,6 +42,31 @@ use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
+
+/// What fred tells of itself.
+pub const ABOUT: About = About {
+    name: "fred",
+    family: Family::Flows,
+    summary: "RED that counts the packets of each flow in the queue, and is fair to those with \
+        few.",
+    source: "LM97; HRC §2",
+    rule: "FRED drops packets of a flow whose qlen reaches maxq, or avgcq after two strikes, or \
+        from max_th on twice avgcq; it signals other flows as RED does, and from max_th on drops \
+        every packet (LM97)",
+    causes: &[(Cause::Penalty, "its flow has too many packets in the queue")],
+    unmarked: Unmarked {
+        coin: "from max_th on FRED drops every packet",
+        rule: "from max_th on FRED drops every packet",
+    },
+    signals: &[
+        Signal { name: "avg", unit: "packets", doc: "average queue length" },
+        Signal { name: "avgcq", unit: "packets", doc: "average queue of a flow that is present" },
+        Signal { name: "maxq", unit: "packets", doc: "most packets that a flow may have queued" },
+        Signal { name: "flows", unit: "", doc: "flows with packets queued" },
+    ],
+    presets: &[("cmu", &[("min_q", "2"), ("min_th", "50p"), ("max_th", "100p"), ("ecn", "false")])],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of FRED. All lengths are in packets.

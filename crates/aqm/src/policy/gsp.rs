@@ -21,11 +21,34 @@
 //! - A signal is a mark where that is possible.
 
 use super::{Arrival, Cx, Departure, Env, Policy, View};
+use crate::about::{About, Family, Signal};
+use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
+
+/// What gsp tells of itself.
+pub const ABOUT: About = About {
+    name: "gsp",
+    family: Family::One,
+    summary: "Signals one packet when the queue passes a threshold, then none until that had its \
+        effect.",
+    source: "LF15",
+    rule: "GSP signals one arriving packet that finds the queue above its threshold, then none \
+        until a wait is over that gets shorter the longer the queue stays above (LF15)",
+    causes: &[(Cause::Early, "the queue is above the threshold, and the last wait is over")],
+    signals: &[
+        Signal { name: "interval", unit: "s", doc: "wait after a signal that comes now" },
+        Signal {
+            name: "excess",
+            unit: "s",
+            doc: "by how much the weighted time above the threshold was longer",
+        },
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of GSP.

@@ -26,11 +26,26 @@
 //! - Samples are counted from the start of the queue; a timer that comes late takes one.
 
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family, Signal};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
+
+/// What pi tells of itself.
+pub const ABOUT: About = About {
+    name: "pi",
+    family: Family::One,
+    summary: "Signals with a probability that a PI controller sets to hold the queue at a \
+        reference.",
+    source: "HMTG01",
+    rule: "PI signals with p_m, which its controller moves by the queue's distance from q_ref \
+        (HMTG01)",
+    signals: &[Signal { name: "p_m", unit: "0 … 1", doc: "marking probability" }],
+    presets: &[("hollot", &[("q_ref", "200p"), ("a", "0.00001822"), ("b", "0.00001816")])],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of PI.

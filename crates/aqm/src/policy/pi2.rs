@@ -22,11 +22,39 @@
 //! RFC's DualPI2 does, `random` draws as the paper and Linux do.
 
 use super::{Departure, Policy, View};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::context::{Cause, Cx, Env};
 use crate::packet::{Ecn, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
+
+/// What pi2 tells of itself.
+pub const ABOUT: About = About {
+    name: "pi2",
+    family: Family::Delay,
+    summary: "Signals classic packets with the square of a controller's output, scalable ones \
+        with its double.",
+    source: "DBTB16; RFC 9332",
+    rule: "PI2 signals with the square of its controller's output, and scalable flows with the \
+        coupled output itself (RFC 9332); without a coin (signals = recur) probabilities add up, \
+        and each time that they pass 1 a packet is signalled",
+    unmarked: Unmarked {
+        coin: "in overload every signal is a drop: p_c is not below 1/k²",
+        rule: "in overload every signal is a drop: p_c is not below 1/k²",
+    },
+    signals: &[
+        Signal { name: "p", unit: "0 … 1", doc: "base probability, the controller's output" },
+        Signal { name: "p_c", unit: "0 … 1", doc: "probability of a classic signal" },
+        Signal { name: "p_cl", unit: "0 … 1", doc: "probability of a scalable mark by coupling" },
+        Signal { name: "delay", unit: "s", doc: "queueing delay at the last update" },
+    ],
+    presets: &[(
+        "linux",
+        &[("t_update", "16ms"), ("alpha", "0.16"), ("beta", "3.2"), ("signals", "random")],
+    )],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of the controller.

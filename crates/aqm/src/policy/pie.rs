@@ -25,11 +25,44 @@
 //! - A timer that comes late updates once and does not catch up.
 
 use super::{Arrival, Cx, Departure, Env, Policy, Victim, View};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::context::Cause;
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
+
+/// As Linux has it.
+pub(crate) const LINUX: &[(&str, &str)] = &[
+    ("delay", "last-departure"),
+    ("burst_runs", "departures"),
+    ("derandomise", "true"),
+    ("spared_by", "last-departure"),
+    ("steep_above", "250ms"),
+    ("p_max", "256"),
+    ("decay", "0.984375"),
+];
+
+/// What pie tells of itself.
+pub const ABOUT: About = About {
+    name: "pie",
+    family: Family::Delay,
+    summary: "Signals with a probability that a controller moves by delay and its growth.",
+    source: "RFC 8033",
+    rule: "PIE signals an arriving packet with probability p_d; a controller moves p_d by the \
+        delay's distance from target and by the delay's growth (RFC 8033 §4.2)",
+    unmarked: Unmarked {
+        coin: "p_d is not below mark_ecnth: from there on every signal is a drop",
+        rule: "p_d is not below mark_ecnth: from there on every signal is a drop",
+    },
+    signals: &[
+        Signal { name: "p_d", unit: "0 … 1", doc: "drop probability" },
+        Signal { name: "delay", unit: "s", doc: "queueing delay at the last update" },
+        Signal { name: "burst", unit: "s", doc: "burst allowance left" },
+    ],
+    presets: &[("linux", LINUX)],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of PIE.

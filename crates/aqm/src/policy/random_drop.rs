@@ -13,9 +13,21 @@
 //! arriving packet runs the risk each time. The packet on the wire is never a victim.
 
 use super::{Cx, Env, Policy, Victim, View};
+use crate::about::{About, Family};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
+
+/// What random-drop tells of itself.
+pub const ABOUT: About = About {
+    name: "random-drop",
+    family: Family::One,
+    summary: "Drops a random packet, queued or arriving, when the buffer is full.",
+    source: "BLUE report §1",
+    rule: "if the arriving packet does not fit, random drop draws one of the queued packets and \
+        the arriving one, each with the same probability, and drops it (BLUE report §1)",
+    ..About::NEW
+};
 
 params! {
     /// Random drop has no parameters of its own.

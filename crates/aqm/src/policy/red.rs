@@ -35,13 +35,61 @@
 mod family;
 
 pub use super::spacing::Spacing;
+
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family, Signal, Unmarked};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, choice, params};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::Size;
 pub(super) use family::{RedCore, RedParams, as_red, linear};
+
+/// RED's average, which others report as well.
+pub(crate) const AVG: Signal = Signal {
+    name: "avg",
+    unit: "packets or bytes",
+    doc: "average queue length, in the measure of mode",
+};
+/// What RED and those that build on it report.
+pub(crate) const SIGNALS: &[Signal] = &[
+    AVG,
+    Signal { name: "p_b", unit: "0 … 1", doc: "probability by the average" },
+    Signal { name: "p_a", unit: "0 … 1", doc: "probability with spacing, next packet" },
+    Signal { name: "max_p", unit: "0 … 1", doc: "p_b at max_th" },
+];
+
+/// What red tells of itself.
+pub const ABOUT: About = About {
+    name: "red",
+    family: Family::One,
+    summary: "Signals with a probability that grows with the average queue length.",
+    source: "FJ93; Feng02 §III.B",
+    rule: "RED's probability follows the average queue: p_b = max_p · (avg − min_th)/(max_th − \
+        min_th), spaced to p_a = p_b/(1 − count · p_b); from max_th on, or with gentle from twice \
+        max_th on, it signals every packet (FJ93 Fig. 2)",
+    unmarked: Unmarked {
+        coin: "",
+        rule: "with above_max = drop a packet is dropped wherever every packet is signalled",
+    },
+    signals: SIGNALS,
+    presets: &[
+        ("feng", &[("min_th", "20%"), ("max_th", "80%"), ("max_p", "1"), ("gentle", "false")]),
+        (
+            "linux",
+            &[
+                ("mode", "bytes"),
+                ("lengths", "average"),
+                ("min_th", "10%"),
+                ("max_th", "30%"),
+                ("gentle", "false"),
+                ("w_q", "0.0625"),
+                ("spacing", "ahead"),
+            ],
+        ),
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of RED. The defaults are the constants that its author gave (Floyd97, Floyd00), the

@@ -30,8 +30,9 @@
 
 use alloc::vec::Vec;
 
-use super::red::{RedConfig, RedCore, RedParams, as_red};
+use super::red::{self, RedConfig, RedCore, RedParams, as_red};
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family, Signal, joined};
 use crate::context::{Cause, State};
 use crate::flow_table::{FlowTable, Id};
 use crate::packet::{FlowKey, Meta};
@@ -40,6 +41,26 @@ use crate::response;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+
+/// What red-penalty-box tells of itself.
+pub const ABOUT: About = About {
+    name: "red-penalty-box",
+    family: Family::Flows,
+    summary: "RED that limits flows which send more than TCP would, found in a log of its signals.",
+    source: "FF97; Feng02 §V.A",
+    rule: "RED decides by the average queue; flows with more signals in its log than a TCP would \
+        have go into the box, where each packet above penalty_rate is dropped (FF97)",
+    causes: &[(Cause::Penalty, "its flow is in the penalty box and sends above penalty_rate")],
+    unmarked: red::ABOUT.unmarked,
+    signals: &joined::<_, 6>(
+        red::SIGNALS,
+        &[
+            Signal { name: "boxed", unit: "", doc: "flows in the box" },
+            Signal { name: "friendly", unit: "bit/s", doc: "TCP-friendly rate at the last test" },
+        ],
+    ),
+    ..About::NEW
+};
 
 params! {
     /// Parameters of RED with a penalty box.

@@ -18,11 +18,28 @@
 //!   what arrived and what the link could send since the last update.
 
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family, Signal};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Mode, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Size};
+
+/// What rem tells of itself.
+pub const ABOUT: About = About {
+    name: "rem",
+    family: Family::One,
+    summary: "Signals with the exponential of a price that asks for the link's rate and a short \
+        queue.",
+    source: "ALLY01",
+    rule: "REM signals an arriving packet with probability 1 − φ^(−price); the price rises while \
+        more arrives than the link carries or the queue is longer than its target (ALLY01)",
+    signals: &[
+        Signal { name: "price", unit: "", doc: "price of the link" },
+        Signal { name: "p_m", unit: "0 … 1", doc: "marking probability" },
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of REM.

@@ -28,8 +28,70 @@
 //! - The lengths are those that the packet finds, itself not counted.
 
 use super::stochastic_fair::{Account, BinsConfig, MAX_LEVELS, StochasticFair};
+use crate::about::{About, Family, Signal, Unmarked};
+use crate::context::Cause;
 use crate::param::{ConfigError, params};
 use crate::time::{Duration, Instant};
+
+/// What sfb tells of itself.
+pub const ABOUT: About = About {
+    name: "sfb",
+    family: Family::Flows,
+    summary: "Accounts for flows in a few bins; a BLUE in each limits flows that ignore signals.",
+    source: "Feng02 §IV",
+    rule: "SFB signals with the least p of the flow's bins, one on each level; it drops what \
+        finds a bin with more than bin_limit, and limits a flow all of whose bins have p = 1 \
+        (Feng02 Fig. 14)",
+    causes: &[(
+        Cause::Penalty,
+        "p = 1 in all bins of its flow, and the penalty allows no packet now",
+    )],
+    unmarked: Unmarked {
+        coin: "so low a coin drops (mark_up_to)",
+        rule: "a packet that finds a full bin is dropped",
+    },
+    signals: &[
+        Signal { name: "p_mean", unit: "0 … 1", doc: "mean marking probability of the bins" },
+        Signal { name: "p_max", unit: "0 … 1", doc: "largest of them" },
+        Signal { name: "saturated", unit: "0 … 1", doc: "share of bins whose probability is 1" },
+        Signal { name: "hash_age_s", unit: "s", doc: "time since the hash changed" },
+    ],
+    presets: &[
+        ("feng", &[("bin_size", "13p"), ("penalty_rate", "160kbit")]),
+        ("feng-boxtime", &[("bin_size", "13p"), ("penalty", "boxtime"), ("boxtime", "50ms")]),
+        (
+            "cmu",
+            &[
+                ("bin_limit", "150p"),
+                ("freeze_time", "1ms"),
+                ("hash", "double-buffered"),
+                ("hash_interval", "5s"),
+                ("penalty", "boxtime"),
+                ("boxtime", "50ms"),
+            ],
+        ),
+        (
+            "linux",
+            &[
+                ("levels", "8"),
+                ("bins", "16"),
+                ("bin_size", "19p"),
+                ("bin_limit", "24p"),
+                ("overflow", "all"),
+                ("increment", "0.0005"),
+                ("decrement", "0.00005"),
+                ("mark_up_to", "0.5"),
+                ("hash", "double-buffered"),
+                ("hash_interval", "600s"),
+                ("warm_up", "60s"),
+                ("warm_up_by", "length"),
+                ("penalty_rate", "80kbit"),
+                ("penalty_burst", "19p"),
+            ],
+        ),
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of Stochastic Fair BLUE. The defaults are those of Feng02 §IV.B, with the steps

@@ -28,8 +28,41 @@
 use super::ared_feng::{Status, Step};
 use super::red::linear;
 use super::stochastic_fair::{Account, BinsConfig, StochasticFair};
+use crate::about::{About, Family, Signal, Unmarked};
+use crate::context::Cause;
 use crate::param::{ConfigError, params};
 use crate::time::Instant;
+
+/// What sfred tells of itself.
+pub const ABOUT: About = About {
+    name: "sfred",
+    family: Family::Flows,
+    summary: "Accounts for flows in a few bins, with adaptive RED in each.",
+    source: "Feng02 §IV.A",
+    rule: "SFRED signals with the least probability of the flow's bins, one on each level, where \
+        each bin runs adaptive RED; it limits a flow all of whose bins have max_p = 1 and an \
+        average above max_th (Feng02 §IV.A)",
+    causes: &[(
+        Cause::Penalty,
+        "all bins of its flow are saturated, and the penalty allows no packet now",
+    )],
+    unmarked: Unmarked {
+        coin: "so low a coin drops (mark_up_to)",
+        rule: "a packet that finds a full bin is dropped",
+    },
+    signals: &[
+        Signal { name: "p_mean", unit: "0 … 1", doc: "mean signalling probability of the bins" },
+        Signal { name: "p_max", unit: "0 … 1", doc: "largest of them" },
+        Signal {
+            name: "saturated",
+            unit: "0 … 1",
+            doc: "share of bins with max_p = 1 and an average above max_th",
+        },
+        Signal { name: "hash_age_s", unit: "s", doc: "time since the hash changed" },
+    ],
+    presets: &[("feng", &[("bin_size", "13p"), ("penalty_rate", "160kbit")])],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of Stochastic Fair RED. Thresholds are shares of a bin's size.

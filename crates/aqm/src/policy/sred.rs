@@ -30,12 +30,36 @@
 use alloc::vec::Vec;
 
 use super::{Arrival, Cx, Env, Policy, View};
+use crate::about::{About, Family, Signal};
 use crate::context::State;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Mode, choice, params};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::Measure;
+
+/// What sred tells of itself.
+pub const ABOUT: About = About {
+    name: "sred",
+    family: Family::Flows,
+    summary: "Signals by the queue and by an estimate of the number of flows.",
+    source: "OLW99; Feng02 §V.B",
+    rule: "SRED signals with p_zap, which grows with the queue in three steps and with the square \
+        of the estimated number of flows, 1/hits (OLW99)",
+    signals: &[
+        Signal {
+            name: "hits",
+            unit: "0 … 1",
+            doc: "frequency of hits among the zombies; 1/hits estimates the number of flows",
+        },
+        Signal {
+            name: "p_zap",
+            unit: "0 … 1",
+            doc: "signalling probability of a packet that does not hit",
+        },
+    ],
+    ..About::NEW
+};
 
 params! {
     /// Parameters of SRED.

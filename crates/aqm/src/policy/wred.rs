@@ -20,13 +20,33 @@
 //! maximum. With one class for all it is RED.
 
 use super::average::Average;
+use super::red;
 use super::red::{RedConfig, RedCore, RedParams};
 use super::{Arrival, Cx, Env, Policy, Victim, View};
+use crate::about::{About, Family, Labels, Signal};
 use crate::packet::Meta;
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::Size;
+
+/// What wred tells of itself.
+pub const ABOUT: About = About {
+    name: "wred",
+    family: Family::One,
+    summary: "RED with thresholds for each class of traffic, by the codepoint of its packets.",
+    source: "Cisco WRED; RFC 2597",
+    rule: "WRED keeps one average queue and compares it with the thresholds of the packet's \
+        class, so that it signals lower classes earlier and more often (RFC 2597)",
+    unmarked: red::ABOUT.unmarked,
+    signals: &[
+        red::AVG,
+        Signal { name: "p_low", unit: "0 … 1", doc: "p_b of the lowest class" },
+        Signal { name: "p_high", unit: "0 … 1", doc: "p_b of the highest" },
+    ],
+    labels: Labels { codepoints: true, hosts: false },
+    ..About::NEW
+};
 
 params! {
     /// Parameters of WRED: those of RED are of the lowest class.

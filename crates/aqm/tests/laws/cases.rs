@@ -2,7 +2,7 @@
 
 use aqm::any::PRESET;
 use aqm::param::{Condition, Kind, Param};
-use aqm::{CATALOG, Entry};
+use aqm::{About, CATALOG};
 
 pub(crate) type Settings = Vec<(String, String)>;
 
@@ -114,7 +114,7 @@ pub(crate) const FILTER_SETTINGS: [(&str, &str); 3] =
     [("target_rtt", "5s"), ("k", "1"), ("least_drop_rate", "1")];
 
 /// Everything that the laws are run for.
-pub(crate) fn cases() -> Vec<(&'static Entry, Settings)> {
+pub(crate) fn cases() -> Vec<(&'static About, Settings)> {
     let mut cases = Vec::new();
     for entry in CATALOG {
         cases.push((entry, Settings::new()));
@@ -146,7 +146,7 @@ pub(crate) fn cases() -> Vec<(&'static Entry, Settings)> {
 }
 
 /// What has to stand beside a parameter for it to be allowed.
-fn beside(entry: &Entry, p: &Param) -> Settings {
+fn beside(entry: &About, p: &Param) -> Settings {
     let table = (entry.parameters)();
     let of = |name: &str| table.iter().find(|other| other.name == name);
     let unmet = |condition: &&Condition| {

@@ -8,8 +8,8 @@
 use aqm::any::{BuildError, PRESET, canonical};
 use aqm::told::Rates;
 use aqm::{
-    Ack, AnyQdisc, CATALOG, Carried, Cause, Cx, Duration, Ecn, Entry, Env, FlowKey, Instant, Label,
-    Limit, Meta, Outlet, Qdisc, Rate, Rng,
+    About, Ack, AnyQdisc, Carried, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit,
+    Meta, Outlet, Qdisc, Rate, Rng,
 };
 
 mod cases;
@@ -174,7 +174,7 @@ struct Twist {
 
 /// A fresh queue and the signals that it should have, or nothing when the settings do not fit this buffer.
 fn built(
-    (entry, settings): &(&Entry, Settings),
+    (entry, settings): &(&About, Settings),
     env: &Env,
     twist: Twist,
     rng: &mut Rng,
@@ -191,7 +191,7 @@ fn built(
     let mut expected: Vec<&str> = entry.signals.iter().map(|signal| signal.name).collect();
     if filtered {
         q = q.filtered(FILTER.1, &FILTER_SETTINGS, env, rng).unwrap();
-        let own = CATALOG.iter().find(|e| e.name == FILTER.1).unwrap().signals;
+        let own = About::of(FILTER.1).unwrap().signals;
         expected.splice(..0, own[..8].iter().map(|signal| signal.name));
     }
     if twist.built_for.is_some() {
@@ -207,7 +207,7 @@ fn built(
 
 /// Runs `ops` through a fresh queue, checking the books after each; what it did, or nothing when
 /// the settings do not fit this buffer.
-fn run(case: &(&Entry, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option<Vec<Event>> {
+fn run(case: &(&About, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option<Vec<Event>> {
     let mut now = Instant::from_nanos(twist.start);
     let mut rng = Rng::new(11, 0);
     let env = Env { now, ..*env };
@@ -288,7 +288,7 @@ fn env(limit: Option<Limit>) -> Env {
 const MS: Duration = Duration::from_millis(1);
 
 /// Runs `law` for every case, naming the case that breaks it.
-fn for_each_case(law: impl Fn(&(&Entry, Settings))) {
+fn for_each_case(law: impl Fn(&(&About, Settings))) {
     for case in cases() {
         let name = format!("{} {:?}", case.0.name, case.1);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| law(&case)));

@@ -34,6 +34,8 @@ pub(super) struct Codel {
     sojourn: u64,
     /// Bytes in other queues, where these count.
     others: u64,
+    /// An empty queue stays above target.
+    stale: bool,
 }
 
 impl Codel {
@@ -47,6 +49,7 @@ impl Codel {
             dropping: false,
             sojourn: 0,
             others: 0,
+            stale: false,
         }
     }
 
@@ -90,8 +93,8 @@ impl Model for Codel {
         self.count += u64::from(self.c.overflow_counts);
     }
 
-    fn others(&mut self, bytes: u64) {
-        self.others = bytes;
+    fn others(&mut self, bytes: u64, stale: bool) {
+        (self.others, self.stale) = (bytes, stale);
     }
 
     fn send(
@@ -105,7 +108,7 @@ impl Model for Codel {
         let marks = |p: Option<Packet>| ecn && p.is_some_and(|p| p.ect);
         let dropped = |p: Option<Packet>| Event::Dropped(p.unwrap().id, Cause::Early);
         if q.is_empty() {
-            if self.others == 0 {
+            if self.others == 0 || !self.stale {
                 self.first_above_time = 0;
             }
             self.dropping = false;

@@ -116,6 +116,8 @@ struct Linux {
     half_bytes: bool,
     /// The backlog is that of all queues.
     all: bool,
+    /// With it, until 7.0: an empty queue stays above target.
+    stale: bool,
     /// A new queue that is empty leaves if there are no old ones.
     leaves: bool,
     /// FQ-PIE: the arriving packet gives way.
@@ -208,7 +210,7 @@ impl<M: Model> Side for Hashed<M> {
             if self.linux.all {
                 let all: u64 = self.buffer.queues.iter().map(|q| bytes(&q.q)).sum();
                 let own = &mut self.buffer.queues[queue];
-                own.model.others(all - bytes(&own.q));
+                own.model.others(all - bytes(&own.q), self.linux.stale);
             }
             if let Some(len) = self.buffer.depart(queue, now, rng) {
                 self.credit[queue] -= if self.quantum.is_some() { i64::from(len) } else { 1 };
@@ -372,7 +374,7 @@ fn flow_queues<M: Model>(
         ("quantum", quantum.to_string()),
         ("drop_batch", batch.to_string()),
         ("drop_half", word(linux.half_bytes, ["packets", "bytes"])),
-        ("backlog", word(linux.all, ["queue", "all"])),
+        ("backlog", word(linux.all, ["queue", word(linux.stale, ["all", "all-stale"]).as_str()])),
         ("emptied", word(linux.leaves, ["old", "old-if-any"])),
         ("overflow", word(linux.arriving, ["longest", "arriving"])),
     ];
@@ -438,11 +440,12 @@ proptest! {
     #[test]
     fn fq_codel_is_its_model(
         c in codel(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
-        batch in 1..5usize, (half_bytes, all, leaves, arriving) in any::<(bool, bool, bool, bool)>(),
+        batch in 1..5usize,
+        (half_bytes, all, stale, leaves, arriving) in any::<(bool, bool, bool, bool, bool)>(),
         room in room(), ops in traffic(),
     ) {
         let models = (0..n).map(|_| Codel::new(c.clone())).collect();
-        let linux = Linux { half_bytes, all, leaves, arriving };
+        let linux = Linux { half_bytes, all, stale, leaves, arriving };
         flow_queues("fq-codel", c.list(), models, (quantum, batch, linux), room, &ops)?;
     }
 
@@ -453,7 +456,7 @@ proptest! {
         room in room(), ops in traffic(),
     ) {
         let models = (0..n).map(|_| Pie::new(c.clone())).collect();
-        let linux = Linux { half_bytes, leaves, arriving, all: false };
+        let linux = Linux { half_bytes, leaves, arriving, ..Linux::default() };
         flow_queues("fq-pie", c.list(), models, (quantum, batch, linux), room, &ops)?;
     }
 

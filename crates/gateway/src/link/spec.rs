@@ -1,6 +1,7 @@
 //! What a link is to be like, and whether there can be such a link.
 
-use aqm::any::{BuildError, LABELS};
+use aqm::About;
+use aqm::any::BuildError;
 use aqm::framing::Cells;
 use aqm::told::Rates;
 use aqm::{AnyQdisc, Carried, Duration, Env, Framing, Instant, Limit, Rate, Rng};
@@ -62,7 +63,7 @@ impl Spec {
 
     /// Whether its queue asks for codepoints and hosts.
     pub fn asks_for_labels(&self) -> bool {
-        LABELS[0].contains(&self.aqm.as_str())
+        About::of(&self.aqm).is_some_and(|about| about.labels.codepoints)
     }
 
     /// Whether its queue asks for what packets acknowledge.

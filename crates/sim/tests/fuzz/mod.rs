@@ -4,9 +4,8 @@
 
 use std::fmt::Write as _;
 
-use aqm::any::LABELS;
 use aqm::param::Kind;
-use aqm::{CATALOG, Duration, Qdisc as _};
+use aqm::{About, CATALOG, Duration, Qdisc as _};
 use scenario::traffic::{Kind as Carrier, TrafficSpec, Transport, TransportName};
 use sim::results::table::Column;
 use sim::{Run, Scenario};
@@ -205,11 +204,11 @@ fn traffic(
             ns / 5
         ));
     }
-    let asks = |readers: &[&str]| aqms.iter().any(|aqm| readers.contains(aqm));
-    if asks(LABELS[0]) {
+    let labels = || aqms.iter().filter_map(|aqm| About::of(aqm)).map(|about| about.labels);
+    if labels().any(|read| read.codepoints) {
         line(format!("dscp = \"{}\"", d.pick(&["EF", "0", "CS1", "AF42", "63"])));
     }
-    if asks(LABELS[1]) {
+    if labels().any(|read| read.hosts) {
         line(format!("host = {}\npeer = {}", d.below(3), 8190 + d.below(2)));
     }
     if d.flag() {

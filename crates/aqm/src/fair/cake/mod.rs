@@ -38,6 +38,7 @@ use alloc::boxed::Box;
 
 use super::lines::Lines;
 use super::{End, Plan};
+use crate::about::{About, Family, Labels, Signal, Unmarked};
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::framing::Framing;
 use crate::hash::FlowHash;
@@ -61,6 +62,43 @@ mod tins;
 pub use acks::AckFilter;
 pub use flows::Rounds;
 pub use tins::Diffserv;
+
+/// What cake tells of itself.
+pub const ABOUT: About = About {
+    name: "cake",
+    family: Family::Fair,
+    summary: "Sorts packets by class, host and flow into queues with a COBALT each, and shares \
+        the link among them.",
+    source: "HTM18; tc-cake(8)",
+    rule: "CAKE serves the last of the tins that keep within their rates, there sparse queues \
+        before bulk ones, which get their share in rounds; each queue has a COBALT: CoDel, which \
+        signals after an interval above target without a coin, and BLUE, which drops with a \
+        probability that overflows raise (HTM18)",
+    unmarked: Unmarked {
+        coin: "BLUE acts against flows that do not answer: it drops whatever it meets",
+        rule: "a later acknowledgement says all that it says",
+    },
+    signals: &[
+        Signal { name: "sparse", unit: "", doc: "flows that came lately" },
+        Signal { name: "bulk", unit: "", doc: "flows that take turns" },
+        Signal {
+            name: "decaying",
+            unit: "",
+            doc: "flows without packets whose COBALT is not at rest",
+        },
+        Signal { name: "filtered", unit: "", doc: "acknowledgements that the filter has dropped" },
+    ],
+    presets: &[
+        ("internet", &[("rtt", "100ms")]),
+        ("regional", &[("rtt", "30ms")]),
+        ("metro", &[("rtt", "10ms")]),
+        ("lan", &[("rtt", "1ms")]),
+        ("oceanic", &[("rtt", "300ms")]),
+        ("satellite", &[("rtt", "1s")]),
+    ],
+    labels: Labels { codepoints: true, hosts: true },
+    ..About::NEW
+};
 
 params! {
     /// Parameters of CAKE.

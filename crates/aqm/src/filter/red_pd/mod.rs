@@ -32,10 +32,12 @@
 //!   fewest drops (§8.1); a full table of monitored flows gives up that of the lowest P, one a list.
 
 use super::Filter;
-use crate::context::{Cx, Env, State};
+use crate::about::{About, Family, Signal, joined};
+use crate::context::{Cause, Cx, Env, State};
 use crate::flow_table::FlowTable;
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Mode, choice, params};
+use crate::policy::red;
 use crate::response;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
@@ -50,6 +52,63 @@ pub use responsive::UnresponsiveRule;
 use responsive::{Count, Record};
 pub use rules::{Identification, IncrementCap, IncrementRate};
 use rules::{Rules, total};
+
+/// What red-pd tells of itself.
+pub const ABOUT: About = About {
+    name: "red-pd",
+    family: Family::Filter,
+    summary: "RED behind a filter that drops packets of the flows that RED dropped most often.",
+    source: "Mahajan01",
+    rule: "RED-PD drops packets of a monitored flow with its flow_p before they come to the \
+        queue, where RED decides (Mahajan01)",
+    causes: &[(Cause::Penalty, "RED-PD monitors its flow, and the filter's coin chose it")],
+    unmarked: red::ABOUT.unmarked,
+    signals: &joined::<_, 12>(
+        &[
+            Signal {
+                name: "identified",
+                unit: "",
+                doc: "flows with drops in enough lists when the last one ended",
+            },
+            Signal { name: "monitored", unit: "", doc: "flows with a probability in the filter" },
+            Signal { name: "unresponsive", unit: "", doc: "of these, found not to respond" },
+            Signal {
+                name: "found_last",
+                unit: "",
+                doc: "number of the flow that was found so last, -1 for none",
+            },
+            Signal {
+                name: "p_ambient",
+                unit: "0 … 1",
+                doc: "smoothed drop rate of the queue behind the filter",
+            },
+            Signal { name: "target_rtt", unit: "s", doc: "R" },
+            Signal { name: "target_rate", unit: "packets/s", doc: "f(R, p)" },
+            Signal { name: "list_interval", unit: "s", doc: "length of the next list" },
+        ],
+        red::SIGNALS,
+    ),
+    presets: &[(
+        "authors",
+        &[
+            ("interval_bounds", "true"),
+            ("filter_spacing", "uniform-exact"),
+            ("increment_rate", "least"),
+            ("increment_cap", "probability"),
+            ("last_list", "true"),
+            ("least_pause", "400ms"),
+            ("least_backlog", "2"),
+            ("unresponsive_rule", "pairs"),
+            ("unresponsive_always", "true"),
+            ("ns2_rules", "true"),
+            ("min_th", "20%"),
+            ("max_th", "66%"),
+            ("max_p", "0.1"),
+            ("gentle", "true"),
+        ],
+    )],
+    ..About::NEW
+};
 
 /// The most lists that can be looked back on.
 const MOST_LISTS: usize = 8;

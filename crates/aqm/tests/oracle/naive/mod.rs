@@ -49,7 +49,7 @@ pub trait Model {
     /// Of many queues its is the longest, and has to drop a packet that is queued.
     fn gave_way(&mut self) {}
     /// So many bytes are in other queues, and count as its own.
-    fn others(&mut self, _bytes: u64) {}
+    fn others(&mut self, _bytes: u64, _stale: bool) {}
     fn admitted(&mut self) {}
     /// A packet was marked, or dropped other than as [`Verdict::Penalise`].
     fn heard(&mut self, _: &Packet) {}
