@@ -6,7 +6,6 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::meant;
 use crate::text::HINT;
 
 /// A scenario that cannot be run.
@@ -156,6 +155,23 @@ fn in_words(message: &str) -> String {
     }
 }
 
+/// What serde expects, in words of the file.
+fn in_plain_words(expected: &str) -> &str {
+    match expected {
+        "u8" => "a whole number, 0 … 255",
+        "u16" => "a whole number, 0 … 65535",
+        "u32" | "u64" | "u128" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "string" => "text in quotes",
+        "a sequence" => "a list in brackets",
+        "a map" => "a table",
+        _ if expected.starts_with("struct ") => "a table",
+        _ => expected,
+    }
+}
+
 fn line_of(text: &str, at: usize) -> usize {
     text[..at.min(text.len())].matches('\n').count() + 1
 }
@@ -241,7 +257,7 @@ impl ScenarioError {
             None => match message.rsplit_once(", expected ") {
                 Some((problem, expected)) => {
                     let allowed = expected.strip_prefix("one of ").unwrap_or(expected);
-                    (in_words(problem), meant::value(allowed).into(), String::new())
+                    (in_words(problem), in_plain_words(allowed).into(), String::new())
                 }
                 None => (in_words(message), String::new(), String::new()),
             },
@@ -267,9 +283,7 @@ impl ScenarioError {
             Some((word, rest.split('`').skip(1).step_by(2).collect::<Vec<_>>()))
         };
         if let Some((word, names)) = unknown("unknown field `") {
-            let table = new.key.rsplit_once('.').map_or("", |(table, _)| table);
-            let hint = || meant::key(table, word, &names);
-            new.hint = known(word).map_or_else(hint, String::from);
+            new.hint = known(word).unwrap_or_default().into();
             new.allowed = names.join(", ");
         } else if let Some((word, names)) = unknown("unknown variant `") {
             let hint = || did_you_mean(word, names.iter().copied());

@@ -1,13 +1,9 @@
-//! What was probably meant by a key that is not there, and what a value has to be, in plain words.
+//! What was probably meant by a key that is not there.
 
 use aqm::CATALOG;
 use aqm::any::FILTERS;
 
-use crate::error::did_you_mean;
-use crate::network::{LinkSpec, Network};
-use crate::queue::QueueSpec;
-use crate::traffic::{keys_of, keys_of_traffic};
-use crate::{Measure, Scenario};
+use crate::error::{ScenarioError, UNKNOWN_KEY, did_you_mean};
 
 /// Other programs' names of keys: the words, and the key.
 const CALLED: [(&[&str], &str); 12] = [
@@ -28,8 +24,22 @@ const CALLED: [(&[&str], &str); 12] = [
 const ROUND_TRIP: &str = "a round trip follows from the network: under [network] `delay` (there and back) and \
      `access_delay` (of both ends, there and back), or `delay` of each [[link]]";
 
-/// A hint for a key of `table` (`queue[0]`, `network`; empty for the top) that it does not have.
-pub(crate) fn key(table: &str, word: &str, known: &[&str]) -> String {
+/// The error with a hint, if it is of a key that is not there.
+pub(crate) fn hinted(mut error: ScenarioError, places: fn() -> Places) -> ScenarioError {
+    if error.problem == UNKNOWN_KEY && error.hint.is_empty() {
+        let (table, word) = error.key.rsplit_once('.').unwrap_or(("", &error.key));
+        let known: Vec<_> = error.allowed.split(", ").collect();
+        error.hint = key(table, word, &known, &places());
+    }
+    error
+}
+
+/// A hint for a key of `table` (`queue[0]`, `network`; empty for the top) that has others.
+fn key(table: &str, word: &str, known: &[&str], places: &Places) -> String {
+    let place_of = |word: &str| {
+        let has = |(_, keys): &&(_, Vec<String>)| keys.iter().any(|key| key == word);
+        places.iter().find(has).map(|(name, _)| *name)
+    };
     if let "rtt" | "base_rtt" | "round_trip" | "rtts" = word {
         return ROUND_TRIP.into();
     }
@@ -62,32 +72,5 @@ pub(crate) fn key(table: &str, word: &str, known: &[&str]) -> String {
     place_of(word).map_or(near, |place| format!("`{word}` is a key of {place}"))
 }
 
-/// The table that has a key of this name.
-fn place_of(word: &str) -> Option<&'static str> {
-    let tables: [(&str, Vec<String>); 6] = [
-        ("[network]", keys_of::<Network>().0),
-        ("[[queue]]", keys_of::<QueueSpec>().0),
-        ("[[traffic]]", keys_of_traffic()),
-        ("[measure]", keys_of::<Measure>().0),
-        ("[[link]]", keys_of::<LinkSpec>().0),
-        ("the file, before the first [table]", keys_of::<Scenario>().0),
-    ];
-    tables.into_iter().find(|(_, keys)| keys.iter().any(|k| k == word)).map(|(name, _)| name)
-}
-
-/// What serde expects, in words of the file.
-pub(crate) fn value(expected: &str) -> &str {
-    match expected {
-        "u8" => "a whole number, 0 … 255",
-        "u16" => "a whole number, 0 … 65535",
-        "u32" | "u64" | "u128" | "usize" => "a whole number, 0 or more",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
-        "f32" | "f64" => "a number",
-        "a boolean" => "true or false",
-        "a string" | "string" => "text in quotes",
-        "a sequence" => "a list in brackets",
-        "a map" => "a table",
-        _ if expected.starts_with("struct ") => "a table",
-        _ => expected,
-    }
-}
+/// The tables of a file, by what they are called, each with its keys.
+pub(crate) type Places = Vec<(&'static str, Vec<String>)>;

@@ -16,7 +16,6 @@ use super::owner::{Owner, Table, keys_of, read};
 use super::transport::Transport;
 use super::{Group, GroupSpec, TrafficSpec};
 use crate::error::{Complaint, UNKNOWN_KEY};
-use crate::meant;
 
 /// Why a group could not be read.
 pub(crate) enum Unread {
@@ -118,8 +117,7 @@ fn idle(at: &Group, key: &str, mine: &[&Owner], chosen: [&str; 2]) -> Complaint 
     if whose.is_empty() {
         let all = COMMON.iter().chain(mine.iter().flat_map(|owner| &owner.keys));
         let all: Vec<&str> = all.map(String::as_str).collect();
-        let hint = meant::key("traffic", key, &all);
-        return Complaint::wrong(at.key(key), UNKNOWN_KEY).allowed(all.join(", ")).hint(hint);
+        return Complaint::wrong(at.key(key), UNKNOWN_KEY).allowed(all.join(", "));
     }
     let names: Vec<&str> = whose.iter().map(|owner| owner.name).collect();
     let [transport, app] = chosen;
