@@ -15,6 +15,7 @@ PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <link rel="stylesheet" href="play.css">
 <style>
@@ -23,6 +24,13 @@ body {{ max-width: 60rem; margin: 0 auto; padding: 1rem; }}
 bluewater-play {{ font-size: 0.9rem; --play-top: 0; --play-chart: 15rem; }}
 summary {{ cursor: pointer; font-weight: 600; }}
 details {{ border-left: 3px solid #1c5fb8; padding-left: 1rem; }}
+table {{ display: block; overflow-x: auto; }}
+@media (prefers-color-scheme: dark) {{
+body {{ background: #12181f; color: #e2e6ea; }}
+a {{ color: #7fb4ff; }}
+bluewater-play {{ --a: #ff9d5c; --b: #7fb4ff; --quiet: #aaa; background: #12181f; }}
+bluewater-play .charts {{ background: #12181f; }}
+}}
 </style>
 <script src="play.js"></script>
 </head>

@@ -120,7 +120,7 @@
         return WebAssembly.compile(await new Response(stream).arrayBuffer());
       };
       script.onload = () => unpacked().then(resolve, () => reject(new Error("engine.js is damaged: make docs builds it anew")));
-      script.onerror = () => reject(new Error("engine.js is not there: make docs builds it where Rust has the target wasm32-unknown-unknown"));
+      script.onerror = () => reject(new Error("engine.js is not there: run `rustup target add wasm32-unknown-unknown`, then `make docs`"));
       document.head.append(script);
     });
     return module;
@@ -289,6 +289,7 @@
       Promise.all(Object.values(this.engines).map((engine) => engine.ready)).catch((error) => { this.status.textContent = error.message; });
       this.changed();
       new ResizeObserver(() => this.show()).observe(this);
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.show());
       if (this.addressed) {
         addEventListener("hashchange", ({ newURL }) => {
           const { hash } = new URL(newURL); // the address may have been written anew since
@@ -360,13 +361,21 @@
         this.changed();
       };
       input.addEventListener("input", () => move(whole ? Math.round(value(input.value / 1000)) : round(value(input.value / 1000))));
-      // A key is a step that one can see: one more, or a hundredth of the slider.
+      // A key is a step that one can see: one more, or a hundredth of the slider, and as many of these as it
+      // takes to another number in so few digits.
+      const beside = (by) => {
+        if (whole) return within(now + by);
+        for (let step = 1; step <= 100; step++) {
+          const x = round(value(Math.min(Math.max(part(now) + by * step / 100, 0), 1)));
+          if (x !== now) return x;
+        }
+        return now;
+      };
       input.addEventListener("keydown", (event) => {
         const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
         if (!by) return;
         event.preventDefault();
-        const place = Math.min(Math.max(part(now) + by / 100, 0), 1);
-        const x = whole ? within(now + by) : round(value(place));
+        const x = beside(by);
         input.value = Math.round(1000 * part(x));
         move(x);
       });

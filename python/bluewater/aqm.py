@@ -265,6 +265,8 @@ def _check_methods(cls: type[Aqm]) -> None:
     for name, method in methods.items():
         if name.startswith("on_") and name not in EVENTS:
             raise unknown(f"method at {_line_of(method)}:", name, EVENTS, key="aqm")
+        if name in EVENTS:
+            _check_arguments(name, method)
     for method in methods.values() if "on_timer" not in methods else ():
         set_here = {
             each.argval for each in dis.get_instructions(method) if each.opname == "STORE_ATTR"
@@ -275,6 +277,21 @@ def _check_methods(cls: type[Aqm]) -> None:
                 key="aqm",
                 hint="def on_timer(self, now, queue): is called when it comes",
             )
+
+
+def _check_arguments(name: str, method: FunctionType) -> None:
+    """Refuses a method that cannot be called as it will be."""
+    given: tuple[str, ...] = ("self", "now", "packet", "queue")
+    if name in ("on_idle", "on_timer"):
+        given = ("self", "now", "queue")
+    try:
+        inspect.signature(method).bind(*given)
+    except TypeError as error:
+        raise InputError(
+            f"{_line_of(method)}: {name}{inspect.signature(method)} cannot be called",
+            key="aqm",
+            hint=f"def {name}({', '.join(given)}):",
+        ) from error
 
 
 def _line_of(method: FunctionType) -> str:
@@ -345,7 +362,19 @@ def failure(error: BaseException, object_: Aqm, method: str, seconds: float) -> 
 
 
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    told = f"{type(error).__name__}: {error}"
+    if not isinstance(error, AttributeError) or error.obj is None:
+        return told
+    kind = type(error.obj).__name__
+    if kind not in _SHOWN:
+        return told
+    there = ", ".join(name for name in dir(error.obj) if not name.startswith("_"))
+    waited = "; it has waited for now - packet.arrived" if kind == "Packet" else ""
+    return f"{told}; a {kind.lower()} has {there}{waited}"
+
+
+_SHOWN = ("Packet", "Queue")
+"""What a method is given beside the time."""
 
 
 def _own(error: BaseException) -> list[traceback.FrameSummary]:

@@ -79,6 +79,8 @@ class Interrupted(KeyboardInterrupt):
 
 _CALLED = {
     **dict.fromkeys(("taildrop", "tail-drop", "fifo", "pfifo", "bfifo"), "droptail"),
+    **dict.fromkeys(("udp", "datagram", "datagrams"), "cbr"),
+    "tcp": "sack",
     **dict.fromkeys(("video", "zoom", "webrtc", "gcc"), "scream"),
 }
 """What others call what is here, or what of here stands for it."""
@@ -87,10 +89,12 @@ _CALLED = {
 def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputError:
     """The error for a name that is not in ``known``, with the nearest name as the hint."""
     names = sorted(known)
-    near = _CALLED.get(value.lower())
+    plain = {name.lower().replace("_", "-"): name for name in names}
+    as_typed = value.lower().replace("_", "-")
+    near = plain.get(as_typed, _CALLED.get(as_typed))
     if near not in names:
         # Of what is as near the one of the same letters: red for rde, and not rem.
-        close = difflib.get_close_matches(value, names)
+        close = [plain[each] for each in difflib.get_close_matches(as_typed, plain)]
         near = min(close, key=lambda each: sorted(each) != sorted(value), default=None)
     return InputError(
         f"unknown {what} '{value}'",

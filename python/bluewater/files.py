@@ -6,6 +6,7 @@ Every file that a command or a function is given is opened behind :func:`check`.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 import tomllib
@@ -18,7 +19,7 @@ from polars.exceptions import PolarsError
 from bluewater.errors import InputError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 _LISTED = "check the path; `bluewater list` shows the experiments that can be named instead"
@@ -27,6 +28,10 @@ _FROM_IT = "write what comes from it to a file first"
 
 _DEEPEST = 64
 """What copies, writes and reads a table later goes no deeper than some more."""
+
+
+PICTURES = (".png", ".svg", ".pdf", ".pgf")
+"""Endings of files that a picture can be written to."""
 
 
 def check(path: Path, **where: Any) -> None:
@@ -102,6 +107,21 @@ def apart(path: Path, read: Path, **where: Any) -> None:
         )
 
 
+def check_ending(path: Path, known: Collection[str], what: str) -> None:
+    """Refuses a file whose ending names no format.
+
+    Raises:
+        InputError: It names the endings that do.
+    """
+    if path.suffix.lower() not in known:
+        raise InputError(
+            f"the file's ending names no format of {what}",
+            file=str(path),
+            allowed=f"a file that ends in {', '.join(known)}",
+            hint=f"{path}{next(iter(known))}" if not path.suffix else None,
+        )
+
+
 def _shown(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode()
 
@@ -170,11 +190,39 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+_YAML = re.compile(r"---|[\w.-]+ ?:(\s|$)|- ")
+_PYTHON = re.compile(r"(import|from|class|def)\s+\w")
+
+
+def check_toml(text: str, origin: str) -> None:
+    """Refuses a text that is plainly of another format, of whose first line TOML says little.
+
+    Raises:
+        InputError: It is; the message names the format.
+    """
+    lines = (line.strip() for line in text.splitlines())
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    found = (
+        "JSON" if first.startswith("{")
+        else "XML or HTML" if first.startswith("<")
+        else "Python" if _PYTHON.match(first)
+        else "YAML" if _YAML.match(first)
+        else None
+    )  # fmt: skip
+    if found == "Python":
+        hint = "a class of one's own is named as in `bluewater compare FILE.py:CLASS`"
+    else:
+        hint = 'scenarios are TOML: `duration = "60s"`, then tables as [network] and [[queue]]'
+    if found:
+        raise InputError(f"it looks like {found}, and is not TOML", file=origin, hint=hint)
+
+
 def parse_table(text: str, origin: str) -> dict[str, Any]:
     """Parses TOML; what is wrong with its syntax becomes an :class:`InputError`."""
     try:
         table = tomllib.loads(text)
     except ValueError as error:  # a number of thousands of digits is no error of TOML's
+        check_toml(text, origin)
         raise InputError(f"not valid TOML: {error}", file=origin) from error
     except RecursionError as error:
         raise _too_deep(origin) from error

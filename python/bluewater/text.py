@@ -28,6 +28,20 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+_TEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+    "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "…": r"\ldots{}",
+    "µ": r"\textmu{}", "≥": r"$\geq$", "→": r"$\rightarrow$", "\N{MINUS SIGN}": "$-$",
+    "\N{ZERO WIDTH SPACE}": "", "\N{NO-BREAK SPACE}": "~",
+}  # fmt: skip
+
+
+def tex(plain: str) -> str:
+    """A text with nothing in it that LaTeX would take for a command."""
+    return "".join(_TEX.get(letter, letter) for letter in plain)
+
+
 def whole(text: str) -> str:
     """A text that no end of a line divides, as a number and its unit."""
     return text.replace(" ", "\N{NO-BREAK SPACE}")
@@ -41,6 +55,27 @@ def measured(mean: float | None, half_width: float | None, unit: str) -> str:
         return f"{number(mean)} {unit}".rstrip()
     noise = half_width < abs(mean) * _ROUNDING
     return f"{number(mean)} ± {number(0 if noise else half_width, 2)} {unit}".rstrip()
+
+
+def interval(mean: float, half_width: float) -> tuple[str, str]:
+    """A mean and half its interval with the same decimals, as in ``22.63`` and ``0.41``.
+
+    Two digits of the half-width are shown, but no more than four of the mean.
+    """
+    largest = max(abs(mean), half_width)
+    if largest == 0:
+        return "0", "0"
+    noise = half_width < abs(mean) * _ROUNDING
+    if not -4 <= math.floor(math.log10(largest)) <= 6:
+        return number(mean), number(0 if noise else half_width, 2)
+    most = _decimals(mean, 3 if noise else 4)
+    places = most if noise else min(_decimals(half_width, 2), most)
+    return f"{mean:.{places}f}", f"{0 if noise else half_width:.{places}f}"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """The decimals of a number with so many significant digits."""
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 4
 
 
 def summarised(row: Mapping[str, Any], factor: float, unit: str) -> str:

@@ -45,3 +45,12 @@ def duration_text(value: float) -> str:
         if nanoseconds % size == 0:
             return f"{nanoseconds // size}{unit}"
     return f"{nanoseconds}ns"
+
+
+_READABLE = {"s": (1e3, "ms"), "bit/s": (1e-6, "Mb/s")}
+"""Of declared units: the factor to the one in which such a quantity is read, and that."""
+
+
+def readable(unit: str) -> tuple[float, str]:
+    """The factor from a declared unit to the one that people read, and that unit."""
+    return _READABLE.get(unit, (1.0, unit))

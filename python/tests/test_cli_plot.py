@@ -9,6 +9,8 @@ import pytest
 from conftest import SWEEP, Cli
 
 import bluewater
+from bluewater.plots.log import panels as log_panels
+from bluewater.plots.log import read_log
 from bluewater.plots.run import panels
 
 _LOG = """\
@@ -47,6 +49,118 @@ def test_a_gateway_s_log_is_plotted(cli: Cli, tmp_path: Path) -> None:
     log.write_text("{}\n")
     refused = cli("plot", str(log), keep_out=False)
     assert (refused.exit_code, "no log of a gateway" in refused.stderr) == (2, True)
+
+
+def _lines(*lines: dict[str, Any]) -> str:
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def _sampled(**more: Any) -> dict[str, Any]:
+    return {
+        "time_s": 1.0, "queue": "up", "backlog_packets": 30, "backlog_bytes": 45_750,
+        "arrivals": 40, "departures": 25, "departures_bytes": 40_850, "drops": 0, "marks": 1,
+    } | more  # fmt: skip
+
+
+VARYING = {
+    "log": "bluewater-gateway", "format": 1,
+    "queues": [{"queue": "up", "aqm": "codel", "rate": "10mbit", "delay": "5ms",
+                "rate_trace": {"steps": 100, "mean_bps": 2e6}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "label", "ms"),
+    [
+        ({"delay_mean_s": 0.14, "sojourn": 0.13}, "mean of the interval", 140),
+        ({"sojourn": 0.14}, "of the last packet", 140),
+        # 45.75 kB, where 40.85 kB are sent in a second; at the nominal rate it were 36.6 ms.
+        ({}, "Time to send what is queued", 1e3 * 45_750 / 40_850),
+    ],
+)
+def test_on_a_link_that_varies_the_nominal_rate_tells_no_delay(
+    tmp_path: Path, more: dict[str, float], label: str, ms: float
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(_lines(VARYING, _sampled(**more)))
+    shown = {panel.title: panel for panel in log_panels(read_log(log))}
+    assert shown["Delay"].points["y"].to_list() == pytest.approx([ms])
+    assert label in shown["Delay"].y.label
+
+
+def test_an_interval_in_which_nothing_left_has_no_delay(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    none = _sampled(departures=0, departures_bytes=0)
+    log.write_text(_lines(VARYING, none, none | {"time_s": 2.0, "delay_mean_s": None}))
+    (delay,) = (panel for panel in log_panels(read_log(log)) if panel.title == "Delay")
+    assert delay.points["y"].to_list() == [None, None]
+
+
+def test_signals_of_a_log_have_units_and_meanings(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(_lines(VARYING, _sampled(sojourn=0.14, count=3.0, dropping=1.0)))
+    labels = {panel.title: " ".join(panel.y.label.split()) for panel in log_panels(read_log(log))}
+    assert labels["sojourn"] == "sojourn: delay of the last packet at the head (ms)"
+    assert labels["count"].startswith("count: signals in the present")
+    assert labels["count"].endswith("(number)")
+    assert labels["dropping"] == "dropping: 1 in the dropping state, else 0"
+
+
+def test_signals_of_a_class_of_one_s_own_have_theirs(tiny: Path) -> None:
+    own = tiny.with_name("own.py")
+    own.write_text(
+        "from bluewater.aqm import Aqm\n"
+        "class Mine(Aqm):\n"
+        "    signals = {'wait': ('s', 'what it waits for'), 'f': ('bit/s', 'what it gives')}\n"
+        "    wait = 0.02\n"
+        "    f = 3e6\n"
+    )
+    text = tiny.read_text().replace('"red"', '"python:own.py:Mine"')
+    tiny.write_text(text + '[measure]\ninterval = "100ms"\n')
+    found = {panel.title: panel for panel in panels(bluewater.run(tiny))}
+    labels = {title: " ".join(panel.y.label.split()) for title, panel in found.items()}
+    assert labels["wait"] == "wait: what it waits for (ms)"
+    assert labels["f"] == "f: what it gives (Mb/s)"
+    assert (found["wait"].points["y"].max(), found["f"].points["y"].max()) == (20, 3)
+
+
+def test_a_run_without_a_series_is_drawn_all_the_same(cli: Cli, tiny: Path) -> None:
+    cli("run", str(tiny))
+    (folder,) = (cli.out / "runs").glob("??/*")
+    found = cli("plot", str(folder), keep_out=False)
+    assert found.exit_code == 0
+    assert "simulated again with interval = 5ms" in found.stderr
+    assert bluewater.load(folder).series.is_empty(), "what is kept is left as it is"
+
+
+@pytest.mark.parametrize(
+    ("ending", "begins"),
+    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("pgf", b"%% Creator")],
+)
+def test_the_ending_says_the_format(cli: Cli, tiny: Path, ending: str, begins: bytes) -> None:
+    cli("run", str(tiny))
+    (folder,) = (cli.out / "runs").glob("??/*")
+    path = tiny.with_name(f"figure.{ending}")
+    found = cli("plot", str(folder), "--out", str(path), "--size", "column", keep_out=False)
+    assert found.stdout.split() == [str(path)]
+    assert path.read_bytes().startswith(begins)
+    assert not list(tiny.parent.glob("figure.*.*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--out", "figure.jpg"], ".png, .svg, .pdf, .pgf"),
+        (["--out", "figure.eps"], ".pdf"),
+        (["--size", "colum"], "did you mean 'column'?"),
+    ],
+)
+def test_what_is_no_format_is_said(cli: Cli, tiny: Path, arguments: list[str], said: str) -> None:
+    cli("run", str(tiny))
+    (folder,) = (cli.out / "runs").glob("??/*")
+    found = cli("plot", str(folder), *arguments, keep_out=False)
+    assert found.exit_code == 2
+    assert said in found.stderr
 
 
 def test_sweep_then_plot(cli: Cli, tmp_path: Path) -> None:
@@ -104,7 +218,7 @@ def test_signals_have_their_units(tiny: Path) -> None:
     tiny.write_text(tiny.read_text() + TWO_QUEUES)
     found = {panel.title: panel.y.label for panel in panels(bluewater.run(tiny))}
     labels = {title: " ".join(label.split()) for title, label in found.items()}
-    assert labels["B->A: sojourn"] == "sojourn: delay of the last packet at the head (s)"
+    assert labels["B->A: sojourn"] == "sojourn: delay of the last packet at the head (ms)"
     assert labels["A->B: p_a"] == "p_a: probability with spacing, next packet (0 … 1)"
     assert labels["A->B: avg"].startswith("avg: average queue length, ")
     assert labels["A->B: avg"].endswith(" (packets or bytes)")

@@ -75,6 +75,12 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         assert play is not None
         head = '<!doctype html><meta charset="utf-8"><script src="play.js"></script>'
         (folder / f"{lesson.stem}.html").write_text(head + play[0])
+    shutil.copy(DOCS / "play/play.css", folder)
+    styled = f'{head}<link rel="stylesheet" href="play.css">'
+    (folder / "all.html").write_text(f"{styled}<bluewater-play></bluewater-play>")
+    for lesson in LESSONS:
+        own = (folder / f"{lesson.stem}.html").read_text().replace(head, styled)
+        (folder / f"styled-{lesson.stem}.html").write_text(own)
     with sync_api.sync_playwright() as p:
         browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
@@ -143,3 +149,59 @@ def test_every_number_of_a_lesson_is_measured_or_given(lesson: Path) -> None:
 
 def test_every_lesson_has_its_numbers() -> None:
     assert {quoted["lesson"] for quoted in QUOTED} == {lesson.stem for lesson in LESSONS}
+
+
+# Presses each arrow on each slider until nothing moves, and tells where that is not at its end.
+STUCK = """() => {
+    const play = document.querySelector("bluewater-play");
+    const stuck = [];
+    const disciplines = [...play.querySelectorAll("[id$='-a'] option")].map((each) => each.value);
+    const press = (input, key) => input.dispatchEvent(new KeyboardEvent("keydown", { key }));
+    for (const discipline of disciplines.length ? disciplines : [play.state.a]) {
+        play.state.a = discipline;
+        play.defaults();
+        play.build();
+        for (const id of [...play.querySelectorAll("input[type=range]")].map((each) => each.id)) {
+            const input = document.getElementById(id);
+            for (const [key, end] of [["ArrowRight", 1000], ["ArrowLeft", 0], ["ArrowUp", 1000]]) {
+                let moves = 0;
+                for (let before; moves < 500; moves++) {
+                    before = input.getAttribute("aria-valuetext");
+                    press(input, key);
+                    if (input.getAttribute("aria-valuetext") === before) break;
+                }
+                const at = input.getAttribute("aria-valuetext");
+                if (Math.abs(input.value - end) > 5) stuck.push(`${discipline} ${id} ${key} ${at}`);
+            }
+        }
+    }
+    return stuck;
+}"""
+
+
+@pytest.mark.parametrize("page", ["all", *(lesson.stem for lesson in LESSONS)])
+def test_no_key_is_stuck(tab: Page, page: str) -> None:
+    tab.goto(f"{tab.url.rpartition('/')[0]}/{page}.html")
+    assert tab.evaluate(STUCK) == []
+
+
+@pytest.mark.parametrize("page", ["all", *(f"styled-{lesson.stem}" for lesson in LESSONS)])
+@pytest.mark.parametrize(("width", "height"), [(360, 760), (390, 844), (800, 900), (1280, 900)])
+def test_charts_fill_their_rows_and_can_be_read(
+    tab: Page, page: str, width: int, height: int
+) -> None:
+    tab.set_viewport_size({"width": width, "height": height})
+    tab.goto(f"{tab.url.rpartition('/')[0]}/{page}.html")
+    boxes = tab.evaluate(
+        """() => [...document.querySelectorAll(".charts figure")].filter((each) => !each.hidden)
+            .map((each) => each.getBoundingClientRect()).map(({ x, y, width }) => [x, y, width])"""
+    )
+    assert boxes
+    assert min(own for _, _, own in boxes) >= 140
+    rows = {y: max(x + own for x, at, own in boxes if at == y) for _, y, _ in boxes}
+    assert max(rows.values()) - min(rows.values()) < 1, "no part of a row is left blank"
+    (all_of_it,) = tab.evaluate(
+        "[document.querySelector('.charts')].map((each) => each.getBoundingClientRect().right)"
+    )
+    assert all_of_it - max(rows.values()) < 20
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width

@@ -190,6 +190,17 @@ def test_a_phone_scrolls_the_report_in_one_direction(page: Path, tmp_path: Path)
         # Every verdict is seen without scrolling the table.
         size = "(name => document.querySelector('.matrix').parentNode[name])"
         assert tab.evaluate(f"{size}('scrollWidth')") == tab.evaluate(f"{size}('clientWidth')")
+        # Whatever the lines, readings and papers are called: each text with a long word behind it.
+        tab.evaluate(
+            """() => {
+                const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+                const own = (node) => node.data.trim() && !node.parentNode.closest("svg, style");
+                const all = [];
+                while (texts.nextNode()) if (own(texts.currentNode)) all.push(texts.currentNode);
+                for (const text of all) text.data = `${text.data.trim()} ${"LongWord".repeat(8)}`;
+            }"""
+        )
+        assert tab.evaluate("document.documentElement.scrollWidth") == 390
         browser.close()
 
 

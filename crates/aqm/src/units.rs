@@ -191,17 +191,15 @@ const SIZE: &str =
     "a size such as 200kB, 200KiB, 1500B, 100p (packets), 20% (of the buffer), 1.5bdp";
 
 /// Units of other programs, and what is not written as here; capitals do not count.
-///
-/// `MB` alone is taken for bytes only where a size is asked for: of a rate, more people mean bits.
 const RATES: [(&str, &[&str]); 9] = [
     ("bit", &["b", "b/s", "bits", "bits/s", "bit/sec"]),
     ("kbit", &["k", "kb", "kb/s", "kbits", "kbits/s", "kbit/sec"]),
     ("mbit", &["m", "mb", "mb/s", "mbits", "mbits/s", "mbit/sec"]),
     ("gbit", &["g", "gb", "gb/s", "gbits", "gbits/s", "gbit/sec"]),
     ("tbit", &["t", "tb", "tb/s", "tbits", "tbits/s", "tbit/sec"]),
-    ("kB/s", &["kbyte/s", "kbytes/s"]),
-    ("MB/s", &["mbyte/s", "mbytes/s"]),
-    ("GB/s", &["gbyte/s", "gbytes/s"]),
+    ("kB/s", &["kbyte/s", "kbytes/s", "kbyte", "kbytes"]),
+    ("MB/s", &["mbyte/s", "mbytes/s", "mbyte", "mbytes"]),
+    ("GB/s", &["gbyte/s", "gbytes/s", "gbyte", "gbytes"]),
     ("B/s", &["byte/s", "bytes/s"]),
 ];
 const DURATIONS: [(&str, &[&str]); 6] = [
@@ -272,6 +270,14 @@ impl FromStr for Rate {
                 ));
             }
             "" => return Err(TextError::hint(RATE, "add the unit, for example 45mbit")),
+            // Bytes by its capital, and bits by what most who write it mean: an eighth, or not.
+            "KB" | "MB" | "GB" | "kB" | "B" => {
+                let number = text.trim().strip_suffix(unit).unwrap_or(text).trim_end();
+                let prefix = unit.trim_end_matches('B').to_ascii_lowercase();
+                let bytes = if unit == "KB" { "kB" } else { unit };
+                let hint = format!("{number}{prefix}bit for bits, or {number}{bytes}/s for bytes?");
+                return Err(TextError::hint(RATE, &hint));
+            }
             _ => return Err(TextError::meant::<Self>(RATE, text, unit, &RATES)),
         };
         scaled(digits, decimals, multiple, 1)
@@ -419,10 +425,12 @@ mod tests {
             ("10mb", "10mbit?"),
             ("10m", "10mbit?"),
             ("10 Mb/s", "10mbit?"),
-            ("10MB", "10mbit?"),
+            ("10MB", "10mbit for bits, or 10MB/s for bytes?"),
+            ("1.5 KB", "1.5kbit for bits, or 1.5kB/s for bytes?"),
             ("1.5 gb", "1.5gbit?"),
             ("10000kb", "10000kbit?"),
             ("10MBytes/s", "10MB/s?"),
+            ("10Mbyte", "10MB/s?"),
             ("10MBIT", "10mbit?"),
             ("10apples", ""),
             ("0mb", ""),

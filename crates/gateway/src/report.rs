@@ -223,22 +223,35 @@ fn wire(link: &Link) -> Option<Value> {
     }))
 }
 
+/// What was counted up to a line of the log.
+#[derive(Clone, Copy, Default)]
+pub struct Logged {
+    counters: Counters,
+    /// The sum of the times in the queue of what had departed, ns.
+    waited: u128,
+}
+
 /// A line of the log: the queue of a direction at `now` (ns), and what happened since `before`.
-pub fn sample(direction: usize, link: &Link, now: u64, before: &mut Counters) -> Value {
-    let (counters, backlog) = (link.counters(), link.backlog());
+pub fn sample(direction: usize, link: &Link, now: u64, before: &mut Logged) -> Value {
+    let (counters, backlog, waited) = (link.counters(), link.backlog(), link.sojourn().1);
+    let Logged { counters: last, waited: waited_before } = *before;
+    let departed = counters.departed.since(last.departed).packets;
+    // A new window of measurement begins its sum anew.
+    let waited_since = waited.checked_sub(waited_before).filter(|_| departed > 0);
     let mut line = json!({
         "time_s": now as f64 / 1e9,
         "queue": DIRECTIONS[direction],
         "backlog_packets": backlog.packets,
         "backlog_bytes": backlog.bytes,
-        "arrivals": counters.arrived.since(before.arrived).packets,
-        "departures": counters.departed.since(before.departed).packets,
-        "departures_bytes": counters.departed.since(before.departed).bytes,
-        "drops": counters.all_dropped().since(before.all_dropped()).packets,
-        "marks": counters.all_marked().since(before.all_marked()).packets,
+        "arrivals": counters.arrived.since(last.arrived).packets,
+        "departures": departed,
+        "departures_bytes": counters.departed.since(last.departed).bytes,
+        "drops": counters.all_dropped().since(last.all_dropped()).packets,
+        "marks": counters.all_marked().since(last.all_marked()).packets,
+        "delay_mean_s": waited_since.map(|sum| sum as f64 / 1e9 / departed as f64),
     });
     link.observe(now, &mut |name, value| line[name] = json!(value));
-    *before = counters;
+    *before = Logged { counters, waited };
     line
 }
 

@@ -1,47 +1,54 @@
 //! Fixed histograms: recording is a few instructions and never allocates.
 
-/// Sub-buckets of each power of two: 32, so that a quantile is at most 1/32 = 3.1 % too high.
-const SUB_BITS: u32 = 5;
-const SUB: u64 = 1 << SUB_BITS;
-const BUCKETS: usize = ((64 - SUB_BITS + 1) as usize) << SUB_BITS;
-/// Values below have a weight each until somebody asks, which takes no search for a bucket.
+/// Values below have a weight each, which takes no search for a bucket.
 const SMALL: usize = 1024;
 
-/// A log-linear histogram of whole numbers with weights. Exact below 32, then in buckets of
-/// relative width 1/32.
+/// A log-linear histogram of whole numbers with weights. Exact below 1024; above, each power of two has
+/// 2 to the power of `BITS` buckets.
 #[derive(Clone, Debug)]
-pub struct Histogram {
+pub struct LogLinear<const BITS: u32> {
     small: Box<[u64; SMALL]>,
     /// Of the other values, by bucket.
-    weights: Box<[u64; BUCKETS]>,
+    weights: Box<[u64]>,
     /// The largest of the other values.
     max: u64,
 }
 
-impl Default for Histogram {
+/// A bucket is at most 1/32 = 3.1 % wide.
+pub type Histogram = LogLinear<5>;
+
+/// Of times whose quantiles are compared: a bucket is at most 1/256 = 0.4 % wide.
+pub type Fine = LogLinear<8>;
+
+impl<const BITS: u32> Default for LogLinear<BITS> {
     fn default() -> Self {
-        Self { small: Box::new([0; SMALL]), weights: Box::new([0; BUCKETS]), max: 0 }
+        let weights = vec![0; Self::BUCKETS].into_boxed_slice();
+        Self { small: Box::new([0; SMALL]), weights, max: 0 }
     }
 }
 
-impl Histogram {
+impl<const BITS: u32> LogLinear<BITS> {
+    const SUB: u64 = 1 << BITS;
+    const BUCKETS: usize = ((64 - BITS + 1) as usize) << BITS;
+
     #[inline]
     fn bucket(value: u64) -> usize {
-        if value < SUB {
+        if value < Self::SUB {
             return value as usize;
         }
-        let shift = value.ilog2() - SUB_BITS;
-        ((u64::from(shift) << SUB_BITS) + (value >> shift)) as usize
+        let shift = value.ilog2() - BITS;
+        ((u64::from(shift) << BITS) + (value >> shift)) as usize
     }
 
     /// The largest value of a bucket.
     fn upper(bucket: usize) -> u64 {
         let bucket = bucket as u64;
-        if bucket < 2 * SUB {
+        if bucket < 2 * Self::SUB {
             return bucket;
         }
-        let shift = (bucket >> SUB_BITS) - 1;
-        (((bucket & (SUB - 1)) + SUB + 1) << shift) - 1
+        let shift = (bucket >> BITS) - 1;
+        // Of the last bucket what is shifted out is the whole of it.
+        (((bucket & (Self::SUB - 1)) + Self::SUB + 1) << shift).wrapping_sub(1)
     }
 
     /// Adds `weight` observations of `value`.
@@ -63,46 +70,51 @@ impl Histogram {
         if self.max > 0 { self.max } else { small() }
     }
 
-    /// Weights by bucket.
-    fn by_bucket(&self) -> [u64; BUCKETS] {
-        let mut weights = *self.weights;
-        for (value, weight) in (0..).zip(self.small.iter()) {
-            weights[Self::bucket(value)] += weight;
-        }
-        weights
-    }
-
-    /// The smallest value that at least the share `q` (0 … 1) of the weight does not exceed, never
-    /// too low and at most 1/32 too high; 0 for an empty histogram.
+    /// The quantile `q` (0 … 1): the smallest value that at least that share of the weight does not
+    /// exceed. Exact below 1024; above, the weight of a bucket counts as spread evenly over its width,
+    /// so the result is off by less than a bucket's width. 0 for an empty histogram.
     pub fn quantile(&self, q: f64) -> u64 {
-        let weights = self.by_bucket();
-        let total = weights.iter().sum();
-        Self::quantile_of((0..).zip(weights), total, self.max(), q)
+        let total = self.parts().map(|part| part.2).sum();
+        Self::quantile_of(self.parts(), total, self.max(), q)
     }
 
-    /// The same of buckets with their weights, ascending.
+    /// As [`Self::quantile`], of parts (least value, largest value, weight), ascending.
     fn quantile_of(
-        buckets: impl Iterator<Item = (usize, u64)>,
+        parts: impl Iterator<Item = (u64, u64, u64)>,
         total: u64,
         max: u64,
         q: f64,
     ) -> u64 {
         let wanted = (total as f64 * q).ceil().max(1.0) as u64;
         let mut seen = 0;
-        for (bucket, weight) in buckets {
-            seen += weight;
-            if seen >= wanted && weight > 0 {
-                return Self::upper(bucket).min(max);
+        for (least, most, weight) in parts {
+            if seen + weight >= wanted && wanted < total {
+                let place = ((wanted - seen) as f64 - 0.5) / weight as f64;
+                return least + ((most.min(max) - least) as f64 * place).round() as u64;
             }
+            seen += weight;
         }
         max
     }
 
-    /// The buckets in use, as (largest value, weight), ascending.
+    /// Each small value, then each bucket: least value, largest value, weight.
+    fn parts(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let small = (0..).zip(self.small.iter()).map(|(value, &weight)| (value, value, weight));
+        let first = Self::bucket(SMALL as u64);
+        let large = (first..).zip(&self.weights[first..]);
+        small.chain(large.map(|(bucket, &weight)| Self::part(bucket, weight)))
+    }
+
+    fn part(bucket: usize, weight: u64) -> (u64, u64, u64) {
+        let least = bucket.checked_sub(1).map_or(0, |before| Self::upper(before) + 1);
+        (least, Self::upper(bucket), weight)
+    }
+
+    /// The parts in use, as (largest value, weight), ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let max = self.max();
-        let used = self.by_bucket().into_iter().enumerate().filter(|(_, weight)| *weight > 0);
-        used.map(move |(bucket, weight)| (Self::upper(bucket).min(max), weight))
+        let used = self.parts().filter(|part| part.2 > 0);
+        used.map(move |(_, most, weight)| (most.min(max), weight))
     }
 
     /// Adds what another one has.
@@ -184,8 +196,9 @@ impl Times {
 
     /// As [`Histogram::quantile`].
     pub fn quantile(&self, q: f64) -> u64 {
-        let weights = self.weights.iter().map(|&weight| u64::from(weight));
-        Histogram::quantile_of((self.first..).zip(weights), self.count, self.max, q)
+        let buckets = (self.first..).zip(&self.weights);
+        let parts = buckets.map(|(bucket, &weight)| Histogram::part(bucket, weight.into()));
+        Histogram::quantile_of(parts, self.count, self.max, q)
     }
 
     /// The largest; 0 if there is none.
@@ -216,7 +229,7 @@ mod tests {
     #[test]
     fn times_have_the_quantiles_of_a_histogram() {
         let values =
-            [90_000u64, 7, 1_000_000, 31, 32, 65_000, 64_999, 1023, 1024, 2_000_000_000, 5];
+            [90_000u64, 7, 1_000_000, 31, 32, 65_000, 64_999, 1024, 1025, 2_000_000_000, 5];
         let (mut all, mut one, mut other) =
             (Histogram::default(), Times::default(), Times::default());
         for (n, &value) in values.iter().cycle().take(100).enumerate() {
@@ -242,26 +255,52 @@ mod tests {
     fn buckets_are_monotone_and_hold_their_values() {
         let mut last = 0;
         for value in (0..200_000u64).chain((18..39).map(|s| (1u64 << s) + 12345)) {
-            let bucket = Histogram::bucket(value);
-            assert!(bucket >= last && Histogram::upper(bucket) >= value, "{value}");
-            assert!(bucket == 0 || Histogram::upper(bucket - 1) < value, "{value}");
+            let bucket = Fine::bucket(value);
+            assert!(bucket >= last && Fine::upper(bucket) >= value, "{value}");
+            assert!(bucket == 0 || Fine::upper(bucket - 1) < value, "{value}");
             last = bucket;
         }
     }
 
+    /// In a bucket too: of even values the quantile is theirs, and it tells two samples apart whose
+    /// quantiles are in one bucket, or an interval over seeds would have no width.
     #[test]
-    fn quantiles_are_within_a_thirty_second() {
+    fn quantiles_are_interpolated() {
         let mut h = Histogram::default();
         (1..=100_000u64).for_each(|v| h.add(v, 1));
-        for (q, exact) in [(0.5, 50_000.0), (0.95, 95_000.0), (0.99, 99_000.0)] {
-            let error = h.quantile(q) as f64 / exact - 1.0;
-            assert!((0.0..1.0 / 32.0).contains(&error), "{q}: {error}");
+        for q in [0.001, 0.0101, 0.5, 0.7, 0.95, 0.99, 0.999] {
+            let exact = 1e5 * q;
+            assert!((h.quantile(q) as f64 - exact).abs() <= 1.0, "{q}: {}", h.quantile(q));
         }
         assert_eq!((h.quantile(1.0), h.max()), (100_000, 100_000));
         let mut joined = Histogram::default();
         (1..=10u64).for_each(|v| joined.add(v, 1));
         joined.join(&h);
         assert_eq!((joined.quantile(20.0 / 100_010.0), joined.max()), (10, 100_000));
+        let of = |low: u64| {
+            let mut h = Histogram::default();
+            (0..1000).for_each(|v| h.add(low + v, 1));
+            h.quantile(0.99)
+        };
+        assert!(of(100_000) < of(100_010));
+    }
+
+    /// Also where all values are a few, as multiples of the time of a packet.
+    #[test]
+    fn fine_quantiles_are_close() {
+        let mut h = Fine::default();
+        (1..=50u64).for_each(|packets| h.add(808_000 * packets, packets));
+        for (q, exact) in [(0.5, 36), (0.95, 49), (0.99, 50)] {
+            let error = h.quantile(q) as f64 / (808_000 * exact) as f64 - 1.0;
+            assert!(error.abs() < 1.0 / 256.0, "{q}: {error}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_below_1024_are_exact() {
+        let mut h = Histogram::default();
+        (500..=1023).for_each(|v| h.add(v, 1));
+        assert_eq!([0.25, 0.5, 0.75].map(|q| h.quantile(q)), [630, 761, 892]);
     }
 
     #[test]

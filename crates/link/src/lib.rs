@@ -25,7 +25,7 @@ pub mod transmitter;
 pub mod varying;
 
 pub use hash::DecisionHash;
-pub use histogram::Histogram;
+pub use histogram::{Fine, Histogram};
 pub use impair::{Impair, Impaired, Impairments};
 pub use server::{Exit, Item, Server};
 pub use stats::{QueueStats, QueueSummary};

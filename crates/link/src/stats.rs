@@ -2,7 +2,7 @@
 
 use aqm::{Backlog, Cause, Counters, Tally};
 
-use crate::histogram::{Histogram, Times};
+use crate::histogram::{Fine, Histogram, LogLinear, Times};
 use crate::memory::{fetch_ahead, room_for};
 
 /// What one flow did at one queue since the start, in packets and bytes.
@@ -110,7 +110,7 @@ pub struct QueueStats {
     /// Nanoseconds at each length in packets.
     lengths: Histogram,
     /// Packets by time in the queue, in ns.
-    delays: Histogram,
+    delays: Fine,
     delay_sum: u128,
     /// Idle time since time 0, at the window's start, and when the present idle period began, if
     /// there is one.
@@ -161,7 +161,7 @@ impl QueueStats {
             packet_ns: 0,
             byte_ns: 0,
             lengths: Histogram::default(),
-            delays: Histogram::default(),
+            delays: Fine::default(),
             delay_sum: 0,
             idle_ns: 0,
             idle_before: 0,
@@ -333,7 +333,7 @@ impl QueueStats {
     }
 
     /// How long packets that departed in the window had been in the queue, ns, and the sum of that.
-    pub fn delays(&self) -> (&Histogram, u128) {
+    pub fn delays(&self) -> (&Fine, u128) {
         (&self.delays, self.delay_sum)
     }
 
@@ -352,7 +352,9 @@ impl QueueStats {
             dropped: std::array::from_fn(|i| counters.dropped[i].since(self.before.dropped[i])),
             marked: std::array::from_fn(|i| counters.marked[i].since(self.before.marked[i])),
         };
-        let four = |h: &Histogram| [h.quantile(0.5), h.quantile(0.95), h.quantile(0.99), h.max()];
+        fn four<const BITS: u32>(h: &LogLinear<BITS>) -> [u64; 4] {
+            [h.quantile(0.5), h.quantile(0.95), h.quantile(0.99), h.max()]
+        }
         QueueSummary {
             window_s: ns / 1e9,
             counts,

@@ -52,6 +52,9 @@ impl std::error::Error for ScenarioError {}
 /// What is wrong with a value that is not among those allowed.
 const NOT_ALLOWED: &str = "not allowed";
 
+/// What is wrong with a key that is none.
+pub(crate) const UNKNOWN_KEY: &str = "unknown key";
+
 /// A complaint about a key, before it is known where the key stands.
 #[derive(Clone, Debug)]
 pub struct Complaint {
@@ -75,7 +78,12 @@ impl Complaint {
     /// is missing, a file that cannot be read.
     pub fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Self {
         let (allowed, hint) = (String::new(), String::new());
-        Self { key: key.into(), problem: problem.into(), allowed, hint }
+        let mut problem = problem.into();
+        // The system's number of an error says nothing that its words do not.
+        if let Some(at) = problem.find(" (os error ") {
+            problem.truncate(at);
+        }
+        Self { key: key.into(), problem, allowed, hint }
     }
 
     /// The same with what is allowed.
@@ -98,16 +106,19 @@ pub fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) ->
     if word.len() > 100 {
         return String::new(); // no name is as long, and the comparison would take long, too
     }
+    // Capitals and dashes are no mistakes that a name is far off by.
+    let plain = |text: &str| text.to_lowercase().replace('_', "-");
+    let word = plain(word);
     words
         .into_iter()
-        .map(|w| (strsim::damerau_levenshtein(word, w), w))
+        .map(|w| (strsim::damerau_levenshtein(&word, &plain(w)), w))
         .filter(|&(distance, w)| distance <= (w.len() / 2).max(1))
         .min()
         .map_or_else(String::new, |(_, w)| format!("did you mean `{w}`?"))
 }
 
 /// What to say of words that are no mistakes of spelling.
-fn known(word: &str) -> Option<&'static str> {
+pub(crate) fn known(word: &str) -> Option<&'static str> {
     match word {
         "sweep" | "seeds" | "sizes" | "named" | "claim" | "plot" | "table" | "view" | "reading"
         | "unknown" | "about" => {
@@ -117,7 +128,47 @@ fn known(word: &str) -> Option<&'static str> {
             Some("`bbr` is version 3, `bbr1` version 1, which Linux has")
         }
         "tcp" => Some("TCP is `sack`, `cubic`, or another of these"),
+        "udp" | "datagram" | "datagrams" => Some("datagrams at a rate are `cbr`"),
+        "fifo" | "pfifo" | "bfifo" | "taildrop" | "tail-drop" | "pfifo_fast" => {
+            Some("it is `droptail` here")
+        }
         _ => None,
+    }
+}
+
+/// What serde says, in words of the file: its fields are keys, and of a value of a wrong type the value
+/// and what is allowed are told beside.
+fn in_words(message: &str) -> String {
+    let named = |what: &str| message.strip_prefix(what).and_then(|rest| rest.split('`').next());
+    if message.starts_with("invalid type: ") || message.starts_with("invalid value: ") {
+        return NOT_ALLOWED.into();
+    }
+    if message.starts_with("unknown field `") {
+        return UNKNOWN_KEY.into();
+    }
+    if message.starts_with("unknown variant `") {
+        return NOT_ALLOWED.into();
+    }
+    match named("missing field `") {
+        Some(key) => format!("the key `{key}` is missing"),
+        None => message.into(),
+    }
+}
+
+/// What serde expects, in words of the file.
+fn in_plain_words(expected: &str) -> &str {
+    match expected {
+        "u8" => "a whole number, 0 … 255",
+        "u16" => "a whole number, 0 … 65535",
+        "u32" | "u64" | "u128" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "string" => "text in quotes",
+        "a sequence" => "a list in brackets",
+        "a map" => "a table",
+        _ if expected.starts_with("struct ") => "a table",
+        _ => expected,
     }
 }
 
@@ -201,26 +252,17 @@ impl ScenarioError {
         let mut new = Self { file: file.into(), ..Self::default() };
         let message = error.message();
         let (problem, allowed, hint) = match message.split_once(HINT) {
-            Some((allowed, hint)) => (NOT_ALLOWED, allowed, hint),
+            Some((allowed, hint)) => (NOT_ALLOWED.into(), allowed.into(), hint.into()),
             // What serde says of unknown names and of values of another type.
             None => match message.rsplit_once(", expected ") {
-                Some((problem, allowed)) => {
-                    (problem, allowed.strip_prefix("one of ").unwrap_or(allowed), "")
+                Some((problem, expected)) => {
+                    let allowed = expected.strip_prefix("one of ").unwrap_or(expected);
+                    (in_words(problem), in_plain_words(allowed).into(), String::new())
                 }
-                None => (message, "", ""),
+                None => (in_words(message), String::new(), String::new()),
             },
         };
-        (new.problem, new.allowed, new.hint) = (problem.into(), allowed.into(), hint.into());
-        if let Some(word) = message
-            .strip_prefix("unknown field `")
-            .or_else(|| message.strip_prefix("unknown variant `"))
-            && let Some((word, rest)) = word.split_once('`')
-        {
-            new.hint = known(word).map_or_else(
-                || did_you_mean(word, rest.split('`').skip(1).step_by(2)),
-                String::from,
-            );
-        }
+        (new.problem, new.allowed, new.hint) = (problem, allowed, hint);
         if let Some(span) = error.span() {
             new.line = Some(line_of(text, span.start));
             if let Ok(root) = DeTable::parse(text)
@@ -235,6 +277,18 @@ impl ScenarioError {
                     };
                 }
             }
+        }
+        let unknown = |what: &str| {
+            let (word, rest) = message.strip_prefix(what)?.split_once('`')?;
+            Some((word, rest.split('`').skip(1).step_by(2).collect::<Vec<_>>()))
+        };
+        if let Some((word, names)) = unknown("unknown field `") {
+            new.hint = known(word).unwrap_or_default().into();
+            new.allowed = names.join(", ");
+        } else if let Some((word, names)) = unknown("unknown variant `") {
+            let hint = || did_you_mean(word, names.iter().copied());
+            new.hint = known(word).map_or_else(hint, String::from);
+            new.allowed = names.join(", ");
         }
         new
     }

@@ -6,6 +6,7 @@ pub mod course;
 mod defaults;
 pub mod error;
 mod limits;
+mod meant;
 pub mod network;
 pub mod own;
 mod queue;
@@ -28,7 +29,7 @@ use queue::expand_queues;
 pub use queue::{Parameter, QueueSpec};
 use text::Text;
 pub use traffic::TrafficSpec;
-use traffic::{Unread, expand_traffic, later, read_groups};
+use traffic::{Unread, expand_traffic, keys_of, keys_of_traffic, later, read_groups};
 
 /// One run: network, queues, traffic, measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +93,18 @@ fn default_seed() -> u64 {
     1
 }
 
+/// The tables of a file with their keys.
+fn places() -> meant::Places {
+    vec![
+        ("[network]", keys_of::<Network>().0),
+        ("[[queue]]", keys_of::<QueueSpec>().0),
+        ("[[traffic]]", keys_of_traffic()),
+        ("[measure]", keys_of::<Measure>().0),
+        ("[[link]]", keys_of::<LinkSpec>().0),
+        ("the file, before the first [table]", keys_of::<Scenario>().0),
+    ]
+}
+
 impl Scenario {
     /// Reads a scenario that names no files. `file` names the text in errors.
     ///
@@ -110,6 +123,10 @@ impl Scenario {
         file: &str,
         files: &mut dyn Files,
     ) -> Result<Self, ScenarioError> {
+        Self::read(text, file, files).map_err(|error| meant::hinted(error, places))
+    }
+
+    fn read(text: &str, file: &str, files: &mut dyn Files) -> Result<Self, ScenarioError> {
         let toml = |e| ScenarioError::from_toml(&e, text, file);
         let root = DeTable::parse(text).map_err(toml)?;
         let traffic = read_groups(root.get_ref());

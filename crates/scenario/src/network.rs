@@ -515,7 +515,12 @@ impl Topology {
                     [(a, b, &there), (b, a, &back)]
                 };
                 for (from, to, reached) in ways {
-                    if a == b || !reached[b] {
+                    if a == b {
+                        let problem = format!("there is no route from {} to itself", self.nodes[a]);
+                        return Err(Complaint::wrong(key, problem)
+                            .hint("`from` and `to` name different nodes"));
+                    }
+                    if !reached[b] {
                         let (from, to) = (&self.nodes[from], &self.nodes[to]);
                         let problem = format!("there is no route from {from} to {to}");
                         return Err(Complaint::wrong(key, problem)

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Files;
-use crate::error::{Complaint, did_you_mean};
+use crate::error::{Complaint, did_you_mean, known};
 use crate::network::Topology;
 use crate::own::{Class, parts, provider, short};
 use crate::text::Text;
@@ -293,8 +293,8 @@ fn complaint(
     match error {
         BuildError::UnknownAqm => {
             let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
-            Complaint::new(format!("{queue}{choice}"), names.join(", "))
-                .hint(did_you_mean(name, names))
+            let hint = known(name).map_or_else(|| did_you_mean(name, names.clone()), String::from);
+            Complaint::new(format!("{queue}{choice}"), names.join(", ")).hint(hint)
         }
         BuildError::UnknownParameter(unknown) => {
             let table = all.iter().find(|(n, _)| *n == name).map_or(vec![], |(_, table)| table());
@@ -304,7 +304,13 @@ fn complaint(
             } else {
                 format!("{name} has {}", names.join(", "))
             };
-            Complaint::new(parameter(&unknown), allowed).hint(did_you_mean(&unknown, names))
+            let others = all.iter().filter(|(_, table)| table().iter().any(|p| p.name == unknown));
+            let others: Vec<_> = others.map(|(name, _)| *name).collect();
+            let hint = match others.is_empty() {
+                true => did_you_mean(&unknown, names),
+                false => format!("`{unknown}` is a parameter of {}", others.join(", ")),
+            };
+            Complaint::new(parameter(&unknown), allowed).hint(hint)
         }
         BuildError::Parameter(name, e) => Complaint::new(parameter(&name), e.allowed).hint(e.hint),
         BuildError::Config(e) => Complaint::new(parameter(e.key), e.allowed),

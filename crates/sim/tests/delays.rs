@@ -121,7 +121,7 @@ fn in_a_queue_the_way_is_the_time_there_and_a_constant() {
         assert_eq!([queueing[0], way[0], round[0]], [sent; 3], "{name}");
         assert!(queueing[1] > 0.05, "{queueing:?}");
         for (more, less, constant) in [(way, queueing, 0.011), (round, way, 0.01004)] {
-            // Mean and maximum are exact; a quantile is at most 1/32 too high.
+            // Mean and maximum are exact; a quantile is at most 1/32 off.
             for (i, share) in [(1, 0.0), (6, 0.0), (2, 0.04), (5, 0.04)] {
                 let error = more[i] - less[i] - constant;
                 assert!(error.abs() < share * more[i] + 1e-6, "{name}, {i}: {error}");

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.table import Table
 
-from bluewater import _core, lab, text
+from bluewater import _core, lab
 from bluewater.cli import delays as waits
-from bluewater.cli.console import note, out, print_json, show
+from bluewater.cli.console import (
+    note,
+    note_failures,
+    out,
+    print_json,
+    show,
+    show_overview,
+)
 from bluewater.cli.group import FAILED, example
-from bluewater.cli.options import Jobs, Json, On, Out, Reps, Seeds, Settings, Shared, seeds
+from bluewater.cli.options import (
+    Jobs,
+    Json,
+    On,
+    Out,
+    PictureFile,
+    PictureSize,
+    Reps,
+    Seeds,
+    Settings,
+    Shared,
+    TableFile,
+    check_outputs,
+    seeds,
+)
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
+from bluewater.results.overview import Overview
 from bluewater.study.compare import FLOWS, Setup
 from bluewater.study.delays import table as delay_table
 from bluewater.study.execute import HERE
 from bluewater.study.scenario import parsed
 from bluewater.study.tcp import PRESETS, TCPS
-from bluewater.text import number, summarised
+from bluewater.text import number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    import polars as pl
 
     from bluewater.lab import Sweep
     from bluewater.results.result import Result
@@ -44,6 +70,7 @@ def add(app: typer.Typer) -> None:
     "bluewater compare sfb red --against cbr:10mbit --set queue.0.params.ecn=false",
     "bluewater compare cake fq-codel red --rate 50mbit --transport cubic --preset modern",
     "bluewater compare droptail codel --rate 20mbit --flows 10 --delays",
+    "bluewater compare red blue --reps 10 --table table.tex --picture figure.pdf --size column",
 )
 def compare(
     aqms: Annotated[
@@ -94,6 +121,9 @@ def compare(
     ] = None,
     delays: waits.Delays = False,
     settings: Settings = None,
+    table: TableFile = None,
+    picture: PictureFile = None,
+    size: PictureSize = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed, or the first of --reps.")] = 1,
     seeds_: Seeds = None,
     reps: Reps = None,
@@ -112,24 +142,29 @@ def compare(
 
     With --reps each number is the mean over seeds with half its 95 % interval; a star says that it
     differs from that of the first discipline, by the interval of the differences seed by seed.
-    The picture is of the first seed.
+    The picture is of the first seed. For a paper: `--table table.tex --picture figure.pdf --size
+    column`.
     """
+    check_outputs(table, picture, size)
     setup = Setup(
         rate, tuple(rtt or Setup().trips), flows, buffer, duration, warmup, transport, ecn,
         ecn_timeout, tuple(against or ()), parsed(settings or []), preset, delays,
     )  # fmt: skip
     many = seeds(None if seeds_ else seed, seeds_, reps) or (seed,)
     found = lab.compare(aqms, setup, seeds=many, jobs=jobs, on=on, share=share, out=out_)
-    for failure in found.failures:
-        note(f"failed: {failure.task.label}: {failure.reason}")
+    note_failures(found.failures)
     if not found.tables.entries:
         raise typer.Exit(FAILED)
     one = next(each for each in many if each in {entry.seed for entry in found.tables.entries})
     first = [(str(at["aqm"]), run) for at, run in found.results() if at["seed"] == one]
     asked = "" if (setup, one) == (Setup(), 1) else repr((setup, one))
-    picture = _draw(f"{setup.title}, seed {one}", first, out_, asked)
+    chosen = picture or out_ / _stem([name for name, _ in first], asked)
+    drawn = _draw(f"{setup.title}, seed {one}", first, chosen, size)
     every = delay_table((str(at["aqm"]), run) for at, run in found.results())
     all_kinds = not every.is_empty() and (delays or not against)
+    shown = overview(found, first[0][0])
+    if table is not None:
+        shown.write(table)
     if json:
         print_json(
             [
@@ -144,23 +179,33 @@ def compare(
             ]
         )
     else:
-        show(_table(found, first[0][0], len(many)))
-        if against:
-            show(_by_group(found, "throughput of", _rates, _megabits))
-        if all_kinds:
-            show(waits.shown(every))
-        elif against:
-            show(_by_group(found, "delay p50, p99 of", _waits, _median_and_tail))
+        show_overview(shown)
+        for more in _beside(found, bool(against), every if all_kinds else None):
+            show(more)
         if len(many) > 1:
+            note(f"± half the 95 % interval of the mean over {len(many)} seeds")
             note(f"* differs from {first[0][0]}: the 95 % interval of the differences leaves out 0")
-        out.print(str(picture.resolve()), soft_wrap=True)
+        out.print(str(drawn.resolve()), soft_wrap=True)
         if all_kinds:
-            stem = picture.with_name(f"{picture.stem}-delays")
-            out.print(str(waits.picture(setup.title, every, stem).resolve()), soft_wrap=True)
+            beside = drawn.with_name(f"{drawn.stem}-delays{picture.suffix if picture else ''}")
+            waiting = waits.picture(setup.title, every, beside, size)
+            out.print(str(waiting.resolve()), soft_wrap=True)
+    if table is not None:
+        note(f"table in {table.resolve()}")
     for remark in (*_twice(aqms), *found.remarks, *_presets(aqms, setup)):
         note(f"note: {remark}")
     if found.failures:
         raise typer.Exit(FAILED)
+
+
+def _beside(found: Sweep, grouped: bool, delays: pl.DataFrame | None) -> Iterator[Table]:
+    """Tables of groups of flows, and of all kinds of delays where they were measured."""
+    if grouped:
+        yield _by_group(found, "throughput of", _rates, _megabits)
+    if delays is not None:
+        yield waits.shown(delays)
+    elif grouped:
+        yield _by_group(found, "delay p50, p99 of", _waits, _median_and_tail)
 
 
 def _twice(aqms: Sequence[str]) -> list[str]:
@@ -228,59 +273,42 @@ def _by_group(
     return table
 
 
-def _draw(title: str, first: list[tuple[str, Result]], folder: Any, asked: str) -> Any:
+def _stem(names: list[str], asked: str) -> str:
+    from bluewater.plots.run import stem  # noqa: PLC0415 - matplotlib takes long
+
+    return stem(names, asked)
+
+
+def _draw(title: str, first: list[tuple[str, Result]], path: Path, size: str | None) -> Path:
     from bluewater.plots.draw import draw  # noqa: PLC0415
     from bluewater.plots.files import save  # noqa: PLC0415
-    from bluewater.plots.run import TIME, side_by_side, stem  # noqa: PLC0415
+    from bluewater.plots.run import TIME, side_by_side  # noqa: PLC0415
 
     with notes.status("drawing"):
         panels, width = side_by_side(first)
-        figure = draw(title, "trace", TIME, panels, width, "none")
+        figure = draw(title, "trace", TIME, panels, width, "none", size=size)
         drawn = [panel for panel in panels if panel is not None]
-        return save(figure, drawn, folder / stem([name for name, _ in first], asked))[0]
+        return save(figure, drawn, path)[0]
 
 
-_COLUMNS: dict[str, tuple[str, Callable[[float], str], float, str]] = {
-    "loss": ("loss", text.percent, 100, "%"),
-    "marked": ("mark_rate", text.percent, 100, "%"),
-    "link used": ("utilisation", text.percent, 100, "%"),
-    "queue, packets": ("queue_mean_packets", number, 1, ""),
-    "delay mean": ("delay_mean_s", text.milliseconds, 1e3, "ms"),
-    "p95": ("delay_p95_s", text.milliseconds, 1e3, "ms"),
-    "p99": ("delay_p99_s", text.milliseconds, 1e3, "ms"),
-    "Jain": ("jain", number, 1, ""),
-}
-"""Each column's metric, how one value of it is written, and the factor and unit of a mean."""
+METRICS = (
+    "loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_mean_s", "delay_p95_s",
+    "delay_p99_s", "jain",
+)  # fmt: skip
+"""The columns of the table."""
 
 
-def _table(found: Sweep, base: str, seeds: int) -> Table:
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("", style="cyan", no_wrap=True)
-    for column in _COLUMNS:
-        table.add_column(column, justify="right")
-    names = [metric for metric, *_ in _COLUMNS.values()]
-    over = {(row["aqm"], row["metric"]): row for row in found.summary(names).to_dicts()}
+def overview(found: Sweep, base: str) -> Overview:
+    """The table: with several seeds a star where one differs from ``base``."""
+    over = found.summary(METRICS)
     decisions: dict[str, set[str]] = {}
     for at, run in found.results():
         decisions.setdefault(str(at["aqm"]), set()).add(run.decision_hash)
     # Where the seed changes nothing an interval of ±0 says nothing.
     apart = {
         (row["aqm"], row["metric"])
-        for row in (found.differences("aqm", base, names).to_dicts() if seeds > 1 else ())
+        for row in found.differences("aqm", base, METRICS).to_dicts()
         if row["significant"] and len(decisions[row["aqm"]]) > 1
     }
-    for aqm in dict.fromkeys(aqm for aqm, _ in over):
-        cells = []
-        for metric, shown, factor, unit in _COLUMNS.values():
-            row = over.get((aqm, metric))
-            if row is None:
-                cells.append(number(None))
-                continue
-            if seeds == 1:
-                cells.append(shown(row["mean"]))
-                continue
-            # Without a space, or a narrow terminal would put it into a line of its own.
-            star = "*" if (aqm, metric) in apart else ""
-            cells.append(summarised(row, factor, unit) + star)
-        table.add_row(aqm, *cells)
-    return table
+    made = Overview.of(over, ["aqm"], METRICS, stars=apart)
+    return replace(made, columns=[replace(made.columns[0], head="discipline"), *made.columns[1:]])

@@ -47,10 +47,10 @@ def _cell(quantiles: tuple[float, ...] | None) -> str:
     return f"{', '.join(number(1e3 * each) for each in quantiles)} ms"
 
 
-def picture(title: str, delays: pl.DataFrame, stem: Path) -> Path:
-    """Draws them; gives the PNG."""
+def picture(title: str, delays: pl.DataFrame, stem: Path, size: str | None = None) -> Path:
+    """Draws them; gives the first file, which is the PNG where the name has no ending."""
     from bluewater.plots.delays import figure  # noqa: PLC0415 - matplotlib takes long
     from bluewater.plots.files import save  # noqa: PLC0415
 
-    made, panels = figure(title, delays)
+    made, panels = figure(title, delays, size)
     return save(made, panels, stem)[0]

@@ -64,6 +64,17 @@ def explain(
     if aqm.startswith(LANGUAGE):
         entries[aqm] = own_entry(aqm)
     if aqm not in entries:
+        having = [
+            name
+            for name, entry in entries.items()
+            if aqm in {each["name"] for each in (*entry["parameters"], *entry["signals"])}
+        ]
+        if having:
+            raise InputError(
+                f"'{aqm}' is no queue discipline, but a parameter or a signal of some",
+                allowed=", ".join(having),
+                hint=f"`bluewater explain {having[0]}` explains it",
+            )
         raise unknown("queue discipline", aqm, entries)
     asked = (bins, nonresponsive, out_)
     if aqm not in _WITH_BINS and asked != (None, None, None):

@@ -88,7 +88,10 @@ class Group(TyperGroup):
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
             note(f"error: {error.strerror or error}{where}")
-            note("hint: finished runs are kept; --out names another folder for what is written")
+            if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+                note("hint: check the path")
+            else:
+                note("hint: finished runs are kept; --out names another folder to write to")
             raise typer.Exit(BAD_INPUT) from error
 
 

@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
-from bluewater.errors import InputError
+from bluewater.errors import InputError, unknown
+from bluewater.files import PICTURES, check_ending
+from bluewater.results.overview import FORMATS as TABLES
 from bluewater.results.store import Store
 from bluewater.study.seeds import counted, listed
+
+SIZES = ("column", "page")
+"""What a picture may be made for, beside a screen."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, plots and reports.")]
@@ -62,6 +67,31 @@ Seeds = Annotated[
 Reps = Annotated[
     int | None, typer.Option("--reps", min=1, help="This many seeds, counted up from --seed or 1.")
 ]
+TableFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--table",
+        metavar="FILE",
+        help="Also write the table, with units and intervals: .csv, .md, or .tex for LaTeX with "
+        "booktabs, by the file's ending.",
+    ),
+]
+PictureFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--picture",
+        metavar="FILE",
+        help="Where the picture goes: .png, .svg, .pdf or .pgf, by the file's ending.",
+    ),
+]
+PictureSize = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        metavar="column|page",
+        help="The picture for a paper: as wide as one column (3.5 in) or the page (7.16 in).",
+    ),
+]
 Resume = Annotated[
     bool, typer.Option("--resume/--no-resume", help="Use runs made before; else make them again.")
 ]
@@ -79,6 +109,16 @@ def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ..
             "--seeds cannot go with --seed or --reps", hint="name every seed in --seeds"
         )
     return listed(many, "--seeds")
+
+
+def check_outputs(table: Path | None, picture: Path | None, size: str | None) -> None:
+    """Refuses names of files and sizes that say no format, before anything is run."""
+    if table is not None:
+        check_ending(table, TABLES, "a table")
+    if picture is not None:
+        check_ending(picture, PICTURES, "a picture")
+    if size is not None and size not in SIZES:
+        raise unknown("size of a picture", size, SIZES, key="--size")
 
 
 def store(out: Path, share: str = "") -> Store:

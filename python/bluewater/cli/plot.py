@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from bluewater import lab
-from bluewater.cli.console import out
+from bluewater.cli.console import note, out
 from bluewater.cli.group import example
+from bluewater.cli.options import PictureSize, check_outputs
 from bluewater.errors import InputError
 from bluewater.files import check
 
@@ -23,6 +24,7 @@ def add(app: typer.Typer) -> None:
     "bluewater plot",
     "bluewater plot results/runs/3f/3f0c…",
     "bluewater plot FOLDER --out picture",
+    "bluewater plot FOLDER --out figure.pdf --size column",
     "bluewater shell --rate 10mbit --aqm blue --log run.log -- COMMAND; bluewater plot run.log",
 )
 def plot(
@@ -34,17 +36,25 @@ def plot(
         ),
     ] = None,
     out_: Annotated[
-        Path | None, typer.Option("--out", help="Where to write, without an ending, or a folder.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="A file that ends in .png, .svg, .pdf or .pgf; a name without an ending, for PNG, "
+            "SVG, PDF and the points as CSV; or a folder.",
+        ),
     ] = None,
+    size: PictureSize = None,
 ) -> None:
     """Plot queue length, drops, marks and signals of a run or a gateway over time.
 
-    Writes PNG, SVG and PDF, and the points as CSV; prints their paths.
+    Writes PNG, SVG and PDF, and the points as CSV; prints their paths. A run that kept no series is
+    simulated again with one. For a paper: `--out figure.pdf --size column`.
     """
     from bluewater.plots import log, run  # noqa: PLC0415
     from bluewater.plots.draw import draw  # noqa: PLC0415
     from bluewater.plots.files import save  # noqa: PLC0415
 
+    check_outputs(None, None, size)
     result = result or lab.newest()
     check(result)
     if result.suffix == ".toml":
@@ -56,11 +66,12 @@ def plot(
     if result.is_file():
         found = log.read_log(result)
         shown, stem = log.panels(found), result.with_suffix("")
-        figure = draw(found.title, "trace", run.TIME, shown, min(2, len(shown)), "none")
+        in_a_row = min(2, len(shown))
+        figure = draw(found.title, "trace", run.TIME, shown, in_a_row, "none", size=size)
     else:
-        made = lab.load(result)
+        made = lab.with_series(lab.load(result), note)
         shown, stem = run.panels(made), result / "plot"
-        figure = run.figure(made, shown)
+        figure = run.figure(made, shown, size)
     if out_ is not None:
         stem = out_ / stem.name if out_.is_dir() else out_
     for path in save(figure, shown, stem):

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bluewater import programs
-from bluewater.cli.console import note, print_json, show
+from bluewater.cli.console import note, note_failures, print_json, show
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
     Jobs,
@@ -183,9 +183,7 @@ def _finish(
     else:
         show(_table(outcomes), (0, 5), _WIDE)
     for outcome in outcomes:
-        for failure in outcome.failures:
-            if not failure.skipped:
-                note(f"failed: {failure.task.label}: {failure.reason}")
+        note_failures(failure for failure in outcome.failures if not failure.skipped)
         if reasons := {failure.reason for failure in outcome.failures if failure.skipped}:
             note(f"skipped: {outcome.experiment.id}: {', '.join(reasons)}")
     for line in told(beside.left_out):

@@ -71,6 +71,8 @@ def run(
     A scenario is a network, queues on its links and traffic. With `--dry-run` it is checked and
     printed with every default; `bluewater list` has what can stand in it.
     """
+    if csv is not None and csv.exists() and not csv.is_dir():
+        raise InputError("a file, where a folder is needed", file=str(csv), key="--csv")
     journal = _journal(packets, packets_flows, packets_time, packets_every)
     origin = "<stdin>" if str(file) == "-" else str(file)
     text = read_stdin() if str(file) == "-" else read_text(file)
@@ -119,7 +121,11 @@ def _journal(path: Path | None, flows: str | None, time: str | None, every: int)
             raise InputError("a selection of packets without a file", allowed="--packets FILE")
         return None
     chosen = Packets(path, flows, time, every)
-    chosen.selection()
+    try:
+        chosen.selection()
+    except InputError as error:
+        error.name(error.key and f"--packets-{error.key}")
+        raise
     return chosen
 
 

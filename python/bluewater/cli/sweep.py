@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from bluewater import lab
-from bluewater.cli.console import note, out, print_json, show
+from bluewater.cli.console import note, note_failures, out, print_json, show_overview
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
     Jobs,
@@ -23,6 +22,8 @@ from bluewater.cli.options import (
     Seeds,
     Settings,
     Shared,
+    TableFile,
+    check_outputs,
     seeds,
     store,
 )
@@ -66,6 +67,7 @@ def sweep(
     shard: Part = None,
     share: Shared = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and list the runs.")] = False,
+    table: TableFile = None,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
@@ -78,6 +80,7 @@ def sweep(
     there stay: those of another file, seed or setting go beside, as `my-1a2b3c`.
     """
     engine(on, jobs)  # what is wrong with it is said before anything is planned
+    check_outputs(table, None, None)
     if file.stem == "runs":
         raise InputError(
             "its tables would be put among the runs", file=str(file), hint="rename the file"
@@ -108,6 +111,9 @@ def sweep(
     found = lab.carry_out(experiment, chosen, jobs, runs, on=on)
     if found.tables.entries:
         _put(found, tasks, out_, file.stem, json)
+        if table is not None:
+            found.overview.write(table)
+            note(f"table in {table.resolve()}")
     _tell(found.failures)
 
 
@@ -119,7 +125,7 @@ def _put(found: Sweep, tasks: Sequence[Task], out_: Path, name: str, json: bool)
     if json:
         print_json(found.runs.to_dicts())
     else:
-        show(_table(found), range(found.overview.axes))
+        show_overview(found.overview)
     for remark in found.remarks:
         note(f"note: {remark}")
     if folder.name != name:
@@ -157,18 +163,6 @@ def make_part(tasks: Sequence[Task], runs: Store, jobs: int, title: str, on: str
 
 
 def _tell(failures: Sequence[Failure]) -> None:
-    for failure in failures:
-        note(f"failed: {failure.task.label}: {failure.reason}")
+    note_failures(failures)
     if failures:
         raise typer.Exit(FAILED)
-
-
-def _table(found: Sweep) -> Table:
-    """A row a cell: means over seeds, with half their intervals where there are several."""
-    shown = found.overview
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for place, column in enumerate(shown.columns):
-        table.add_column(column, justify="left" if place < shown.axes else "right")
-    for row in shown.rows:
-        table.add_row(*row)
-    return table

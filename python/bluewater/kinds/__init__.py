@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
-from bluewater.files import check_depth, check_text
+from bluewater.files import check_depth, check_text, check_toml
 from bluewater.kinds import formula, simulator, testbed, trace
 from bluewater.kinds.named import check_files
 
@@ -77,6 +77,7 @@ def _parsed(text: str, origin: str) -> tuple[Kind, str]:
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError):
+        check_toml(text, origin)
         table = {}  # the simulator says what is wrong, and in which line
     check_text(text, origin)
     check_depth(table, origin)

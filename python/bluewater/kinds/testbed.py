@@ -175,7 +175,10 @@ def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str
     decision_hash = up.pop("decision_hash")
     flows = _flows(scenario["traffic"], measured["flows"], up)
     up["jain"] = _jain([flow["goodput_bps"] for flow in flows if flow["transport"] != "cbr"])
-    series = [{**row, "queue": "A->B"} for row in measured["series"]]
+    series = [
+        {name: value for name, value in row.items() if name not in _OF_LOGS} | {"queue": "A->B"}
+        for row in measured["series"]
+    ]
     summary = {
         "seed": scenario["seed"],
         "flows": sum(group["flows"] for group in scenario["traffic"]),
@@ -189,6 +192,10 @@ def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str
         "series": _columns(series),
         "decision_hash": decision_hash,
     }
+
+
+_OF_LOGS = {"departures_bytes", "delay_mean_s"}
+"""Of a sample of the gateway what a log has and the simulator's series has not."""
 
 
 def _jain(goodputs: list[float]) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bluewater.lab.advice import Advice, advise
 from bluewater.lab.making import CORES, DEFAULT_OUT, make_all
 from bluewater.lab.papers import plan, reproduce
-from bluewater.lab.runs import load, newest, plot, run, testbed
+from bluewater.lab.runs import load, newest, plot, run, testbed, with_series
 from bluewater.lab.sweeps import Sweep, carry_out, compare, sweep
 
 __all__ = [
@@ -29,4 +29,5 @@ __all__ = [
     "run",
     "sweep",
     "testbed",
+    "with_series",
 ]

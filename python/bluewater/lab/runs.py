@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from bluewater.results.store import Store, read_result, run_key
 from bluewater.study import scenario
 from bluewater.study.scenario import Scenario
 from bluewater.study.seeds import distinct
+from bluewater.units import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,23 +120,51 @@ def newest(out: Path | str = DEFAULT_OUT) -> Path:
     return store.path(key)
 
 
-@checked(result=_PICTURED, path=PATH)
-def plot(result: Result | Path | str, path: Path | str | None = None) -> Figure:
+_SAMPLES = 400
+"""Of a run that is made again to be drawn."""
+
+
+def with_series(result: Result, told: Callable[[str], object] = lambda _: None) -> Result:
+    """A run with its series: where it kept none it is simulated again, which decides the same.
+
+    ``told`` is given a remark where that is so.
+    """
+    table = tomllib.loads(result.scenario)
+    simulated = kinds.of(table, "the run").name == "simulator"
+    if result.series.height or not simulated or "interval" in table.get("measure", {}):
+        return result
+    interval = duration_text(result.summary["duration_s"] / _SAMPLES)
+    told(f"the run kept no series: simulated again with interval = {interval} under [measure]")
+    chosen = Scenario.parse(result.scenario, "the run").with_({"measure.interval": interval})
+    made = scenario.run(chosen)
+    if made.decision_hash != result.decision_hash:
+        raise InputError(
+            "the run kept no series, and simulated again it decides otherwise",
+            hint=f"it is of version {result.version}: run its scenario again",
+        )
+    return made
+
+
+@checked(result=_PICTURED, path=PATH, size=TEXT)
+def plot(
+    result: Result | Path | str, path: Path | str | None = None, *, size: str | None = None
+) -> Figure:
     """Draws queue lengths, drops, marks and signals of a run over time.
+
+    A run that kept no series is simulated again with one.
 
     Args:
         result: A run, or the folder of one.
-        path: Where to write PNG, SVG, PDF and CSV; without an ending.
-
-    Raises:
-        InputError: The run has no series: its scenario has no ``[measure]`` with an ``interval``.
+        path: A file that ends in ``.png``, ``.svg``, ``.pdf`` or ``.pgf``; or a name without an
+            ending, for PNG, SVG and PDF, and the points as CSV.
+        size: For a paper: ``column`` is 3.5 inches wide, ``page`` 7.16; without a title.
     """
     from bluewater.plots import run as plots  # noqa: PLC0415 - matplotlib takes long
     from bluewater.plots.files import save  # noqa: PLC0415
 
-    found = load(result) if isinstance(result, Path | str) else result
+    found = with_series(load(result) if isinstance(result, Path | str) else result)
     panels = plots.panels(found)
-    figure = plots.figure(found, panels)
+    figure = plots.figure(found, panels, size)
     if path is not None:
         save(figure, panels, Path(path))
     return figure

@@ -118,6 +118,7 @@ class Sweep:
         line: str | Sequence[str] | None = None,
         kind: Literal["lines", "heat", "box", "cdf", "ellipse"] = "lines",
         path: Path | str | None = None,
+        size: Literal["column", "page"] | None = None,
     ) -> Figure:
         """Draws a metric over the cells.
 
@@ -128,8 +129,11 @@ class Sweep:
             line: The axis, or axes, that have a line for each point; all others if not given. Of
                 ``heat`` the vertical axis.
             kind: ``lines`` through means with the 95 % interval as a band, ``heat``, ``box`` and
-                ``cdf`` over the runs of each line, ``ellipse`` of one deviation for each line.
-            path: Where to write PNG, SVG, PDF and CSV; without an ending.
+                ``cdf`` over the runs of each line, ``ellipse`` for the region that has the mean of
+                each line with 95 % confidence (Hotelling's T²; three runs or more).
+            path: A file that ends in ``.png``, ``.svg``, ``.pdf`` or ``.pgf``; or a name without an
+                ending, for PNG, SVG and PDF, and the points as CSV.
+            size: For a paper: ``column`` is 3.5 inches wide, ``page`` 7.16; without a title.
 
         Raises:
             InputError: There is no such metric or axis, or ``line`` leaves out an axis: runs of its
@@ -137,7 +141,7 @@ class Sweep:
         """
         from bluewater.plots import sweep as plots  # noqa: PLC0415 - matplotlib takes long
 
-        return plots.draw(self, y, x, line, kind, None if path is None else Path(path))
+        return plots.draw(self, y, x, line, kind, None if path is None else Path(path), size)
 
     def write(self, folder: Path | str) -> list[Path]:
         """Writes ``runs`` as Parquet and CSV, ``summary.csv``, and every table as Parquet."""
@@ -171,8 +175,11 @@ class Sweep:
 
     @property
     def overview(self) -> Overview:
-        """A row a cell: means over seeds of the metrics that matter most, as texts."""
-        return Overview.of(self.summary(), self._axes)
+        """A row a cell: means over seeds of the metrics that matter most, with intervals.
+
+        ``overview.write("table.tex")`` writes it as LaTeX, ``.md`` as Markdown, ``.csv`` as CSV.
+        """
+        return Overview.of(self.summary(), self._axes, units=self.units)
 
     def _repr_html_(self) -> str:
         shown = self.overview

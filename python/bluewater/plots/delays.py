@@ -34,9 +34,11 @@ def drawables(delays: pl.DataFrame) -> list[Drawable]:
     ]
 
 
-def figure(title: str, delays: pl.DataFrame) -> tuple[Picture, list[Drawable]]:
+def figure(
+    title: str, delays: pl.DataFrame, size: str | None = None
+) -> tuple[Picture, list[Drawable]]:
     """The picture, and its panels."""
     panels = drawables(delays)
     title = f"Delays that 50, 95 and 99 % stay within: {title}"
-    made = draw(title, "bars", Scale(""), panels, len(panels), "all")
+    made = draw(title, "bars", Scale(""), panels, len(panels), "all", size=size)
     return made, panels

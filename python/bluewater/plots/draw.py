@@ -23,7 +23,7 @@ from matplotlib.ticker import (
 
 from bluewater.plots import marks
 from bluewater.plots import names as naming
-from bluewater.plots.style import RC, Look, looks, order, shown
+from bluewater.plots.style import MARKERS, RC, Look, looks, order, shown, sized
 from bluewater.text import number
 
 if TYPE_CHECKING:
@@ -38,10 +38,16 @@ _PANEL = {1: (5.6, 3.6), 2: (5.0, 3.3), 3: (3.7, 3.0), 4: (3.0, 2.8)}
 _BARS = 7.2
 """Width of a panel of bars that is alone in its row: names stand beside them."""
 
+_PAGE = 8.8
+"""Inches of a page that a picture in a paper may take."""
+
 _LARGE = 1e5
 """Numbers of an axis from here on are written as in 10M: a common power would cover the title."""
 
-_FOOT = 7.5
+_MARKED = 6
+"""Markers of a trace that is not alone in its picture."""
+
+_FOOT = 8.5
 """Size of the lines below a picture, in points."""
 _LETTER = 0.57
 """Width of a letter in the mean, by the font's size; of bold ones a seventh more."""
@@ -74,6 +80,7 @@ class Picture(Figure):
     """A figure that a notebook shows where it is the value of a cell."""
 
     parts: Parts
+    for_paper: bool = False
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -85,7 +92,8 @@ class Picture(Figure):
 class Drawable:
     """A panel with its points: columns ``x``, ``y`` and, if any, ``line`` and ``seed``.
 
-    ``groups`` are those of its bars, in the order of their axis.
+    ``groups`` are those of its bars, in the order of their axis; ``brief`` is its y label where
+    there is little room.
     """
 
     title: str
@@ -93,6 +101,7 @@ class Drawable:
     y: Scale
     marks: tuple[marks.Mark, ...] = ()
     groups: tuple[Any, ...] = ()
+    brief: str = ""
 
 
 def draw(
@@ -103,6 +112,7 @@ def draw(
     columns: int,
     share_y: Sharing,
     told: Sequence[str] = (),
+    size: str | None = None,
 ) -> Picture:
     """Draws a figure.
 
@@ -114,7 +124,11 @@ def draw(
         columns: Panels in a row.
         share_y: Which panels have the same y axis: ``all``, ``row`` or ``none``.
         told: Lines that stand below it.
+        size: For a paper, ``column`` or ``page``: without a title, and with smaller text.
     """
+    paper = sized(size)
+    if size == "column":
+        columns, panels = 1, [panel for panel in panels if panel is not None]
     made = [panel for panel in panels if panel is not None]
     panels = [panel and _without_hidden(panel, made, share_y) for panel in panels]
     if kind == "bars":
@@ -123,20 +137,26 @@ def draw(
     styles = looks(_lines(made))
     if alone := all(map(_says_its_line, made)):
         styles = {name: dataclasses.replace(own, dash="-") for name, own in styles.items()}
+    if kind == "trace" and (alone or len(styles) == 1):
+        styles = {name: dataclasses.replace(own, marker="") for name, own in styles.items()}
     width, height = _size(made, kind, columns, len(styles))
+    rows = math.ceil(len(panels) / columns)
+    above = 0.5
+    if paper.width is not None:
+        width, height, above = paper.width / columns, _height(height, rows), 0.0
     foot = _wrapped(told, columns * width, _FOOT)
     below = (1.3 * _FOOT * (foot.count("\n") + 1) + 8) / 72 if foot else 0.0
-    rows = math.ceil(len(panels) / columns)
-    with mpl.rc_context(RC):
-        size = (width * columns, height * rows + 0.5)
-        figure = Picture(figsize=size, layout="constrained")
-        heading = _wrapped([title], size[0], 12, bold=True)
-        figure.suptitle(heading, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    with mpl.rc_context(paper.rc):
+        figure = Picture(figsize=(width * columns, height * rows + above), layout="constrained")
+        figure.for_paper = paper.width is not None
+        if not figure.for_paper:
+            heading = _wrapped([title], width * columns, 12, bold=True)
+            figure.suptitle(heading, x=0.01, ha="left", fontsize=12, fontweight="bold")
         sharex: Sharing = "all" if kind != "bars" and _fit_one_axis(made) else "none"
         grid = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=share_y)
         drawn = _placed(list(grid.flat), panels)
         for axes, panel in drawn:
-            _panel(axes, panel, kind, x, styles, width)
+            _panel(axes, panel, kind, x, styles, width - 0.2)
         names = _marks(drawn, kind)
         # Limits last: one that is set on a shared axis stops the others from widening it.
         for axes, panel in drawn:
@@ -183,6 +203,11 @@ def _size(panels: Sequence[Drawable], kind: str, columns: int, lines: int) -> tu
         height = max(height, 0.9 + 0.13 * most * (lines + between))
         width = _BARS if columns == 1 else width
     return width, height
+
+
+def _height(wanted: float, rows: int) -> float:
+    """The height of a panel in a paper, in inches: a picture is no higher than a page."""
+    return max(1.3, min(0.62 * wanted, _PAGE / rows))
 
 
 def _wrapped(lines: Sequence[str], width: float, size: float, *, bold: bool = False) -> str:
@@ -282,10 +307,13 @@ def _panel(
     """Each panel has all of its labels, also beside one with the same axis: it may stand alone."""
     # The title begins where the axis does.
     beside = 0.07 * max((len(str(group)) for group in panel.groups), default=6)
-    axes.set_title(_wrapped([panel.title], width - 0.2 - beside, 10.5, bold=True))
+    font = mpl.rcParams["axes.titlesize"]
+    axes.set_title(_wrapped([panel.title], width - beside, font, bold=True))
     axes.tick_params(labelleft=True, labelbottom=True)
     axes.set_xlabel(x.label)
-    axes.set_ylabel(panel.y.label)
+    figure = axes.get_figure(root=True)
+    paper = isinstance(figure, Picture) and figure.for_paper
+    axes.set_ylabel(panel.brief if paper and panel.brief else panel.y.label)
     points = panel.points.drop_nulls(["x", "y"])
     if points.is_empty():
         axes.text(0.5, 0.5, "nothing to show", transform=axes.transAxes, ha="center")
@@ -333,8 +361,14 @@ def _spread(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
 
 def _trace(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     thin = _thin(_first_seed(points).sort("x"))
+    marks: dict[str, Any] = {}
+    if style.marker in MARKERS and style is not _ALONE:
+        # Now and then, each line's elsewhere: no dash is seen in what goes up and down.
+        every = max(1, thin.height // _MARKED)
+        first = every * (MARKERS.index(style.marker) + 1) // (len(MARKERS) + 1)
+        marks = {"marker": style.marker, "markevery": (first, every)}
     axes.plot(thin["x"].to_numpy(), thin["y"].to_numpy(), color=style.colour, linewidth=0.7,
-              linestyle=style.dash, label=shown(name))  # fmt: skip
+              linestyle=style.dash, label=shown(name), **marks)  # fmt: skip
 
 
 def _scatter(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
@@ -454,7 +488,8 @@ def _legend(figure: Figure, every: Sequence[Axes], count: int) -> None:
 
 def legend_columns(names: Sequence[str], width: float) -> int:
     """Columns of a legend of these names that have room in a width in inches."""
-    return max(1, int((width + 0.2) / (0.7 + 0.085 * max(map(len, names)))))
+    scale = mpl.rcParams["font.size"] / RC["font.size"]
+    return max(1, int((width + 0.2) / (scale * (0.7 + 0.085 * max(map(len, names))))))
 
 
 def _says_its_line(panel: Drawable) -> bool:

@@ -1,23 +1,30 @@
-"""Writing a picture: PNG, SVG and PDF, its points as CSV, and an SVG to put into a page."""
+"""Writing a picture: PNG, SVG, PDF or PGF, its points as CSV, and an SVG to put into a page."""
 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import matplotlib as mpl
 import polars as pl
+from matplotlib.backends import backend_pgf
+from matplotlib.backends.backend_pgf import RendererPgf
+from matplotlib.textpath import text_to_path
 
 from bluewater.errors import InputError
-from bluewater.files import whole
+from bluewater.files import PICTURES, check_ending, whole
 from bluewater.plots.style import GRID, INK, RC, on_dark, palette
+from bluewater.text import tex
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
 
     from bluewater.plots.draw import Drawable
 
@@ -27,6 +34,10 @@ _PLAIN = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """No tool's name and no date: the same numbers give the same bytes."""
+_PRINTED = 300
+"""Dots per inch of a PNG that is printed."""
+_OTHERS = (".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".csv")
+"""Endings that somebody means as a format, as not each dot of a name does."""
 
 
 _UNSEEN = (
@@ -59,15 +70,24 @@ def colours() -> str:
 
 
 def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
-    """Writes ``stem`` with each ending; the CSV has a row per point, named by its panel."""
+    """Writes a picture.
+
+    Args:
+        figure: The picture.
+        points: Its panels, with a row for each point.
+        stem: A file, whose ending says its format (PNG, SVG, PDF, PGF); or a name without an
+            ending, for PNG, SVG and PDF, and the points as CSV.
+    """
     if not stem.name:
         raise InputError("no name for a picture", key="path", value=str(stem), allowed="a file's")
-    written = []
-    for ending, metadata in _PLAIN.items():
-        path = stem.with_name(f"{stem.name}.{ending}")
-        with mpl.rc_context(RC), whole(path) as temporary:
-            figure.savefig(temporary, facecolor="white", metadata=metadata)
-        written.append(path)
+    ending = stem.suffix.lower()
+    if ending in PICTURES or ending in _OTHERS:
+        check_ending(stem, PICTURES, "a picture")
+        _write(figure, stem)
+        return [stem]
+    written = [stem.with_name(f"{stem.name}.{each}") for each in _PLAIN]
+    for path in written:
+        _write(figure, path)
     table = stem.with_name(f"{stem.name}.csv")
     rows = pl.concat(
         [panel.points.select(pl.lit(panel.title).alias("panel"), pl.all()) for panel in points],
@@ -76,6 +96,39 @@ def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
     with whole(table) as temporary:
         rows.write_csv(temporary)
     return [*written, table]
+
+
+def _write(figure: Figure, path: Path) -> None:
+    ending = path.suffix.lower().removeprefix(".")
+    with mpl.rc_context(RC), whole(path) as temporary:
+        if ending == "pgf":
+            with _without_tex():
+                figure.savefig(temporary, facecolor="white")
+        else:
+            dpi = _PRINTED if getattr(figure, "for_paper", False) else RC["savefig.dpi"]
+            figure.savefig(temporary, facecolor="white", metadata=_PLAIN[ending], dpi=dpi)
+
+
+@contextmanager
+def _without_tex() -> Iterator[None]:
+    """Has PGF be written where there is no LaTeX.
+
+    Matplotlib asks it for the size of each text, and takes texts for its commands. Here texts are
+    as large as in other formats, and mean what they say.
+    """
+
+    def measured(
+        renderer: RendererPgf, text: str, prop: FontProperties, _: bool
+    ) -> tuple[float, ...]:
+        points = text_to_path.get_text_width_height_descent(text, prop, False)
+        return tuple(each * renderer.dpi / 72 for each in points)
+
+    with (
+        patch.object(RendererPgf, "get_text_width_height_descent", measured),
+        patch.object(backend_pgf, "_tex_escape", tex),
+        mpl.rc_context({"pgf.rcfonts": False}),
+    ):
+        yield
 
 
 def share_styles(pictures: Sequence[dict[str, Any]]) -> str:

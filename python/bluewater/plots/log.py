@@ -11,23 +11,29 @@ import polars as pl
 from bluewater.errors import InputError
 from bluewater.files import read_text
 from bluewater.plots.draw import Drawable
+from bluewater.plots.run import over_time, told_signals
 from bluewater.study.plot import Scale
 from bluewater.units import bits_per_second
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _COUNTED = {
     "time_s", "queue", "backlog_packets", "backlog_bytes", "arrivals", "departures",
-    "departures_bytes", "drops", "marks", "rate_bps", "interval_s", "at",
+    "departures_bytes", "drops", "marks", "delay_mean_s", "rate_bps", "interval_s", "at",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Log:
-    """What a log tells: its title, and a row for each of its lines about a queue."""
+    """What a log tells: its title, its disciplines, and a row for each line about a queue.
+
+    ``rate_bps`` is empty where the rate varies.
+    """
 
     title: str
+    aqms: Sequence[str]
     rows: pl.DataFrame
 
 
@@ -35,13 +41,14 @@ def read_log(path: Path) -> Log:
     """Reads a log, whole or as far as it goes."""
     text = read_text(path, hint=None)
     whole = text[: text.rfind("\n") + 1].splitlines()
-    lines = [_line(path, number, line) for number, line in enumerate(whole, 1)]
-    if not lines or lines[0].get("log") != "bluewater-gateway":
+    if not whole or '"bluewater-gateway"' not in whole[0]:
         raise InputError(
             "no log of a gateway",
             file=str(path),
-            hint="a folder of a run, or what `--log` of gateway or shell wrote",
+            hint="what can be drawn: the folder of a run, as `bluewater run` prints it, or what "
+            "`--log` of gateway or shell wrote",
         )
+    lines = [_line(path, number, line) for number, line in enumerate(whole, 1)]
     try:
         return _tabulated(lines, str(path))
     except (KeyError, TypeError, AttributeError) as error:
@@ -51,11 +58,13 @@ def read_log(path: Path) -> Log:
 def _tabulated(lines: list[dict[str, Any]], file: str) -> Log:
     queues = lines[0]["queues"]
     rates = _rates(queues)
+    aqms = [each["aqm"] for each in queues]
     before = dict.fromkeys(rates, 0.0)
     rows = []
     for line in lines[1:]:
         if "change" in line:
             rates = _rates(line["change"])
+            aqms += [each["aqm"] for each in line["change"]]
         elif "queue" in line:
             name, time = line["queue"], line["time_s"]
             rows.append({**line, "rate_bps": rates[name], "interval_s": time - before[name]})
@@ -65,8 +74,11 @@ def _tabulated(lines: list[dict[str, Any]], file: str) -> Log:
             "nothing was sampled", file=file, hint="a shorter --interval, or a longer run"
         )
     title = ", ".join(f"{each['queue']} {each['aqm']} {each['rate']}" for each in queues)
+    table = pl.DataFrame(rows, infer_schema_length=None)
     return Log(
-        f"{title}, {queues[0]['delay']} each way", pl.DataFrame(rows, infer_schema_length=None)
+        f"{title}, {queues[0]['delay']} each way",
+        tuple(dict.fromkeys(aqms)),
+        table.with_columns(pl.col("rate_bps").cast(pl.Float64)),
     )
 
 
@@ -78,28 +90,49 @@ def _line(path: Path, number: int, line: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _rates(queues: list[dict[str, str]]) -> dict[str, float]:
-    return {each["queue"]: bits_per_second(each["rate"]) for each in queues}
+def _rates(queues: list[dict[str, Any]]) -> dict[str, float | None]:
+    """The rate of each queue; none of one that varies, whose nominal rate says little."""
+    return {
+        each["queue"]: None if "rate_trace" in each else bits_per_second(each["rate"])
+        for each in queues
+    }
 
 
 def panels(log: Log) -> list[Drawable]:
-    """Queue, the time that it takes to send it, throughput, drops and marks, and signals."""
+    """Queue, delay in it, throughput, drops and marks, and signals."""
     each_s = pl.col("interval_s").clip(1e-9)
     shown = [
         _panel(log, "Queue", "Queue (packets)", pl.col("backlog_packets")),
-        _panel(
-            log, "Delay", "Time to send what is queued (ms)",
-            8e3 * pl.col("backlog_bytes") / pl.col("rate_bps"),
-        ),
+        _panel(log, "Delay", *_delay(log)),
         _panel(log, "Throughput", "Sent (Mb/s)", 8e-6 * pl.col("departures_bytes") / each_s),
-    ]  # fmt: skip
+    ]
     counts = [
         _panel(log, what, "", pl.col(what) / each_s, f" {what}").points
         for what in ("drops", "marks")
     ]
     shown.append(Drawable("Drops and marks", pl.concat(counts), Scale("Packets/s", low=0)))
-    signals = [name for name in log.rows.columns if name not in _COUNTED]
-    return shown + [_panel(log, name, name, pl.col(name)) for name in signals]
+    told = {k: v for aqm in reversed(log.aqms) for k, v in told_signals(aqm).items()}
+    for name in (each for each in log.rows.columns if each not in _COUNTED):
+        shown.append(over_time(name, _panel(log, name, "", pl.col(name)).points, name, told))
+    return shown
+
+
+def _delay(log: Log) -> tuple[str, pl.Expr]:
+    """How long packets were in the queue: as it was measured, or what comes nearest to it.
+
+    That is what the discipline measures itself, then the time to send what is queued: at the rate,
+    or if it varies at that of what was sent in the interval.
+    """
+    there = log.rows.columns
+    for name, words in (
+        ("delay_mean_s", "Time in the queue, mean of the interval (ms)"),
+        ("sojourn", "Time in the queue of the last packet (ms)"),
+    ):
+        if name in there:
+            return words, 1e3 * pl.col(name)
+    sent = 8 * pl.col("departures_bytes") / pl.col("interval_s").clip(1e-9)
+    rate = pl.coalesce("rate_bps", pl.when(sent > 0).then(sent))
+    return "Time to send what is queued (ms)", 8e3 * pl.col("backlog_bytes") / rate
 
 
 def _panel(log: Log, title: str, label: str, y: pl.Expr, kind: str = "") -> Drawable:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
+import tomllib
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
 from bluewater import _core
+from bluewater.aqm import LANGUAGE, load
 from bluewater.plots.draw import Drawable, draw
 from bluewater.results.result import measured, schema
 from bluewater.study.plot import Scale
 from bluewater.text import milliseconds, other, percent, whole
+from bluewater.units import readable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bluewater.plots.draw import Picture
     from bluewater.results.result import Result
@@ -88,7 +92,11 @@ def panels(result: Result) -> list[Drawable]:
                 f"{named}drops and marks", pl.concat(counts), Scale("Packets per interval", low=0)
             ),
         ]
-        shown += [_over_time(f"{named}{signal}", of, signal, aqm) for signal in _signals(of)]
+        told = _told(result, queue)
+        shown += [
+            over_time(f"{named}{signal}", of.select(x="time_s", y=pl.col(signal)), signal, told)
+            for signal in _signals(of)
+        ]
     return shown
 
 
@@ -115,35 +123,37 @@ def _length(name: str, result: Result, queue: str) -> Drawable:
 
 def _signal(name: str, result: Result) -> tuple[Drawable, str]:
     """What tells how a discipline signals, and its unit."""
-    aqm = str(result.summary["aqm"])
     series = primary(result)
     there = _signals(series)
-    units = _units(aqm)
+    told = _told(result, result.queues["queue"][0])
+    units = {signal: told.get(signal, {}).get("unit", "") for signal in there}
     chosen = (
         [each for each in _FIRST if each in there]
-        + [each for each in there if units.get(each) == _SHARE]
+        + [each for each in there if units[each] == _SHARE]
         + there
     )
     if not chosen:
         rate = pl.col("drops") / pl.col("time_s").diff().fill_null(pl.col("time_s").first())
         points = series.select(x="time_s", y=rate, line=pl.lit(name))
         return Drawable(f"{name}: drops", points, Scale("Dropped (packets/s)", low=0)), ""
-    made = _over_time(f"{name}: {chosen[0]}", series, chosen[0], aqm)
-    points = made.points.with_columns(line=pl.lit(name))
-    return Drawable(made.title, points, made.y), units.get(chosen[0], "")
+    points = series.select(x="time_s", y=pl.col(chosen[0]), line=pl.lit(name))
+    return over_time(f"{name}: {chosen[0]}", points, chosen[0], told), units[chosen[0]]
 
 
-def _over_time(title: str, series: pl.DataFrame, signal: str, aqm: str) -> Drawable:
-    return Drawable(
-        title, series.select(x="time_s", y=pl.col(signal)), Scale(_label(signal, aqm), low=0)
-    )
-
-
-def _label(signal: str, aqm: str) -> str:
-    """The signal with its unit and what it is: of CAKE's ``sparse`` nobody could guess it."""
-    unit, what = _units(aqm).get(signal, ""), _meanings(aqm).get(signal, "")
-    told = f"{signal}: {what}" if what else signal
-    return textwrap.fill(f"{told} ({unit})" if unit else told, _ACROSS)
+def over_time(
+    title: str, points: pl.DataFrame, signal: str, told: Mapping[str, Mapping[str, str]]
+) -> Drawable:
+    """A signal over time, in a unit that is easy to read; ``points`` has it as ``y``."""
+    unit, what = (told.get(signal, {}).get(part, "") for part in ("unit", "doc"))
+    factor, unit = readable(unit)
+    if what and not unit and not what[0].isdigit():  # as of what is 1 or 0
+        unit = "number"
+    # Of CAKE's `sparse` nobody could guess what it is.
+    words = f"{signal}: {what}" if what else signal
+    label = textwrap.fill(f"{words} ({unit})" if unit else words, _ACROSS)
+    brief = f"{signal} ({unit})" if unit else signal
+    shown = points.with_columns(y=factor * pl.col("y"))
+    return Drawable(title, shown, Scale(label, low=0), brief=brief)
 
 
 def _signals(series: pl.DataFrame) -> list[str]:
@@ -156,32 +166,34 @@ def _signals(series: pl.DataFrame) -> list[str]:
     ]
 
 
-def _units(aqm: str) -> dict[str, str]:
-    """The unit of each signal of a discipline, and of those of a filter before it."""
-    return _told(aqm, "unit")
-
-
-def _meanings(aqm: str) -> dict[str, str]:
-    """What each of them is."""
-    return _told(aqm, "doc")
-
-
 @cache
-def _told(aqm: str, what: str) -> dict[str, str]:
+def told_signals(aqm: str, code: str = "") -> Mapping[str, Mapping[str, str]]:
+    """Unit and meaning of each signal of a discipline, and of those of a filter before it.
+
+    Args:
+        aqm: Its name; of a class of one's own ``python:FILE:CLASS``.
+        code: The text of that class.
+    """
+    if code:
+        file, _, name = aqm.removeprefix(LANGUAGE).rpartition(":")
+        own = load(code, file, name).signals
+        return {signal: {"unit": unit, "doc": doc} for signal, (unit, doc) in own.items()}
     entries = {each["name"]: each["signals"] for each in _core.catalog()["aqms"]}
-    return {
-        signal["name"]: signal[what] for name in ("red-pd", aqm) for signal in entries.get(name, ())
-    }
+    return {each["name"]: each for name in ("red-pd", aqm) for each in entries.get(name, ())}
+
+
+def _told(result: Result, queue: str) -> Mapping[str, Mapping[str, str]]:
+    """The same of the discipline of a queue of a run."""
+    specs = tomllib.loads(result.scenario).get("queue", [])
+    own: dict[str, Any] = next((each for each in specs if each.get("link") == queue), {})
+    return told_signals(own.get("aqm", str(result.summary["aqm"])), own.get("code", ""))
 
 
 def _on_one_axis(panels: Sequence[Drawable]) -> list[Drawable]:
     """The panels with one y axis for all of them."""
     greatest = max((_greatest(panel) for panel in panels), default=0.0)
     high = 1.05 * greatest if greatest > 0 else None
-    return [
-        Drawable(panel.title, panel.points, msgspec.structs.replace(panel.y, high=high))
-        for panel in panels
-    ]
+    return [replace(panel, y=msgspec.structs.replace(panel.y, high=high)) for panel in panels]
 
 
 def _in_sight(panels: Sequence[Drawable]) -> list[Drawable]:
@@ -202,8 +214,8 @@ def _greatest(panel: Drawable) -> float:
     return float(most) if isinstance(most, int | float) else 0.0
 
 
-def figure(result: Result, shown: Sequence[Drawable]) -> Picture:
+def figure(result: Result, shown: Sequence[Drawable], size: str | None = None) -> Picture:
     """The picture of a run's panels."""
     summary = result.summary
     title = f"{summary['aqm']}, seed {summary['seed']}, decision hash {result.decision_hash}"
-    return draw(title, "trace", TIME, shown, min(2, len(shown)), "none")
+    return draw(title, "trace", TIME, shown, min(2, len(shown)), "none", size=size)

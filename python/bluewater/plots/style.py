@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bluewater.errors import unknown
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,7 +36,7 @@ _OTHER = (
     "#5f9e3a",
 )
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _NAMED = {"red": _WARM[0], "blue": _COOL[0], "droptail": "#7f7f7f", "drop-front": "#16957a",
           "random-drop": "#b8860b", "ared": _WARM[1], "ared-feng": _WARM[2], "sfb": _COOL[1],
           "sfred": _WARM[3], "fred": _WARM[2], "a-choke": "#009e73", "udp": _WARM[0],
@@ -112,8 +114,60 @@ RC: Any = {
     "lines.markersize": 4.5,
     "svg.hashsalt": "bluewater",
     "svg.fonttype": "none",
-    "pdf.fonttype": 3,
+    # Publishers take no Type 3.
+    "pdf.fonttype": 42,
 }
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a picture is made for.
+
+    Attributes:
+        width: Of the whole picture, in inches; as wide as its panels want if not given.
+        font: Of its text, in points.
+        line: Width of lines, in points.
+    """
+
+    width: float | None = None
+    font: float = 9.5
+    line: float = 1.7
+
+    @property
+    def rc(self) -> Any:
+        """The look at this size."""
+        if self.width is None:
+            return RC
+        return RC | {
+            "font.size": self.font,
+            "axes.titlesize": self.font,
+            "axes.labelsize": self.font,
+            "xtick.labelsize": self.font - 1,
+            "ytick.labelsize": self.font - 1,
+            "legend.fontsize": self.font - 1,
+            "axes.linewidth": 0.6,
+            "grid.linewidth": 0.4,
+            "lines.linewidth": self.line,
+            "lines.markersize": 3.4,
+        }
+
+
+SCREEN = Size()
+SIZES = {"column": Size(3.5, 8, 1.2), "page": Size(7.16, 8, 1.2)}
+"""For a paper of two columns (IEEE's): in one of them, and across both."""
+
+
+def sized(name: str | None) -> Size:
+    """The size of a name, that for a screen if there is none.
+
+    Raises:
+        InputError: There is no such size.
+    """
+    if name is None:
+        return SCREEN
+    if name not in SIZES:
+        raise unknown("size of a picture", name, SIZES)
+    return SIZES[name]
 
 
 @dataclass(frozen=True)
@@ -153,7 +207,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
         apart = (each for each in free if not any(_are_alike(each, other) for other in taken))
         chosen = next(apart, (free or choices)[0])
         taken.add(chosen)
-        found[name] = Look(chosen[0], _MARKERS[place % len(_MARKERS)], chosen[1])
+        found[name] = Look(chosen[0], MARKERS[place % len(MARKERS)], chosen[1])
     return {name: found[name] for name in names}
 
 

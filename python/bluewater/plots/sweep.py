@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import matplotlib as mpl
 import numpy as np
 import polars as pl
+from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import ScalarFormatter
 
-from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.plots.draw import Drawable, Picture, legend_columns
 from bluewater.plots.files import save
-from bluewater.plots.style import RC, Look, looks, order, shown
+from bluewater.plots.style import INK, RC, Look, looks, order, shown, sized
 from bluewater.results.aggregate import ends, metrics, summarise
+from bluewater.results.quantities import quantity
 from bluewater.study.plot import Scale
 
 if TYPE_CHECKING:
@@ -48,42 +49,15 @@ class Runs(Protocol):
         """A row a run."""
 
 
-_UNITS = {
-    name: column["unit"]
-    for table in _core.tables()
-    for column in table["columns"]
-    for name in column["names"]
-}
-
-_WORDS = {
-    "p50": "50th percentile of", "p95": "95th percentile of", "p99": "99th percentile of",
-    "mean": "mean", "max": "greatest",
-}  # fmt: skip
-"""Parts of the names of columns that stand behind what they are of."""
-
-
-_SUFFIXES = {"packets": "packets", "bytes": "bytes", "s": "s", "bps": "bit/s"}
-_OWN_WORDS = {"aqm": "Discipline", "jain": "Jain's index (1/n … 1)", "srtt_s": "Smoothed RTT (s)"}
-
-
 def label(name: str) -> str:
     """What an axis says of a metric or of a dotted key: words, and the unit."""
-    if name in _OWN_WORDS:
-        return _OWN_WORDS[name]
-    if "." in name:
-        table, *rest, last = name.split(".")
-        if (table, last) == ("queue", "aqm") and rest == ["0"]:
-            return _OWN_WORDS[last]
-        place = rest[0] if rest and rest[0] not in ("0", "params") else ""
-        return f"{last} of {table} {place}".rstrip()
-    words, _, suffix = name.rpartition("_")
-    unit = _SUFFIXES.get(suffix) if words else None
-    if unit is None:
-        words, unit = name, _UNITS.get(name, "")
-    thing, _, last = words.rpartition("_")
-    words = f"{_WORDS[last]} {thing}" if thing and last in _WORDS else words
-    words = words.replace("_", " ")
-    return f"{words[:1].upper()}{words[1:]}" + (f" ({unit})" if unit else "")
+    if "." not in name:
+        return quantity(name).label
+    table, *rest, last = name.split(".")
+    if (table, last) == ("queue", "aqm") and rest == ["0"]:
+        return quantity(last).label
+    place = rest[0] if rest and rest[0] not in ("0", "params") else ""
+    return f"{last} of {table} {place}".rstrip()
 
 
 KINDS = ("lines", "heat", "box", "cdf", "ellipse")
@@ -96,6 +70,7 @@ def draw(
     line: str | Sequence[str] | None,
     kind: str,
     path: Path | None,
+    size: str | None = None,
 ) -> Figure:
     """Draws a metric; see :meth:`bluewater.lab.Sweep.plot`."""
     if kind not in KINDS:
@@ -107,21 +82,29 @@ def draw(
     across = None if kind == "ellipse" else _across(sweep, x, kind)
     wanted = _parted(sweep, across, (line,) if isinstance(line, str) else line)
     points = _points(sweep, (x or "delay_mean_s") if kind == "ellipse" else across, y, wanted)
-    with mpl.rc_context(RC):
-        figure = Picture(figsize=_size(points, kind), layout="constrained")
+    paper = sized(size)
+    with mpl.rc_context(paper.rc):
+        figure = Picture(figsize=_size(points, kind, paper.width), layout="constrained")
+        figure.for_paper = paper.width is not None
         axes = figure.add_subplot()
-        axes.set_title("" if sweep.name == "sweep" else sweep.name)
+        own = sweep.name not in _UNNAMED and not figure.for_paper
+        axes.set_title(sweep.name if own else "")
         {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](
             axes, points, y
         )
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(numbers := axis.get_major_formatter(), ScalarFormatter):
                 numbers.set_useOffset(False)
+                numbers.set_scientific(False)  # its power would stand on the title
         if kind != "heat":
             _legend(figure, axes)
     if path is not None:
-        save(figure, [Drawable(y, points, Scale(y))], path)
+        save(figure, [Drawable(label(y), points, Scale(label(y)))], path)
     return figure
+
+
+_UNNAMED = ("sweep", "compare", "advise")
+"""What is called so has no name of its own."""
 
 
 def _parted(sweep: Runs, across: str | None, line: Sequence[str] | None) -> tuple[str, ...]:
@@ -170,9 +153,11 @@ def _across(sweep: Runs, x: str | None, kind: str) -> str | None:
 def _points(sweep: Runs, x: str | None, y: str, line: Sequence[str]) -> pl.DataFrame:
     """A row a run: ``x``, ``y``, ``line`` and ``seed``, and where it lies."""
     names = pl.concat_str([pl.col(name).cast(pl.String) for name in line], separator=", ")
+    metric = x is not None and x not in sweep.axes
+    across = pl.col(x).cast(pl.Float64) * quantity(x).factor if x and metric else pl.col(x or "")
     own = {
-        "x": pl.col(x) if x else pl.lit(""),
-        "y": pl.col(y).cast(pl.Float64),
+        "x": across if x else pl.lit(""),
+        "y": pl.col(y).cast(pl.Float64) * quantity(y).factor,
         "line": names if line else pl.lit(sweep.name),
         "seed": pl.col("seed"),
         "x_name": pl.lit(_named(sweep, x or "")),
@@ -186,41 +171,49 @@ def _named(sweep: Runs, name: str) -> str:
     return f"{label(name)} ({unit})" if (unit := sweep.units.get(name)) else label(name)
 
 
-def _size(points: pl.DataFrame, kind: str) -> tuple[float, float]:
-    """In inches: wider for many labels along x, higher for a legend of many lines below."""
+def _size(points: pl.DataFrame, kind: str, paper: float | None) -> tuple[float, float]:
+    """In inches: wider for many labels along x, higher for a legend of many lines below.
+
+    ``paper`` is the width in a paper, which is given.
+    """
     labels = "line" if kind == "box" and points["x"].n_unique() == 1 else "x"
     of_text = kind != "cdf" and not points.schema[labels].is_numeric()
     width = max(7.2, 0.22 * points[labels].n_unique() if of_text else 0.0)
+    width = width if paper is None else paper
     rows = points["line"].n_unique() if kind == "heat" else 0
     names = points["line"].unique().to_list()
     below = 0
-    if kind != "heat" and len(names) > _MOST_INSIDE:
+    if kind != "heat" and len(names) > 1:
         below = math.ceil(len(names) / legend_columns(names, width))
-    return width, 4.2 + 0.19 * (below + max(rows - 12, 0))
+    height = 4.0 if paper is None else 2.4 if paper < _NARROW else 2.9
+    return width, height + 0.019 * mpl.rcParams["font.size"] * (below + max(rows - 12, 0))
 
 
-_MOST_INSIDE = 8
-"""Lines whose names stand in the picture; those of more stand below it."""
+_NARROW = 5.0
+"""Inches of a picture below which it is one of a column."""
 
 
 def _legend(figure: Picture, axes: Axes) -> None:
-    _, names = axes.get_legend_handles_labels()
-    if 1 < len(names) <= _MOST_INSIDE:
-        axes.legend()
-    elif names[1:]:
+    """Below the axes, where it covers nothing; in the order of the lines."""
+    handles, names = axes.get_legend_handles_labels()
+    if len(names) > 1:
         columns = legend_columns(names, figure.get_figwidth())
-        figure.legend(loc="outside lower left", ncols=columns, borderaxespad=0.2)
+        figure.legend(handles, names, loc="outside lower left", ncols=columns, borderaxespad=0.2)
 
 
 _AMOUNT = re.compile(r"[0-9.]")
 """How labels begin that have an order, as 50p and 100p; names of things have none."""
 
 
-def _ticks(axes: Axes, labels: Sequence[Any]) -> None:
+def _ticks(axes: Axes, labels: Sequence[Any], beside: float = 0.0) -> None:
     """Labels along x, upright where they would stand on each other."""
     names = [str(each) for each in labels]
-    upright = sum(map(len, names)) + 2 * len(names) > 80
-    axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    room = 11 * figure.get_figwidth() * RC["font.size"] / mpl.rcParams["font.size"]
+    upright = sum(map(len, names)) + 2 * len(names) > room
+    places = [place + beside for place in range(len(names))]
+    axes.set_xticks(places, names, rotation=90 if upright else 0)
 
 
 def _by_line(points: pl.DataFrame) -> list[tuple[str, Look, pl.DataFrame]]:
@@ -245,7 +238,10 @@ def _lines(axes: Axes, points: pl.DataFrame, y: str) -> None:
             linestyle=look.dash if joined else "none",
         )  # fmt: skip
         # The values are called y here: where they end is what their metric says.
-        low, high = over.select(pl.col("low", "high").cast(pl.Float64)).to_numpy().clip(*ends(y)).T
+        least, most = (quantity(y).factor * end for end in ends(y))
+        low, high = (
+            over.select(pl.col("low", "high").cast(pl.Float64)).to_numpy().clip(least, most).T
+        )
         if not np.isnan(low).all() and joined:
             axes.fill_between(place, low, high, color=look.colour, alpha=0.18, linewidth=0)
         elif not np.isnan(low).all():
@@ -265,9 +261,11 @@ def _heat(axes: Axes, points: pl.DataFrame, y: str) -> None:
         for line, x, value in points.group_by("line", "x").agg(pl.col("y").mean()).iter_rows()
     }
     grid = np.array([[means.get((row, column), np.nan) for column in columns] for row in rows])
-    image = axes.imshow(grid, aspect="auto", cmap="cividis")
-    _ticks(axes, columns)
-    axes.set_yticks(range(len(rows)), [str(each) for each in rows])
+    # Not as an image: in PDF and PGF it stays sharp.
+    image = axes.pcolormesh(grid, cmap="cividis")
+    axes.invert_yaxis()
+    _ticks(axes, columns, 0.5)
+    axes.set_yticks([place + 0.5 for place in range(len(rows))], [str(each) for each in rows])
     axes.set_xlabel(points["x_name"][0])
     axes.set_ylabel(points["line_name"][0])
     axes.grid(visible=False)
@@ -303,41 +301,58 @@ def _box(axes: Axes, points: pl.DataFrame, y: str) -> None:
 
 
 def _cdf(axes: Axes, points: pl.DataFrame, y: str) -> None:
-    for name, look, own in _by_line(points):
+    for place, (name, look, own) in enumerate(_by_line(points)):
         values = np.sort(own["y"].drop_nulls().to_numpy())
         share = np.arange(len(values) + 1) / max(len(values), 1)
         values = np.concatenate([values[:1], values])
+        every = max(1, len(values) // 4)
         axes.step(
-            values, share, where="post", color=look.colour, linestyle=look.dash, label=shown(name)
-        )
+            values, share, where="post", color=look.colour, linestyle=look.dash, label=shown(name),
+            marker=look.marker, markevery=(place % every, every),
+        )  # fmt: skip
     axes.set_xlabel(label(y))
     axes.set_ylabel("Share of runs")
     axes.set_ylim(0, 1)
 
 
+_LEVEL = 0.95
+
+
 def _ellipse(axes: Axes, points: pl.DataFrame, y: str) -> None:
-    """Each line's runs, their mean, and the ellipse of one standard deviation."""
+    """Each line's runs, their mean, and the region that has the true mean in 95 % of cases."""
+    shown_region = False
     for name, look, own in _by_line(points.drop_nulls(["x", "y"])):
         place = own.select(pl.col("x").cast(pl.Float64), "y").to_numpy()
         centre = place.mean(axis=0)
+        axes.plot(*place.T, color=look.colour, marker=".", linestyle="none", alpha=0.6)
         axes.plot(
-            *centre, color=look.colour, marker=look.marker, linestyle="none", label=shown(name)
-        )
+            *centre, color=look.colour, marker=look.marker, linestyle="none", label=shown(name),
+            markeredgecolor=INK, markeredgewidth=0.5,
+        )  # fmt: skip
         if len(place) > 2:
-            values, vectors = np.linalg.eigh(np.cov(place.T))
-            angle = np.degrees(np.arctan2(*vectors[:, -1][::-1]))
-            small, large = 2 * np.sqrt(np.clip(values, 0, None))
-            axes.add_patch(
-                Ellipse(
-                    tuple(centre),
-                    large,
-                    small,
-                    angle=angle,
-                    facecolor=look.colour,
-                    alpha=0.25,
-                    edgecolor=look.colour,
-                )
-            )
+            shown_region = True
+            axes.add_patch(_region(place, look))
     axes.autoscale_view()
     axes.set_xlabel(points["x_name"][0])
     axes.set_ylabel(label(y))
+    if shown_region:
+        mean = Line2D([], [], color=INK, marker="o", linestyle="none", markersize=4)
+        both = Ellipse((0, 0), 1, 1, facecolor="none", edgecolor=INK, linewidth=0.8)
+        axes.legend(
+            [mean, both], ["mean of the runs", "95 % confidence region of the mean"],
+            loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0.2,
+        )  # fmt: skip
+
+
+def _region(runs: Any, look: Look) -> Ellipse:
+    """Hotelling's T²: the ellipse of means that differ from that of these runs by chance."""
+    count = len(runs)
+    # (n − 1)/(n − 2)/n · 2 F(2, n − 2), whose quantile is a power for two degrees of freedom.
+    scale = (count - 1) / count * ((1 - _LEVEL) ** (-2 / (count - 2)) - 1)
+    values, vectors = np.linalg.eigh(np.cov(runs.T))
+    small, large = 2 * np.sqrt(scale * np.clip(values, 0, None))
+    angle = np.degrees(np.arctan2(*vectors[:, -1][::-1]))
+    return Ellipse(
+        tuple(runs.mean(axis=0)), large, small, angle=angle, facecolor=look.colour, alpha=0.25,
+        edgecolor=look.colour,
+    )  # fmt: skip

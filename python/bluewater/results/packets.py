@@ -24,6 +24,14 @@ from bluewater.results import recording
 from bluewater.results.writer import COLUMNS, KEY, OPTIONAL
 from bluewater.units import seconds
 
+_AS_TABLE = "`polars.read_parquet(FILE).write_csv(…)` makes a table of it"
+_NOT_HERE = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".json", ".jsonl", ".log", ".xlsx"), _AS_TABLE),
+    ".pcap": "pcapng has what became of each packet; Wireshark saves it as pcap",
+    ".qlog": "`bluewater export FILE.parquet --to FILE.qlog` writes it",
+}
+"""Endings of other formats, and how one gets there."""
+
 
 @dataclass(frozen=True)
 class Packets:
@@ -43,6 +51,20 @@ class Packets:
 
     def selection(self) -> dict[str, Any]:
         """The selection for the core; raises :class:`~bluewater.errors.InputError`."""
+        ending = Path(self.path).suffix.lower()
+        if ending in _NOT_HERE:
+            raise InputError(
+                "packets are written as Parquet, or for Wireshark",
+                file=str(self.path),
+                allowed="a file that ends in .parquet or .pcapng",
+                hint=_NOT_HERE[ending],
+            )
+        if Path(self.path).is_dir():
+            raise InputError(
+                "a folder, where a file is needed",
+                file=str(self.path),
+                hint=f"{self.path}/packets.parquet",
+            )
         if not 1 <= self.every < 2**64:
             raise InputError("not a count", key="every", value=self.every, allowed="1 … 2^64 - 1")
         chosen: dict[str, Any] = {"every": self.every}
@@ -171,6 +193,8 @@ def _no_packets(path: Path, error: BaseException) -> InputError:
     known = {OSError: getattr(error, "strerror", None), KeyError: f"there is no {error}"}
     said = next((why for kind, why in known.items() if isinstance(error, kind)), None)
     reason = (said or str(error)).partition("\n")[0]
+    if "PAR1" in reason:  # what Polars looks for at the end of a file
+        reason = "it is no Parquet"
     return InputError(f"not a file of packets: {reason}", file=str(path), hint=_HINT)
 
 

@@ -206,6 +206,15 @@ def _discipline(name: str) -> str:
     if set(name.split(",")) <= {*known, ""}:
         apart = " ".join(filter(None, name.split(",")))
         raise InputError("not a name", key="aqm", value=name, hint=f"spaces separate them: {apart}")
+    before, colon, rest = name.partition(":")
+    if colon and before in known:
+        raise InputError(
+            "a parameter without a value" if rest.strip() else "no parameter behind the colon",
+            key="aqm",
+            value=name,
+            allowed=f"{before}:{rest.strip() or 'NAME'}=VALUE",
+            hint=f"`bluewater explain {before}` has its parameters",
+        )
     raise unknown("queue discipline", name, known, key="aqm")
 
 

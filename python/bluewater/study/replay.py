@@ -50,13 +50,13 @@ def on_recording(
     """
     if journal is not None:
         apart(Path(journal.path), recording, key="--to")
-    rows, facts = packets.open_(recording)
+    try:
+        rows, facts = packets.open_(recording)
+    except InputError as error:
+        error.hint = _RECORDED
+        raise
     if not facts.links:
-        raise InputError(
-            "no recording of a gateway",
-            file=str(recording),
-            hint="`bluewater gateway … --record run.arr` makes one",
-        )
+        raise InputError("no recording of a gateway", file=str(recording), hint=_RECORDED)
     arrived = packets.collected(packets.of_queue(rows, queue, recording), recording)
     if arrived.is_empty():
         raise InputError("nothing arrived", file=str(recording))
@@ -89,6 +89,8 @@ def on_recording(
         "drops": int((arrived["fate"] == "dropped").sum()),
     }
 
+
+_RECORDED = "`bluewater gateway … --record run.arr` makes one"
 
 LOST = (
     "of the recording's packets codepoints and hosts are not carried over, nor the numbers of "

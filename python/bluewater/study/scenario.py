@@ -189,7 +189,7 @@ def parsed(settings: Sequence[str]) -> dict[str, Any]:
     found = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
-        if not equals:
+        if not equals or not key.strip():
             raise InputError("not a setting", key="--set", value=setting, allowed="KEY=VALUE")
         found[key.strip()] = _literal(value.strip())
     return found

@@ -22,7 +22,8 @@ mod spec;
 use aqm::{Ack, Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
 use link::impair::Fate;
 use link::{
-    DecisionHash, Exit, Histogram, Impair, Impaired, Item, NEVER, QueueSummary, Server, Transmitter,
+    DecisionHash, Exit, Fine, Histogram, Impair, Impaired, Item, NEVER, QueueSummary, Server,
+    Transmitter,
 };
 
 use crate::frame::{Flow, Hasher, Layer, acknowledgement, parse, set_ce, stations};
@@ -345,7 +346,7 @@ impl Link {
     }
 
     /// How long packets that were sent had been in the queue, ns, and the sum of that.
-    pub fn sojourn(&self) -> (&Histogram, u128) {
+    pub fn sojourn(&self) -> (&Fine, u128) {
         self.server.stats().delays()
     }
 

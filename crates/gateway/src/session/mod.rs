@@ -13,8 +13,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
+<<<<<<< HEAD
+use nix::sys::prctl::set_timerslack;
+=======
 use aqm::Counters;
 use nix::sys::prctl::{set_dumpable, set_timerslack};
+>>>>>>> main
 use serde_json::{Map, Value, json};
 
 use crate::clock::{Clock, time_of_day};
@@ -138,8 +142,8 @@ pub struct Session {
     log: Option<Writer>,
     /// What is lost of each file that is written.
     lost: Vec<(&'static str, Lost)>,
-    /// Counters at the last line of the log.
-    before: [Counters; 2],
+    /// What had been counted at the last line of the log.
+    before: [report::Logged; 2],
     /// What the links were like before they were changed.
     eras: [Eras; 2],
     interval: u64,
@@ -200,7 +204,7 @@ impl Session {
             forwarder: Forwarder::new(links, ports.ends, clock, how.spin, recorder),
             log,
             lost,
-            before: [Counters::default(); 2],
+            before: Default::default(),
             eras: Default::default(),
             interval: how.interval,
             realtime,

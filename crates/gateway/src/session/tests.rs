@@ -108,12 +108,18 @@ fn a_sample_tells_of_the_time_since_the_last_and_a_summary_of_the_window() {
     assert_eq!(arrivals(&bench.session.sample()), [3, 0]);
     bench.carry(&[400]);
     assert_eq!(arrivals(&bench.session.sample()), [1, 0]);
-    assert_eq!(arrivals(&bench.session.sample()), [0, 0]);
+    let [none, _] = bench.session.sample();
+    assert_eq!((&none["arrivals"], &none["delay_mean_s"]), (&0.into(), &Value::Null));
+    bench.carry(&[600, 700]);
+    let [two, _] = bench.session.sample();
+    // Each of its own time in the queue, not what is queued over a rate.
     let [up, down] = bench.session.summaries([7, 8]);
     assert_eq!(
         (&up["queue"], &up["departures"], &up["lost_before"]),
-        (&"up".into(), &4.into(), &7.into())
+        (&"up".into(), &6.into(), &7.into())
     );
+    let mean = two["delay_mean_s"].as_f64().unwrap();
+    assert!((0.0..1.0).contains(&mean), "{mean}");
     assert_eq!((&down["departures"], &down["lost_before"]), (&0.into(), &8.into()));
     bench.session.restart_measurement();
     bench.carry(&[500]);

@@ -253,7 +253,12 @@ impl Object {
         }
         let answer = Python::attach(|py| {
             let given = self.call(py, event, cx)?;
-            let value = if given.is_none() { ADMIT } else { given.extract::<f64>()? };
+            let value = if given.is_none() {
+                ADMIT
+            } else {
+                let not = |_| wrong(&format!("it gave {given:?}"), ALLOWED[event.kind]);
+                given.extract::<f64>().map_err(not)?
+            };
             Ok((value, self.timer(py)?))
         });
         match self.program {
@@ -347,6 +352,9 @@ const ARRIVALS: &str = "a probability of 0 … 1, ADMIT, SIGNAL, SIGNAL_HEAD or 
 const DEPARTURES: &str = "a probability of 0 … 1, ADMIT, SIGNAL or DROP";
 /// What is allowed of an answer to an overflow.
 const VICTIMS: &str = "ARRIVING, or the position of a queued packet (HEAD is 0)";
+/// What is allowed of an answer, by the kind of event.
+const ALLOWED: [&str; EVENTS.len()] = [ARRIVALS, DEPARTURES, VICTIMS, NOTHING, NOTHING];
+const NOTHING: &str = "nothing: no `return` with a value";
 
 impl Advice for Object {
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {

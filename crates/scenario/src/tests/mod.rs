@@ -85,6 +85,53 @@ fn an_unknown_key_is_named_with_its_line_and_the_nearest_key() {
 }
 
 #[test]
+fn a_key_of_another_place_or_program_is_told_where_it_belongs() {
+    for (old, new, key, hint) in [
+        ("flows = 4", "rtt = \"20ms\"", "traffic[0].rtt", "`access_delay`"),
+        ("preset = \"feng\"", "preset = \"feng\"\nrtt = \"20ms\"", "network.rtt", "`access_delay`"),
+        ("flows = 4", "buffer = \"10p\"", "traffic[0].buffer", "a key of [[queue]]"),
+        ("flows = 4", "access_delay = [\"1ms\"]", "traffic[0].access_delay", "a key of [network]"),
+        ("flows = 4", "count = 4", "traffic[0].count", "`flows`"),
+        ("flows = 4", "mss = \"1kB\"", "traffic[0].mss", "`packet`"),
+        ("flows = 4", "cc = \"cubic\"", "traffic[0].cc", "`transport`"),
+        ("\"200kB\"", "\"200kB\"\ntarget = \"5ms\"", "queue[0].target", "params = { target"),
+        ("\"200kB\"", "\"200kB\"\nrate = \"5mbit\"", "queue[0].rate", "a key of [network]"),
+        ("buffer = ", "limit = ", "queue[0].limit", "`buffer`"),
+        ("aqm = ", "qdisc = ", "queue[0].qdisc", "`aqm`"),
+        ("preset = ", "bandwidth = \"1mbit\"\npreset = ", "network.bandwidth", "`rate`"),
+        ("warmup", "interval = \"1s\"\nwarmup", "interval", "a key of [measure]"),
+        ("warmup", "time = \"1s\"\nwarmup", "time", "`duration`"),
+        ("warmup", "warm_up", "warm_up", "`warmup`"),
+    ] {
+        let e = with(old, new);
+        assert_eq!((e.key.as_str(), e.problem.as_str()), (key, "unknown key"), "{e}");
+        assert!(e.hint.contains(hint), "{hint} in: {e}");
+    }
+}
+
+/// Without a name of a type of this program's language.
+#[test]
+fn a_value_of_another_type_is_told_in_words() {
+    for (old, new, key, allowed) in [
+        ("flows = 4", "flows = \"abc\"", "traffic[0].flows", "a whole number, 0 or more"),
+        ("flows = 4", "flows = 1.5", "traffic[0].flows", "a whole number, 0 or more"),
+        ("flows = 4", "host = \"a\"", "traffic[0].host", "a whole number, 0 … 65535"),
+        ("flows = 4", "ecn = \"yes\"", "traffic[0].ecn", "true or false"),
+        ("flows = 4", "ecn = 1", "traffic[0].ecn", "true or false"),
+        ("flows = 4", "from = \"n0\"", "traffic[0].from", "a list in brackets"),
+        ("flows = 4", "name = 3", "traffic[0].name", "text in quotes"),
+        ("\"red\"", "5", "queue[0].aqm", "text in quotes"),
+        ("warmup", "seed = \"x\"\nwarmup", "seed", "a whole number, 0 or more"),
+        ("{ w_q = 0.02 }", "3", "queue[0].params", "a table"),
+    ] {
+        let e = with(old, new);
+        assert_eq!((e.key.as_str(), e.allowed.as_str()), (key, allowed), "{e}");
+        let ours = ["u32", "u64", "i64", "struct", "invalid", "expected", "field"];
+        assert!(!ours.iter().any(|word| e.to_string().contains(word)), "{e}");
+    }
+}
+
+#[test]
 fn a_wrong_value_is_shown_with_what_is_allowed() {
     for (old, new, key, part) in [
         ("\"200kB\"", "\"200kb\"", "queue[0].buffer", "KiB"),
@@ -96,11 +143,17 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
         ("0.02", "2.0", "queue[0].params.w_q", "0 … 1"),
         ("0.02", "\"often\"", "queue[0].params.w_q", "a number"),
         ("\"red\"", "\"rde\"", "queue[0].aqm", "did you mean `red`?"),
+        ("\"red\"", "\"RED\"", "queue[0].aqm", "did you mean `red`?"),
+        ("\"red\"", "\"FQ_CoDel\"", "queue[0].aqm", "did you mean `fq-codel`?"),
+        ("\"red\"", "\"pfifo\"", "queue[0].aqm", "`droptail`"),
+        ("w_q = 0.02", "target = 0.02", "queue[0].params.target", "is a parameter of ared, codel"),
+        ("\"sack\"", "\"udp\"", "traffic[0].transport", "`cbr`"),
         ("\"sack\"", "\"sac\"", "traffic[0].transport", "sack"),
         ("\"feng\"", "\"fang\"", "network.preset", "feng"),
         ("flows = 4", "flows = 0", "traffic[0].flows", "at least 1"),
-        ("flows = 4", "flows = -4", "traffic[0].flows", "u32"),
-        ("flows = 4", "flows = 4\nto = [\"n0\"]", "traffic[0].to", "no route"),
+        ("flows = 4", "flows = -4", "traffic[0].flows", "whole number, 0 or more"),
+        ("flows = 4", "flows = 4\nto = [\"n0\"]", "traffic[0].to", "to itself"),
+        ("flows = 4", "flows = 4\nstart = \"5s..90s\"", "traffic[0].start", "ends by 10s"),
         ("flows = 4", "flows = 4\nto = [\"n77\"]", "traffic[0].to", "n7"),
         ("flows = 4", "flows = 4\napp = \"pareto\"", "traffic[0].on", "needed by pareto"),
         ("flows = 4", "flows = 4\napp = \"periodic\"", "traffic[0].app", "cbr only"),

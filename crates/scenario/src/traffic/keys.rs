@@ -15,7 +15,7 @@ use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
 use super::owner::{Owner, Table, keys_of, read};
 use super::transport::Transport;
 use super::{Group, GroupSpec, TrafficSpec};
-use crate::error::{Complaint, did_you_mean};
+use crate::error::{Complaint, UNKNOWN_KEY};
 
 /// Why a group could not be read.
 pub(crate) enum Unread {
@@ -51,6 +51,11 @@ static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
 
 /// The keys of all groups.
 static COMMON: LazyLock<Vec<String>> = LazyLock::new(|| keys_of::<GroupSpec>().0);
+
+/// The keys that a group may have, with some transport and application.
+pub(crate) fn keys_of_traffic() -> Vec<String> {
+    COMMON.iter().chain(OWNERS.iter().flat_map(|owner| &owner.keys)).cloned().collect()
+}
 
 /// The groups of a parsed file.
 pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread> {
@@ -112,8 +117,7 @@ fn idle(at: &Group, key: &str, mine: &[&Owner], chosen: [&str; 2]) -> Complaint 
     if whose.is_empty() {
         let all = COMMON.iter().chain(mine.iter().flat_map(|owner| &owner.keys));
         let all: Vec<&str> = all.map(String::as_str).collect();
-        let hint = did_you_mean(key, all.iter().copied());
-        return Complaint::new(at.key(key), all.join(", ")).hint(hint);
+        return Complaint::wrong(at.key(key), UNKNOWN_KEY).allowed(all.join(", "));
     }
     let names: Vec<&str> = whose.iter().map(|owner| owner.name).collect();
     let [transport, app] = chosen;

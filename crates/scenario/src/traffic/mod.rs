@@ -17,7 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
-pub(crate) use keys::{Unread, later, read_groups};
+pub(crate) use keys::{Unread, keys_of_traffic, later, read_groups};
+pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};
 pub use transport::{
     Cbr, GapsName, Kind, Ledbat, Needs, Recovery, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace,
@@ -168,6 +169,11 @@ pub(crate) fn expand_traffic(
                 names.for_each(|name| *name = name.replace('*', &hop.to_string()));
             }
             group.check(&at, topology)?;
+            let start = group.group.start.0;
+            if start.from < end && start.to > end {
+                let allowed = format!("a range that ends by {end}, when the run does");
+                return at.refuse("start", &allowed);
+            }
             flows += u64::from(group.group.flows) * u64::from(group.slots());
             if flows > MAX_FLOWS {
                 let allowed = format!("at most {MAX_FLOWS} flows in all");

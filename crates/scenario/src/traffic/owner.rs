@@ -42,7 +42,7 @@ impl Owner {
 }
 
 /// The keys of a table, and which of them have to be there.
-pub(super) fn keys_of<T: JsonSchema>() -> (Vec<String>, Vec<String>) {
+pub(crate) fn keys_of<T: JsonSchema>() -> (Vec<String>, Vec<String>) {
     let schema = T::json_schema(&mut SchemaGenerator::default()).to_value();
     let keys = schema["properties"].as_object().map(|all| all.keys().cloned().collect());
     let required = schema["required"]

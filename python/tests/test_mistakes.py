@@ -1,0 +1,399 @@
+"""Mistakes that users make: each is refused, in their words, and never with a traceback.
+
+A case is a command line and what its message has to contain: the file or option, key and value as
+typed, what is allowed, and what was probably meant.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import bluewater
+from bluewater.cli import app
+from bluewater.errors import InputError
+
+MY = """\
+duration = "4s"
+warmup = "1s"
+
+[network]
+preset = "dumbbell"
+rate = "10mbit"
+
+[[queue]]
+aqm = "blue"
+buffer = "100p"
+
+[[traffic]]
+flows = 6
+transport = "sack"
+start = "0s..1s"
+ecn = true
+"""
+
+LINKS = """\
+duration = "4s"
+[[link]]
+from = "a"
+to = "b"
+rate = "10mbit"
+delay = "5ms"
+[[queue]]
+link = "a->b"
+aqm = "red"
+buffer = "100p"
+[[traffic]]
+transport = "sack"
+from = ["a"]
+to = ["b"]
+"""
+
+OWN = """\
+from bluewater.aqm import Aqm
+class Asks(Aqm):
+    def on_arrival(self, now, packet, queue):
+        return 1.0 if packet.sojourn > 1 else None
+class Text(Aqm):
+    def on_overflow(self, now, packet, queue):
+        return "drop"
+class Much(Aqm):
+    def on_arrival(self, now, packet, queue):
+        return 1.5
+class Few(Aqm):
+    def on_arrival(self, packet, queue):
+        return None
+class Late(Aqm):
+    def on_arival(self, now, packet, queue):
+        return None
+"""
+
+FILES: dict[str, str | bytes] = {
+    "my.toml": MY,
+    "sweep.toml": f'{MY}[sweep]\naqm = {{ key = "queue.0.aqm", values = ["red", "blue"] }}\n',
+    "axis.toml": f'{MY}[sweep]\naqm = {{ key = "queue.0.aqn", values = ["red"] }}\n',
+    "empty-axis.toml": f'{MY}[sweep]\naqm = {{ key = "queue.0.aqm", values = [] }}\n',
+    "links.toml": LINKS,
+    "itself.toml": LINKS.replace('to = ["b"]', 'to = ["a"]'),
+    "apart.toml": LINKS.replace('to = ["b"]', 'to = ["d"]')
+    + '[[link]]\nfrom = "c"\nto = "d"\nrate = "1mbit"\ndelay = "5ms"\n',
+    "no-node.toml": LINKS.replace('to = ["b"]', 'to = ["c"]'),
+    "own.py": OWN,
+    "broken.py": "class Mine(:\n",
+    "y.yaml": "duration: 4s\nnetwork:\n  preset: dumbbell\n",
+    "y.yml": "# a comment\n- duration: 4s\n",
+    "j.json": '{"duration": "4s"}\n',
+    "page.html": "<html></html>\n",
+    "prog.py": "import os\n",
+    "bytes.toml": b"\xff\xfe\x00",
+    "empty.toml": "",
+    "words.txt": "hello world\n",
+    "unquoted.toml": "duration = 4s\n",
+    "twice.toml": 'duration = "4s"\nduration = "5s"\n',
+    "text.pcap": "no capture\n",
+    "other.log": '{"log": "of something else"}\n',
+}
+"""What lies in the folder."""
+
+SETTINGS = """
+duration=10 | my.toml: duration = 10 | 20ms | with its unit
+duration=ten | duration = "ten" | a time
+duration=0s | duration = "0s" | more than 0s
+duration=-4s | duration = "-4s" | a time
+duration= | duration = ""
+warmup=4s | warmup = "4s" | less than the duration of 4s
+seed=-1 | seed = -1 | a whole number, 0 or more
+seed=abc | seed = "abc" | a whole number
+seed=1.5 | seed = 1.5 | a whole number
+title=5 | title = 5 | text in quotes
+network.rate=10 | network.rate = 10 | a rate | with its unit
+network.rate=10mbps | "10mbps" | mbit for bits, MB/s for bytes
+network.rate=10MB | "10MB" | 10mbit for bits, or 10MB/s for bytes?
+network.rate=1GB | "1GB" | 1gbit for bits, or 1GB/s for bytes?
+network.rate=10Mbyte | "10Mbyte" | 10MB/s?
+network.rate=10m | "10m" | 10mbit?
+network.rate=0mbit | "0mbit" | at least 1bit
+network.rate=true | network.rate = true | a rate
+network.delay=5m | network.delay = "5m" | 5ms?
+network.delay=5 | network.delay = 5 | a time
+network.preset=dumbell | network.preset = "dumbell" | did you mean `dumbbell`?
+network.preset=star | network.preset = "star" | chain
+network.presets=feng | network.presets | unknown key | did you mean `preset`?
+network.bandwidth=1mbit | network.bandwidth = "1mbit" | unknown key | did you mean `rate`?
+network.latency=5ms | unknown key | did you mean `delay`?
+network.rtt=50ms | network.rtt = "50ms" | unknown key | `access_delay`
+network.bottlenecks=0 | network.bottlenecks = 0 | 1 … 25
+network.buffer=100p | unknown key | `buffer` is a key of [[queue]]
+queue.0.aqm=reed | queue[0].aqm = "reed" | did you mean `red`?
+queue.0.aqm=RED | queue[0].aqm = "RED" | did you mean `red`?
+queue.0.aqm=fq_codel | "fq_codel" | did you mean `fq-codel`?
+queue.0.aqm=pfifo | "pfifo" | `droptail`
+queue.0.aqm=5 | queue[0].aqm = 5 | text in quotes
+queue.0.buffer=100 | queue[0].buffer = 100 | with its unit
+queue.0.buffer=100kb | "100kb" | kB for 1000 bytes, KiB for 1024
+queue.0.buffer=0p | "0p" | 1p …
+queue.0.buffer=100packet | "100packet" | 100p?
+queue.0.buffer=100pkts | "100pkts" | 100p?
+queue.0.limit=100p | queue[0].limit | unknown key | did you mean `buffer`?
+queue.0.qdisc=red | unknown key | did you mean `aqm`?
+queue.0.rate=1mbit | unknown key | `rate` is a key of [network]
+queue.0.increment=0.1 | unknown key | params = { increment
+queue.0.target=5ms | unknown key | params = { target
+queue.0.params.incremnt=0.1 | queue[0].params.incremnt = 0.1 | did you mean `increment`?
+queue.0.params.increment=2 | queue[0].params.increment = 2 | 0 … 1
+queue.0.params.increment=abc | "abc" | a number
+queue.0.params.target=5ms | queue[0].params.target | blue has | parameter of ared, codel, pie
+queue.0.params=5 | queue[0].params = 5 | a table
+queue.1.aqm=red | queue.1.aqm | 0 … 0 | counted from 0
+queue.aqm=red | queue.aqm | counted from 0
+queue=red | queue = "red" | in brackets
+queue.0.link=A->C | "A->C" | did you mean `A->B`?
+queue.0.prefilter=redpd | "redpd" | did you mean `red-pd`?
+traffic.0.flows=0 | traffic[0].flows = 0 | at least 1
+traffic.0.flows=-3 | traffic[0].flows = -3 | a whole number, 0 or more
+traffic.0.flows=abc | traffic[0].flows = "abc" | a whole number, 0 or more
+traffic.0.flows=1.5 | traffic[0].flows = 1.5 | a whole number
+traffic.0.flows=99999999 | 99999999 | at most 4000000
+traffic.0.transport=tcp | "tcp" | TCP is `sack`, `cubic`
+traffic.0.transport=cubik | "cubik" | did you mean `cubic`?
+traffic.0.transport=CUBIC | "CUBIC" | did you mean `cubic`?
+traffic.0.transport=bbr2 | "bbr2" | `bbr` is version 3
+traffic.0.transport=udp | "udp" | `cbr`
+traffic.0.start=2 | traffic[0].start = 2 | an instant
+traffic.0.start=3s..9s | "3s..9s" | a range that ends by 4s
+traffic.0.start=5s | "5s" | less than 4s
+traffic.0.start=2s..1s | "2s..1s" | ends before it begins
+traffic.0.stop=0s | "0s" | more than 0s
+traffic.0.ecn=yes | traffic[0].ecn = "yes" | true or false
+traffic.0.ecn=1 | traffic[0].ecn = 1 | true or false
+traffic.0.rtt=20ms | traffic[0].rtt = "20ms" | unknown key | `access_delay`
+traffic.0.rate=1mbit | traffic[0].rate | for cbr | leave it out
+traffic.0.packet=10B | "10B" | 40B … 65535B
+traffic.0.packet=1500 | traffic[0].packet = 1500 | with its unit
+traffic.0.mss=1500B | unknown key | did you mean `packet`?
+traffic.0.app=web1 | "web1" | did you mean `web`?
+traffic.0.app=pareto | traffic[0].on | needed by pareto
+traffic.0.from=A | traffic[0].from = "A" | ["A"]
+traffic.0.cc=cubic | unknown key | did you mean `transport`?
+traffic.0.count=4 | unknown key | did you mean `flows`?
+traffic.0.delay=4ms | unknown key | `delay` is a key of [network]
+traffic.0.dscp=EFF | "EFF" | EF, AF41
+traffic.0.preset=linus | "linus" | did you mean `linux`?
+traffic.0.initial_window=0 | traffic[0].initial_window = 0 | 1 … 1000
+measure.interval=0s | measure.interval = "0s" | at least
+measure.intervall=5s | unknown key | did you mean `interval`?
+measure.groups=true | measure.interval | needed by groups
+interval=1s | interval = "1s" | unknown key | a key of [measure]
+time=4s | time = "4s" | unknown key | did you mean `duration`?
+foo=1 | foo = 1 | unknown key | duration, warmup
+=1 | not a setting | KEY=VALUE
+duration | --set = 'duration' | KEY=VALUE
+"""
+"""What is set of `my.toml`."""
+
+COMMANDS = """
+run missing.toml | missing.toml | No such file
+run folder | folder | Is a directory
+run y.yaml | y.yaml | YAML | scenarios are TOML
+run y.yml | y.yml | YAML | scenarios are TOML
+run j.json | j.json | JSON | scenarios are TOML
+run page.html | page.html | HTML | scenarios are TOML
+run prog.py | prog.py | Python | FILE.py:CLASS
+run bytes.toml | bytes.toml | not UTF-8
+run empty.toml | empty.toml | the key `duration` is missing
+run words.txt | words.txt:1
+run unquoted.toml | unquoted.toml:1 | must be quoted
+run twice.toml | twice.toml:2 | duplicate key
+run sweep.toml | sweep.toml:17 | `bluewater sweep FILE` runs it
+run itself.toml | itself.toml:14 | traffic[0].to = ["a"] | from a to itself | different nodes
+run apart.toml | apart.toml:14 | no route from a to d | connect the nodes
+run no-node.toml | no-node.toml:14 | ["c"] | a, b
+run my.toml --packets x.csv | x.csv | .parquet or .pcapng | write_csv
+run my.toml --packets x.pcap | x.pcap | .parquet or .pcapng | Wireshark
+run my.toml --packets folder | folder | where a file is needed
+run my.toml --packets x.parquet --packets-flows a | --packets-flows = 'a' | 0-3,7
+run my.toml --packets x.parquet --packets-time 5s | --packets-time = '5s' | 10s..12.5s
+run my.toml --packets x.parquet --packets-time 3s..2s | --packets-time | ends before it begins
+run my.toml --packets-every 2 | without a file | --packets FILE
+run my.toml --csv my.toml | my.toml | where a folder is needed
+run my.toml --seed x | --seed
+compare rad | 'rad' | did you mean 'red'?
+compare RED | 'RED' | did you mean 'red'?
+compare fq_codel | 'fq_codel' | did you mean 'fq-codel'?
+compare pfifo | did you mean 'droptail'?
+compare red --rate 10MB | --rate = '10MB' | 10mbit for bits, or 10MB/s for bytes?
+compare red --rate 10 | --rate = '10' | add the unit
+compare red --rtt 20 | --rtt = '20' | 20ms
+compare red --buffer 100 | --buffer = '100' | 100p
+compare red --buffer 0p | --buffer = '0p' | 1p …
+compare red --duration 10 | --duration = '10' | 20ms
+compare red --duration 2s --warmup 3s | --warmup = '3s' | less than the duration of 2s
+compare red --transport tcp | --transport | did you mean 'sack'?
+compare red --transport cubix | --transport | did you mean 'cubic'?
+compare red --against cubic:x | --against = 'cubic:x' | as in cubic:10
+compare red --against udp:5mbit | 'udp' | did you mean 'cbr'?
+compare red --against cbr:5 | --against = 'cbr:5' | add the unit
+compare red --seeds 1,1 | --seeds | all different
+compare red --seeds a | --seeds = 'a' | 1,2,3 or 1-5
+compare red --seeds 1 --reps 2 | --seeds cannot go with
+compare red --on slrum | --on | did you mean 'slurm'?
+compare red:max_p=2 | max_p = '2' | 0 … 1
+compare red:maxp=0.1 | maxp = '0.1' | did you mean `max_p`?
+compare red:max_p | 'red:max_p' | red:max_p=VALUE
+compare red: | 'red:' | `bluewater explain red`
+compare nosuch.py:Mine | nosuch.py: No such file
+compare broken.py:Mine | broken.py:1
+compare own.py:Nobody | 'Nobody' | Few, Late
+compare own.py:Few | on_arrival(self, packet, queue) | def on_arrival(self, now, packet, queue):
+compare own.py:Late | on_arival | did you mean 'on_arrival'?
+compare own.py | 'own.py' | FILE.py:CLASS
+compare red --size colum | --size | did you mean 'column'?
+compare red --picture fig.jpg | fig.jpg | .png, .svg, .pdf, .pgf
+compare red --picture fig | fig | fig.png
+compare red --table t.xlsx | t.xlsx | .csv, .md, .tex
+compare red --set queue.0.bufer=5p | queue[0].bufer = '5p' | did you mean `buffer`?
+compare red --set foo | --set = 'foo' | KEY=VALUE
+sweep missing.toml | missing.toml | No such file
+sweep y.yaml | y.yaml | YAML
+sweep axis.toml | queue[0].aqn | unknown key
+sweep empty-axis.toml | empty-axis.toml | aqm
+sweep my.toml --size huge | 'huge' | full
+sweep my.toml --shard 4/3 | --shard = '4/3' | 2/5
+sweep my.toml --table t.doc | t.doc | .csv, .md, .tex
+sweep my.toml --seeds 3-1 | --seeds | 1-5
+plot missing | missing | `bluewater run FILE`
+plot my.toml | a scenario, and no result | `bluewater run my.toml`
+plot other.log | other.log | --log
+plot words.txt | words.txt | --log
+plot text.pcap | text.pcap | --log
+plot folder | folder | `bluewater run FILE`
+trace nosuch.pcap | nosuch.pcap | No such file | check the path
+trace text.pcap | text.pcap | neither pcap nor pcapng
+trace folder | folder | check the path
+replay nosuch.arr --aqm red | nosuch.arr | No such file | --record
+replay text.pcap --aqm red | text.pcap | --record
+replay text.pcap --queue up | --queue | add --aqm NAME
+export nosuch --to x.json | x.json | .qlog
+export nosuch --to x.qlog | nosuch
+export my.toml --to x.qlog | my.toml
+explain redd | 'redd' | did you mean 'red'?
+explain max_p | 'max_p' | red, | `bluewater explain
+explain own.py:Nobody | Nobody
+list foo | foo
+reproduce fen | 'fen' | did you mean 'feng'?
+reproduce feng/fig99 | 'feng/fig99' | did you mean
+reproduce missing.toml | missing.toml | No such file
+reproduce feng --size tiny | 'tiny' | quick
+reproduce feng --seeds 1- | --seeds = '1-' | 1-5
+report nosuch | 'nosuch' | feng
+why nosuch.parquet 1 | nosuch.parquet | --packets
+why words.txt 1 | words.txt | no Parquet | --packets
+bogus | bogus
+"""
+
+
+def cases(text: str) -> list[list[str]]:
+    """A case a line: what is typed, and what is told."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return [[part.strip() for part in line.split(" | ")] for line in lines]
+
+
+OURS = ("Traceback", "u32", "u64", "usize", "struct ", "invalid type", "unknown field", "os error")
+"""What no message has: words of a programming language."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The working directory, with files of all kinds."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (folder / "folder").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield folder
+
+
+def refused(arguments: list[str], told: list[str], code: int = 2) -> None:
+    found = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert found.exit_code == code, found.output
+    said = " ".join(found.stderr.split())
+    assert found.stdout == ""
+    assert [each for each in told if " ".join(each.split()) not in said] == [], said
+    assert [each for each in OURS if each in said] == [], said
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("setting", "told"), [(c[0], c[1:]) for c in cases(SETTINGS)])
+def test_what_is_set_wrong_is_told_with_key_value_and_what_is_allowed(
+    setting: str, told: list[str]
+) -> None:
+    refused(["run", "my.toml", "--set", setting], told)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("line", "told"), [(c[0], c[1:]) for c in cases(COMMANDS)])
+def test_what_is_typed_wrong_is_told_in_its_own_words(line: str, told: list[str]) -> None:
+    refused(shlex.split(line), told)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Asks", ["own.py:4", "'sojourn'", "arrived, ecn, flow, len", "now - packet.arrived"]),
+        ("Text", ["own.py:6", "it gave 'drop'", "ARRIVING, or the position of a queued packet"]),
+        ("Much", ["own.py:9", "it gave 1.5", "a probability of 0 … 1"]),
+    ],
+)
+def test_what_a_class_does_wrong_is_told_once(name: str, told: list[str]) -> None:
+    small = shlex.split("--flows 60 --rate 2mbit --duration 3s --reps 4 --jobs 1")
+    found = CliRunner().invoke(app, ["compare", f"own.py:{name}", *small])
+    assert found.exit_code == 1
+    said = " ".join(found.stderr.split())
+    assert [each for each in told if each not in said] == [], said
+    assert said.count("failed: ") == 1
+    assert "(and 3 more in the same way)" in said
+
+
+API: list[tuple[Callable[[], Any], list[str]]] = [
+    (lambda: bluewater.run(5), ["source", "5", "a path, TOML text"]),  # type: ignore[arg-type]
+    (lambda: bluewater.run("missing.toml"), ["missing.toml"]),
+    (lambda: bluewater.run("y.yaml"), ["y.yaml", "YAML"]),
+    (lambda: bluewater.run({}), ["duration"]),
+    (lambda: bluewater.run({"duraton": "4s"}), ["duraton", "duration"]),
+    (lambda: bluewater.run("my.toml", seed=1.5), ["seed", "1.5", "a whole number"]),  # type: ignore[arg-type]
+    (lambda: bluewater.run("my.toml", packets="x.csv"), ["x.csv", ".parquet"]),
+    (lambda: bluewater.compare("red"), ["aqms", "'red'", "a sequence of names"]),
+    (lambda: bluewater.compare([]), ["aqms", "one or more"]),
+    (lambda: bluewater.compare(["red"], rate=10), ["rate", "10"]),
+    (lambda: bluewater.compare(["red"], rate="10MB"), ["rate", "'10MB'", "10mbit for bits"]),
+    (lambda: bluewater.compare(["red"], bandwidth="10mbit"), ["bandwidth", "rate"]),
+    (lambda: bluewater.compare(["red"], reps=0), ["reps", "0"]),
+    (lambda: bluewater.compare(["red"], seeds=[1, 1]), ["seeds", "all different"]),
+    (lambda: bluewater.sweep("my.toml", {"queue.0.aqn": ["red"]}), ["aqn"]),
+    (lambda: bluewater.sweep("my.toml", jobs="2"), ["jobs", "'2'", "a whole number"]),  # type: ignore[arg-type]
+    (lambda: bluewater.load("folder"), ["folder", "bluewater run"]),
+    (lambda: bluewater.plot("folder"), ["folder"]),
+    (lambda: bluewater.reproduce("nosuch"), ["'nosuch'", "feng"]),
+]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("number", range(len(API)))
+def test_what_is_called_wrong_is_told_with_argument_and_value(number: int) -> None:
+    call, told = API[number]
+    with pytest.raises((InputError, bluewater.ScenarioError)) as error:
+        call()
+    said = f"{error.value} {getattr(error.value, 'hint', '')}"
+    assert [each for each in told if each not in said] == [], said
+    assert [each for each in OURS if each in said] == [], said
+
+
+def test_there_are_two_hundred() -> None:
+    assert len(cases(SETTINGS)) + len(cases(COMMANDS)) + len(API) + 3 >= 200
