@@ -5,6 +5,7 @@ SIZE   ?= quick
 OUT    ?= results
 JOBS   ?=
 TIME   ?= 3600
+CASES  ?= 1000
 SINCE  ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
 CARGO  ?= cargo
 # What says at the end of a target that something was left out.
@@ -81,8 +82,12 @@ $(TARGET)/release/bluewater-gateway: $(RUST)
 	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
 	@touch $@
 
-reproduce: $(VENV)/core.stamp $(TARGET)/release/bluewater-gateway ## Reproduce the papers' figures: SIZE=quick (default) or full, OUT=results
-	$(BIN)/bluewater reproduce --size $(SIZE) --out $(OUT) $(if $(JOBS),--jobs $(JOBS))
+# One figure first: the gateway, which only a few need, is compiled behind it. Its runs are kept.
+reproduce: REPRODUCE = $(BIN)/bluewater reproduce --size $(SIZE) --out $(OUT) $(if $(JOBS),--jobs $(JOBS))
+reproduce: $(VENV)/core.stamp ## Reproduce the papers' figures: SIZE=quick (default) or full, OUT=results
+	$(REPRODUCE) feng/fig6-8
+	$(MAKE) $(TARGET)/release/bluewater-gateway
+	$(REPRODUCE)
 
 gateway: ## Build the gateway as one static program that needs nothing else
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --quiet --target $(HOST) --bin bluewater-gateway
@@ -103,7 +108,7 @@ check: ## Run everything that continuous integration runs: test, lint, portable,
 	$(MAKE) --jobs 2 --output-sync setup lint-rust $(TARGET)/release/bluewater-gateway
 	$(MAKE) --jobs 2 --output-sync LACKING=: lint-python portable deny docs rust-programs
 	$(MAKE) gate
-	$(MAKE) test
+	PROPTEST_CASES=$(CASES) HYPOTHESIS_PROFILE=slow $(MAKE) test
 
 try: ## Run the tests of one thing: AQM=blue, TRANSPORT=cubic or TEST=name
 	@scripts/try.sh "$(AQM)" "$(TRANSPORT)" "$(TEST)"
@@ -115,9 +120,11 @@ rust-programs:
 rust-tests:
 	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --locked --quiet
 
+# With the gateway of the Rust tests: one of a release would be compiled for this alone.
+python-tests: PYTEST = BLUEWATER_GATEWAY=$(abspath $(TARGET))/debug/bluewater-gateway $(BIN)/python -m pytest --quiet
 python-tests: $(VENV)/any-core.stamp $(VENV)/dev.stamp
-	$(BIN)/python -m pytest --quiet -m "not alone" --numprocesses $(PROCESSORS) --dist loadfile
-	$(BIN)/python -m pytest --quiet -m alone
+	$(PYTEST) -m "not alone" --numprocesses $(PROCESSORS) --dist loadfile
+	$(PYTEST) -m alone
 
 lint: lint-rust lint-python ## Check formatting, lints and types
 
@@ -126,7 +133,7 @@ lint-rust:
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p bluewater-aqm --no-deps --locked --quiet
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --exclude bluewater-aqm --no-deps --document-private-items --locked --quiet
 
 lint-python: $(VENV)/any-core.stamp $(VENV)/dev.stamp
 	$(BIN)/ruff format --check --quiet
@@ -154,8 +161,10 @@ wheel: $(VENV)/packages.stamp ## Build a wheel that needs no Rust into build/whe
 	scripts/wheel.sh $(or $(ARCH),x86_64) $(if $(TRY),--try)
 
 container: ARCH ?= $(subst arm64,aarch64,$(shell uname -m))
-container: wheel ## Put the wheel into an image named bluewater, with podman or docker
-	$(or $(shell command -v podman),docker) build --file Containerfile --tag bluewater --build-arg ARCH=$(ARCH) .
+container: ENGINE := $(or $(shell command -v podman),docker)
+container: wheel ## Put the wheel into an image named bluewater, with podman or docker; IMAGE=file saves it there
+	$(ENGINE) build --file Containerfile --tag bluewater --build-arg ARCH=$(ARCH) .
+	$(if $(IMAGE),$(ENGINE) save --output $(IMAGE) bluewater)
 
 package: ## Check that crates/aqm can be published as it is, without doing so
 	$(CARGO) publish --package bluewater-aqm --locked --dry-run $(if $(DIRTY),--allow-dirty)

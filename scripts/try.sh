@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Runs the tests of one thing, as `make try` does: try.sh AQM TRANSPORT NAME, of which two are empty.
-# Cargo builds for --workspace, so that what `make test` has built is not built again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 aqm=$1 transport=$2 name=$3
@@ -9,24 +8,35 @@ fail() {
   echo "error: $*" >&2
   exit 2
 }
-programs() { cargo test --workspace --locked --quiet "$@"; }
-unit() { cargo test --locked --quiet --package "$1" --lib "${@:2}"; }
+
+# The pinned scenarios that use it.
+golden() {
+  local using
+  using=$(cd crates/sim/tests/golden && grep --files-with-matches "= \"$1\"" ./*.toml | tr '\n' ' ' || true)
+  if [[ -n $using ]]; then
+    echo "pinned scenarios: $using"
+  else
+    echo "no pinned scenario uses $1"
+  fi
+}
 
 if [[ -n $aqm ]]; then
-  export BLUEWATER_ONLY=$aqm # the laws, the naive models and the pinned scenarios leave out the others
-  unit bluewater-aqm
-  programs --test laws --test oracle
-  programs --test golden
+  export BLUEWATER_ONLY=$aqm # others are left out of the laws, the naive models and the pinned scenarios
+  golden "$aqm"
+  cargo test --package bluewater-aqm --locked --quiet --lib
+  cargo test --workspace --locked --quiet --test aqm-tests -- laws:: oracle:: idle::
+  cargo test --workspace --locked --quiet --test sim-tests -- golden::
 elif [[ -n $transport ]]; then
   export BLUEWATER_ONLY=$transport
-  unit bluewater-sim transport::
-  programs --test golden
+  golden "$transport"
+  # The extension's package beside it, whose features its dependencies were built with.
+  cargo test --package bluewater-sim --package bluewater-py --locked --quiet --tests -- transport:: golden:: "${transport//-/_}"
 elif [[ -n $name ]]; then
   found=
   for folder in crates/*/; do
     if grep --recursive --quiet --include='*.rs' "^ *fn [a-z0-9_]*$name" "$folder"; then
       found=rust
-      cargo test --locked --quiet --package "$(sed -n 's/^name = "\(bluewater-.*\)"/\1/p' "$folder/Cargo.toml")" "$name"
+      cargo test --package "$(sed -n 's/^name = "\(bluewater-.*\)"/\1/p' "$folder/Cargo.toml")" --locked --quiet --tests "$name"
     fi
   done
   if grep --quiet "^def test_[a-z0-9_]*$name" python/tests/*.py || [[ -e python/tests/$name.py ]]; then
