@@ -122,7 +122,7 @@ rust-tests:
 
 # With the gateway of the Rust tests: one of a release would be compiled for this alone.
 python-tests: PYTEST = BLUEWATER_GATEWAY=$(abspath $(TARGET))/debug/bluewater-gateway $(BIN)/python -m pytest --quiet
-python-tests: $(VENV)/any-core.stamp $(VENV)/dev.stamp
+python-tests: rust-programs $(VENV)/any-core.stamp $(VENV)/dev.stamp
 	$(PYTEST) -m "not alone" --numprocesses $(PROCESSORS) --dist loadfile
 	$(PYTEST) -m alone
 

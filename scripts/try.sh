@@ -42,7 +42,8 @@ elif [[ -n $name ]]; then
   if grep --quiet "^def test_[a-z0-9_]*$name" python/tests/*.py || [[ -e python/tests/$name.py ]]; then
     found=python
     make --no-print-directory .venv/any-core.stamp .venv/dev.stamp
-    .venv/bin/python -m pytest --quiet -k "$name"
+    cargo build --workspace --locked --quiet --bin bluewater-gateway
+    BLUEWATER_GATEWAY=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/bluewater-gateway .venv/bin/python -m pytest --quiet -k "$name"
   fi
   [[ -n $found ]] || fail "no Rust or Python test has '$name' in its name"
 else
