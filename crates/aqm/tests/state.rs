@@ -1,9 +1,7 @@
 //! What disciplines say that they remember, with a buffer of 100 packets.
 
-mod counting;
-
+use crate::counting::counted;
 use aqm::{AnyQdisc, CATALOG, Env, Limit, Qdisc, Rate, Rng, State};
-use counting::counted;
 
 fn state(name: &str) -> State {
     let limit = Limit::packets(100).unwrap();

@@ -6,16 +6,18 @@ use aqm::{
     Outlet, Qdisc, Rate, Rng,
 };
 
+use crate::{Numbered, To};
+
 /// What a queue reported, in its order: packet, cause, whether it was marked.
 #[derive(Default, PartialEq, Debug)]
 struct Reports(Vec<(u32, Cause, bool)>);
 
-impl Outlet<u32> for Reports {
-    fn dropped(&mut self, _: &Meta, packet: u32, cause: Cause, _: Instant) {
-        self.0.push((packet, cause, false));
+impl Outlet<Numbered> for Reports {
+    fn dropped(&mut self, _: &Meta, packet: Numbered, cause: Cause, _: Instant) {
+        self.0.push((packet.id, cause, false));
     }
-    fn marked(&mut self, _: &Meta, packet: &u32, cause: Cause, _: Instant) {
-        self.0.push((*packet, cause, true));
+    fn marked(&mut self, _: &Meta, packet: &Numbered, cause: Cause, _: Instant) {
+        self.0.push((packet.id, cause, true));
     }
 }
 
@@ -29,8 +31,8 @@ struct Adder {
     probability: &'static str,
 }
 
-impl Watcher<u32> for Adder {
-    fn saw(&mut self, sight: &Sight<'_, u32>) {
+impl Watcher<Numbered> for Adder {
+    fn saw(&mut self, sight: &Sight<'_, Numbered>) {
         let all = &mut self.counters;
         let queued = u64::from(sight.backlog.packets);
         assert_eq!(
@@ -69,7 +71,7 @@ fn env() -> Env {
 
 /// 15 000 packets at 8 to 16 Mb/s for a link of 8 Mb/s. Returns which left, and when, and what was
 /// reported.
-fn drive(queue: &mut impl Qdisc<u32>, rng: &mut Rng) -> (Vec<(u64, u32, Ecn)>, Reports) {
+fn drive(queue: &mut impl Qdisc<Numbered>, rng: &mut Rng) -> (Vec<(u64, u32, Ecn)>, Reports) {
     let (mut left, mut reports) = (Vec::new(), Reports::default());
     let (mut now, mut free, mut traffic) = (Instant::ZERO, Instant::ZERO, Rng::new(9, 9));
     for packet in 0..15_000 {
@@ -78,10 +80,10 @@ fn drive(queue: &mut impl Qdisc<u32>, rng: &mut Rng) -> (Vec<(u64, u32, Ecn)>, R
             let timer = queue.poll_at().filter(|&at| at <= now);
             let busy = queue.backlog().packets > 0 && free <= now;
             match timer.filter(|&at| !busy || at < free) {
-                Some(at) => queue.on_timer(&mut Cx { now: at, rng }, &mut reports),
+                Some(at) => queue.on_timer(&mut Cx { now: at, rng }, &mut To(&mut reports)),
                 None if busy => {
-                    let sent = queue.dequeue(&mut Cx { now: free, rng }, &mut reports);
-                    left.extend(sent.map(|(meta, packet)| (free.as_nanos(), packet, meta.ecn)));
+                    let sent = queue.dequeue(&mut Cx { now: free, rng }, &mut To(&mut reports));
+                    left.extend(sent.map(|(meta, packet)| (free.as_nanos(), packet.id, meta.ecn)));
                     free += Duration::from_millis(1);
                 }
                 None => break,
@@ -90,12 +92,12 @@ fn drive(queue: &mut impl Qdisc<u32>, rng: &mut Rng) -> (Vec<(u64, u32, Ecn)>, R
         free = free.max(now);
         let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][packet as usize % 3];
         let meta = Meta { arrived: now, flow: FlowKey(traffic.below(8) as u64), len: 1000, ecn };
-        queue.enqueue(meta, packet, &mut Cx { now, rng }, &mut reports);
+        queue.enqueue(meta, Numbered::plain(packet), &mut Cx { now, rng }, &mut To(&mut reports));
     }
     (left, reports)
 }
 
-fn built(aqm: &str) -> (AnyQdisc<u32>, Rng) {
+fn built(aqm: &str) -> (AnyQdisc<Numbered>, Rng) {
     let mut rng = Rng::new(4, 2);
     (AnyQdisc::build(aqm, &[], &env(), &mut rng).unwrap(), rng)
 }
@@ -143,15 +145,15 @@ fn place<'a>(signals: impl IntoIterator<Item = &'a (&'static str, f64)>) -> f64 
     signals.into_iter().find(|(name, _)| *name == "flow_queue").unwrap().1
 }
 
-impl Watcher<u32> for Places {
-    fn saw(&mut self, sight: &Sight<'_, u32>) {
+impl Watcher<Numbered> for Places {
+    fn saw(&mut self, sight: &Sight<'_, Numbered>) {
         let comes = match sight.call {
-            Call::Arrival(_, packet) => Some((packet, place(sight.after))),
+            Call::Arrival(_, packet) => Some((packet.id, place(sight.after))),
             Call::Departure(_) | Call::Timer => None,
         };
         self.of.extend(comes);
         for (number, signal) in sight.signals.iter().enumerate() {
-            let own = self.of[&signal.packet];
+            let own = self.of[&signal.packet.id];
             assert_eq!(place(sight.after_signal(number)), own, "that of the packet itself");
             self.driven_out += u32::from(comes.is_some_and(|(_, place)| place != own));
         }
@@ -176,8 +178,8 @@ struct Draws {
     sent: u32,
 }
 
-impl Watcher<u32> for Draws {
-    fn saw(&mut self, sight: &Sight<'_, u32>) {
+impl Watcher<Numbered> for Draws {
+    fn saw(&mut self, sight: &Sight<'_, Numbered>) {
         let Call::Departure(sent) = sight.call else { return };
         let p = |of: &str| sight.after.iter().find(|(name, _)| *name == of).unwrap().1;
         let expected = |ecn| match ecn {

@@ -13,9 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use serde_json::Value;
 
-mod planes;
-
-use planes::{has_xdp, is_there};
+use crate::planes::{has_xdp, is_there};
 
 const GATEWAY: &str = env!("CARGO_BIN_EXE_bluewater-gateway");
 /// Whose frames the receiver writes down.

@@ -1,9 +1,9 @@
 //! Frames from anybody, as the kernel hands them over: random bytes that often begin as IP or
 //! Ethernet do.
 
-mod hostile;
-
 use proptest::prelude::*;
+
+use crate::hostile;
 
 proptest! {
     /// With a header that asks for checksums or for cutting, mostly with places inside the frame.

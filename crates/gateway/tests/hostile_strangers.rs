@@ -1,8 +1,8 @@
 //! Strangers at the gateway's sockets, and recordings from anybody.
 
-mod strangers;
-
 use proptest::prelude::*;
+
+use crate::strangers;
 
 /// A number in a recording, often a great one.
 fn number() -> impl Strategy<Value = Vec<u8>> {

@@ -1,10 +1,8 @@
 //! Scenarios that nobody would write. A bounded number of them; `fuzz/` goes on without an end.
 
-mod fuzz;
-
 use std::time::{Duration, Instant};
 
-use fuzz::{Draw, check_read, check_run, scenario, spoil};
+use crate::fuzz::{Draw, check_read, check_run, scenario, spoil};
 use proptest::prelude::*;
 
 #[expect(clippy::disallowed_methods, reason = "reading a scenario has to end soon")]
@@ -12,12 +10,12 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// This many cases, or as many as `PROPTEST_CASES` says.
+/// This many cases, or more if `PROPTEST_CASES` asks for them.
 fn cases(usual: u32) -> ProptestConfig {
     let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
     ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(wanted.unwrap_or(usual))
+        ..ProptestConfig::with_cases(usual.max(wanted.unwrap_or(0)))
     }
 }
 

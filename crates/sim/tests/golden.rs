@@ -33,9 +33,22 @@ const GOLDEN: [(&str, &str); 19] = [
     ("cake-codel", "0b3d8dd38215458b"),
 ];
 
-fn run(name: &str) -> Run {
+/// All scenarios, or those that use the discipline or the transport that `BLUEWATER_ONLY` names.
+fn wanted() -> Vec<(&'static str, &'static str)> {
+    let only = std::env::var("BLUEWATER_ONLY").unwrap_or_default();
+    let uses = |name: &str| read(name).1.contains(&format!("= \"{only}\""));
+    GOLDEN.into_iter().filter(|(name, _)| only.is_empty() || uses(name)).collect()
+}
+
+/// The file of a scenario, and its text.
+fn read(name: &str) -> (String, String) {
     let file = format!("{}/tests/golden/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{file}: {e}"));
+    (file, text)
+}
+
+fn run(name: &str) -> Run {
+    let (file, text) = read(name);
     Scenario::from_toml(&text, &file)
         .and_then(|s| Run::new(s, &text, &file))
         .unwrap_or_else(|e| panic!("{e}"))
@@ -44,8 +57,9 @@ fn run(name: &str) -> Run {
 #[test]
 fn decisions_are_as_pinned() {
     let found: Vec<(&str, String)> =
-        GOLDEN.iter().map(|&(name, _)| (name, run(name).finish().decision_hash)).collect();
-    let pinned = GOLDEN.map(|(name, hash)| (name, hash.to_string()));
+        wanted().iter().map(|&(name, _)| (name, run(name).finish().decision_hash)).collect();
+    let pinned: Vec<_> =
+        wanted().into_iter().map(|(name, hash)| (name, hash.to_string())).collect();
     assert_eq!(found, pinned, "see the head of this file");
 }
 
@@ -53,7 +67,7 @@ fn decisions_are_as_pinned() {
 /// wherever the run is cut into slices.
 #[test]
 fn folding_changes_nothing_but_the_count_of_events() {
-    for (name, _) in GOLDEN {
+    for (name, _) in wanted() {
         let every_hop = run(name).with_folding(false).finish();
         let mut folded = run(name);
         while folded.advance(Duration::from_micros(97_531)) {}
@@ -77,7 +91,7 @@ fn folding_changes_nothing_but_the_count_of_events() {
 /// A scenario that drops, marks and delivers nothing would pin nothing.
 #[test]
 fn every_scenario_puts_its_queues_to_work() {
-    for (name, _) in GOLDEN {
+    for (name, _) in wanted() {
         let Outcome { queues, .. } = run(name).finish();
         for row in 0.. {
             let Some(departures) = queues.number("departures", row) else { break };

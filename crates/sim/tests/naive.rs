@@ -9,13 +9,13 @@ use sim::results::journal::Selection;
 use sim::results::table::{Column, Table};
 use sim::{Run, Scenario};
 
-use naive::blue::{self, Blue};
-use naive::sfb::{self, Rule, Sfb};
-use naive::{Event, Model, Naive, Packet, Room};
+use models::blue::{self, Blue};
+use models::sfb::{self, Rule, Sfb};
+use models::{Event, Model, Naive, Packet, Room};
 
 #[path = "../../aqm/tests/oracle/naive/mod.rs"]
 #[expect(dead_code, reason = "other models need more of it")]
-mod naive;
+mod models;
 
 /// Of the paper's bottleneck, bit/s.
 const RATE: u64 = 45_000_000;

@@ -1,8 +1,6 @@
 //! Captures from anybody: valid ones that were cut, in which bits were flipped, words replaced,
 //! pieces repeated; and files without end.
 
-mod hostile;
-
 use std::io::{self, Cursor, Read};
 
 use aqm::Duration;
@@ -10,6 +8,8 @@ use proptest::prelude::*;
 use trace::Capture;
 use trace::generate::{Options, Packets};
 use trace::write::{Format, Writer};
+
+use crate::hostile;
 
 /// About 40 packets.
 fn sample(format: Format) -> Vec<u8> {

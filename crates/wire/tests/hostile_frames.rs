@@ -1,8 +1,8 @@
 //! Frames from anybody: random bytes that often begin as IP or Ethernet do.
 
-mod hostile;
-
 use proptest::prelude::*;
+
+use crate::hostile;
 
 proptest! {
     #[test]

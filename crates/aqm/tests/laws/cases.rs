@@ -4,6 +4,8 @@ use aqm::any::PRESET;
 use aqm::param::{Condition, Kind, Param};
 use aqm::{About, CATALOG};
 
+use crate::wanted;
+
 pub(crate) type Settings = Vec<(String, String)>;
 
 /// Settings that are of interest together.
@@ -116,7 +118,7 @@ pub(crate) const FILTER_SETTINGS: [(&str, &str); 3] =
 /// Everything that the laws are run for.
 pub(crate) fn cases() -> Vec<(&'static About, Settings)> {
     let mut cases = Vec::new();
-    for entry in CATALOG {
+    for entry in CATALOG.iter().filter(|entry| wanted(entry.name)) {
         cases.push((entry, Settings::new()));
         for p in (entry.parameters)() {
             let values: Vec<String> = match p.kind {
@@ -142,6 +144,7 @@ pub(crate) fn cases() -> Vec<(&'static About, Settings)> {
             cases.push((entry, pairs.map(|(k, v)| (k.into(), v.into())).collect()));
         }
     }
+    assert!(!cases.is_empty(), "BLUEWATER_ONLY names no queue discipline");
     cases
 }
 

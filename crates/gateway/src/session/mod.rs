@@ -13,12 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
-<<<<<<< HEAD
-use nix::sys::prctl::set_timerslack;
-=======
-use aqm::Counters;
 use nix::sys::prctl::{set_dumpable, set_timerslack};
->>>>>>> main
 use serde_json::{Map, Value, json};
 
 use crate::clock::{Clock, time_of_day};

@@ -18,12 +18,10 @@ mod files;
 mod interfaces;
 mod links;
 mod operator;
-#[path = "../planes/mod.rs"]
-mod planes;
 mod shell;
 mod uplink;
 
-use planes::has_xdp;
+use crate::planes::has_xdp;
 
 const GATEWAY: &str = env!("CARGO_BIN_EXE_bluewater-gateway");
 

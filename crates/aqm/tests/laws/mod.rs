@@ -8,12 +8,13 @@
 use aqm::any::{BuildError, PRESET, canonical};
 use aqm::told::Rates;
 use aqm::{
-    About, Ack, AnyQdisc, Carried, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit,
-    Meta, Outlet, Qdisc, Rate, Rng,
+    About, Ack, AnyQdisc, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit, Meta,
+    Outlet, Qdisc, Rate, Rng,
 };
 
 mod cases;
 
+use crate::{Numbered, To};
 use cases::{FILTER, FILTER_SETTINGS, Settings, cases};
 
 /// One thing that happens to a queue.
@@ -34,28 +35,19 @@ enum Event {
     Signals(Vec<u64>),
 }
 
-/// A payload: the packet's number, and something that must not matter.
-#[derive(Clone, Copy, Default, Debug)]
-struct Payload {
-    id: u32,
-    _salt: u64,
-}
-
 /// Everything is an acknowledgement.
-impl Carried for Payload {
-    fn ack(&self) -> Ack {
-        Ack::new(self.id, [self.id.is_multiple_of(5), false], !self.id.is_multiple_of(7))
-    }
+fn ack(id: u32) -> Ack {
+    Ack::new(id, [id.is_multiple_of(5), false], !id.is_multiple_of(7))
 }
 
 #[derive(Default)]
 struct Log(Vec<Event>);
 
-impl Outlet<Payload> for Log {
-    fn dropped(&mut self, _: &Meta, p: Payload, cause: Cause, _: Instant) {
+impl Outlet<Numbered> for Log {
+    fn dropped(&mut self, _: &Meta, p: Numbered, cause: Cause, _: Instant) {
         self.0.push(Event::Dropped(p.id, cause));
     }
-    fn marked(&mut self, meta: &Meta, _: &Payload, cause: Cause, _: Instant) {
+    fn marked(&mut self, meta: &Meta, _: &Numbered, cause: Cause, _: Instant) {
         assert_eq!(meta.ecn, Ecn::Ce, "a report of a mark shows the mark");
         self.0.push(Event::Marked(meta.flow, meta.len, cause));
     }
@@ -129,7 +121,7 @@ impl Ledger {
     }
 
     /// What has gone is gone once, with the mark that it may have.
-    fn settle(&mut self, event: &Event, q: &AnyQdisc<Payload>) {
+    fn settle(&mut self, event: &Event, q: &AnyQdisc<Numbered>) {
         match *event {
             Event::Dropped(id, _) => _ = self.gone(id),
             Event::Sent(id, ecn) => {
@@ -142,7 +134,7 @@ impl Ledger {
     }
 
     /// Arrivals = departures + drops + queued, in packets and bytes, against the queue's own books.
-    fn check(&self, q: &AnyQdisc<Payload>, limit: Limit) {
+    fn check(&self, q: &AnyQdisc<Numbered>, limit: Limit) {
         let c = q.counters();
         let (b, d) = (q.backlog(), c.all_dropped());
         assert_eq!(c.arrived.packets, c.departed.packets + d.packets + u64::from(b.packets));
@@ -178,12 +170,12 @@ fn built(
     env: &Env,
     twist: Twist,
     rng: &mut Rng,
-) -> Option<(AnyQdisc<Payload>, Vec<&'static str>)> {
+) -> Option<(AnyQdisc<Numbered>, Vec<&'static str>)> {
     let mut pairs: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (&k[..], &v[..])).collect();
     let filtered = pairs.contains(&FILTER);
     pairs.retain(|pair| *pair != FILTER);
     let before = Env { rate: twist.built_for.unwrap_or(env.rate), ..*env };
-    let mut q = match AnyQdisc::<Payload>::build(entry.name, &pairs, &before, rng) {
+    let mut q = match AnyQdisc::<Numbered>::build(entry.name, &pairs, &before, rng) {
         Ok(q) => q,
         Err(BuildError::Config(_)) if settings.len() <= 2 => return None,
         Err(e) => panic!("{} {settings:?}: {e:?}", entry.name),
@@ -200,7 +192,7 @@ fn built(
     if twist.told {
         let steps = [(Duration::ZERO, Some(env.rate))].into();
         q = q.with_rates(env, Rates { steps, period: None });
-        q.on_timer(&mut Cx { now: env.now, rng }, &mut Log::default());
+        q.on_timer(&mut Cx { now: env.now, rng }, &mut To(&mut Log::default()));
     }
     Some((q, expected))
 }
@@ -217,7 +209,7 @@ fn run(case: &(&About, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
     for op in ops {
         let before = log.0.len();
         if twist.early_timer && q.poll_at().is_some_and(|at| at > now) {
-            q.on_timer(&mut Cx { now, rng: &mut rng }, &mut log);
+            q.on_timer(&mut Cx { now, rng: &mut rng }, &mut To(&mut log));
         }
         match *op {
             Op::Wait(d) => {
@@ -226,7 +218,9 @@ fn run(case: &(&About, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
                 let on_time = if twist.late { 5 } else { 100 };
                 for _ in 0..on_time {
                     match q.poll_at().filter(|&at| at <= until) {
-                        Some(at) => q.on_timer(&mut Cx { now: at, rng: &mut rng }, &mut log),
+                        Some(at) => {
+                            q.on_timer(&mut Cx { now: at, rng: &mut rng }, &mut To(&mut log))
+                        }
                         None => break,
                     }
                 }
@@ -235,11 +229,11 @@ fn run(case: &(&About, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
             Op::Arrive(meta) => {
                 let id = ledger.packets.len() as u32;
                 ledger.arrived(meta);
-                let payload = Payload { id, _salt: twist.salt };
-                q.enqueue(meta, payload, &mut Cx { now, rng: &mut rng }, &mut log);
+                let packet = Numbered { id, ack: ack(id), salt: twist.salt };
+                q.enqueue(meta, packet, &mut Cx { now, rng: &mut rng }, &mut To(&mut log));
             }
             Op::Depart => {
-                let sent = q.dequeue(&mut Cx { now, rng: &mut rng }, &mut log);
+                let sent = q.dequeue(&mut Cx { now, rng: &mut rng }, &mut To(&mut log));
                 log.0.push(sent.map_or(Event::Idle, |(meta, p)| ledger.sent(p.id, &meta)));
             }
         }
@@ -254,7 +248,7 @@ fn run(case: &(&About, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
 }
 
 /// The signals: all that are expected, in order, finite, probabilities in [0, 1].
-fn signals(expected: &[&str], q: &AnyQdisc<Payload>, now: Instant) -> Vec<u64> {
+fn signals(expected: &[&str], q: &AnyQdisc<Numbered>, now: Instant) -> Vec<u64> {
     let mut at = 0;
     let mut bits = Vec::new();
     q.observe(now, &mut |name, value| {
@@ -271,7 +265,7 @@ fn signals(expected: &[&str], q: &AnyQdisc<Payload>, now: Instant) -> Vec<u64> {
 }
 
 /// The counters by cause are the events, counted.
-fn tally(q: &AnyQdisc<Payload>, events: &[Event]) {
+fn tally(q: &AnyQdisc<Numbered>, events: &[Event]) {
     for cause in Cause::ALL {
         let count = |f: &dyn Fn(&Event) -> bool| events.iter().filter(|e| f(e)).count() as u64;
         let dropped = count(&|e| matches!(e, Event::Dropped(_, c) if *c == cause));

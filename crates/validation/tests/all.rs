@@ -1,0 +1,5 @@
+//! All tests of this folder in one program: each more would be linked, and compile what it shares, again.
+
+mod reference;
+mod tfrc;
+mod validation;
