@@ -52,7 +52,7 @@ TRACES = {
     "lines": "".join(f"{ms}\n" for ms in range(1, 2000, 3)),
 }
 # What ends it in order.
-ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGPWR, signal.SIGQUIT, signal.SIGALRM)
 DISK = 256  # kB: what is written fills it within a round
 INSIDE = "BLUEWATER_CHAOS_INSIDE"
 ROOT = os.geteuid() == 0
@@ -215,7 +215,7 @@ class Round:
         """Another rate, delay, buffer, discipline or wire."""
         words = [
             ["--rate", self.dice.choice(["1mbit", "10mbit", "50mbit"])],
-            ["--delay", self.dice.choice(["0s", "1ms", "30ms"])],
+            ["--delay", self.dice.choice(["0s", "1ms", "30ms", "2s"])],
             ["--buffer", self.dice.choice(["2p", "20kB", "200kB"])],
             ["--aqm", self.dice.choice(AQMS)],
             ["--jitter", self.dice.choice(["0s", "1ms", "20ms"])],
@@ -273,6 +273,34 @@ class Round:
         finally:
             group.rmdir()
         self.read()
+
+    def log_is_rotated(self) -> None:
+        """Somebody renames its log and says so; or asks for something that it does not know."""
+        log = self.folder / "disk/log"
+        log.replace(log.with_name("log.1"))
+        self.process.send_signal(signal.SIGHUP)
+        self.process.send_signal(self.dice.choice([signal.SIGUSR1, signal.SIGUSR2]))
+        for _ in range(400):
+            if log.exists():
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"no new log: {self.errors.read_text()}")
+
+    def super_packets_of_single_bytes(self) -> None:
+        """A neighbour's calls ask for thousands of packets each."""
+        flood = (
+            "import socket\n"
+            "raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
+            "raw.setsockopt(263, 15, 1)\n"
+            "raw.bind(('eth0', 0))\n"
+            "ip = bytes.fromhex('4500ea8c00000000401100000a0900010a090002') + bytes(8 + 60000)\n"
+            "for size in [1, 8, 64, 500] * 50:\n"
+            "    words = b''.join(n.to_bytes(2, 'little') for n in (size, 34, 6))\n"
+            "    head = bytes([1, 5, 0, 0]) + words\n"
+            "    try: raw.send(head + bytes(12) + b'\\x08\\x00' + ip)\n"
+            "    except OSError: pass\n"
+        )
+        run(*self.dice.choice(self.hosts).enter, sys.executable, "-c", flood)
 
     # --- the end
 
@@ -336,7 +364,8 @@ def inside(gateway: str, seconds: int, seed: int) -> int:
                 events: list[Callable[[], None]] = [
                     one.interface_down_and_up, one.stopped_for_a_while, one.idle_and_slow_clients,
                     one.flood_of_scrapes, one.change_of_links, one.full_disk, one.reader_stalls,
-                    one.reader_is_killed, one.pages_that_watch,
+                    one.reader_is_killed, one.pages_that_watch, one.log_is_rotated,
+                    one.super_packets_of_single_bytes,
                 ]  # fmt: skip
                 if memory_can_be_limited():
                     events.append(one.reader_is_out_of_memory)

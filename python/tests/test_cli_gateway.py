@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+from bluewater.cli import app
+from bluewater.cli.gateway import gateway
 from bluewater.cli.view import picture
+from bluewater.errors import InputError
 
 
 def _queue(way: str, packets: int) -> dict[str, Any]:
@@ -54,6 +58,17 @@ def test_the_view_shows_rates_between_two_answers() -> None:
         *("overflow", "20", "early", "100", "p_m=0.25"),
     ]
     assert "tcp 10.0.0.1:443 > fd00::2:5001  2.00" in " ".join(shown.get().split("\n"))
+
+
+def test_the_view_says_what_it_takes() -> None:
+    """Options are no names: `ctl --help` was asked for its JSON."""
+    for option in ("--help", "-h"):
+        told = CliRunner().invoke(app, ["gateway", "view", option])
+        assert told.exit_code == 0, told.output
+        assert told.output.startswith("Usage: bluewater gateway view NAME")
+    for words in (["--no-such"], [], ["one", "two"]):
+        with pytest.raises(InputError, match="gateway view"):
+            gateway(["view", *words])
 
 
 @pytest.mark.parametrize(

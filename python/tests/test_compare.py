@@ -297,3 +297,10 @@ def test_a_class_in_python_is_named_by_its_file(tmp_path: Path, monkeypatch: Any
     assert found.exit_code == 0, found.stderr
     assert "own.py:Never" in found.stdout
     assert "named more than once, and run once: red" in found.stderr
+
+
+def test_a_buffer_that_nobody_chose_holds_ten_packets_at_least() -> None:
+    """One bandwidth-delay product of 64 kbit/s and 20 ms is 160 bytes: less than a packet."""
+    assert Setup(rate="64kbit", rtt="20ms").room == "10p"
+    assert Setup().room == "1bdp"
+    assert Setup(rate="64kbit", rtt="20ms", buffer="2bdp").room == "2bdp"

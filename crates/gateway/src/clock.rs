@@ -29,3 +29,47 @@ impl Clock {
         self.start.elapsed().as_nanos() as u64
     }
 }
+
+/// A time in ns since 1970 as RFC 3339 has it, in UTC, to the millisecond.
+pub(crate) fn time_of_day(ns: u64) -> String {
+    let (ms, seconds) = (ns / 1_000_000 % 1000, ns / 1_000_000_000);
+    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, in eras of 400 years (Howard Hinnant, "chrono-compatible low-level date
+    // algorithms").
+    let since_era = day + 719_468;
+    let (era, of_era) = (since_era / 146_097, since_era % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{of_month:02}T{:02}:{:02}:{:02}.{ms:03}Z",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `date -u -d @SECONDS` says.
+    #[test]
+    fn times_of_day() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000Z"),
+            (951_868_800, "2000-03-01T00:00:00.000Z"),
+            (1_709_164_800, "2024-02-29T00:00:00.000Z"),
+            (1_767_225_599, "2025-12-31T23:59:59.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(time_of_day(seconds * 1_000_000_000), text);
+        }
+        assert_eq!(time_of_day(1_234_567_890_987_654_321), "2009-02-13T23:31:30.987Z");
+    }
+}

@@ -35,6 +35,7 @@ pub mod options;
 pub mod output;
 pub mod privilege;
 pub mod record;
+pub mod renewal;
 pub mod report;
 pub mod session;
 pub mod shell;

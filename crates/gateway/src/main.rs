@@ -15,7 +15,7 @@ use std::thread;
 use aqm::Duration;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
-use gateway::bridge::{Plane, bridge};
+use gateway::bridge::{Access, Plane, bridge};
 use gateway::control::place::SWEEP;
 use gateway::control::{Request, place};
 use gateway::direction::DIRECTIONS;
@@ -24,6 +24,7 @@ use gateway::namespace::enter_user_namespace;
 use gateway::options::{Change, LinkOptions};
 use gateway::privilege::RealTime;
 use gateway::record::{self, Allowed, Recording, Told};
+use gateway::renewal::{KEEP, Wanted, keep};
 use gateway::session::Forwarding;
 use gateway::shell::{self, BOUND, Out, SWEEP_UPLINK, run_bound, sweep_uplink};
 use gateway::testbed::datagrams::Blast;
@@ -32,6 +33,7 @@ use gateway::testbed::{self, Plan, bench, traffic};
 use gateway::text::text;
 use gateway::trouble::{Trouble, said, say};
 use gateway::{config, control, report};
+use nix::unistd::Uid;
 use sim::results::table::Table;
 
 /// Real packets through any queue discipline.
@@ -62,6 +64,9 @@ enum Task {
     Run(Box<Run>),
     /// Ask or change a gateway or a shell that runs.
     Ctl {
+        /// Whose gateway it is, by name or number, if it is not yours: for root.
+        #[arg(long, value_parser = control::user)]
+        user: Option<Uid>,
         /// What it was called with --name; else its number.
         name: String,
         #[command(subcommand)]
@@ -108,6 +113,12 @@ enum Task {
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
+    #[command(name = KEEP, hide = true)]
+    Keep {
+        /// The command line of the gateway.
+        #[arg(last = true, required = true)]
+        arguments: Vec<OsString>,
+    },
     #[command(name = SWEEP_UPLINK, hide = true)]
     SweepUplink { interface: String },
     #[command(name = SWEEP, hide = true)]
@@ -151,8 +162,8 @@ struct Shell {
     command: Vec<String>,
 }
 
-/// Frames go from one interface to the other as they are, but for the mark. Neither should have
-/// addresses: the kernel would answer and route beside the link.
+/// Frames go from one interface to the other as they are, but for the mark. This machine's own network
+/// stack gets none of them.
 #[derive(Args, Debug)]
 struct Run {
     /// The interface that the way up comes from.
@@ -164,6 +175,10 @@ struct Run {
     /// How frames come and go.
     #[arg(long, value_enum, default_value_t = Plane::Auto)]
     plane: Plane,
+    /// Let this machine's own network stack have what comes in at the interfaces, too: it answers, routes
+    /// and believes what it is told there, beside the link.
+    #[arg(long)]
+    open_host: bool,
     /// Take options from a TOML file: `rate = "10mbit"`, and parameters in a table `[param]`. Those
     /// given here override it.
     #[arg(long, value_name = "FILE")]
@@ -325,11 +340,14 @@ fn interval(interval: Duration) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// The command of a gateway between two interfaces.
+const RUN: &str = "run";
+
 /// Bad input, or something missing.
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    let args = config::expand(std::env::args_os().collect(), &Cli::command(), "run");
+    let args = config::expand(std::env::args_os().collect(), &Cli::command(), RUN);
     let code = args.and_then(|args| run(parsed(args).command)).unwrap_or_else(|trouble| {
         say(trouble.to_string());
         ExitCode::from(BAD_INPUT)
@@ -366,12 +384,12 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::from(code as u8))
         }
         Task::Run(options) => between(&options),
-        Task::Ctl { name, what } => {
+        Task::Ctl { user, name, what } => {
             let request = match what {
                 Ctl::Show => Request::Show {},
                 Ctl::Set(change) => Request::Set(change),
             };
-            let answer = control::ask(&name, &request)?;
+            let answer = control::ask(&name, user, &request)?;
             let change = match &request {
                 Request::Set(change) => Some(&**change),
                 _ => None,
@@ -404,6 +422,10 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             }
             Ok(ExitCode::from(code as u8))
         }
+        Task::Keep { arguments } => {
+            keep(|| wanted(&arguments));
+            Ok(ExitCode::SUCCESS)
+        }
         Task::SweepUplink { interface } => {
             sweep_uplink(&interface);
             Ok(ExitCode::SUCCESS)
@@ -432,11 +454,29 @@ fn shell(options: &Shell) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::from(code as u8))
 }
 
+/// What a command line of `run` asks for now.
+fn wanted(arguments: &[OsString]) -> Result<Wanted, Trouble> {
+    let args = [OsString::new()].into_iter().chain(arguments.iter().cloned()).collect();
+    let args = config::expand(args, &Cli::command(), RUN)?;
+    let refused = |e: clap::Error| Trouble::new(e.to_string().trim(), "");
+    let Task::Run(options) = Cli::try_parse_from(args).map_err(refused)?.command else {
+        return Err(Trouble::new("this is no gateway between two interfaces", ""));
+    };
+    let Run { lan, wan, plane, open_host, link, run, .. } = &*options;
+    let how = run.forwarding(link.inputs().chain(&options.config))?;
+    Ok(Wanted {
+        specs: link.specs()?,
+        files: [how.log, how.pcapng.map(|(path, _)| path)],
+        rest: format!("{:?}", (lan, wan, plane, open_host, run)),
+    })
+}
+
 /// A link between two interfaces.
 fn between(options: &Run) -> Result<ExitCode, Trouble> {
     let specs = options.link.specs()?;
     let how = options.run.forwarding(options.link.inputs().chain(&options.config))?;
-    let finished = bridge(&specs, &how, [&options.lan, &options.wan], options.plane)?;
+    let access = Access { plane: options.plane, open_host: options.open_host };
+    let finished = bridge(&specs, &how, [&options.lan, &options.wan], access)?;
     if !options.run.quiet {
         say(report::table(&finished));
     }

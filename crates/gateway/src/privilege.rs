@@ -59,9 +59,19 @@ fn stranger() -> Option<u32> {
     (first..=*PASSING.end()).chain(PASSING).find(|user| !taken.contains(user))
 }
 
+/// The user and group who became root by `sudo`, if they were not root's before.
+pub(crate) fn by_sudo() -> Option<(u32, u32)> {
+    sudoer(|name| env::var(name).ok())
+}
+
+fn sudoer(variable: impl Fn(&str) -> Option<String>) -> Option<(u32, u32)> {
+    let number = |name| variable(name)?.parse().ok();
+    let (user, group) = (number("SUDO_UID")?, number("SUDO_GID")?);
+    (user != 0 && group != 0).then_some((user, group))
+}
+
 /// Gives up all rights for good: root becomes the user who called sudo, else one that nobody
-/// else is. All threads
-/// change the user; the calling thread and those that it starts from now on lose all capabilities.
+/// else is. All threads change the user; the calling thread and those that it starts from now on lose all capabilities.
 ///
 /// # Errors
 /// When that fails: then nothing should be forwarded.
@@ -70,13 +80,10 @@ pub fn drop_all() -> Result<(), Trouble> {
     // As another user there is no right to do that any more.
     empty_bounding_set().map_err(|e| failed(&e))?;
     if geteuid().is_root() && is_initial_namespace() {
-        let number = |name| env::var(name).ok().and_then(|v| v.parse().ok());
-        let (user, group) = match (number("SUDO_UID"), number("SUDO_GID")) {
-            (Some(user), Some(group)) => (user, group),
-            _ => {
-                let stranger = stranger().ok_or_else(|| failed(&"all users' numbers are taken"))?;
-                (stranger, stranger)
-            }
+        let stranger = || stranger().ok_or_else(|| failed(&"all users' numbers are taken"));
+        let (user, group) = match by_sudo() {
+            Some(both) => both,
+            None => stranger().map(|stranger| (stranger, stranger))?,
         };
         setgroups(&[]).map_err(|e| failed(&e))?;
         setgid(Gid::from_raw(group)).map_err(|e| failed(&e))?;
@@ -135,4 +142,32 @@ pub(crate) fn regain() -> io::Result<()> {
     caps::clear(None, CapSet::Effective)
         .and_then(|()| caps::clear(None, CapSet::Permitted))
         .map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Root who calls `sudo` is nobody to become.
+    #[test]
+    fn rights_go_to_who_called_sudo_but_root() {
+        let of = |user: &'static str, group: &'static str| {
+            sudoer(move |name| {
+                let value = if name == "SUDO_UID" { user } else { group };
+                (!value.is_empty()).then(|| value.into())
+            })
+        };
+        assert_eq!(of("1000", "100"), Some((1000, 100)));
+        for (user, group) in [
+            ("0", "0"),
+            ("0", "100"),
+            ("1000", "0"),
+            ("", "100"),
+            ("1000", ""),
+            ("x", "1"),
+            ("-1", "1"),
+        ] {
+            assert_eq!(of(user, group), None, "{user} {group}");
+        }
+    }
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nix::libc::{SIGPWR, SIGSTKFLT};
-use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGIO, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
-};
+use signal_hook::consts::{SIGALRM, SIGIO, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU};
 
 use crate::trouble::Trouble;
 
@@ -18,16 +16,20 @@ pub(crate) fn waker() -> Result<(UnixStream, UnixStream), Trouble> {
 }
 
 /// What would end a process at once, but for faults, what a terminal sends, and real-time signals.
-const ENDING: [i32; 11] = [
-    SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU, SIGPWR,
-    SIGSTKFLT,
-];
+const ENDING: [i32; 8] = [SIGTERM, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU, SIGPWR, SIGSTKFLT];
+
+/// What asks others to do something, and is no reason to end.
+const ASKING: [i32; 2] = [SIGUSR1, SIGUSR2];
 
 /// A flag that any signal sets which would end the process; they also write to `wake`.
 pub(crate) fn terminated(wake: &UnixStream) -> Result<Arc<AtomicBool>, Trouble> {
     let flag = Arc::new(AtomicBool::new(false));
+    let failed = |e| Trouble::system("watching signals", e);
     for signal in ENDING {
-        watch(signal, &flag, wake).map_err(|e| Trouble::system("watching signals", e))?;
+        watch(signal, &flag, wake).map_err(failed)?;
+    }
+    for signal in ASKING {
+        signal_hook::flag::register(signal, Arc::default()).map_err(failed)?;
     }
     Ok(flag)
 }

@@ -27,7 +27,21 @@ impl Trouble {
 
     /// An error of the system while `doing` something.
     pub fn system(doing: impl fmt::Display, error: impl fmt::Display) -> Self {
-        Self::new(format!("{doing}: {error}"), "")
+        let error = error.to_string();
+        // Whatever was to be opened.
+        let full = ["EMFILE", "ENFILE", "os error 24)", "os error 23)"];
+        let full = full.iter().any(|word| error.contains(word));
+        let hint = if full { "allow more open files: ulimit -n 512" } else { "" };
+        Self::new(format!("{doing}: {error}"), hint)
+    }
+
+    /// With a hint, if it has none of its own.
+    #[must_use]
+    pub(crate) fn or_hint(mut self, hint: &str) -> Self {
+        if self.hint.is_empty() {
+            self.hint = hint.into();
+        }
+        self
     }
 
     /// All that is wrong, as one.
@@ -105,3 +119,20 @@ impl Voice {
 }
 
 static VOICE: OnceLock<Voice> = OnceLock::new();
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+
+    #[test]
+    fn too_few_files_are_named_whatever_was_to_be_opened() {
+        for error in [Errno::EMFILE, Errno::ENFILE] {
+            let system = io::Error::from(error);
+            let both = [Trouble::system("x", error), Trouble::system("x", system)];
+            assert!(both.iter().all(|trouble| trouble.hint.contains("ulimit -n")), "{both:?}");
+        }
+        assert_eq!(Trouble::system("x", io::Error::from(Errno::EPERM)).hint, "");
+    }
+}

@@ -18,8 +18,8 @@ for end in "$left 1" "$right 2"; do
         ip addr add 10.9.0.${end#* }/24 dev eth0; ip addr add fd09::${end#* }/64 dev eth0 nodad
         ip link set eth0 up"
 done
-ip link set lan up
-ip link set wan up
+for host in $left $right; do nsenter -t $host -n ip link set eth0 mtu ${MTU:-1500}; done
+for port in lan wan; do ip link set $port mtu ${MTU:-1500} up; done
 "$gateway" run --lan lan --wan wan --log "$log" "$@" & run=$!
 nsenter -t $right -n "$gateway" sink & sink=$!
 while kill -0 $run 2>&-; do

@@ -4,7 +4,11 @@
 //! |---|---|
 //! | mahimahi | a whole number a line, ascending: milliseconds at which 1500 bytes may be sent |
 //! | CSV | a head such as `time_s,rate_mbps,delay_ms,loss`, then a row for each change |
+//! | columns | two bare ones: seconds and Mbit/s, between commas, tabs or spaces |
 //! | TOML | `steps = [["0s", "10mbit"], ["5s", "2mbit"], ["20s", "2mbit"]]` |
+//!
+//! Names and values may be in quotes, numbers may have exponents, and a first column of row numbers without
+//! a name is passed over. Times since 1970 count from the first one.
 //!
 //! A value holds from its time to the next one. What repeats begins again at the last time, whose
 //! value is not used then; else the last value holds.
@@ -27,6 +31,8 @@ type Rows<T> = Result<Vec<(u64, T)>, String>;
 pub struct Kind<T: 'static> {
     /// The names of its columns in CSV, each with the unit that is put behind its values.
     columns: &'static [(&'static str, &'static str)],
+    /// The head of columns that have none; empty if such are not read.
+    bare: &'static str,
     /// A value from text with a unit.
     value: fn(&str) -> Result<T, String>,
     /// What cannot be, of a course.
@@ -44,6 +50,7 @@ pub const RATE: Kind<u64> = Kind {
         ("rate_gbps", "gbit"),
         ("rate", ""),
     ],
+    bare: "time_s,rate_mbps",
     value: rate,
     check: |rates| {
         let ends = if rates.period().is_some() { rates.steps() } else { last(rates.steps()) };
@@ -58,6 +65,7 @@ pub const RATE: Kind<u64> = Kind {
 /// Delays, ns.
 pub const DELAY: Kind<u64> = Kind {
     columns: &[("delay_s", "s"), ("delay_ms", "ms"), ("delay_us", "us"), ("delay", "")],
+    bare: "time_s,delay_ms",
     value: |text| {
         let delay = text.parse::<Duration>().map_err(words)?;
         if delay > LONGEST {
@@ -72,6 +80,7 @@ pub const DELAY: Kind<u64> = Kind {
 /// Probabilities of loss.
 pub const LOSS: Kind<f64> = Kind {
     columns: &[("loss", ""), ("loss_percent", "%")],
+    bare: "time_s,loss",
     value: |text| probability(text).map_err(words),
     check: |_| Ok(()),
     mahimahi: |_, _| Err(NO_RATE.into()),
@@ -120,7 +129,7 @@ pub fn read<T: Copy>(kind: &Kind<T>, text: &str, repeat: bool) -> Result<Steps<T
     let first = first.ok_or("there is nothing in it")?;
     let rows = if first.bytes().all(|b| b.is_ascii_digit()) {
         (kind.mahimahi)(text, repeat)?
-    } else if first.starts_with("time") {
+    } else if cells(first).iter().any(|cell| cell.starts_with("time")) || bare(first) {
         csv(kind, text)?
     } else {
         let table: Table = toml::from_str(text).map_err(|e| e.to_string())?;
@@ -163,13 +172,47 @@ fn of_rows<T: Copy>(kind: &Kind<T>, rows: &[(u64, T)], repeat: bool) -> Result<S
     Ok(steps)
 }
 
+/// What a line has between commas, semicolons, tabs or spaces, without quotes.
+fn cells(line: &str) -> Vec<&str> {
+    let separator = [',', ';', '\t'].into_iter().find(|c| line.contains(*c));
+    match separator {
+        Some(separator) => line.split(separator).map(unquoted).collect(),
+        None => line.split_whitespace().map(unquoted).collect(),
+    }
+}
+
+fn unquoted(cell: &str) -> &str {
+    cell.trim().trim_matches('"')
+}
+
+/// Whether a line is one of two numbers.
+fn bare(line: &str) -> bool {
+    let cells = cells(line);
+    cells.len() == 2 && cells.iter().all(|cell| cell.parse::<f64>().is_ok())
+}
+
+/// A number without its exponent.
+fn plain(cell: &str) -> String {
+    match cell.parse::<f64>() {
+        Ok(number) if cell.contains(['e', 'E']) => number.to_string(),
+        _ => cell.into(),
+    }
+}
+
+/// From so many seconds on a first time is one since 1970: it is that of 2001.
+const SINCE_1970: u64 = 1_000_000_000;
+/// The most that a bare column of Mbit/s may hold: more is likely in bit/s or kbit/s.
+const MOST_BARE: f64 = 1e5;
+
 fn csv<T>(kind: &Kind<T>, text: &str) -> Result<Vec<(u64, T)>, String> {
     const TIMES: [(&str, &str); 5] =
         [("time_s", "s"), ("time_ms", "ms"), ("time_us", "us"), ("time_ns", "ns"), ("time", "")];
     let numbered = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
-    let mut lines = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    let (first, head) = lines.next().unwrap_or_default();
-    let head: Vec<&str> = head.split(',').map(str::trim).collect();
+    let lines = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let mut lines = lines.peekable();
+    let bare = lines.peek().is_some_and(|(_, line)| bare(line));
+    let (first, head) = if bare { (0, kind.bare) } else { lines.next().unwrap_or_default() };
+    let head = cells(head);
     let find = |columns: &[(&str, &'static str)]| {
         let unit = |name: &str| columns.iter().find(|column| column.0 == name).map(|c| c.1);
         let found = head.iter().enumerate().find_map(|(i, name)| Some((i, unit(name)?)));
@@ -185,13 +228,24 @@ fn csv<T>(kind: &Kind<T>, text: &str) -> Result<Vec<(u64, T)>, String> {
         if rows.len() == MOST_ROWS {
             return Err(at_line(format!("more than {MOST_ROWS} rows")));
         }
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let mut cells = cells(line);
+        if !bare && cells.len() == head.len() + 1 {
+            cells.remove(0); // R's number of the row
+        }
         if cells.len() != head.len() {
             return Err(at_line(format!("{} values are wanted", head.len())));
         }
-        let at = format!("{}{time_unit}", cells[time]).parse::<Duration>();
+        if bare && cells[value].parse().is_ok_and(|number: f64| number > MOST_BARE) {
+            let wanted = format!("at most {MOST_BARE} Mbit/s where columns have no names");
+            return Err(at_line(format!("{wanted}; a first line time_s,rate_bps tells bit/s")));
+        }
+        let at = format!("{}{time_unit}", plain(cells[time])).parse::<Duration>();
         let at = at.map_err(|e| at_line(words(e)))?.as_nanos();
-        rows.push((at, (kind.value)(&format!("{}{unit}", cells[value])).map_err(at_line)?));
+        rows.push((at, (kind.value)(&format!("{}{unit}", plain(cells[value]))).map_err(at_line)?));
+    }
+    let origin = rows.first().map_or(0, |row| row.0);
+    if origin >= SINCE_1970 * 1000 * MS {
+        rows.iter_mut().for_each(|row| row.0 = row.0.saturating_sub(origin));
     }
     Ok(rows)
 }
@@ -425,6 +479,27 @@ mod tests {
     }
 
     #[test]
+    fn tables_of_other_programs_are_read() {
+        let expected = [(0, 10_000_000), (1500 * MS, 2_500_000)];
+        for text in [
+            "0\t10\n1.5\t2.5\n3\t2.5\n",
+            "0,10\n1.5,2.5\n3,2.5\n",
+            "0 10\n1.5  2.5\n3 2.5\n",
+            "\"time_s\",\"rate_mbps\"\n0,10\n1.5,2.5\n3,2.5\n",
+            "\"\",\"time_s\",\"rate_mbps\"\n\"1\",0,10\n\"2\",1.5,2.5\n\"3\",3,2.5\n",
+            "\"time_s\" \"rate_mbps\"\n\"1\" 0 10\n\"2\" 1.5 2.5\n\"3\" 3 2.5\n",
+            "# numpy\n0.000000e+00 1.000000e+01\n1.500000e+00 2.500000e+00\n3.0e+00 2.5E0\n",
+            "time_s,rate_mbps\n1700000000,10\n1700000001.5,2.5\n1700000003,2.5\n",
+            "1700000000 10\n1700000001.5 2.5\n1700000003 2.5\n",
+        ] {
+            let rates = read(&RATE, text, true).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(rates.steps()[..2], expected, "{text}");
+        }
+        let rates = read(&RATE, "0 12000000\n1 12000000\n", true).unwrap_err();
+        assert!(rates.contains("time_s,rate_bps"), "{rates}");
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         let wrong = |text: &str| read(&RATE, text, true).unwrap_err();
         for (text, said) in [
@@ -432,6 +507,7 @@ mod tests {
             ("5\n3", "line 2: milliseconds must not descend"),
             ("5\nx", "line 2: a whole number"),
             ("0\n0", "ends at 0 ms"),
+            ("0", "ends at 0 ms"),
             ("time_s,rate\n0,1mbit\n0,1mbit", "times must ascend"),
             ("time_s,rate\n1,1mbit\n2,1mbit", "first time must be 0"),
             ("time_s,rate\n0,1mbit", "two times at least"),

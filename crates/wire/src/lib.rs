@@ -202,7 +202,11 @@ fn below_labels(frame: &[u8], at: usize) -> Option<usize> {
 
 fn ipv4(packet: &[u8]) -> Option<Headers> {
     let header = usize::from(packet.first()? & 15) * 4;
-    let total = usize::from(u16_at(packet, 2)?);
+    // What is longer than 64 kB, or has yet to be cut up, has no length (TSO, BIG TCP): all of it counts.
+    let total = match usize::from(u16_at(packet, 2)?) {
+        0 => packet.len(),
+        total => total,
+    };
     if header < 20 || total < header || packet.len() < header {
         return None;
     }

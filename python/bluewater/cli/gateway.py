@@ -14,6 +14,7 @@ import typer
 
 from bluewater import handover
 from bluewater.cli.group import example
+from bluewater.errors import InputError
 
 # All options are the program's own, also --help.
 _HAND_OVER = {
@@ -21,6 +22,12 @@ _HAND_OVER = {
     "allow_interspersed_args": False,
     "help_option_names": [],
 }
+VIEW = """Usage: bluewater gateway view NAME
+
+Show a gateway or a shell that runs in the terminal, until Ctrl-C: throughput, queue, delay,
+drops and marks, signals, and the flows that sent most. NAME is what it was called with --name;
+else its process number."""
+
 _Arguments = Annotated[
     list[str] | None, typer.Argument(help="As the program takes them; --help lists them.")
 ]
@@ -51,11 +58,18 @@ def gateway(arguments: _Arguments = None) -> None:
     machine is.
     """
     match arguments:
-        case ["view", name]:
+        case ["view", "-h" | "--help"]:
+            typer.echo(VIEW)
+        case ["view", name] if not name.startswith("-"):
             # Drawing takes a while to load.
             from bluewater.cli.view import view  # noqa: PLC0415
 
             view(name)
+        case ["view", *rest]:
+            raise InputError(
+                f"gateway view: {' '.join(rest) or 'no name'}",
+                hint="bluewater gateway view NAME, as in --name; else the process number",
+            )
         case _:
             become("gateway", arguments)
 

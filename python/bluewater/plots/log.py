@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _COUNTED = {
     "time_s", "queue", "backlog_packets", "backlog_bytes", "arrivals", "departures",
-    "departures_bytes", "drops", "marks", "delay_mean_s", "rate_bps", "interval_s",
+    "departures_bytes", "drops", "marks", "delay_mean_s", "rate_bps", "interval_s", "at",
 }  # fmt: skip
 
 

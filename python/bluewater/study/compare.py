@@ -39,6 +39,10 @@ _KINDS = {
 }  # fmt: skip
 
 
+_LEAST_BYTES = 15_000
+"""Of a buffer that nobody chose: ten packets."""
+
+
 @dataclass(frozen=True)
 class Setup:
     """The link and its load; texts are in the units of scenario files.
@@ -70,6 +74,12 @@ class Setup:
     preset: str = ""
     delays: bool = False
 
+    @property
+    def room(self) -> str:
+        """The buffer; where one bandwidth–delay product is less than ten packets, these."""
+        little = self.buffer == "1bdp" and _bdp_bytes(self) < _LEAST_BYTES
+        return "10p" if little else self.buffer
+
     def __post_init__(self) -> None:
         trips = texts("rtt", self.rtt, "a setup")
         if not trips:
@@ -93,7 +103,7 @@ class Setup:
         changes = "".join(f", {key} = {value}" for key, value in (self.settings or {}).items())
         return (
             f"{self.flows} {self.transport} flows{which}{beside}, {self.rate}, "
-            f"{' and '.join(self.trips)} round trip, {self.buffer} buffer{changes}"
+            f"{' and '.join(self.trips)} round trip, {self.room} buffer{changes}"
         )
 
 
@@ -122,7 +132,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
             "access_rate": times(setup.rate, 10, "--rate"),
             **access,
         },
-        "queue": [{"aqm": "droptail", "buffer": setup.buffer}],
+        "queue": [{"aqm": "droptail", "buffer": setup.room}],
         "traffic": [
             {
                 "flows": setup.flows,

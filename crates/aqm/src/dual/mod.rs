@@ -53,8 +53,8 @@ params! {
         low_latency: LowLatency = LowLatency::L4s, "RFC 9331 §5.1; tc-dualpi2(8)";
         /// How the link is shared between the queues.
         scheduler: Scheduler = Scheduler::Wrr, "RFC 9332 §4.2.2, appendix A.2";
-        /// The C queue's part of the link while both queues have packets.
-        classic_share: f64 = 0.0625, in 0.001..=0.999, "RFC 9332 appendix A.2", with scheduler = "wrr" | "wrr-kept";
+        /// The C queue's part of the link while both queues have packets; 0: L always goes first.
+        classic_share: f64 = 0.0625, in 0.0..=0.999, "RFC 9332 appendix A.2", with scheduler = "wrr" | "wrr-kept";
         /// By how much longer the C queue's head must have waited (`ts-fifo`).
         tshift: Duration = Duration::from_millis(50), in Duration::ZERO..=Duration::from_secs(3600), "RFC 9332 appendix A.2", with scheduler = "ts-fifo";
     }

@@ -15,13 +15,14 @@
 //! Without chance, and without an average queue. A link that is busy beyond γ is signalled, however
 //! short its real queue.
 //!
-//! Where the paper is silent: C̃ begins at C. All arrivals count, also those that find no room.
+//! Where the paper is silent: C̃ begins at C. All arrivals count, also those that find no room. The code
+//! that its author wrote for ns-2 moves C̃ by the packets alone that are not dropped (`adapts = accepted`).
 
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::about::{About, Family, Signal};
 use crate::context::Cause;
 use crate::packet::Meta;
-use crate::param::{ConfigError, params};
+use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::units::{Measure, Size};
@@ -53,6 +54,18 @@ params! {
         virtual_buffer: Size = Size::OfBuffer(1.0), "KS01 §II";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "KS01 §II";
+        /// Which packets move the virtual link's rate.
+        adapts: Adapts = Adapts::Arrivals, "KS01 §II; ns-2 vq.cc";
+    }
+}
+
+choice! {
+    /// Which packets move the virtual link's rate.
+    pub enum Adapts {
+        /// All that arrive.
+        Arrivals = "arrivals",
+        /// Those that the signal does not drop and that find room.
+        Accepted = "accepted",
     }
 }
 
@@ -72,6 +85,10 @@ pub struct Avq {
     /// The virtual queue in bytes (VQ), as of the last arrival.
     virtual_queue: f64,
     last: Instant,
+    /// Whether packets that are dropped leave the virtual link's rate alone.
+    accepted_only: bool,
+    /// When a packet last moved it.
+    moved: Instant,
 }
 
 impl Avq {
@@ -98,21 +115,30 @@ impl Policy for Avq {
             virtual_rate: capacity,
             virtual_queue: 0.0,
             last: env.now,
+            accepted_only: c.adapts == Adapts::Accepted,
+            moved: env.now,
         })
     }
 
     #[inline]
-    fn on_arrival(&mut self, pkt: &Meta, _: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+    fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         let len = f64::from(pkt.len);
         self.virtual_queue = self.queue_at(cx.now);
         let overflows = self.virtual_queue + len > self.buffer;
         if !overflows {
             self.virtual_queue += len;
         }
-        let t = cx.now.since(self.last).as_secs_f64();
-        let tokens = self.virtual_rate + self.alpha * self.gamma * self.capacity * t;
-        self.virtual_rate = (tokens.min(self.capacity) - self.alpha * len).max(0.0);
         self.last = cx.now;
+        let dropped = || {
+            let signal = overflows && !(self.signal == Arrival::early(true) && pkt.ecn.capable());
+            signal || !q.fits(pkt.len)
+        };
+        if !(self.accepted_only && dropped()) {
+            let t = cx.now.since(self.moved).as_secs_f64();
+            let tokens = self.virtual_rate + self.alpha * self.gamma * self.capacity * t;
+            self.virtual_rate = (tokens.min(self.capacity) - self.alpha * len).max(0.0);
+            self.moved = cx.now;
+        }
         if overflows { self.signal } else { Arrival::Admit }
     }
 
@@ -167,6 +193,28 @@ mod tests {
         assert_eq!(lab.signal("virtual_rate"), 0.0);
         assert_eq!(marked(&mut lab, 1, 100), 100, "every packet");
         assert_eq!(lab.backlog().packets, 0);
+    }
+
+    /// 1 MB/s, α = 1, γ = 0.5, a virtual buffer for one packet. Of three packets that come at once the
+    /// first is accepted and takes 1000 B/s; the others are dropped and take none, or 1000 each.
+    #[test]
+    fn what_is_dropped_may_leave_the_virtual_rate_alone() {
+        for (word, ecn, lost) in [
+            ("arrivals", "false", 3000.0),
+            ("accepted", "false", 1000.0),
+            ("accepted", "true", 3000.0),
+        ] {
+            let settings = [
+                ("alpha", "1"),
+                ("gamma", "0.5"),
+                ("virtual_buffer", "1kB"),
+                ("adapts", word),
+                ("ecn", ecn),
+            ];
+            let mut lab = Lab::<Avq>::new(100, &settings);
+            (0..3).for_each(|_| _ = lab.arrive());
+            assert_eq!(lab.signal("virtual_rate"), 8.0 * (1e6 - lost), "{word}, ecn = {ecn}");
+        }
     }
 
     #[test]

@@ -188,7 +188,13 @@ impl<C: Candidates> Choke<C> {
     #[inline]
     fn candidates(&self, avg: f64) -> u32 {
         let RedParams { min_th, max_th, .. } = self.core.params;
-        if avg < min_th { 0 } else { self.variant.at((avg - min_th) / (max_th - min_th)) }
+        if avg < min_th {
+            0
+        } else if avg < max_th {
+            self.variant.at((avg - min_th) / (max_th - min_th))
+        } else {
+            self.variant.at(1.0)
+        }
     }
 }
 

@@ -36,7 +36,7 @@
 use super::{Cx, Departure, Env, Policy, Victim, View};
 use crate::about::{About, Family, Signal};
 use crate::context::Cause;
-use crate::packet::Meta;
+use crate::packet::{Ecn, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
@@ -71,6 +71,8 @@ params! {
         ecn: bool = true, "RFC 8289 §3";
         /// ECN-capable packets that waited longer are all marked; `none`: no such rule.
         ce_threshold: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "RFC 8290 §5.2.7";
+        /// Whether `ce_threshold` is for packets of ECT(1) alone.
+        ce_threshold_l4s: bool = false, "Linux ce_threshold_selector", with ce_threshold != "none";
         /// Whether a drop for want of room counts as a signal: later ones come sooner.
         overflow_counts: bool = false, "Linux sch_fq_codel";
         /// How 1/√count is found.
@@ -147,7 +149,10 @@ impl Policy for Codel {
             Departure::Signal(Cause::Early)
         } else if signal {
             Departure::Drop(Cause::Early)
-        } else if capable && self.config.ce_threshold.is_some_and(|t| self.sojourn > t) {
+        } else if capable
+            && self.config.ce_threshold.is_some_and(|t| self.sojourn > t)
+            && (pkt.ecn == Ecn::Ect1 || !self.config.ce_threshold_l4s)
+        {
             Departure::Signal(Cause::Early)
         } else {
             Departure::Send
@@ -290,7 +295,6 @@ fn newton(root: u16, count: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Ecn;
     use crate::policy::lab::{Fate, Lab};
     use crate::qdisc::Qdisc as _;
     use std::vec::Vec;

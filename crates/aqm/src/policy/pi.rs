@@ -77,7 +77,7 @@ impl PiConfig {
         if b < 0.0 {
             return Err(ConfigError {
                 key: "interval",
-                allowed: "shorter for these flows and rtt",
+                allowed: "at most rtt² · (the link's packets a second) / flows, or a longer rtt",
             });
         }
         if a <= b {

@@ -98,7 +98,8 @@ params! {
     pub struct RedConfig {
         /// Average below which nothing is signalled.
         min_th: Size = Size::OfBuffer(0.15), "ours";
-        /// Average from which on every packet is signalled, with `gentle` from twice of it on.
+        /// Average from which on every packet is signalled, with `gentle` from twice of it on. As much as
+        /// `min_th`, without `gentle`: a step, as DCTCP wants it (with `w_q = 1`).
         max_th: Size = Size::OfBuffer(0.45), "Floyd97: three times min_th";
         /// Signalling probability as the average reaches max_th.
         max_p: f64 = 0.1, in 0.0..=1.0, "Floyd97";
@@ -440,7 +441,7 @@ mod tests {
 
     #[test]
     fn thresholds_need_room_between_them() {
-        assert_eq!(refused::<Red>(&[("min_th", "5p"), ("max_th", "5p")]).key, "max_th");
+        assert_eq!(refused::<Red>(&[("min_th", "6p"), ("max_th", "5p")]).key, "max_th");
         assert_eq!(refused::<Red>(&[("min_th", "1bdp")]).key, "min_th");
     }
 }

@@ -7,6 +7,7 @@ pub(super) struct CodelSettings {
     mtu: u64,
     ecn: bool,
     ce_threshold: Option<u64>,
+    l4s: bool,
     overflow_counts: bool,
 }
 
@@ -18,6 +19,7 @@ impl CodelSettings {
             ("mtu", self.mtu.to_string()),
             ("ecn", self.ecn.to_string()),
             ("overflow_counts", self.overflow_counts.to_string()),
+            ("ce_threshold_l4s", (self.l4s && self.ce_threshold.is_some()).to_string()),
             ("ce_threshold", self.ce_threshold.map_or("none".into(), |t| format!("{t}ns"))),
         ]
     }
@@ -157,6 +159,7 @@ impl Model for Codel {
         }
         if let Some(p) = &mut p
             && p.ect
+            && (p.l4s || !self.c.l4s)
             && self.c.ce_threshold.is_some_and(|t| self.sojourn > t)
         {
             Self::mark(p, events);
@@ -184,9 +187,9 @@ prop_compose! {
         mtu in prop::sample::select(vec![0, 500, 1500, 3000]),
         ecn in prop::bool::weighted(0.7),
         ce_threshold in prop::option::weighted(0.3, 0..10_000_000u64),
-        overflow_counts in any::<bool>(),
+        (overflow_counts, l4s) in any::<(bool, bool)>(),
     ) -> CodelSettings {
-        CodelSettings { target, interval, mtu, ecn, ce_threshold, overflow_counts }
+        CodelSettings { target, interval, mtu, ecn, ce_threshold, l4s, overflow_counts }
     }
 }
 

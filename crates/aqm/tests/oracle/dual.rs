@@ -391,7 +391,7 @@ impl Aqm for CurvyRed {
 fn scheduler() -> impl Strategy<Value = Result<u64, f64>> {
     prop_oneof![
         prop::sample::select(vec![0, 1_000_000, 50_000_000]).prop_map(Ok),
-        prop::sample::select(vec![0.001, 0.0625, 0.5, 0.999]).prop_map(Err),
+        prop::sample::select(vec![0.0, 0.001, 0.0625, 0.5, 0.999]).prop_map(Err),
     ]
 }
 

@@ -17,8 +17,9 @@ use crate::link::{Link, Spec};
 use crate::netlink::Netlink;
 use crate::options::explain;
 use crate::privilege;
+use crate::renewal::Keeper;
 use crate::report::Finished;
-use crate::session::{Doors, Forwarding, Session};
+use crate::session::{Beside, Doors, Forwarding, Session};
 use crate::signals::{terminated, waker, watch};
 use crate::sys;
 use crate::trouble::{Trouble, say};
@@ -38,13 +39,13 @@ pub fn bridge(
     specs: &[Spec; 2],
     how: &Forwarding,
     names: [&str; 2],
-    plane: Plane,
+    access: Access,
 ) -> Result<Finished, Trouble> {
     let both = ready(specs, names)?;
-    let mut warnings = wiring::check(&both)?;
+    let mut warnings = wiring::check(&both, access.open_host)?;
     let [lan, wan] = &both;
     let _claims = [Claim::new(lan, &mut warnings)?, Claim::new(wan, &mut warnings)?];
-    let mut ports = open(names, plane)?;
+    let mut ports = open(names, access)?;
     warnings.append(&mut ports.warnings);
     for Trouble { what, hint } in &warnings {
         say(format!("warning: {what}\nhint: {hint}"));
@@ -59,9 +60,10 @@ pub fn bridge(
     // A name or port that is taken is said before a file is touched.
     let doors = Doors::open(how, specs)?;
     let mut session = Session::new(specs, how, ports)?;
+    let keeper = Keeper::start()?;
     privilege::drop_all()?;
     wiring::watch(&both)?;
-    session.serve(doors, None, &wake)?;
+    session.serve(doors, Beside::Keeper(keeper), &wake)?;
     session.run(&waker, || told.load(Ordering::Relaxed))?;
     let lost = session.overrun();
     Ok(session.finish(lost))
@@ -97,8 +99,18 @@ pub enum Plane {
     Packet,
 }
 
+/// Who has the frames that come in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// How the gateway has them.
+    pub plane: Plane,
+    /// Whether this machine's own stack has them, too.
+    pub open_host: bool,
+}
+
 /// Ports of the interfaces `names`. What AF_XDP would spoil is said, where it is insisted upon.
-pub(crate) fn open(names: [&str; 2], plane: Plane) -> Result<Ports, Trouble> {
+pub(crate) fn open(names: [&str; 2], access: Access) -> Result<Ports, Trouble> {
+    let Access { plane, open_host } = access;
     let both = [interface(names[0])?, interface(names[1])?];
     let [mtu, other] = both.each_ref().map(|one| one.about.mtu);
     if mtu != other {
@@ -119,8 +131,15 @@ pub(crate) fn open(names: [&str; 2], plane: Plane) -> Result<Ports, Trouble> {
     let mut xdp = || {
         Ok([xdp(&both[0], longest, plane, &mut warn)?, xdp(&both[1], longest, plane, &mut warn)?])
     };
-    let packet = || Ok([packet(&both[0])?, packet(&both[1])?]);
+    let packet = || Ok([packet(&both[0], open_host)?, packet(&both[1], open_host)?]);
     let (ends, fallback) = match plane {
+        Plane::Xdp if open_host => {
+            return Err(Trouble::new(
+                "--open-host: with AF_XDP no frame comes to this machine's own stack",
+                "--plane packet",
+            ));
+        }
+        Plane::Auto if open_host => (packet()?, None),
         Plane::Xdp => (xdp()?, None),
         Plane::Packet => (packet()?, None),
         Plane::Auto => match xdp() {
@@ -144,14 +163,15 @@ fn interface(name: &str) -> Result<Named<'_>, Trouble> {
     Ok(Named { name, about })
 }
 
-fn packet(Named { name, about }: &Named<'_>) -> Result<Port, Trouble> {
-    Port::interface(about.index).map_err(|e| match e.raw_os_error() {
+fn packet(Named { name, about }: &Named<'_>, open_host: bool) -> Result<Port, Trouble> {
+    let port = Port::interface(about.index).map_err(|e| match e.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => Trouble::new(
             format!("{name}: not permitted"),
-            "run it as root, or: setcap cap_net_raw+ep bluewater-gateway",
+            "run it as root, or: setcap cap_net_raw,cap_net_admin+ep bluewater-gateway",
         ),
         _ => Trouble::system(name, e),
-    })
+    })?;
+    if open_host { Ok(port) } else { port.shut(name) }
 }
 
 /// AF_XDP at an interface. If nobody insists, only where every frame comes as it was on a wire.
@@ -192,7 +212,9 @@ fn xdp(
         }
         warn(untold);
     }
-    let rings = Xdp::open(about.index, name, longest, insists)?;
+    // What nobody has sent over a wire comes as super-packets then, which AF_XDP cannot cut, nor anything at
+    // this interface prevent.
+    let rings = Xdp::open(about.index, name, longest, insists && about.kind.is_none())?;
     if !rings.native() && sys::merges(name) {
         warn(Trouble::new(
             format!(

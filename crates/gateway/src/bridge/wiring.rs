@@ -25,8 +25,9 @@ pub(crate) struct Named<'a> {
     pub(crate) about: Interface,
 }
 
-/// Looks for ways beside the link between two interfaces. What is odd but can work is returned.
-pub(crate) fn check(both: &[Named<'_>; 2]) -> Result<Vec<Trouble>, Trouble> {
+/// Looks for ways beside the link between two interfaces, of which this machine's own stack may have the
+/// frames, too. What is odd but can work is returned.
+pub(crate) fn check(both: &[Named<'_>; 2], open_host: bool) -> Result<Vec<Trouble>, Trouble> {
     let [lan, wan] = both;
     if lan.about.index == wan.about.index {
         return Err(Trouble::new("--lan and --wan are the same interface", "name two"));
@@ -72,13 +73,17 @@ pub(crate) fn check(both: &[Named<'_>; 2]) -> Result<Vec<Trouble>, Trouble> {
     }
     let addressed = both.iter().filter_map(|Named { name, .. }| {
         let address = address(name)?;
-        Some(Trouble::new(
-            format!(
-                "{name} has the address {address}: this machine answers there and may route \
-                 beside the link"
+        let has = format!("{name} has the address {address}");
+        Some(match open_host {
+            true => Trouble::new(
+                format!("{has}: this machine answers there and may route beside the link"),
+                format!("ip addr flush dev {name}"),
             ),
-            format!("ip addr flush dev {name}"),
-        ))
+            false => Trouble::new(
+                format!("{has}: nobody reaches this machine there as long as the gateway runs"),
+                "reach it by another interface; --open-host lets it answer, and route beside the link",
+            ),
+        })
     });
     Ok(addressed.collect())
 }
@@ -104,8 +109,8 @@ fn behind(Named { name, about }: &Named<'_>) -> Result<Option<Interface>, Troubl
     Ok(found.filter(|one| bridge(one) && !one.filters_vlans))
 }
 
-/// Says it if one of two interfaces is put into a bridge or bond from now on, or is to carry longer
-/// packets than both did, from a thread of its own, with what it has open now.
+/// Says it if one of two interfaces is put into a bridge or bond from now on, or is to carry longer or
+/// shorter packets than both did, from a thread of its own, with what it has open now.
 pub(crate) fn watch(both: &[Named<'_>; 2]) -> Result<(), Trouble> {
     let failed = |e: io::Error| Trouble::system("watching the interfaces", e);
     let mut netlink = Netlink::new().map_err(failed)?;
@@ -125,6 +130,14 @@ pub(crate) fn watch(both: &[Named<'_>; 2]) -> Result<(), Trouble> {
                     "warning: {name} has an MTU of {} now: of its packets, those longer than \
                      {carried} bytes are not carried\nhint: ip link set {name} mtu {carried}, or \
                      start the gateway again",
+                    now.mtu
+                ));
+            }
+            if now.mtu < *mtu && now.mtu < carried {
+                say(format!(
+                    "warning: {name} has an MTU of {} now: longer packets are refused there, and nobody \
+                     tells their senders\nhint: ip link set {name} mtu {carried}, or the same at all \
+                     that send through the link",
                     now.mtu
                 ));
             }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
-use nix::unistd::geteuid;
+use nix::unistd::{Uid, User, geteuid};
 use serde_json::Value;
 
 use super::place::{self, Folder, file};
@@ -15,12 +15,22 @@ use crate::namespace::ends::{End, Places};
 use crate::sys;
 use crate::trouble::Trouble;
 
-/// Asks the gateway `name`.
+/// Asks the gateway `name` of `user`; of this one, if nobody is named. Root may ask everybody's.
 ///
 /// # Errors
 /// When there is none, or it refuses.
-pub fn ask(name: &str, request: &Request) -> Result<Value, Trouble> {
-    question(name, request, |_| ())
+pub fn ask(name: &str, user: Option<Uid>, request: &Request) -> Result<Value, Trouble> {
+    question(name, user.unwrap_or_else(geteuid), request, |_| ())
+}
+
+/// The number of a user who is named, or by the number.
+///
+/// # Errors
+/// When there is none.
+pub fn user(text: &str) -> Result<Uid, String> {
+    let named = || User::from_name(text).ok().flatten().map(|user| user.uid);
+    let number = text.parse().ok().map(Uid::from_raw);
+    number.or_else(named).ok_or_else(|| "there is no such user".into())
 }
 
 /// The way into an `end` of the shell `name`: its process, the user and the network namespace, and
@@ -30,7 +40,7 @@ pub fn ask(name: &str, request: &Request) -> Result<Value, Trouble> {
 /// When there is none, or it refuses.
 pub(crate) fn join(name: &str, end: End) -> Result<([OwnedFd; 3], Places), Trouble> {
     let mut files = Vec::new();
-    let answer = question(name, &Request::Join { end }, |received| files = received)?;
+    let answer = question(name, geteuid(), &Request::Join { end }, |received| files = received)?;
     let unexpected = || Trouble::new(format!("{name} did not answer as expected"), "");
     let places = serde_json::from_value(answer).map_err(|_| unexpected())?;
     Ok((files.try_into().map_err(|_| unexpected())?, places))
@@ -39,10 +49,11 @@ pub(crate) fn join(name: &str, end: End) -> Result<([OwnedFd; 3], Places), Troub
 /// Asks, and hands over the open files that come with the answer.
 fn question(
     name: &str,
+    user: Uid,
     request: &Request,
     files: impl FnOnce(Vec<OwnedFd>),
 ) -> Result<Value, Trouble> {
-    let mut stream = reach(name)?;
+    let mut stream = reach(name, user)?;
     let failed = |e: io::Error| match e.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => silent(name, request),
         _ => Trouble::system(format!("asking {name}"), e),
@@ -74,43 +85,47 @@ fn silent(name: &str, request: &Request) -> Trouble {
     Trouble::new(format!("{name} does not answer"), hint)
 }
 
-/// A connection to the gateway `name`, which is this user's.
-fn reach(name: &str) -> Result<UnixStream, Trouble> {
+/// A connection to the gateway `name`, which is that of `user`.
+fn reach(name: &str, user: Uid) -> Result<UnixStream, Trouble> {
     let mut why = None;
-    for path in place::candidates() {
-        match Folder::open(&path, false) {
+    for path in place::candidates(user) {
+        match Folder::open(&path, user, false) {
             Ok(None) => {}
             Err(trouble) => why = why.or(Some(trouble)),
             Ok(Some(folder)) => {
                 if let Ok(stream) = folder.connect(&file(name)) {
-                    return ours(name, stream);
+                    return theirs(name, user, stream);
                 }
             }
         }
     }
-    let names = running();
+    let names = running(user);
+    let others = if user.is_root() { "; of another user's: --user" } else { "" };
     let hint = match why {
         Some(Trouble { what, hint }) => format!("{what}: {hint}"),
-        None if names.is_empty() => "none of yours is running".into(),
-        None => format!("there are {}", names.join(", ")),
+        None if names.is_empty() && user != geteuid() => {
+            format!("none of user {user}'s is running, or you may not ask it")
+        }
+        None if names.is_empty() => format!("none of yours is running{others}"),
+        None => format!("there are {}{others}", names.join(", ")),
     };
     Err(Trouble::new(format!("no gateway called {name} is running"), hint))
 }
 
 /// Whoever answers for another user may want anything.
-fn ours(name: &str, stream: UnixStream) -> Result<UnixStream, Trouble> {
+fn theirs(name: &str, user: Uid, stream: UnixStream) -> Result<UnixStream, Trouble> {
     let peer = getsockopt(&stream, PeerCredentials);
     let peer = peer.map_err(|e| Trouble::system(format!("asking who {name} is"), e))?;
-    if peer.uid() == geteuid().as_raw() {
+    if peer.uid() == user.as_raw() {
         return Ok(stream);
     }
-    let (theirs, me) = (peer.uid(), geteuid());
-    Err(Trouble::new(format!("{name} is user {theirs}'s, and you are user {me}"), ""))
+    Err(Trouble::new(format!("{name} is user {}'s, not user {user}'s", peer.uid()), ""))
 }
 
-/// The names of this user's gateways that run.
-fn running() -> Vec<String> {
-    let folders = place::candidates().into_iter().filter_map(|f| Folder::open(&f, false).ok()?);
+/// The names of the gateways of `user` that run.
+fn running(user: Uid) -> Vec<String> {
+    let folders =
+        place::candidates(user).into_iter().filter_map(|f| Folder::open(&f, user, false).ok()?);
     let names = |folder: Folder| {
         let mut files = folder.names();
         files.retain(|file| folder.connect(file).is_ok());
@@ -125,8 +140,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_of_this_process_is_ours() {
-        let (one, _other) = UnixStream::pair().unwrap();
-        assert!(ours("x", one).is_ok());
+    fn whose_a_socket_is_is_asked() {
+        for (user, ours) in [(geteuid(), true), (Uid::from_raw(4711), false)] {
+            let (one, _other) = UnixStream::pair().unwrap();
+            assert_eq!(theirs("x", user, one).is_ok(), ours);
+        }
+        assert_eq!([user("root"), user("4711")], [Ok(Uid::from_raw(0)), Ok(Uid::from_raw(4711))]);
+        assert!(user("nobody called so").is_err());
     }
 }

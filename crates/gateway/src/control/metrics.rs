@@ -152,6 +152,12 @@ impl Collector for State {
                 }
             }
         }
+        if let Some(ceiling) = self.0["ceiling_pps"].as_f64() {
+            let help = "Packets a second that this machine can forward, as tried at the start";
+            let name = "ceiling_packets_per_second";
+            let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(ceiling).encode(family)?;
+        }
         self.times(&mut encoder)?;
         self.lost(&mut encoder)
     }
@@ -208,7 +214,8 @@ mod tests {
             "wire": {"lost": 4},
             "sojourn": {"sum_s": 0.75, "buckets": [[0.001, 5], [0.1, 2], [null, 1]]},
         });
-        let text = text(json!({"queues": [queue], "lost_records": {"log": 3}}));
+        let text =
+            text(json!({"queues": [queue], "lost_records": {"log": 3}, "ceiling_pps": 400_000}));
         for line in [
             "# TYPE bluewater_backlog_packets gauge",
             "bluewater_backlog_packets{queue=\"up\"} 3.0",
@@ -223,6 +230,7 @@ mod tests {
             "bluewater_sojourn_seconds_bucket{le=\"0.1\",queue=\"up\"} 7",
             "bluewater_sojourn_seconds_bucket{le=\"+Inf\",queue=\"up\"} 8",
             "bluewater_lost_records_total{file=\"log\"} 3",
+            "bluewater_ceiling_packets_per_second 400000.0",
             "# EOF",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");

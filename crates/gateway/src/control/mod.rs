@@ -35,8 +35,8 @@ use nix::unistd::{Uid, geteuid};
 use crate::namespace::ends::Namespaces;
 use crate::trouble::Trouble;
 pub(crate) use asking::{Asked, Asking, line};
-pub use client::ask;
 pub(crate) use client::join;
+pub use client::{ask, user};
 pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
@@ -63,8 +63,8 @@ impl Control {
         room::ask();
         let named = name.is_some();
         let mut why = Trouble::new("no folder for the control socket", "");
-        for path in place::candidates() {
-            match Folder::open(&path, true) {
+        for path in place::candidates(geteuid()) {
+            match Folder::open(&path, geteuid(), true) {
                 Ok(None) => {}
                 Err(trouble) => why = trouble,
                 Ok(Some(folder)) => {

@@ -15,18 +15,27 @@ use std::{env, fs};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat};
 use nix::sys::stat::{Mode, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use nix::unistd::{Uid, UnlinkatFlags, geteuid, unlinkat};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::trouble::Trouble;
 
-/// Where sockets are looked for, the best place first.
-pub(crate) fn candidates() -> Vec<PathBuf> {
-    let user = geteuid();
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(|f| PathBuf::from(f).join("bluewater"));
-    let system = user.is_root().then(|| PathBuf::from("/run/bluewater"));
+/// Where sockets of `user` are looked for, the best place first. What the environment says is where this
+/// user's are.
+pub(crate) fn candidates(user: Uid) -> Vec<PathBuf> {
+    let own = user == geteuid();
+    let variable = |name| env::var_os(name).filter(|_| own).map(PathBuf::from);
+    let runtime = variable("XDG_RUNTIME_DIR")
+        .or_else(|| (!own).then(|| PathBuf::from(format!("/run/user/{user}"))))
+        .map(|folder| folder.join("bluewater"));
+    // A service's folder, by systemd (`RuntimeDirectory=bluewater`); of several the first.
+    let service = variable("RUNTIME_DIRECTORY").and_then(|folders| {
+        let first = folders.to_str()?.split(':').next()?;
+        Some(PathBuf::from(first))
+    });
+    let system = (user.is_root() || !own).then(|| PathBuf::from("/run/bluewater"));
     let temporary = env::temp_dir().join(format!("bluewater-{user}"));
-    runtime.into_iter().chain(system).chain([temporary]).collect()
+    runtime.into_iter().chain(service).chain(system).chain([temporary]).collect()
 }
 
 /// An open folder that only this user can look into.
@@ -36,11 +45,11 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder at `path`, after making it if that is wanted; nothing if there is none.
+    /// Opens the folder of `user` at `path`, after making it if that is wanted; nothing if there is none.
     ///
     /// # Errors
-    /// When it is not this user's alone, or its name could be given to another.
-    pub(crate) fn open(path: &Path, make: bool) -> Result<Option<Self>, Trouble> {
+    /// When it is not that user's alone, or its name could be given to another.
+    pub(crate) fn open(path: &Path, user: Uid, make: bool) -> Result<Option<Self>, Trouble> {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
         let system = |e: io::Error| Trouble::system(path.display(), e);
         let parent = match File::open(above) {
@@ -49,7 +58,7 @@ impl Folder {
             Err(e) => return Err(Trouble::system(above.display(), e)),
         };
         let found = parent.metadata().map_err(system)?;
-        if !found.is_dir() || !keeps_names(&found) {
+        if !found.is_dir() || !keeps_names(&found, user) {
             return Err(foreign(above, "others may rename what is in it"));
         }
         if make
@@ -69,7 +78,7 @@ impl Folder {
             Err(e) => return Err(system(e.into())),
         };
         let found = file.metadata().map_err(system)?;
-        if found.uid() != geteuid().as_raw() {
+        if found.uid() != user.as_raw() {
             return Err(foreign(path, &format!("it belongs to user {}", found.uid())));
         }
         if found.mode() & 0o077 != 0 {
@@ -124,12 +133,12 @@ fn foreign(path: &Path, why: &str) -> Trouble {
     )
 }
 
-/// Whether only its owner, who is this user or root, can give what is in a folder other names: nobody
+/// Whether only its owner, who is `user` or root, can give what is in a folder other names: nobody
 /// else may write to it, or all may, each to what is theirs.
-fn keeps_names(folder: &Metadata) -> bool {
+fn keeps_names(folder: &Metadata, user: Uid) -> bool {
     const STICKY: u32 = 0o1000;
     // In a user namespace root of the machine has the number of all who have none.
-    let trusted = [0, geteuid().as_raw(), OVERFLOW];
+    let trusted = [0, user.as_raw(), OVERFLOW];
     trusted.contains(&folder.uid()) && (folder.mode() & 0o022 == 0 || folder.mode() & STICKY != 0)
 }
 
@@ -233,11 +242,11 @@ mod tests {
     fn a_folder_is_used_only_if_it_is_ours_alone() {
         let above = tempfile::tempdir().unwrap();
         let path = |name: &str| above.path().join(name);
-        let refused = |path: &Path| Folder::open(path, true).map(drop).unwrap_err().what;
+        let refused = |path: &Path| Folder::open(path, geteuid(), true).map(drop).unwrap_err().what;
         let mode = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode));
 
-        assert!(Folder::open(&path("new"), false).unwrap().is_none());
-        let new = Folder::open(&path("new"), true).unwrap().unwrap();
+        assert!(Folder::open(&path("new"), geteuid(), false).unwrap().is_none());
+        let new = Folder::open(&path("new"), geteuid(), true).unwrap().unwrap();
         assert_eq!(new.file.metadata().unwrap().mode() & 0o777, 0o700);
         mode(&path("new"), 0o750).unwrap();
         assert!(refused(&path("new")).contains("mode 750"));
@@ -249,8 +258,8 @@ mod tests {
         mode(above.path(), 0o777).unwrap();
         assert!(refused(&path("other")).contains("others may rename"));
         mode(above.path(), 0o1777).unwrap();
-        assert!(Folder::open(&path("other"), true).unwrap().is_some());
-        assert!(Folder::open(&path("no/other"), true).unwrap().is_none());
+        assert!(Folder::open(&path("other"), geteuid(), true).unwrap().is_some());
+        assert!(Folder::open(&path("no/other"), geteuid(), true).unwrap().is_none());
         if geteuid().is_root() {
             std::os::unix::fs::chown(path("other"), Some(1234), None).unwrap();
             assert!(refused(&path("other")).contains("belongs to user 1234"));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::namespace::ends::End;
 use crate::options::Change;
+use crate::renewal::Renewal;
 use crate::trouble::Trouble;
 
 /// How long the other side may take for its part.
@@ -20,6 +21,9 @@ pub enum Request {
     /// The same and what the live page shows beside: not asked for by the socket.
     #[serde(skip)]
     Watch {},
+    /// What there is after SIGHUP: not asked for by the socket.
+    #[serde(skip)]
+    Renew(Box<Renewal>),
     /// Other links from now on.
     Set(Box<Change>),
     /// The way into an end of the link.

@@ -3,6 +3,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
+use std::time::Duration;
 
 use aqm::{Ack, Meta};
 use nix::errno::Errno;
@@ -12,9 +14,17 @@ use nix::sys::time::TimeSpec;
 use crate::clock::Clock;
 use crate::io::port::Port;
 use crate::link::Link;
+use crate::sys;
 
-/// The most frames that are read from one port before anything else is looked at.
+/// The most packets that are read from one port before the other is looked at; as many as a super-packet is
+/// cut to at a time may be beyond that.
 const BATCH: usize = 64;
+
+/// The share of a processor that a thread takes at most that goes before all others: else whoever floods it
+/// has everything, and the kernel stops it for 50 ms in each second (`sched_rt_runtime_us`), in which the
+/// packets of all wait. So long it looks back, ns.
+const SHARE: f64 = 0.9;
+const TURN: u64 = 10_000_000;
 
 /// Why [`Forwarder::run`] came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,12 +56,37 @@ pub struct Forwarder<T> {
     tap: T,
     /// Frames that a port did not take.
     refused: [u64; 2],
+    /// The present turn of a thread that goes before all others.
+    turn: Option<Turn>,
+}
+
+/// What a thread did since it last looked.
+#[derive(Debug)]
+struct Turn {
+    /// When, by the links' clock, ns.
+    began: u64,
+    /// Its time on a processor by then, ns.
+    before: u64,
+}
+
+impl Turn {
+    /// Time on a processor since it was last asked, ns.
+    fn worked(&mut self) -> u64 {
+        let all = sys::processor_time();
+        all - std::mem::replace(&mut self.before, all)
+    }
 }
 
 impl<T: Tap> Forwarder<T> {
     /// Time 0 of the links is time 0 of `clock`.
     pub fn new(links: [Link; 2], ports: [Port; 2], clock: Clock, spin: u64, tap: T) -> Self {
-        Self { links, ports, clock, spin, tap, refused: [0; 2] }
+        Self { links, ports, clock, spin, tap, refused: [0; 2], turn: None }
+    }
+
+    /// The calling thread, which is the one that forwards, goes before all others: it leaves them a share
+    /// of the processor.
+    pub fn share(&mut self) {
+        self.turn = Some(Turn { began: self.clock.now(), before: sys::processor_time() });
     }
 
     /// Forwards until `until` (ns), or until `waker` can be read.
@@ -71,6 +106,10 @@ impl<T: Tap> Forwarder<T> {
             if self.sleep(sleep, waker)? {
                 return Ok(Pause::Woken);
             }
+            let rest = self.rest(now);
+            if rest > 0 {
+                thread::sleep(Duration::from_nanos(rest));
+            }
             if now >= until {
                 return Ok(Pause::Time);
             }
@@ -80,6 +119,11 @@ impl<T: Tap> Forwarder<T> {
     /// The time, ns.
     pub fn now(&self) -> u64 {
         self.clock.now()
+    }
+
+    /// The time, ns since 1970: as the calendar had it at the start, and the clock since.
+    pub fn time_of_day(&self) -> u64 {
+        self.clock.epoch().saturating_add(self.clock.now())
     }
 
     /// Delivers what is due at `now` (ns).
@@ -124,8 +168,11 @@ impl<T: Tap> Forwarder<T> {
         let Self { links, ports: [near, far], clock, tap, refused, .. } = self;
         let (from, to) = if direction == 0 { (near, far) } else { (far, near) };
         let (link, refused) = (&mut links[direction], &mut refused[direction]);
-        for count in 0..BATCH {
+        let mut count = 0;
+        while count < BATCH {
+            let before = count;
             let there = from.receive(|frame| {
+                count += 1;
                 let now = clock.now();
                 deliver(link, now, to, refused);
                 if let Some((meta, ack)) = link.arrive(now, frame) {
@@ -135,8 +182,24 @@ impl<T: Tap> Forwarder<T> {
             if !there {
                 return Ok(count > 0);
             }
+            // One of which nothing came was read all the same.
+            count = count.max(before + 1);
         }
         Ok(true)
+    }
+
+    /// How long this thread has to leave the processor to others at `now`, ns.
+    fn rest(&mut self, now: u64) -> u64 {
+        let Some(turn) = &mut self.turn else { return 0 };
+        let passed = now.saturating_sub(turn.began);
+        if passed < TURN {
+            return 0;
+        }
+        let worked = turn.worked();
+        // Of a sleep much longer than a turn nothing is saved up.
+        let rest = ((worked as f64 / SHARE) as u64).saturating_sub(passed).min(TURN);
+        turn.began = now + rest;
+        rest
     }
 
     /// Sleeps for at most `ns`, or until a frame comes. Whether the waker can be read.
@@ -161,7 +224,7 @@ mod tests {
     use std::io::Write as _;
     use std::os::unix::net::UnixStream;
 
-    use aqm::{Duration, Limit, Rate};
+    use aqm::{Limit, Rate};
     use nix::unistd::write;
 
     use super::*;
@@ -184,7 +247,7 @@ mod tests {
     /// A forwarder over links of 1 Gb/s with `delay` (ms), and what is beyond its ports.
     fn between(delay: u64) -> (Forwarder<Seen>, [Port; 2]) {
         let limit = Limit::packets(10).unwrap();
-        let delay = Duration::from_millis(delay);
+        let delay = aqm::Duration::from_millis(delay);
         let spec = Spec::new(Rate::from_mbit(1000), delay, limit, "droptail");
         let link = || Link::new(&spec, Layer::Ip, 1500).unwrap();
         let [(near, lan), (far, wan)] = [(); 2].map(|()| Port::pair(Layer::Ip).unwrap());
@@ -261,6 +324,54 @@ mod tests {
         assert!(!forwarder.receive(1).unwrap());
         assert!(forwarder.receive(0).unwrap());
         assert!(!forwarder.receive(0).unwrap());
+    }
+
+    /// Who sends super-packets without an end has one turn after the other, as everybody.
+    #[test]
+    fn a_turn_is_bounded_whatever_comes() {
+        let (mut forwarder, [lan, _wan]) = between(0);
+        let mut whole = packet(40 + 60_000);
+        whole[9] = 6;
+        whole[32] = 5 << 4;
+        let mut bytes = vec![0u8; vnet::HEADER];
+        (bytes[0], bytes[1]) = (1, 1);
+        for (at, word) in [(4, 64u16), (6, 20), (8, 16)] {
+            bytes[at..at + 2].copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes.extend(&whole);
+        for _ in 0..3 {
+            write(&lan, &bytes).unwrap();
+        }
+        let (mut all, mut turns) = (0, 0);
+        while forwarder.receive(0).unwrap() {
+            let came = forwarder.links[0].counters().arrived.packets;
+            assert!(came - all < (BATCH + vnet::PIECES) as u64, "{} at once", came - all);
+            (all, turns) = (came, turns + 1);
+            assert!(!forwarder.receive(1).unwrap());
+        }
+        assert_eq!(all, 3 * 60_000u64.div_ceil(64));
+        assert!(turns >= all / (BATCH + vnet::PIECES) as u64);
+    }
+
+    /// A thread that goes before all others takes no more than its share, however much there is to do.
+    #[test]
+    fn the_processor_is_shared() {
+        let (mut forwarder, _beyond) = between(0);
+        forwarder.share();
+        let (waker, mut wake) = UnixStream::pair().unwrap();
+        wake.write_all(&[1]).unwrap();
+        let (began, before) = (forwarder.now(), sys::processor_time());
+        while forwarder.now() < began + 200 * MS {
+            // It never sleeps: somebody always wants something.
+            let until = forwarder.now() + MS;
+            _ = forwarder.run(until, waker.as_fd()).unwrap();
+            forwarder.deliver(until);
+            let now = forwarder.now();
+            let rest = forwarder.rest(now);
+            thread::sleep(Duration::from_nanos(rest));
+        }
+        let (passed, worked) = (forwarder.now() - began, sys::processor_time() - before);
+        assert!(worked as f64 <= (SHARE + 0.05) * passed as f64, "{worked} of {passed} ns");
     }
 
     /// What the far port does not take, and super-packets that cannot be cut, by their ways.

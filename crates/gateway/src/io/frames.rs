@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Write};
+use std::ops::Range;
 
 use nix::libc;
 
@@ -14,6 +15,9 @@ use crate::frame::Layer;
 pub(super) struct Frames {
     pub(super) file: File,
     buffer: Box<[u8]>,
+    cutter: vnet::Cutter,
+    /// Where in the buffer the frame is that is being cut.
+    frame: Range<usize>,
     /// Super-packets that could not be cut.
     pub(super) uncut: u64,
 }
@@ -23,29 +27,40 @@ const LONGEST: usize = 1 << 17;
 
 impl Frames {
     pub(super) fn new(file: File) -> Self {
-        Self { file, buffer: vec![0; LONGEST].into_boxed_slice(), uncut: 0 }
+        Self {
+            file,
+            buffer: vec![0; LONGEST].into_boxed_slice(),
+            cutter: vnet::Cutter::default(),
+            frame: 0..0,
+            uncut: 0,
+        }
     }
 
-    /// Gives the packets of the next frame to `each`; whether one was there. `read` reads it with the
-    /// header before it; a VLAN tag that it has beside the frame is put back.
+    /// Gives the next packets to `each`, as many as a super-packet is cut to at a time; whether a frame was
+    /// there. `read` reads it with the header before it; a VLAN tag that it has beside the frame is put back.
     pub(super) fn receive(
         &mut self,
         layer: Layer,
         mut read: impl FnMut(&File, &mut [u8]) -> io::Result<(usize, Option<[u8; vnet::TAG]>)>,
         mut each: impl FnMut(&[u8]),
     ) -> io::Result<bool> {
+        if self.cutter.goes_on() {
+            self.cutter.go_on(&self.buffer[self.frame.clone()], &mut each);
+            return Ok(true);
+        }
         loop {
             match read(&self.file, &mut self.buffer[vnet::TAG..]) {
                 Ok((length, tag)) => {
                     let end = vnet::TAG + length;
-                    let bytes = match tag.filter(|_| length >= vnet::HEADER + 12) {
+                    self.frame = match tag.filter(|_| length >= vnet::HEADER + 12) {
                         Some(tag) => {
                             vnet::put_tag(&mut self.buffer[..end], tag);
-                            &mut self.buffer[..end]
+                            0..end
                         }
-                        None => &mut self.buffer[vnet::TAG..end],
+                        None => vnet::TAG..end,
                     };
-                    let cut = vnet::cut(bytes, layer, &mut each);
+                    let bytes = &mut self.buffer[self.frame.clone()];
+                    let cut = self.cutter.begin(bytes, layer, &mut each);
                     self.uncut += u64::from(!cut);
                     return Ok(true);
                 }

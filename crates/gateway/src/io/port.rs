@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::packet::Packet;
+use super::shut::Shut;
 use super::tun::Tun;
 use super::vnet;
 use super::xdp::Xdp;
@@ -31,6 +32,8 @@ pub struct Port {
     layer: Layer,
     /// The number of an existing interface.
     index: Option<u32>,
+    /// Keeps this machine's own stack from its frames.
+    shut: Option<Shut>,
 }
 
 #[derive(Debug)]
@@ -47,7 +50,7 @@ impl Port {
     /// # Errors
     /// Those of the system.
     pub fn tun(name: &str) -> io::Result<Self> {
-        Ok(Self { device: Device::Tun(Tun::new(name)?), layer: Layer::Ip, index: None })
+        Ok(Self { device: Device::Tun(Tun::new(name)?), layer: Layer::Ip, index: None, shut: None })
     }
 
     /// Everything that comes in at the Ethernet interface with the number `index`; what is written
@@ -57,7 +60,7 @@ impl Port {
     /// Those of the system.
     pub fn interface(index: u32) -> io::Result<Self> {
         let device = Device::Packet(Packet::new(index)?);
-        Ok(Self { device, layer: Layer::Ethernet, index: Some(index) })
+        Ok(Self { device, layer: Layer::Ethernet, index: Some(index), shut: None })
     }
 
     /// Two ports that are connected to each other.
@@ -66,14 +69,26 @@ impl Port {
     /// Those of the system.
     pub(crate) fn pair(layer: Layer) -> io::Result<(Self, Self)> {
         let (one, other) = Tun::pair()?;
-        let port = |tun| Self { device: Device::Tun(tun), layer, index: None };
+        let port = |tun| Self { device: Device::Tun(tun), layer, index: None, shut: None };
         Ok((port(one), port(other)))
     }
 
     /// The Ethernet interface with the number `index` by AF_XDP.
     pub(crate) fn rings(index: u32, rings: Xdp) -> Self {
         let device = Device::Rings(Box::new(rings));
-        Self { device, layer: Layer::Ethernet, index: Some(index) }
+        Self { device, layer: Layer::Ethernet, index: Some(index), shut: None }
+    }
+
+    /// As long as this is there this machine's own stack gets no frame that comes in at its interface,
+    /// called `name`. By AF_XDP it gets none anyway.
+    ///
+    /// # Errors
+    /// When that cannot be, with what mends it.
+    pub(crate) fn shut(mut self, name: &str) -> Result<Self, Trouble> {
+        if let (Device::Packet(_), Some(index)) = (&self.device, self.index) {
+            self.shut = Some(Shut::new(index, name)?);
+        }
+        Ok(self)
     }
 
     /// What its frames begin with.

@@ -20,14 +20,37 @@ impl Carried for Handle {
     }
 }
 
-/// What is known of the packet in a slot.
-#[derive(Clone, Copy, Default, Debug)]
+/// What is known of the packet in each slot. Of numbers that are 0 the system provides the memory as they are
+/// first used, as that of the packets: room for millions takes no time.
+#[derive(Debug)]
 struct Kept {
-    length: u32,
-    /// Why it was marked here, if it was.
-    marked: Option<Cause>,
-    /// What was queued when it arrived, if that was noted.
-    found: Backlog,
+    length: Box<[u32]>,
+    /// Why it was marked here: a number of [`Cause::ALL`] and 1, or 0.
+    marked: Box<[u8]>,
+    /// What was queued when it arrived, if that was noted: packets and bytes.
+    found: [Box<[u64]>; 2],
+}
+
+impl Kept {
+    fn new(slots: usize) -> Self {
+        let zeros = || vec![0; slots].into_boxed_slice();
+        Self {
+            length: vec![0; slots].into_boxed_slice(),
+            marked: vec![0; slots].into_boxed_slice(),
+            found: [zeros(), zeros()],
+        }
+    }
+
+    /// Room for `slots`; of those that are there the first `used` stay.
+    fn grow(&mut self, slots: usize, used: usize) {
+        let mut new = Self::new(slots);
+        new.length[..used].copy_from_slice(&self.length[..used]);
+        new.marked[..used].copy_from_slice(&self.marked[..used]);
+        for (new, old) in new.found.iter_mut().zip(&self.found) {
+            new[..used].copy_from_slice(&old[..used]);
+        }
+        *self = new;
+    }
 }
 
 /// Memory for a fixed number of packets.
@@ -35,7 +58,7 @@ struct Kept {
 pub(crate) struct Arena {
     bytes: Box<[u8]>,
     slot_size: usize,
-    kept: Box<[Kept]>,
+    kept: Kept,
     /// Slots from here on were never used.
     fresh: u32,
     /// Slots that were given back.
@@ -50,7 +73,7 @@ impl Arena {
         Self {
             bytes: vec![0; count * slot_size].into_boxed_slice(),
             slot_size,
-            kept: vec![Kept::default(); count].into_boxed_slice(),
+            kept: Kept::new(count),
             fresh: 0,
             free: Vec::with_capacity(count),
         }
@@ -70,7 +93,7 @@ impl Arena {
     /// Makes room for at least `slots` packets; those that are there keep their places.
     pub(crate) fn grow(&mut self, slots: u32) {
         let count = slots as usize;
-        if count <= self.kept.len() {
+        if count <= self.kept.length.len() {
             return;
         }
         // Only what was ever used is copied; the rest is taken from the system as it is needed.
@@ -78,9 +101,7 @@ impl Arena {
         let used = self.fresh as usize;
         bytes[..used * self.slot_size].copy_from_slice(&self.bytes[..used * self.slot_size]);
         self.bytes = bytes;
-        let mut kept = vec![Kept::default(); count].into_boxed_slice();
-        kept[..used].copy_from_slice(&self.kept[..used]);
-        self.kept = kept;
+        self.kept.grow(count, used);
         self.free.reserve(count - self.free.len());
     }
 
@@ -90,13 +111,15 @@ impl Arena {
             return None;
         }
         let slot = self.free.pop().or_else(|| {
-            let fresh = (self.fresh as usize) < self.kept.len();
+            let fresh = (self.fresh as usize) < self.kept.length.len();
             fresh.then(|| {
                 self.fresh += 1;
                 self.fresh - 1
             })
         })?;
-        self.kept[slot as usize] = Kept { length: packet.len() as u32, ..Kept::default() };
+        let place = slot as usize;
+        self.kept.length[place] = packet.len() as u32;
+        self.kept.marked[place] = 0;
         self.packet_mut(slot).copy_from_slice(packet);
         Some(slot)
     }
@@ -104,27 +127,31 @@ impl Arena {
     /// The packet in `slot`.
     pub(crate) fn packet_mut(&mut self, slot: u32) -> &mut [u8] {
         let at = slot as usize * self.slot_size;
-        &mut self.bytes[at..at + self.kept[slot as usize].length as usize]
+        &mut self.bytes[at..at + self.kept.length[slot as usize] as usize]
     }
 
     /// Notes what was queued when the packet in `slot` arrived.
     pub(crate) fn find(&mut self, slot: u32, queued: Backlog) {
-        self.kept[slot as usize].found = queued;
+        let [packets, bytes] = &mut self.kept.found;
+        packets[slot as usize] = queued.packets.into();
+        bytes[slot as usize] = queued.bytes;
     }
 
     /// What was queued when the packet in `slot` arrived, if that was noted.
     pub(crate) fn found(&self, slot: u32) -> Backlog {
-        self.kept[slot as usize].found
+        let [packets, bytes] = self.kept.found.each_ref().map(|found| found[slot as usize]);
+        Backlog { packets: packets as u32, bytes }
     }
 
     /// Notes why the packet in `slot` was marked.
     pub(crate) fn mark(&mut self, slot: u32, cause: Cause) {
-        self.kept[slot as usize].marked = Some(cause);
+        self.kept.marked[slot as usize] = cause as u8 + 1;
     }
 
     /// Why the packet in `slot` was marked, if it was.
     pub(crate) fn marked(&self, slot: u32) -> Option<Cause> {
-        self.kept[slot as usize].marked
+        let number = self.kept.marked[slot as usize].checked_sub(1)?;
+        Cause::ALL.get(usize::from(number)).copied()
     }
 
     /// Gives a slot back.

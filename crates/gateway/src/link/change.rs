@@ -52,7 +52,7 @@ impl Link {
 
     /// Becomes what was prepared. No packet is lost by that, and none overtakes another: what is
     /// queued leaves before what arrives from now on, by the rules under which it was admitted;
-    /// what is on the wire keeps its time. What is being sent begins again at a rate that is set, if it is
+    /// what is on the wire keeps its time, or comes out as much sooner as the delay is shorter. What is being sent begins again at a rate that is set, if it is
     /// sent sooner by that: it may wait for the end of an outage, or take hours at 1 bit/s. If nothing but
     /// rate, delay, framing and the wire's impairments changes, the queue discipline stays, with all that
     /// it has learnt; else a new one begins.
@@ -87,6 +87,12 @@ impl Link {
             self.server.free_from(transmitter.free_at());
         }
         transmitter.change_delay(next.spec.shortest());
+        // What waits on the wire waits no longer than what follows it: of a delay by mistake nothing is left.
+        let sooner = self.spec.delay.as_nanos().saturating_sub(next.spec.delay.as_nanos());
+        let latest = transmitter.free_at().max(next.now) + next.spec.longest().as_nanos();
+        if sooner > 0 || flights.last_at() > latest {
+            flights.reschedule(|at| at.saturating_sub(sooner).max(next.now.min(at)).min(latest));
+        }
         if let Some(impair) = impair {
             impair.change(&next.spec.impairments, next.spec.delay.as_nanos());
         } else {

@@ -116,11 +116,24 @@ impl Flights {
         self.line.back().map_or(0, |last| last.1.at)
     }
 
-    /// Takes a packet off the wire; all others stand in line then.
-    pub(super) fn remove(&mut self, handle: Handle) -> Option<InFlight> {
+    /// Takes all off the wire, in order.
+    fn take_all(&mut self) -> Vec<Numbered> {
         let early = self.early.drain().map(|Reverse(flight)| flight);
         let mut all: Vec<Numbered> = self.line.drain(..).chain(early).collect();
         all.sort_unstable();
+        all
+    }
+
+    /// Lets each come out at another time, ns, by a rule that keeps their order; all stand in line then.
+    pub(super) fn reschedule(&mut self, rule: impl Fn(u64) -> u64) {
+        let mut all = self.take_all();
+        all.iter_mut().for_each(|flight| flight.1.at = rule(flight.1.at));
+        self.line.extend(all);
+    }
+
+    /// Takes a packet off the wire; all others stand in line then.
+    pub(super) fn remove(&mut self, handle: Handle) -> Option<InFlight> {
+        let mut all = self.take_all();
         let place = all.iter().position(|flight| flight.1.handle == handle);
         let found = place.map(|place| all.remove(place).1);
         self.line.extend(all);

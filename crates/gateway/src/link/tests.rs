@@ -389,6 +389,50 @@ fn a_rate_that_is_set_ends_a_mistake() {
     assert!(l.check());
 }
 
+/// A minute of delay by mistake is over when it is taken back: what is on the wire comes out as if the delay had
+/// been the new one, in order; so after a jitter.
+#[test]
+fn a_shorter_delay_holds_for_what_is_on_the_wire() {
+    const MS: u64 = 1_000_000;
+    let rate = Rate::from_mbit(8);
+    let with = |delay, jitter, reorder| {
+        let impairments = Impairments { jitter: jitter * MS, reorder, ..Impairments::default() };
+        Spec { impairments, ..spec(rate, Duration::from_millis(delay), "droptail") }
+    };
+    for (before, after, came) in [
+        (with(60_000, 0, false), with(10, 0, false), 4),
+        (with(60_000, 0, false), with(0, 0, false), 6),
+        (with(40_000, 15_000, false), with(10, 0, false), 0),
+        (with(60_000, 0, false), with(5, 5, false), 4),
+        (with(10, 40_000, true), with(10, 0, false), 0),
+    ] {
+        let mut l = Link::new(&with(10, 0, false), Layer::Ip, 1500).unwrap();
+        change(&mut l, 0, &before).unwrap();
+        for n in 0..6 {
+            assert_eq!(out(&mut l, u64::from(n) * 4 * MS), []);
+            l.arrive(u64::from(n) * 4 * MS, &udp(n, 1, Ecn::Ect0, 1000));
+        }
+        let now = 23 * MS;
+        assert_eq!(out(&mut l, now), []);
+        change(&mut l, now, &after).unwrap();
+        let first = out(&mut l, now).len();
+        assert!(first >= came, "{first} of {after:?}");
+        l.arrive(now, &udp(6, 1, Ecn::Ect0, 1000));
+        let mut all = first as u32;
+        let within = now + after.longest().as_nanos() + 2 * MS;
+        let late = out(&mut l, within);
+        all += late.len() as u32;
+        assert_eq!(all, 7, "{after:?}");
+        assert_eq!(late.last().map(|last| last.0), Some(6), "none overtakes another");
+        assert!(l.check());
+    }
+    // A longer one keeps what is there as it is.
+    let mut l = link(rate, Duration::from_millis(10), "droptail");
+    l.arrive(0, &udp(0, 1, Ecn::Ect0, 1000));
+    change(&mut l, MS, &with(500, 0, false)).unwrap();
+    assert_eq!(out(&mut l, 11 * MS).len(), 1);
+}
+
 /// DOCSIS-PIE knows the delay of its queue by the rate. When 8 Mb/s become 4, by a trace or by a change,
 /// the same backlog is twice the delay to it, if it is told.
 #[test]

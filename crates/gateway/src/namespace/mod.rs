@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use netlink_packet_route::link::LinkAttribute;
+use nix::libc;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, getegid, geteuid};
 
@@ -47,6 +48,18 @@ pub fn enter_user_namespace() -> Result<(), Trouble> {
     Ok(())
 }
 
+/// What is missing if there is no namespace, and if nothing can be done in it.
+const TO_UNSHARE: &str = "in a container: give it CAP_SYS_ADMIN, or allow the unshare system call";
+const TO_SET_UP: &str = "in a container: give it CAP_NET_ADMIN";
+
+/// Lets `ping` work without rights in the network namespace of the calling thread, as it does on most
+/// machines: for all groups, or in a user namespace, which does not know all, for its own.
+fn allow_ping() {
+    let set = |range| fs::write("/proc/sys/net/ipv4/ping_group_range", range);
+    let gid = getegid();
+    _ = set("0 2147483647".into()).or_else(|_: io::Error| set(format!("{gid} {gid}")));
+}
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A network namespace, and a thread in it that does what it is told.
@@ -69,22 +82,24 @@ impl Namespace {
             inbox.into_iter().for_each(|job| job());
         });
         let thread = thread.map_err(|e| Trouble::system("starting a thread", e))?;
-        let first = || -> io::Result<Netlink> {
-            unshare(CloneFlags::CLONE_NEWNET)?;
-            let mut netlink = Netlink::new()?;
-            let lo = netlink.interface("lo")?.ok_or(io::ErrorKind::NotFound)?;
-            netlink.up(lo.index, Vec::new())?;
-            Ok(netlink)
+        let first = || {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|e| (e.into(), TO_UNSHARE))?;
+            let set_up = || -> io::Result<Netlink> {
+                let mut netlink = Netlink::new()?;
+                let lo = netlink.interface("lo")?.ok_or(io::ErrorKind::NotFound)?;
+                netlink.up(lo.index, Vec::new())?;
+                Ok(netlink)
+            };
+            allow_ping();
+            set_up().map_err(|e| (e, TO_SET_UP))
         };
         let (answer, result) = channel();
-        let gone = |_| Err(io::ErrorKind::BrokenPipe.into());
+        let gone = |_| Err((io::ErrorKind::BrokenPipe.into(), ""));
         _ = jobs.send(Box::new(move || _ = answer.send(first())));
-        let netlink = result.recv().unwrap_or_else(gone).map_err(|e| {
-            Trouble::new(
-                format!("no network namespace: {e}"),
-                "in a container: give it CAP_SYS_ADMIN, or allow the unshare system call",
-            )
-        })?;
+        let netlink = result
+            .recv()
+            .unwrap_or_else(gone)
+            .map_err(|(e, hint)| Trouble::system("no network namespace", e).or_hint(hint))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread), netlink: Mutex::new(netlink) })
     }
 
@@ -134,13 +149,14 @@ impl Namespace {
             Ok(port)
         })
         .map_err(|e: io::Error| {
-            let hint = match e.kind() {
-                io::ErrorKind::PermissionDenied => {
+            let hint = match e.raw_os_error() {
+                Some(libc::EPERM) => TO_SET_UP,
+                Some(libc::EACCES) => {
                     "this user needs /dev/net/tun to read and write; as root: chmod 666 /dev/net/tun"
                 }
                 _ => "modprobe tun; in a container: give it /dev/net/tun",
             };
-            Trouble::new(format!("no TUN device: {e}"), hint)
+            Trouble::system("no TUN device", e).or_hint(hint)
         })
     }
 

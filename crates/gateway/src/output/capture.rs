@@ -5,6 +5,7 @@
 //! is there once: when it is dropped, or when it comes out of the wire.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,6 +48,7 @@ pub struct Capture {
     direction: usize,
     /// One packet of so many.
     every: u32,
+    layer: Layer,
     /// Time 0, ns since 1970.
     epoch: u64,
 }
@@ -69,13 +71,11 @@ impl Capture {
     /// When it cannot be written.
     pub fn create(path: &Path, every: u32, layer: Layer, epoch: u64) -> Result<[Self; 2], Trouble> {
         let mut out = Writer::create(path, ROOM, Gaps::Allowed)?;
-        let mut block = Vec::with_capacity(1 << 17);
-        pcapng::head(&mut block, link_type(layer), "link")
-            .map_err(|e| Trouble::system(path.display(), e))?;
-        out.record(&block);
+        out.record(&head(layer, path)?);
+        let block = Vec::with_capacity(1 << 17);
         let comment = String::with_capacity(128);
         let file = Arc::new(Mutex::new(Sink { out, block, comment }));
-        Ok([0, 1].map(|direction| Self { file: Arc::clone(&file), direction, every, epoch }))
+        Ok([0, 1].map(|direction| Self { file: Arc::clone(&file), direction, every, layer, epoch }))
     }
 
     /// Packet number `seq` and what became of it.
@@ -100,6 +100,15 @@ impl Capture {
         }
     }
 
+    /// Goes on in `file`, at `path`; whether it is another than before.
+    ///
+    /// # Errors
+    /// When something else writes there.
+    pub(crate) fn turn_to(&self, file: File, path: &Path) -> Result<bool, Trouble> {
+        let head = head(self.layer, path)?;
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).out.turn_to(file, path, &head)
+    }
+
     /// Begins to write to the file.
     pub(crate) fn start(&self) {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).out.start();
@@ -115,6 +124,14 @@ impl Capture {
         let Some(file) = Arc::into_inner(self.file) else { return (0, None) };
         file.into_inner().unwrap_or_else(PoisonError::into_inner).out.end()
     }
+}
+
+/// What a file at `path` begins with.
+fn head(layer: Layer, path: &Path) -> Result<Vec<u8>, Trouble> {
+    let mut block = Vec::new();
+    pcapng::head(&mut block, link_type(layer), "link")
+        .map_err(|e| Trouble::system(path.display(), e))?;
+    Ok(block)
 }
 
 /// What Wireshark and its like call what a frame begins with.

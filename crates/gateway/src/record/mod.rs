@@ -40,8 +40,25 @@ use crate::link::Spec;
 use crate::report::setting;
 
 use format::{LONGEST_VARINT, Version, write_json, write_varint};
+pub(crate) use recording::links;
 pub use recording::{Entry, Recording};
 pub use replay::{Allowed, Replay, Replayed, Told, replay};
+
+/// All that the links are, as the head of a recording has it; [`links`] reads it.
+pub(crate) fn described(specs: &[Spec; 2]) -> Value {
+    let one = |name: &str, spec: &Spec| {
+        let mut all = setting(name, spec);
+        let Impairments { delay, losses, .. } = &spec.impairments;
+        all["courses"] = json!({
+            "rate": course(spec.sending.rates.as_deref()),
+            "delay": course(delay.as_deref()),
+            // As text: JSON's numbers are not read back to the last bit.
+            "loss": course(losses.as_deref().map(|losses| losses.map(|p| p.to_string())).as_ref()),
+        });
+        all
+    };
+    json!({"queues": [one("up", &specs[0]), one("down", &specs[1])]})
+}
 
 /// Writes a recording, each part of it with one `write`.
 #[derive(Debug)]
@@ -58,21 +75,9 @@ impl<W: Write> Recorder<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn new(mut out: W, specs: &[Spec; 2]) -> io::Result<Self> {
-        let one = |name: &str, spec: &Spec| {
-            let mut all = setting(name, spec);
-            let Impairments { delay, losses, .. } = &spec.impairments;
-            all["courses"] = json!({
-                "rate": course(spec.sending.rates.as_deref()),
-                "delay": course(delay.as_deref()),
-                // As text: JSON's numbers are not read back to the last bit.
-                "loss": course(losses.as_deref().map(|losses| losses.map(|p| p.to_string())).as_ref()),
-            });
-            all
-        };
-        let queues = [one("up", &specs[0]), one("down", &specs[1])];
         let version = Version::of(specs);
         let mut head = version.magic().to_vec();
-        write_json(&mut head, &json!({"queues": queues}))?;
+        write_json(&mut head, &described(specs))?;
         out.write_all(&head)?;
         Ok(Self { out, version, last: 0 })
     }

@@ -55,9 +55,8 @@ impl<R: BufRead> Recording<R> {
         let known = Version::ALL.into_iter().find(|v| v.magic() == magic);
         let version = known.ok_or_else(|| broken("this recording is of another version"))?;
         let head = read_json(&mut input).map_err(short)?;
-        let link =
-            |i: usize| spec(&head["queues"][i]).ok_or_else(|| broken("no links in its head"));
-        Ok(Self { specs: [link(0)?, link(1)?], input, version, now: 0, ended: false })
+        let specs = links(&head).ok_or_else(|| broken("no links in its head"))?;
+        Ok(Self { specs, input, version, now: 0, ended: false })
     }
 
     /// The next entry; nothing after the last one.
@@ -110,6 +109,12 @@ impl<R: BufRead> Recording<R> {
 
 /// The longest recording: 30 years, ns.
 const LONGEST_TIME: u64 = 30 * 365 * 86_400 * 1_000_000_000;
+
+/// The links from what [`super::described`] made of them.
+pub(crate) fn links(head: &Value) -> Option<[Spec; 2]> {
+    let link = |i: usize| spec(&head["queues"][i]);
+    Some([link(0)?, link(1)?])
+}
 
 /// A link's settings from what `setting` made of them.
 fn spec(value: &Value) -> Option<Spec> {

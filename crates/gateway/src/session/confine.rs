@@ -83,7 +83,15 @@ const ALLOWED_WITH: [(libc::c_long, u8, &[libc::c_int]); 3] = [
     (
         libc::SYS_fcntl,
         1,
-        &[libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL, libc::F_DUPFD_CLOEXEC],
+        &[
+            libc::F_GETFD,
+            libc::F_SETFD,
+            libc::F_GETFL,
+            libc::F_SETFL,
+            libc::F_DUPFD_CLOEXEC,
+            libc::F_OFD_SETLK,
+            libc::F_OFD_GETLK,
+        ],
     ),
     // What a new thread is called; not whether others may look into this process.
     (libc::SYS_prctl, 0, &[libc::PR_SET_NAME]),

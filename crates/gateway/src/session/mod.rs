@@ -1,20 +1,22 @@
 //! From the first packet to the last: forwarding, the log, the recording, the summaries.
 
+mod alarm;
 mod confine;
 mod eras;
 mod selftest;
 
+use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
-use nix::sys::prctl::set_timerslack;
+use nix::sys::prctl::{set_dumpable, set_timerslack};
 use serde_json::{Map, Value, json};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, time_of_day};
 use crate::control::metrics::Metrics;
 use crate::control::place::Entry;
 use crate::control::web::Web;
@@ -29,8 +31,10 @@ use crate::output::capture::Capture;
 use crate::output::writer::{Gaps, Lost, Writer};
 use crate::privilege::RealTime;
 use crate::record::Recorder;
+use crate::renewal::{Keeper, Renewal, renewed};
 use crate::report::{self, Finished, Unwritten};
 use crate::trouble::{self, Trouble, say};
+use alarm::Alarm;
 use confine::confine;
 use eras::Eras;
 
@@ -81,6 +85,7 @@ pub struct Doors {
     web: Option<Web>,
     /// What the live page tells of it.
     about: Value,
+    ceiling: Option<f64>,
 }
 
 impl Doors {
@@ -89,7 +94,8 @@ impl Doors {
     /// # Errors
     /// When a name or a port is taken.
     pub fn open(how: &Forwarding, specs: &[Spec; 2]) -> Result<Self, Trouble> {
-        if let Some(warning) = selftest::warning(specs) {
+        let ceiling = selftest::ceiling(specs);
+        if let Some(warning) = ceiling.and_then(|ceiling| selftest::warning(specs, ceiling)) {
             say(warning);
         }
         let metrics = how.metrics.map(Metrics::bind).transpose()?;
@@ -102,13 +108,21 @@ impl Doors {
         }
         let control = Control::bind(how.name.as_deref())?;
         let about = json!({"name": control.name(), "recorded": how.record.is_some()});
-        Ok(Self { control, metrics, web, about })
+        Ok(Self { control, metrics, web, about, ceiling })
     }
 
     /// What it is called by those who ask.
     pub(crate) fn name(&self) -> &str {
         self.control.name()
     }
+}
+
+/// Processes that belong to a gateway.
+pub(crate) enum Beside {
+    /// A command, and who joins it in these namespaces.
+    Commands(Namespaces),
+    /// What opens files anew.
+    Keeper(Keeper),
 }
 
 /// How many flows the live page shows.
@@ -138,6 +152,11 @@ pub struct Session {
     /// The name of the control socket, which goes with it.
     entry: Option<Entry>,
     capture: Option<Capture>,
+    /// What a log begins with.
+    head: Value,
+    /// About how many packets a second can be forwarded here.
+    ceiling: Option<f64>,
+    alarm: Alarm,
 }
 
 impl Session {
@@ -189,7 +208,13 @@ impl Session {
             inbox: None,
             entry: None,
             capture,
+            head: head.clone(),
+            ceiling: None,
+            alarm: Alarm::default(),
         };
+        if realtime {
+            new.forwarder.share();
+        }
         new.line(&head);
         Ok(new)
     }
@@ -214,16 +239,16 @@ impl Session {
         }
     }
 
-    /// From now on answers what comes to the `doors`, and hands out the `namespaces`;
-    /// threads listen there, which write to `wake`. All threads of the process are there then, and
-    /// none of them may do more than they need.
+    /// From now on answers what comes to the `doors` and from what is `beside`; threads listen there, which
+    /// write to `wake`. All threads of the process are there then, and none of them may do more than they
+    /// need.
     ///
     /// # Errors
     /// When they cannot be started.
     pub(crate) fn serve(
         &mut self,
         doors: Doors,
-        namespaces: Option<Namespaces>,
+        beside: Beside,
         wake: &UnixStream,
     ) -> Result<(), Trouble> {
         let (asking, inbox) = control::line(wake)?;
@@ -233,6 +258,14 @@ impl Session {
         if let Some(web) = doors.web {
             web.serve(&doors.about, asking.again()?)?;
         }
+        self.ceiling = doors.ceiling;
+        let namespaces = match beside {
+            Beside::Commands(namespaces) => Some(namespaces),
+            Beside::Keeper(keeper) => {
+                keeper.serve(asking.again()?)?;
+                None
+            }
+        };
         let commands = namespaces.is_some();
         self.inbox = Some(inbox);
         self.entry = Some(doors.control.serve(asking, namespaces)?);
@@ -240,6 +273,8 @@ impl Session {
         self.forwarder.tap_mut().iter_mut().for_each(|recorder| recorder.out().start());
         self.capture.iter().for_each(Capture::start);
         trouble::speak();
+        // With rights by its file or as a service it could be looked into by all that is its user's.
+        set_dumpable(false).map_err(|e| Trouble::system("closing the process to others", e))?;
         confine(commands)
     }
 
@@ -252,6 +287,7 @@ impl Session {
             let answer = match &asked.request {
                 Request::Show {} => Ok(self.state(report::TOP, false)),
                 Request::Watch {} => Ok(self.state(FLOWS_ON_PAGE, true)),
+                Request::Renew(renewal) => self.renew(renewal).map(Value::from),
                 Request::Set(change) => {
                     self.change(change).map(|()| self.state(report::TOP, false))
                 }
@@ -281,7 +317,10 @@ impl Session {
                 state
             })
             .collect();
-        json!({"time_s": now as f64 / 1e9, "queues": queues, "lost_records": self.lost()})
+        json!({
+            "time_s": now as f64 / 1e9, "queues": queues, "lost_records": self.lost(),
+            "ceiling_pps": self.ceiling.map(f64::round),
+        })
     }
 
     /// Records that are lost of each file so far.
@@ -289,8 +328,61 @@ impl Session {
         self.lost.iter().map(|(name, lost)| ((*name).into(), lost.records().into())).collect()
     }
 
+    /// Goes on with other files, and links that are what they are to be. What was done.
+    fn renew(&mut self, renewal: &Renewal) -> Result<String, Trouble> {
+        let mut done = Vec::new();
+        let [log, capture] = &renewal.files;
+        let again = |file: &File, path: &Path| {
+            file.try_clone().map_err(|e| Trouble::system(path.display(), e))
+        };
+        if let (Some(log), Some(entry)) = (&mut self.log, log) {
+            let (file, path) = &**entry;
+            let mut head = self.head.clone();
+            let asked = self.forwarder.links.each_ref().map(|link| link.spec().asked(link.layer()));
+            head["queues"] = report::settings(&asked);
+            head["time_s"] = json!(self.forwarder.now() as f64 / 1e9);
+            let now = self.forwarder.time_of_day();
+            if log.turn_to(again(file, path)?, path, dated(&head, now).as_bytes())? {
+                done.push(format!("log goes on in {}", path.display()));
+            }
+        }
+        if let (Some(capture), Some(entry)) = (&self.capture, capture) {
+            let (file, path) = &**entry;
+            if capture.turn_to(again(file, path)?, path)? {
+                done.push(format!("capture goes on in {}", path.display()));
+            }
+        }
+        if let Some(specs) = &renewal.specs {
+            let links = &self.forwarder.links;
+            let new = [0, 1].map(|i| renewed(links[i].spec(), &specs[i], links[i].layer()));
+            for (spec, way) in new.iter().zip(DIRECTIONS) {
+                if let Some(spec) = spec {
+                    done.push(format!("{way} is {} {} {} now", spec.rate, spec.delay, spec.aqm));
+                }
+            }
+            if new.iter().any(Option::is_some) {
+                self.become_links(new)?;
+            }
+        }
+        Ok(if done.is_empty() { "nothing is otherwise".into() } else { done.join(", ") })
+    }
+
     /// Changes both links or neither.
     fn change(&mut self, change: &Change) -> Result<(), Trouble> {
+        let links = &self.forwarder.links;
+        let mut specs = change.apply(links.each_ref().map(Link::spec))?;
+        if let Some(framing) = change.overhead {
+            let layer = links[0].layer();
+            specs = specs.map(|spec| spec.map(|spec| spec.framed(framing, layer)));
+        }
+        if let Some(mpu) = change.mpu {
+            specs.iter_mut().flatten().for_each(|spec| spec.sending.framing.mpu = mpu);
+        }
+        self.become_links(specs)
+    }
+
+    /// Makes the links what `specs` say, where they say something, or none of them.
+    fn become_links(&mut self, specs: [Option<Spec>; 2]) -> Result<(), Trouble> {
         if self.forwarder.tap().is_some() {
             return Err(Trouble::new(
                 "no changes while arrivals are recorded: a replay would decide otherwise",
@@ -300,14 +392,6 @@ impl Session {
         let now = self.now();
         self.forwarder.deliver(now);
         let links = &mut self.forwarder.links;
-        let mut specs = change.apply(links.each_ref().map(Link::spec))?;
-        if let Some(framing) = change.overhead {
-            let layer = links[0].layer();
-            specs = specs.map(|spec| spec.map(|spec| spec.framed(framing, layer)));
-        }
-        if let Some(mpu) = change.mpu {
-            specs.iter_mut().flatten().for_each(|spec| spec.sending.framing.mpu = mpu);
-        }
         let prepare = |i: usize| {
             let next = specs[i]
                 .as_ref()
@@ -343,6 +427,7 @@ impl Session {
                     return Err(Trouble::new("an interface is gone", "ip -br link"));
                 }
                 self.look = now + LOOK;
+                self.alarm(now);
             }
             if now >= self.next {
                 self.samples();
@@ -443,17 +528,44 @@ impl Session {
         self.forwarder.links.iter().all(Link::check)
     }
 
+    /// Says it if packets were lost since the last look before they could be read.
+    fn alarm(&mut self, now: u64) {
+        let lost = self.overrun();
+        let Some(fresh) = self.alarm.raised(now, lost) else { return };
+        let [up, down] = fresh;
+        let ceiling =
+            self.ceiling.map(|ceiling| format!(", which forwards about {ceiling:.0} a second"));
+        say(format!(
+            "warning: {up} packets up and {down} down were lost before the gateway could read them: more \
+             come than this machine can take{}\nhint: `lost_before` counts them; less traffic at the \
+             interfaces, a machine with less else to do, or --realtime on",
+            ceiling.unwrap_or_default()
+        ));
+        self.line(
+            &json!({"time_s": now as f64 / 1e9, "alarm": "lost_before", "lost_before": fresh}),
+        );
+    }
+
     fn samples(&mut self) {
         if self.log.is_some() {
             self.sample().iter().for_each(|line| self.line(line));
         }
     }
 
+    /// Writes a line to the log, with the time of day.
     fn line(&mut self, line: &Value) {
+        let now = self.forwarder.time_of_day();
         if let Some(log) = &mut self.log {
-            log.record(format!("{line}\n").as_bytes());
+            log.record(dated(line, now).as_bytes());
         }
     }
+}
+
+/// A line of the log at `now`, ns since 1970.
+fn dated(line: &Value, now: u64) -> String {
+    let mut line = line.clone();
+    line["at"] = time_of_day(now).into();
+    format!("{line}\n")
 }
 
 /// The links between `ports`.

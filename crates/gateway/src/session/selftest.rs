@@ -14,10 +14,15 @@ const TRIES: usize = 5;
 /// The share of the processor that may be needed; the rest is for the kernel's part and for others.
 const SHARE: f64 = 0.7;
 
-/// What to warn of: rates at which both ways together take more packets of typical length than this
-/// machine can forward.
-pub fn warning(specs: &[Spec; 2]) -> Option<String> {
-    let possible = capacity(&specs[0])?;
+/// About how many packets of typical length this machine can forward a second now; nothing if it cannot be
+/// tried.
+pub fn ceiling(specs: &[Spec; 2]) -> Option<f64> {
+    capacity(&specs[0])
+}
+
+/// What to warn of: rates at which both ways together take more packets of typical length than the
+/// `possible` ones a second.
+pub fn warning(specs: &[Spec; 2], possible: f64) -> Option<String> {
     let packets = |s: &Spec| s.rate.bits_per_second() as f64 / 8.0 / f64::from(s.mean_packet);
     let wanted: f64 = specs.iter().map(packets).sum();
     (wanted > SHARE * possible).then(|| {
@@ -88,7 +93,10 @@ mod tests {
     /// 1 kb/s is a packet in 8 s.
     #[test]
     fn what_no_machine_can_do_is_said() {
-        let of = |rate| warning(&[spec(rate), spec(rate)]);
+        let of = |rate| {
+            let specs = [spec(rate), spec(rate)];
+            warning(&specs, ceiling(&specs).unwrap())
+        };
         assert!(of(Spec::MAX_RATE).unwrap().contains("25000000 packets/s of 1000 bytes"));
         assert_eq!(of(1000), None);
     }

@@ -105,6 +105,8 @@ fn own_view(dns: &[IpAddr]) -> Result<(), Trouble> {
     // Where the kernel does not allow another one, /proc shows the processes of the outer namespace.
     _ = apart.and_then(|()| own_proc());
     if dns.is_empty() {
+        // Nobody can be asked here: who looks for a name knows at once, and does not wait for an answer.
+        _ = apart.map_err(io::Error::from).and_then(|()| ask_for_names(dns));
         return Ok(());
     }
     // What is mounted elsewhere would be for everybody, and for good.

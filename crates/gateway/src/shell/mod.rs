@@ -24,7 +24,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
 use nix::unistd::geteuid;
-use signal_hook::consts::{SIGINT, SIGQUIT};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 
 use crate::control;
 use crate::link::Spec;
@@ -32,8 +32,8 @@ use crate::namespace::ends::{End, Ends, Places};
 use crate::namespace::enter_user_namespace;
 use crate::privilege;
 use crate::report::Finished;
-use crate::session::{Doors, Forwarding, Session};
-use crate::signals::{terminated, waker};
+use crate::session::{Beside, Doors, Forwarding, Session};
+use crate::signals::{terminated, waker, watch};
 use crate::trouble::{Trouble, say};
 use bound::bound;
 pub use bound::{BOUND, run_bound};
@@ -113,6 +113,8 @@ pub fn shell(
     enter_user_namespace()?;
     let (waker, wake) = waker()?;
     let terminated = terminated(&wake)?;
+    // The terminal is gone.
+    watch(SIGHUP, &terminated, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     leave_the_terminal_to_the_command()?;
     let (ends, ports) = Ends::new(&places, mtu, ecn)?;
     let uplink = out.open(way, &ends, &mut places)?;
@@ -133,7 +135,7 @@ pub fn shell(
     ends.unprivileged()?;
     let again = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
     let mut running = Running::new(child, terminated, again);
-    session.serve(doors, Some(namespaces), &wake)?;
+    session.serve(doors, Beside::Commands(namespaces), &wake)?;
     drop(wake);
     let ended = session.run(&waker, || running.ended());
     drop(servers);
@@ -156,6 +158,8 @@ pub fn join(name: &str, end: End, command: &[String]) -> Result<i32, Trouble> {
     privilege::keep(&[]).map_err(refused)?;
     let (waker, wake) = waker()?;
     let terminated = terminated(&wake)?;
+    // The terminal is gone.
+    watch(SIGHUP, &terminated, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     leave_the_terminal_to_the_command()?;
     end_with(shell, Arc::clone(&terminated), wake.try_clone().map_err(refused)?);
     let mut running = Running::new(child, terminated, wake);

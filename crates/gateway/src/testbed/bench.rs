@@ -22,7 +22,7 @@ use nix::sys::prctl::set_timerslack;
 use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, sendmmsg};
 use serde_json::{Value, json};
 
-use crate::bridge::{self, Plane};
+use crate::bridge::{self, Access, Plane};
 use crate::clock::Clock;
 use crate::io::port::Ports;
 use crate::io::vnet;
@@ -165,7 +165,8 @@ const TUNNEL: Way =
 /// Packets a second between two interfaces.
 fn bridged(length: usize, aqm: &str, plane: Plane, long: Duration) -> Result<f64, Trouble> {
     let wires = Wires::new([Ipv4Addr::new(10, 77, 1, 2), Ipv4Addr::new(10, 77, 1, 3)])?;
-    let ports = wires.middle.run(move || bridge::open(["m0", "m1"], plane))?;
+    let access = Access { plane, open_host: false };
+    let ports = wires.middle.run(move || bridge::open(["m0", "m1"], access))?;
     let blast = wires.blast(&wires.far, "b0", length)?;
     let rate = forwarded(ports, aqm, &wires.far, "b0", long)?;
     blast.stop();

@@ -154,3 +154,104 @@ fn an_interface_that_cannot_be_used_is_named() {
         assert!(errors.contains(words), "{errors}");
     }
 }
+
+/// TCP with all offloads on, between hosts with long packets.
+#[test]
+fn long_packets_go_through_or_are_refused_at_the_start() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let run = |plane: &str, mtu: u32| {
+        let log = scratch("log");
+        let rights = if plane == "xdp" { "-n" } else { "-rn" };
+        let mut unshare = Command::new("unshare");
+        unshare.args([rights, "sh", "bridge.sh", GATEWAY, log.to_str().unwrap()]);
+        unshare.args(["--rate", "80mbit", "--delay", "1ms", "--buffer", "400p", "--plane", plane]);
+        unshare.env("MTU", mtu.to_string());
+        unshare.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
+        (unshare.output().unwrap(), log)
+    };
+    for plane in planes() {
+        let (through, refused): (&[u32], &[u32]) = match plane {
+            "xdp" => (&[3490], &[3600, 9000, 20_000]),
+            _ => (&[3600, 9000, 20_000, 65_505], &[]),
+        };
+        for &mtu in through {
+            let (output, log) = run(plane, mtu);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{plane} {mtu}: {errors}");
+            let (_, [up, _]) = read(&log);
+            // 4 s of sending; on a busy machine a third of the rate shows that it works.
+            assert!(
+                up["departures_bytes"].as_f64().unwrap() * 8.0 > 4.0 * 8e7 / 3.0,
+                "{mtu}: {up}"
+            );
+            assert_eq!(up["refused"], 0, "{plane} {mtu}: {up}");
+        }
+        for &mtu in refused {
+            let (output, _) = run(plane, mtu);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success(), "{plane} {mtu}");
+            let words = ["AF_XDP", "ip link set lan mtu 1500, or --plane packet"];
+            assert!(words.iter().all(|word| errors.contains(word)), "{plane} {mtu}: {errors}");
+        }
+    }
+}
+
+/// What a neighbour of a port tries with this machine's own stack: to reach it by its link-local address, to
+/// find addresses of other interfaces by ARP, to give it an address by a router advertisement, and to have
+/// it route into a network beside the link. Nothing comes of it while frames go through, and all of it
+/// did before and may again once the gateway is gone, also after SIGKILL; or where that is asked for.
+#[test]
+fn the_host_behind_the_ports_is_out_of_reach() {
+    if !interfaces_allowed() {
+        return;
+    }
+    for plane in planes() {
+        for (options, expected) in [("", "shut"), ("--open-host", "open")] {
+            if plane == "xdp" && !options.is_empty() {
+                continue;
+            }
+            // Root of the machine may load programs, others have nftables.
+            for rights in ["-n", "-rn"] {
+                if rights == "-n" && !operator::is_root() || rights == "-rn" && plane == "xdp" {
+                    continue;
+                }
+                let arguments = format!(
+                    "{rights} sh exposed.sh {GATEWAY} {expected} --plane {plane} {options}"
+                );
+                let output = Command::new("unshare")
+                    .args(arguments.split_whitespace())
+                    .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
+                    .output()
+                    .unwrap();
+                let errors = String::from_utf8_lossy(&output.stderr);
+                let text = String::from_utf8_lossy(&output.stdout);
+                assert!(output.status.success(), "{arguments}: {text}{errors}");
+            }
+        }
+    }
+}
+
+/// Without the right to do it, or a kernel that has it, nothing starts but where that is asked for.
+#[test]
+fn a_port_that_cannot_be_shut_is_refused() {
+    if !interfaces_allowed() {
+        return;
+    }
+    for (options, code) in [("", 2), ("--open-host", 0)] {
+        // Packet sockets need cap_net_raw alone.
+        let script = format!(
+            "ip link add lan type veth peer name x; ip link add wan type veth peer name y
+             for i in lan wan x y; do ip link set $i up; done
+             setpriv --bounding-set=-all,+net_raw --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw \
+             timeout --preserve-status -s INT 1 {GATEWAY} run --rate 1mbit --lan lan --wan wan --quiet \
+             --plane packet {options}"
+        );
+        let output = in_namespace("packet", &["-c", &script]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{options}: {errors}");
+        let words = ["own stack cannot be kept", "cap_net_admin", "--open-host"];
+        assert!(words.iter().all(|word| errors.contains(word) == (code == 2)), "{errors}");
+    }
+}

@@ -27,7 +27,7 @@ fn operated(options: &str, script: &str) -> Output {
     Command::new("unshare").args([rights, "bash", "-c", &script, "bash", &name]).output().unwrap()
 }
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
@@ -68,13 +68,155 @@ fn each_signal_that_ends_a_gateway_leaves_a_summary() {
     if !interfaces_allowed() {
         return;
     }
-    for signal in [
-        "HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "XCPU", "PWR",
-        "STKFLT",
-    ] {
+    for signal in ["INT", "QUIT", "TERM", "ALRM", "VTALRM", "PROF", "IO", "XCPU", "PWR", "STKFLT"] {
         let (_, errors) = well(&operated("", &format!("kill -{signal} $run; wait $run")));
         assert!(errors.contains("up   1mbit"), "SIG{signal}: a summary at the end: {errors}");
     }
+}
+
+/// Those that ask daemons for something do not end the link.
+#[test]
+fn a_signal_that_asks_for_something_does_not_end_a_gateway() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "for signal in USR1 USR2 HUP HUP; do kill -$signal $run; sleep 0.2; done
+        $g ctl $name show >&- || exit 11
+        end";
+    let (_, errors) = well(&operated("", script));
+    assert!(errors.contains("SIGHUP: nothing is otherwise"), "{errors}");
+    assert!(errors.contains("up   1mbit"), "a summary at the end: {errors}");
+}
+
+/// Whoever rotates logs renames them and says SIGHUP: what follows is in new files that begin as the first
+/// ones. A configuration that has changed holds from then on; one that is wrong changes nothing, nor does
+/// what would need another start.
+#[test]
+fn files_and_configuration_are_renewed() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let folder = scratch("renewed");
+    fs::create_dir(&folder).unwrap();
+    let at = folder.display();
+    let script = format!(
+        "end
+        write() {{ printf 'lan = \"lan\"\nwan = \"wan\"\ndelay = \"5ms\"\nbuffer = \"1bdp\"\n%s\n' \"$1\" > {at}/run.toml; }}
+        write 'rate = \"8mbit\"'
+        $g run --config {at}/run.toml --name $name --log {at}/log --pcapng {at}/pcapng --interval 50ms & run=$!
+        for i in $(seq 100); do $g ctl $name show >&- 2>&- && break; sleep 0.05; done
+        sleep 0.3; mv {at}/log {at}/log.1; mv {at}/pcapng {at}/pcapng.1
+        kill -HUP $run; sleep 1
+        test -s {at}/log && test -s {at}/pcapng || exit 11
+        write 'rate = \"20mbit\"'; kill -HUP $run; sleep 0.7; $g ctl $name show
+        write 'rate = \"9mbut\"'; mv {at}/log {at}/log.2; kill -HUP $run; sleep 0.7; $g ctl $name show
+        test -s {at}/log || exit 12
+        write 'rate = \"20mbit\"
+metrics = 0'; kill -HUP $run; sleep 0.7; $g ctl $name show
+        end"
+    );
+    let (text, errors) = well(&operated("--quiet", &script));
+    let shown: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(shown.len(), 3);
+    for state in &shown {
+        for way in 0..2 {
+            let queue = &state["queues"][way];
+            assert_eq!((&queue["rate"], &queue["buffer"]), (&"20mbit".into(), &"25000B".into()));
+        }
+    }
+    for words in [
+        "SIGHUP: log goes on in ",
+        "capture goes on in ",
+        "up is 20mbit 5ms droptail now, down is 20mbit 5ms droptail now",
+        "run.toml:5: rate = \"9mbut\": ",
+        "needs another start",
+    ] {
+        assert!(errors.contains(words), "{words}: {errors}");
+    }
+    let lines = |name: &str| -> Vec<Value> {
+        let text = fs::read_to_string(folder.join(name)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let (first, second) = (lines("log.1"), [lines("log.2"), lines("log")].concat());
+    assert_eq!(
+        (&first[0]["log"], &second[0]["log"]),
+        (&"bluewater-gateway".into(), &"bluewater-gateway".into())
+    );
+    assert!(first.len() > 3 && second.last().unwrap()["summary"].is_array());
+    let time = |line: &Value| line["time_s"].as_f64().unwrap();
+    assert!(time(first.last().unwrap()) <= time(&second[0]));
+    for line in first.iter().chain(&second) {
+        let at = line["at"].as_str().unwrap();
+        assert!(at.starts_with("20") && at.ends_with('Z') && at.len() == 24, "{line}");
+    }
+    for name in ["log.1", "log", "pcapng.1", "pcapng"] {
+        let about = fs::metadata(folder.join(name)).unwrap();
+        assert_eq!(about.mode() & 0o777, 0o600, "{name}");
+        let section = fs::read(folder.join(name)).unwrap();
+        assert!(!name.starts_with("pcapng") || section.starts_with(&[10, 13, 13, 10]), "{name}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// What is lost before it can be read is said while the link runs, and in the log.
+#[test]
+fn a_gateway_that_is_too_slow_says_so() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let log = scratch("log");
+    let flood = "kill -STOP $run
+        python3 -c '
+import socket
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+raw.bind((\"x\", 0))
+for _ in range(20000):
+    raw.send(bytes(12) + bytes([0x88, 0xb5]) + bytes(46))
+'
+        kill -CONT $run; sleep 1.2; $g ctl $name show; end";
+    let options = format!("--quiet --log {}", log.display());
+    let (text, errors) = well(&operated(&options, flood));
+    let state: Value = serde_json::from_str(&text).unwrap();
+    let lost = state["queues"][0]["lost_before"].as_u64().unwrap();
+    assert!((10_000..20_000).contains(&lost), "{state}");
+    assert!(state["ceiling_pps"].as_f64().unwrap() > 1000.0, "{state}");
+    let said = format!("warning: {lost} packets up and 0 down were lost before");
+    assert!(errors.contains(&said), "{errors}");
+    let (lines, _) = read(&log);
+    let alarm = lines.iter().find(|line| line["alarm"] == "lost_before").unwrap();
+    assert_eq!(alarm["lost_before"], serde_json::json!([lost, 0]));
+}
+
+/// Root asks a gateway of a service's user, if it says so; others do not, and nobody stands in for it.
+#[test]
+fn root_asks_the_gateway_of_a_service() {
+    if !interfaces_allowed() {
+        return;
+    }
+    if !is_root() {
+        return skipped("only root of the machine becomes another user");
+    }
+    let script = "export TMPDIR=$(mktemp -d); chmod 1777 $TMPDIR; unset XDG_RUNTIME_DIR
+        ip link add other type veth peer name o; ip link add another type veth peer name p
+        for i in other another o p; do ip link set $i up; done
+        cp $g $TMPDIR/gateway; chmod 755 $TMPDIR/gateway
+        as() { echo setpriv --reuid $1 --regid $1 --clear-groups \
+            --inh-caps=-all,+net_raw,+net_admin --ambient-caps=-all,+net_raw,+net_admin \
+            --bounding-set=-all,+net_raw,+net_admin $TMPDIR/gateway; }
+        cd $TMPDIR
+        $(as 4711) run --rate 1mbit --lan other --wan another --plane packet --name svc & service=$!
+        for i in $(seq 100); do $g ctl --user 4711 svc show >&- 2>&- && break; sleep 0.05; done
+        $g ctl --user 4711 svc set --rate 3mbit || exit 11
+        $g ctl svc show && exit 12
+        $g ctl --user 4712 svc show && exit 13
+        $(as 4712) ctl --user 4711 svc show && exit 14
+        stat -c 'owner %u' /proc/$service/environ
+        kill -INT $service; wait $service; rm -r $TMPDIR; end";
+    let (text, errors) = well(&operated("--quiet", script));
+    assert!(text.contains("\"rate\":\"3mbit\""), "{text}");
+    assert!(errors.contains("of another user's: --user"), "{errors}");
+    // Nobody but root looks into it, whatever rights it began with.
+    assert!(text.contains("owner 0\n"), "{text}");
 }
 
 /// One that cannot be started leaves what runs under its name alone, and nothing of its own.
@@ -285,7 +427,11 @@ fn bad_wiring_is_refused_or_said() {
     let (_, errors) = well(&operated("--quiet", longer));
     let said = "warning: wan has an MTU of 1600 now: of its packets, those longer than 1500 bytes";
     assert!(errors.contains(said), "{errors}");
-    assert_eq!(errors.matches("warning: wan has an MTU").count(), 1, "{errors}");
+    assert_eq!(errors.matches("of its packets, those longer").count(), 1, "{errors}");
+
+    let shorter = "ip link set wan mtu 1400; sleep 1; end";
+    let (_, errors) = well(&operated("--quiet", shorter));
+    assert!(errors.contains("warning: wan has an MTU of 1400 now: longer packets"), "{errors}");
 
     let begin = "ip link add lan type veth peer name x; ip link add wan type veth peer name y
         for i in lan wan x y; do ip link set $i up; done";

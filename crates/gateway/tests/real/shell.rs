@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Asks for an echo, as `ping` does, which not every machine has.
+const ECHO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/echo.py");
+
 #[test]
 fn a_command_has_its_exit_code_and_its_addresses() {
     if !allowed() {
@@ -31,6 +34,78 @@ fn a_shell_in_a_shell_in_a_shell_has_a_name_of_its_own() {
     let text = String::from_utf8_lossy(&output.stdout);
     let names: std::collections::HashSet<&str> = text.lines().collect();
     assert_eq!(names.len(), 4, "{text}{errors}");
+}
+
+/// As another user than root, without any rights, and through a shell in a shell.
+#[test]
+fn ping_needs_no_rights() {
+    if !allowed() {
+        return;
+    }
+    let script = format!(
+        "export TMPDIR=$(mktemp -d); chmod 1777 $TMPDIR; unset XDG_RUNTIME_DIR; cd $TMPDIR
+         cp {GATEWAY} gateway; chmod 755 gateway; cp {ECHO} echo.py
+         if test $(id -u) = 0; then
+             user='--reuid 4711 --regid 4711 --clear-groups'
+             # The device as most machines have it: for everybody.
+             mknod tun c 10 200; chmod 666 tun; mount --bind tun /dev/net/tun
+         fi
+         setpriv $user --no-new-privs ./gateway shell --quiet --rate 20mbit -- \\
+            ./gateway shell --quiet --rate 10mbit --delay 5ms -- python3 echo.py ping 100.64.1.2
+         code=$?; test $(id -u) = 0 && umount /dev/net/tun; rm -r $TMPDIR; exit $code"
+    );
+    let root = fs::metadata("/proc/self").map(|it| std::os::unix::fs::MetadataExt::uid(&it));
+    let mut shell = Command::new(if root.unwrap() == 0 { "unshare" } else { "sh" });
+    if shell.get_program() == "unshare" {
+        shell.args(["-m", "sh"]);
+    }
+    let output = shell.args(["-c", &script]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("no user namespace") || errors.contains("no TUN device") {
+        return skipped(&errors);
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text == "reached\n", "{text}{errors}");
+}
+
+/// A server that asks for its own name before it listens: nobody is there who could be asked, and none is
+/// waited for.
+#[test]
+fn a_server_that_looks_for_its_name_listens_in_time() {
+    if !allowed() {
+        return;
+    }
+    let ask = "import urllib.request as u; print(u.urlopen('http://100.64.0.2:8000').status)";
+    let output = Command::new(GATEWAY)
+        .args(["shell", "--quiet", "--rate", "10mbit", "--far"])
+        .args(["python3 -m http.server 8000 --bind 100.64.0.2", "--", "python3", "-c", ask])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(!errors.contains("nothing listens"), "{errors}");
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("200\n"), "{errors}");
+}
+
+/// What is missing is what is named: files, rights, or the device.
+#[test]
+fn what_is_missing_is_named() {
+    if !allowed() {
+        return;
+    }
+    let few = format!("ulimit -n 10; {GATEWAY} shell --rate 1mbit -- true");
+    let mut missing = vec![("sh", vec!["-c".to_string(), few], "ulimit -n 512")];
+    if fs::metadata("/proc/self").map(|it| std::os::unix::fs::MetadataExt::uid(&it)).unwrap() == 0 {
+        let without =
+            format!("setpriv --bounding-set=-net_admin {GATEWAY} shell --rate 1mbit -- true");
+        missing.push(("sh", vec!["-c".into(), without], "CAP_NET_ADMIN"));
+    }
+    for (program, arguments, words) in missing {
+        let output = Command::new(program).args(&arguments).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
+    }
 }
 
 /// With 200 MB of address space a buffer of 300 MB is refused, not aborted at.

@@ -10,7 +10,9 @@
 //!
 //! Time is that of the file's first packet on, and never runs back: a packet that is recorded as
 //! earlier than one before it counts as simultaneous with that one, and in
-//! [`Capture::reordered`]. pcapng's Simple Packet Blocks have no time; theirs is that of the packet
+//! [`Capture::reordered`]. One that is recorded as more than [`SET_BACK`] earlier, or more than
+//! [`SET_AHEAD`] later, tells that the clock was set: it counts as simultaneous as well, and the gaps
+//! behind it are as recorded. pcapng's Simple Packet Blocks have no time; theirs is that of the packet
 //! before.
 
 use std::fmt;
@@ -25,6 +27,11 @@ pub const MAX_INTERFACES: usize = 65_536;
 /// The longest packet that a classic pcap may hold if its head announces no longer ones: what
 /// tcpdump captures at most.
 pub const MAX_PACKET: u32 = 262_144;
+
+/// Packets out of order are closer than this, ns; if one is earlier by more, the clock was set back.
+pub const SET_BACK: u64 = 100_000_000;
+/// No link is silent for so long, ns; if a packet is later by more, the clock was set ahead.
+pub const SET_AHEAD: u64 = 24 * 3_600_000_000_000;
 
 /// A packet of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +69,8 @@ pub struct Capture<R> {
     input: Input<R>,
     file: String,
     format: Format,
-    /// The recorded time of the first packet, ns.
-    origin: Option<u64>,
+    /// The recorded time, ns, that stands for that of the last packet.
+    recorded: Option<u64>,
     /// The time of the last packet, ns since the first.
     last: u64,
     reordered: u64,
@@ -79,6 +86,8 @@ enum Format {
         big: bool,
         /// ns in the unit of the times' fraction.
         fraction: u64,
+        /// Bytes of a record's head behind the usual ones: interface, protocol, kind (Kuznetzov's libpcap).
+        more: u64,
         link: Link,
         longest: u32,
     },
@@ -109,16 +118,28 @@ enum Link {
     Cooked2,
     /// The address family in four bytes, in an order that nothing tells.
     Loopback,
+    /// PPP, with address and control before its protocol or without.
+    Ppp,
+    /// Netfilter's log: a head of 4 bytes, then attributes, of which one is the packet.
+    Nflog,
+    /// 802.11, behind a radiotap header if that is so.
+    Wifi {
+        radiotap: bool,
+    },
 }
 
 const LINKS: &str = "Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked (113, 276), \
-                     BSD loopback (0, 108)";
+                     BSD loopback (0, 108), PPP (9, 50), NFLOG (239), 802.11 (105), radiotap (127)";
 
 impl Link {
     fn new(number: u32) -> Option<Self> {
         Some(match number {
             0 | 108 => Self::Loopback,
             1 => Self::Ethernet,
+            9 | 50 => Self::Ppp,
+            105 => Self::Wifi { radiotap: false },
+            127 => Self::Wifi { radiotap: true },
+            239 => Self::Nflog,
             12 | 14 | 101 | 228 | 229 => Self::Ip,
             113 => Self::Cooked,
             276 => Self::Cooked2,
@@ -138,9 +159,66 @@ impl Link {
                 (6, Layer::Ethernet)
             }
             Self::Loopback => (4, Layer::Ip),
+            Self::Ppp => (behind_ppp(head).unwrap_or(head.len()), Layer::Ip),
+            Self::Nflog => (behind_nflog(head).unwrap_or(head.len()), Layer::Ip),
+            Self::Wifi { radiotap } => {
+                (behind_wifi(head, radiotap).unwrap_or(head.len()), Layer::Ip)
+            }
         };
         wire::parse(head.get(skip..).unwrap_or_default(), layer)
     }
+}
+
+/// Where IP begins behind PPP: address and control, which may be left out, and the protocol, in one byte
+/// or two (RFC 1661 §5, RFC 1662 §3.1).
+fn behind_ppp(head: &[u8]) -> Option<usize> {
+    let at = if head.starts_with(&[0xff, 0x03]) { 2 } else { 0 };
+    match head.get(at..at + 2)? {
+        [0x21 | 0x57, _] => Some(at + 1),
+        [0x00, 0x21 | 0x57] => Some(at + 2),
+        _ => None,
+    }
+}
+
+/// Where the packet of a Netfilter log begins: attributes have a length, in the order of the host that
+/// wrote it, and a type, of which 9 is the packet.
+fn behind_nflog(head: &[u8]) -> Option<usize> {
+    const PAYLOAD: u16 = 9;
+    let mut at = 4;
+    loop {
+        let [a, b, c, d] = *head.get(at..at + 4)? else { return None };
+        // The type is small: whichever order makes it so.
+        let big = d != 0 && c == 0;
+        let two = |bytes| if big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) };
+        let (length, kind) = (usize::from(two([a, b])), two([c, d]));
+        if kind == PAYLOAD {
+            return Some(at + 4);
+        }
+        at += length.max(4).next_multiple_of(4);
+    }
+}
+
+/// Where IP begins in a data frame of 802.11 that is not encrypted, behind LLC and SNAP.
+fn behind_wifi(head: &[u8], radiotap: bool) -> Option<usize> {
+    let at = if radiotap { u16_at(head.get(..4)?, 2, false).into() } else { 0 };
+    let [control, flags] = *head.get(at..at + 2)? else { return None };
+    let (data, has_data) = (control & 0x0c == 0x08, control & 0x40 == 0);
+    let protected = flags & 0x40 != 0;
+    if !data || !has_data || protected {
+        return None;
+    }
+    let quality = control & 0x80 != 0;
+    let four_addresses = flags & 3 == 3;
+    let ordered = quality && flags & 0x80 != 0;
+    let llc = at
+        + 24
+        + 6 * usize::from(four_addresses)
+        + 2 * usize::from(quality)
+        + 4 * usize::from(ordered);
+    let kind = head.get(llc..llc + 8)?;
+    let ip =
+        matches!(kind, [0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x00] | [0xaa, 0xaa, 3, 0, 0, 0, 0x86, 0xdd]);
+    ip.then_some(llc + 8)
 }
 
 /// What a record or block turned out to be.
@@ -187,7 +265,7 @@ impl<R: Read> Capture<R> {
                 input,
                 file: file.into(),
                 format,
-                origin: None,
+                recorded: None,
                 last: 0,
                 reordered: 0,
                 unread: 0,
@@ -206,8 +284,8 @@ impl<R: Read> Capture<R> {
         while !self.ended {
             let offset = self.input.offset;
             let found = match &mut self.format {
-                &mut Format::Pcap { big, fraction, link, longest } => {
-                    record(&mut self.input, big, fraction, link, longest, &mut self.head)
+                &mut Format::Pcap { big, fraction, more, link, longest } => {
+                    record(&mut self.input, (big, fraction, more), link, longest, &mut self.head)
                 }
                 Format::Pcapng { big, interfaces } => {
                     block(&mut self.input, big, interfaces, &mut self.head)
@@ -235,7 +313,7 @@ impl<R: Read> Capture<R> {
         self.input.offset
     }
 
-    /// Packets that the file has as earlier than one before them.
+    /// Packets that the file has as earlier than one before them, or behind a clock that was set ahead.
     pub fn reordered(&self) -> u64 {
         self.reordered
     }
@@ -247,10 +325,18 @@ impl<R: Read> Capture<R> {
 
     fn since_origin(&mut self, recorded: Option<u64>) -> u64 {
         if let Some(recorded) = recorded {
-            let origin = *self.origin.get_or_insert(recorded);
-            match recorded.checked_sub(origin) {
-                Some(time) if time >= self.last => self.last = time,
-                _ => self.reordered += 1,
+            let before = *self.recorded.get_or_insert(recorded);
+            match recorded.checked_sub(before) {
+                Some(gap) if gap <= SET_AHEAD => {
+                    self.last += gap;
+                    self.recorded = Some(recorded);
+                }
+                later_or_earlier => {
+                    self.reordered += 1;
+                    if later_or_earlier.is_some() || before - recorded > SET_BACK {
+                        self.recorded = Some(recorded);
+                    }
+                }
             }
         }
         self.last
@@ -328,11 +414,13 @@ fn u32_at(bytes: &[u8], at: usize, big: bool) -> u32 {
 
 fn begin<R: Read>(input: &mut Input<R>) -> Result<Format, Stop> {
     let magic = input.begin::<4>()?;
-    let (big, fraction) = match magic {
-        Some([0xa1, 0xb2, 0xc3, 0xd4]) => (true, 1000),
-        Some([0xd4, 0xc3, 0xb2, 0xa1]) => (false, 1000),
-        Some([0xa1, 0xb2, 0x3c, 0x4d]) => (true, 1),
-        Some([0x4d, 0x3c, 0xb2, 0xa1]) => (false, 1),
+    let (big, fraction, more) = match magic {
+        Some([0xa1, 0xb2, 0xc3, 0xd4]) => (true, 1000, 0),
+        Some([0xd4, 0xc3, 0xb2, 0xa1]) => (false, 1000, 0),
+        Some([0xa1, 0xb2, 0x3c, 0x4d]) => (true, 1, 0),
+        Some([0x4d, 0x3c, 0xb2, 0xa1]) => (false, 1, 0),
+        Some([0xa1, 0xb2, 0xcd, 0x34]) => (true, 1000, 8),
+        Some([0x34, 0xcd, 0xb2, 0xa1]) => (false, 1000, 8),
         Some([0x0a, 0x0d, 0x0d, 0x0a]) => {
             let length = input.take()?;
             return Ok(Format::Pcapng { big: section(input, length)?, interfaces: Vec::new() });
@@ -353,20 +441,20 @@ fn begin<R: Read>(input: &mut Input<R>) -> Result<Format, Stop> {
     let Some(link) = Link::new(number) else {
         return bad(format!("packets of link type {number}; those that are read: {LINKS}"));
     };
-    Ok(Format::Pcap { big, fraction, link, longest: longest.max(MAX_PACKET) })
+    Ok(Format::Pcap { big, fraction, more, link, longest: longest.max(MAX_PACKET) })
 }
 
 /// A record of a classic pcap.
 fn record<R: Read>(
     input: &mut Input<R>,
-    big: bool,
-    fraction: u64,
+    (big, fraction, more): (bool, u64, u64),
     link: Link,
     longest: u32,
     head: &mut [u8; HEAD],
 ) -> Result<Found, Stop> {
     let Some(fields) = input.begin::<16>()? else { return Ok(Found::End) };
     let [seconds, part, captured, len] = [0, 4, 8, 12].map(|at| u32_at(&fields, at, big));
+    input.skip(more)?;
     if captured > longest {
         return bad(format!("a packet of {captured} bytes, where {longest} are the most"));
     }

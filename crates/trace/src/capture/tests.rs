@@ -123,10 +123,9 @@ fn sections_and_kinds_of_blocks() {
     assert_eq!(error, None);
     let seen: Vec<_> = packets.iter().map(|p| (p.time, p.len)).collect();
     assert_eq!(seen[..3], [(0, 60), (1000, 60), (1000, 46)]);
-    // The first section began 4294.967312 s after 1970, the other 5 s after: its packets are
-    // late.
-    assert_eq!(seen[3..], [(1000, 1500); 3]);
-    assert_eq!(odd, [3, 0]);
+    // The first section began 4294.967312 s after 1970, the other 5 s after: the clock was set back.
+    assert_eq!(seen[3..], [(1000, 1500), (1_000_000_993, 1500), (1_000_000_994, 1500)]);
+    assert_eq!(odd, [1, 0]);
     assert!(packets.iter().all(|p| p.headers.flow.protocol == 17));
 }
 
@@ -251,4 +250,117 @@ fn an_endless_list_of_interfaces_is_refused() {
     let interface = block(true, INTERFACE, &[0, 1, 0, 0, 0, 0, 0, 96]);
     let bytes = [big_endian(), interface.repeat(MAX_INTERFACES)].concat();
     assert!(wrong(&bytes).ends_with("more than 65536 interfaces"));
+}
+
+/// A classic pcap of link type `link`; each packet with its time in s and ms.
+fn classic(link: u32, packets: &[(u32, u32, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = vec![0xa1, 0xb2, 0xc3, 0xd4];
+    for field in [0x0002_0004, 0, 0, 4096, link] {
+        bytes.extend(field.to_be_bytes());
+    }
+    for (seconds, ms, packet) in packets {
+        for field in [*seconds, ms * 1000, packet.len() as u32, packet.len() as u32] {
+            bytes.extend(field.to_be_bytes());
+        }
+        bytes.extend(packet);
+    }
+    bytes
+}
+
+/// At 10 s the clock goes back by 5 s; one packet is stamped a year ahead. Gaps stay 100 ms, but across the
+/// steps, and a packet that is 20 ms early is out of order as ever.
+#[test]
+fn a_clock_that_is_set_leaves_the_gaps_as_recorded() {
+    let at = |seconds, ms| (seconds, ms, udp(1));
+    let year = 365 * 86_400;
+    for (recorded, expected, steps) in [
+        (
+            vec![at(10, 0), at(10, 100), at(5, 0), at(5, 100), at(5, 200)],
+            [0, 100, 100, 200, 300],
+            1,
+        ),
+        (
+            vec![at(10, 0), at(10, 100), at(year, 0), at(10, 200), at(10, 300)],
+            [0, 100, 100, 100, 200],
+            2,
+        ),
+        (
+            vec![at(10, 0), at(10, 100), at(10, 80), at(10, 200), at(10, 300)],
+            [0, 100, 100, 200, 300],
+            1,
+        ),
+    ] {
+        let (packets, error, [reordered, _]) = all(&classic(101, &recorded));
+        assert_eq!((error, reordered), (None, steps));
+        assert_eq!(packets.iter().map(|p| p.time / 1_000_000).collect::<Vec<_>>(), expected);
+    }
+}
+
+/// Records with eight bytes more, as Kuznetzov's libpcap wrote them.
+#[test]
+fn a_modified_pcap_is_read() {
+    for big in [true, false] {
+        let word = |word: u32| if big { word.to_be_bytes() } else { word.to_le_bytes() };
+        let mut bytes = word(0xa1b2_cd34).to_vec();
+        for field in [if big { 0x0002_0004 } else { 0x0004_0002 }, 0, 0, 96, 101] {
+            bytes.extend(word(field));
+        }
+        for part in [0, 250] {
+            for field in [7, part, 32, 32] {
+                bytes.extend(word(field));
+            }
+            bytes.extend([9; 8]);
+            bytes.extend(udp(1));
+        }
+        let (packets, error, _) = all(&bytes);
+        assert_eq!(error, None);
+        assert_eq!(packets.iter().map(|p| p.time).collect::<Vec<_>>(), [0, 250_000]);
+        assert!(packets.iter().all(|p| p.headers.flow.ports == [5001, 443]));
+    }
+}
+
+#[test]
+fn ip_is_found_behind_ppp_nflog_and_radiotap() {
+    let snap = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+    let radiotap = [0, 0, 8, 0, 0, 0, 0, 0];
+    let frame = |control: u8, flags: u8, more: usize| {
+        [&[control, flags][..], &vec![0; 22 + more], &snap, &udp(1)].concat()
+    };
+    let prefix = [6, 0, 10, 0, b'x', b'\n', 0, 0];
+    let packet = (udp(1).len() + 4) as u16;
+    let log = |attributes: &[u8]| [&[2, 0, 0, 5][..], &prefix, attributes, &udp(1)].concat();
+    for (link, bytes) in [
+        (9, [&[0xff, 3, 0, 0x21][..], &udp(1)].concat()),
+        (50, [&[0, 0x21][..], &udp(1)].concat()),
+        (9, [&[0x21][..], &udp(1)].concat()),
+        (239, log(&[&packet.to_le_bytes()[..], &[9, 0]].concat())),
+        (105, frame(0x08, 1, 0)),
+        (127, [&radiotap[..], &frame(0x88, 1, 2)].concat()),
+        (127, [&radiotap[..], &frame(0x88, 3, 8)].concat()),
+    ] {
+        let (packets, error, _) = all(&classic(link, &[(7, 0, bytes)]));
+        assert_eq!(error, None);
+        assert_eq!(packets[0].headers.flow.ports, [5001, 443], "link type {link}");
+    }
+    for (link, bytes) in [
+        (9, vec![0xc0, 0x21, 1]),
+        (239, vec![2, 0, 0, 5, 0, 0]),
+        (127, vec![0, 0, 255, 255]),
+        (105, frame(0x08, 0x41, 0)), // encrypted
+        (105, frame(0x80, 0, 0)),    // a beacon
+    ] {
+        let (packets, error, _) = all(&classic(link, &[(7, 0, bytes)]));
+        assert_eq!(error, None);
+        assert_eq!(packets[0].headers.flow.protocol, 0, "link type {link}");
+    }
+}
+
+/// A segment that has yet to be cut up: its total length is 0.
+#[test]
+fn a_packet_without_a_length_is_as_long_as_the_frame() {
+    let mut packet = udp(1);
+    packet[2..4].fill(0);
+    let (packets, ..) = all(&classic(101, &[(7, 0, packet)]));
+    assert_eq!(packets[0].headers.flow.ports, [5001, 443]);
+    assert_eq!(packets[0].headers.ecn, Ecn::Ect0);
 }

@@ -53,7 +53,7 @@ impl RedParams {
             signal: Arrival::early(config.ecn),
             certain: Arrival::early(config.ecn && config.above_max == AboveMax::Mark),
         };
-        params.with_thresholds(min_th, max_th)
+        if min_th == max_th { Ok(params) } else { params.with_thresholds(min_th, max_th) }
     }
 
     /// The same with other thresholds, in `measure`.
@@ -64,7 +64,7 @@ impl RedParams {
         if min_th < max_th {
             Ok(Self { min_th, max_th, ..self })
         } else {
-            Err(ConfigError { key: "max_th", allowed: "more than min_th" })
+            Err(ConfigError { key: "max_th", allowed: "min_th or more" })
         }
     }
 

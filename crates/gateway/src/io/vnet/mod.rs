@@ -56,28 +56,90 @@ const ACCURATE_ECN: u8 = 0x10;
 const CWR: u8 = 0x80;
 const FIN_PSH: u8 = 0x09;
 
-/// Gives the packets of a frame with a header before it to `each`. Whether they could be made.
+/// Gives the packets of a frame with a header before it to `each`, all at once. Whether they could be made.
 pub fn cut(bytes: &mut [u8], layer: Layer, each: &mut impl FnMut(&[u8])) -> bool {
-    let Some((header, frame)) = bytes.split_at_mut_checked(HEADER) else { return false };
-    let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
-    let offload = Offload {
-        needs_checksum: header[0] & NEEDS_CHECKSUM != 0,
-        kind: header[1] & !(ECN | ACCURATE_ECN),
-        classic_ecn: header[1] & (ECN | ACCURATE_ECN) == ECN,
-        size: word(4),
-        start: word(6),
-        offset: word(8),
-    };
-    match offload.kind {
-        WHOLE => {
-            if offload.needs_checksum && !complete(frame, &offload, layer) {
-                return false;
+    let mut cutter = Cutter::default();
+    let made = cutter.begin(bytes, layer, each);
+    while cutter.goes_on() {
+        cutter.go_on(bytes, each);
+    }
+    made
+}
+
+/// Cuts a frame, some packets at a time: whoever has another to look after needs not wait for all.
+#[derive(Debug)]
+pub struct Cutter {
+    /// The next packet; its headers stay.
+    packet: Box<[u8]>,
+    rest: Option<Rest>,
+}
+
+/// What is not cut yet of a super-packet.
+#[derive(Debug)]
+struct Rest {
+    way: Way,
+    offload: Offload,
+    tcp: bool,
+    /// Bytes before the payload.
+    headers: usize,
+    /// The number of the next packet, and of all of them.
+    next: usize,
+    count: usize,
+}
+
+impl Default for Cutter {
+    fn default() -> Self {
+        Self { packet: vec![0; LONGEST].into_boxed_slice(), rest: None }
+    }
+}
+
+impl Cutter {
+    /// Gives the first packets of a frame with a header before it to `each`. Whether they can be made.
+    pub fn begin(&mut self, bytes: &mut [u8], layer: Layer, each: &mut impl FnMut(&[u8])) -> bool {
+        let Some((header, frame)) = bytes.split_at_mut_checked(HEADER) else { return false };
+        let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+        let offload = Offload {
+            needs_checksum: header[0] & NEEDS_CHECKSUM != 0,
+            kind: header[1] & !(ECN | ACCURATE_ECN),
+            classic_ecn: header[1] & (ECN | ACCURATE_ECN) == ECN,
+            size: word(4),
+            start: word(6),
+            offset: word(8),
+        };
+        match offload.kind {
+            WHOLE => {
+                if offload.needs_checksum && !complete(frame, &offload, layer) {
+                    return false;
+                }
+                each(frame);
+                true
             }
-            each(frame);
-            true
+            TCP_V4 | TCP_V6 | UDP_L4 => {
+                self.rest = Rest::new(frame, offload, layer, &mut self.packet);
+                let made = self.goes_on();
+                self.go_on(bytes, each);
+                made
+            }
+            _ => false,
         }
-        TCP_V4 | TCP_V6 | UDP_L4 => segments(frame, &offload, layer, each).is_some(),
-        _ => false,
+    }
+
+    /// Whether there is more of the frame.
+    pub fn goes_on(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// Gives the next packets of the frame, [`PIECES`] at most, to `each`.
+    pub fn go_on(&mut self, bytes: &[u8], each: &mut impl FnMut(&[u8])) {
+        let (Some(rest), Some(frame)) = (&mut self.rest, bytes.get(HEADER..)) else { return };
+        let end = rest.count.min(rest.next + PIECES);
+        while rest.next < end {
+            each(rest.piece(frame, &mut self.packet));
+            rest.next += 1;
+        }
+        if end == rest.count {
+            self.rest = None;
+        }
     }
 }
 
@@ -183,47 +245,49 @@ fn complete_left(frame: &mut [u8], ip: Ip, protocol: u8, range: Range<usize>) ->
     Some(())
 }
 
-/// Cuts a super-packet; nothing if its headers do not fit together.
-fn segments(
-    frame: &mut [u8],
-    offload: &Offload,
-    layer: Layer,
-    each: &mut impl FnMut(&[u8]),
-) -> Option<()> {
-    let start = offload.start;
-    let (protocol, v4) = match offload.kind {
-        TCP_V4 => (TCP, Some(true)),
-        TCP_V6 => (TCP, Some(false)),
-        _ => (UDP, None),
-    };
-    let way = Way::new(frame, layer, start, protocol)?;
-    let tcp = protocol == TCP;
-    let length = if tcp { usize::from(*frame.get(start + 12)? >> 4) * 4 } else { 8 };
-    let headers = start + length;
-    let unlike = v4.is_some_and(|v4| v4 != way.ip.v4) || length < if tcp { 20 } else { 8 };
-    if unlike || offload.size == 0 || frame.len() <= headers {
-        return None;
+impl Rest {
+    /// A super-packet, whose headers go into `packet`; nothing if they do not fit together.
+    fn new(frame: &[u8], offload: Offload, layer: Layer, packet: &mut [u8]) -> Option<Self> {
+        let start = offload.start;
+        let (protocol, v4) = match offload.kind {
+            TCP_V4 => (TCP, Some(true)),
+            TCP_V6 => (TCP, Some(false)),
+            _ => (UDP, None),
+        };
+        let way = Way::new(frame, layer, start, protocol)?;
+        let tcp = protocol == TCP;
+        let length = if tcp { usize::from(*frame.get(start + 12)? >> 4) * 4 } else { 8 };
+        let headers = start + length;
+        let unlike = v4.is_some_and(|v4| v4 != way.ip.v4) || length < if tcp { 20 } else { 8 };
+        if unlike || offload.size == 0 || frame.len() <= headers {
+            return None;
+        }
+        let count = (frame.len() - headers).div_ceil(offload.size);
+        if headers + offload.size > packet.len() || count > if tcp { MOST_TCP } else { MOST_UDP } {
+            return None;
+        }
+        packet[..headers].copy_from_slice(&frame[..headers]);
+        Some(Self { way, offload, tcp, headers, next: 0, count })
     }
-    let mut packet = [0; LONGEST];
-    if headers + offload.size > packet.len() {
-        return None;
-    }
-    packet[..headers].copy_from_slice(&frame[..headers]);
-    let payload = &frame[headers..];
-    let count = payload.len().div_ceil(offload.size);
-    for (i, part) in payload.chunks(offload.size).enumerate() {
+
+    /// The next packet of `frame`, in `packet`.
+    fn piece<'a>(&self, frame: &[u8], packet: &'a mut [u8]) -> &'a [u8] {
+        let Self { way, offload, tcp, headers, next: i, count } = self;
+        let (start, tcp) = (offload.start, *tcp);
+        let from = headers + i * offload.size;
+        let part = &frame[from..frame.len().min(from + offload.size)];
         let packet = &mut packet[..headers + part.len()];
-        packet[headers..].copy_from_slice(part);
+        packet[*headers..].copy_from_slice(part);
         if tcp {
             let number = &frame[start + 4..start + 8];
             let number = u32::from_be_bytes([number[0], number[1], number[2], number[3]])
                 .wrapping_add((i * offload.size) as u32);
             packet[start + 4..start + 8].copy_from_slice(&number.to_be_bytes());
             let mut flags = frame[start + 13];
-            if i > 0 && offload.classic_ecn {
+            if *i > 0 && offload.classic_ecn {
                 flags &= !CWR;
             }
-            if i + 1 < count {
+            if i + 1 < *count {
                 flags &= !FIN_PSH;
             }
             packet[start + 13] = flags;
@@ -231,14 +295,14 @@ fn segments(
             let length = packet.len() - start;
             put(packet, start + 4, length as u16);
         }
+        let protocol = if tcp { TCP } else { UDP };
         let pseudo = pseudo(packet, way.ip, protocol, start);
         put_checksum(packet, start, start + if tcp { 16 } else { 6 }, pseudo);
         for part in way.back() {
-            renew(packet, frame, part, i as u16);
+            renew(packet, frame, part, *i as u16);
         }
-        each(packet);
+        packet
     }
-    Some(())
 }
 
 /// Length, identification and checksum of a header of packet number `i`, whose inside is right.
@@ -269,8 +333,17 @@ fn renew(packet: &mut [u8], frame: &[u8], part: Part, i: u16) {
     }
 }
 
-/// Longest packet that super-packets are cut to.
-const LONGEST: usize = 1 << 14;
+/// Longest packet that super-packets are cut to: as long as a frame may be.
+const LONGEST: usize = u16::MAX as usize;
+
+/// The most packets of one super-packet that are cut at a time.
+pub const PIECES: usize = 64;
+
+/// The most packets of a super-packet. A segment of TCP has 64 bytes or more of 64 kB then (Linux' own never
+/// fewer than 88, `TCP_MIN_MSS`, but for the last); a sender of datagrams may ask its kernel for so many
+/// (`UDP_MAX_SEGMENTS`). One call of a hostile sender could mean 64 000 packets of a byte each.
+const MOST_TCP: usize = 1024;
+const MOST_UDP: usize = 128;
 
 #[cfg(test)]
 mod tests;

@@ -549,6 +549,50 @@ fn what_cannot_be_cut_is_refused() {
     assert!(refused(header(1, WHOLE, 0, 5000, 16), &whole), "checksum behind the end");
 }
 
+/// A call of a sender becomes no more packets than Linux would ever make of one of its own, and those are
+/// made some at a time.
+#[test]
+fn a_super_packet_is_a_bounded_number_of_packets() {
+    for (tcp, kind, most) in [(true, TCP_V4, MOST_TCP), (false, UDP_L4, MOST_UDP)] {
+        for size in [1, 2, 64, 88, 536, 1460] {
+            for count in [most / 2 + 1, most, most + 1] {
+                let payload = count * size - size / 2;
+                if payload > 65_000 {
+                    continue;
+                }
+                let mut bytes = header(1, kind, size as u16, 20, if tcp { 16 } else { 6 });
+                bytes.extend(packet(true, tcp, &vec![7; payload]));
+                let (mut cutter, mut made) = (Cutter::default(), 0);
+                let begun = cutter.begin(&mut bytes, Layer::Ip, &mut |_| made += 1);
+                assert_eq!(begun, count <= most, "{count} of {size}");
+                assert!(made <= PIECES);
+                while cutter.goes_on() {
+                    let before = made;
+                    cutter.go_on(&bytes, &mut |p| {
+                        assert_eq!(verify(p), 0xffff);
+                        made += 1;
+                    });
+                    assert!((1..=PIECES).contains(&(made - before)));
+                }
+                assert_eq!(made, if begun { count } else { 0 });
+            }
+        }
+    }
+}
+
+/// At any MTU: a segment may be as long as a frame.
+#[test]
+fn long_packets_are_cut() {
+    for size in [9000, 16_384, 19_960, 32_000, 60_000] {
+        let mut bytes = header(1, TCP_V4, size, 20, 16);
+        let whole = packet(true, true, &vec![7; 63_000]);
+        bytes.extend(&whole);
+        let mut lengths = Vec::new();
+        assert!(cut(&mut bytes, Layer::Ip, &mut |p| lengths.push(p.len())), "{size}");
+        assert_eq!(lengths[0], 40 + usize::from(size));
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_cut_without_harm(

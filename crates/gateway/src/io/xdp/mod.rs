@@ -7,13 +7,12 @@
 //! between these chunks and its own memory (copy mode), as it is told: it takes what is to be sent
 //! within a system call of ours, never at another time.
 
-mod bpf;
 mod shared;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use bpf::{Attachment, Mode};
+use super::bpf::{Attachment, Mode};
 use nix::errno::Errno;
 use nix::libc;
 use shared::{Giving, Memory, Ring, Taking};
@@ -76,7 +75,10 @@ impl Xdp {
         let chunk = chunk.ok_or_else(|| {
             Trouble::new(
                 format!("{name}: frames of {longest} bytes are too long for AF_XDP"),
-                format!("up to {}: ip link set {name} mtu 1500", CHUNKS[1] - HEADROOM),
+                format!(
+                    "up to {}: ip link set {name} mtu 1500, or --plane packet",
+                    CHUNKS[1] - HEADROOM
+                ),
             )
         })?;
         Self::with(index, chunk, generic).map_err(|e| missing(name, &e))
@@ -266,6 +268,12 @@ fn cannot(error: &io::Error) -> bool {
 
 /// What an error while opening means.
 fn missing(name: &str, error: &io::Error) -> Trouble {
+    if error.raw_os_error() == Some(libc::ERANGE) {
+        return Trouble::new(
+            format!("{name}: no AF_XDP: its driver does not have it at this MTU"),
+            format!("ip link set {name} mtu 1500, or --plane packet"),
+        );
+    }
     let hint = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "run it as root, or: setcap cap_net_raw,cap_net_admin,cap_bpf+ep bluewater-gateway"
@@ -273,6 +281,7 @@ fn missing(name: &str, error: &io::Error) -> Trouble {
         Some(libc::EBUSY | libc::EEXIST) => "another XDP program is there: ip -d link",
         Some(libc::ENOBUFS | libc::ENOMEM) => "allow it to lock memory: ulimit -l unlimited",
         Some(libc::EAFNOSUPPORT) => "a kernel with CONFIG_XDP_SOCKETS",
+        Some(libc::EOPNOTSUPP | libc::EINVAL) => "its driver may not have it: --plane packet",
         _ => "",
     };
     Trouble::new(format!("{name}: no AF_XDP: {error}"), hint)

@@ -3,9 +3,9 @@
 use aqm::Ecn;
 use link::NEVER;
 
-use super::Options;
+use super::options::{Echo, MOST_IN_A_BURST, Options, Pacing};
 use super::receiver::{AckWhen, Receiver};
-use super::sender::Sender;
+use super::sender::{Counts, Sender};
 use crate::app::{App, OnOff, Step};
 use crate::packet::{Packet, Payload};
 use crate::transport::{After, Connections, EndPoints, FlowReport, FlowSetup, Port};
@@ -26,7 +26,7 @@ impl EndPoints for Ends {
 
     fn new(o: &Options, number: usize, setups: &[FlowSetup]) -> Self {
         let mut ends = Self::default();
-        if o.has_model {
+        if o.control.has_model {
             ends.sender.draw_from(setups[number].jitter.clone(), o);
         }
         ends
@@ -55,23 +55,23 @@ impl EndPoints for Ends {
         match packet.payload {
             Payload::Data { cwr, tick } => {
                 let ce = packet.ecn == Ecn::Ce;
-                let when = if o.looks_closer {
+                let when = if o.acks.look_closer {
                     let mut answered = cwr;
-                    if o.exact_echo {
+                    if o.ecn.echo == Echo::Exact {
                         answered = true;
                         if receiver.owes_other_echo(ce) {
                             answer(receiver, port, o);
                         }
                     }
-                    if o.quick_acks && (packet.seq == 0 || ce && !receiver.echoes()) {
+                    if o.acks.quick && (packet.seq == 0 || ce && !receiver.echoes()) {
                         receiver.hurry(if ce { QUICK_AFTER_MARK } else { QUICK_AT_START });
                     }
-                    if o.timestamps {
+                    if o.recovery.timestamps {
                         receiver.on_timestamp(packet.seq, tick);
                     }
                     receiver.on_watched_data(packet.seq, ce, answered, o)
                 } else {
-                    receiver.on_data(packet.seq, ce, cwr, o.delayed_ack > 0)
+                    receiver.on_data(packet.seq, ce, cwr, o.acks.delay > 0)
                 };
                 match when {
                     AckWhen::Now => {
@@ -80,7 +80,7 @@ impl EndPoints for Ends {
                         After::Nothing
                     }
                     AckWhen::Later => {
-                        port.seat.ack_at = port.now + o.delayed_ack;
+                        port.seat.ack_at = port.now + o.acks.delay;
                         After::Timer
                     }
                 }
@@ -104,7 +104,7 @@ impl EndPoints for Ends {
             _ => {
                 let (answer, after) = on_handshake(sender, port.now, packet, o);
                 if let Some(payload) = answer {
-                    let ecn = o.codepoint_syn_ack;
+                    let ecn = o.ecn.syn_ack;
                     *port.scratch = Packet { payload, ecn, ..Packet::default() };
                     port.send_back();
                 }
@@ -143,9 +143,10 @@ impl EndPoints for Ends {
         }
         port.address_data();
         let waited = port.seat.send_at <= now;
-        let at_once = o.send_jitter == 0 || waited;
+        let jitter = if let Pacing::Jitter { most } = o.pacing { Some(most) } else { None };
+        let at_once = jitter.is_none() || waited;
         if at_once {
-            if waited && o.send_jitter > 0 {
+            if jitter.is_some() {
                 sender.on_wait_over(now);
             }
             port.seat.send_at = NEVER;
@@ -170,12 +171,12 @@ impl EndPoints for Ends {
             let held = at_once && sender.is_held(o);
             port.seat.app_at = if held { port.group.stop } else { due.min(port.group.stop) };
         }
-        if !at_once
+        if let Some(most) = jitter.filter(|_| !at_once)
             && port.seat.send_at == NEVER
             && sender.room(now, o) != Some(0)
             && let Some(send_timing) = port.send_timing()
         {
-            let wait = o.send_jitter as f64 * send_timing.jitter.uniform();
+            let wait = most as f64 * send_timing.jitter.uniform();
             port.seat.send_at = now.saturating_add(wait as u64);
         }
     }
@@ -199,21 +200,22 @@ impl EndPoints for Ends {
 
     fn report(&self) -> FlowReport {
         let Self { sender, receiver } = self;
+        let Counts { retransmits, timeouts, ecn_reductions } = sender.counts();
         FlowReport {
             delivered: receiver.delivered(),
             delivered_bytes: 0,
-            retransmits: sender.retransmits,
-            timeouts: sender.timeouts,
-            ecn_reductions: sender.ecn_reductions,
+            retransmits,
+            timeouts,
+            ecn_reductions,
             srtt: sender.srtt(),
         }
     }
 
     fn connections(o: &Options) -> Option<Connections> {
-        let windows = [o.initial_window as u32, o.window];
-        let timeouts = [o.rto.initial, o.rto.max];
-        let ecn = [o.codepoint_control, o.codepoint_syn_ack];
-        Some(Connections { handshake: o.handshake, windows, timeouts, ecn })
+        let windows = [o.window.initial as u32, o.window.receiver];
+        let timeouts = [o.timer.rto.initial, o.timer.rto.max];
+        let ecn = [o.ecn.control, o.ecn.syn_ack];
+        Some(Connections { handshake: o.handshake.syn, windows, timeouts, ecn })
     }
 
     fn renew(&mut self) {
@@ -226,7 +228,7 @@ impl EndPoints for Ends {
         if begins {
             self.sender.start(now, o);
             // An exact echo has none of SYN-ACKs (RFC 8257 §3.6).
-            if marked && !o.exact_echo {
+            if marked && o.ecn.echo != Echo::Exact {
                 self.sender.begin_with_one();
             }
             self.sender.offer(packets);
@@ -263,7 +265,7 @@ fn on_handshake(
     match packet.payload {
         Payload::Syn { tick } => {
             // RFC 9768 §3.1.1; without its counter a mark is not told (RFC 8257 §3.6).
-            let marked = o.accecn && packet.ecn == Ecn::Ce;
+            let marked = o.ecn.echo == Echo::Counted && packet.ecn == Ecn::Ce;
             (Some(Payload::SynAck { echo: tick, marked }), After::Nothing)
         }
         Payload::SynAck { echo, marked } => {
@@ -292,12 +294,10 @@ fn step(sender: &mut Sender, port: &mut Port<'_>, now: u64) {
 
 /// Sends all that a connection may send, or the first burst of it if it is paced.
 fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
-    if !o.pacing {
-        return send_all(sender, port, o);
-    }
+    let Pacing::Paced { quantum } = o.pacing else { return send_all(sender, port, o) };
     let mut until = port.send_timing().map_or(0, |send_timing| send_timing.paced_until);
     while until <= port.now {
-        let burst = o.burst(sender.pace());
+        let burst = burst(quantum, sender.pace());
         let mut sent = 0;
         while sent < burst && sender.next(port.now, o, port.scratch) {
             port.send();
@@ -314,6 +314,11 @@ fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
     if until > port.now && sender.room(port.now, o) != Some(0) {
         port.seat.send_at = until;
     }
+}
+
+/// How many packets go together that would be `gap` ns apart.
+fn burst(quantum: u64, gap: u64) -> u64 {
+    if quantum == 0 { 1 } else { (quantum / gap.max(1)).clamp(2, MOST_IN_A_BURST.into()) }
 }
 
 /// Sends all that a connection may send. The scratch packet is addressed as data of its flow.
@@ -336,8 +341,8 @@ fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
 #[inline(always)]
 fn answer(receiver: &mut Receiver, port: &mut Port<'_>, o: &Options) {
     port.address_back();
-    receiver.acknowledge(o.sack(), port.scratch);
-    if o.looks_closer {
+    receiver.acknowledge(o.recovery.has_sack(), port.scratch);
+    if o.acks.look_closer {
         receiver.tell_more(port.scratch, o);
     }
     port.send();

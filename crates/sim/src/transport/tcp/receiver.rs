@@ -2,8 +2,8 @@
 
 use aqm::Ecn;
 
-use super::Options;
 use super::bits::Bits;
+use super::options::{Echo, Options, Variant};
 use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET};
 
 /// AccECN's counters begin with it (RFC 9768 §3.2).
@@ -119,8 +119,8 @@ impl Receiver {
     /// A segment arrives where acknowledgements tell of it by more than their number.
     #[inline(never)]
     pub fn on_watched_data(&mut self, seq: u32, ce: bool, reduced: bool, o: &Options) -> AckWhen {
-        let delayed_ack = o.delayed_ack > 0;
-        if !o.accecn {
+        let delayed_ack = o.acks.delay > 0;
+        if o.ecn.echo != Echo::Counted {
             return self.on_data(seq, ce, reduced, delayed_ack);
         }
         // RFC 9768 §3.2.2.5.1: the first of several marks is told at once, and where two packets are
@@ -201,13 +201,13 @@ impl Receiver {
     /// Has an acknowledgement tell what else it is to: the echo of a timestamp, AccECN's counter, a
     /// duplicate; and be ECN-capable.
     pub fn tell_more(&mut self, packet: &mut Packet, o: &Options) {
-        packet.ecn = o.codepoint_control;
+        packet.ecn = o.ecn.control;
         if let Payload::Ack { ece, echo, sack } = &mut packet.payload {
-            *echo = if o.timestamps { self.tick as u16 } else { 0 };
-            if o.accecn {
+            *echo = if o.recovery.timestamps { self.tick as u16 } else { 0 };
+            if o.ecn.echo == Echo::Counted {
                 *ece = ((self.echo >> 1) + FIRST_COUNT) % 8;
             }
-            if std::mem::take(&mut self.duplicate) && o.rack {
+            if std::mem::take(&mut self.duplicate) && o.recovery.variant == Variant::Rack {
                 *ece |= DUPLICATE;
                 sack[SACK_BLOCKS - 1] = (0, 0);
             }
@@ -234,7 +234,6 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::tcp::Variant;
     use crate::transport::tcp::tests::options;
 
     fn acknowledgement(r: &mut Receiver) -> Packet {
@@ -326,7 +325,7 @@ mod tests {
     #[test]
     fn what_comes_again_is_told() {
         let mut r = Receiver::default();
-        let o = Options { rack: true, ..options(Variant::Sack) };
+        let o = options(Variant::Sack).with(|o| o.recovery.variant = Variant::Rack);
         let mut told = |seq| {
             data(&mut r, seq);
             let mut ack = acknowledgement(&mut r);
@@ -346,7 +345,7 @@ mod tests {
     #[test]
     fn the_echo_of_a_timestamp_is_that_of_what_moves_the_acknowledgement() {
         let mut r = Receiver::default();
-        let o = Options { timestamps: true, ..options(Variant::Sack) };
+        let o = options(Variant::Sack).with(|o| o.recovery.timestamps = true);
         let mut echo = |seq, tick, acknowledges: bool| {
             r.on_timestamp(seq, tick);
             r.on_data(seq, false, false, true);

@@ -88,8 +88,8 @@ impl RttEstimator {
         self.sample_at(rtt, 0, 0, backoff);
     }
 
-    /// The same at `now` of a packet that was sent at `sent`, where the clock may tick every `tick`.
-    #[inline]
+    /// Takes a sample at `now` of a packet that was sent at `sent`, where the clock may tick every `tick`.
+    #[inline(always)]
     pub fn sample_at(&mut self, now: u64, sent: u64, tick: u64, backoff: &mut Backoff) {
         if backoff.flags != 0 || self.srtt == 0 {
             return self.sample_otherwise(now, sent, tick, backoff);
@@ -127,6 +127,7 @@ impl RttEstimator {
     }
 
     /// The timeout in ns.
+    #[inline(always)]
     pub fn rto(&self, backoff: Backoff, bounds: &RtoBounds) -> u64 {
         let base = if self.srtt == 0 {
             if backoff.flags & SLOW != 0 {

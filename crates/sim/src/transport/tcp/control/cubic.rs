@@ -4,7 +4,7 @@ mod linux;
 
 use linux::Whole;
 
-use super::CongestionControl;
+use super::{CongestionControl, Event, Growth, RoundTrip, SlowStart, Times};
 use crate::transport::tcp::Options;
 
 /// CUBIC's multiplicative decrease (RFC 9438 §4.6).
@@ -70,22 +70,6 @@ impl Curve {
 }
 
 impl Cubic {
-    fn grow(&mut self, cwnd: f64, acked: u32, counted: f64, [now, srtt]: [u64; 2]) -> f64 {
-        let curve = &mut self.curve;
-        let epoch = curve.epoch.unwrap_or_else(|| curve.begin(cwnd, now));
-        curve.last = now;
-        let seconds = |ns: u64| ns as f64 / 1e9;
-        // Figure 4, with α = 1 once the window before the reduction is reached again.
-        let alpha = if curve.w_est >= curve.prior && !self.rfc8312 { 1.0 } else { FRIENDLY };
-        curve.w_est += alpha * f64::from(acked) / cwnd;
-        if curve.window(seconds(now - epoch)) < curve.w_est {
-            return (curve.w_est - cwnd).clamp(0.0, MOST * f64::from(acked));
-        }
-        // §4.2: towards the window a round trip ahead.
-        let target = curve.window(seconds(now - epoch + srtt)).clamp(cwnd, (1.0 + MOST) * cwnd);
-        counted * (target - cwnd) / cwnd
-    }
-
     fn reduce(&mut self, window: f64) -> f64 {
         self.start.done = true;
         if let Some(whole) = &mut self.whole {
@@ -99,46 +83,6 @@ impl Cubic {
         // 0.7 of 90 packets are 63, and not a bit less, as 0.7 · 90.0 is.
         window * 7.0 / 10.0
     }
-}
-
-impl CongestionControl for Cubic {
-    fn new(o: &Options) -> Self {
-        let whole = (o.rfc8312 && o.whole_packets && o.count_packets).then(Whole::default);
-        Self { rfc8312: o.rfc8312, whole, ..Self::default() }
-    }
-
-    fn has_hystart(&self) -> bool {
-        true
-    }
-
-    fn slow_start(&self) -> f64 {
-        let conservative = self.start.conservative.is_some() && !self.start.done;
-        if conservative { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
-    }
-
-    #[inline(never)]
-    fn on_slow_start_sample(&mut self, rtt: u64, begins: bool, only: bool) -> bool {
-        self.start.on_sample(rtt, begins, if only { 1 } else { N_RTT_SAMPLE })
-    }
-
-    fn growth(&mut self, cwnd: f64, acked: u32, times: [u64; 2]) -> f64 {
-        self.grow(cwnd, acked, 1.0, times)
-    }
-
-    fn growth_by_packets(&mut self, [cwnd, whole]: [f64; 2], acked: u32, times: [u64; 2]) -> f64 {
-        if let Some(curve) = &mut self.whole {
-            return curve.grow(whole, acked, times);
-        }
-        self.grow(cwnd, acked, f64::from(acked), times)
-    }
-
-    fn after_loss(&mut self, window: f64) -> f64 {
-        self.reduce(window)
-    }
-
-    fn after_echo(&mut self, window: f64, _now: u64) -> f64 {
-        self.reduce(window)
-    }
 
     fn on_timeout(&mut self) {
         // RFC 9406 §4.3: only the first slow start.
@@ -151,7 +95,7 @@ impl CongestionControl for Cubic {
     }
 
     /// §4.2: time in which the application did not fill the window does not count.
-    fn unused(&mut self, now: u64) {
+    fn on_unused(&mut self, now: u64) {
         let (epoch, last) = match &mut self.whole {
             Some(whole) => (&mut whole.epoch, &mut whole.last),
             None => (&mut self.curve.epoch, &mut self.curve.last),
@@ -170,16 +114,58 @@ impl CongestionControl for Cubic {
         }
         self.curve.epoch = None;
     }
+}
 
-    /// §4.9: what a needless repair did to the curve is undone; RFC 8312 and Linux leave it.
-    fn before_repair(&mut self) {
-        self.before = self.curve;
+impl CongestionControl for Cubic {
+    fn new(o: &Options) -> Self {
+        let whole = (o.control.rfc8312 && o.window.whole_packets && o.window.count_packets)
+            .then(Whole::default);
+        Self { rfc8312: o.control.rfc8312, whole, ..Self::default() }
     }
 
-    fn undo_repair(&mut self) {
-        if !self.rfc8312 {
-            self.curve = self.before;
+    fn growth(&mut self, growth: &Growth) -> f64 {
+        let &Growth { cwnd, whole, acked, counted, times } = growth;
+        if let Some(curve) = &mut self.whole {
+            return curve.grow(whole, acked, times);
         }
+        let Times { now, srtt } = times;
+        let curve = &mut self.curve;
+        let epoch = curve.epoch.unwrap_or_else(|| curve.begin(cwnd, now));
+        curve.last = now;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        // Figure 4, with α = 1 once the window before the reduction is reached again.
+        let alpha = if curve.w_est >= curve.prior && !self.rfc8312 { 1.0 } else { FRIENDLY };
+        curve.w_est += alpha * f64::from(acked) / cwnd;
+        if curve.window(seconds(now - epoch)) < curve.w_est {
+            return (curve.w_est - cwnd).clamp(0.0, MOST * f64::from(acked));
+        }
+        // §4.2: towards the window a round trip ahead.
+        let target = curve.window(seconds(now - epoch + srtt)).clamp(cwnd, (1.0 + MOST) * cwnd);
+        counted * (target - cwnd) / cwnd
+    }
+
+    fn after_loss(&mut self, window: f64) -> f64 {
+        self.reduce(window)
+    }
+
+    fn after_echo(&mut self, window: f64, _now: u64) -> Option<f64> {
+        Some(self.reduce(window))
+    }
+
+    fn on_event(&mut self, event: Event, now: u64) {
+        match event {
+            Event::Unused => self.on_unused(now),
+            Event::Restarted => self.on_restart(),
+            Event::TimedOut => self.on_timeout(),
+            Event::RepairBegins => self.before = self.curve,
+            // §4.9: what a needless repair did to the curve is undone; RFC 8312 and Linux leave it.
+            Event::RepairUndone if !self.rfc8312 => self.curve = self.before,
+            Event::RepairUndone => {}
+        }
+    }
+
+    fn slow_start(&mut self) -> Option<&mut dyn SlowStart> {
+        Some(&mut self.start)
     }
 }
 
@@ -211,10 +197,15 @@ struct HyStart {
     done: bool,
 }
 
-impl HyStart {
-    /// A sample of the round trip, after the first of a round `begins` or within one, of which there are
-    /// `enough` at so many.
-    fn on_sample(&mut self, rtt: u64, begins: bool, enough: u8) -> bool {
+impl SlowStart for HyStart {
+    fn growth(&self) -> f64 {
+        let conservative = self.conservative.is_some() && !self.done;
+        if conservative { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
+    }
+
+    #[inline(never)]
+    fn on_sample(&mut self, RoundTrip { rtt, begins, only }: RoundTrip) -> bool {
+        let enough = if only { 1 } else { N_RTT_SAMPLE };
         if self.done {
             return false;
         }
@@ -246,11 +237,25 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    fn at(now: u64, srtt: u64) -> Times {
+        Times { now, srtt }
+    }
+
+    /// What an acknowledgement of `acked` packets that counts for `counted` opens.
+    fn open(cubic: &mut Cubic, cwnd: f64, acked: u32, counted: f64, times: Times) -> f64 {
+        cubic.growth(&Growth { cwnd, whole: cwnd, acked, counted, times })
+    }
+
+    /// The one sample of a round.
+    fn only(rtt: u64) -> RoundTrip {
+        RoundTrip { rtt, begins: true, only: true }
+    }
+
     /// Lets a window grow for `seconds`, an acknowledgement a packet, evenly over each round trip.
     fn grow(cubic: &mut Cubic, mut cwnd: f64, seconds: f64, rtt: u64) -> f64 {
         let mut now = 0.0;
         while now < seconds * 1e9 {
-            cwnd += cubic.grow(cwnd, 1, 1.0, [now as u64, rtt]);
+            cwnd += open(cubic, cwnd, 1, 1.0, at(now as u64, rtt));
             now += rtt as f64 / cwnd;
         }
         cwnd
@@ -329,10 +334,10 @@ mod tests {
         let mut cubic = Cubic::default();
         cubic.reduce(100.0);
         let rtt = SECOND / 10;
-        cubic.grow(70.0, 1, 1.0, [0, rtt]);
-        cubic.unused(20 * SECOND);
+        open(&mut cubic, 70.0, 1, 1.0, at(0, rtt));
+        cubic.on_unused(20 * SECOND);
         // Three times the plateau's time have passed; as if none had: still far below 100.
-        assert!(cubic.grow(70.0, 1, 1.0, [20 * SECOND, rtt]) < 0.05);
+        assert!(open(&mut cubic, 70.0, 1, 1.0, at(20 * SECOND, rtt)) < 0.05);
     }
 
     /// §4.2: a restart after idleness ends the stage. A hundred round trips of 10 ms had Reno's share at 123; the
@@ -343,9 +348,9 @@ mod tests {
         cubic.reduce(100.0);
         let rtt = SECOND / 100;
         assert!(grow(&mut cubic, 70.0, 1.0, rtt) > 110.0);
-        cubic.unused(3 * SECOND);
+        cubic.on_unused(3 * SECOND);
         cubic.on_restart();
-        let growth = cubic.grow(40.0, 1, 1.0, [3 * SECOND, rtt]);
+        let growth = open(&mut cubic, 40.0, 1, 1.0, at(3 * SECOND, rtt));
         assert!((growth - FRIENDLY / 40.0).abs() < 1e-9, "{growth}");
         assert!((cubic.curve.k - libm::cbrt(60.0 / C)).abs() < 1e-9, "{}", cubic.curve.k);
     }
@@ -358,11 +363,12 @@ mod tests {
             for acked in [1, 2] {
                 let mut cubic = Cubic { rfc8312, ..Cubic::default() };
                 cubic.reduce(100.0);
-                cubic.grow(70.0, 1, 1.0, [0, SECOND / 100]);
+                open(&mut cubic, 70.0, 1, 1.0, at(0, SECOND / 100));
                 cubic.curve.w_est = 500.0;
-                let growth = cubic.grow(70.0, acked, 1.0, [SECOND / 100, SECOND / 100]);
+                let growth = open(&mut cubic, 70.0, acked, 1.0, at(SECOND / 100, SECOND / 100));
                 assert_eq!(growth, 0.5 * f64::from(acked), "{rfc8312}");
-                let growth = cubic.grow(70.0, acked, acked.into(), [60 * SECOND, SECOND / 100]);
+                let growth =
+                    open(&mut cubic, 70.0, acked, acked.into(), at(60 * SECOND, SECOND / 100));
                 assert_eq!(growth, 0.5 * f64::from(acked), "{rfc8312}");
             }
         }
@@ -374,8 +380,7 @@ mod tests {
     fn slow_start_ends_when_round_trips_stay_longer() {
         let mut control = Cubic::default();
         let ms = |rtt: f64| (rtt * 1e6) as u64;
-        let mut round =
-            |rtt: f64| (control.on_slow_start_sample(ms(rtt), true, true), control.slow_start());
+        let mut round = |rtt: f64| (control.start.on_sample(only(ms(rtt))), control.start.growth());
         for (rtt, growth) in [(20.0, 1.0), (23.9, 1.0), (27.9, 0.25), (27.8, 1.0), (40.0, 0.25)] {
             assert_eq!(round(rtt), (false, growth), "{rtt}");
         }
@@ -393,10 +398,10 @@ mod tests {
             let mut cubic = Cubic { rfc8312, ..Cubic::default() };
             let left = cubic.reduce(100.0);
             grow(&mut cubic, left, 2.0, SECOND / 5);
-            cubic.before_repair();
+            cubic.on_event(Event::RepairBegins, 0);
             cubic.after_loss(80.0);
             cubic.on_timeout();
-            cubic.undo_repair();
+            cubic.on_event(Event::RepairUndone, 0);
             grow(&mut cubic, 80.0, 1.0, SECOND / 5);
             assert!((cubic.curve.k - k).abs() < 0.001, "{rfc8312}: {}", cubic.curve.k);
         }
@@ -406,16 +411,16 @@ mod tests {
     #[test]
     fn a_restart_begins_its_rounds_anew() {
         let mut control = Cubic::default();
-        let round = |c: &mut Cubic, ms: u64| c.on_slow_start_sample(ms * 1_000_000, true, true);
+        let round = |c: &mut Cubic, ms: u64| c.start.on_sample(only(ms * 1_000_000));
         for ms in [20, 40, 40, 40, 40] {
             assert!(!round(&mut control, ms));
         }
         control.on_restart();
-        assert_eq!(control.slow_start(), 1.0);
+        assert_eq!(control.start.growth(), 1.0);
         for ms in [40, 40, 40] {
             assert!(!round(&mut control, ms));
         }
-        assert_eq!(control.slow_start(), 1.0);
+        assert_eq!(control.start.growth(), 1.0);
     }
 
     /// RFC 9406 §4.3: later slow starts, as behind a timeout, are ordinary ones.
@@ -426,11 +431,11 @@ mod tests {
         }] {
             let mut control = Cubic::default();
             for ms in [20, 40] {
-                control.on_slow_start_sample(ms * 1_000_000, true, true);
+                control.start.on_sample(only(ms * 1_000_000));
             }
-            assert_eq!(control.slow_start(), 0.25);
+            assert_eq!(control.start.growth(), 0.25);
             end(&mut control);
-            assert_eq!(control.slow_start(), 1.0);
+            assert_eq!(control.start.growth(), 1.0);
         }
     }
 
@@ -439,7 +444,7 @@ mod tests {
     fn the_eighth_sample_of_a_round_slows_slow_start_down() {
         let mut start = HyStart::default();
         let mut sample = |rtt: u64, begins| {
-            start.on_sample(rtt * 1_000_000, begins, N_RTT_SAMPLE);
+            start.on_sample(RoundTrip { rtt: rtt * 1_000_000, begins, only: false });
             start.conservative.is_some()
         };
         (0..10).for_each(|n| assert!(!sample(20, n == 0)));

@@ -2,7 +2,7 @@
 //! with Linux's: α has ten bits, and of a reduction the whole packets count, so that below a packet
 //! there is none.
 
-use super::CongestionControl;
+use super::{AckInfo, CongestionControl};
 use crate::transport::tcp::Options;
 
 /// DCTCP's estimation gain g (RFC 8257 §4.2).
@@ -32,17 +32,17 @@ impl Default for Dctcp {
 
 impl CongestionControl for Dctcp {
     fn new(o: &Options) -> Self {
-        Self { whole: o.whole_packets, ..Self::default() }
+        Self { whole: o.window.whole_packets, ..Self::default() }
     }
 
     /// Equation 9.
-    fn after_echo(&mut self, window: f64, _now: u64) -> f64 {
+    fn after_echo(&mut self, window: f64, _now: u64) -> Option<f64> {
         let reduction = window * self.alpha / 2.0;
-        window - if self.whole { reduction.floor() } else { reduction }
+        Some(window - if self.whole { reduction.floor() } else { reduction })
     }
 
     /// RFC 8257 §3.3, steps 1–7.
-    fn on_ack(&mut self, [acked, marked]: [u32; 2], [ack, end]: [u32; 2], _times: [u64; 2]) {
+    fn on_ack(&mut self, &AckInfo { acked, marked, ack, end, .. }: &AckInfo) {
         self.acked += acked;
         self.marked += marked;
         if ack > self.window_end && self.acked > 0 {
@@ -74,14 +74,19 @@ impl Dctcp {
 mod tests {
     use super::*;
 
+    /// The acknowledgement of packet `n`, with a window of so many packets under way.
+    fn one(n: u32, marked: bool, window: u32) -> AckInfo {
+        AckInfo { acked: 1, marked: marked.into(), ack: n, end: n + window, ..AckInfo::default() }
+    }
+
     /// α is an average with g = 1/16: without a mark it falls to (15/16)ⁿ in n windows.
     #[test]
     fn dctcp_gives_way_by_the_share_of_marks() {
         let mut dctcp = Dctcp::default();
-        assert_eq!(dctcp.after_echo(100.0, 0), 50.0, "the first mark finds α = 1");
+        assert_eq!(dctcp.after_echo(100.0, 0), Some(50.0), "the first mark finds α = 1");
         for window in 0..16 {
             for n in 1..=10 {
-                dctcp.on_ack([1, 0], [10 * window + n, 10 * window + 10 + n], [0; 2]);
+                dctcp.on_ack(&one(10 * window + n, false, 10));
             }
         }
         // 160 packets in windows that end when what was sent at their start is acknowledged.
@@ -91,9 +96,9 @@ mod tests {
         // Half of the packets marked for long: α = ½, a quarter of the window is given up.
         let mut dctcp = Dctcp::default();
         for n in 1..=10_000 {
-            dctcp.on_ack([1, u32::from(n % 2 == 0)], [n, n + 10], [0; 2]);
+            dctcp.on_ack(&one(n, n % 2 == 0, 10));
         }
-        assert!((dctcp.after_echo(100.0, 0) - 75.0).abs() < 0.5);
+        assert!((dctcp.after_echo(100.0, 0).unwrap() - 75.0).abs() < 0.5);
         assert_eq!(dctcp.after_loss(100.0), 50.0, "a loss counts as for anybody");
     }
 
@@ -104,16 +109,20 @@ mod tests {
         let at = |each: u32| {
             let mut dctcp = Dctcp { whole: true, ..Dctcp::default() };
             for n in 1..=20_000 {
-                dctcp.on_ack([1, u32::from(n % each == 0)], [n, n + 100], [0; 2]);
+                dctcp.on_ack(&one(n, n % each == 0, 100));
             }
             dctcp
         };
         let mut rare = at(100);
         assert_eq!(rare.alpha, 0.0);
-        assert_eq!(rare.after_echo(100.0, 0), 100.0);
+        assert_eq!(rare.after_echo(100.0, 0), Some(100.0));
         let mut some = at(50);
         assert!((16.0..=31.0).contains(&(some.alpha * 1024.0)), "{}", some.alpha);
-        assert!(some.after_echo(100.0, 0) >= 99.0);
-        assert_eq!(at(2).after_echo(100.0, 0), 76.0, "half marked: α = 511/1024, 24.9 are 24");
+        assert!(some.after_echo(100.0, 0).unwrap() >= 99.0);
+        assert_eq!(
+            at(2).after_echo(100.0, 0),
+            Some(76.0),
+            "half marked: α = 511/1024, 24.9 are 24"
+        );
     }
 }

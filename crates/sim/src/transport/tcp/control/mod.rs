@@ -1,9 +1,10 @@
-//! Congestion control: how much the window gives way to a signal, and how it grows again. A file a
-//! control, and a line for each below.
+//! Congestion control: how much the window gives way to a signal, and how it grows again. Each control has a
+//! file, and a line in `controls!` below.
 //!
-//! The sender decides *when* (once a window, after a timeout, not while the window is not used);
-//! a [`CongestionControl`] decides *by how much*. Windows are in packets, times in ns. `dctcp.rs` is the
-//! shortest. A control with a model of the path ([`PathModel`]) sets the window itself.
+//! The sender decides *when* the window changes (once a window of data, after a timeout, not while the window is
+//! not used); a [`CongestionControl`] decides *by how much*. [`SlowStart`] and [`PathModel`] are for controls that
+//! have rules of their own there: a model of the path sets the window itself. Windows are in packets, times in
+//! ns. `dctcp.rs` is the shortest example.
 
 mod bbr;
 mod cubic;
@@ -11,130 +12,153 @@ mod dctcp;
 mod prague;
 
 use aqm::Rng;
-use bbr::{Bbr, Bbr1};
-use cubic::Cubic;
-use dctcp::Dctcp;
-use prague::Prague;
-pub(super) use prague::REFERENCE_RTT;
+use scenario::traffic::TcpName;
 
 use super::Options;
 
-/// The state of one connection's congestion control, and its rules. What is left out is as Reno's
-/// (RFC 5681).
+/// The state of one connection's congestion control, and its rules. The defaults are Reno's (RFC 5681).
 pub(crate) trait CongestionControl {
     /// The state of a new connection.
     fn new(o: &Options) -> Self
     where
         Self: Sized;
 
-    /// By how much a paced sender is faster than the window a round trip, after slow start: as in Linux.
-    fn pacing_gain(&self) -> f64 {
-        1.2
-    }
-
-    /// Whether slow start ends early by round trips, see [`CongestionControl::on_slow_start_sample`].
-    fn has_hystart(&self) -> bool {
-        false
-    }
-
-    /// What an acknowledgement in slow start adds to the window.
+    /// Every acknowledgement, before the sender does anything for it.
     #[inline]
-    fn slow_start(&self) -> f64 {
-        1.0
-    }
+    fn on_ack(&mut self, _ack: &AckInfo) {}
 
-    /// A round trip was measured in slow start, in ns, the first of a round or not, and the `only` one in
-    /// it or not: whether it is time to leave slow start.
-    #[inline]
-    fn on_slow_start_sample(&mut self, _rtt: u64, _begins: bool, _only: bool) -> bool {
-        false
-    }
-
-    /// What an acknowledgement in congestion avoidance adds to the window `cwnd`; `srtt` is the
-    /// smoothed round trip. Those that have more to work out do it out of line.
+    /// Packets by which an acknowledgement opens the window in congestion avoidance. A control with more to work
+    /// out does that out of line.
     #[inline(always)]
-    fn growth(&mut self, cwnd: f64, _acked: u32, [_now, _srtt]: [u64; 2]) -> f64 {
-        1.0 / cwnd
+    fn growth(&mut self, growth: &Growth) -> f64 {
+        growth.counted / growth.whole
     }
 
-    /// The same where it counts as an acknowledgement for each of the packets; of the window `cwnd`
-    /// `whole` packets are used.
-    fn growth_by_packets(
-        &mut self,
-        [_cwnd, whole]: [f64; 2],
-        acked: u32,
-        [_now, _srtt]: [u64; 2],
-    ) -> f64 {
-        f64::from(acked) / whole
-    }
-
-    /// The window that is left of `window` after a loss.
+    /// The window that a loss leaves of `window`.
     fn after_loss(&mut self, window: f64) -> f64 {
         window / 2.0
     }
 
-    /// Whether an ECN echo may reduce the window, a window of data after the last reduction.
+    /// The window that an ECN echo leaves of `window`; `None` if it is too early for another reduction. The
+    /// sender asks at most once for each window of data.
     #[inline]
-    fn may_reduce(&self, _now: u64) -> bool {
-        true
+    fn after_echo(&mut self, window: f64, _now: u64) -> Option<f64> {
+        Some(window / 2.0)
     }
 
-    /// The window that is left of `window` after an ECN echo.
-    #[inline]
-    fn after_echo(&mut self, window: f64, _now: u64) -> f64 {
-        window / 2.0
-    }
-
-    /// Whether an echo takes its share at once, and the window grows meanwhile, where others go down in
-    /// the time of a round trip (RFC 6937).
+    /// Whether an echo lowers the window at once, and the window grows meanwhile. Other controls lower it in the
+    /// time of a round trip (RFC 6937).
     fn grows_while_reduced(&self) -> bool {
         false
     }
 
-    /// The window begins anew after a timeout.
-    fn on_timeout(&mut self) {}
-
-    /// Every acknowledgement, before anything else: it acknowledges `acked` packets, of which `marked`
-    /// were marked, all up to `ack`, while packets up to `end` have been sent; `srtt` is the smoothed
-    /// round trip.
+    /// Anything else that happens to the window.
     #[inline]
-    fn on_ack(
-        &mut self,
-        [_acked, _marked]: [u32; 2],
-        [_ack, _end]: [u32; 2],
-        [_now, _srtt]: [u64; 2],
-    ) {
+    fn on_event(&mut self, _event: Event, _now: u64) {}
+
+    /// Rules of its own for slow start.
+    #[inline]
+    fn slow_start(&mut self) -> Option<&mut dyn SlowStart> {
+        None
     }
 
-    /// Up to now the application did not fill the window, which an acknowledgement left as it is, or had
-    /// nothing at all.
-    #[inline]
-    fn unused(&mut self, _now: u64) {}
-
-    /// The window begins anew after idleness (RFC 5681 §4.1).
-    fn on_restart(&mut self) {}
-
-    /// A repair of losses begins, before any other word of it.
-    fn before_repair(&mut self) {}
-
-    /// That repair was needless.
-    fn undo_repair(&mut self) {}
-
-    /// What sets the window instead of all of this, if it does.
+    /// What sets the window instead of all of the above.
     fn model(&mut self) -> Option<&mut dyn PathModel> {
         None
     }
 
-    /// How long after a packet the next is sent, ns, if the window does not say it; `srtt` is the
-    /// smoothed round trip, 0 before there is one.
-    fn pace(&self, _srtt: u64) -> Option<u64> {
-        None
+    /// How a paced sender spaces packets; `srtt` is the smoothed round trip in ns, 0 before the first sample.
+    fn pace(&self, _srtt: u64) -> Pace {
+        Pace::Gain(1.2)
     }
 
-    /// Who draws for it, if it draws.
+    /// The source of its random numbers, if it draws any.
     fn rng(&mut self) -> Option<&mut Rng> {
         None
     }
+}
+
+/// When an acknowledgement arrives.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Times {
+    /// The time, ns.
+    pub now: u64,
+    /// The smoothed round trip, ns; 0 before the first sample.
+    pub srtt: u64,
+}
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct AckInfo {
+    /// Packets that it acknowledges.
+    pub acked: u32,
+    /// Packets that it tells were marked.
+    pub marked: u32,
+    /// All packets below this number have arrived.
+    pub ack: u32,
+    /// Past the highest packet that was sent.
+    pub end: u32,
+    /// When, with the round trip before this acknowledgement.
+    pub times: Times,
+}
+
+/// An acknowledgement in congestion avoidance.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Growth {
+    /// The window in packets.
+    pub cwnd: f64,
+    /// The part of it that may be under way: with `whole_packets` and `count_packets` its whole packets.
+    pub whole: f64,
+    /// Packets acknowledged.
+    pub acked: u32,
+    /// For how many packets this counts: one, or with `count_packets` all of `acked` (RFC 3465).
+    pub counted: f64,
+    /// When.
+    pub times: Times,
+}
+
+/// What happens to the window besides acknowledgements, losses and echoes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    /// The application did not fill the window, or had nothing to send, up to now.
+    Unused,
+    /// The window starts again after idleness (RFC 5681 §4.1).
+    Restarted,
+    /// The retransmission timer expired.
+    TimedOut,
+    /// A repair of losses begins; the reduction for it comes next.
+    RepairBegins,
+    /// The last repair was needless: nothing had been lost.
+    RepairUndone,
+}
+
+/// How a paced sender spaces packets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Pace {
+    /// This many windows a round trip; in slow start twice a window.
+    Gain(f64),
+    /// A packet every so many ns.
+    Gap(u64),
+}
+
+/// Rules of slow start. Without them the window opens by each packet acknowledged, up to the threshold.
+pub(crate) trait SlowStart {
+    /// Packets by which each packet that counts opens the window.
+    fn growth(&self) -> f64;
+
+    /// A sample of the round trip; whether slow start ends here.
+    fn on_sample(&mut self, sample: RoundTrip) -> bool;
+}
+
+/// A sample of the round trip in slow start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundTrip {
+    /// How long it took, ns.
+    pub rtt: u64,
+    /// The first sample of a round.
+    pub begins: bool,
+    /// The only sample of a round.
+    pub only: bool,
 }
 
 /// A control that estimates what the path bears from samples of what was delivered, and sets the window
@@ -147,9 +171,8 @@ pub(crate) trait PathModel {
     /// A packet is found to be lost.
     fn on_lost(&mut self, lost: &Lost, window: f64);
 
-    /// The sender begins or ends to repair losses, with `in_flight` packets under way and `delivered`
-    /// there.
-    fn on_repair(&mut self, repair: Repair, in_flight: u32, delivered: u32, window: &mut f64);
+    /// The sender begins or ends to repair losses.
+    fn on_repair(&mut self, change: &RepairChange, window: &mut f64);
 
     /// Something has arrived, or was marked; after [`PathModel::on_lost`] and [`PathModel::on_repair`]
     /// for the same acknowledgement.
@@ -168,6 +191,17 @@ pub(crate) enum Repair {
     TimedOut,
     /// All that was lost has arrived.
     Ends,
+}
+
+/// A repair of losses begins or ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RepairChange {
+    /// Which of them.
+    pub repair: Repair,
+    /// Packets under way.
+    pub in_flight: u32,
+    /// Packets delivered in all.
+    pub delivered: u32,
 }
 
 /// A packet that is lost.
@@ -232,16 +266,10 @@ impl CongestionControl for Reno {
     }
 }
 
-/// The choice among all controls.
+/// The choice among all controls: each by its name in scenario files, and the file that holds it.
 macro_rules! controls {
-    ($($(#[$doc:meta])+ $name:ident;)+) => {
-        /// A choice of congestion control.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum Algorithm {
-            /// Half, and a packet a round trip (RFC 5681).
-            Reno,
-            $($(#[$doc])+ $name,)+
-        }
+    ($($name:ident in $file:ident;)+) => {
+        $(use $file::$name;)+
 
         /// The congestion control of one connection. Reno has no state; the others' is aside, so that
         /// the sender stays small.
@@ -256,22 +284,13 @@ macro_rules! controls {
         impl Control {
             /// The state of a new connection.
             pub fn new(o: &Options) -> Self {
-                Self(match o.control {
-                    Algorithm::Reno => None,
-                    $(Algorithm::$name => Some(Box::new(State::$name($name::new(o)))),)+
+                Self(match o.control.name {
+                    TcpName::Reno | TcpName::NewReno | TcpName::Sack => None,
+                    $(TcpName::$name => Some(Box::new(State::$name($name::new(o)))),)+
                 })
             }
 
             /// Asks whichever it is. Compiled into each branch, so that nothing is called by pointer.
-            #[inline(always)]
-            fn ask<T>(&self, question: impl FnOnce(&dyn CongestionControl) -> T) -> T {
-                match self.0.as_deref() {
-                    None => question(&Reno),
-                    $(Some(State::$name(control)) => question(control),)+
-                }
-            }
-
-            /// The same where it may change.
             #[inline(always)]
             fn tell<T>(&mut self, news: impl FnOnce(&mut dyn CongestionControl) -> T) -> T {
                 match self.0.as_deref_mut() {
@@ -279,21 +298,25 @@ macro_rules! controls {
                     $(Some(State::$name(control)) => news(control),)+
                 }
             }
+
+            /// As [`Control::tell`], where nothing changes.
+            #[inline(always)]
+            fn ask<T>(&self, question: impl FnOnce(&dyn CongestionControl) -> T) -> T {
+                match self.0.as_deref() {
+                    None => question(&Reno),
+                    $(Some(State::$name(control)) => question(control),)+
+                }
+            }
         }
     };
 }
 
 controls! {
-    /// BBR version 3 (draft-ietf-ccwg-bbr).
-    Bbr;
-    /// BBR version 1.
-    Bbr1;
-    /// CUBIC (RFC 9438).
-    Cubic;
-    /// Data Center TCP (RFC 8257).
-    Dctcp;
-    /// Prague, for L4S (RFC 9331).
-    Prague;
+    Bbr in bbr;
+    Bbr1 in bbr;
+    Cubic in cubic;
+    Dctcp in dctcp;
+    Prague in prague;
 }
 
 impl Control {
@@ -303,7 +326,7 @@ impl Control {
         self.0.is_some()
     }
 
-    /// It begins anew, for another connection; who draws goes on.
+    /// It begins anew, for another connection; the source of its random numbers goes on.
     pub(super) fn renew(&mut self, o: &Options) {
         let draws = self.tell(|control| control.rng().cloned());
         *self = Self::new(o);
@@ -321,46 +344,33 @@ impl Control {
     pub(super) fn model<T>(&mut self, news: impl FnOnce(&mut dyn PathModel) -> T) -> Option<T> {
         self.tell(|control| control.model().map(news))
     }
-}
 
-/// As [`CongestionControl`].
-impl Control {
-    pub(super) fn pace(&self, srtt: u64) -> Option<u64> {
-        self.ask(|control| control.pace(srtt))
+    /// Whether it has rules of its own for slow start.
+    pub(super) fn has_slow_start(&mut self) -> bool {
+        self.tell(|control| control.slow_start().is_some())
+    }
+
+    /// Packets by which each packet that counts opens the window in slow start.
+    #[inline]
+    pub(super) fn slow_start(&mut self) -> f64 {
+        self.tell(|control| control.slow_start().map_or(1.0, |start| start.growth()))
+    }
+
+    /// A sample of the round trip in slow start; whether slow start ends here.
+    #[inline]
+    pub(super) fn ends_slow_start(&mut self, sample: RoundTrip) -> bool {
+        self.tell(|control| control.slow_start().is_some_and(|start| start.on_sample(sample)))
     }
 
     #[inline]
-    pub(super) fn slow_start(&self) -> f64 {
-        self.ask(|control| control.slow_start())
+    pub(super) fn on_ack(&mut self, ack: &AckInfo) {
+        self.tell(|control| control.on_ack(ack));
     }
 
-    /// By how much a paced sender is faster than the window a round trip: twice in slow start, so that
-    /// pacing does not stop the window from doubling.
-    pub(super) fn pacing_gain(&self, slow_start: bool) -> f64 {
-        if slow_start { 2.0 } else { self.ask(|control| control.pacing_gain()) }
-    }
-
-    pub(super) fn has_hystart(&self) -> bool {
-        self.ask(|control| control.has_hystart())
-    }
-
-    #[inline]
-    pub(super) fn on_slow_start_sample(&mut self, rtt: u64, begins: bool, only: bool) -> bool {
-        self.tell(|control| control.on_slow_start_sample(rtt, begins, only))
-    }
-
+    /// By value, so that Reno's branch keeps it in registers.
     #[inline(always)]
-    pub(super) fn growth(&mut self, cwnd: f64, acked: u32, times: [u64; 2]) -> f64 {
-        self.tell(|control| control.growth(cwnd, acked, times))
-    }
-
-    pub(super) fn growth_by_packets(
-        &mut self,
-        windows: [f64; 2],
-        acked: u32,
-        times: [u64; 2],
-    ) -> f64 {
-        self.tell(|control| control.growth_by_packets(windows, acked, times))
+    pub(super) fn growth(&mut self, growth: Growth) -> f64 {
+        self.tell(|control| control.growth(&Growth { ..growth }))
     }
 
     pub(super) fn after_loss(&mut self, window: f64) -> f64 {
@@ -368,12 +378,7 @@ impl Control {
     }
 
     #[inline]
-    pub(super) fn may_reduce(&self, now: u64) -> bool {
-        self.ask(|control| control.may_reduce(now))
-    }
-
-    #[inline]
-    pub(super) fn after_echo(&mut self, window: f64, now: u64) -> f64 {
+    pub(super) fn after_echo(&mut self, window: f64, now: u64) -> Option<f64> {
         self.tell(|control| control.after_echo(window, now))
     }
 
@@ -381,29 +386,12 @@ impl Control {
         self.ask(|control| control.grows_while_reduced())
     }
 
-    pub(super) fn on_timeout(&mut self) {
-        self.tell(|control| control.on_timeout());
-    }
-
     #[inline]
-    pub(super) fn on_ack(&mut self, packets: [u32; 2], numbers: [u32; 2], times: [u64; 2]) {
-        self.tell(|control| control.on_ack(packets, numbers, times));
+    pub(super) fn on_event(&mut self, event: Event, now: u64) {
+        self.tell(|control| control.on_event(event, now));
     }
 
-    #[inline]
-    pub(super) fn unused(&mut self, now: u64) {
-        self.tell(|control| control.unused(now));
-    }
-
-    pub(super) fn on_restart(&mut self) {
-        self.tell(|control| control.on_restart());
-    }
-
-    pub(super) fn before_repair(&mut self) {
-        self.tell(|control| control.before_repair());
-    }
-
-    pub(super) fn undo_repair(&mut self) {
-        self.tell(|control| control.undo_repair());
+    pub(super) fn pace(&self, srtt: u64) -> Pace {
+        self.ask(|control| control.pace(srtt))
     }
 }

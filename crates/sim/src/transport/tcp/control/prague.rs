@@ -19,11 +19,9 @@
 //! begins with 1 as DCTCP's and Linux's does. The draft's faster growth after seven calm rounds and its
 //! reaction to classic queues are left out.
 
-use super::CongestionControl;
+use super::{AckInfo, CongestionControl, Growth, Pace};
 use crate::transport::tcp::Options;
 
-/// The round trip that shorter ones are treated as, ns, if nothing else is asked for.
-pub(in crate::transport::tcp) const REFERENCE_RTT: u64 = 25_000_000;
 /// The gain of the average.
 const GAIN: f64 = 1.0 / 16.0;
 
@@ -49,15 +47,14 @@ pub struct Prague {
 
 impl Prague {
     fn with_reference(reference: u64) -> Self {
-        let (acked, marked, window_end, observed_since, reduced_at) = (0, 0, 0, 0, None);
         Self {
             reference,
             alpha: 1.0,
-            acked,
-            marked,
-            window_end,
-            observed_since,
-            reduced_at,
+            acked: 0,
+            marked: 0,
+            window_end: 0,
+            observed_since: 0,
+            reduced_at: None,
             srtt: 0,
             first_gap: 0,
         }
@@ -71,68 +68,73 @@ impl Prague {
 impl CongestionControl for Prague {
     fn new(o: &Options) -> Self {
         // As fast as slow start is at that round trip.
-        let first_gap = (o.reference_rtt as f64 / (2.0 * o.initial_window)) as u64;
-        Self { first_gap, ..Self::with_reference(o.reference_rtt) }
+        let first_gap = (o.control.reference_rtt as f64 / (2.0 * o.window.initial)) as u64;
+        Self { first_gap, ..Self::with_reference(o.control.reference_rtt) }
     }
 
-    fn pace(&self, srtt: u64) -> Option<u64> {
-        (srtt == 0).then_some(self.first_gap)
+    fn pace(&self, srtt: u64) -> Pace {
+        if srtt == 0 { Pace::Gap(self.first_gap) } else { Pace::Gain(1.03) }
     }
 
     fn grows_while_reduced(&self) -> bool {
         true
     }
 
-    fn pacing_gain(&self) -> f64 {
-        1.03
-    }
-
-    fn on_ack(&mut self, [acked, marked]: [u32; 2], [ack, end]: [u32; 2], [now, srtt]: [u64; 2]) {
-        self.srtt = srtt;
+    fn on_ack(&mut self, &AckInfo { acked, marked, ack, end, times }: &AckInfo) {
+        self.srtt = times.srtt;
         self.acked += acked;
         self.marked += marked;
-        let over = now - self.observed_since >= self.virtual_rtt();
+        let over = times.now - self.observed_since >= self.virtual_rtt();
         if ack > self.window_end && self.acked > 0 && over {
             let share = f64::from(self.marked.min(self.acked)) / f64::from(self.acked);
             self.alpha += GAIN * (share - self.alpha);
             (self.acked, self.marked, self.window_end) = (0, 0, end);
-            self.observed_since = now;
+            self.observed_since = times.now;
         }
     }
 
-    /// Whether a virtual round trip is over since the last reduction.
-    fn may_reduce(&self, now: u64) -> bool {
-        self.reduced_at.is_none_or(|at| now - at >= self.virtual_rtt())
-    }
-
-    fn growth(&mut self, cwnd: f64, acked: u32, _times: [u64; 2]) -> f64 {
+    fn growth(&mut self, &Growth { cwnd, acked, .. }: &Growth) -> f64 {
         let scale = self.srtt as f64 / self.virtual_rtt() as f64;
         f64::from(acked) / cwnd * scale * scale
     }
 
-    fn growth_by_packets(&mut self, [cwnd, _]: [f64; 2], acked: u32, times: [u64; 2]) -> f64 {
-        self.growth(cwnd, acked, times)
-    }
-
-    fn after_echo(&mut self, window: f64, now: u64) -> f64 {
+    /// Once a virtual round trip.
+    fn after_echo(&mut self, window: f64, now: u64) -> Option<f64> {
+        if self.reduced_at.is_some_and(|at| now - at < self.virtual_rtt()) {
+            return None;
+        }
         self.reduced_at = Some(now);
-        window * (1.0 - self.alpha / 2.0)
+        Some(window * (1.0 - self.alpha / 2.0))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Times;
     use super::*;
+    use crate::transport::tcp::options::REFERENCE_RTT;
 
     const MS: u64 = 1_000_000;
+    const OF_TEN: Growth = Growth {
+        cwnd: 10.0,
+        whole: 10.0,
+        acked: 1,
+        counted: 1.0,
+        times: Times { now: 0, srtt: 0 },
+    };
+
+    /// The acknowledgement of `acked` packets up to `ack`, with ten under way.
+    fn ten(acked: u32, ack: u32, times: Times) -> AckInfo {
+        AckInfo { acked, marked: 0, ack, end: ack + 10, times }
+    }
 
     /// A round trip of 5 ms is a fifth of the reference: a window of acknowledgements adds 1/25 packet.
     #[test]
     fn short_round_trips_grow_as_if_they_were_25_ms() {
         for (srtt, gain) in [(5, 0.04), (25, 1.0), (80, 1.0)] {
             let mut prague = Prague::with_reference(REFERENCE_RTT);
-            prague.on_ack([1, 0], [1, 10], [MS, srtt * MS]);
-            let window = (0..10).map(|_| prague.growth(10.0, 1, [0; 2])).sum::<f64>();
+            prague.on_ack(&ten(1, 1, Times { now: MS, srtt: srtt * MS }));
+            let window = (0..10).map(|_| prague.growth(&OF_TEN)).sum::<f64>();
             assert!((window - gain).abs() < 1e-12, "{srtt}: {window}");
         }
     }
@@ -142,8 +144,8 @@ mod tests {
     fn without_a_reference_each_round_trip_counts_as_it_is() {
         for srtt in [5, 25, 80] {
             let mut prague = Prague::with_reference(0);
-            prague.on_ack([1, 0], [1, 10], [MS, srtt * MS]);
-            let window = (0..10).map(|_| prague.growth(10.0, 1, [0; 2])).sum::<f64>();
+            prague.on_ack(&ten(1, 1, Times { now: MS, srtt: srtt * MS }));
+            let window = (0..10).map(|_| prague.growth(&OF_TEN)).sum::<f64>();
             assert!((window - 1.0).abs() < 1e-12, "{srtt}: {window}");
         }
     }
@@ -155,13 +157,15 @@ mod tests {
         let mut alphas = Vec::new();
         for n in 1..=50u32 {
             // An acknowledgement of ten packets every 5 ms; nothing is marked.
-            prague.on_ack([10, 0], [10 * n, 10 * n + 10], [u64::from(n) * 5 * MS, 5 * MS]);
+            let times = Times { now: u64::from(n) * 5 * MS, srtt: 5 * MS };
+            prague.on_ack(&ten(10, 10 * n, times));
             alphas.push(prague.alpha);
         }
         alphas.dedup();
         assert_eq!(alphas.len() - 1, 10, "250 ms are ten virtual round trips");
         assert!((alphas[10] - (15.0f64 / 16.0).powi(10)).abs() < 1e-12);
-        assert_eq!(prague.after_echo(100.0, 300 * MS), 100.0 * (1.0 - alphas[10] / 2.0));
-        assert!(!prague.may_reduce(324 * MS) && prague.may_reduce(325 * MS));
+        let left = 100.0 * (1.0 - alphas[10] / 2.0);
+        let echoes = [300, 324, 325].map(|ms| prague.after_echo(100.0, ms * MS));
+        assert_eq!(echoes, [Some(left), None, Some(left)]);
     }
 }

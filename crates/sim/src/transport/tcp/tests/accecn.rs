@@ -2,7 +2,7 @@
 //! sender counted, recorded by `linux_accecn.py` beside the table (docs/validation.md, "AccECN of Linux").
 
 use super::super::receiver::AckWhen;
-use super::super::sender::marks::Marks;
+use super::super::sender::Marks;
 use super::*;
 
 const ROWS: &str = include_str!("../../../../../validation/reference/linux_accecn.csv");
@@ -83,7 +83,10 @@ fn marks_are_counted_though_acknowledgements_are_lost() {
 /// kernel's answers the first packet without one at once, too. All that ours answers at once the kernel's does.
 #[test]
 fn marks_are_told_as_linux_tells_them() {
-    let o = Options { accecn: true, delayed_ack: 40 * MS, ..options(Variant::Sack) };
+    let o = options(Variant::Sack).with(|o| {
+        o.ecn.echo = Echo::Counted;
+        o.acks.delay = 40 * MS;
+    });
     let (mut begun, mut ended) = (0, [0, 0]);
     // With 40 % lost much comes twice, and what had come before the kernel does not count.
     let marked = |row: &&Row| !row.setting.starts_with("no marks") && row.lost < 40;

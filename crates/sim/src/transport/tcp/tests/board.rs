@@ -28,11 +28,16 @@ fn the_scoreboard_is_what_a_look_through_the_window_finds() {
     for seed in 0..100 {
         let mut rng = aqm::Rng::new(seed, 0);
         let has_model = rng.chance(0.4);
-        let control = if has_model { Algorithm::Bbr1 } else { Algorithm::Reno };
+        let control = if has_model { TcpName::Bbr1 } else { TcpName::Reno };
         let [timestamps, limits] = [rng.chance(0.5), rng.chance(0.5)];
         let window = 5 + rng.below(if limits { 20 } else { 200 }) as u32;
-        let mut o = Options { control, has_model, timestamps, window, ..with_rack() };
-        o.limited_transmit = u32::MAX;
+        let mut o = with_rack().with(|o| {
+            o.control.name = control;
+            o.control.has_model = has_model;
+            o.recovery.timestamps = timestamps;
+            o.window.receiver = window;
+        });
+        o.recovery.limited_transmit = u32::MAX;
         let mut p = Path::new(o);
         let (mut data, mut acks) = (Wire::new(), Wire::new());
         let (mut loss, mut reordering) = (0.0, 0.0);

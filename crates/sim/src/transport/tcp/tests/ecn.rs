@@ -13,13 +13,13 @@ fn without_ecn_timeouts_a_marked_sender_sends_one_packet_a_round_trip() {
         sent = p.deliver(&sent, &[], &all);
     }
     assert_eq!((sent.len(), p.sender.cwnd()), (1, 1.0));
-    assert_eq!(p.sender.timeouts, 0);
+    assert_eq!(p.sender.counts().timeouts, 0);
 }
 
 /// With a least window of two, as Linux has it, it stays at two.
 #[test]
 fn an_echo_leaves_the_least_window() {
-    let mut p = Path::new(Options { least_window: 2.0, ..options(Variant::Sack) });
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 2.0));
     let mut sent = p.send_all();
     for _ in 0..10 {
         let all = numbers(&sent);
@@ -32,8 +32,7 @@ fn an_echo_leaves_the_least_window() {
 /// (RFC 3168 §6.1.2, as in ns-2), until one comes through unmarked.
 #[test]
 fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
-    let mut p =
-        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
     let mut sent = p.send_all();
     let mut waits = Vec::new();
     for _ in 0..6 {
@@ -48,7 +47,7 @@ fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
     assert!(waits.len() >= 3, "{waits:?}");
     // While samples still calm the timeout down it grows by less than twofold.
     assert!(waits.windows(2).all(|w| w[1] * 10 >= w[0] * 16), "{waits:?}");
-    assert_eq!(p.sender.timeouts, 0, "waiting is no timeout");
+    assert_eq!(p.sender.counts().timeouts, 0, "waiting is no timeout");
     let next = p.deliver(&sent, &[], &[]);
     assert!(!next.is_empty(), "an unmarked packet ends it");
 }
@@ -58,15 +57,15 @@ fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
 /// that was answered long ago.
 #[test]
 fn a_timeout_tells_that_the_window_was_reduced() {
-    for control in [Algorithm::Reno, Algorithm::Cubic] {
-        let mut p = Path::new(Options { control, ..options(Variant::Sack) });
+    for control in [TcpName::Reno, TcpName::Cubic] {
+        let mut p = Path::new(options(Variant::Sack).with(|o| o.control.name = control));
         let mut sent = p.send_all();
         for _ in 0..3 {
             sent = p.deliver(&sent, &[], &[]);
         }
         let marked = sent[0].0;
         sent = p.deliver(&sent, &[], &[marked]);
-        assert!(sent[0].1 && p.sender.ecn_reductions == 1, "CWR is on its way");
+        assert!(sent[0].1 && p.sender.counts().ecn_reductions == 1, "CWR is on its way");
         assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty(), "and is lost");
         let again = p.time_out();
         assert_eq!(again, [(sent[0].0, true, false)], "{control:?}");
@@ -75,7 +74,11 @@ fn a_timeout_tells_that_the_window_was_reduced() {
         for _ in 0..8 {
             sent = p.deliver(&sent, &[], &[]);
         }
-        assert_eq!((p.sender.ecn_reductions, p.sender.timeouts), (1, 1), "one mark, one answer");
+        assert_eq!(
+            (p.sender.counts().ecn_reductions, p.sender.counts().timeouts),
+            (1, 1),
+            "one mark, one answer"
+        );
     }
 }
 
@@ -96,7 +99,11 @@ fn a_fast_retransmit_of_the_packet_with_cwr_carries_cwr() {
         assert!(sent.iter().any(|&(n, reduced, _)| n == told && reduced), "{variant:?}: {sent:?}");
         p.deliver(&sent, &[], &[]);
         assert!(!p.echoes(), "{variant:?}");
-        assert_eq!((p.sender.ecn_reductions, p.sender.timeouts), (1, 0), "{variant:?}");
+        assert_eq!(
+            (p.sender.counts().ecn_reductions, p.sender.counts().timeouts),
+            (1, 0),
+            "{variant:?}"
+        );
     }
 }
 
@@ -104,7 +111,7 @@ fn a_fast_retransmit_of_the_packet_with_cwr_carries_cwr() {
 #[test]
 fn without_ecn_there_is_no_cwr() {
     for variant in [Variant::Reno, Variant::NewReno, Variant::Sack] {
-        let mut p = Path::new(Options { ecn: false, ..options(variant) });
+        let mut p = Path::new(options(variant).with(|o| o.ecn.on = false));
         let mut all = p.send_all();
         let mut sent = all.clone();
         for round in 0..40 {
@@ -116,7 +123,10 @@ fn without_ecn_there_is_no_cwr() {
             }
             all.extend(&sent);
         }
-        assert!(p.sender.timeouts > 0 && p.sender.retransmits > p.sender.timeouts);
+        assert!(
+            p.sender.counts().timeouts > 0
+                && p.sender.counts().retransmits > p.sender.counts().timeouts
+        );
         assert!(all.iter().all(|s| !s.1), "{variant:?}");
     }
 }
@@ -125,12 +135,10 @@ fn without_ecn_there_is_no_cwr() {
 /// 100 ms, with a deviation of 50, are 300 ms, not the 1 s before there was any.
 #[test]
 fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
-    let o = Options {
-        ecn_timeout: true,
-        least_window: 0.0,
-        initial_window: 1.0,
-        ..options(Variant::Sack)
-    };
+    let o = options(Variant::Sack).with(|o| {
+        o.ecn.least_window = 0.0;
+        o.window.initial = 1.0;
+    });
     let mut p = Path::new(o);
     let sent = p.send_all();
     assert!(p.deliver(&sent, &[], &[0]).is_empty(), "it waits");
@@ -141,12 +149,10 @@ fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
 /// timer as well: what was lost is sent again when it expires, not a timeout later.
 #[test]
 fn the_wait_after_an_echo_ends_with_what_was_lost() {
-    let o = Options {
-        ecn_timeout: true,
-        least_window: 0.0,
-        initial_window: 3.0,
-        ..options(Variant::Sack)
-    };
+    let o = options(Variant::Sack).with(|o| {
+        o.ecn.least_window = 0.0;
+        o.window.initial = 3.0;
+    });
     let mut p = Path::new(o);
     let sent = p.send_all();
     // 0 is marked: 1.5 are left of 3. Of the two others one is marked, too, one is lost.
@@ -161,7 +167,7 @@ fn the_wait_after_an_echo_ends_with_what_was_lost() {
 #[test]
 fn an_echo_of_old_marks_during_a_repair_counts_once() {
     for (codepoint_again, reductions) in [(Ecn::NotEct, 0), (Ecn::Ect0, 1)] {
-        let mut p = Path::new(Options { codepoint_again, ..options(Variant::Sack) });
+        let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.again = codepoint_again));
         let sent = p.send_all();
         let sent = p.deliver(&sent, &[], &[]);
         assert_eq!(sent.len(), 4);
@@ -170,7 +176,7 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
         let payload = Payload::Ack { ece: 1, echo: 0, sack: [(0, 0); 3] };
         let ack = Packet { seq: 3, payload, ..Packet::default() };
         p.sender.on_ack(p.now, &ack, &p.o);
-        assert_eq!(p.sender.ecn_reductions, reductions, "{codepoint_again:?}");
+        assert_eq!(p.sender.counts().ecn_reductions, reductions, "{codepoint_again:?}");
     }
 }
 
@@ -178,9 +184,8 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
 /// lost, the timer that it set doubles it no further.
 #[test]
 fn a_wait_doubles_the_timeout_once() {
-    let mut p =
-        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
-    p.o.codepoint_again = Ecn::Ect0;
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
+    p.o.ecn.again = Ecn::Ect0;
     let sent = p.send_all();
     p.deliver(&sent, &[], &[]);
     p.time_out();
@@ -207,8 +212,7 @@ fn a_wait_doubles_the_timeout_once() {
 /// timeout again (RFC 6298 §5.5).
 #[test]
 fn what_is_lost_behind_a_wait_doubles_the_timeout() {
-    let mut p =
-        Path::new(Options { ecn_timeout: true, least_window: 0.0, ..options(Variant::Sack) });
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
     let mut sent = p.send_all();
     // Until the window is one packet, and the wait behind its mark doubled.
     for _ in 0..3 {
@@ -218,20 +222,18 @@ fn what_is_lost_behind_a_wait_doubles_the_timeout() {
         }
         sent = p.time_out();
     }
-    assert_eq!((sent.len(), p.sender.timeouts), (1, 0));
+    assert_eq!((sent.len(), p.sender.counts().timeouts), (1, 0));
     let wait = p.sender.deadline() - p.now;
     p.time_out();
-    assert_eq!((p.sender.deadline() - p.now, p.sender.timeouts), (2 * wait, 1));
+    assert_eq!((p.sender.deadline() - p.now, p.sender.counts().timeouts), (2 * wait, 1));
 }
 
 /// The same mark leaves Reno half of the window and CUBIC 0.7. DCTCP's share of marks is still near
 /// its initial 1 after five windows without a mark: α = (15/16)⁵ = 0.724, 1 − α/2 = 0.638 is left.
 #[test]
 fn what_a_mark_leaves_depends_on_the_control() {
-    for (control, left) in
-        [(Algorithm::Reno, 0.5), (Algorithm::Cubic, 0.7), (Algorithm::Dctcp, 0.638)]
-    {
-        let mut p = Path::new(Options { control, ..options(Variant::Sack) });
+    for (control, left) in [(TcpName::Reno, 0.5), (TcpName::Cubic, 0.7), (TcpName::Dctcp, 0.638)] {
+        let mut p = Path::new(options(Variant::Sack).with(|o| o.control.name = control));
         let mut sent = p.send_all();
         for _ in 0..4 {
             sent = p.deliver(&sent, &[], &[]);
@@ -248,8 +250,12 @@ fn what_a_mark_leaves_depends_on_the_control() {
 #[test]
 fn a_reduction_may_leave_whole_packets() {
     for (whole_packets, left) in [(false, 4.9), (true, 4.0)] {
-        let control = Algorithm::Cubic;
-        let o = Options { control, whole_packets, initial_window: 7.0, ..options(Variant::Sack) };
+        let control = TcpName::Cubic;
+        let o = options(Variant::Sack).with(|o| {
+            o.control.name = control;
+            o.window.whole_packets = whole_packets;
+            o.window.initial = 7.0;
+        });
         let mut p = Path::new(o);
         let sent = p.send_all();
         p.deliver(&sent[..1], &[], &[0]);
@@ -272,8 +278,15 @@ fn exact_echoes_follow_the_marks() {
 }
 
 fn with_accecn(accecn: bool) -> Options {
-    let control = Algorithm::Dctcp;
-    Options { control, initial_window: 40.0, accecn, looks_closer: true, ..with_rack() }
+    let control = TcpName::Dctcp;
+    with_rack().with(|o| {
+        o.control.name = control;
+        o.window.initial = 40.0;
+        if accecn {
+            o.ecn.echo = Echo::Counted;
+        }
+        o.acks.look_closer = true;
+    })
 }
 
 /// All acknowledgements of a window are lost but the last: an echo of just what that one acknowledges
@@ -291,7 +304,7 @@ fn a_counter_tells_of_marks_whose_acknowledgements_were_lost() {
             p.receiver.tell_more(&mut ack, &p.o);
         }
         p.sender.on_ack(RTT, &ack, &p.o);
-        p.sender.ecn_reductions
+        p.sender.counts().ecn_reductions
     };
     for (packets, marked, told) in
         [(7, 0, 0), (7, 1, 1), (7, 6, 1), (16, 8, 1), (40, 20, 1), (8, 0, 1)]
@@ -305,7 +318,7 @@ fn a_counter_tells_of_marks_whose_acknowledgements_were_lost() {
 /// next with the second packet, and what comes after marks waits again.
 #[test]
 fn the_first_of_several_marks_is_told_at_once() {
-    let o = Options { delayed_ack: 40 * MS, ..with_accecn(true) };
+    let o = with_accecn(true).with(|o| o.acks.delay = 40 * MS);
     let (mut r, mut ack) = (Receiver::default(), Packet::default());
     let mut told = Vec::new();
     for (seq, ce) in (0..).zip([false, true, true, true, false, true, false]) {

@@ -5,7 +5,7 @@ use crate::packet::tick;
 
 #[test]
 fn a_handshake_comes_before_data_and_is_repeated() {
-    let mut p = Path::new(Options { handshake: true, ..options(Variant::Sack) });
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.handshake.syn = true));
     assert_eq!(p.send().map(|p| p.payload), Some(Payload::Syn { tick: tick(p.now) as u16 }));
     assert!(p.send().is_none());
     p.now = p.sender.deadline();
@@ -26,9 +26,12 @@ fn a_lost_syn_leaves_one_packet_and_three_seconds() {
         (1, 5000, true, 1, 5000),
         (1, 1000, false, 10, 2000),
     ] {
-        let mut o = Options { handshake: true, initial_window: 10.0, ..options(Variant::Sack) };
-        o.rto.initial = first * MS;
-        o.restart_after_lost_syn = restart_after_lost_syn;
+        let mut o = options(Variant::Sack).with(|o| {
+            o.handshake.syn = true;
+            o.window.initial = 10.0;
+        });
+        o.timer.rto.initial = first * MS;
+        o.handshake.restart_after_loss = restart_after_lost_syn;
         let mut p = Path::new(o);
         p.send();
         for _ in 0..lost {
@@ -59,8 +62,11 @@ fn timestamps_measure_the_round_trip_of_a_syn_that_was_sent_again() {
     for (lost, answered, rtt, packets) in
         [(0, 0, 100, 10), (1, 1, 100, 10), (2, 2, 100, 1), (1, 0, 1100, 10), (4, 4, 100, 1)]
     {
-        let mut o = Options { handshake: true, initial_window: 10.0, ..with_rack() };
-        (o.timestamps, o.restart_after_lost_syn) = (true, false);
+        let mut o = with_rack().with(|o| {
+            o.handshake.syn = true;
+            o.window.initial = 10.0;
+        });
+        (o.recovery.timestamps, o.handshake.restart_after_loss) = (true, false);
         let mut p = Path::new(o);
         let mut ticks = Vec::new();
         for n in 0..=lost {
@@ -88,7 +94,10 @@ fn after_a_lost_syn_a_connection_does_without_ecn_if_it_falls_back() {
     for (lost, ecn_fallback, capable) in
         [(0, true, true), (1, true, false), (2, true, false), (1, false, true)]
     {
-        let mut p = Path::new(Options { handshake: true, ecn_fallback, ..options(Variant::Sack) });
+        let mut p = Path::new(options(Variant::Sack).with(|o| {
+            o.handshake.syn = true;
+            o.handshake.ecn_fallback = ecn_fallback;
+        }));
         p.send();
         for _ in 0..lost {
             p.now = p.sender.deadline();
@@ -106,13 +115,16 @@ fn after_a_lost_syn_a_connection_does_without_ecn_if_it_falls_back() {
 #[test]
 fn a_marked_syn_leaves_one_packet() {
     for (marked, packets) in [(false, 10), (true, 1)] {
-        let o = Options { handshake: true, initial_window: 10.0, ..options(Variant::Sack) };
+        let o = options(Variant::Sack).with(|o| {
+            o.handshake.syn = true;
+            o.window.initial = 10.0;
+        });
         let mut p = Path::new(o);
         p.send();
         p.now += RTT;
         p.sender.on_syn_ack(p.now, 0, marked, &p.o);
         let sent = p.send_all();
-        assert_eq!((sent.len(), p.sender.ecn_reductions), (packets, u32::from(marked)));
+        assert_eq!((sent.len(), p.sender.counts().ecn_reductions), (packets, u32::from(marked)));
         assert_eq!(p.sender.deadline() - p.now, 300 * MS, "the SYN is a sample all the same");
         assert_eq!(p.deliver(&sent, &[], &[]).len(), 2 * packets);
     }

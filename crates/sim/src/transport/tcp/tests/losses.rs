@@ -18,7 +18,11 @@ fn three_duplicates_repair_one_loss_without_a_timeout() {
         for _ in 0..3 {
             next = p.deliver(&next, &[], &[]);
         }
-        assert_eq!((p.sender.retransmits, p.sender.timeouts), (1, 0), "{variant:?}");
+        assert_eq!(
+            (p.sender.counts().retransmits, p.sender.counts().timeouts),
+            (1, 0),
+            "{variant:?}"
+        );
         // Half of 16 and what limited transmit added, and one a round trip since.
         assert!((8.0..=13.0).contains(&p.sender.cwnd()), "{variant:?}: {}", p.sender.cwnd());
         assert!(p.receiver.delivered() > first + 16);
@@ -40,11 +44,11 @@ fn many_losses_in_a_window_tell_the_variants_apart() {
         sent = p.deliver(&sent, &lost, &[]);
         for round in 1..20 {
             if p.receiver.delivered() >= first + 16 {
-                return (round, p.sender.timeouts);
+                return (round, p.sender.counts().timeouts);
             }
             sent = if sent.is_empty() { p.time_out() } else { p.deliver(&sent, &[], &[]) };
         }
-        (20, p.sender.timeouts)
+        (20, p.sender.counts().timeouts)
     };
     let (sack, newreno, reno) = (
         rounds_to_repair(Variant::Sack),
@@ -59,17 +63,16 @@ fn many_losses_in_a_window_tell_the_variants_apart() {
 #[test]
 fn limited_transmit_sends_new_packets_on_the_first_two_duplicates() {
     for (limited, expected) in [(true, 2), (false, 0)] {
-        let mut p = Path::new(Options {
-            limited_transmit: if limited { 2 } else { 0 },
-            ..options(Variant::NewReno)
-        });
+        let most = if limited { 2 } else { 0 };
+        let mut p =
+            Path::new(options(Variant::NewReno).with(|o| o.recovery.limited_transmit = most));
         let sent = p.send_all();
         let sent = p.deliver(&sent, &[], &[]);
         assert_eq!(sent.len(), 4);
         // The first is lost and of the other three two come through: two duplicates.
         let next = p.deliver(&sent, &[sent[0].0, sent[3].0], &[]);
         assert_eq!(next.len(), expected, "RFC 3042");
-        assert_eq!(p.sender.retransmits, 0);
+        assert_eq!(p.sender.counts().retransmits, 0);
     }
 }
 
@@ -97,7 +100,7 @@ fn a_timeout_goes_back_to_the_oldest_packet_and_doubles_each_time() {
     assert_eq!(numbers(&next), [first + 1, first + 2]);
     let next = p.deliver(&next, &[], &[]);
     assert_eq!(next.len(), 4);
-    assert_eq!(p.sender.timeouts, 2);
+    assert_eq!(p.sender.counts().timeouts, 2);
 }
 
 /// RFC 5681 §3.1: the threshold of 8 that a timeout leaves of 16 stays when the timer runs out for the same packet
@@ -106,12 +109,12 @@ fn a_timeout_goes_back_to_the_oldest_packet_and_doubles_each_time() {
 #[test]
 fn a_timeout_for_another_packet_lowers_the_threshold_again() {
     let all = [Variant::Reno, Variant::NewReno, Variant::Sack].map(options);
-    for o in all.into_iter().chain([with_rack(), Options { past_timeout: 1, ..all[2] }]) {
+    for o in all.into_iter().chain([with_rack(), all[2].with(|o| o.recovery.past_timeout = 1)]) {
         for (another, grown) in [(false, 8.0..9.0), (true, 2.0..4.0)] {
             let (mut p, _) = sixteen(o);
             let time_out = |p: &mut Path, timeouts| loop {
                 let sent = p.time_out();
-                if p.sender.timeouts == timeouts {
+                if p.sender.counts().timeouts == timeouts {
                     return sent;
                 }
             };
@@ -125,7 +128,7 @@ fn a_timeout_for_another_packet_lowers_the_threshold_again() {
                 sent = p.deliver(&sent, &[], &[]);
             }
             let cwnd = p.sender.cwnd();
-            assert!(grown.contains(&cwnd), "{another}: {cwnd}, {:?} {}", o.variant, o.rack);
+            assert!(grown.contains(&cwnd), "{another}: {cwnd}, {:?}", o.recovery.variant);
         }
     }
 }
@@ -135,7 +138,7 @@ fn a_timeout_for_another_packet_lowers_the_threshold_again() {
 #[test]
 fn the_first_packet_past_a_timeout_may_be_left_to_the_timer() {
     for (past_timeout, lost, repairs) in [(0, 0, 1), (1, 0, 0), (0, 1, 1), (1, 1, 1)] {
-        let o = Options { past_timeout, ..options(Variant::Sack) };
+        let o = options(Variant::Sack).with(|o| o.recovery.past_timeout = past_timeout);
         assert_eq!(repairs_past_a_timeout(o, lost), repairs, "past {past_timeout}, {lost} lost");
     }
 }
@@ -151,7 +154,8 @@ fn the_first_packet_past_a_fast_recovery_may_be_left_to_the_timer() {
         (Variant::Reno, 1, 0),
         (Variant::Sack, 1, 1),
     ] {
-        let (mut p, sent) = sixteen(Options { past_timeout, ..options(variant) });
+        let (mut p, sent) =
+            sixteen(options(variant).with(|o| o.recovery.past_timeout = past_timeout));
         let first = sent[0].0;
         let next = p.deliver(&sent, &[first], &[]);
         // Two went out on the first two duplicates; the repair ends with them.
@@ -160,7 +164,7 @@ fn the_first_packet_past_a_fast_recovery_may_be_left_to_the_timer() {
         assert!(numbers(&next).contains(&past) && behind > 3, "{next:?}");
         let next = p.deliver(&next, &[past], &[]);
         p.deliver(&next, &[], &[]);
-        let repaired = p.sender.retransmits - 1;
+        let repaired = p.sender.counts().retransmits - 1;
         assert_eq!(repaired, repairs, "{variant:?}, past {past_timeout}");
         if repairs == 0 {
             assert_eq!(numbers(&p.time_out())[0], past);
@@ -179,6 +183,6 @@ fn acknowledgements_from_nowhere_are_ignored() {
         let ack = Packet { seq, payload, ..Packet::default() };
         p.sender.on_ack(RTT, &ack, &p.o);
     }
-    assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (before, 0));
+    assert_eq!((p.sender.cwnd(), p.sender.counts().ecn_reductions), (before, 0));
     assert_eq!(p.deliver(&sent, &[], &[]).len(), 4);
 }

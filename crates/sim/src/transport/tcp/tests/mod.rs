@@ -11,66 +11,66 @@ mod sack1;
 mod windows;
 
 use aqm::Ecn;
+use scenario::traffic::TcpName;
 
-use super::control::Algorithm;
+use super::options::{self, AfterIdle, Echo, Options, Variant};
 use super::receiver::Receiver;
 use super::rtt::RtoBounds;
 use super::sender::Sender;
-use super::{Options, Variant};
+
 use crate::packet::{Packet, Payload};
 
 const MS: u64 = 1_000_000;
 const RTT: u64 = 100 * MS;
 
 pub(super) fn options(variant: Variant) -> Options {
+    let rto =
+        RtoBounds { initial: 1000 * MS, min: 200 * MS, max: 60_000 * MS, granularity: MS, tick: 0 };
     Options {
-        variant,
-        control: Algorithm::Reno,
-        initial_window: 2.0,
-        window: 1000,
-        rto: RtoBounds {
-            initial: 1000 * MS,
-            min: 200 * MS,
-            max: 60_000 * MS,
-            granularity: MS,
-            tick: 0,
+        control: options::Control {
+            name: TcpName::Sack,
+            has_model: false,
+            rfc8312: false,
+            reference_rtt: 25 * MS,
         },
-        limited_transmit: 2,
-        sack1: false,
-        tells_losses_otherwise: false,
-        rack: false,
-        timestamps: false,
-        has_model: false,
-        looks_closer: false,
-        accecn: false,
+        recovery: options::Recovery {
+            variant,
+            limited_transmit: 2,
+            past_timeout: 0,
+            timestamps: false,
+        },
+        window: options::Window {
+            initial: 2.0,
+            receiver: 1000,
+            count_packets: false,
+            whole_packets: false,
+            whole_threshold: false,
+            after_idle: AfterIdle::Restart,
+        },
+        timer: options::Timer { rto, forget_rtt: false },
+        ecn: options::Ecn {
+            on: true,
+            codepoint: Ecn::Ect0,
+            again: Ecn::NotEct,
+            control: Ecn::NotEct,
+            syn_ack: Ecn::NotEct,
+            echo: Echo::UntilAnswered,
+            least_window: 1.0,
+        },
+        pacing: options::Pacing::None,
+        acks: options::Acks { delay: 0, quick: false, look_closer: false },
+        handshake: options::Handshake { syn: false, restart_after_loss: true, ecn_fallback: false },
         stamps: false,
         notes_sending: false,
-        count_packets: false,
-        rfc8312: false,
-        reference_rtt: 25 * MS,
-        quick_acks: false,
-        whole_packets: false,
-        whole_threshold: false,
-        restart_after_idle: true,
-        decay_after_idle: false,
-        delayed_ack: 0,
-        handshake: false,
-        restart_after_lost_syn: true,
-        ecn_fallback: false,
-        ecn: true,
-        codepoint: Ecn::Ect0,
-        exact_echo: false,
-        codepoint_again: Ecn::NotEct,
-        codepoint_control: Ecn::NotEct,
-        codepoint_syn_ack: Ecn::NotEct,
-        ecn_timeout: false,
-        least_window: 1.0,
-        forget_rtt: false,
-        past_timeout: 0,
-        send_jitter: 0,
-        pacing: false,
-        send_quantum: 0,
         later: false,
+    }
+}
+
+impl Options {
+    /// These, with a `change`.
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
     }
 }
 
@@ -142,8 +142,8 @@ impl Path {
                 self.receiver.on_timestamp(seq, self.ticks.get(&seq).copied().unwrap_or(0));
                 self.receiver.on_data(seq, ecn && mark.contains(&seq), reduced, false);
                 let mut ack = Packet::default();
-                self.receiver.acknowledge(self.o.variant == Variant::Sack, &mut ack);
-                self.receiver.tell_more(&mut ack, &Options { timestamps: true, ..self.o });
+                self.receiver.acknowledge(self.o.recovery.has_sack(), &mut ack);
+                self.receiver.tell_more(&mut ack, &self.o.with(|o| o.recovery.timestamps = true));
                 acks.push(ack);
             }
         }
@@ -172,7 +172,7 @@ fn numbers(sent: &[(u32, bool, bool)]) -> Round {
 /// A window of seven is lost as a whole, and of four packets sent behind its timeout the one that is `lost`: how many
 /// repairs their duplicates begin.
 fn repairs_past_a_timeout(o: Options, lost: u32) -> u32 {
-    let mut p = Path::new(Options { initial_window: 7.0, ..o });
+    let mut p = Path::new(o.with(|o| o.window.initial = 7.0));
     p.send_all();
     let mut sent = p.time_out();
     while !numbers(&sent).contains(&7) {
@@ -180,20 +180,18 @@ fn repairs_past_a_timeout(o: Options, lost: u32) -> u32 {
     }
     sent.retain(|s| s.0 >= 7);
     assert_eq!(sent.len(), 4);
-    let before = p.sender.retransmits;
+    let before = p.sender.counts().retransmits;
     let next = p.deliver(&sent, &[7 + lost], &[]);
     p.deliver(&next, &[], &[]);
-    p.sender.retransmits - before
+    p.sender.counts().retransmits - before
 }
 
 fn with_rack() -> Options {
-    Options {
-        rack: true,
-        tells_losses_otherwise: true,
-        notes_sending: true,
-        count_packets: true,
-        ..options(Variant::Sack)
-    }
+    options(Variant::Sack).with(|o| {
+        o.recovery.variant = Variant::Rack;
+        o.notes_sending = true;
+        o.window.count_packets = true;
+    })
 }
 
 /// A path on which a window of 16 packets has just been sent.

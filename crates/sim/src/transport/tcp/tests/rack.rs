@@ -14,7 +14,7 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
         for _ in 0..4 {
             next = p.deliver(&next, &[], &[]);
         }
-        assert_eq!(p.sender.timeouts, 0);
+        assert_eq!(p.sender.counts().timeouts, 0);
         assert_eq!(p.receiver.delivered() > first + 16, repaired);
     }
 }
@@ -26,11 +26,11 @@ fn an_echo_lets_half_of_the_window_out_while_it_is_answered() {
     let (mut p, sent) = sixteen(with_rack());
     let all = numbers(&sent);
     let next = p.deliver(&sent, &[], &all);
-    assert_eq!((next.len(), p.sender.ecn_reductions), (8, 1));
+    assert_eq!((next.len(), p.sender.counts().ecn_reductions), (8, 1));
     assert!(next[0].1, "the next packet carries CWR");
     let next = p.deliver(&next, &[], &[]);
     assert!((8.0..9.0).contains(&p.sender.cwnd()), "{}", p.sender.cwnd());
-    assert_eq!(p.sender.ecn_reductions, 1);
+    assert_eq!(p.sender.counts().ecn_reductions, 1);
     p.deliver(&next, &[], &[]);
     assert!(p.sender.cwnd() > 9.0);
 }
@@ -60,7 +60,7 @@ fn many_losses_are_repaired_in_proportion() {
     for _ in 0..3 {
         next = p.deliver(&next, &[], &[]);
     }
-    assert_eq!((p.sender.retransmits, p.sender.timeouts), (4, 0));
+    assert_eq!((p.sender.counts().retransmits, p.sender.counts().timeouts), (4, 0));
     assert!(p.receiver.delivered() > first + 16);
 }
 
@@ -80,7 +80,7 @@ fn a_repair_that_leaves_a_packet_under_way_is_followed_by_the_next() {
     for _ in 0..3 {
         next = p.deliver(&next, &[], &[]);
     }
-    assert_eq!((p.sender.retransmits, p.sender.timeouts), (3, 0));
+    assert_eq!((p.sender.counts().retransmits, p.sender.counts().timeouts), (3, 0));
     // Once down, it is more than half of the sixteen; three rounds have opened it by three at most.
     assert!(p.sender.cwnd() < 16.0 / 4.0 + 3.0, "{}", p.sender.cwnd());
 }
@@ -106,8 +106,8 @@ fn a_loss_behind_a_retransmission_is_told_before_that_arrives() {
 /// RFC 8985 §7: a probe, two round trips after a window that is lost as a whole, tells of the loss.
 #[test]
 fn a_probe_tells_of_a_lost_tail_before_the_timeout() {
-    let rto = options(Variant::Sack).rto.above_srtt(200 * MS);
-    let (mut p, sent) = sixteen(Options { rto, ..with_rack() });
+    let rto = options(Variant::Sack).timer.rto.above_srtt(200 * MS);
+    let (mut p, sent) = sixteen(with_rack().with(|o| o.timer.rto = rto));
     let first = sent[0].0;
     let start = p.now;
     assert!(p.deliver(&sent, &numbers(&sent), &[]).is_empty());
@@ -118,25 +118,25 @@ fn a_probe_tells_of_a_lost_tail_before_the_timeout() {
     for _ in 0..8 {
         next = p.deliver(&next, &[], &[]);
     }
-    assert_eq!(p.sender.timeouts, 0);
+    assert_eq!(p.sender.counts().timeouts, 0);
     assert!(p.receiver.delivered() > first + 16);
 }
 
 /// §7.2: a probe waits for no more than the timeout. §7.3: behind it the timeout is a whole one again.
 #[test]
 fn a_probe_comes_before_the_timeout_however_short_that_is() {
-    let mut p = Path::new(Options { window: 1, ..with_rack() });
+    let mut p = Path::new(with_rack().with(|o| o.window.receiver = 1));
     let mut sent = p.send_all();
     for _ in 0..20 {
         sent = p.deliver(&sent, &[], &[]);
     }
     let start = p.now;
     let probe = p.time_out();
-    assert_eq!((numbers(&probe), p.sender.timeouts), (numbers(&sent), 0));
+    assert_eq!((numbers(&probe), p.sender.counts().timeouts), (numbers(&sent), 0));
     let wait = p.now - start;
     assert!(wait < 2 * p.sender.srtt() + 200 * MS, "{wait}");
     assert_eq!(p.time_out().len(), 1);
-    assert_eq!((p.now - start, p.sender.timeouts), (2 * wait, 1));
+    assert_eq!((p.now - start, p.sender.counts().timeouts), (2 * wait, 1));
 }
 
 /// A probe is due, and an acknowledgement comes before it may be sent, as of a paced sender: what that
@@ -173,14 +173,14 @@ fn a_loss_that_a_probe_repairs_costs_as_much_as_another() {
         p.deliver(&next, &[], &[]);
         let cwnd = p.sender.cwnd();
         assert_eq!(cwnd <= before / 2.0 + 2.0, lost, "{before} {cwnd}");
-        assert_eq!((p.sender.retransmits, p.sender.timeouts), (1, 0));
+        assert_eq!((p.sender.counts().retransmits, p.sender.counts().timeouts), (1, 0));
     }
 }
 
 /// §6.2: with fewer than three selective acknowledgements a quarter of a round trip decides.
 #[test]
 fn a_loss_in_a_small_window_is_told_by_a_quarter_of_a_round_trip() {
-    let mut p = Path::new(Options { window: 2, ..with_rack() });
+    let mut p = Path::new(with_rack().with(|o| o.window.receiver = 2));
     let mut sent = p.send_all();
     for _ in 0..3 {
         sent = p.deliver(&sent, &[], &[]);
@@ -190,7 +190,7 @@ fn a_loss_in_a_small_window_is_told_by_a_quarter_of_a_round_trip() {
     let told = p.now;
     assert_eq!(numbers(&p.time_out()), [first]);
     assert!((p.now - told).abs_diff(RTT / 4) < 10, "{}", p.now - told);
-    assert_eq!(p.sender.timeouts, 0);
+    assert_eq!(p.sender.counts().timeouts, 0);
 }
 
 /// §6.3: after a timeout what was selectively acknowledged is not sent again.
@@ -202,7 +202,7 @@ fn a_timeout_with_rack_spares_what_has_arrived() {
     p.deliver(&sent, &lost, &[]);
     // The retransmissions are lost as well, and so is the probe.
     let mut rounds = 0;
-    while p.sender.timeouts == 0 {
+    while p.sender.counts().timeouts == 0 {
         p.time_out();
         rounds += 1;
         assert!(rounds < 5);
@@ -221,7 +221,7 @@ fn a_timeout_with_rack_spares_what_has_arrived() {
 fn a_loss_of_what_is_sent_again_after_a_timeout_is_a_loss() {
     let (mut p, _) = sixteen(with_rack());
     let mut sent = p.time_out();
-    while p.sender.timeouts == 0 {
+    while p.sender.counts().timeouts == 0 {
         sent = p.time_out();
     }
     for packets in [1, 2, 4] {
@@ -235,7 +235,7 @@ fn a_loss_of_what_is_sent_again_after_a_timeout_is_a_loss() {
     assert!(next.len() <= 5, "half of eight, and the repair at once: {next:?}");
     p.deliver(&next, &[], &[]);
     assert!(p.sender.cwnd() < 6.0, "{}", p.sender.cwnd());
-    assert_eq!(p.sender.timeouts, 1);
+    assert_eq!(p.sender.counts().timeouts, 1);
 }
 
 /// A window is late, not lost: the timer runs out. What arrives says that it was sent before (RFC 3522),
@@ -246,20 +246,20 @@ fn a_needless_timeout_is_undone() {
     for (timestamps, late, undone) in
         [(true, true, true), (true, false, false), (false, true, false)]
     {
-        let (mut p, sent) = sixteen(Options { timestamps, ..with_rack() });
+        let (mut p, sent) = sixteen(with_rack().with(|o| o.recovery.timestamps = timestamps));
         p.late = late;
-        while p.sender.timeouts == 0 {
+        while p.sender.counts().timeouts == 0 {
             p.time_out();
         }
         assert_eq!(p.sender.cwnd(), 1.0);
-        let before = p.sender.retransmits;
+        let before = p.sender.counts().retransmits;
         p.now += RTT;
         let srtt = p.sender.srtt();
         let next = p.deliver(&sent[..1], &[], &[]);
         assert_eq!(p.sender.cwnd() >= 16.0, undone, "{}", p.sender.cwnd());
         assert_eq!(numbers(&next).contains(&sent[1].0), !undone, "{next:?}");
         p.deliver(&sent[1..], &[], &[]);
-        assert_eq!(p.sender.retransmits == before, undone);
+        assert_eq!(p.sender.counts().retransmits == before, undone);
         // A round trip from the second sending to the first arrival is none.
         assert!(!undone || p.sender.srtt() >= srtt);
     }
@@ -269,7 +269,7 @@ fn a_needless_timeout_is_undone() {
 #[test]
 fn a_needless_repair_is_undone() {
     for late in [true, false] {
-        let (mut p, sent) = sixteen(Options { timestamps: true, ..with_rack() });
+        let (mut p, sent) = sixteen(with_rack().with(|o| o.recovery.timestamps = true));
         p.late = late;
         let again = p.deliver(&sent, &[sent[0].0], &[]);
         assert!(numbers(&again).contains(&sent[0].0));
@@ -286,7 +286,7 @@ fn a_needless_repair_is_undone() {
 fn acknowledgements_that_are_late_do_not_have_all_sent_again() {
     let (mut p, sent) = sixteen(with_rack());
     let first = sent[0].0;
-    while p.sender.timeouts == 0 {
+    while p.sender.counts().timeouts == 0 {
         p.time_out();
     }
     p.now -= RTT - MS;
@@ -299,17 +299,20 @@ fn acknowledgements_that_are_late_do_not_have_all_sent_again() {
 /// duplicate, and a round trip is one, not the time since the first sending.
 #[test]
 fn lost_acknowledgements_do_not_lengthen_the_round_trip() {
-    let mut p = Path::new(Options { window: 1, timestamps: true, ..with_rack() });
+    let mut p = Path::new(with_rack().with(|o| {
+        o.window.receiver = 1;
+        o.recovery.timestamps = true;
+    }));
     let mut sent = p.send_all();
     for _ in 0..4 {
         sent = p.deliver(&sent, &[], &[]);
     }
     let before = p.sender.srtt();
     p.receive(&sent, &[], &[]);
-    while p.sender.timeouts < 2 {
+    while p.sender.counts().timeouts < 2 {
         sent = p.time_out();
         assert_eq!(sent.len(), 1);
-        if p.sender.timeouts < 2 {
+        if p.sender.counts().timeouts < 2 {
             p.receive(&sent, &[], &[]);
         }
     }
@@ -321,10 +324,14 @@ fn lost_acknowledgements_do_not_lengthen_the_round_trip() {
 /// is under way, sent less than a round trip ago, nothing is lost.
 #[test]
 fn a_timeout_has_what_was_sent_just_now_for_no_loss() {
-    for control in [Algorithm::Reno, Algorithm::Bbr] {
-        let has_model = control == Algorithm::Bbr;
-        let rto = RtoBounds { min: 250 * MS, ..with_rack().rto };
-        let mut p = Path::new(Options { control, has_model, rto, ..with_rack() });
+    for control in [TcpName::Reno, TcpName::Bbr] {
+        let has_model = control == TcpName::Bbr;
+        let rto = RtoBounds { min: 250 * MS, ..with_rack().timer.rto };
+        let mut p = Path::new(with_rack().with(|o| {
+            o.control.name = control;
+            o.control.has_model = has_model;
+            o.timer.rto = rto;
+        }));
         let mut sent = p.send_all();
         for _ in 0..3 {
             sent = p.deliver(&sent, &[], &[]);
@@ -333,16 +340,16 @@ fn a_timeout_has_what_was_sent_just_now_for_no_loss() {
         while p.sender.deadline() > p.now + RTT {
             sent = p.deliver(&sent, &[first], &[]);
         }
-        let (sent_at, again) = (p.now, p.sender.retransmits);
+        let (sent_at, again) = (p.now, p.sender.counts().retransmits);
         sent.retain(|s| s.0 != first);
         assert!(sent.len() > 2, "{sent:?}");
         let repair = p.time_out();
-        assert_eq!((numbers(&repair), p.sender.timeouts), (vec![first], 1), "{control:?}");
+        assert_eq!((numbers(&repair), p.sender.counts().timeouts), (vec![first], 1), "{control:?}");
         p.now = sent_at;
         p.deliver(&sent, &[], &[]);
         p.now = sent_at + RTT;
         p.deliver(&repair, &[], &[]);
-        assert_eq!(p.sender.retransmits, again + 1, "{control:?}");
+        assert_eq!(p.sender.counts().retransmits, again + 1, "{control:?}");
         assert!(p.receiver.delivered() > sent.last().unwrap().0, "{control:?}");
     }
 }
@@ -352,7 +359,7 @@ fn a_timeout_has_what_was_sent_just_now_for_no_loss() {
 #[test]
 fn an_echo_that_has_come_round_is_no_sample() {
     for (late, measures) in [(60_000, true), (70_000, false)] {
-        let o = Options { timestamps: true, ..with_rack() };
+        let o = with_rack().with(|o| o.recovery.timestamps = true);
         let (mut p, sent) = sixteen(o);
         let before = p.sender.srtt();
         p.sender.take_sample();

@@ -3,13 +3,11 @@
 use super::*;
 
 fn as_ns2() -> Options {
-    Options {
-        sack1: true,
-        tells_losses_otherwise: true,
-        whole_threshold: true,
-        past_timeout: 0,
-        ..options(Variant::Sack)
-    }
+    options(Variant::Sack).with(|o| {
+        o.recovery.variant = Variant::Ns2;
+        o.window.whole_threshold = true;
+        o.recovery.past_timeout = 0;
+    })
 }
 
 impl Path {
@@ -41,7 +39,8 @@ fn by_ack(rounds: &[Round]) -> Vec<(usize, Round)> {
 /// brings that below the window of 8; RFC 6675 takes the second hole as lost, and goes on one acknowledgement sooner.
 #[test]
 fn what_was_lost_stays_counted() {
-    for (o, second) in [(as_ns2(), 11), (Options { past_timeout: 0, ..options(Variant::Sack) }, 10)]
+    for (o, second) in
+        [(as_ns2(), 11), (options(Variant::Sack).with(|o| o.recovery.past_timeout = 0), 10)]
     {
         let (mut p, sent) = sixteen(o);
         let n = sent[0].0;
@@ -57,7 +56,10 @@ fn what_was_lost_stays_counted() {
 /// window of two there is no room. With room for two of one the first repair goes out alone all the same.
 #[test]
 fn the_first_repair_goes_out_alone() {
-    let mut p = Path::new(Options { limited_transmit: 0, initial_window: 5.0, ..as_ns2() });
+    let mut p = Path::new(as_ns2().with(|o| {
+        o.recovery.limited_transmit = 0;
+        o.window.initial = 5.0;
+    }));
     let sent = p.send_all();
     // Five are outstanding, two under way by the count, and the window becomes 2.5; the fourth duplicate
     // leaves one under way.
@@ -99,9 +101,9 @@ fn a_lost_repair_waits_for_the_timer() {
         next = p.deliver(&next, &[], &[]);
         assert!(next.iter().all(|s| s.0 > n), "{next:?}");
     }
-    assert_eq!(p.sender.timeouts, 0);
+    assert_eq!(p.sender.counts().timeouts, 0);
     let again = numbers(&p.time_out());
-    assert_eq!((again, p.sender.timeouts), (vec![n], 1));
+    assert_eq!((again, p.sender.counts().timeouts), (vec![n], 1));
 }
 
 /// A recovery ends when what was outstanding at its begin is acknowledged; meanwhile the window stands, and an echo
@@ -112,9 +114,9 @@ fn an_echo_in_a_recovery_is_not_answered() {
     let n = sent[0].0;
     let marked: Vec<u32> = (n + 6..n + 16).collect();
     let next = p.deliver(&sent, &[n], &marked);
-    assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (8.0, 0));
+    assert_eq!((p.sender.cwnd(), p.sender.counts().ecn_reductions), (8.0, 0));
     p.deliver(&next[..3], &[], &[]);
-    assert_eq!((p.sender.cwnd(), p.sender.ecn_reductions), (8.0, 0), "its end");
+    assert_eq!((p.sender.cwnd(), p.sender.counts().ecn_reductions), (8.0, 0), "its end");
 }
 
 /// What was lost behind an echo is repaired without a second reduction.
@@ -123,7 +125,7 @@ fn a_repair_behind_an_echo_reduces_nothing() {
     let (mut p, sent) = sixteen(as_ns2());
     let n = sent[0].0;
     let next = p.deliver(&sent, &[n + 4], &[n]);
-    assert_eq!(p.sender.ecn_reductions, 1);
+    assert_eq!(p.sender.counts().ecn_reductions, 1);
     // The echo halves 16, three packets more are acknowledged with it, and the loss takes nothing.
     assert!(numbers(&next).contains(&(n + 4)));
     assert_eq!(p.sender.cwnd(), 8.0);
@@ -134,7 +136,7 @@ fn a_repair_behind_an_echo_reduces_nothing() {
 #[test]
 fn the_first_packet_past_a_timeout_is_left_to_the_timer() {
     for (lost, repairs) in [(0, 0), (1, 1)] {
-        let o = Options { whole_threshold: false, ..as_ns2() };
+        let o = as_ns2().with(|o| o.window.whole_threshold = false);
         assert_eq!(repairs_past_a_timeout(o, lost), repairs, "{lost} lost");
     }
 }
@@ -149,14 +151,14 @@ fn a_timeout_behind_an_echo_leaves_the_threshold() {
         if marked {
             // The echo leaves 8; the next window is lost but for one packet, which lets out nothing.
             sent = p.deliver(&sent, &[], &[sent[0].0]);
-            assert_eq!(p.sender.ecn_reductions, 1);
+            assert_eq!(p.sender.counts().ecn_reductions, 1);
         }
         let lost = numbers(&sent);
         p.deliver(&sent, &lost, &[]);
         for _ in 0..timeouts {
             sent = p.time_out();
         }
-        assert_eq!(p.sender.timeouts, timeouts);
+        assert_eq!(p.sender.counts().timeouts, timeouts);
         for _ in 0..3 {
             sent = p.deliver(&sent, &[], &[]);
         }

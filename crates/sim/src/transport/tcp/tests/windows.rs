@@ -25,7 +25,7 @@ fn a_mark_halves_the_window_and_congestion_avoidance_adds_one_a_round() {
     // All 32 are marked: one reduction all the same (RFC 3168 §6.1.2).
     let all: Vec<u32> = numbers(&sent);
     sent = p.deliver(&sent, &[], &all);
-    assert_eq!((p.sender.ecn_reductions, p.sender.cwnd()), (1, 16.0));
+    assert_eq!((p.sender.counts().ecn_reductions, p.sender.cwnd()), (1, 16.0));
     assert_eq!(sent[0].0, first + 32);
     assert!(sent[0].1, "the next packet carries CWR");
     assert!(sent.iter().skip(1).all(|s| !s.1), "only that one does");
@@ -43,7 +43,10 @@ fn a_mark_halves_the_window_and_congestion_avoidance_adds_one_a_round() {
 #[test]
 fn a_slow_start_threshold_may_be_whole() {
     for (whole_threshold, grown) in [(false, 4.0), (true, 3.0 + 1.0 / 3.0)] {
-        let o = Options { whole_threshold, initial_window: 7.0, ..options(Variant::Sack) };
+        let o = options(Variant::Sack).with(|o| {
+            o.window.whole_threshold = whole_threshold;
+            o.window.initial = 7.0;
+        });
         let mut p = Path::new(o);
         p.send_all();
         let mut sent = p.time_out();
@@ -51,8 +54,10 @@ fn a_slow_start_threshold_may_be_whole() {
             sent = p.deliver(&sent, &[], &[]);
         }
         assert!((p.sender.cwnd() - grown).abs() < 1e-9, "{}", p.sender.cwnd());
-        let mut p =
-            Path::new(Options { whole_threshold, initial_window: 7.0, ..options(Variant::Sack) });
+        let mut p = Path::new(options(Variant::Sack).with(|o| {
+            o.window.whole_threshold = whole_threshold;
+            o.window.initial = 7.0;
+        }));
         let sent = p.send_all();
         p.deliver(&sent, &[0], &[]);
         assert!((p.sender.cwnd() - 3.5).abs() < 1e-9, "{}", p.sender.cwnd());
@@ -62,7 +67,9 @@ fn a_slow_start_threshold_may_be_whole() {
 #[test]
 fn an_idle_connection_starts_again_from_its_initial_window() {
     for (restart, expected) in [(true, 2), (false, 33)] {
-        let mut p = Path::new(Options { restart_after_idle: restart, ..options(Variant::Sack) });
+        let mut p = Path::new(options(Variant::Sack).with(|o| {
+            o.window.after_idle = if restart { AfterIdle::Restart } else { AfterIdle::Keep }
+        }));
         let mut sent = p.send_all();
         for _ in 0..4 {
             sent = p.deliver(&sent, &[], &[]);
@@ -85,7 +92,10 @@ fn an_idle_connection_starts_again_from_its_initial_window() {
 #[test]
 fn each_timeout_of_idleness_halves_the_window() {
     for (timeouts, left) in [(0.9, 64), (1.1, 32), (2.1, 16), (3.1, 8), (9.1, 2)] {
-        let o = Options { decay_after_idle: true, whole_packets: true, ..options(Variant::Sack) };
+        let o = options(Variant::Sack).with(|o| {
+            o.window.after_idle = AfterIdle::Decay;
+            o.window.whole_packets = true;
+        });
         let (mut p, mut sent) = sixteen(o);
         for _ in 0..2 {
             sent = p.deliver(&sent, &[], &[]);
@@ -144,9 +154,12 @@ fn pacing_slows_down_half_way_to_the_threshold() {
 /// the acknowledgements on either side of it find the window used.
 #[test]
 fn a_pause_is_no_time_of_cubic() {
-    let control = Algorithm::Cubic;
+    let control = TcpName::Cubic;
     let grown = [0, 20_000].map(|pause| {
-        let o = Options { control, restart_after_idle: false, ..options(Variant::Sack) };
+        let o = options(Variant::Sack).with(|o| {
+            o.control.name = control;
+            o.window.after_idle = AfterIdle::Keep;
+        });
         let mut p = Path::new(o);
         let mut sent = p.send_all();
         for round in 0..20 {
@@ -173,8 +186,11 @@ fn a_pause_is_no_time_of_cubic() {
 #[test]
 fn behind_a_pause_cubic_begins_another_stage() {
     for count_packets in [false, true] {
-        let control = Algorithm::Cubic;
-        let mut p = Path::new(Options { control, count_packets, ..options(Variant::Sack) });
+        let control = TcpName::Cubic;
+        let mut p = Path::new(options(Variant::Sack).with(|o| {
+            o.control.name = control;
+            o.window.count_packets = count_packets;
+        }));
         let mut sent = p.send_all();
         let mut round = 0;
         while round < 8 || p.sender.cwnd() < 200.0 {
@@ -227,8 +243,11 @@ fn a_wait_before_sending_is_not_idleness() {
 #[test]
 fn cubic_has_the_window_of_its_response_function() {
     for (every, expected) in [(1_000, 38.0), (10_000, 187.0)] {
-        let control = Algorithm::Cubic;
-        let mut p = Path::new(Options { control, window: 10_000, ..options(Variant::Sack) });
+        let control = TcpName::Cubic;
+        let mut p = Path::new(options(Variant::Sack).with(|o| {
+            o.control.name = control;
+            o.window.receiver = 10_000;
+        }));
         let mut sent = p.send_all();
         let (mut next_loss, mut rounds, mut delivered) = (every, 0u32, 0);
         while delivered < 100 * every {
@@ -240,7 +259,7 @@ fn cubic_has_the_window_of_its_response_function() {
         }
         let window = f64::from(delivered) / f64::from(rounds);
         assert!((window / expected - 1.0).abs() < 0.1, "p = 1/{every}: {window}");
-        assert_eq!(p.sender.timeouts, 0);
+        assert_eq!(p.sender.counts().timeouts, 0);
     }
 }
 
@@ -248,7 +267,8 @@ fn cubic_has_the_window_of_its_response_function() {
 #[test]
 fn an_acknowledgement_counts_for_all_that_it_acknowledges() {
     for (count_packets, window) in [(true, 32.0), (false, 17.0)] {
-        let (mut p, sent) = sixteen(Options { count_packets, ..options(Variant::Sack) });
+        let (mut p, sent) =
+            sixteen(options(Variant::Sack).with(|o| o.window.count_packets = count_packets));
         for (seq, ..) in sent {
             p.receiver.on_data(seq, false, false, true);
         }
@@ -263,7 +283,7 @@ fn an_acknowledgement_counts_for_all_that_it_acknowledges() {
 /// from it on count for a quarter of a packet.
 #[test]
 fn a_longer_round_trip_slows_slow_start_down_within_the_round() {
-    let (mut p, sent) = sixteen(Options { control: Algorithm::Cubic, ..with_rack() });
+    let (mut p, sent) = sixteen(with_rack().with(|o| o.control.name = TcpName::Cubic));
     p.now += RTT + 20 * MS;
     for one in sent.chunks(1) {
         // One after another; a shorter one would be a false alarm.

@@ -15,7 +15,7 @@ pub use v3::Bbr;
 use std::collections::VecDeque;
 
 use super::Sample;
-use crate::transport::tcp::MOST_IN_A_BURST;
+use crate::transport::tcp::options::MOST_IN_A_BURST;
 
 /// A window has at least so many packets, so that delayed acknowledgements go on.
 const LEAST_WINDOW: f64 = 4.0;

@@ -5,7 +5,7 @@
 
 use aqm::Rng;
 
-use super::super::{CongestionControl, Lost, PathModel, Repair, Sample};
+use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample};
 use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
 use crate::transport::tcp::Options;
 
@@ -210,7 +210,7 @@ impl CongestionControl for Bbr1 {
             place_since: 0,
             probe_rtt: ProbeRtt::default(),
             after_idle: false,
-            initial_window: o.initial_window,
+            initial_window: o.window.initial,
             prior_window: 0.0,
             repairing: false,
             conserving: false,
@@ -223,8 +223,8 @@ impl CongestionControl for Bbr1 {
         Some(self)
     }
 
-    fn pace(&self, srtt: u64) -> Option<u64> {
-        Some(self.pacing.gap(HIGH_GAIN * self.initial_window, srtt))
+    fn pace(&self, srtt: u64) -> Pace {
+        Pace::Gap(self.pacing.gap(HIGH_GAIN * self.initial_window, srtt))
     }
 
     fn rng(&mut self) -> Option<&mut Rng> {
@@ -247,7 +247,8 @@ impl PathModel for Bbr1 {
         self.lost += 1;
     }
 
-    fn on_repair(&mut self, repair: Repair, in_flight: u32, delivered: u32, window: &mut f64) {
+    fn on_repair(&mut self, change: &RepairChange, window: &mut f64) {
+        let &RepairChange { repair, in_flight, delivered } = change;
         match repair {
             Repair::Begins => {
                 self.save(*window);

@@ -20,7 +20,7 @@ use aqm::Rng;
 use phase::Phase::{Cruise, Down, Drain, Refill, Startup, Up};
 use phase::{Acks, Phase, STARTUP_GAIN};
 
-use super::super::{CongestionControl, Lost, PathModel, Repair, Sample};
+use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample};
 use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
 use crate::transport::tcp::Options;
 
@@ -485,15 +485,15 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     fn new(o: &Options) -> Self {
-        Self::fresh(o.initial_window)
+        Self::fresh(o.window.initial)
     }
 
     fn model(&mut self) -> Option<&mut dyn PathModel> {
         Some(self)
     }
 
-    fn pace(&self, srtt: u64) -> Option<u64> {
-        Some(self.pacing.gap(STARTUP_GAIN * self.initial_window, srtt))
+    fn pace(&self, srtt: u64) -> Pace {
+        Pace::Gap(self.pacing.gap(STARTUP_GAIN * self.initial_window, srtt))
     }
 
     fn rng(&mut self) -> Option<&mut Rng> {
@@ -529,7 +529,8 @@ impl PathModel for Bbr {
         self.on_too_high(before + part, lost.app_limited, tells);
     }
 
-    fn on_repair(&mut self, repair: Repair, in_flight: u32, _: u32, window: &mut f64) {
+    fn on_repair(&mut self, change: &RepairChange, window: &mut f64) {
+        let &RepairChange { repair, in_flight, .. } = change;
         match repair {
             Repair::Begins | Repair::TimedOut => {
                 self.save(*window);

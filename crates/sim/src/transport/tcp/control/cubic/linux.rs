@@ -11,7 +11,7 @@
 //! On the way back to `w_max` the target is up to a packet above the curve, and what was acknowledged while it was
 //! reached counts once it is not: a small window is ahead of the curve.
 
-use super::C;
+use super::{C, Times};
 
 /// What a reduction leaves: 0.7 in units of 1/1024, as of which rounding down makes no packet less where 0.7 of
 /// the window is whole.
@@ -65,18 +65,18 @@ impl Whole {
     }
 
     /// What `acked` packets add to `window`.
-    pub(super) fn grow(&mut self, window: f64, acked: u32, [now, srtt]: [u64; 2]) -> f64 {
+    pub(super) fn grow(&mut self, window: f64, acked: u32, times: Times) -> f64 {
         let acked = f64::from(acked);
         self.acked += acked;
-        self.last = now;
-        if window != self.found.0 || now - self.found.1 > STAYS {
-            self.n = self.find(window, acked, [now, srtt]);
-            self.found = (window, now);
+        self.last = times.now;
+        if window != self.found.0 || times.now - self.found.1 > STAYS {
+            self.n = self.find(window, acked, times);
+            self.found = (window, times.now);
         }
         self.opened(acked)
     }
 
-    fn find(&mut self, window: f64, acked: f64, [now, srtt]: [u64; 2]) -> f64 {
+    fn find(&mut self, window: f64, acked: f64, Times { now, srtt }: Times) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(window, acked, now));
         let above = |aim: f64| (window / (aim - window)).floor();
         let target = self.target((now - epoch + srtt) as f64 / 1e9);
@@ -127,7 +127,7 @@ mod tests {
     fn times(curve: &mut Whole, window: f64, rtt: u64, until: u64) -> Vec<(u64, f64)> {
         let (mut now, mut window, mut grown) = (0, window, Vec::new());
         while now < until * MS {
-            let more = curve.grow(window, 1, [now, rtt * MS]);
+            let more = curve.grow(window, 1, Times { now, srtt: rtt * MS });
             if more > 0.0 {
                 window += more;
                 grown.push((now / MS, window));
@@ -162,7 +162,8 @@ mod tests {
         curve.reduce(20.0);
         curve.begin(14.0, 0.0, 0);
         curve.k = 100.0; // The curve stays where it is.
-        let opened = (1..=27).map(|n| curve.grow(14.0, 1, [n * 32 * MS, 10 * MS]));
+        let opened =
+            (1..=27).map(|n| curve.grow(14.0, 1, Times { now: n * 32 * MS, srtt: 10 * MS }));
         let opened: Vec<f64> = opened.collect();
         assert!(opened[..26].iter().all(|&more| more == 0.0) && opened[26] == 1.0, "{opened:?}");
     }
@@ -172,7 +173,9 @@ mod tests {
     fn before_the_first_loss_a_round_trip_opens_a_twentieth() {
         let mut curve = Whole::default();
         let opened = |curve: &mut Whole, from: u64| -> f64 {
-            (from..from + 100).map(|n| curve.grow(100.0, 1, [n * MS, 100 * MS])).sum()
+            (from..from + 100)
+                .map(|n| curve.grow(100.0, 1, Times { now: n * MS, srtt: 100 * MS }))
+                .sum()
         };
         assert_eq!(opened(&mut curve, 0), 5.0);
         curve.reduce(100.0);

@@ -11,8 +11,9 @@
 //! What has arrived or was sent again stays in its line until a time passes over it, and then is nothing.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use super::{ARRIVED, FLAGS, Rack};
+use super::Rack;
 use crate::transport::tcp::bits::Bits;
 
 /// When and which packet was sent.
@@ -80,12 +81,13 @@ impl Rack {
 
     /// Whether `n` was sent again since the last timeout.
     fn is_repair(&self, n: u32) -> bool {
-        self.is_again(n) && self.at(n) > self.before_timeout
+        let sent = self.sent_at(n);
+        sent.is_again() && sent.time() > self.before_timeout
     }
 
     /// Whether that is the last sending of a packet, which has not arrived.
     fn is_current(&self, (at, n): Sending) -> bool {
-        self.sent_at[self.place(n)] & (ARRIVED | !FLAGS) == at
+        self.sent_at(n).is_on_its_way_since(at)
     }
 
     /// Passes over what is in doubt, or lost, since.
@@ -126,12 +128,13 @@ impl Rack {
         }
     }
 
-    /// What is before `lost_before` is other than it was: those of `una..end` stand anew.
+    /// What is before `lost_before` is other than it was: what is `under_way` stands anew.
     #[cold]
-    pub(super) fn stand_anew(&mut self, una: u32, end: u32) {
-        let mut flight: Vec<Sending> = (una..end)
-            .filter(|&n| self.sent_at[self.place(n)] & ARRIVED == 0)
-            .map(|n| (self.at(n), n))
+    pub(super) fn stand_anew(&mut self, under_way: Range<u32>) {
+        let una = under_way.start;
+        let mut flight: Vec<Sending> = under_way
+            .filter(|&n| !self.sent_at(n).has_arrived())
+            .map(|n| (self.sent_at(n).time(), n))
             .collect();
         flight.sort_unstable();
         self.board = Board { flight: flight.into(), ..Board::default() };
@@ -141,7 +144,7 @@ impl Rack {
 
     /// The first that is lost of which a model was not told, as far as it may be; then it was.
     #[inline]
-    pub(in super::super) fn tell(&mut self) -> Option<u32> {
+    pub(super) fn tell(&mut self) -> Option<u32> {
         let first = self.board.untold.first()?;
         self.board.untold.remove(first);
         Some(first)
@@ -191,29 +194,33 @@ impl Board {
 
 #[cfg(test)]
 mod tests {
-    use crate::transport::tcp::sender::{Sender, State};
+    use crate::transport::tcp::sender::{Recovery, Sender, State};
 
     impl Sender {
         /// Asserts that the scoreboard has what a look through the window finds, and that a model was
         /// told of losses. Returns whether some are lost, may be, and were sent again since a timeout.
         pub(in crate::transport::tcp) fn check_board(&mut self, has_model: bool) -> [bool; 3] {
-            let Self { una, end, .. } = *self;
-            let rack = self.rack.as_deref().expect("RACK");
-            let missing: Vec<u32> = (una..end).filter(|&n| !self.sacked.contains(n)).collect();
-            let is_lost = |n: &u32| rack.at(*n) < rack.lost_before || rack.is_timed_out(*n);
-            let may_be = |n: &u32| (rack.lost_before..rack.newest).contains(&rack.at(*n));
+            let Self { core, recovery: Recovery::Rack(rack) } = self else { panic!("RACK") };
+            let missing: Vec<u32> =
+                core.under_way().filter(|&n| !core.sacked.contains(n)).collect();
+            let is_lost = |n: &u32| {
+                let sent = rack.sent_at(*n);
+                sent.time() < rack.lost_before || sent.is_timed_out()
+            };
+            let may_be =
+                |n: &u32| (rack.lost_before..rack.newest).contains(&rack.sent_at(*n).time());
             let lost: Vec<u32> = missing.iter().copied().filter(is_lost).collect();
             let doubt = missing.iter().copied().find(may_be);
-            let repair = lost.iter().any(|&n| rack.at(n) > rack.before_timeout && rack.is_again(n));
-            if has_model && self.state >= State::Recovery {
+            let repair = lost.iter().any(|&n| rack.is_repair(n));
+            if has_model && core.state >= State::Recovery {
                 let mut delivery = rack.delivery.clone().expect("a model");
                 assert!(lost.iter().all(|&n| delivery.on_lost(0, n).is_none()), "was told");
             }
-            let counted = if self.state < State::Recovery { 0 } else { lost.len() };
-            assert_eq!(self.pipe_by_rack() as usize, missing.len() - counted);
-            assert_eq!(self.rack().board.has_lost_repair(), repair);
-            assert_eq!(self.first_lost(), lost.first().copied());
-            assert_eq!(self.rack().board.first_in_doubt(), doubt);
+            let counted = if core.state < State::Recovery { 0 } else { lost.len() };
+            assert_eq!(rack.pipe(core) as usize, missing.len() - counted);
+            assert_eq!(rack.board.has_lost_repair(), repair);
+            assert_eq!(rack.first_lost(core), lost.first().copied());
+            assert_eq!(rack.board.first_in_doubt(), doubt);
             [!lost.is_empty(), doubt.is_some(), repair]
         }
     }

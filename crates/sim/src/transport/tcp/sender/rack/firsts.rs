@@ -3,6 +3,8 @@
 //! Echoes of timestamps come round after [`ECHOES`]. One that comes later than that after a packet was sent
 //! first may be of another sending than it seems, and tells nothing.
 
+use std::ops::Range;
+
 use crate::packet::ECHOES;
 
 /// Of packets that were sent again: past the last of a window of them, and when the first of these was
@@ -11,9 +13,10 @@ use crate::packet::ECHOES;
 pub(super) struct Firsts([(u32, u64); 2]);
 
 impl Firsts {
-    /// Packet `seq` of the window `una..end` is sent again; it was sent at `before`.
-    pub(super) fn note(&mut self, [seq, una, end]: [u32; 3], before: u64) {
+    /// Packet `seq` of those `under_way` is sent again; it was sent at `before`.
+    pub(super) fn note(&mut self, seq: u32, under_way: Range<u32>, before: u64) {
         let Self([near, beyond]) = self;
+        let Range { start: una, end } = under_way;
         if una >= near.0 {
             *near = std::mem::take(beyond);
         }
@@ -45,8 +48,8 @@ mod tests {
     fn an_echo_is_certain_for_68_seconds_after_the_first_sending() {
         let mut firsts = Firsts::default();
         assert!(!firsts.confuse(1000 * S, 0), "nothing was sent again");
-        firsts.note([5, 3, 10], 100 * S);
-        firsts.note([5, 3, 10], 160 * S);
+        firsts.note(5, 3..10, 100 * S);
+        firsts.note(5, 3..10, 160 * S);
         assert!(!firsts.confuse(168 * S, 3) && firsts.confuse(169 * S, 3));
         assert!(!firsts.confuse(169 * S, 10));
     }
@@ -59,7 +62,7 @@ mod tests {
             // A window of ten a second, of which the first is sent again two seconds later.
             let (now, una) = (u64::from(n) * S, 10 * n);
             assert!(!firsts.confuse(now, una), "{n}");
-            firsts.note([una, una, una + 20], now.saturating_sub(2 * S));
+            firsts.note(una, una..una + 20, now.saturating_sub(2 * S));
         }
         assert!(firsts.confuse(1100 * S, 9991));
     }

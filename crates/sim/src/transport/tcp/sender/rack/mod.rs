@@ -16,41 +16,80 @@
 //! Left out: nothing but an echo tells that a repair was needless (no F-RTO, no D-SACK).
 
 mod board;
+mod delivery;
 mod firsts;
+mod hystart;
+mod least;
 mod losses;
+pub(super) mod marks;
+mod model;
 mod probes;
 mod repairs;
 mod timers;
 mod widening;
 
-use super::delivery::Delivery;
-use super::hystart::HyStart;
-use super::least::Least;
-use super::marks::Marks;
-use super::{NEVER, Sender, State};
+use std::ops::Range;
+
+use super::{Core, NEVER, State};
 use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
-use crate::transport::tcp::Options;
+use crate::transport::tcp::control::{AckInfo, Event};
+use crate::transport::tcp::options::{Echo, Options};
 use board::Board;
+use delivery::Delivery;
 use firsts::Firsts;
+use hystart::HyStart;
+use least::Least;
+use marks::Marks;
 use probes::Probe;
+use repairs::{Reduction, Windows};
 use timers::Timer;
 use widening::Widening;
 
-/// Beside the time at which a packet was sent: it had been sent before.
-const AGAIN: u64 = 1 << 63;
-/// As well: the timer ran out for it. Only the oldest has this, until it is sent again.
-const TIMED_OUT: u64 = 1 << 62;
-/// It has arrived.
-const ARRIVED: u64 = 1 << 61;
-const FLAGS: u64 = AGAIN | TIMED_OUT | ARRIVED;
+/// When a packet was sent last, ns, and in the highest bits what else is known of it: there is one for each packet
+/// under way.
+#[derive(Clone, Copy, Default, Debug)]
+struct SentAt(u64);
+
+impl SentAt {
+    /// It had been sent before.
+    const AGAIN: u64 = 1 << 63;
+    /// The timer ran out for it. Only the oldest packet has this, until it is sent again.
+    const TIMED_OUT: u64 = 1 << 62;
+    const ARRIVED: u64 = 1 << 61;
+    const TIME: u64 = Self::ARRIVED - 1;
+
+    fn new(time: u64, again: bool) -> Self {
+        Self(time | if again { Self::AGAIN } else { 0 })
+    }
+
+    fn time(self) -> u64 {
+        self.0 & Self::TIME
+    }
+
+    fn is_again(self) -> bool {
+        self.0 & Self::AGAIN != 0
+    }
+
+    fn is_timed_out(self) -> bool {
+        self.0 & Self::TIMED_OUT != 0
+    }
+
+    fn has_arrived(self) -> bool {
+        self.0 & Self::ARRIVED != 0
+    }
+
+    /// Whether it was sent last at `time`, and has not arrived.
+    fn is_on_its_way_since(self, time: u64) -> bool {
+        self.0 & (Self::ARRIVED | Self::TIME) == time
+    }
+}
 
 /// What RACK knows of a connection, in packets and ns.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rack {
-    /// When each packet was sent last, with [`FLAGS`]: number n at place n modulo the
-    /// length, a power of two. What is sent at one time is a nanosecond apart, so
-    /// that times are in the order of sending.
-    sent_at: Box<[u64]>,
+    /// Of number n at place n modulo the length, a power of two. What is sent at one time is a nanosecond apart,
+    /// so that times are in the order of sending.
+    sent_at: Box<[SentAt]>,
     last: u64,
     board: Board,
     firsts: Firsts,
@@ -60,7 +99,7 @@ pub(super) struct Rack {
     rtt: u64,
     least: Least,
     /// The least round trip, of `least`; 0 before the first sample.
-    pub(super) min_rtt: u64,
+    min_rtt: u64,
     /// With AccECN.
     marks: Marks,
     /// The last sample of the round trip, for who measures.
@@ -82,19 +121,20 @@ pub(super) struct Rack {
     timed_out: u32,
     /// `lost_before` then.
     lost_before_then: u64,
-    /// The window and the slow-start threshold before the repair that goes on.
-    before_repair: Option<[f64; 2]>,
+    /// A reduction or a repair ends when everything below is acknowledged.
+    recover: u32,
+    /// `end` at the last echo that was answered at once, or told to a model.
+    echoed_at: u32,
+    /// Past the highest packet that was ever sent again, but for probes.
+    resent: u32,
+    /// Before the repair that goes on.
+    before_repair: Option<Windows>,
     /// When the last repair began, or the first of those that follow upon each other.
     repaired_since: u64,
-    /// RFC 6937: delivered and sent since the reduction began, and the window then.
-    delivered: u32,
-    out: u32,
-    before: u32,
-    /// Packets lost, as they were counted last.
-    lost: u32,
-    pub(super) start: HyStart,
+    reduction: Reduction,
+    start: HyStart,
     /// What a model of the path is told.
-    pub(super) delivery: Option<Delivery>,
+    delivery: Option<Delivery>,
 }
 
 /// Whether what was sent at `sent`, to a tick, was sent before `at`. Two sendings of one tick are not told
@@ -106,33 +146,52 @@ fn is_before(sent: u64, at: u64) -> bool {
 impl Rack {
     /// That of a new connection.
     pub(super) fn new(o: &Options) -> Self {
-        Self { delivery: o.has_model.then(Delivery::default), ..Self::default() }
+        Self { delivery: o.control.has_model.then(Delivery::default), ..Self::default() }
     }
 
-    /// Packet `seq` is sent; those of `una..end` are under way.
-    fn sent(&mut self, now: u64, seq: u32, again: bool, [una, end]: [u32; 2]) {
-        if (end - una) as usize > self.sent_at.len() {
-            self.grow(una, end);
+    /// Whether the control has a model of the path.
+    fn has_model(&self) -> bool {
+        self.delivery.is_some()
+    }
+
+    /// Packet `seq` is sent.
+    #[inline]
+    pub(super) fn sent(&mut self, core: &mut Core, now: u64, seq: u32, again: bool, o: &Options) {
+        self.note_sending(now, seq, again, core.under_way());
+        if self.has_model() {
+            self.tell_sending(core, self.last, seq, again);
+        }
+        if core.outstanding() == 1 && !again {
+            self.arm(core, now, o);
+        } else if !again {
+            self.schedule_probe(core, now, o);
+        }
+    }
+
+    /// Packet `seq` is sent, one of those `under_way`.
+    fn note_sending(&mut self, now: u64, seq: u32, again: bool, under_way: Range<u32>) {
+        if under_way.len() > self.sent_at.len() {
+            self.grow(&under_way);
         }
         if again {
             self.take_out(seq);
         }
         let at = self.place(seq);
         if again {
-            self.firsts.note([seq, una, end], self.at(seq));
+            self.firsts.note(seq, under_way, self.sent_at[at].time());
         }
         self.last = now.max(self.last + 1);
-        self.sent_at[at] = self.last | if again { AGAIN } else { 0 };
+        self.sent_at[at] = SentAt::new(self.last, again);
         self.takes_off(self.last, seq);
-        self.out += 1;
+        self.reduction.out += 1;
         self.widening.sent(again);
     }
 
     #[cold]
-    fn grow(&mut self, una: u32, end: u32) {
-        let length = ((end - una) as usize).next_power_of_two().max(16);
-        let mut larger = vec![0; length].into_boxed_slice();
-        for n in una..una + self.sent_at.len() as u32 {
+    fn grow(&mut self, under_way: &Range<u32>) {
+        let length = under_way.len().next_power_of_two().max(16);
+        let mut larger = vec![SentAt::default(); length].into_boxed_slice();
+        for n in under_way.start..under_way.start + self.sent_at.len() as u32 {
             larger[n as usize & (length - 1)] = self.sent_at[self.place(n)];
         }
         self.sent_at = larger;
@@ -142,13 +201,8 @@ impl Rack {
         n as usize & (self.sent_at.len() - 1)
     }
 
-    fn at(&self, n: u32) -> u64 {
-        self.sent_at[self.place(n)] & !FLAGS
-    }
-
-    /// Whether `n` was sent more than once.
-    fn is_again(&self, n: u32) -> bool {
-        self.sent_at[self.place(n)] & AGAIN != 0
+    fn sent_at(&self, n: u32) -> SentAt {
+        self.sent_at[self.place(n)]
     }
 
     /// A sample of the round trip, ns.
@@ -162,19 +216,20 @@ impl Rack {
     /// came is no answer to the last sending. The round trip of that one otherwise.
     #[inline]
     fn arrived(&mut self, now: u64, n: u32, late: bool) -> Option<u64> {
-        let at = self.at(n);
+        let sent = self.sent_at(n);
+        let (at, is_again) = (sent.time(), sent.is_again());
         self.take_out(n);
         let place = self.place(n);
-        self.sent_at[place] |= ARRIVED;
+        self.sent_at[place].0 |= SentAt::ARRIVED;
         let rtt = now.saturating_sub(at);
         // §6.2, step 3.
-        self.reordering |= n < self.highest && !self.is_again(n);
+        self.reordering |= n < self.highest && !is_again;
         if let Some(delivery) = &mut self.delivery {
             delivery.on_arrived(now, n, at);
         }
         // What came so soon after it was sent again is what was sent before, as an echo may tell
         // (§6.2, step 2).
-        if (late || rtt < self.min_rtt) && self.is_again(n) {
+        if (late || rtt < self.min_rtt) && is_again {
             return None;
         }
         if at > self.newest {
@@ -184,179 +239,162 @@ impl Rack {
     }
 }
 
-impl Sender {
-    fn rack(&mut self) -> &mut Rack {
-        self.rack.get_or_insert_default()
-    }
+/// What an echo of a timestamp tells of the packet that moved an acknowledgement.
+#[derive(Clone, Copy)]
+struct MovedBy {
+    /// About when it was sent, if that is certain.
+    sent: Option<u64>,
+    /// That was before the repair that goes on.
+    late: bool,
+}
 
-    /// Packet `seq` is sent.
-    #[inline]
-    pub(super) fn sent_with_rack(&mut self, now: u64, seq: u32, again: bool, o: &Options) {
-        let under_way = [self.una, self.end];
-        let rack = self.rack();
-        rack.sent(now, seq, again, under_way);
-        if o.has_model {
-            let at = rack.last;
-            self.sent_with_model(at, seq, again);
-        }
-        if self.outstanding() == 1 && !again {
-            self.arm(now, o);
-        } else if !again {
-            self.schedule_probe(now, o);
-        }
-    }
-
+impl Rack {
     /// What is sent while something is being repaired.
     #[inline(never)]
-    pub(super) fn next_by_rack(&mut self, o: &Options) -> Option<u32> {
-        self.force = false;
-        let new = self.has_more(o);
+    pub(super) fn next(&mut self, core: &mut Core, o: &Options) -> Option<u32> {
+        core.force = false;
+        let new = core.has_more(o);
         // One that had to wait may have had its answer (§7.2: it is for a tail of which nothing is heard).
-        if self.rack().probe.take() && self.sacked.ones() == 0 {
-            return self.send_probe(new);
+        if self.probe.take() && core.sacked.ones() == 0 {
+            return self.send_probe(core, new);
         }
         // What the timer ran out for goes whatever is under way.
-        let (una, repairs) = (self.una, self.state >= State::Recovery);
-        let timed_out = repairs && self.rack().is_timed_out(una);
-        if !timed_out && f64::from(self.pipe_by_rack()) + 1.0 > self.cwnd {
+        let repairs = core.state >= State::Recovery;
+        let timed_out = repairs && self.sent_at(core.una).is_timed_out();
+        if !timed_out && f64::from(self.pipe(core)) + 1.0 > core.cwnd {
             return None;
         }
-        if repairs && let Some(hole) = self.first_lost() {
+        if repairs && let Some(hole) = self.first_lost(core) {
             self.resent = self.resent.max(hole + 1);
             return Some(hole);
         }
-        new.then(|| {
-            self.next += 1;
-            self.next - 1
-        })
+        new.then(|| core.take_next())
     }
 
     /// An acknowledgement arrives.
     #[inline(never)]
-    pub(super) fn on_ack_by_rack(&mut self, now: u64, p: &Packet, o: &Options) {
+    pub(super) fn on_ack(&mut self, core: &mut Core, now: u64, p: &Packet, o: &Options) {
         let Payload::Ack { ece, echo, sack } = p.payload else { return };
         let (ack, duplicate, ece) = (p.seq, ece & DUPLICATE > 0, ece & !DUPLICATE);
-        if ack < self.una || ack > self.end || self.state < State::Open {
+        if core.is_stale(ack) {
             return;
         }
-        let times = [now, self.rtt.srtt()];
-        if o.has_model {
-            self.check_app_limit();
-        }
-        let Some(mut rack) = self.rack.take() else { return };
-        let state_before = self.state;
-        let certain = o.timestamps && ack > self.una && !rack.firsts.confuse(now, self.una);
-        let moved_by = certain.then(|| sent_at_echo(now, echo));
-        let was_late = state_before >= State::Recovery
-            && moved_by.is_some_and(|sent| is_before(sent, rack.repaired_since));
-        let acked = ack - self.una;
-        let used = self.uses_window(self.outstanding(), o);
-        let before = self.outstanding() - self.sacked.ones();
-        let rtt = self.take_arrived(now, ack, sack, (moved_by, was_late), &mut rack);
-        let newly = before - (self.outstanding() - self.sacked.ones());
-        let (told, marks) = match o.accecn {
-            true => (newly, rack.marks.told(ece, newly)),
-            false => (acked, if ece > 0 { acked } else { 0 }),
+        let times = core.times(now);
+        self.check_app_limit(core);
+        let (state_before, acked) = (core.state, ack - core.una);
+        let moved_by = self.moved_by(core, now, acked, echo, o);
+        let used = core.uses_window(core.outstanding(), o);
+        let before = core.missing();
+        let rtt = self.take_arrived(core, now, ack, sack, moved_by);
+        let newly = before - core.missing();
+        let (told, marked) = match o.ecn.echo {
+            Echo::Counted => (newly, self.marks.told(ece, newly)),
+            _ => (acked, if ece > 0 { acked } else { 0 }),
         };
-        let echo = if o.accecn { marks > 0 } else { ece > 0 };
-        self.control.on_ack([told, marks], [ack, self.end], times);
+        let echo = if o.ecn.echo == Echo::Counted { marked > 0 } else { ece > 0 };
+        core.control.on_ack(&AckInfo { acked: told, marked, ack, end: core.end, times });
         if let Some(rtt) = rtt {
-            self.take_rtt(now, rtt, &mut rack, o);
+            self.take_rtt(core, now, rtt, o);
         }
-        self.rack = Some(rack);
-
-        if was_late {
-            self.undo_repair(o);
+        if moved_by.late {
+            self.undo_repair(core, now);
         }
-        self.end_repair(ack, o);
-        let of_probe = self.end_probe(ack, duplicate, o);
-        let repaired = state_before >= State::Recovery && self.state < State::Recovery;
-        let [una, end] = [self.una, self.end];
-        self.rack().widening.follow(duplicate && !of_probe, repaired, [una, end]);
-        let marked = self.answer_echo(now, ack, echo, o);
-        self.detect_loss(now, o);
-        match self.state {
-            _ if o.has_model => {
-                self.tell_change(now, state_before);
-                self.follow_model(now, newly, marked, o);
+        self.end_repair(core, ack);
+        let of_probe = self.end_probe(core, ack, duplicate, o);
+        let repaired = state_before >= State::Recovery && core.state < State::Recovery;
+        self.widening.follow(duplicate && !of_probe, repaired, core.under_way());
+        let marked = self.answer_echo(core, now, ack, echo, o);
+        self.detect_loss(core, now, o);
+        match core.state {
+            _ if self.has_model() => {
+                self.tell_change(core, now, state_before);
+                self.follow_model(core, now, newly, marked, o);
             }
             // What brings nothing new lets nothing out: with nothing under way that would be a window of none.
-            State::Reducing if newly > 0 => self.reduce(acked, newly),
+            State::Reducing if newly > 0 => self.reduce(core, acked, newly),
             State::Recovery if newly > 0 || state_before != State::Recovery => {
-                self.reduce(acked, newly)
+                self.reduce(core, acked, newly);
             }
-            _ if newly > 0 && used && !echo => self.grow(now, newly, o),
-            _ if newly > 0 && !used => self.control.unused(now),
+            _ if newly > 0 && used && !echo => core.grow(now, newly, o),
+            _ if newly > 0 && !used => core.control.on_event(Event::Unused, now),
             _ => {}
         }
-        if acked > 0 || self.deadline == NEVER {
-            self.arm(now, o);
+        if acked > 0 || core.deadline == NEVER {
+            self.arm(core, now, o);
         }
     }
 
-    /// Notes what `ack` and the `blocks` above it say has arrived. What moved `ack` was sent about
-    /// `moved_by`, if that is known, and `was_late` if before the repair. Returns a sample of the round
-    /// trip, ns.
+    /// What the `echo` of a timestamp tells, if it is certain what it is of.
+    #[inline]
+    fn moved_by(&self, core: &Core, now: u64, acked: u32, echo: u16, o: &Options) -> MovedBy {
+        let certain = o.recovery.timestamps && acked > 0 && !self.firsts.confuse(now, core.una);
+        let sent = certain.then(|| sent_at_echo(now, echo));
+        let late = core.state >= State::Recovery
+            && sent.is_some_and(|sent| is_before(sent, self.repaired_since));
+        MovedBy { sent, late }
+    }
+
+    /// Notes what `ack` and the `blocks` above it say has arrived. Returns a sample of the round trip, ns.
     #[inline]
     fn take_arrived(
         &mut self,
+        core: &mut Core,
         now: u64,
         ack: u32,
         blocks: [(u16, u16); SACK_BLOCKS],
-        (moved_by, was_late): (Option<u64>, bool),
-        rack: &mut Rack,
+        moved_by: MovedBy,
     ) -> Option<u64> {
-        let (mut sample, una) = (None, self.una);
+        let (mut sample, una) = (None, core.una);
         let mut is_first = true;
         for n in una..ack {
-            if self.sacked.ones() > 0 && self.sacked.contains(n) {
+            if core.sacked.ones() > 0 && core.sacked.contains(n) {
                 continue;
             }
             // The first of it moved the acknowledgement, unless others were lost that told more.
-            let late = match moved_by {
-                Some(sent) if is_first => is_before(sent, rack.at(n)),
-                _ => was_late,
+            let late = match moved_by.sent {
+                Some(sent) if is_first => is_before(sent, self.sent_at(n).time()),
+                _ => moved_by.late,
             };
-            let rtt = rack.arrived(now, n, late);
+            let rtt = self.arrived(now, n, late);
             if std::mem::take(&mut is_first) {
-                sample = match moved_by {
-                    _ if !rack.is_again(n) => rtt,
+                sample = match moved_by.sent {
+                    _ if !self.sent_at(n).is_again() => rtt,
                     Some(sent) => rtt.or(late.then(|| now - sent)),
                     None => None,
                 };
             }
         }
-        self.sacked.advance(una.max(ack));
-        rack.board.advance(una.max(ack));
+        core.sacked.advance(una.max(ack));
+        self.board.advance(una.max(ack));
         for (from, end) in blocks {
-            let end = (ack + u32::from(end)).min(self.end);
-            let mut n = self.sacked.next_missing(ack + u32::from(from));
+            let end = (ack + u32::from(end)).min(core.end);
+            let mut n = core.sacked.next_missing(ack + u32::from(from));
             while n < end {
-                self.sacked.insert(n);
+                core.sacked.insert(n);
                 // The echo tells nothing of what is beyond a gap.
-                let rtt = rack.arrived(now, n, false);
-                sample = sample.or(rtt.filter(|_| !rack.is_again(n)));
-                n = self.sacked.next_missing(n + 1);
+                let rtt = self.arrived(now, n, false);
+                sample = sample.or(rtt.filter(|_| !self.sent_at(n).is_again()));
+                n = core.sacked.next_missing(n + 1);
             }
         }
         // What the same acknowledgement tells first says nothing of the order.
-        let ends = blocks.iter().map(|&(_, end)| (ack + u32::from(end)).min(self.end));
-        rack.highest = ends.fold(rack.highest.max(ack), u32::max);
-        self.una = ack;
-        self.next = self.next.max(ack);
-        self.duplicates = self.sacked.ones();
+        let ends = blocks.iter().map(|&(_, end)| (ack + u32::from(end)).min(core.end));
+        self.highest = ends.fold(self.highest.max(ack), u32::max);
+        core.una = ack;
+        core.next = core.next.max(ack);
+        core.duplicates = core.sacked.ones();
         sample
     }
 
     /// A sample of the round trip, ns.
     #[inline]
-    fn take_rtt(&mut self, now: u64, rtt: u64, rack: &mut Rack, o: &Options) {
-        self.rtt.sample(rtt, &mut self.backoff);
-        self.backoff.end();
-        rack.sample = Some(rtt);
-        rack.measured(now, rtt);
-        if self.cwnd < self.ssthresh && self.state == State::Open {
-            self.slow_start_round(now, [rtt, rack.min_rtt], &mut rack.start, o);
+    fn take_rtt(&mut self, core: &mut Core, now: u64, rtt: u64, o: &Options) {
+        core.rtt.sample(rtt, &mut core.backoff);
+        core.backoff.end();
+        self.sample = Some(rtt);
+        self.measured(now, rtt);
+        if core.cwnd < core.ssthresh && core.state == State::Open {
+            self.follow_slow_start(core, now, rtt, o);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Loss probes (RFC 8985 §7).
 
+use super::repairs::leave_reduction;
 use super::timers::Timer;
-use crate::transport::tcp::Options;
-use crate::transport::tcp::sender::{Sender, State};
+use super::{Core, Rack, State};
+use crate::transport::tcp::options::Options;
 
 /// The probe that is due, or under way.
 #[derive(Clone, Default, Debug)]
@@ -35,46 +36,52 @@ impl Probe {
     }
 }
 
-impl Sender {
+impl Rack {
     /// §7.2: a probe instead of the timeout, at the latest when that would be. Where §7.3 would not send
     /// it none is scheduled, so that the timeout is not put off. What a packet alone may be acknowledged
     /// later is the least timeout (Linux).
     #[inline]
-    pub(super) fn schedule_probe(&mut self, now: u64, o: &Options) {
-        let (is_alone, srtt) = (self.outstanding() == 1, self.rtt.srtt());
-        let repairs = self.state >= State::Recovery || self.sacked.ones() > 0;
-        let rack = self.rack();
-        let may = rack.probe.end == 0 && rack.probe.measured;
-        if repairs || rack.timer == Timer::Reordering || !may {
+    pub(super) fn schedule_probe(&mut self, core: &mut Core, now: u64, o: &Options) {
+        let repairs = core.state >= State::Recovery || core.sacked.ones() > 0;
+        let may = self.probe.end == 0 && self.probe.measured;
+        if repairs || self.timer == Timer::Reordering || !may {
             return;
         }
-        let delayed = if is_alone { o.rto.min.max(o.rto.granularity) } else { 0 };
-        rack.timer = Timer::Probe;
-        self.deadline = rack.timeout_at.min(now + 2 * srtt + delayed);
+        let is_alone = core.outstanding() == 1;
+        let bounds = &o.timer.rto;
+        let delayed = if is_alone { bounds.min.max(bounds.granularity) } else { 0 };
+        self.timer = Timer::Probe;
+        core.deadline = self.timeout_at.min(now + 2 * core.rtt.srtt() + delayed);
     }
 
     /// A probe is due.
-    pub(super) fn probe(&mut self, now: u64, o: &Options) {
-        self.rack().probe.due = true;
-        self.force = true;
-        self.restart_timeout(now, o);
+    pub(super) fn probe(&mut self, core: &mut Core, now: u64, o: &Options) {
+        self.probe.due = true;
+        core.force = true;
+        self.restart_timeout(core, now, o);
     }
 
     /// §7.3: new data, or the last packet once more.
-    pub(super) fn send_probe(&mut self, new: bool) -> Option<u32> {
-        self.next += u32::from(new);
-        let last = if new { self.next } else { self.end }.checked_sub(1)?;
-        if last < self.una {
+    pub(super) fn send_probe(&mut self, core: &mut Core, new: bool) -> Option<u32> {
+        core.next += u32::from(new);
+        let last = if new { core.next } else { core.end }.checked_sub(1)?;
+        if last < core.una {
             return None;
         }
-        self.rack().probe = Probe { end: last + 1, again: !new, due: false, measured: false };
+        self.probe = Probe { end: last + 1, again: !new, due: false, measured: false };
         Some(last)
     }
 
     /// §7.4.2: what `ack` and that a `duplicate` came say of the probe; whether that answers it. A model of
     /// the path is not told of a loss that the probe repaired: which it was is not known.
-    pub(super) fn end_probe(&mut self, ack: u32, duplicate: bool, o: &Options) -> bool {
-        let probe = &mut self.rack().probe;
+    pub(super) fn end_probe(
+        &mut self,
+        core: &mut Core,
+        ack: u32,
+        duplicate: bool,
+        o: &Options,
+    ) -> bool {
+        let probe = &mut self.probe;
         if probe.end == 0 || ack < probe.end {
             return false;
         }
@@ -84,10 +91,9 @@ impl Sender {
             probe.end = 0;
         }
         // In a reduction that goes on the window gives way already.
-        if repaired && self.state == State::Open && !o.has_model {
-            let left = self.control.after_loss(o.whole(self.cwnd));
-            self.begin_reduction(left, o);
-            self.leave_reduction();
+        if repaired && core.state == State::Open && !self.has_model() {
+            self.reduce_for_loss(core, o);
+            leave_reduction(core);
         }
         needless
     }

@@ -1,52 +1,67 @@
 //! Repairs of what is lost, and how the window goes down meanwhile (RFC 6937).
 
-use crate::transport::tcp::Options;
-use crate::transport::tcp::sender::{LEAST_SSTHRESH, Sender, State};
+use super::{Core, Rack, State};
+use crate::transport::tcp::control::Event;
+use crate::transport::tcp::options::{LEAST_SSTHRESH, Options};
 
-impl Sender {
+/// The window and the slow-start threshold, in packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    cwnd: f64,
+    ssthresh: f64,
+}
+
+/// How far a reduction has come (RFC 6937), in packets.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Reduction {
+    /// Delivered and sent since it began, and the window then.
+    delivered: u32,
+    pub(super) out: u32,
+    before: u32,
+    /// Lost, as they were counted last.
+    lost: u32,
+}
+
+impl Rack {
     /// While the window goes down after an echo it goes on doing so to the end of that reduction, as in
     /// Linux.
-    pub(super) fn enter_recovery_by_rack(&mut self, now: u64, o: &Options) {
-        let reducing = self.state == State::Reducing;
-        self.begin_repair(now);
-        self.state = State::Recovery;
-        self.rack().probe.forget();
+    pub(super) fn enter_recovery(&mut self, core: &mut Core, now: u64, o: &Options) {
+        let reducing = core.state == State::Reducing;
+        self.begin_repair(core, now);
+        core.state = State::Recovery;
+        self.probe.forget();
         if reducing {
-            self.rack().before_repair = None;
+            self.before_repair = None;
             return;
         }
-        self.recover = self.end;
-        if o.has_model {
-            self.tell_reduced = o.ecn;
+        self.recover = core.end;
+        if self.has_model() {
+            core.tell_reduced = o.ecn.on;
         } else {
-            let left = self.control.after_loss(o.whole(self.cwnd));
-            self.begin_reduction(left, o);
+            self.reduce_for_loss(core, o);
         }
     }
 
     /// A repair begins: what was sent before now had not been sent again, unless something that was in the
     /// last repair is still to arrive, which is no answer to what was sent first.
-    pub(super) fn begin_repair(&mut self, now: u64) {
-        let before = [self.cwnd, self.ssthresh];
-        self.control.before_repair();
-        let new = self.state < State::Recovery && self.una >= self.resent;
-        let rack = self.rack();
-        rack.before_repair = Some(before);
-        if new {
-            rack.repaired_since = now;
+    pub(super) fn begin_repair(&mut self, core: &mut Core, now: u64) {
+        core.control.on_event(Event::RepairBegins, now);
+        self.before_repair = Some(Windows { cwnd: core.cwnd, ssthresh: core.ssthresh });
+        if core.state < State::Recovery && core.una >= self.resent {
+            self.repaired_since = now;
         }
     }
 
     /// A reduction or a repair ends once what was sent before it has arrived.
     #[inline]
-    pub(super) fn end_repair(&mut self, ack: u32, o: &Options) {
-        match self.state {
-            State::Recovery | State::Loss if ack >= self.recover && o.has_model => {
-                self.state = State::Open;
+    pub(super) fn end_repair(&self, core: &mut Core, ack: u32) {
+        match core.state {
+            State::Recovery | State::Loss if ack >= self.recover && self.has_model() => {
+                core.state = State::Open;
             }
-            State::Reducing if ack > self.recover => self.leave_reduction(),
-            State::Recovery if ack >= self.recover => self.leave_reduction(),
-            State::Loss if ack >= self.recover => self.state = State::Open,
+            State::Reducing if ack > self.recover => leave_reduction(core),
+            State::Recovery if ack >= self.recover => leave_reduction(core),
+            State::Loss if ack >= self.recover => core.state = State::Open,
             _ => {}
         }
     }
@@ -54,91 +69,100 @@ impl Sender {
     /// What was repaired had not been lost: the window and the slow-start threshold are what they
     /// were. A repair without a timeout waits until nothing that it sent again is under way.
     #[cold]
-    pub(super) fn undo_repair(&mut self, o: &Options) {
-        let under_way = self.una < self.resent;
-        if self.state == State::Recovery && under_way {
+    pub(super) fn undo_repair(&mut self, core: &mut Core, now: u64) {
+        if core.state == State::Recovery && core.una < self.resent {
             return;
         }
-        let Some([cwnd, ssthresh]) = self.rack().before_repair.take() else { return };
-        if self.state == State::Loss {
-            let [una, end] = [self.una, self.end];
-            let rack = self.rack();
-            rack.lost_before = rack.lost_before_then;
-            rack.stand_anew(una, end);
-            self.resent = self.una;
+        let Some(before) = self.before_repair.take() else { return };
+        if core.state == State::Loss {
+            self.lost_before = self.lost_before_then;
+            self.stand_anew(core.under_way());
+            self.resent = core.una;
         }
-        self.state = State::Open;
-        self.tell_reduced = false;
-        if !o.has_model {
-            self.cwnd = self.cwnd.max(cwnd);
-            self.ssthresh = self.ssthresh.max(ssthresh);
-            self.control.undo_repair();
+        core.state = State::Open;
+        core.tell_reduced = false;
+        if !self.has_model() {
+            core.cwnd = core.cwnd.max(before.cwnd);
+            core.ssthresh = core.ssthresh.max(before.ssthresh);
+            core.control.on_event(Event::RepairUndone, now);
         }
     }
 
     /// Answers an ECN echo; whether it is one for the model of the path, once a round trip.
     #[inline]
-    pub(super) fn answer_echo(&mut self, now: u64, ack: u32, echo: bool, o: &Options) -> bool {
-        if !echo || !o.ecn {
+    pub(super) fn answer_echo(
+        &mut self,
+        core: &mut Core,
+        now: u64,
+        ack: u32,
+        echo: bool,
+        o: &Options,
+    ) -> bool {
+        if !echo || !o.ecn.on {
             return false;
         }
-        if o.has_model {
-            let marked = ack > self.reduced_at;
-            if marked {
-                self.reduced_at = self.end;
-                self.tell_reduced = true;
+        if self.has_model() {
+            let news = ack > self.echoed_at;
+            if news {
+                self.echoed_at = core.end;
+                core.tell_reduced = true;
             }
-            return marked;
+            return news;
         }
-        if self.state != State::Open || !self.control.may_reduce(now) {
+        if core.state != State::Open {
             return false;
         }
-        if self.control.grows_while_reduced() {
-            self.on_echo(now, ack, o);
-        } else {
-            let left = self.control.after_echo(o.whole(self.cwnd), now);
-            self.ecn_reductions += 1;
-            self.begin_reduction(left.max(o.least_window), o);
-            self.state = State::Reducing;
-            self.recover = self.end;
+        if core.control.grows_while_reduced() {
+            if ack > self.echoed_at && core.answer_echo(now, o).is_some() {
+                self.echoed_at = core.end;
+            }
+        } else if let Some(left) = core.control.after_echo(o.window.whole(core.cwnd), now) {
+            core.counts.ecn_reductions += 1;
+            self.begin_reduction(core, left.max(o.ecn.least_window), o);
+            core.state = State::Reducing;
+            self.recover = core.end;
         }
         false
     }
 
-    /// The window is to go down to `left` packets.
-    pub(super) fn begin_reduction(&mut self, left: f64, o: &Options) {
-        self.ssthresh = o.whole(left).max(LEAST_SSTHRESH);
-        self.tell_reduced = o.ecn;
-        let before = (self.cwnd as u32).max(1);
-        let rack = self.rack();
-        (rack.delivered, rack.out, rack.before, rack.lost) = (0, 0, before, 0);
+    /// A packet was lost: the window is to go down by what the control says.
+    pub(super) fn reduce_for_loss(&mut self, core: &mut Core, o: &Options) {
+        let left = core.control.after_loss(o.window.whole(core.cwnd));
+        self.begin_reduction(core, left, o);
     }
 
-    pub(super) fn leave_reduction(&mut self) {
-        self.state = State::Open;
-        self.cwnd = self.ssthresh;
+    /// The window is to go down to `left` packets.
+    fn begin_reduction(&mut self, core: &mut Core, left: f64, o: &Options) {
+        core.ssthresh = o.window.whole(left).max(LEAST_SSTHRESH);
+        core.tell_reduced = o.ecn.on;
+        self.reduction = Reduction { before: (core.cwnd as u32).max(1), ..Reduction::default() };
     }
 
     /// RFC 6937 §3, with slow start bounded by what arrived while nothing more is lost.
-    pub(super) fn reduce(&mut self, acked: u32, newly: u32) {
-        let pipe = self.pipe_by_rack();
-        let lost = self.outstanding() - self.sacked.ones() - pipe;
-        let least = self.ssthresh as u32;
-        let recovery = self.state == State::Recovery;
-        let rack = self.rack();
-        rack.delivered += newly;
-        let more = lost > std::mem::replace(&mut rack.lost, lost);
+    pub(super) fn reduce(&mut self, core: &mut Core, acked: u32, newly: u32) {
+        let pipe = self.pipe(core);
+        let lost = core.missing() - pipe;
+        let least = core.ssthresh as u32;
+        let Reduction { delivered, out, before, lost: lost_before } = &mut self.reduction;
+        *delivered += newly;
+        let more = lost > std::mem::replace(lost_before, lost);
         let send = if pipe > least {
-            let whole =
-                (u64::from(rack.delivered) * u64::from(least)).div_ceil(u64::from(rack.before));
-            (whole as u32).saturating_sub(rack.out)
+            let whole = (u64::from(*delivered) * u64::from(least)).div_ceil(u64::from(*before));
+            (whole as u32).saturating_sub(*out)
         } else if acked > 0 && !more {
-            (least - pipe).min(rack.delivered.saturating_sub(rack.out).max(newly) + 1)
+            (least - pipe).min(delivered.saturating_sub(*out).max(newly) + 1)
         } else {
             (least - pipe).min(newly)
         };
-        let send = if recovery && rack.out == 0 { send.max(1) } else { send };
+        let repairs = core.state == State::Recovery;
+        let send = if repairs && *out == 0 { send.max(1) } else { send };
         // With nothing under way no window at all would wait for the timer, if one runs.
-        self.cwnd = f64::from((pipe + send).max(1));
+        core.cwnd = f64::from((pipe + send).max(1));
     }
+}
+
+/// A reduction is over.
+pub(super) fn leave_reduction(core: &mut Core) {
+    core.state = State::Open;
+    core.cwnd = core.ssthresh;
 }

@@ -1,8 +1,8 @@
 //! The one timer: a timeout, a loss probe, or the end of the window of reordering.
 
-use crate::transport::tcp::Options;
-use crate::transport::tcp::control::Repair;
-use crate::transport::tcp::sender::{NEVER, Sender, State};
+use super::{Core, NEVER, Rack, State};
+use crate::transport::tcp::control::{Event, Repair};
+use crate::transport::tcp::options::Options;
 
 /// What the deadline is for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -15,84 +15,85 @@ pub(super) enum Timer {
     Reordering,
 }
 
-impl Sender {
+impl Rack {
     /// Sets the deadline after progress, or as something is sent while nothing is under way.
     #[inline(never)]
-    pub(super) fn arm(&mut self, now: u64, o: &Options) {
-        self.rack().probe.take();
-        if self.outstanding() == 0 {
-            self.deadline = NEVER;
-            self.rack().timer = Timer::Timeout;
-        } else if self.rack().timer != Timer::Reordering {
-            self.restart_timeout(now, o);
-            self.schedule_probe(now, o);
+    pub(super) fn arm(&mut self, core: &mut Core, now: u64, o: &Options) {
+        self.probe.take();
+        if core.outstanding() == 0 {
+            core.deadline = NEVER;
+            self.timer = Timer::Timeout;
+        } else if self.timer != Timer::Reordering {
+            self.restart_timeout(core, now, o);
+            self.schedule_probe(core, now, o);
         }
     }
 
     /// The timeout is a whole one from now on.
-    pub(super) fn restart_timeout(&mut self, now: u64, o: &Options) {
-        let at = now + self.timeout(o);
-        self.deadline = at;
-        let rack = self.rack();
-        (rack.timer, rack.timeout_at) = (Timer::Timeout, at);
+    pub(super) fn restart_timeout(&mut self, core: &mut Core, now: u64, o: &Options) {
+        core.restart_timer(now, o);
+        (self.timer, self.timeout_at) = (Timer::Timeout, core.deadline);
     }
 
     /// The deadline has come.
     #[inline(never)]
-    pub(in super::super) fn on_timer_by_rack(&mut self, now: u64, o: &Options) {
-        if self.outstanding() == 0 {
-            self.deadline = NEVER;
+    pub(in super::super) fn on_timer(&mut self, core: &mut Core, now: u64, o: &Options) {
+        if core.outstanding() == 0 {
+            core.deadline = NEVER;
             return;
         }
-        let (una, state) = (self.una, self.state);
-        let (window, repaired) = (self.reordering_window(), una >= self.recover);
-        let rack = self.rack();
-        match std::mem::take(&mut rack.timer) {
-            Timer::Probe => self.probe(now, o),
-            Timer::Reordering => {
-                self.restart_timeout(now, o);
-                self.detect_loss(now, o);
-                if o.has_model {
-                    self.tell_change(now, state);
-                    self.follow_model(now, 0, false, o);
-                } else if state < State::Recovery && self.state == State::Recovery {
-                    self.reduce(0, 0);
-                }
-            }
-            Timer::Timeout => {
-                rack.forget_repairs();
-                if state != State::Loss {
-                    rack.lost_before_then = rack.lost_before;
-                }
-                // RFC 5681 §3.1: not for the same packet twice; §4.3: for another, which was sent
-                // since, again. A repair that goes on has lowered it (Linux).
-                let is_another = una >= std::mem::replace(&mut rack.timed_out, una + 1);
-                let lowers = match state {
-                    State::Loss => is_another,
-                    _ => state == State::Open || repaired,
-                };
-                rack.time_out(now, una, window);
-                rack.probe.forget();
-                rack.start.forget();
-                self.timeouts += 1;
-                if state < State::Recovery {
-                    self.begin_repair(now);
-                }
-                if lowers && !o.has_model {
-                    let left = self.control.after_loss(o.whole(self.cwnd));
-                    self.begin_reduction(left, o);
-                }
-                self.control.on_timeout();
-                self.back_off(o);
-                self.recover = self.end;
-                self.state = State::Loss;
-                if o.has_model {
-                    self.tell_repair(now, Repair::TimedOut);
-                } else {
-                    self.cwnd = 1.0;
-                }
-                self.deadline = now + self.timeout(o);
-            }
+        match std::mem::take(&mut self.timer) {
+            Timer::Probe => self.probe(core, now, o),
+            Timer::Reordering => self.on_reordering_over(core, now, o),
+            Timer::Timeout => self.on_timeout(core, now, o),
         }
+    }
+
+    /// The window of reordering of some packet ends.
+    fn on_reordering_over(&mut self, core: &mut Core, now: u64, o: &Options) {
+        let before = core.state;
+        self.restart_timeout(core, now, o);
+        self.detect_loss(core, now, o);
+        if self.has_model() {
+            self.tell_change(core, now, before);
+            self.follow_model(core, now, 0, false, o);
+        } else if before < State::Recovery && core.state == State::Recovery {
+            self.reduce(core, 0, 0);
+        }
+    }
+
+    fn on_timeout(&mut self, core: &mut Core, now: u64, o: &Options) {
+        let (una, state) = (core.una, core.state);
+        self.forget_repairs();
+        if state != State::Loss {
+            self.lost_before_then = self.lost_before;
+        }
+        // RFC 5681 §3.1: not for the same packet twice; §4.3: for another, which was sent
+        // since, again. A repair that goes on has lowered it (Linux).
+        let is_another = una >= std::mem::replace(&mut self.timed_out, una + 1);
+        let lowers = match state {
+            State::Loss => is_another,
+            _ => state == State::Open || una >= self.recover,
+        };
+        self.time_out(now, una, self.reordering_window(core));
+        self.probe.forget();
+        self.start.forget();
+        core.counts.timeouts += 1;
+        if state < State::Recovery {
+            self.begin_repair(core, now);
+        }
+        if lowers && !self.has_model() {
+            self.reduce_for_loss(core, o);
+        }
+        core.control.on_event(Event::TimedOut, now);
+        core.back_off(o);
+        self.recover = core.end;
+        core.state = State::Loss;
+        if self.has_model() {
+            self.tell_repair(core, now, Repair::TimedOut);
+        } else {
+            core.cwnd = 1.0;
+        }
+        core.restart_timer(now, o);
     }
 }

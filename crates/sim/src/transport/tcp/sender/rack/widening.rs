@@ -1,5 +1,7 @@
 //! How the window of reordering grows (RFC 8985 §6.2, step 4).
 
+use std::ops::Range;
+
 /// For so many repairs without a duplicate the window stays wide (RACK.reo_wnd_persist).
 const REPAIRS: u8 = 16;
 
@@ -26,18 +28,18 @@ impl Widening {
         self.again += u32::from(again);
     }
 
-    /// An acknowledgement tells of a `duplicate`, or not, or ends a repair; packets of `una..end` are under
-    /// way.
+    /// An acknowledgement, behind which these packets are `under_way`, tells of a `duplicate`, or not, or ends a
+    /// repair.
     #[inline]
-    pub(super) fn follow(&mut self, duplicate: bool, repaired: bool, [una, end]: [u32; 2]) {
-        if una >= self.round {
+    pub(super) fn follow(&mut self, duplicate: bool, repaired: bool, under_way: Range<u32>) {
+        if under_way.start >= self.round {
             self.round = 0;
         }
         if duplicate {
             self.told += 1;
         }
         if duplicate && self.round == 0 && self.told <= self.again {
-            (self.round, self.repairs) = (end, REPAIRS);
+            (self.round, self.repairs) = (under_way.end, REPAIRS);
             self.more = self.more.saturating_add(1);
         } else if repaired {
             self.repairs = self.repairs.saturating_sub(1);
@@ -60,16 +62,16 @@ mod tests {
     #[test]
     fn a_round_trip_with_duplicates_adds_a_quarter_and_sixteen_repairs_without_take_all_back() {
         let mut w = Widening::default();
-        w.follow(true, false, [5, 9]);
+        w.follow(true, false, 5..9);
         assert_eq!(w.quarters(), 1, "nothing was sent again");
         (0..9).for_each(|_| w.sent(true));
         for (una, quarters) in [(5, 2), (8, 2), (9, 3), (12, 3), (13, 4)] {
-            w.follow(true, false, [una, una + 4]);
+            w.follow(true, false, una..una + 4);
             assert_eq!(w.quarters(), quarters, "{una}");
         }
-        (0..15).for_each(|_| w.follow(false, true, [30, 40]));
+        (0..15).for_each(|_| w.follow(false, true, 30..40));
         assert_eq!(w.quarters(), 4);
-        w.follow(false, true, [30, 40]);
+        w.follow(false, true, 30..40);
         assert_eq!(w.quarters(), 1);
     }
 }

@@ -180,7 +180,8 @@ fn startup_ends_with_losses_in_six_places() {
         let mut bbr = seasoned(Startup);
         bbr.full = FullPipe::default();
         let mut window = 100.0;
-        bbr.on_repair(Repair::Begins, 100, 900, &mut window);
+        let change = RepairChange { repair: Repair::Begins, in_flight: 100, delivered: 900 };
+        bbr.on_repair(&change, &mut window);
         for n in 1..=6 {
             let lost = Lost {
                 now: MS,

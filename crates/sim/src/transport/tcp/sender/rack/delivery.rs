@@ -1,6 +1,8 @@
 //! How fast what was sent arrives: delivery-rate samples (draft-ietf-ccwg-bbr, *Delivery Rate
 //! Samples*).
 
+use std::ops::Range;
+
 use crate::transport::tcp::control::{Lost, Sample};
 
 /// What was known as a packet was sent.
@@ -44,17 +46,17 @@ impl Delivery {
         n as usize & (self.sent.len() - 1)
     }
 
-    /// Packet `seq` is sent at `at`; with it `in_flight` are under way, and numbers of `una..end`.
+    /// Packet `seq` is sent at `at`; with it `in_flight` are in the network, of the numbers `under_way`.
     pub(super) fn on_sent(
         &mut self,
         at: u64,
         seq: u32,
         again: bool,
         in_flight: u32,
-        [una, end]: [u32; 2],
+        under_way: &Range<u32>,
     ) {
-        if (end - una) as usize > self.sent.len() {
-            self.grow(una, end);
+        if under_way.len() > self.sent.len() {
+            self.grow(under_way);
         }
         if in_flight <= 1 {
             (self.interval_from, self.delivered_at) = (at, at);
@@ -73,10 +75,10 @@ impl Delivery {
     }
 
     #[cold]
-    fn grow(&mut self, una: u32, end: u32) {
-        let length = ((end - una) as usize).next_power_of_two().max(16);
+    fn grow(&mut self, under_way: &Range<u32>) {
+        let length = under_way.len().next_power_of_two().max(16);
         let mut larger = vec![Sent::default(); length].into_boxed_slice();
-        for n in una..una + self.sent.len() as u32 {
+        for n in under_way.start..under_way.start + self.sent.len() as u32 {
             larger[n as usize & (length - 1)] = self.sent[self.place(n)];
         }
         self.sent = larger;

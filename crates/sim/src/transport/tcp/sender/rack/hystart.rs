@@ -1,7 +1,8 @@
 //! `HyStart` of Linux, and what a sample of the round trip says in slow start.
 
-use super::Sender;
-use crate::transport::tcp::Options;
+use super::{Core, Rack};
+use crate::transport::tcp::control::RoundTrip;
+use crate::transport::tcp::options::{Options, Pacing};
 
 /// `HyStart` (Ha and Rhee 2011): slow start ends when the round trips of a round are longer by an
 /// eighth than the least (4 … 16 ms), or its acknowledgements come in one train for half of the least (and of a
@@ -24,6 +25,14 @@ pub(super) struct HyStart {
     floor: u64,
 }
 
+/// A round trip measured at `now`, and the least of all, ns.
+#[derive(Clone, Copy)]
+struct Sample {
+    now: u64,
+    rtt: u64,
+    min_rtt: u64,
+}
+
 /// There was a timeout, and no sample since.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -41,21 +50,21 @@ impl HyStart {
     }
 
     /// An acknowledgement in slow start, with a window of `cwnd`: whether the end is found by it.
-    fn finds(&mut self, now: u64, [rtt, min_rtt]: [u64; 2], cwnd: f64, paced: bool) -> bool {
-        let least = if self.floor == 0 { min_rtt } else { self.floor.min(rtt) };
+    fn finds(&mut self, sample: Sample, cwnd: f64, paced: bool) -> bool {
+        let least = if self.floor == 0 { sample.min_rtt } else { self.floor.min(sample.rtt) };
         if self.floor > 0 {
             self.floor = least;
         }
         if self.found || cwnd < HYSTART_WINDOW {
             return false;
         }
-        self.found = self.is_end(now, rtt, least, paced);
+        self.found = self.is_end(Sample { min_rtt: least, ..sample }, paced);
         self.found
     }
 
     /// An acknowledgement in slow start: whether it is the end. `paced` packets are spread over a round
     /// trip, so that a train says something when it is as long.
-    fn is_end(&mut self, now: u64, rtt: u64, min_rtt: u64, paced: bool) -> bool {
+    fn is_end(&mut self, Sample { now, rtt, min_rtt }: Sample, paced: bool) -> bool {
         if now - self.last <= HYSTART_SPACING {
             self.last = now;
             let long = min_rtt + HYSTART_ACK_DELAY;
@@ -72,31 +81,28 @@ impl HyStart {
     }
 }
 
-impl Sender {
-    /// A sample of the round trip in slow start, and the least of all, ns.
-    pub(super) fn slow_start_round(
-        &mut self,
-        now: u64,
-        [rtt, min_rtt]: [u64; 2],
-        start: &mut HyStart,
-        o: &Options,
-    ) {
-        let over = self.una > start.end;
-        if !o.rfc8312 {
+impl Rack {
+    /// A sample of the round trip in slow start, ns.
+    pub(super) fn follow_slow_start(&mut self, core: &mut Core, now: u64, rtt: u64, o: &Options) {
+        let start = &mut self.start;
+        let over = core.una > start.end;
+        let ends = if !o.control.rfc8312 {
             if over {
-                start.end = self.end;
+                start.end = core.end;
             }
-            if self.control.on_slow_start_sample(rtt, over, false) {
-                self.ssthresh = self.cwnd;
+            core.control.ends_slow_start(RoundTrip { rtt, begins: over, only: false })
+        } else {
+            if over && !start.found {
+                let HyStart { floor, .. } = *start;
+                *start =
+                    HyStart { end: core.end, began: now, last: now, floor, ..HyStart::default() };
             }
-            return;
-        }
-        if over && !start.found {
-            let HyStart { floor, .. } = *start;
-            *start = HyStart { end: self.end, began: now, last: now, floor, ..HyStart::default() };
-        }
-        if self.control.has_hystart() && start.finds(now, [rtt, min_rtt], self.cwnd, o.pacing) {
-            self.ssthresh = self.cwnd;
+            let sample = Sample { now, rtt, min_rtt: self.min_rtt };
+            let paced = matches!(o.pacing, Pacing::Paced { .. });
+            core.control.has_slow_start() && start.finds(sample, core.cwnd, paced)
+        };
+        if ends {
+            core.ssthresh = core.cwnd;
         }
     }
 }
@@ -107,13 +113,17 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn at(now: u64, rtt: u64, min_rtt: u64) -> Sample {
+        Sample { now, rtt, min_rtt }
+    }
+
     /// Acknowledgements a millisecond apart are a train: after half a round trip and a millisecond it is the end,
     /// after all of it if they were paced.
     #[test]
     fn a_train_may_be_longer_where_packets_are_paced() {
         for (paced, end) in [(false, 51), (true, 102)] {
             let mut start = HyStart::default();
-            let first = (1..200).find(|ms| start.is_end(ms * MS, 100 * MS, 100 * MS, paced));
+            let first = (1..200).find(|ms| start.is_end(at(ms * MS, 100 * MS, 100 * MS), paced));
             assert_eq!(first, Some(end));
         }
     }
@@ -124,10 +134,10 @@ mod tests {
         let mut start = HyStart::default();
         let apart = 10 * MS;
         for n in 1..=8 {
-            assert!(!start.is_end(n * apart, 140 * MS, 100 * MS, false));
+            assert!(!start.is_end(at(n * apart, 140 * MS, 100 * MS), false));
         }
-        assert!(!start.is_end(9 * apart, 101 * MS, 100 * MS, false));
-        assert!(!start.is_end(10 * apart, 140 * MS, 100 * MS, false));
+        assert!(!start.is_end(at(9 * apart, 101 * MS, 100 * MS), false));
+        assert!(!start.is_end(at(10 * apart, 140 * MS, 100 * MS), false));
     }
     /// A window of ten, whose acknowledgements come 1.2 ms apart: what came below sixteen is of no train, and the one
     /// at sixteen is too late to belong to what was before. Of a window of twenty all belong together.
@@ -137,7 +147,7 @@ mod tests {
             let mut start = HyStart::default();
             let found = (1..=10).find(|&n| {
                 let cwnd = f64::from(first + n as u32 - 1);
-                start.finds(n * 6 * MS / 5, [20 * MS, 20 * MS], cwnd, false)
+                start.finds(at(n * 6 * MS / 5, 20 * MS, 20 * MS), cwnd, false)
             });
             assert_eq!(found, end, "{first}");
         }
@@ -149,7 +159,7 @@ mod tests {
         let mut start = HyStart::default();
         let round = |start: &mut HyStart, rtt: u64| {
             (start.began, start.last, start.samples) = (0, 0, 0);
-            (1..=10).find(|n| start.finds(n * 10 * MS, [rtt * MS, 20 * MS], 30.0, false))
+            (1..=10).find(|n| start.finds(at(n * 10 * MS, rtt * MS, 20 * MS), 30.0, false))
         };
         assert_eq!((round(&mut start, 60), round(&mut start, 90)), (Some(9), None));
         start.forget();

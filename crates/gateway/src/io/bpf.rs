@@ -1,4 +1,5 @@
-//! The program that hands frames over to sockets, and its place at an interface.
+//! Programs at an interface: one that hands frames over to a socket, one that keeps them from the rest of
+//! the kernel.
 #![expect(unsafe_code, reason = "bpf(2) takes pointers to its own structures")]
 
 use std::io;
@@ -34,8 +35,19 @@ impl Attachment {
             Mode::Native => XDP_FLAGS_DRV_MODE,
             Mode::Generic => XDP_FLAGS_SKB_MODE,
         };
+        Self::link(&program, index, BPF_XDP, flags)
+    }
+
+    /// From now on drops what comes in at the interface `index`, before all others that may take it but
+    /// packet sockets.
+    pub(super) fn dropping(index: u32) -> io::Result<Self> {
+        Self::link(&load(BPF_PROG_TYPE_SCHED_CLS, &DROP)?, index, BPF_TCX_INGRESS, BPF_F_BEFORE)
+    }
+
+    fn link(program: &OwnedFd, index: u32, kind: u32, flags: u32) -> io::Result<Self> {
         let program = program.as_raw_fd() as u32;
-        let request = LinkCreate { program, index, kind: BPF_XDP, flags };
+        let request =
+            LinkCreate { program, index, kind, flags, relative: 0, padding: 0, revision: 0 };
         Ok(Self { _link: call(BPF_LINK_CREATE, &request)? })
     }
 }
@@ -46,8 +58,11 @@ const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_MAP_TYPE_XSKMAP: u32 = 17;
+const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
+const BPF_TCX_INGRESS: u32 = 46;
+const BPF_F_BEFORE: u32 = 8;
 const XDP_FLAGS_SKB_MODE: u32 = 2;
 const XDP_FLAGS_DRV_MODE: u32 = 4;
 
@@ -82,6 +97,10 @@ struct LinkCreate {
     index: u32,
     kind: u32,
     flags: u32,
+    /// Before which other program: the first.
+    relative: u32,
+    padding: u32,
+    revision: u64,
 }
 
 /// A map from queue numbers to sockets, for the first queue alone.
@@ -107,25 +126,32 @@ fn put(map: &OwnedFd, socket: BorrowedFd<'_>) -> io::Result<()> {
     unsafe { bpf(BPF_MAP_UPDATE_ELEM, &request) }.map(drop)
 }
 
-/// `return bpf_redirect_map(&map, context->rx_queue_index, XDP_PASS)`: what has no socket goes to
-/// the kernel.
+/// `return TCX_DROP`.
+const DROP: [[u8; 8]; 2] = [instruction(0xb7, 0, 0, 0, 2), instruction(0x95, 0, 0, 0, 0)];
+
+/// `return bpf_redirect_map(&map, context->rx_queue_index, XDP_DROP)`: what has no socket, as what comes
+/// by another queue that was opened meanwhile, does not go to the kernel either.
 fn program(map: &OwnedFd) -> io::Result<OwnedFd> {
     const CONTEXT: u8 = 1;
     const RX_QUEUE_INDEX: i16 = 16;
     const PSEUDO_MAP_FD: u8 = 1;
-    const XDP_PASS: i32 = 2;
+    const XDP_DROP: i32 = 1;
     const REDIRECT_MAP: i32 = 51;
     let instructions = [
         instruction(0x61, 2, CONTEXT, RX_QUEUE_INDEX, 0), // r2 = *(u32 *)(r1 + 16)
         instruction(0x18, 1, PSEUDO_MAP_FD, 0, map.as_raw_fd()), // r1 = map, in two parts
         instruction(0, 0, 0, 0, 0),
-        instruction(0xb7, 3, 0, 0, XDP_PASS), // r3 = XDP_PASS
+        instruction(0xb7, 3, 0, 0, XDP_DROP), // r3 = XDP_DROP
         instruction(0x85, 0, 0, 0, REDIRECT_MAP), // r0 = bpf_redirect_map(r1, r2, r3)
         instruction(0x95, 0, 0, 0, 0),        // return r0
     ];
+    load(BPF_PROG_TYPE_XDP, &instructions)
+}
+
+fn load(kind: u32, instructions: &[[u8; 8]]) -> io::Result<OwnedFd> {
     let licence = c"Apache-2.0";
     let request = ProgramLoad {
-        kind: BPF_PROG_TYPE_XDP,
+        kind,
         count: instructions.len() as u32,
         instructions: instructions.as_ptr() as u64,
         licence: licence.as_ptr() as u64,
@@ -134,7 +160,7 @@ fn program(map: &OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// An instruction as the kernel reads it: operation, registers, offset, number (RFC 9669 §3).
-fn instruction(operation: u8, to: u8, from: u8, offset: i16, number: i32) -> [u8; 8] {
+const fn instruction(operation: u8, to: u8, from: u8, offset: i16, number: i32) -> [u8; 8] {
     let registers = if cfg!(target_endian = "little") { from << 4 | to } else { to << 4 | from };
     let [a, b] = offset.to_ne_bytes();
     let [c, d, e, f] = number.to_ne_bytes();

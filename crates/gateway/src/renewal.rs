@@ -1,0 +1,176 @@
+//! What a gateway that runs is to write to and to be like anew: on SIGHUP its files are opened again, as they
+//! are called by then (whoever rotates logs has renamed them), and its configuration is read again. The
+//! gateway itself opens no file any more. Another process, which keeps the rights that it was started with
+//! and does nothing else, does it and hands over what it has opened.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::{env, thread};
+
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::control::{Asking, Request};
+use crate::frame::Layer;
+use crate::link::Spec;
+use crate::output::writer;
+use crate::record::{described, links};
+use crate::report::setting;
+use crate::sys;
+use crate::trouble::{Trouble, say};
+
+/// The command line's own name for [`keep`], which users need not know.
+pub const KEEP: &str = "bound-keep";
+
+/// What there is anew.
+#[derive(Clone, Debug)]
+pub struct Renewal {
+    /// The log and the capture, if they are written.
+    pub(crate) files: [Option<Arc<(File, PathBuf)>>; 2],
+    /// What the links are to be like, if that can be told.
+    pub(crate) specs: Option<[Spec; 2]>,
+}
+
+/// What the options ask for now.
+#[derive(Debug)]
+pub struct Wanted {
+    /// What the links are to be like.
+    pub specs: [Spec; 2],
+    /// Where log and capture are.
+    pub files: [Option<PathBuf>; 2],
+    /// All else, which needs another start to be otherwise.
+    pub rest: String,
+}
+
+/// The process that opens and reads.
+#[derive(Debug)]
+pub(crate) struct Keeper(UnixStream);
+
+impl Keeper {
+    /// Starts it, with the rights and the command line of this process. From now on SIGHUP is for it.
+    pub(crate) fn start() -> Result<Self, Trouble> {
+        let failed = |e: io::Error| Trouble::system("starting what opens files anew", e);
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let mut keeper = Command::new("/proc/self/exe");
+        keeper.arg(KEEP).arg("--").args(env::args_os().skip(1));
+        keeper.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C is not for it.
+        keeper.process_group(0);
+        keeper.spawn().map_err(failed)?;
+        let asked = ours.try_clone().map_err(failed)?;
+        signal_hook::low_level::pipe::register(SIGHUP, asked).map_err(failed)?;
+        Ok(Self(ours))
+    }
+
+    /// Hands over what comes, in a thread of its own.
+    pub(crate) fn serve(self, mut asking: Asking) -> Result<(), Trouble> {
+        let hear = move || {
+            while let Ok((said, files)) = heard(&self.0) {
+                match asking.ask(Request::Renew(Box::new(renewal(&said, files)))) {
+                    Ok(told) => say(format!("SIGHUP: {}", told.as_str().unwrap_or_default())),
+                    Err(trouble) => say(warning(&trouble)),
+                }
+                let notes = said["notes"].as_array().into_iter().flatten();
+                notes.for_each(|note| say(note.as_str().unwrap_or_default()));
+            }
+        };
+        let started = thread::Builder::new().name("renewal".into()).spawn(hear);
+        started.map(drop).map_err(|e| Trouble::system("starting a thread", e))
+    }
+}
+
+/// A line, and the open files that come with it.
+fn heard(stream: &UnixStream) -> io::Result<(Value, Vec<OwnedFd>)> {
+    let (mut line, files) = sys::receive(stream)?;
+    if !line.ends_with(b"\n") {
+        BufReader::new(stream).read_until(b'\n', &mut line)?;
+    }
+    Ok((serde_json::from_slice(&line)?, files))
+}
+
+fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
+    let mut files = files.into_iter();
+    let mut file = |i: usize| {
+        let path = said["files"][i].as_str()?;
+        Some(Arc::new((File::from(files.next()?), PathBuf::from(path))))
+    };
+    Renewal { files: [file(0), file(1)], specs: links(said) }
+}
+
+/// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
+/// and parameters that are the same in other words are no others.
+pub(crate) fn renewed(old: &Spec, new: &Spec, layer: Layer) -> Option<Spec> {
+    let mut new = new.clone().framed(new.sending.framing, layer);
+    new.seed = old.seed;
+    let [before, after] = [old, &new].map(|spec| setting("", spec)["params"].clone());
+    if before == after && old.aqm == new.aqm {
+        new.params.clone_from(&old.params);
+    }
+    (new != *old).then_some(new)
+}
+
+/// What is told of something that goes on as it was.
+fn warning(Trouble { what, hint }: &Trouble) -> String {
+    let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
+    format!("warning: SIGHUP: {what}{hint}")
+}
+
+/// Opens files and reads options anew each time that a byte comes on standard input, until that ends; what
+/// there is goes back there. `wanted` reads the options.
+pub fn keep(wanted: impl Fn() -> Result<Wanted, Trouble>) {
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        _ = signal_hook::flag::register(signal, Arc::default());
+    }
+    let Ok(stream) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return };
+    let Ok(first) = wanted() else { return };
+    // Several at a time are one.
+    while matches!((&stream).read(&mut [0; 64]), Ok(1..)) {
+        // What is wrong with one is no reason to leave out another.
+        let mut notes = Vec::new();
+        let mut said = match wanted() {
+            Ok(wanted) => {
+                if wanted.rest != first.rest {
+                    notes.push(format!("warning: SIGHUP: {ANOTHER_START}"));
+                }
+                described(&wanted.specs)
+            }
+            Err(trouble) => {
+                notes.push(warning(&trouble));
+                json!({})
+            }
+        };
+        let files = first.files.each_ref().map(|path| {
+            let opened = path.as_deref().map(writer::open).transpose();
+            opened.unwrap_or_else(|trouble| {
+                notes.push(warning(&trouble));
+                None
+            })
+        });
+        let opened =
+            first.files.iter().zip(&files).map(|(path, file)| file.as_ref().and(path.as_ref()));
+        said["files"] = json!(opened.collect::<Vec<_>>());
+        said["notes"] = json!(notes);
+        if tell(&stream, &said, &files).is_err() {
+            return;
+        }
+    }
+}
+
+const ANOTHER_START: &str = "only the links change while it runs: what else is otherwise in the configuration needs another start";
+
+fn tell(mut stream: &UnixStream, said: &Value, files: &[Option<File>; 2]) -> io::Result<()> {
+    let line = format!("{said}\n").into_bytes();
+    let shown: Vec<_> = files.iter().flatten().map(|file| file.as_raw_fd()).collect();
+    let files = [ControlMessage::ScmRights(&shown)];
+    let files = if shown.is_empty() { &[][..] } else { &files };
+    let sent =
+        sendmsg::<()>(stream.as_raw_fd(), &[IoSlice::new(&line)], files, MsgFlags::empty(), None)?;
+    stream.write_all(&line[sent..])
+}

@@ -1,0 +1,365 @@
+//! What all connections of a group of traffic share: the keys of `[[traffic]]`, in packets and ns.
+
+use aqm::Ecn as Codepoint;
+use scenario::traffic::{self as keys, TcpName, TrafficSpec};
+
+use super::rtt::RtoBounds;
+
+/// A burst of a paced sender has no more than 64 kB, in packets of 1500 bytes (Linux, BBR).
+pub(super) const MOST_IN_A_BURST: u32 = 43;
+/// The round trip that Prague treats shorter ones as, ns, if nothing else is asked for.
+pub(super) const REFERENCE_RTT: u64 = 25_000_000;
+
+/// What all connections of a group of traffic share.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The congestion control.
+    pub control: Control,
+    /// How losses are found and repaired.
+    pub recovery: Recovery,
+    /// The congestion window and the receiver's.
+    pub window: Window,
+    /// The retransmission timer.
+    pub timer: Timer,
+    /// Explicit congestion notification.
+    pub ecn: Ecn,
+    /// When what may be sent is sent.
+    pub pacing: Pacing,
+    /// When the receiver acknowledges.
+    pub acks: Acks,
+    /// How a connection begins.
+    pub handshake: Handshake,
+    /// Data packets say when they were sent.
+    pub stamps: bool,
+    /// Each data packet that is sent is noted: for RACK, or with a stamp.
+    pub notes_sending: bool,
+    /// The flow asks apart for what may be sent: it is paced, waits, or its data comes and goes.
+    pub later: bool,
+}
+
+/// The congestion control, and the keys that belong to one of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Control {
+    /// Which one.
+    pub name: TcpName,
+    /// The control sets the window from a model of the path; then there is RACK.
+    pub has_model: bool,
+    /// CUBIC as in RFC 8312, with `HyStart`, not as in RFC 9438, with `HyStart`++. With `count_packets` and
+    /// `whole_packets` it counts as Linux does.
+    pub rfc8312: bool,
+    /// Prague treats shorter round trips as this one, ns.
+    pub reference_rtt: u64,
+}
+
+/// Which rules find and repair losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Variant {
+    /// Fast retransmit and fast recovery of one loss a window (RFC 5681).
+    Reno,
+    /// Partial acknowledgements repair further losses (RFC 6582).
+    NewReno,
+    /// Selective acknowledgements (RFC 2018, RFC 6675).
+    Sack,
+    /// RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937) and a sample of the round trip from every
+    /// acknowledgement (RFC 7323).
+    Rack,
+    /// ns-2's Sack1.
+    Ns2,
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug)]
+pub struct Recovery {
+    /// By which rules.
+    pub variant: Variant,
+    /// This many duplicates let a packet out each: two (RFC 3042) or none; with RACK all, as what has arrived is
+    /// not under way, as in Linux.
+    pub limited_transmit: u32,
+    /// Behind a timeout, and without selective acknowledgements behind a fast recovery, a repair begins when
+    /// this many packets more than all that had been sent by then are acknowledged: none (RFC 6675 §5.1) or
+    /// one (RFC 6582 §3.2 step 2).
+    pub past_timeout: u32,
+    /// Acknowledgements echo timestamps (RFC 7323), and a repair of what was not lost is undone.
+    pub timestamps: bool,
+}
+
+/// The congestion window and the receiver's.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// The initial congestion window in packets.
+    pub initial: f64,
+    /// The receiver's window in packets.
+    pub receiver: u32,
+    /// The congestion window grows by packets acknowledged, not by acknowledgements (RFC 3465, without a limit).
+    pub count_packets: bool,
+    /// A reduction leaves whole packets, as in Linux.
+    pub whole_packets: bool,
+    /// The slow-start threshold has whole packets, as in ns-2.
+    pub whole_threshold: bool,
+    /// What idleness leaves of the window.
+    pub after_idle: AfterIdle,
+}
+
+/// What idleness that lasts longer than a timeout leaves of the window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AfterIdle {
+    /// All.
+    Keep,
+    /// The initial window (RFC 5681 §4.1).
+    Restart,
+    /// Half for each timeout that it lasted (RFC 2861).
+    Decay,
+}
+
+/// The retransmission timer.
+#[derive(Clone, Copy, Debug)]
+pub struct Timer {
+    /// Its bounds.
+    pub rto: RtoBounds,
+    /// After four doublings of the timeout the round-trip time is measured anew (RFC 6298 §5).
+    pub forget_rtt: bool,
+}
+
+/// Explicit congestion notification.
+#[derive(Clone, Copy, Debug)]
+pub struct Ecn {
+    /// Data packets are ECN-capable.
+    pub on: bool,
+    /// What new data packets carry.
+    pub codepoint: Codepoint,
+    /// What retransmissions carry (the same in RFC 2481; RFC 3168 §6.1.5 forbids it).
+    pub again: Codepoint,
+    /// What SYNs and acknowledgements carry: the same where each mark is told (ECN++; RFC 3168 §6.1.1 and
+    /// §6.1.4 forbid it). No window gives way to a marked acknowledgement: its receiver sent no data.
+    pub control: Codepoint,
+    /// What SYN-ACKs carry.
+    pub syn_ack: Codepoint,
+    /// How acknowledgements tell of marks.
+    pub echo: Echo,
+    /// The least window that an echo leaves, in packets; 0: an echo at a window of one packet makes the sender wait
+    /// for its timer.
+    pub least_window: f64,
+}
+
+/// How acknowledgements tell of marks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Echo {
+    /// All that follow a mark, until the sender has answered (RFC 3168 §6.1.3).
+    UntilAnswered,
+    /// Each the marks of just what it acknowledges (RFC 8257 §3.2).
+    Exact,
+    /// By a counter of marks (`AccECN`, RFC 9768).
+    Counted,
+}
+
+/// When what may be sent is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pacing {
+    /// At once.
+    None,
+    /// Spaced by the window and the round trip.
+    Paced {
+        /// What this time would send goes together, ns; 0: each packet by itself.
+        quantum: u64,
+    },
+    /// After a wait that is uniform (ns-2's `overhead_`).
+    Jitter {
+        /// The longest wait, ns.
+        most: u64,
+    },
+}
+
+/// When the receiver acknowledges.
+#[derive(Clone, Copy, Debug)]
+pub struct Acks {
+    /// Delay of acknowledgements in ns; 0 acknowledges each packet.
+    pub delay: u64,
+    /// They are not delayed at the start and after a mark.
+    pub quick: bool,
+    /// The receiver looks at more of a packet than its number and its mark. Only then is it asked what: for RACK,
+    /// `quick`, or an echo that is not [`Echo::UntilAnswered`].
+    pub look_closer: bool,
+}
+
+/// How a connection begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Handshake {
+    /// With a SYN.
+    pub syn: bool,
+    /// A SYN that is lost leaves a window of one packet and a timeout of 3 s.
+    pub restart_after_loss: bool,
+    /// A connection whose SYN is sent again does without ECN.
+    pub ecn_fallback: bool,
+}
+
+impl Options {
+    /// Those of a group of traffic. A `web` session begins its connections itself.
+    pub(crate) fn new(spec: &TrafficSpec, tcp: &keys::Tcp, _: u32) -> Self {
+        let web = matches!(spec.app, keys::App::Web(_));
+        let comes_and_goes = matches!(spec.app, keys::App::Pareto(_) | keys::App::Exponential(_));
+        let needs = tcp.name.needs();
+        let recovery = Recovery::new(tcp);
+        let pacing = Pacing::new(tcp);
+        Self {
+            control: Control {
+                name: tcp.name,
+                has_model: needs.has_model,
+                rfc8312: tcp.rfc8312,
+                reference_rtt: tcp.reference_rtt.map_or(REFERENCE_RTT, |time| time.0.as_nanos()),
+            },
+            recovery,
+            window: Window::new(spec, tcp),
+            timer: Timer::new(tcp),
+            ecn: Ecn::new(spec.group.ecn, tcp),
+            pacing,
+            acks: Acks {
+                delay: tcp.delayed_ack.0.as_nanos(),
+                quick: tcp.quick_acks,
+                look_closer: recovery.variant == Variant::Rack
+                    || tcp.quick_acks
+                    || needs.exact_echo,
+            },
+            handshake: Handshake {
+                syn: tcp.handshake && !web,
+                restart_after_loss: tcp.restart_after_lost_syn,
+                ecn_fallback: tcp.ecn_fallback,
+            },
+            stamps: false,
+            notes_sending: recovery.variant == Variant::Rack,
+            later: pacing != Pacing::None || comes_and_goes,
+        }
+    }
+
+    /// Has data packets say when they were sent.
+    pub(crate) fn stamp(&mut self) {
+        (self.stamps, self.notes_sending) = (true, true);
+    }
+}
+
+impl Recovery {
+    fn new(tcp: &keys::Tcp) -> Self {
+        let rack = tcp.rack || tcp.name.needs().has_model;
+        let variant = match tcp.name {
+            TcpName::Reno => Variant::Reno,
+            TcpName::NewReno => Variant::NewReno,
+            _ if rack => Variant::Rack,
+            _ if tcp.recovery == keys::Recovery::Ns2 => Variant::Ns2,
+            _ => Variant::Sack,
+        };
+        Self {
+            variant,
+            limited_transmit: match tcp.limited_transmit {
+                false => 0,
+                true if rack => u32::MAX,
+                true => 2,
+            },
+            past_timeout: tcp.repair_past_timeout.into(),
+            timestamps: tcp.timestamps,
+        }
+    }
+
+    /// Whether acknowledgements tell what arrived out of order.
+    pub fn has_sack(&self) -> bool {
+        !matches!(self.variant, Variant::Reno | Variant::NewReno)
+    }
+}
+
+impl Window {
+    fn new(spec: &TrafficSpec, tcp: &keys::Tcp) -> Self {
+        let receiver = spec.group.packet_bytes().and_then(|bytes| tcp.window_packets(bytes));
+        Self {
+            initial: f64::from(tcp.initial_window),
+            receiver: receiver.unwrap_or(u32::from(u16::MAX)),
+            count_packets: tcp.count_packets,
+            whole_packets: tcp.whole_packets,
+            whole_threshold: tcp.whole_threshold,
+            after_idle: match tcp.restart_after_idle && !tcp.name.needs().has_model {
+                false => AfterIdle::Keep,
+                true if tcp.decay_after_idle => AfterIdle::Decay,
+                true => AfterIdle::Restart,
+            },
+        }
+    }
+
+    /// The window that a reduction to `window` leaves.
+    pub(super) fn whole(&self, window: f64) -> f64 {
+        if self.whole_packets { floor(window) } else { window }
+    }
+
+    /// The slow-start threshold after a reduction to `window` packets.
+    pub(super) fn threshold(&self, window: f64) -> f64 {
+        if self.whole_threshold { floor(window) } else { window }.max(LEAST_SSTHRESH)
+    }
+
+    /// The largest congestion window: a packet more than the receiver takes.
+    pub(super) fn most(&self) -> f64 {
+        f64::from(self.receiver) + 1.0
+    }
+}
+
+/// The least slow-start threshold in packets (RFC 5681 eq. 4).
+pub(super) const LEAST_SSTHRESH: f64 = 2.0;
+
+/// As [`f64::floor`], which on many machines is a call, and one that is made before it is asked whether
+/// it is wanted. Few connections want it.
+#[cold]
+#[inline(never)]
+fn floor(window: f64) -> f64 {
+    window.floor()
+}
+
+impl Timer {
+    fn new(tcp: &keys::Tcp) -> Self {
+        let granularity = tcp.rto_granularity.0.as_nanos();
+        let rto = RtoBounds {
+            initial: tcp.initial_rto.0.as_nanos(),
+            min: tcp.min_rto.0.as_nanos(),
+            max: tcp.max_rto.0.as_nanos(),
+            granularity,
+            tick: if tcp.rtt_ticks { granularity } else { 0 },
+        };
+        let rto = if tcp.min_rto_above_srtt { rto.above_srtt(rto.min) } else { rto };
+        Self { rto, forget_rtt: tcp.forget_rtt }
+    }
+}
+
+impl Ecn {
+    fn new(on: bool, tcp: &keys::Tcp) -> Self {
+        let needs = tcp.name.needs();
+        let codepoint = if on { needs.codepoint } else { Codepoint::NotEct };
+        let if_also = |kind: bool| if kind { codepoint } else { Codepoint::NotEct };
+        let least = f64::from(tcp.min_window.max(needs.least_window));
+        Self {
+            on,
+            codepoint,
+            again: if_also(tcp.ecn_on_retransmit || needs.ecn_on_retransmit),
+            control: if_also(tcp.ecn_on_control && needs.exact_echo),
+            syn_ack: if_also(tcp.ecn_on_control),
+            echo: match needs.exact_echo {
+                _ if tcp.accecn => Echo::Counted,
+                true => Echo::Exact,
+                false => Echo::UntilAnswered,
+            },
+            least_window: if tcp.ecn_timeout { 0.0 } else { least },
+        }
+    }
+
+    /// Whether an echo at a window of one packet makes the sender wait for its timer.
+    #[inline]
+    pub(super) fn waits_at_one(&self) -> bool {
+        self.least_window == 0.0
+    }
+}
+
+impl Pacing {
+    fn new(tcp: &keys::Tcp) -> Self {
+        let most = tcp.send_jitter.0.as_nanos();
+        if tcp.pacing.unwrap_or(tcp.name.needs().paced) {
+            Self::Paced { quantum: tcp.send_quantum.map_or(0, |time| time.0.as_nanos()) }
+        } else if most > 0 {
+            Self::Jitter { most }
+        } else {
+            Self::None
+        }
+    }
+}
