@@ -17,7 +17,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::control::{Asking, Request};
+use crate::control::{Asking, Renewal, Request};
 use crate::frame::Layer;
 use crate::link::Spec;
 use crate::output::writer;
@@ -28,15 +28,6 @@ use crate::trouble::{Trouble, say};
 
 /// The command line's own name for [`keep`], which users need not know.
 pub const KEEP: &str = "bound-keep";
-
-/// What there is anew.
-#[derive(Clone, Debug)]
-pub struct Renewal {
-    /// The log and the capture, if they are written.
-    pub(crate) files: [Option<Arc<(File, PathBuf)>>; 2],
-    /// What the links are to be like, if that can be told.
-    pub(crate) specs: Option<[Spec; 2]>,
-}
 
 /// What the options ask for now.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ pub struct LogLinear<const BITS: u32> {
     small: Box<[u64; SMALL]>,
     /// Of the other values, by bucket.
     weights: Box<[u64]>,
-    /// The largest of the other values.
+    /// The least and the largest of the other values.
+    min: u64,
     max: u64,
 }
 
@@ -23,7 +24,7 @@ pub type Fine = LogLinear<8>;
 impl<const BITS: u32> Default for LogLinear<BITS> {
     fn default() -> Self {
         let weights = vec![0; Self::BUCKETS].into_boxed_slice();
-        Self { small: Box::new([0; SMALL]), weights, max: 0 }
+        Self { small: Box::new([0; SMALL]), weights, min: u64::MAX, max: 0 }
     }
 }
 
@@ -62,6 +63,9 @@ impl<const BITS: u32> LogLinear<BITS> {
         if value > self.max {
             self.max = value;
         }
+        if value < self.min {
+            self.min = value;
+        }
     }
 
     /// The largest value added; 0 if there was none.
@@ -72,25 +76,28 @@ impl<const BITS: u32> LogLinear<BITS> {
 
     /// The quantile `q` (0 … 1): the smallest value that at least that share of the weight does not
     /// exceed. Exact below 1024; above, the weight of a bucket counts as spread evenly over its width,
-    /// so the result is off by less than a bucket's width. 0 for an empty histogram.
+    /// between the least and the largest value, so that equal values are each quantile. The result is
+    /// off by less than a bucket's width. 0 for an empty histogram.
     pub fn quantile(&self, q: f64) -> u64 {
         let total = self.parts().map(|part| part.2).sum();
-        Self::quantile_of(self.parts(), total, self.max(), q)
+        Self::quantile_of(self.parts(), total, [self.min, self.max()], q)
     }
 
     /// As [`Self::quantile`], of parts (least value, largest value, weight), ascending.
     fn quantile_of(
         parts: impl Iterator<Item = (u64, u64, u64)>,
         total: u64,
-        max: u64,
+        [min, max]: [u64; 2],
         q: f64,
     ) -> u64 {
         let wanted = (total as f64 * q).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (least, most, weight) in parts {
             if seen + weight >= wanted && wanted < total {
+                let least = if min <= most { least.max(min) } else { least };
+                let most = most.min(max);
                 let place = ((wanted - seen) as f64 - 0.5) / weight as f64;
-                return least + ((most.min(max) - least) as f64 * place).round() as u64;
+                return least + ((most - least) as f64 * place).round() as u64;
             }
             seen += weight;
         }
@@ -124,6 +131,7 @@ impl<const BITS: u32> LogLinear<BITS> {
         };
         add(&mut self.small[..], &other.small[..]);
         add(&mut self.weights[..], &other.weights[..]);
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
@@ -131,7 +139,7 @@ impl<const BITS: u32> LogLinear<BITS> {
     pub fn clear(&mut self) {
         self.small.fill(0);
         self.weights.fill(0);
-        self.max = 0;
+        (self.min, self.max) = (u64::MAX, 0);
     }
 }
 
@@ -144,6 +152,7 @@ pub struct Times {
     weights: Vec<u32>,
     count: u64,
     sum: u128,
+    min: u64,
     max: u64,
 }
 
@@ -151,6 +160,7 @@ impl Times {
     /// Adds one.
     pub fn add(&mut self, value: u64) {
         *self.bucket(Histogram::bucket(value)) += 1;
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
@@ -179,6 +189,9 @@ impl Times {
                 *self.bucket(bucket) += weight;
             }
         }
+        if self.count == 0 || other.count > 0 && other.min < self.min {
+            self.min = other.min;
+        }
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
@@ -198,7 +211,7 @@ impl Times {
     pub fn quantile(&self, q: f64) -> u64 {
         let buckets = (self.first..).zip(&self.weights);
         let parts = buckets.map(|(bucket, &weight)| Histogram::part(bucket, weight.into()));
-        Histogram::quantile_of(parts, self.count, self.max, q)
+        Histogram::quantile_of(parts, self.count, [self.min, self.max], q)
     }
 
     /// The largest; 0 if there is none.

@@ -40,7 +40,7 @@ pub use client::{ask, user};
 pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
-pub use request::{Request, parse};
+pub use request::{Renewal, Request, parse};
 pub use told::told;
 
 /// A socket that waits for requests; its name goes with it.

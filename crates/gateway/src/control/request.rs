@@ -1,12 +1,15 @@
 //! What can be asked, as a line of JSON.
 
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::link::Spec;
 use crate::namespace::ends::End;
 use crate::options::Change;
-use crate::renewal::Renewal;
 use crate::trouble::Trouble;
 
 /// How long the other side may take for its part.
@@ -31,6 +34,15 @@ pub enum Request {
         /// Which one.
         end: End,
     },
+}
+
+/// What a gateway is to write to and to be like after SIGHUP.
+#[derive(Clone, Debug)]
+pub struct Renewal {
+    /// The log and the capture, if they are written.
+    pub(crate) files: [Option<Arc<(File, PathBuf)>>; 2],
+    /// What the links are to be like, if that can be told.
+    pub(crate) specs: Option<[Spec; 2]>,
 }
 
 /// A request from JSON.

@@ -92,7 +92,10 @@ impl OneWay {
     /// The rating R of a call, 0 … 93.2, if one came: packets are played as late as 99 % of those that
     /// come keep to, and what comes later is lost too.
     pub fn rating(&self) -> Option<f64> {
-        let playout = self.delays.quantile(PLAYED);
+        // Of a bucket all packets are in time or none.
+        let wanted = self.delays.quantile(PLAYED);
+        let uppers = || self.delays.buckets().map(|(upper, _)| upper);
+        let playout = uppers().find(|upper| *upper >= wanted).unwrap_or(wanted);
         let in_time: u64 =
             self.delays.buckets().filter(|(upper, _)| *upper <= playout).map(|(_, n)| n).sum();
         let expected = self.expected();

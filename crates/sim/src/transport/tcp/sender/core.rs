@@ -181,10 +181,11 @@ impl Core {
     }
 
     /// Whether with so many packets `under_way` the window grows: it is full, or will be by what the sender
-    /// only holds back to space it (RFC 9002 §7.8).
+    /// only holds back to space it (RFC 9002 §7.8). Behind a smaller window of the receiver it stays.
     #[inline(always)]
     pub(super) fn uses_window(&self, under_way: u32, o: &Options) -> bool {
-        f64::from(under_way) + 1.0 > self.cwnd || self.has_more(o)
+        f64::from(under_way) + 1.0 > self.cwnd
+            || self.has_more(o) && self.cwnd <= f64::from(o.window.receiver)
     }
 
     /// Whether there is new data for which the receiver's window has room.
