@@ -1,6 +1,6 @@
 //! Adaptive RED (Floyd, Gummadi, Shenker 2001, "FGS01").
 //!
-//! RED ([`red`](super::red)) with two changes. Its parameters follow from the link and from the
+//! RED ([`red`]) with two changes. Its parameters follow from the link and from the
 //! delay that the operator wants; and twice a second `max_p` moves a little, up by a step or down by
 //! a factor, so that the average settles in the middle of the thresholds whatever the load:
 //!

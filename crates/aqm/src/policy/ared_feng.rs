@@ -1,6 +1,6 @@
 //! Self-configuring RED (Feng99; the Adaptive RED that Feng02 refers to).
 //!
-//! RED ([`red`](super::red)) whose `max_p` learns how many flows share the link. An average below
+//! RED ([`red`]) whose `max_p` learns how many flows share the link. An average below
 //! min_th says that RED is too aggressive, above max_th that it is too timid. Each *crossing* moves
 //! max_p once, by a factor:
 //!

@@ -2,7 +2,7 @@
 //! Prabhakar, Psounis 2000, "PPP00"; HRC §2).
 //!
 //! A flow that fills the queue is found by drawing from the queue: no state of flows is needed. RED
-//! ([`red`](super::red)) with one question before it, in our words:
+//! ([`red`]) with one question before it, in our words:
 //!
 //! ```text
 //! a packet arrives; avg is RED's:
