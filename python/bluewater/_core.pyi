@@ -9,6 +9,7 @@ __all__ = [
     "check",
     "check_generated",
     "convert_rates",
+    "framing",
     "generate_trace",
     "measure_generated",
     "measure_trace",
