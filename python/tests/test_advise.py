@@ -244,7 +244,7 @@ def advised(link: Link, tmp_path: Path, duration: str = "3s") -> tuple[Ranked, .
 
 def test_the_link_is_the_narrowest_at_any_rate(tmp_path: Path) -> None:
     """At 20 Gb/s the links before it had 10, and no queue differed from another."""
-    link = Link("20gbit", rtt=("1ms",), bulk=8, calls=0, games=0, buffer="3000p")
+    link = Link("20gbit", margin=0, rtt=("1ms",), bulk=8, calls=0, games=0, buffer="3000p")
     ranked = advised(link, tmp_path, "500ms")
     assert max(each.means.throughput for each in ranked) > 18e9
     assert max(each.means.delay for each in ranked) > 1e-4

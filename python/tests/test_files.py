@@ -365,7 +365,10 @@ def test_packets_that_are_damaged(
     said = refused(cli, command, file)
     assert "not a file of packets: " in said
     assert str(file) in said
-    assert "hint: `bluewater run my.toml --packets my.parquet` makes one" in said
+    makes = (
+        "gateway … --record run.arr" if command == "replay" else "run my.toml --packets my.parquet"
+    )
+    assert f"hint: `bluewater {makes}` makes one" in said
     assert len(said.splitlines()) < 5
 
 

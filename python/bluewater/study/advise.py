@@ -139,7 +139,8 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
     framing = {"framing": link.framing} if link.framing else {}
     tcp.check(link.transport)
     nodes = [f"n{k}" for k in range(len(link.rtt))]
-    place = {"from": nodes, "to": ["sink"], "start": "0s..1s"}
+    begin = f"0s..{duration_text(min(1.0, seconds(warmup, 'warmup')))}"
+    place = {"from": nodes, "to": ["sink"], "start": begin}
     today = tcp.preset("linux", link.transport)
     groups = [
         {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **today,

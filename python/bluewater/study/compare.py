@@ -138,7 +138,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
                 "flows": setup.flows,
                 "transport": setup.transport,
                 "app": "infinite",
-                "start": "0s..1s",
+                "start": _begin(setup),
                 "ecn": setup.ecn,
                 "ecn_timeout": setup.ecn_timeout,
                 **today,
@@ -156,7 +156,7 @@ def _other(text: str, setup: Setup) -> dict[str, Any]:
     kind, _, amount = text.partition(":")
     if kind not in AGAINST:
         raise unknown("traffic", kind, AGAINST, key="--against")
-    group: dict[str, Any] = {"name": text, "start": "0s..1s"}
+    group: dict[str, Any] = {"name": text, "start": _begin(setup)}
     if kind == "cbr":
         return {**group, "transport": "cbr", "rate": amount or "1mbit"}
     if amount and not amount.isdecimal():
@@ -248,7 +248,12 @@ def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:
     return error
 
 
+def _begin(setup: Setup) -> str:
+    """Flows start within the first second, or while there is time."""
+    return f"0s..{duration_text(min(1.0, seconds(setup.duration, '--duration')))}"
+
+
 def _bdp_bytes(setup: Setup) -> int:
-    trips = [seconds(each) for each in setup.trips]
+    trips = [seconds(each, "--rtt") for each in setup.trips]
     multiple = float(setup.buffer.removesuffix("bdp"))
-    return int(multiple * bits_per_second(setup.rate) / 8 * sum(trips) / len(trips))
+    return int(multiple * bits_per_second(setup.rate, "--rate") / 8 * sum(trips) / len(trips))
