@@ -108,6 +108,7 @@ check: ## Run everything that continuous integration runs: test, lint, portable,
 	$(MAKE) --jobs 2 --output-sync setup lint-rust $(TARGET)/release/bluewater-gateway
 	$(MAKE) --jobs 2 --output-sync LACKING=: lint-python portable deny docs rust-programs
 	$(MAKE) gate
+	$(CARGO) test --workspace --locked --quiet --test validation-tests -- --ignored
 	PROPTEST_CASES=$(CASES) HYPOTHESIS_PROFILE=slow $(MAKE) test
 
 try: ## Run the tests of one thing: AQM=blue, TRANSPORT=cubic or TEST=name

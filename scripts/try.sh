@@ -24,7 +24,8 @@ if [[ -n $aqm ]]; then
   export BLUEWATER_ONLY=$aqm # others are left out of the laws, the naive models and the pinned scenarios
   golden "$aqm"
   cargo test --package bluewater-aqm --locked --quiet --lib
-  cargo test --workspace --locked --quiet --test aqm-tests -- laws:: oracle:: idle::
+  # A naive model's test has the name of its discipline.
+  cargo test --workspace --locked --quiet --test aqm-tests -- laws:: idle:: "${aqm//-/_}"
   cargo test --workspace --locked --quiet --test sim-tests -- golden::
 elif [[ -n $transport ]]; then
   export BLUEWATER_ONLY=$transport

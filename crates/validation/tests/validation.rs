@@ -68,12 +68,14 @@ fn queues_of_datagrams_have_their_closed_forms() {
 }
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn tcp_has_its_response_function() {
     let cases = tcp_response().unwrap();
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
 }
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn delayed_acknowledgements_halve_the_growth() {
     let cases = delayed_ack_response().unwrap();
     assert!(failures(&cases).is_empty(), "{:#?}", failures(&cases));
@@ -97,6 +99,7 @@ fn apart(cases: &[Case]) -> Vec<(&str, &str)> {
 }
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn means_over_seeds_agree_with_ns2() {
     let cases = &NS2.means;
     assert_eq!(cases.len(), 4 * 37 + 3 * 10); // Sources that pause have no index.
@@ -109,6 +112,7 @@ fn means_over_seeds_agree_with_ns2() {
 
 /// Loads that were not looked at before they were measured: the page says which differ, and on which side ours lie.
 #[test]
+#[ignore = "slow: make check runs it"]
 fn loads_between_have_what_the_page_says() {
     let cases = all(&ns2::Seeds::between(), ns2::Seeds::compare);
     let (above, below) = signs(cases.iter());
@@ -123,6 +127,7 @@ fn loads_between_have_what_the_page_says() {
 /// The RED of ns-2, and one of its without the rule that spares short queues, which decides how much of the
 /// link is used.
 #[test]
+#[ignore = "slow: make check runs it"]
 fn red_under_steps_with_ecn_timeouts_fares_as_in_ns2() {
     let cases = &NS2.steps;
     assert_eq!(cases.len(), 2 * 16);
@@ -136,6 +141,7 @@ fn red_under_steps_with_ecn_timeouts_fares_as_in_ns2() {
 }
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn a_datagram_flow_among_connections_fares_as_in_ns2() {
     assert_eq!(NS2.datagrams.len(), 3 * 10);
     let failures = failures(&NS2.datagrams);
@@ -143,6 +149,7 @@ fn a_datagram_flow_among_connections_fares_as_in_ns2() {
 }
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn tfrc_fares_as_in_ns2() {
     assert!(NS2.tfrc.len() > 20, "{} comparisons", NS2.tfrc.len());
     let failures = failures(&NS2.tfrc);
@@ -163,6 +170,7 @@ fn settings<'a>(cases: impl Iterator<Item = &'a Case>) -> usize {
 }
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn the_page_has_the_number_of_comparisons_and_of_those_that_differ() {
     let AgainstNs2 { means, datagrams, steps, tfrc, red_pd } = &*NS2;
     let network: Vec<&Case> = [means, datagrams, steps].into_iter().flatten().collect();
@@ -177,6 +185,7 @@ fn the_page_has_the_number_of_comparisons_and_of_those_that_differ() {
 
 /// Half a point lets small losses pass that are far apart, and chance some others.
 #[test]
+#[ignore = "slow: make check runs it"]
 fn the_page_has_what_differs_by_quantity() {
     let by_chance = |c: &&&Case| {
         c.holds() && matches!(c.allowed, Allowed::Absolute(most) if !matches!(most, 0.01 | 0.02))
@@ -215,6 +224,7 @@ fn the_page_has_what_differs_by_quantity() {
 /// Neither on the network of the BLUE paper nor in the rows of TFRC and RED-PD, nor over all settings, does the
 /// side on which our losses lie tell us from ns-2; the page says on which they do.
 #[test]
+#[ignore = "slow: make check runs it"]
 fn losses_lie_to_either_side_of_ns2_s() {
     let AgainstNs2 { means, datagrams, steps, tfrc, red_pd } = &*NS2;
     let [means, datagrams, steps] = [means, datagrams, steps].map(|cases| signs(cases.iter()));
@@ -239,6 +249,7 @@ fn losses_lie_to_either_side_of_ns2_s() {
 }
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn red_pd_fares_as_its_authors_program() {
     assert_eq!(red_pd::Reference::all().len(), 10);
     assert_eq!(apart(&NS2.red_pd), []);
@@ -283,6 +294,7 @@ const APART_FROM_LINUX: [(&str, &str); 6] = [
 ];
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn tcp_agrees_with_linux() {
     let cases = linux::tcp_cases().unwrap();
     assert!(cases.len() > 90, "{} comparisons", cases.len());
@@ -298,6 +310,7 @@ fn dctcp_meets_its_response_function() {
 }
 
 #[test]
+#[ignore = "slow: make check runs it"]
 fn bbr_agrees_with_linux() {
     let cases = linux_bbr::cases().unwrap();
     assert!(cases.len() > 40, "{} comparisons", cases.len());
@@ -314,6 +327,7 @@ fn dctcp_with_accecn_agrees_with_linux() {
 
 /// Rates, marks and queues of whole runs of the program of Prague's authors.
 #[test]
+#[ignore = "slow: make check runs it"]
 fn prague_agrees_with_its_authors_program() {
     let cases = prague::cases().unwrap();
     assert!(cases.len() > 60, "{} comparisons", cases.len());
