@@ -273,7 +273,6 @@ WRONG = (
     (["clock.py"], "FILE.py:CLASS"),
     (["python:clock.py"], "FILE.py:CLASS"),
     (["red", "--buffer", "100"], "--buffer = '100'"),
-    (["red", "--rate", "1kbit"], "1bdp is 12 bytes"),
     (["red", "--against", "web", "--against", "cbr:2"], "--against = 'cbr:2'"),
     (["red", "--set", "traffic.0.rtt=10ms"], "--rtt"),
     (["blue", "red", "--set", "queue.0.params.max_p=0.2"], "NAME:max_p=VALUE"),

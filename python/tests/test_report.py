@@ -528,8 +528,9 @@ def test_an_inline_picture_is_small_and_whole(tmp_path: Path) -> None:
 
 def test_a_claim_is_drawn_in_a_panel_that_is_there() -> None:
     text = (experiment.root() / "feng" / "table3.toml").read_text("utf-8")
-    assert 'panel = "CBR at 2 Mb/s: CBR"' in text
-    wrong = text.replace('panel = "CBR at 2 Mb/s: CBR"', 'panel = "CBR at 2 Mb/s"')
+    there = 'panel = "CBR at {rate} Mb/s: {of}"'
+    assert there in text
+    wrong = text.replace(there, 'panel = "CBR at {rate} Mb/s"')
     with pytest.raises(InputError, match="unknown panel"):
         parse(wrong, "x.toml", "feng/table3")
 
