@@ -340,7 +340,7 @@ def test_parts_of_a_sweep_by_a_file_find_the_class(tmp_path: Path, cli: Cli) -> 
         ),
         ("1.5", "it gave 1.5; allowed"),
         ("-0.1", "it gave -0.1; allowed"),
-        ("'yes'", "TypeError"),
+        ("'yes'", "it gave 'yes'; allowed: a probability of 0 … 1"),
         ("packet.colour", r"coin\.py:13: .*no attribute 'colour'"),
     ],
 )

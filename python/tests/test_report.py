@@ -530,9 +530,9 @@ def test_a_claim_is_drawn_in_a_panel_that_is_there() -> None:
     text = (experiment.root() / "feng" / "table3.toml").read_text("utf-8")
     there = 'panel = "CBR at {rate} Mb/s: {of}"'
     assert there in text
-    wrong = text.replace(there, 'panel = "CBR at {rate} Mb/s"')
+    wrong = text.replace(there, 'panel = "no {rate}: {of}"')
     with pytest.raises(InputError, match="unknown panel"):
-        parse(wrong, "x.toml", "feng/table3")
+        parse(wrong, "x.toml", "feng/table3", experiment.root() / "feng")
 
 
 def test_a_scorecard_compares_with_the_baseline(outcome: Outcome, tmp_path: Path) -> None:

@@ -219,6 +219,6 @@ def test_a_sweep_of_traces_shows_what_traces_have(cli: Cli, tmp_path: Path) -> N
     )
     done = cli("sweep", str(file))
     assert done.exit_code == 0, done.stderr
-    head, *rows = done.stdout.splitlines()
-    assert head.split()[:3] == ["load", "seeds", "load_bps"]
+    _, units, *rows = done.stdout.splitlines()
+    assert units.split()[:4] == ["load", "seeds", "Mb/s", "packets"]
     assert len(rows) == 2

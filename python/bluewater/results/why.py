@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -260,4 +261,9 @@ def _cause(cause: str, table: dict[str, Any]) -> str:
 
 def _about(aqm: str) -> dict[str, Any]:
     """What an algorithm tells of itself; nothing of one's own."""
-    return next((each for each in _core.catalog()["aqms"] if each["name"] == aqm), {})
+    return _catalog().get(aqm, {})
+
+
+@cache  # asked for at each packet
+def _catalog() -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in _core.catalog()["aqms"]}
