@@ -334,6 +334,10 @@ def test_sqm_shapes_each_direction_by_its_own_rate() -> None:
     (unknown,) = commands("cake", Link("50mbit"), "openwrt")
     assert unknown.startswith("# which direction?")
     assert "--lan eth0 --wan eth1" in commands("blue", Link(), "bluewater", "eth1")[-1]
+    for one in (Link(down="50mbit"), Link(up="10mbit")):
+        assert commands("blue", one, "bluewater")[-1].startswith("# and the other direction?")
+    both = commands("blue", Link(down="50mbit", up="10mbit"), "bluewater")[-1]
+    assert "--rate 9500kbit --down-rate 45000kbit" in both
 
 
 HOMES = {

@@ -265,6 +265,8 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
 
 def _gateway(name: str, link: Link, interface: str) -> str:
     lan = "eth1" if interface != "eth1" else "eth0"
+    if bool(link.up) != bool(link.down):  # the gateway has both directions
+        return "# and the other direction? with --down RATE and --up RATE the line follows"
     shaped = [link.shaped(way) for way in ("up", "down", "") if way in link.ways]
     back = f" --down-rate {shaped[1]}" if len(shaped) > 1 else ""
     framing = f" --overhead '{link.framing}'" if link.framing else ""
