@@ -74,7 +74,7 @@ VARYING = {
     [
         ({"delay_mean_s": 0.14, "sojourn": 0.13}, "mean of the interval", 140),
         ({"sojourn": 0.14}, "of the last packet", 140),
-        # 45.75 kB, where 40.85 kB are sent in a second; at the nominal rate it were 36.6 ms.
+        # 45.75 kB, where 40.85 kB are sent in a second; at the nominal rate that would be 36.6 ms.
         ({}, "Time to send what is queued", 1e3 * 45_750 / 40_850),
     ],
 )

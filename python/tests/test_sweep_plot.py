@@ -244,7 +244,7 @@ class Normal(Runs):
 
 
 def test_the_ellipse_holds_the_mean_in_95_of_100_cases() -> None:
-    """Of 400 it were 380 with a standard deviation of 4.4."""
+    """Of 400, 380 are expected, with a standard deviation of 4.4."""
     held = 0
     for seed in range(400):
         own = Normal(seed=seed).runs.select(x=100 * pl.col("loss"), y=1e3 * pl.col("delay_mean_s"))

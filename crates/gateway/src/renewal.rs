@@ -107,7 +107,7 @@ pub(crate) fn renewed(old: &Spec, new: &Spec, layer: Layer) -> Option<Spec> {
     (new != *old).then_some(new)
 }
 
-/// What is told of something that goes on as it was.
+/// The message that something goes on as it was.
 fn warning(Trouble { what, hint }: &Trouble) -> String {
     let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
     format!("warning: SIGHUP: {what}{hint}")
