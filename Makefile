@@ -119,7 +119,7 @@ rust-programs:
 
 # Tests with real packets wait most of the time: two of them for each processor.
 rust-tests:
-	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --locked --quiet
+	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --locked --quiet --no-fail-fast
 
 # With the gateway of the Rust tests: one of a release would be compiled for this alone.
 python-tests: PYTEST = BLUEWATER_GATEWAY=$(abspath $(TARGET))/debug/bluewater-gateway $(BIN)/python -m pytest --quiet

@@ -105,12 +105,13 @@ fn no_router_is_left_behind() {
     }
     let script = "
         shell() { $gateway shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit -- $*; }
-        # Brackets, since this script's own command line has the pattern in it.
-        there() { pgrep -f '[b]ound-sweep-uplink' > /dev/null; }
+        # Brackets, since this script's own command line has the pattern in it; and of this network alone.
+        sweep="--ns $$ --nslist net -f [b]ound-sweep-uplink"
+        there() { pgrep $sweep > /dev/null; }
         awaited() { for k in $(seq 200); do there && break; sleep 0.05; done; sleep 0.3; }
         shell sleep 2 & awaited; nft flush ruleset; wait; sleep 0.5
         cat /proc/sys/net/ipv4/ip_forward
-        shell sleep 2 & awaited; pkill -9 -n -f '[b]ound-sweep-uplink'; wait; sleep 0.5
+        shell sleep 2 & awaited; pkill -9 -n $sweep; wait; sleep 0.5
         cat /proc/sys/net/ipv4/ip_forward
         shell true; sleep 0.5; cat /proc/sys/net/ipv4/ip_forward; nft list tables";
     let output = beyond("-nm", script);
@@ -119,12 +120,12 @@ fn no_router_is_left_behind() {
 }
 
 /// `command` by a user without any rights, for whom `$program` is the gateway and `internet.py` is here.
-fn as_user(command: &str) -> String {
+fn as_user(user: u32, command: &str) -> String {
     format!(
         "folder=$(mktemp -d); program=$folder/gateway; cp $gateway $program
         cp internet.py $folder; cd $folder; chmod a+rx . gateway; mknod tun c 10 200; chmod a+rw tun
         mount --bind tun /dev/net/tun
-        setpriv --reuid 12345 --regid 12345 --clear-groups env XDG_RUNTIME_DIR= HOME=/ {command}
+        setpriv --reuid {user} --regid {user} --clear-groups env XDG_RUNTIME_DIR= HOME=/ {command}
         cd /; rm -r $folder"
     )
 }
@@ -136,10 +137,11 @@ fn a_user_reaches_the_network_by_pasta() {
         return;
     }
     let script = as_user(
+        12346,
         "$program shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit --delay 20ms -- \
             python3 internet.py ask www.example 80",
     );
-    let output = beyond("-nm", &(script + "; ! pgrep -x pasta || echo left"));
+    let output = beyond("-nm", &(script + "; ! pgrep -u 12346 -x pasta || echo left"));
     let Some((_, errors)) = tried(&output, NOT_ALLOWED) else { return };
     let (time, said) = asked(&output);
     assert!((40.0..90.0).contains(&time), "{time} ms: {errors}");
@@ -190,6 +192,7 @@ fn shells_within_shells_add_up_for_a_user() {
         return;
     }
     let script = as_user(
+        12347,
         "$program shell --quiet --rate 10mbit --delay 10ms --far \"$program sink\" -- \
         $program shell --quiet --rate 10mbit --delay 30ms -- \
         sh -c 'python3 internet.py ask $BLUEWATER_FAR 5001'",
