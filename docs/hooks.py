@@ -13,8 +13,8 @@ whole wherever it is read. A test compares them with the code. A marker stands a
 - ``experiments``: the papers' experiments;
 - ``tables``: the tables of a run, linked to their columns;
 - ``columns:flows``: the columns of one of them;
-- ``measured:one``: a table that ``make measure`` or ``scripts/suites.py`` wrote, its disciplines
-  linked;
+- ``measured:one``: a file of ``docs/measured``, its disciplines linked; ``measured:verdicts`` stands
+  in README as well;
 - ``golden``: the pinned scenarios with their decision hashes;
 - ``notebook:figure``: the cells of a notebook;
 - ``cost``: the table that ``make cost`` wrote.
@@ -31,13 +31,16 @@ import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structure
 
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiment import known, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VERSION = version("bluewater")
 MARKER = re.compile(
@@ -54,10 +57,20 @@ def on_config(config: Any) -> None:
     for entry in catalog()["aqms"]:
         page = {entry["name"]: f"algorithms/{entry['name']}.md"}
         families.setdefault(entry["family"], []).append(page)
-    (section,) = (each for each in config.nav if "Queue disciplines" in each)
-    section["Queue disciplines"] += [{family: pages} for family, pages in families.items()]
+    (pages,) = below(config.nav, "Queue disciplines")
+    pages += [{family: members} for family, members in families.items()]
     if "MIKE_DOCS_VERSION" in os.environ:  # `make version`
         config.extra["version"] = {"provider": "mike"}
+
+
+def below(nav: list[Any], title: str) -> Iterator[list[Any]]:
+    """The entries below each heading of that title, at any depth of the navigation."""
+    for entry in nav:
+        for heading, entries in entry.items() if isinstance(entry, dict) else ():
+            if isinstance(entries, list):
+                if heading == title:
+                    yield entries
+                yield from below(entries, title)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -373,7 +386,7 @@ def _structure(name: str) -> str:
 
 
 if __name__ == "__main__":
-    for each in sorted(ROOT.glob("**/*.md")):
+    for each in [ROOT.parent / "README.md", *sorted(ROOT.glob("**/*.md"))]:
         before = each.read_text(encoding="utf-8")
         if (now := filled(before)) != before:
             each.write_text(now, encoding="utf-8")
