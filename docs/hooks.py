@@ -191,12 +191,12 @@ _SUBJECTS = {
 def _results(_: str) -> str:
     lines = (ROOT / "measured" / "verdicts.md").read_text(encoding="utf-8").splitlines()
     columns, _rule, *rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
-    claims, alone, _stand, section = map(int, rows[-1][1:5])
+    claims, alone, _, section = map(int, rows[-1][1:5])
     rows = [[": ".join(filter(None, (row[0], _SUBJECTS.get(row[0])))), *row[1:]] for row in rows]
     return table(columns, rows) + (
         f"\n**{alone} of {claims} claims ({100 * alone / claims:.0f} %) hold as the experiments "
-        f"stand, with nothing fitted.** With one reading for each section of a paper, {section} hold "
-        f"({100 * section / claims:.0f} %).\n"
+        "stand, with nothing fitted.** With one reading for each section of a paper, "
+        f"{section} hold ({100 * section / claims:.0f} %).\n"
     )
 
 
