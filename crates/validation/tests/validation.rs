@@ -234,7 +234,7 @@ fn the_page_has_what_differs_by_quantity() {
     quoted(
         DETAILS,
         &format!(
-            "Of {} settings in which a packet in ten thousand is lost, {} have losses more than 15 % apart: {differ} differ, {by_half_a_point} pass by the half point and {chance} by chance",
+            "Of {} settings in which a packet in ten thousand is lost, {} have losses more than 15 % apart: {differ} out of tolerance, {by_half_a_point} within half a point, {chance} within chance",
             lost.len(),
             far.len(),
         ),
