@@ -33,9 +33,9 @@ fn the_page_says_whom_jain_compares() {
 
 #[test]
 fn the_page_says_who_answers() {
-    let answer = named("formats.md", "closed-loop flows (TCP, ", ")");
+    let answer = named("experiment-files.md", "closed-loop flows (TCP, ", ")");
     assert_eq!(answer, those(Kind::answers));
-    let not = named("formats.md", "open-loop flows (", ")");
+    let not = named("experiment-files.md", "open-loop flows (", ")");
     assert_eq!(not, those(|kind| !kind.answers()));
 }
 
