@@ -38,26 +38,8 @@ RULES = [
     ),
 ]
 LATER = [
-    "docs/algorithms/blue.md",
-    "docs/algorithms/cake.md",
-    "docs/algorithms/cobalt.md",
-    "docs/algorithms/dualpi2.md",
-    "docs/algorithms/fq-codel.md",
-    "docs/algorithms/index.md",
-    "docs/algorithms/pie.md",
-    "docs/algorithms/red-pd.md",
-    "docs/algorithms/red-penalty-box.md",
-    "docs/algorithms/red.md",
-    "docs/algorithms/sfb.md",
-    "docs/algorithms/sfq.md",
-    "docs/algorithms/wred.md",
     "docs/experiments.md",
-    "docs/lessons/1-bloat.md",
-    "docs/lessons/3-fairness.md",
-    "docs/lessons/5-today.md",
     "docs/moved.md",
-    "docs/play/index.md",
-    "docs/tutorial.md",
 ]
 
 FENCE = re.compile(r"^ *(`{3,}|~{3,})")
