@@ -64,7 +64,7 @@ impl RedParams {
         if min_th < max_th {
             Ok(Self { min_th, max_th, ..self })
         } else {
-            Err(ConfigError { key: "max_th", allowed: "min_th or more" })
+            Err(ConfigError { key: "max_th", allowed: "min_th or more".into() })
         }
     }
 
