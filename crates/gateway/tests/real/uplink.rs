@@ -213,7 +213,7 @@ fn a_user_has_shells_within_shells_within_shells() {
     let shell = "$program shell --quiet --rate 10mbit";
     for outer in ["", "--uplink --dns 203.0.113.1"] {
         let command = format!("{shell} {outer} -- {shell} -- {shell} -- cat /etc/resolv.conf");
-        let output = beyond("-nm", &as_user(&command));
+        let output = beyond("-nm", &as_user(12348, &command));
         let Some((text, errors)) = tried(&output, NOT_ALLOWED) else { return };
         assert!(output.status.success(), "{text}{errors}");
         assert!(outer.is_empty() || text == "nameserver 203.0.113.1\n", "{text}{errors}");
