@@ -25,6 +25,8 @@
 //! - Lengths are in packets. In byte mode they are bytes in units of the mean packet.
 //! - Samples are counted from the start of the queue; a timer that comes late takes one.
 
+use alloc::format;
+
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::about::{About, Family, Signal};
 use crate::packet::Meta;

@@ -248,6 +248,22 @@ fn a_preset_gives_way_to_what_is_said_beside_it() {
     assert!(said.to_string().contains("ecn_fallback"), "{said}");
 }
 
+/// Packets of a preset fill an Ethernet frame, where nothing else is said.
+#[test]
+fn packets_of_a_preset_are_of_1500_bytes() {
+    let packet = |keys: &str| {
+        let text = format!(
+            "duration = \"1s\"\nnetwork = {{ preset = \"dumbbell\" }}\n\
+             [[queue]]\naqm = \"droptail\"\nbuffer = \"9p\"\n[[traffic]]\n\
+             transport = \"cubic\"\n{keys}\n"
+        );
+        Scenario::from_toml(&text, "x").unwrap().traffic[0].group.packet_bytes()
+    };
+    assert_eq!(packet(""), Some(1000));
+    assert_eq!(packet("preset = \"linux\""), Some(1500));
+    assert_eq!(packet("preset = \"modern\"\npacket = \"600B\""), Some(600));
+}
+
 /// A preset of TCP stands for its keys, those of CUBIC and of ECN where they apply; a key that is given
 /// wins; and the echo, which names them all, reads back to itself.
 #[test]
