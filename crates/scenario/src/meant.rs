@@ -65,7 +65,7 @@ fn key(table: &str, word: &str, known: &[&str], places: &Places) -> String {
                 "parameters of an algorithm go into a table of their own: params = {{ {word} = … }}"
             );
         }
-        if FILTERS.iter().any(|(_, t)| has(t().iter().map(|p| p.name).collect())) {
+        if FILTERS.iter().any(|e| has((e.parameters)().iter().map(|p| p.name).collect())) {
             return format!("parameters of the filter: prefilter_params = {{ {word} = … }}");
         }
     }
