@@ -127,7 +127,7 @@ python-tests: rust-programs $(VENV)/any-core.stamp $(VENV)/dev.stamp
 	$(PYTEST) -m "not alone" --numprocesses $(PROCESSORS) --dist loadfile
 	$(PYTEST) -m alone
 
-lint: lint-rust lint-python ## Check formatting, lints and types
+lint: lint-rust lint-python ## Check formatting, lints, types and the words of README and site
 
 lint-rust:
 	$(CARGO) fmt --all --check
@@ -137,6 +137,7 @@ lint-rust:
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --exclude bluewater-aqm --no-deps --document-private-items --locked --quiet
 
 lint-python: $(VENV)/any-core.stamp $(VENV)/dev.stamp
+	$(PYTHON) scripts/words.py
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy --no-error-summary

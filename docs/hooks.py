@@ -13,6 +13,7 @@ whole wherever it is read. A test compares them with the code. A marker stands a
 - ``experiments``: the papers' experiments;
 - ``tables``: the tables of a run, linked to their columns;
 - ``columns:flows``: the columns of one of them;
+- ``results``: how many of the papers' claims hold; README has it as well;
 - ``measured:one``: a table that ``make measure`` or ``scripts/suites.py`` wrote, its disciplines
   linked;
 - ``golden``: the pinned scenarios with their decision hashes;
@@ -31,13 +32,16 @@ import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structure
 
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiment import known, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VERSION = version("bluewater")
 MARKER = re.compile(
@@ -54,10 +58,20 @@ def on_config(config: Any) -> None:
     for entry in catalog()["aqms"]:
         page = {entry["name"]: f"algorithms/{entry['name']}.md"}
         families.setdefault(entry["family"], []).append(page)
-    (section,) = (each for each in config.nav if "Queue disciplines" in each)
-    section["Queue disciplines"] += [{family: pages} for family, pages in families.items()]
+    (pages,) = below(config.nav, "Queue disciplines")
+    pages += [{family: members} for family, members in families.items()]
     if "MIKE_DOCS_VERSION" in os.environ:  # `make version`
         config.extra["version"] = {"provider": "mike"}
+
+
+def below(nav: list[Any], title: str) -> Iterator[list[Any]]:
+    """The entries below each heading of that title, at any depth of the navigation."""
+    for entry in nav:
+        for heading, entries in entry.items() if isinstance(entry, dict) else ():
+            if isinstance(entries, list):
+                if heading == title:
+                    yield entries
+                yield from below(entries, title)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -164,6 +178,26 @@ def _experiments(_: str) -> str:
         source = " ".join(filter(None, (experiment.paper.cite, experiment.about.figure)))
         rows.append([_code(experiment.id), experiment.title, source, *claims])
     return table(["name", "title", "source", "its claims", "ours"], rows)
+
+
+_SUBJECTS = {
+    "Feng02": "BLUE and SFB",
+    "HRC": "FRED, BLUE, SFB and CHOKe",
+    "BLUE report": "BLUE in ns-2",
+    "Mahajan01": "RED-PD",
+}
+
+
+def _results(_: str) -> str:
+    lines = (ROOT / "measured" / "verdicts.md").read_text(encoding="utf-8").splitlines()
+    columns, _rule, *rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+    claims, alone, _, section = map(int, rows[-1][1:5])
+    rows = [[": ".join(filter(None, (row[0], _SUBJECTS.get(row[0])))), *row[1:]] for row in rows]
+    return table(columns, rows) + (
+        f"\n**{alone} of {claims} claims ({100 * alone / claims:.0f} %) hold as the experiments "
+        "stand, with nothing fitted.** With one reading for each section of a paper, "
+        f"{section} hold ({100 * section / claims:.0f} %).\n"
+    )
 
 
 def _tables(_: str) -> str:
@@ -356,6 +390,7 @@ _TABLES = {
     "parameters": _parameters,
     "catalog": _catalog,
     "experiments": _experiments,
+    "results": _results,
     "tables": _tables,
     "columns": _columns,
     "cost": _cost,
@@ -373,7 +408,7 @@ def _structure(name: str) -> str:
 
 
 if __name__ == "__main__":
-    for each in sorted(ROOT.glob("**/*.md")):
+    for each in [ROOT.parent / "README.md", *sorted(ROOT.glob("**/*.md"))]:
         before = each.read_text(encoding="utf-8")
         if (now := filled(before)) != before:
             each.write_text(now, encoding="utf-8")
