@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::about::{About, Preset, Table};
+use crate::about::{About, Preset};
 use crate::context::{Backlog, Cx, Env, State};
 use crate::dual::{Dual, curvy_red, dualpi2};
 use crate::fair::cake::{self, Cake};

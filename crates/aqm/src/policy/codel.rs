@@ -282,7 +282,7 @@ fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
     t + Duration::from_nanos(gap as u64)
 }
 
-/// The same by Linux's root, in its units of 1024 ns.
+/// When the signal after the one at `t` is due by Linux's root, in its units of 1024 ns.
 fn linux_law(t: Instant, interval: Duration, root: u16) -> Instant {
     t + Duration::from_nanos((((interval.as_nanos() >> 10) * u64::from(root)) >> 16) << 10)
 }
