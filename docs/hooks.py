@@ -408,7 +408,7 @@ def _structure(name: str) -> str:
 
 
 if __name__ == "__main__":
-    for each in [ROOT.parent / "README.md", *sorted(ROOT.glob("**/*.md"))]:
+    for each in [*sorted(ROOT.glob("**/*.md")), ROOT.parent / "README.md"]:
         before = each.read_text(encoding="utf-8")
         if (now := filled(before)) != before:
             each.write_text(now, encoding="utf-8")

@@ -261,7 +261,7 @@ fn losses_lie_to_either_side_of_ns2_s() {
     quoted(
         DETAILS,
         &format!(
-            "**{}**: means over seeds {}, a datagram flow among connections {}, steps {}; TFRC and RED-PD {}; all together **{}**",
+            "**{}**: means over seeds {}, a datagram flow among connections {}, steps {}. TFRC and RED-PD have {}. All together have **{}**",
             with_p(network),
             side(means),
             side(datagrams),
