@@ -34,10 +34,10 @@ pub struct QueueSpec {
     /// The algorithm's parameters; `bluewater explain AQM` lists them.
     #[serde(default)]
     pub params: BTreeMap<String, Parameter>,
-    /// A filter before the queue: `red-pd`, or `policer`, a token bucket.
+    /// A filter before the queue; `policer` is a token bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefilter: Option<String>,
-    /// The filter's parameters; `bluewater explain` lists those of `policer`, and those of `red-pd` before RED's.
+    /// The filter's parameters; `bluewater explain policer` lists them, and `red-pd` those before RED's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prefilter_params: BTreeMap<String, Parameter>,
     /// Whether the algorithm is told each new rate of a link with `rate_trace`; else it learns of it by
