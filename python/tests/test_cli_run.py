@@ -104,6 +104,39 @@ def test_a_buffer_too_small_for_any_packet_is_said(cli: Cli, tiny: Path) -> None
     assert (found.exit_code, "a range that ends by 2s" in found.stderr) == (2, True)
 
 
+
+def test_run_names_thresholds_that_no_queue_reaches(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "high.toml"
+
+    def said(buffer: str, params: str) -> str:
+        text = TINY.replace('buffer = "100kB"', f'buffer = "{buffer}"\nparams = {{ {params} }}')
+        file.write_text(text)
+        return " ".join(cli("run", str(file)).stderr.split())
+
+    both = 'min_th = "120p", max_th = "120001B"'
+    assert "red at A->B never reaches min_th = 120p, max_th = 120001B" in said("100p", both)
+    assert "its buffer holds 100p" in said("100p", both)
+    assert "never reaches max_th = 120001B" in said("120p", both)
+    assert "never reaches" not in said("200p", both)
+
+
+def test_codel_knows_the_longest_packet_of_its_link(tmp_path: Path) -> None:
+    def decisions(aqm: str, packet: str, **params: int) -> str:
+        return bluewater.run(
+            bluewater.Scenario(
+                duration="4s",
+                network={"preset": "dumbbell", "rate": "5mbit", "delay": "20ms"},
+                queue=[{"aqm": aqm, "buffer": "1000p", "params": params}],
+                traffic=[{"flows": 2, "transport": "sack", "packet": packet, "window": "1000p"}],
+            )
+        ).decision_hash
+
+    for aqm in ("codel", "fq-codel", "cobalt", "cake"):
+        assert decisions(aqm, "9000B") == decisions(aqm, "9000B", mtu=9000)
+        assert decisions(aqm, "9000B") != decisions(aqm, "9000B", mtu=1514)
+        assert decisions(aqm, "1000B") == decisions(aqm, "1000B", mtu=1514)
+
+
 def test_a_sweep_given_to_run_is_told_where_it_belongs(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "sweep.toml"
     path.write_text(SWEEP)

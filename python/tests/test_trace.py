@@ -168,6 +168,33 @@ def test_a_capture_is_traffic(cli: Cli, tmp_path: Path, capture: Path) -> None:
     assert "digest = " in found["scenario"]
 
 
+def test_one_direction_of_a_capture_is_traffic(cli: Cli, tmp_path: Path, capture: Path) -> None:
+    flows = trace.measure(capture).flows
+    sender = flows["source"][0]
+    scenario = tmp_path / "s.toml"
+
+    def run(senders: str) -> str:
+        scenario.write_text(
+            f"""
+            duration = "10s"
+            network = {{ preset = "dumbbell", rate = "1mbit" }}
+            queue = [{{ aqm = "red", buffer = "50p" }}]
+            [[traffic]]
+            transport = "trace"
+            file = "{capture}"
+            senders = ["{senders}"]
+            """
+        )
+        done = cli("run", str(scenario), "--json")
+        return done.stdout if done.exit_code == 0 else done.stderr
+
+    found = json.loads(run(sender))
+    assert found["summary"]["arrivals"] == flows.filter(source=sender)["packets"].sum()
+    assert json.loads(run("0.0.0.0/0"))["summary"]["arrivals"] == flows["packets"].sum()
+    assert "traffic[0].senders" in run("203.0.113.0/24")
+    assert "192.0.2.0/24" in run("lan")
+
+
 TRACE = """
 seeds = [1, 2]
 [trace]

@@ -4,14 +4,15 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::about::{About, Preset, Table};
+use crate::about::{About, Preset};
 use crate::context::{Backlog, Cx, Env, State};
 use crate::dual::{Dual, curvy_red, dualpi2};
 use crate::fair::cake::{self, Cake};
 use crate::fair::{Fair, drr, flow_queue, sfq};
 use crate::fifo::Fifo;
-use crate::filter::Prefilter;
+use crate::filter::policer::{self, Policer, PolicerConfig};
 use crate::filter::red_pd::{self, RedPd, RedPdConfig};
+use crate::filter::{Filter, Prefilter};
 use crate::own::{Advice, Own};
 use crate::packet::{Carried, Meta};
 use crate::param::{ConfigError, ParamError, Params, idle};
@@ -24,13 +25,16 @@ use crate::told::{Rates, Told};
 /// The setting that chooses a [`Preset`].
 pub const PRESET: &str = "preset";
 
-/// The filters that can stand before any queue, see [`AnyQdisc::filtered`]: name and parameters.
-pub const FILTERS: &[(&str, Table)] = &[(red_pd::ABOUT.name, RedPdConfig::table)];
+/// The filters that can stand before any queue, see [`AnyQdisc::filtered`].
+pub const FILTERS: &[About] = &[
+    About { parameters: RedPdConfig::table, ..red_pd::ABOUT },
+    About { parameters: PolicerConfig::table, ..policer::ABOUT },
+];
 
 impl About {
-    /// What the algorithm `name` tells of itself.
+    /// What the algorithm, or the filter, `name` tells of itself.
     pub fn of(name: &str) -> Option<&'static Self> {
-        CATALOG.iter().find(|about| about.name == name)
+        CATALOG.iter().chain(FILTERS).find(|about| about.name == name)
     }
 }
 
@@ -93,14 +97,22 @@ fn texts<C: Params>(config: &C) -> Vec<(&'static str, String)> {
     table.iter().map(|p| (p.name, config.get(p.name).unwrap_or_default())).collect()
 }
 
-/// RED-PD's parameters, as a filter's.
-fn configure_filter(name: &str, settings: &[(&str, &str)]) -> Result<RedPdConfig, BuildError> {
-    if !FILTERS.iter().any(|(known, _)| *known == name) {
-        return Err(BuildError::UnknownAqm);
-    }
-    let mut config = RedPdConfig::default();
+/// A filter's parameters; it has no presets of its own.
+fn configure_filter<C: Params>(settings: &[(&str, &str)]) -> Result<C, BuildError> {
+    let mut config = C::default();
     set_all(&mut config, settings)?;
     without_idle(config, settings)
+}
+
+/// `queue` behind a filter with these `settings`.
+fn behind<F: Filter, Q>(
+    queue: Q,
+    settings: &[(&str, &str)],
+    env: &Env,
+    rng: &mut Rng,
+) -> Result<Box<Prefilter<F, Q>>, BuildError> {
+    let config = configure_filter(settings)?;
+    Prefilter::before(queue, &config, env, rng).map(Box::new).map_err(BuildError::Config)
 }
 
 /// All parameters of the filter `name` with `settings` over its defaults, as canonical text.
@@ -111,7 +123,13 @@ pub fn canonical_filter(
     name: &str,
     settings: &[(&str, &str)],
 ) -> Result<Vec<(&'static str, String)>, BuildError> {
-    configure_filter(name, settings).map(|config| texts(&config))
+    if name == red_pd::ABOUT.name {
+        configure_filter::<RedPdConfig>(settings).map(|config| texts(&config))
+    } else if name == policer::ABOUT.name {
+        configure_filter::<PolicerConfig>(settings).map(|config| texts(&config))
+    } else {
+        Err(BuildError::UnknownAqm)
+    }
 }
 
 impl<P: Carried> AnyQdisc<P> {
@@ -145,9 +163,13 @@ impl<P: Carried> AnyQdisc<P> {
         env: &Env,
         rng: &mut Rng,
     ) -> Result<Self, BuildError> {
-        let config = configure_filter(name, settings)?;
-        let filtered = Prefilter::before(self, &config, env, rng).map_err(BuildError::Config)?;
-        Ok(Self::Filtered(Box::new(filtered)))
+        if name == red_pd::ABOUT.name {
+            behind(self, settings, env, rng).map(Self::Filtered)
+        } else if name == policer::ABOUT.name {
+            behind(self, settings, env, rng).map(Self::Policed)
+        } else {
+            Err(BuildError::UnknownAqm)
+        }
     }
 }
 
@@ -168,8 +190,10 @@ macro_rules! any_qdisc {
         #[derive(Clone)]
         pub enum AnyQdisc<P: Carried> {
             $(#[doc = concat!("See [`", stringify!($about), "`].")] $variant(Box<$queue<$($policy,)? P>>),)*
-            /// Any of these behind a filter.
+            /// Any of these behind RED-PD's filter.
             Filtered(Box<Prefilter<RedPd, Self>>),
+            /// Any of these behind a policer.
+            Policed(Box<Prefilter<Policer, Self>>),
             /// Any of these that is told the rates of its link.
             Told(Box<Told<Self>>),
             /// One that was brought along.
@@ -182,6 +206,7 @@ macro_rules! any_qdisc {
                 match $d queue {
                     $(AnyQdisc::$variant($d q) => $d act,)*
                     AnyQdisc::Filtered($d q) => $d act,
+                    AnyQdisc::Policed($d q) => $d act,
                     AnyQdisc::Told($d q) => $d act,
                     AnyQdisc::Own($d q) => $d act,
                 }

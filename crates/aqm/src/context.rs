@@ -44,6 +44,12 @@ impl Env {
         f64::from(self.mean_packet) * 8e9 / self.rate.bits_per_second() as f64
     }
 
+    /// The length of the longest packet in bytes: `mtu` if given, else that of an Ethernet frame, or of the
+    /// mean packet if it is longer.
+    pub(crate) fn longest(&self, mtu: Option<u32>) -> u32 {
+        mtu.unwrap_or(self.mean_packet.max(1514))
+    }
+
     /// A mean packet in `measure`.
     pub fn unit(&self, measure: Measure) -> f64 {
         match measure {
@@ -64,7 +70,7 @@ impl Env {
     ) -> Result<f64, ConfigError> {
         size.in_measure(measure, self.limit, self.mean_packet).ok_or(ConfigError {
             key,
-            allowed: "bytes (20kB), packets (20p) or a share of the buffer (20%)",
+            allowed: "bytes (20kB), packets (20p) or a share of the buffer (20%)".into(),
         })
     }
 }

@@ -60,7 +60,7 @@ impl Policy for Own {
     /// Never: there is nothing to make it of but an [`Advice`], see
     /// [`AnyQdisc::own`](crate::AnyQdisc::own).
     fn new(_: &OwnConfig, _: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
-        Err(ConfigError { key: "aqm", allowed: "made by AnyQdisc::own" })
+        Err(ConfigError { key: "aqm", allowed: "made by AnyQdisc::own".into() })
     }
 
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {

@@ -3,6 +3,7 @@
 //! [`params!`](crate::param::params) writes the configuration struct, its defaults, and the table
 //! that command line, documentation and JSON Schema are generated from.
 
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -98,12 +99,12 @@ pub struct ParamError {
 }
 
 /// Parameters that are fine alone but not together, or not with this buffer or link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
     /// The parameter to change.
     pub key: &'static str,
     /// What it has to satisfy.
-    pub allowed: &'static str,
+    pub allowed: Cow<'static, str>,
 }
 
 /// An algorithm's parameters.

@@ -13,13 +13,13 @@ pub fn pftk(p: f64, rtt: f64, rto: f64) -> f64 {
     with_timeouts(p, rtt, rto, 1.0)
 }
 
-/// The same as TFRC has it: a timeout of four round trips, and no bound on the share of windows that
-/// time out, which counts above a loss of 30 % (RFC 5348 §3.1).
+/// TFRC's throughput equation (RFC 5348 §3.1): as [`pftk`] with a timeout of four round trips, and no bound on
+/// the share of windows that time out, which counts above a loss of 30 %.
 pub fn tfrc(p: f64, rtt: f64) -> f64 {
     tfrc_with(p, rtt, 4.0 * rtt)
 }
 
-/// The same with a timeout of `rto`.
+/// TFRC's throughput equation with a timeout of `rto` (RFC 5348 §3.1).
 pub fn tfrc_with(p: f64, rtt: f64, rto: f64) -> f64 {
     with_timeouts(p, rtt, rto, f64::INFINITY)
 }

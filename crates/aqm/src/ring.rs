@@ -12,7 +12,7 @@ use crate::units::Limit;
 pub(crate) trait Line<P, T> {
     /// What a policy may see.
     fn view(&self) -> View<'_>;
-    /// The same when a packet leaves.
+    /// What a policy may see when a packet leaves.
     #[inline]
     fn left_behind(&self) -> View<'_> {
         self.view()

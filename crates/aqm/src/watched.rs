@@ -36,7 +36,7 @@ pub struct Sight<'a, P> {
     /// The algorithm's signals before, as [`Qdisc::observe`] tells them; then what else decides about
     /// the packet that arrives, or that [`Watcher::expects`] names ([`Qdisc::observe_flow`]).
     pub before: &'a [(&'static str, f64)],
-    /// The same after it; at a departure with what there is of the packet that was sent.
+    /// The algorithm's signals after it; at a departure also what is known of the packet that was sent.
     pub after: &'a [(&'static str, f64)],
     /// The random numbers that were drawn, in their order, and what for.
     pub coins: &'a [Coin],

@@ -29,7 +29,7 @@ pub struct LinkOptions {
     /// Rate of the link, each way: 10mbit.
     #[arg(long, value_parser = text::<Rate>)]
     pub rate: Rate,
-    /// Rate of the way down, if it is another.
+    /// Rate of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Rate>)]
     pub down_rate: Option<Rate>,
     /// Propagation delay, each way: 20ms makes a round trip of 40ms.
@@ -38,7 +38,7 @@ pub struct LinkOptions {
     /// Room of the queue: 50kB, 100p, or 1bdp (rate × both delays).
     #[arg(long, default_value = "100p", value_parser = text::<Size>)]
     pub buffer: Size,
-    /// Room of the queue of the way down, if it is another.
+    /// Room of the queue of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Size>)]
     pub down_buffer: Option<Size>,
     /// Queue discipline.
@@ -47,13 +47,13 @@ pub struct LinkOptions {
     /// A parameter of the queue discipline: NAME=VALUE; again for more.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     pub params: Vec<(String, String)>,
-    /// Queue discipline of the way up, if it is another; it has its own parameters.
+    /// Queue discipline of the way up, with parameters of its own; without it --aqm.
     #[arg(long, visible_alias = "aqm-up")]
     pub up_aqm: Option<String>,
     /// A parameter of the queue discipline of the way up.
     #[arg(long = "up-param", value_name = "NAME=VALUE", value_parser = pair, requires = "up_aqm")]
     pub up_params: Vec<(String, String)>,
-    /// Queue discipline of the way down, if it is another; it has its own parameters.
+    /// Queue discipline of the way down, with parameters of its own; without it --aqm.
     #[arg(long, visible_alias = "aqm-down")]
     pub down_aqm: Option<String>,
     /// A parameter of the queue discipline of the way down.
@@ -65,59 +65,59 @@ pub struct LinkOptions {
     /// Seed of the random numbers of disciplines and wires; a random one if not given.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Propagation delay of the way down, if it is another.
+    /// Propagation delay of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Duration>)]
     pub down_delay: Option<Duration>,
     /// The rate over time: a file of CSV, TOML or mahimahi's lines. What depends on --rate (a buffer in
     /// bdp, disciplines that are told the rate) goes by that all the same.
     #[arg(long, value_name = "FILE")]
     pub rate_trace: Option<PathBuf>,
-    /// The same of the way down, if it is another.
+    /// Rate over time of the way down; without it as of the way up.
     #[arg(long, value_name = "FILE")]
     pub down_rate_trace: Option<PathBuf>,
-    /// Queue disciplines are told each new rate; else they learn of it by their departures.
+    /// Tell queue disciplines each new rate; without it they infer it from departures.
     #[arg(long)]
     pub told_rate: bool,
     /// The delay over time, in place of --delay.
     #[arg(long, value_name = "FILE")]
     pub delay_trace: Option<PathBuf>,
-    /// The same of the way down, if it is another.
+    /// Delay over time of the way down; without it as of the way up.
     #[arg(long, value_name = "FILE")]
     pub down_delay_trace: Option<PathBuf>,
     /// The probability of loss over time, beside --loss.
     #[arg(long, value_name = "FILE")]
     pub loss_trace: Option<PathBuf>,
-    /// The same of the way down, if it is another.
+    /// Probability of loss over time of the way down; without it as of the way up.
     #[arg(long, value_name = "FILE")]
     pub down_loss_trace: Option<PathBuf>,
-    /// What varies over time does so once, and stays as it ends; else it begins again.
+    /// Play traces once and keep their last value; without it they repeat.
     #[arg(long)]
     pub once: bool,
     /// Each packet takes up to so much longer, uniform: 5ms.
     #[arg(long, value_parser = text::<Duration>)]
     pub jitter: Option<Duration>,
-    /// The same of the way down, if it is another.
+    /// Jitter of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Duration>)]
     pub down_jitter: Option<Duration>,
-    /// Packets may overtake others by jitter, or where the delay falls; else they wait.
+    /// Let packets overtake others by jitter, or where the delay falls.
     #[arg(long)]
     pub reorder: bool,
     /// Packets lost on the wire: 1%, or in bursts: "gemodel 1% 25%" (to bad, to good).
     #[arg(long, value_parser = text::<Loss>)]
     pub loss: Option<Loss>,
-    /// The same of the way down, if it is another.
+    /// Loss of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Loss>)]
     pub down_loss: Option<Loss>,
     /// Packets that come out of the wire twice: 0.1%.
     #[arg(long, value_parser = text::<Probability>)]
     pub duplicate: Option<Probability>,
-    /// The same of the way down, if it is another.
+    /// Duplicates of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Probability>)]
     pub down_duplicate: Option<Probability>,
     /// Packets in which the wire flips a bit: 0.1%.
     #[arg(long, value_parser = text::<Probability>)]
     pub corrupt: Option<Probability>,
-    /// The same of the way down, if it is another.
+    /// Bit errors of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Probability>)]
     pub down_corrupt: Option<Probability>,
     /// What an IP packet takes on the wire beside its own bytes, in words of tc cake: 44, pppoe-ptm,
@@ -127,10 +127,10 @@ pub struct LinkOptions {
     /// The least that is sent, bytes with the overhead.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     pub mpu: Option<u32>,
-    /// Overhead of the way down, if it is another.
+    /// Overhead of the way down; without it as of the way up.
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
     pub down_overhead: Option<Framing>,
-    /// The least that is sent on the way down, if it is another.
+    /// The least that is sent on the way down; without it as of the way up.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     pub down_mpu: Option<u32>,
 }

@@ -103,7 +103,7 @@ impl<L> Server<L> {
         }
     }
 
-    /// The same for a queue that has timers.
+    /// Serves a queue that has timers up to and including `now` (ns).
     #[inline(never)]
     fn serve_with_timers<P: Item>(
         &mut self,
@@ -206,13 +206,13 @@ impl<L> Server<L> {
         self.books.stats.measure_delays(flows);
     }
 
-    /// Whoever is told of drops and marks.
+    /// The log of drops and marks.
     #[inline]
     pub fn log(&self) -> &L {
         &self.books.log
     }
 
-    /// The same, to work with.
+    /// The log of drops and marks, mutably.
     #[inline]
     pub fn log_mut(&mut self) -> &mut L {
         &mut self.books.log

@@ -138,7 +138,7 @@ pub struct QueueSummary {
     pub idle_periods: u64,
     /// Time-weighted mean of the queue in packets, without the packet in transmission.
     pub mean_packets: f64,
-    /// The same in bytes.
+    /// Time-weighted mean of the queue in bytes, without the packet in transmission.
     pub mean_bytes: f64,
     /// Time-weighted quantiles (0.5, 0.95, 0.99) and maximum of the queue in packets.
     pub packets: [u64; 4],

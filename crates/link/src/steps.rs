@@ -10,7 +10,7 @@ pub struct Steps<T> {
 }
 
 impl<T: Clone> Steps<T> {
-    /// The same times with other values.
+    /// These times with other values.
     pub fn map<U>(&self, f: impl Fn(&T) -> U) -> Steps<U> {
         let steps = self.steps.iter().map(|(at, value)| (*at, f(value))).collect();
         Steps { steps, period: self.period }

@@ -45,7 +45,7 @@ impl Serialiser {
         Self { rate: rate.bits_per_second(), carry: 0, last: (0, 0, 0), special: None }
     }
 
-    /// The same, sending as `sending` says. Where the rate varies, [`Serialiser::whole`] counts with
+    /// This serialiser, sending as `sending` says. Where the rate varies, [`Serialiser::whole`] counts with
     /// the highest.
     #[must_use]
     pub fn with(mut self, sending: &Sending) -> Self {
@@ -133,7 +133,7 @@ impl Transmitter {
         Self { serialiser: Serialiser::new(rate), delay: delay.as_nanos(), free_at: 0 }
     }
 
-    /// The same, sending as `sending` says.
+    /// This transmitter, sending as `sending` says.
     #[must_use]
     pub fn with(mut self, sending: &Sending) -> Self {
         self.serialiser = self.serialiser.with(sending);

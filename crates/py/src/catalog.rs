@@ -1,7 +1,8 @@
 //! What can be named in a scenario, as dictionaries.
 
-use aqm::CATALOG;
+use aqm::any::FILTERS;
 use aqm::param::Kind;
+use aqm::{About, CATALOG};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use scenario::traffic::{Kind as Carrier, TransportName};
@@ -14,7 +15,8 @@ use sim::results::registry::{SUMMARY, TABLES};
 pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let schema: Value = serde_json::from_str(&Scenario::json_schema()).unwrap_or_default();
     let all = PyDict::new(py);
-    all.set_item("aqms", aqms(py)?)?;
+    all.set_item("aqms", aqms(py, CATALOG)?)?;
+    all.set_item("filters", aqms(py, FILTERS)?)?;
     all.set_item("transports", transports(py, &schema["$defs"]["TransportName"]["oneOf"])?)?;
     for (key, kind) in [("apps", "AppName"), ("presets", "Preset")] {
         all.set_item(key, words(py, &schema["$defs"][kind]["oneOf"])?)?;
@@ -55,9 +57,9 @@ pub(crate) fn packet_kinds(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-fn aqms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+fn aqms<'py>(py: Python<'py>, entries: &[About]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for entry in CATALOG {
+    for entry in entries {
         let parameters = PyList::empty(py);
         for parameter in (entry.parameters)() {
             parameters.append(strings(

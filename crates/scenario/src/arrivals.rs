@@ -3,16 +3,24 @@
 
 use aqm::{Duration, Ecn};
 
+use crate::text::{self, Network};
+
 /// No packet is shorter on the wire, bytes: the length of an acknowledgement or handshake packet.
 pub const SHORTEST_PACKET: u16 = 40;
 
 /// Hands in the files that a scenario names.
 pub trait Files {
-    /// The packets of a capture that come before a time counted from the first of them.
+    /// The packets of a capture that come before a time counted from the first of them, and are sent by
+    /// one of some networks, if any is named.
     ///
     /// # Errors
     /// What is wrong with it, in words.
-    fn capture(&mut self, file: &str, until: Duration) -> Result<Arrivals, String>;
+    fn capture(
+        &mut self,
+        file: &str,
+        until: Duration,
+        senders: &[text::Text<Network>],
+    ) -> Result<Arrivals, String>;
 
     /// The text of a file: how a link varies.
     ///
@@ -32,7 +40,12 @@ pub struct Text {
 
 /// No files at all.
 impl Files for () {
-    fn capture(&mut self, file: &str, _: Duration) -> Result<Arrivals, String> {
+    fn capture(
+        &mut self,
+        file: &str,
+        _: Duration,
+        _: &[text::Text<Network>],
+    ) -> Result<Arrivals, String> {
         Err(format!("{file}: captures are not read here"))
     }
 

@@ -86,14 +86,14 @@ impl Complaint {
         Self { key: key.into(), problem, allowed, hint }
     }
 
-    /// The same with what is allowed.
+    /// This error with what is allowed.
     #[must_use]
     pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
         self.allowed = allowed.into();
         self
     }
 
-    /// The same with a hint.
+    /// This error with a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();

@@ -1,7 +1,7 @@
 //! What was probably meant by a key that is not there.
 
-use aqm::CATALOG;
 use aqm::any::FILTERS;
+use aqm::{About, CATALOG};
 
 use crate::error::{ScenarioError, UNKNOWN_KEY, did_you_mean};
 
@@ -65,7 +65,9 @@ fn key(table: &str, word: &str, known: &[&str], places: &Places) -> String {
                 "parameters of an algorithm go into a table of their own: params = {{ {word} = … }}"
             );
         }
-        if FILTERS.iter().any(|(_, t)| has(t().iter().map(|p| p.name).collect())) {
+        let of_filter =
+            |e: &About| has((e.parameters)().iter().map(|p| p.name).collect::<Vec<_>>());
+        if place_of(word).is_none() && FILTERS.iter().any(of_filter) {
             return format!("parameters of the filter: prefilter_params = {{ {word} = … }}");
         }
     }

@@ -135,10 +135,10 @@ pub struct LinkSpec {
     /// `overhead 44 mpu 64 atm`. It counts for the time on the wire, not for the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<Text<Framing>>,
-    /// What follows from all that.
+    /// How the transmitter sends, made from the keys above.
     #[serde(skip)]
     pub sending: Sending,
-    /// The same of the wire.
+    /// What the wire does to packets, made from the keys above.
     #[serde(skip)]
     pub impairments: Impairments,
 }

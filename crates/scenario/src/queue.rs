@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use aqm::about::Table;
 use aqm::any::{BuildError, FILTERS, canonical, canonical_filter};
 use aqm::units::Size;
-use aqm::{AnyQdisc, CATALOG, Carried, Env, Limit, Rng};
+use aqm::{About, AnyQdisc, CATALOG, Carried, Env, Limit, Rng};
 use link::Sending;
 use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
@@ -35,10 +34,10 @@ pub struct QueueSpec {
     /// The algorithm's parameters; `bluewater explain AQM` lists them.
     #[serde(default)]
     pub params: BTreeMap<String, Parameter>,
-    /// A filter before the queue: `red-pd`.
+    /// A filter before the queue; `policer` is a token bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefilter: Option<String>,
-    /// The filter's parameters; `bluewater explain red-pd` lists them, before those of RED.
+    /// The filter's parameters; `bluewater explain policer` lists them, and `red-pd` those before RED's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prefilter_params: BTreeMap<String, Parameter>,
     /// Whether the algorithm is told each new rate of a link with `rate_trace`; else it learns of it by
@@ -234,8 +233,7 @@ impl QueueSpec {
 
     /// An error of the algorithm, as a complaint about the key that caused it.
     fn complaint(&self, i: usize, error: BuildError) -> Complaint {
-        let all: Vec<_> = CATALOG.iter().map(|e| (e.name, e.parameters)).collect();
-        complaint(&format!("queue[{i}]."), ["aqm", "params"], &self.aqm, &all, error)
+        complaint(&format!("queue[{i}]."), ["aqm", "params"], &self.aqm, CATALOG, error)
     }
 
     /// An error of the filter, in the same way.
@@ -286,26 +284,27 @@ fn complaint(
     queue: &str,
     [choice, params]: [&str; 2],
     name: &str,
-    all: &[(&'static str, Table)],
+    all: &[About],
     error: BuildError,
 ) -> Complaint {
     let parameter = |name: &str| format!("{queue}{params}.{name}");
     match error {
         BuildError::UnknownAqm => {
-            let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+            let names: Vec<_> = all.iter().map(|about| about.name).collect();
             let hint = known(name).map_or_else(|| did_you_mean(name, names.clone()), String::from);
             Complaint::new(format!("{queue}{choice}"), names.join(", ")).hint(hint)
         }
         BuildError::UnknownParameter(unknown) => {
-            let table = all.iter().find(|(n, _)| *n == name).map_or(vec![], |(_, table)| table());
-            let names: Vec<_> = table.iter().map(|p| p.name).collect();
+            let table = |about: &About| (about.parameters)();
+            let own = all.iter().find(|about| about.name == name).map_or(vec![], table);
+            let names: Vec<_> = own.iter().map(|p| p.name).collect();
             let allowed = if names.is_empty() {
                 format!("{name} has no parameters")
             } else {
                 format!("{name} has {}", names.join(", "))
             };
-            let others = all.iter().filter(|(_, table)| table().iter().any(|p| p.name == unknown));
-            let others: Vec<_> = others.map(|(name, _)| *name).collect();
+            let others = all.iter().filter(|about| table(about).iter().any(|p| p.name == unknown));
+            let others: Vec<_> = others.map(|about| about.name).collect();
             let hint = match others.is_empty() {
                 true => did_you_mean(&unknown, names),
                 false => format!("`{unknown}` is a parameter of {}", others.join(", ")),

@@ -11,9 +11,9 @@ impl Scenario {
     pub fn json_schema() -> String {
         let mut schema = schemars::schema_for!(Self).to_value();
         let aqms: Vec<_> = CATALOG.iter().map(|e| e.name).collect();
-        let filters: Vec<_> = FILTERS.iter().map(|(name, _)| *name).collect();
+        let filters: Vec<_> = FILTERS.iter().map(|about| about.name).collect();
         let filter_parameters: serde_json::Map<_, _> =
-            FILTERS.iter().flat_map(|(_, table)| described(&table())).collect();
+            FILTERS.iter().flat_map(|about| described(&(about.parameters)())).collect();
         let queue = &mut schema["$defs"]["QueueSpec"];
         queue["properties"]["aqm"]["anyOf"] = serde_json::json!([
             {"enum": aqms},

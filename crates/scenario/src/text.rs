@@ -1,6 +1,7 @@
 //! Quantities in scenario files: a text with a unit, in both directions.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use aqm::units::TextError;
@@ -125,6 +126,52 @@ impl Quantity for Codepoint {
     const NAME: &'static str = "Codepoint";
     const ABOUT: &'static str = "a DSCP: EF, AF41, CS1, LE, VA, or its number, 0 … 63, as text";
     const PATTERN: &'static str = r"^(EF|VA|LE|CS[0-7]|AF[1-4][1-3]|[0-9]|[1-5][0-9]|6[0-3])$";
+}
+
+/// The addresses that begin with the same bits: `192.0.2.0/24`, `2001:db8::/32`, or one address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// Whether `address` is one of them; IPv4 addresses are mapped into IPv6.
+    pub fn has(&self, address: &[u8; 16]) -> bool {
+        let (own, bits) = match self.address {
+            IpAddr::V4(own) => (own.to_ipv6_mapped(), 96 + self.bits),
+            IpAddr::V6(own) => (own, self.bits),
+        };
+        let differing = own.to_bits() ^ u128::from_be_bytes(*address);
+        differing.leading_zeros() >= u32::from(bits)
+    }
+}
+
+impl FromStr for Network {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let refused = |hint: &str| TextError { allowed: Self::ABOUT, hint: hint.into() };
+        let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
+        let address: IpAddr = address.trim().parse().map_err(|_| refused(""))?;
+        let all = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Some(all), |bits| bits.trim().parse().ok());
+        let bits = bits.filter(|bits| *bits <= all);
+        Ok(Self {
+            address, bits: bits.ok_or_else(|| refused("the prefix is 0 … 32, or … 128"))?
+        })
+    }
+}
+
+impl Display for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl Quantity for Network {
+    const NAME: &'static str = "Network";
+    const ABOUT: &'static str = "a network or an address: 192.0.2.0/24, 2001:db8::/32, 192.0.2.7";
+    const PATTERN: &'static str = r"^[0-9a-fA-F.:]+(/[0-9]{1,3})?$";
 }
 
 impl<'de, T: Quantity> Deserialize<'de> for Text<T> {

@@ -8,6 +8,7 @@ use std::path::{self, Path, PathBuf};
 use aqm::Duration;
 use link::DecisionHash;
 use scenario::arrivals::{Arrival, Arrivals, Files, SHORTEST_PACKET, Text};
+use scenario::text::{self, Network};
 use scenario::{Scenario, ScenarioError};
 use trace::Capture;
 
@@ -39,8 +40,13 @@ impl Disk {
 }
 
 impl Files for Disk {
-    fn capture(&mut self, file: &str, until: Duration) -> Result<Arrivals, String> {
-        read(&self.find(file)?, until)
+    fn capture(
+        &mut self,
+        file: &str,
+        until: Duration,
+        senders: &[text::Text<Network>],
+    ) -> Result<Arrivals, String> {
+        read(&self.find(file)?, until, senders)
     }
 
     fn text(&mut self, file: &str) -> Result<Text, String> {
@@ -66,12 +72,16 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Reads the packets of the file that come before `until`. Those shorter than any packet here are as
-/// long as the shortest.
+/// Reads the packets of the file that come before `until` from one of the networks `senders`, or from any if
+/// there are none. Those shorter than any packet here are as long as the shortest.
 ///
 /// # Errors
 /// What is wrong with the file, in words.
-pub fn read(path: &Path, until: Duration) -> Result<Arrivals, String> {
+pub fn read(
+    path: &Path,
+    until: Duration,
+    senders: &[text::Text<Network>],
+) -> Result<Arrivals, String> {
     let file = path.display().to_string();
     let input = File::open(path).map_err(|e| format!("{file}: {e}"))?;
     let mut capture = Capture::new(input, &file).map_err(|e| e.to_string())?;
@@ -83,6 +93,10 @@ pub fn read(path: &Path, until: Duration) -> Result<Arrivals, String> {
         let time = packet.time;
         if time >= until.as_nanos() {
             break;
+        }
+        let source = &packet.headers.flow.source;
+        if !senders.is_empty() && !senders.iter().any(|network| network.0.has(source)) {
+            continue;
         }
         if packets.len() == MAX_ARRIVALS {
             return Err(format!("{file}: more than {MAX_ARRIVALS} packets"));

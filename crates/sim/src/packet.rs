@@ -59,7 +59,7 @@ pub enum Payload {
         /// Its timestamp (RFC 7323 §3), in [`tick`]s.
         tick: u32,
     },
-    /// The same with its time of sending, where delays are measured. To whom it comes it is data.
+    /// A segment of TCP with its time of sending, for measured delays; receivers treat it as data.
     Stamped {
         /// As of data.
         cwr: bool,

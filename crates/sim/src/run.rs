@@ -58,7 +58,7 @@ pub struct Outcome {
     pub flow_series: Table,
     /// A row a group and kind of delay, and managed queue where it is of one, if delays are measured.
     pub delays: Table,
-    /// The same by flow.
+    /// A row a flow and kind of delay, and managed queue where it is of one, if delays are measured.
     pub flow_delays: Table,
     /// A row a group with transfers and kind of them.
     pub transfers: Table,

@@ -277,6 +277,7 @@ fn no_key_is_forgotten() {
         "preset",
         "file",
         "digest",
+        "senders",
         "duplex",
         "cross",
         "cross_delay",

@@ -88,7 +88,7 @@ pub fn lossy(duration: &str, params: &str, traffic: &str) -> Result<Outcome, Sce
     lossy_of("1", duration, params, traffic)
 }
 
-/// The same with a seed.
+/// [`lossy`] with a seed.
 fn lossy_of(
     seed: &str,
     duration: &str,

@@ -262,7 +262,7 @@ pub struct Compared {
     pub order: usize,
     /// The largest difference of delays of packets that left in both, of those recorded, in ms.
     pub delay_ms: f64,
-    /// The same for the numbers of drops and of marks.
+    /// Signals of ours: drops and marks.
     pub ours: [usize; 2],
     /// The first packet with another fate.
     pub first: Option<usize>,

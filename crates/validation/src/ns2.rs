@@ -62,7 +62,7 @@ impl Reference {
         )
     }
 
-    /// The same as a scenario, with a seed of ours.
+    /// This setting as a scenario, with a seed of ours.
     fn scenario(&self, seed: u32) -> String {
         let buffer = self.0.number("buf_pkts") - f64::from(u8::from(self.drop_tail()));
         let (aqm, params) = if self.drop_tail() {

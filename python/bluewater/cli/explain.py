@@ -60,7 +60,9 @@ def explain(
     probability of a misclassified flow for up to nine levels, as PNG, SVG, PDF and CSV (with --json
     only if --out says where).
     """
-    entries = {entry["name"]: entry for entry in _core.catalog()["aqms"]}
+    catalog = _core.catalog()
+    disciplines = {entry["name"]: entry for entry in catalog["aqms"]}
+    entries = {entry["name"]: entry for entry in catalog["filters"]} | disciplines
     if aqm.startswith(LANGUAGE):
         entries[aqm] = own_entry(aqm)
     if aqm not in entries:
@@ -84,7 +86,7 @@ def explain(
             allowed="--bins, --nonresponsive and --out with " + " or ".join(_WITH_BINS),
         )
     entry = dict(entries[aqm])
-    if not aqm.startswith(LANGUAGE):  # what an object of Python's remembers is Python's affair
+    if aqm in disciplines:  # what an object of Python's remembers is Python's affair
         entry["state"] = _state(aqm, buffer)
     advised = None
     if asked != (None, None, None):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from bluewater import _core, units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from bluewater.results.result import Result
 
@@ -29,7 +32,43 @@ def of_run(result: Result) -> list[str]:
         groups = ", ".join(late["group"].unique(maintain_order=True).to_list())
         if groups:
             told.append(f"{late.height} flows would start after the end of the run: {groups}")
+    told.extend(_out_of_reach(tomllib.loads(result.scenario)))
     return told
+
+
+def _out_of_reach(scenario: Mapping[str, Any]) -> Iterator[str]:
+    """Of each queue the sizes among its parameters that its buffer cannot hold."""
+    traffic = scenario.get("traffic", ())
+    packet = units.size_bytes(traffic[0]["packet"]) if traffic else 1000
+    for queue in scenario.get("queue", ()):
+        room = _bytes(queue["buffer"], packet)
+        if room is None or queue["aqm"] not in _SIZES:
+            continue
+        settings = queue.get("params", {})
+        above = [
+            f"{name} = {settings[name]}"
+            for name in _SIZES[queue["aqm"]]
+            if (size := _bytes(settings.get(name, "none"), packet)) is not None and size > room
+        ]
+        if above:
+            yield (
+                f"{queue['aqm']} at {queue['link']} never reaches {', '.join(above)}: "
+                f"its buffer holds {queue['buffer']}"
+            )
+
+
+_SIZES: Mapping[str, list[str]] = {
+    aqm["name"]: [each["name"] for each in aqm["parameters"] if each["kind"] == "size"]
+    for aqm in _core.catalog()["aqms"]
+}
+"""The parameters of each discipline that are sizes of a queue."""
+
+
+def _bytes(size: str, packet: int) -> int | None:
+    """A size in bytes, where it is given in bytes or in packets."""
+    if size == "none" or size.endswith(("%", "bdp")):
+        return None
+    return int(size[:-1]) * packet if size.endswith("p") else units.size_bytes(size)
 
 
 def of_seeds(runs: Iterable[tuple[str, Sequence[Result]]]) -> list[str]:

@@ -266,4 +266,5 @@ def _about(aqm: str) -> dict[str, Any]:
 
 @cache  # asked for at each packet
 def _catalog() -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in _core.catalog()["aqms"]}
+    catalog = _core.catalog()
+    return {each["name"]: each for each in (*catalog["filters"], *catalog["aqms"])}

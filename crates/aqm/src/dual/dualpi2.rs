@@ -118,7 +118,7 @@ pub struct DualPi2 {
     ramp: Ramp,
     /// Fewer bytes left behind, and a packet that leaves is spared; all are where arrivals decide.
     spare: u64,
-    /// The same of a packet that arrives, where that decides.
+    /// Fewer bytes in the queue, and an arriving packet is spared; `None`: departures decide.
     at_arrival: Option<u64>,
     controller: Controller,
     low_latency: Coin,

@@ -75,7 +75,7 @@ choice! {
     pub enum Scheduler {
         /// Weighted round robin by bytes.
         Wrr = "wrr",
-        /// The same, with an account that is kept while one queue is empty (Linux).
+        /// Weighted round robin by bytes, with an account that is kept while one queue is empty (Linux).
         WrrKept = "wrr-kept",
         /// The head that has waited longest, C's less `tshift`.
         TsFifo = "ts-fifo",
@@ -177,8 +177,8 @@ enum Share {
     /// The L queue's while `credit` is positive: each byte of L takes `classic` from it, each of C
     /// gives the rest of 1. At rest the credit is what a mean packet of C gives.
     Wrr { classic: f64, credit: f64, rest: f64 },
-    /// The same while both queues have packets, in whole millionths of a byte; at rest again when the link
-    /// finds both empty. L's turn is also at 0.
+    /// As `Wrr`, in whole millionths of a byte; at rest again when the link finds both empty. L's turn is
+    /// also at 0.
     Kept { classic: i64, credit: i64, rest: i64 },
     /// See [`Scheduler::TsFifo`].
     TsFifo { tshift: Duration },

@@ -39,12 +39,8 @@ use crate::policy::{Policy, pie};
 use crate::rng::Rng;
 
 /// In which all versions of Linux's `fq_codel` differ from the RFC.
-const LINUX: [(&str, &str); 4] = [
-    ("mtu", "1514"),
-    ("emptied", "old-if-any"),
-    ("drop_half", "bytes"),
-    ("overflow_counts", "true"),
-];
+const LINUX: [(&str, &str); 3] =
+    [("emptied", "old-if-any"), ("drop_half", "bytes"), ("overflow_counts", "true")];
 
 /// Flow queueing with CoDel.
 pub const FQ_CODEL: About = About {
@@ -58,8 +54,8 @@ pub const FQ_CODEL: About = About {
         its head (RFC 8290 §4)",
     signals: super::SIGNALS,
     presets: &[
-        ("linux", &joined::<_, 5>(&LINUX, &[("backlog", "all")])),
-        ("linux-6.1", &joined::<_, 5>(&LINUX, &[("backlog", "all-stale")])),
+        ("linux", &joined::<_, 4>(&LINUX, &[("backlog", "all")])),
+        ("linux-6.1", &joined::<_, 4>(&LINUX, &[("backlog", "all-stale")])),
     ],
     ..About::NEW
 };

@@ -375,7 +375,7 @@ pub(super) fn line_limit(
         Measure::Packets => Limit::packets(amount),
         Measure::Bytes => Limit::bytes(amount),
     };
-    limit.map(Some).ok_or(ConfigError { key, allowed: "room for a packet at least" })
+    limit.map(Some).ok_or(ConfigError { key, allowed: "room for a packet at least".into() })
 }
 
 /// The packets of all lines.

@@ -88,7 +88,7 @@ pub trait Scheme: Sized {
     /// The queue of a flow, below [`Plan::queues`].
     fn queue_of(&mut self, flow: FlowKey) -> usize;
 
-    /// The same of a flow that sends nothing now; `None` if it has none.
+    /// The queue of a flow that sends nothing now; `None` if it has none.
     fn find(&self, flow: FlowKey) -> Option<usize>;
 
     /// A queue has no packets any more ([`Scheme::FORGETS`]).

@@ -16,6 +16,7 @@ use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
 
+pub mod policer;
 pub mod red_pd;
 
 /// An algorithm that stands before a queue.

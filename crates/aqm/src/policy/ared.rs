@@ -109,7 +109,10 @@ impl Policy for Ared {
 
     fn new(c: &AredConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         if !(c.max_p_min..=c.max_p_max).contains(&c.max_p) {
-            return Err(ConfigError { key: "max_p", allowed: "between max_p_min and max_p_max" });
+            return Err(ConfigError {
+                key: "max_p",
+                allowed: "between max_p_min and max_p_max".into(),
+            });
         }
         Ok(Self {
             core: RedCore::new(c.derived(env)?, c.max_p, env.now),

@@ -22,7 +22,7 @@ impl Average {
         Self { value: 0.0, w_q, packet_time, whole: false, idle_since: Some(now) }
     }
 
-    /// The same where idle time counts in whole packets, if `whole`, and the packet that ends it is a
+    /// This average; if `whole`, idle time counts in whole packets, and the packet that ends it is a
     /// sample.
     pub(super) fn in_whole_packets(self, whole: bool) -> Self {
         Self { whole, ..self }

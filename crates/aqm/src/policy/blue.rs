@@ -182,7 +182,7 @@ impl Policy for Blue {
         if config.idle_decay == IdleDecay::Continuous && config.freeze_time == Duration::ZERO {
             return Err(ConfigError {
                 key: "freeze_time",
-                allowed: "more than 0s when idle_decay is continuous",
+                allowed: "more than 0s when idle_decay is continuous".into(),
             });
         }
         let signal = match (config.ecn, config.signal) {
@@ -190,7 +190,10 @@ impl Policy for Blue {
             (true, SignalAt::Head) => Arrival::SignalHead(Cause::Early),
             (false, SignalAt::Arriving) => Arrival::Reject(Cause::Early),
             (false, SignalAt::Head) => {
-                return Err(ConfigError { key: "signal", allowed: "head only with ecn = true" });
+                return Err(ConfigError {
+                    key: "signal",
+                    allowed: "head only with ecn = true".into(),
+                });
             }
         };
         Ok(Self {

@@ -70,8 +70,9 @@ params! {
         interval: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 8289 §4.3; tc-cake(8)";
         /// Whether CoDel's signals mark ECN-capable packets; `false`: every signal is a drop.
         ecn: bool = true, "RFC 8289 §3";
-        /// Length in bytes of the packet of which four may always wait.
-        mtu: u32 = 1514, in 0..=1_048_576, "Linux sch_cake";
+        /// Longest packet in bytes: four of them may always wait; `none`: 1514, or the mean packet if it is
+        /// longer.
+        mtu: Option<u32> = None, in 0..=1_048_576, "Linux sch_cake";
         /// How 1/√count is found.
         root: Root = Root::Exact, "RFC 8289 §5.4; Linux";
         /// What an overflow adds to the probability of BLUE.
@@ -251,7 +252,7 @@ impl Cobalt {
 
 /// The delay above which the queue is too long: the target, or that of four long packets.
 fn tolerated(config: &CobaltConfig, env: &Env) -> Duration {
-    config.target.max(env.rate.transmission(4 * u64::from(config.mtu)))
+    config.target.max(env.rate.transmission(4 * u64::from(env.longest(config.mtu))))
 }
 
 /// Linux's 1/√count, from what it was before: in a table up to 15, and from there on a step of Newton's method.

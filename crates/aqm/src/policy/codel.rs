@@ -54,7 +54,7 @@ pub const ABOUT: About = About {
         Signal { name: "count", unit: "", doc: "signals in the present or last dropping state" },
         Signal { name: "dropping", unit: "", doc: "1 in the dropping state, else 0" },
     ],
-    presets: &[("linux", &[("mtu", "1514")])],
+    presets: &[("linux", &[])],
     ..About::NEW
 };
 
@@ -65,8 +65,9 @@ params! {
         target: Duration = Duration::from_millis(5), in Duration::ZERO..=Duration::from_secs(3600), "RFC 8289 §4.4";
         /// How long the delay may stay at target or above; a round trip of most flows.
         interval: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 8289 §4.3";
-        /// Longest packet in bytes: a queue that is no longer than it is never signalled.
-        mtu: u32 = 1500, in 0..=65_535, "RFC 8289 §5.1";
+        /// Longest packet in bytes: a queue that is no longer than it is never signalled; `none`: 1514, or the
+        /// mean packet if it is longer.
+        mtu: Option<u32> = None, in 0..=65_535, "RFC 8289 §5.1; Linux";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "RFC 8289 §3";
         /// ECN-capable packets that waited longer are all marked; `none`: no such rule.
@@ -104,6 +105,8 @@ enum Then {
 #[derive(Clone, Debug)]
 pub struct Codel {
     config: CodelConfig,
+    /// A queue of so many bytes is never signalled.
+    mtu: u32,
     /// Until when the delay has to stay at target or above to be persistent.
     first_above: Option<Instant>,
     /// When the next signal is due, while `dropping`.
@@ -127,6 +130,7 @@ impl Policy for Codel {
     fn new(config: &CodelConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         Ok(Self {
             config: config.clone(),
+            mtu: env.longest(config.mtu),
             first_above: None,
             drop_next: env.now,
             count: 0,
@@ -197,7 +201,7 @@ impl Codel {
     /// bytes.
     #[inline]
     fn persistent(&mut self, behind: u64, now: Instant) -> bool {
-        if self.sojourn < self.config.target || behind <= u64::from(self.config.mtu) {
+        if self.sojourn < self.config.target || behind <= u64::from(self.mtu) {
             self.first_above = None;
         } else if let Some(first_above) = self.first_above {
             return now >= first_above;
@@ -278,7 +282,7 @@ fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
     t + Duration::from_nanos(gap as u64)
 }
 
-/// The same by Linux's root, in its units of 1024 ns.
+/// When the signal after the one at `t` is due by Linux's root, in its units of 1024 ns.
 fn linux_law(t: Instant, interval: Duration, root: u16) -> Instant {
     t + Duration::from_nanos((((interval.as_nanos() >> 10) * u64::from(root)) >> 16) << 10)
 }

@@ -131,10 +131,10 @@ impl FredConfig {
             None => 2.0 * min_th,
         };
         if min_th <= 0.0 {
-            return Err(ConfigError { key: "min_th", allowed: "more than nothing" });
+            return Err(ConfigError { key: "min_th", allowed: "more than nothing".into() });
         }
         if min_th >= max_th {
-            return Err(ConfigError { key: "max_th", allowed: "more than min_th" });
+            return Err(ConfigError { key: "max_th", allowed: "more than min_th".into() });
         }
         Ok((min_th, max_th))
     }

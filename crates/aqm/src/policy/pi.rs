@@ -25,6 +25,8 @@
 //! - Lengths are in packets. In byte mode they are bytes in units of the mean packet.
 //! - Samples are counted from the start of the queue; a timer that comes late takes one.
 
+use alloc::format;
+
 use super::{Arrival, Cx, Env, Policy, View};
 use crate::about::{About, Family, Signal};
 use crate::packet::Meta;
@@ -72,16 +74,23 @@ params! {
 impl PiConfig {
     /// The gains a and b.
     fn gains(&self, env: &Env) -> Result<(f64, f64), ConfigError> {
-        let (a, b) = gains(self.flows, self.rtt, 1e9 / env.packet_time(), self.interval);
+        let packets_per_second = 1e9 / env.packet_time();
+        let (a, b) = gains(self.flows, self.rtt, packets_per_second, self.interval);
         let (a, b) = (self.a.unwrap_or(a), self.b.unwrap_or(b));
         if b < 0.0 {
+            let rtt = self.rtt.as_secs_f64();
+            let most = rtt * rtt * packets_per_second / f64::from(self.flows);
+            let most = Duration::from_micros((most * 1e6) as u64);
             return Err(ConfigError {
                 key: "interval",
-                allowed: "at most rtt² · (the link's packets a second) / flows, or a longer rtt",
+                allowed: format!(
+                    "at most {most} (rtt² · packets a second / flows); or set fewer flows, or a longer rtt"
+                )
+                .into(),
             });
         }
         if a <= b {
-            return Err(ConfigError { key: "a", allowed: "more than b" });
+            return Err(ConfigError { key: "a", allowed: "more than b".into() });
         }
         Ok((a, b))
     }
@@ -222,6 +231,8 @@ mod tests {
         assert_eq!(refused::<Pi>(&[("a", "0.1"), ("b", "0.1")]).key, "a");
         // 2/ω: 1 s·1000 packets/s, one flow: ω = 0.002, and the interval may be up to 1000 s.
         let slow = [("flows", "1"), ("rtt", "1s"), ("interval", "1001s")];
-        assert_eq!(refused::<Pi>(&slow).key, "interval");
+        let error = refused::<Pi>(&slow);
+        assert_eq!(error.key, "interval");
+        assert!(error.allowed.starts_with("at most 1000s "), "{}", error.allowed);
     }
 }

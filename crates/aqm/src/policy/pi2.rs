@@ -83,8 +83,8 @@ choice! {
         Recur = "recur",
         /// A random number is drawn for each packet.
         Random = "random",
-        /// The same, but two for a classic packet, both of which have to be below p': its square (DBTB16;
-        /// Linux).
+        /// A random number is drawn for each L4S packet and two for a classic one, both of which have to be below
+        /// p': its square (DBTB16; Linux).
         RandomTwice = "random-twice",
     }
 }
@@ -147,7 +147,7 @@ impl Controller {
         self.classic >= self.limit
     }
 
-    /// The same without overload: k p' ends just below 1, p' where it does.
+    /// This ramp without overload: k p' ends just below 1, p' where it does.
     pub(crate) fn without_overload(self) -> Self {
         let ends = [(1.0 / self.k).min(1.0), 1.0 - f64::EPSILON];
         Self { ends, limit: f64::INFINITY, ..self }

@@ -301,7 +301,7 @@ impl Pie {
         }
     }
 
-    /// The same with probability `p`, where signals keep their distance (RFC 8033 §5.4).
+    /// Whether a packet is signalled with probability `p`, where signals keep their distance (RFC 8033 §5.4).
     #[inline]
     fn derandomised(&mut self, pkt: &Meta, p: f64, q: &View<'_>, rng: &mut Rng) -> bool {
         if !q.fits(pkt.len) {

@@ -334,8 +334,8 @@ mod tests {
         assert!(close(lab.signal("avg"), 1.25 / 8.0), "a packet waits: the link is busy");
     }
 
-    /// The same with ns-2's rules, at an average of 1.25 after 2.9 ms of idleness: two packets could
-    /// have gone, and the arriving one finds nothing: 1.25/2³.
+    /// With ns-2's rules, an average of 1.25 and 2.9 ms of idleness: two packets could have gone, and the
+    /// arriving one finds nothing: 1.25/2³.
     #[test]
     fn idle_time_counts_whole_packets_and_the_arriving_one_in_ns2() {
         let settings =

@@ -121,10 +121,10 @@ impl Account for RedBin {
 
     fn rule(c: &SfredConfig, bin_size: f64) -> Result<RedRule, ConfigError> {
         if c.min_th >= c.max_th {
-            return Err(ConfigError { key: "max_th", allowed: "more than min_th" });
+            return Err(ConfigError { key: "max_th", allowed: "more than min_th".into() });
         }
         if c.max_p < c.max_p_min {
-            return Err(ConfigError { key: "max_p", allowed: "at least max_p_min" });
+            return Err(ConfigError { key: "max_p", allowed: "at least max_p_min".into() });
         }
         Ok(RedRule {
             min_th: c.min_th * bin_size,

@@ -122,7 +122,10 @@ impl Policy for Wred {
         let max_th = [params.max_th, max_high.unwrap_or(params.max_th)];
         let max_p = [config.red.max_p, config.max_p_high.unwrap_or(config.red.max_p)];
         if min_th[1] >= max_th[1] {
-            return Err(ConfigError { key: "min_th_high", allowed: "less than max_th_high" });
+            return Err(ConfigError {
+                key: "min_th_high",
+                allowed: "less than max_th_high".into(),
+            });
         }
         let count = config.classes.count();
         let core = |class: usize| {

@@ -33,6 +33,7 @@ mod naive;
 mod pi;
 mod pi2;
 mod pie;
+mod policer;
 mod red;
 mod red_pd;
 mod red_penalty_box;

@@ -21,7 +21,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 pub enum Request {
     /// Settings, counts and signals.
     Show {},
-    /// The same and what the live page shows beside: not asked for by the socket.
+    /// All that the live page shows; the socket does not take it.
     #[serde(skip)]
     Watch {},
     /// What there is after SIGHUP: not asked for by the socket.

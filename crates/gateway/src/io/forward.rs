@@ -153,12 +153,12 @@ impl<T: Tap> Forwarder<T> {
         &self.tap
     }
 
-    /// The same, to be changed.
+    /// What looks at the packets, mutably.
     pub fn tap_mut(&mut self) -> &mut T {
         &mut self.tap
     }
 
-    /// The same, at the end.
+    /// Gives up the ports and keeps what looked at the packets.
     pub fn into_tap(self) -> T {
         self.tap
     }

@@ -113,8 +113,8 @@ impl Spec {
         self.impairments.any().then(new)
     }
 
-    /// The same between ports of `layer`, where an overhead of frames is one on IP packets; without one
-    /// frames count as they are.
+    /// This link between ports of `layer`. An overhead counts on IP packets; without one frames count as
+    /// they are.
     #[must_use]
     pub fn framed(mut self, framing: Framing, layer: Layer) -> Self {
         self.sending.framing = framing;
@@ -124,7 +124,7 @@ impl Spec {
         self
     }
 
-    /// The same as it was asked for: with an overhead on IP packets, see [`Self::framed`].
+    /// This link with its overhead on IP packets, as the user gave it; undoes [`Self::framed`].
     #[must_use]
     pub(crate) fn asked(&self, layer: Layer) -> Self {
         let mut asked = self.clone();

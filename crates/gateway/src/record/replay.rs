@@ -245,7 +245,7 @@ fn period(spec: &Spec) -> Result<u64, BuildError> {
     Ok((own_period(&untold)?.min(told) / queues).max(1))
 }
 
-/// The same of a queue that is told nothing.
+/// The shortest period of a queue's own timers, ns, where nothing tells it the rate.
 fn own_period(spec: &Spec) -> Result<u64, BuildError> {
     let (mut queue, mut rng) = spec.queue::<()>(Instant::ZERO, 0)?;
     let Some(first) = queue.poll_at() else { return Ok(u64::MAX) };

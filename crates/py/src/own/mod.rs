@@ -205,7 +205,7 @@ impl Object {
         })
     }
 
-    /// The same, asked nothing any more.
+    /// A copy that only holds the object: nothing is asked of it.
     fn plain(&self, py: Python<'_>) -> Self {
         Self {
             object: self.object.clone_ref(py),

@@ -1,6 +1,7 @@
 //! Groups of flows: keys, their transports and applications, presets.
 
 use super::*;
+use crate::text::Network;
 use crate::traffic::Transport;
 
 /// A key that would have no effect is an error that says whose it is.
@@ -248,6 +249,22 @@ fn a_preset_gives_way_to_what_is_said_beside_it() {
     assert!(said.to_string().contains("ecn_fallback"), "{said}");
 }
 
+/// Packets of a preset fill an Ethernet frame, where nothing else is said.
+#[test]
+fn packets_of_a_preset_are_of_1500_bytes() {
+    let packet = |keys: &str| {
+        let text = format!(
+            "duration = \"1s\"\nnetwork = {{ preset = \"dumbbell\" }}\n\
+             [[queue]]\naqm = \"droptail\"\nbuffer = \"9p\"\n[[traffic]]\n\
+             transport = \"cubic\"\n{keys}\n"
+        );
+        Scenario::from_toml(&text, "x").unwrap().traffic[0].group.packet_bytes()
+    };
+    assert_eq!(packet(""), Some(1000));
+    assert_eq!(packet("preset = \"linux\""), Some(1500));
+    assert_eq!(packet("preset = \"modern\"\npacket = \"600B\""), Some(600));
+}
+
 /// A preset of TCP stands for its keys, those of CUBIC and of ECN where they apply; a key that is given
 /// wins; and the echo, which names them all, reads back to itself.
 #[test]
@@ -274,4 +291,29 @@ fn a_preset_of_tcp_is_its_keys() {
     assert_eq!(cubic.min_window, 3);
     let modern = tcp("transport = \"cubic\"\npreset = \"modern\"");
     assert_eq!((modern.pacing, modern.rack, modern.rfc8312), (Some(true), true, false));
+}
+
+/// The first bits decide; addresses of IPv4 are mapped into IPv6, as the reader of captures has them.
+#[test]
+fn a_network_has_the_addresses_with_its_first_bits() {
+    let mapped = |address: [u8; 4]| {
+        let mut bytes = [0; 16];
+        bytes[10..12].fill(0xff);
+        bytes[12..].copy_from_slice(&address);
+        bytes
+    };
+    let has = |network: &str, address| network.parse::<Network>().unwrap().has(&address);
+    assert!(has("192.0.2.0/24", mapped([192, 0, 2, 7])));
+    assert!(!has("192.0.2.0/24", mapped([192, 0, 3, 7])));
+    assert!(has("192.0.2.7", mapped([192, 0, 2, 7])));
+    assert!(!has("192.0.2.7", mapped([192, 0, 2, 6])));
+    assert!(has("0.0.0.0/0", mapped([9, 9, 9, 9])));
+    assert!(!has("0.0.0.0/0", [0x20; 16]));
+    assert!(has(
+        "2001:db8::/32",
+        [[0x20, 1, 0x0d, 0xb8].as_slice(), &[7; 12]].concat().try_into().unwrap()
+    ));
+    for wrong in ["", "lan", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0/8", "10.0.0.0/-1"] {
+        assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+    }
 }

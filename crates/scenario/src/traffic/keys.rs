@@ -69,9 +69,15 @@ pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread
     groups.iter().enumerate().map(read).collect()
 }
 
+/// TCP of a preset sends what fills an Ethernet frame.
+const PACKET_OF_PRESETS: &str = "packet = \"1500B\"";
+
 /// Cuts a table into the keys of all groups and those of its transport and its application.
 fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     let given = ["flows", "packet"].map(|key| rest.get_ref().contains_key(key));
+    if !given[1] && rest.get_ref().contains_key("preset") {
+        rest.get_mut().extend(DeTable::parse(PACKET_OF_PRESETS)?.into_inner());
+    }
     let group: GroupSpec = part(&mut rest, &COMMON)?;
     let (transport, app) = (group.transport.name(), group.app.name());
     let carries = group.transport.kind().carries(group.app);

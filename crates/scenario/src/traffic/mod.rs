@@ -105,7 +105,7 @@ pub struct GroupSpec {
     /// Flows join in steps; `start` counts from the flow's step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// Data packets on the wire, 40 … 65535 bytes; of a `trace`, their mean.
+    /// Data packets on the wire, 40 … 65535 bytes, 1500 with `preset`; of a `trace`, their mean.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
     /// Whether data packets are ECN-capable; of a `trace`, also those that are not in its file.

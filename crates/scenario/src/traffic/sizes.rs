@@ -148,7 +148,7 @@ fn read(text: &str) -> Result<Vec<(f64, f64)>, String> {
     in_shares(points)
 }
 
-/// The same as shares of one, from 0 to 1.
+/// The points with their parts as shares of one, from 0 to 1.
 fn in_shares(mut points: Vec<(f64, f64)>) -> Result<Vec<(f64, f64)>, String> {
     let Some(&(largest, whole)) = points.last() else {
         return Err("there is nothing in it".into());

@@ -109,7 +109,7 @@ impl Link {
         Self { line: Line::new(AT_ONCE, Duration::ZERO, true), queue: None, impaired }
     }
 
-    /// The same, sending as `sending` says.
+    /// This link, sending as `sending` says.
     #[must_use]
     pub fn with(mut self, sending: &Sending) -> Self {
         self.line.transmitter = self.line.transmitter.with(sending);
@@ -221,7 +221,7 @@ impl Managed {
         service.server.serve(queue, until, wires);
     }
 
-    /// The same while a journal is kept.
+    /// Catches up to `until` (ns) while a journal is kept.
     #[cold]
     fn catch_up_watched(&mut self, until: u64, link: usize, wires: &mut Wires) {
         let Self { service, queue, journal: Some(journal) } = self else { return };

@@ -327,8 +327,8 @@ impl Network {
         self.wires.events.set_flow(flow, time);
     }
 
-    /// The same for a timer that is likely to move on before it is due. It is never due: it is to be
-    /// looked at not long before, and then it has to be set again.
+    /// Sets a flow's timer that is likely to move on before `time` (ns). It never fires: whoever set it
+    /// looks at it shortly before, and sets it again.
     #[inline]
     pub fn set_moving_timer(&mut self, flow: usize, time: u64) {
         self.wires.events.set_moving(flow, time);

@@ -363,7 +363,7 @@ pub const DELAYS: TableSpec = TableSpec {
     ],
 };
 
-/// The same by flow.
+/// Delays of each flow.
 pub const FLOW_DELAYS: TableSpec = TableSpec {
     name: "flow_delays",
     row: "a row per flow and kind of delay, and per managed queue where it is of one, with `delays` under `[measure]`",

@@ -19,7 +19,7 @@ pub struct Transfers {
     slowdown_sum: f64,
     /// How many have a slowdown.
     compared: u64,
-    /// The same by size: those of 1, 2 … 3, 4 … 7 packets and so on.
+    /// Times by size: of transfers of 1, 2 … 3, 4 … 7 packets and so on.
     by_size: Vec<BySize>,
 }
 
@@ -42,7 +42,8 @@ pub struct TransferSummary {
     pub times_s: [Option<f64>; 5],
     /// Mean of the shortest 95 % of the times, s (a one-sided trimmed mean).
     pub trimmed_s: Option<f64>,
-    /// The same of their times over those that they take alone.
+    /// Mean, quantiles (0.5, 0.95, 0.99) and maximum of the slowdowns: times over those of the same transfers
+    /// alone.
     pub slowdowns: [Option<f64>; 5],
 }
 

@@ -101,7 +101,7 @@ impl Port<'_> {
         self.scratch
     }
 
-    /// The same where number, codepoint and payload follow.
+    /// Makes the scratch packet one of the flow, on its way out; number, codepoint and payload follow.
     #[inline(always)]
     pub(crate) fn address_data(&mut self) {
         self.scratch.len = self.group.packet;

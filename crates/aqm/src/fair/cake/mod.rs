@@ -113,8 +113,8 @@ params! {
         target: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "tc-cake(8): rtt/20";
         /// Sets of eight queues in each tin.
         sets: u32 = 128, in 1..=1024, "HTM18 §III.B: 1024 queues", with isolation != "flowblind";
-        /// Length in bytes of the longest usual packet.
-        mtu: u32 = 1514, in 0..=65_535, "Linux sch_cake";
+        /// Longest packet in bytes; `none`: 1514, or the mean packet if it is longer.
+        mtu: Option<u32> = None, in 0..=65_535, "Linux sch_cake";
         /// Whether a flow's acknowledgements give way to later ones that say the same.
         ack_filter: AckFilter = AckFilter::Off, "HTM18 §III.E; tc-cake(8)";
         /// Whether COBALT's signals mark ECN-capable packets; `false`: every signal is a drop.
@@ -203,10 +203,10 @@ impl CakeConfig {
         self.sets as usize * WAYS
     }
 
-    /// What the COBALT of a tin's queues is like at the tin's `rate`.
-    fn cobalt(&self, rate: Rate) -> CobaltConfig {
+    /// What the COBALT of a tin's queues is like, with the tin's rate in `env`.
+    fn cobalt(&self, env: &Env) -> CobaltConfig {
         let target = self.target.unwrap_or(self.rtt / 20);
-        let at_least = rate.transmission(u64::from(self.mtu) * 3 / 2).max(target);
+        let at_least = env.rate.transmission(u64::from(env.longest(self.mtu)) * 3 / 2).max(target);
         let interval = self.rtt + at_least.saturating_sub(target);
         CobaltConfig {
             target: at_least,
@@ -344,7 +344,8 @@ impl<P: Carried> Discipline<P> for Cake<P> {
         let lines = Lines::new(&plan, env, |env| {
             let rate = tins[line / queues].schedule.rate;
             line += 1;
-            Cobalt::new(&config.cobalt(rate), &Env { rate, ..*env }, rng)
+            let env = Env { rate, ..*env };
+            Cobalt::new(&config.cobalt(&env), &env, rng)
         })?;
         Ok(Self {
             hash,
@@ -435,8 +436,8 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
         }
         let queues = self.queues;
         for (line, cobalt) in self.lines.policies().enumerate() {
-            let rate = self.tins[line / queues].schedule.rate;
-            cobalt.reconfigure(self.config.cobalt(rate), &Env { rate, ..*env });
+            let env = Env { rate: self.tins[line / queues].schedule.rate, ..*env };
+            cobalt.reconfigure(self.config.cobalt(&env), &env);
         }
     }
 

@@ -164,7 +164,8 @@ fn a_flood_does_not_harm_a_flow_within_its_share() {
 fn targets_grow_on_slow_links() {
     let config = CakeConfig::default();
     let ms = |d: Duration| libm::round(d.as_secs_f64() * 1e4) / 10.0;
-    let cobalt = |bits| config.cobalt(Rate::new(bits).unwrap());
+    let limit = Limit::packets(100).unwrap();
+    let cobalt = |bits| config.cobalt(&Env::new(limit, Rate::new(bits).unwrap()));
     assert_eq!(ms(cobalt(100_000_000).target), 5.0);
     assert_eq!((ms(cobalt(1_000_000).target), ms(cobalt(1_000_000).interval)), (18.2, 113.2));
     assert_eq!((ms(cobalt(62_500).target), ms(cobalt(62_500).interval)), (290.7, 581.4));

@@ -71,7 +71,7 @@ impl Diffserv {
         }
     }
 
-    /// The same in bits per second, of a link of `rate`.
+    /// A tin's rate, of a link of `rate`.
     pub(super) fn rate(self, tin: usize, rate: Rate) -> Rate {
         let (part, whole) = self.share(tin);
         let bits = u128::from(rate.bits_per_second()) * u128::from(part) / u128::from(whole);

@@ -248,10 +248,10 @@ impl Filter for RedPd {
 
     fn new(c: &RedPdConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         if c.k > c.m {
-            return Err(ConfigError { key: "k", allowed: "at most m" });
+            return Err(ConfigError { key: "k", allowed: "at most m".into() });
         }
         if c.wanted_drop_rate.is_some() && c.max_rtt < c.target_rtt {
-            return Err(ConfigError { key: "max_rtt", allowed: "at least target_rtt" });
+            return Err(ConfigError { key: "max_rtt", allowed: "at least target_rtt".into() });
         }
         let rules = Rules {
             unit: if c.mode == Mode::Bytes { u64::from(env.mean_packet) } else { 1 },

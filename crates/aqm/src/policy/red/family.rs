@@ -56,7 +56,7 @@ impl RedParams {
         if min_th == max_th { Ok(params) } else { params.with_thresholds(min_th, max_th) }
     }
 
-    /// The same with other thresholds, in `measure`.
+    /// These parameters with other thresholds, in `measure`.
     ///
     /// # Errors
     /// When there is no room between the thresholds.
@@ -64,11 +64,11 @@ impl RedParams {
         if min_th < max_th {
             Ok(Self { min_th, max_th, ..self })
         } else {
-            Err(ConfigError { key: "max_th", allowed: "min_th or more" })
+            Err(ConfigError { key: "max_th", allowed: "min_th or more".into() })
         }
     }
 
-    /// The same at the rate of `env`.
+    /// These parameters at the rate of `env`.
     pub(crate) fn at_rate(&self, env: &Env) -> Self {
         Self { packet_time: env.packet_time(), ..self.clone() }
     }
@@ -198,7 +198,7 @@ impl RedCore {
         self.params.signal
     }
 
-    /// The same between the thresholds, by a number that is drawn ahead.
+    /// Decides between the thresholds by a number that was drawn ahead.
     #[inline(always)]
     fn by_number_ahead(&mut self, pkt: &Meta, cx: &mut Cx<'_>) -> Arrival {
         let by_length = match (self.params.per_byte, self.params.lengths) {

@@ -139,7 +139,7 @@ const MAX_BUCKETS: u32 = 1 << 16;
 fn words(buckets: Option<u32>) -> Result<Box<[u64]>, ConfigError> {
     let n = buckets.ok_or(ConfigError {
         key: "assignment",
-        allowed: "`distinct` with at most 65536 buckets (bins to the power of levels)",
+        allowed: "`distinct` with at most 65536 buckets (bins to the power of levels)".into(),
     })?;
     Ok((0..n).map(|i| ((u128::from(i) << 64) / u128::from(n)) as u64 + 1).collect())
 }

@@ -103,7 +103,7 @@ choice! {
         Rate = "rate",
         /// One packet in more than a Boxtime.
         Boxtime = "boxtime",
-        /// The same with a Boxtime drawn anew for each packet: fairer among them.
+        /// One packet in more than a Boxtime that is drawn anew for each: fairer among the flows.
         BoxtimeRandom = "boxtime-random",
         /// As many fair shares of the link as there are nonresponsive flows.
         FairShare = "fair-share",

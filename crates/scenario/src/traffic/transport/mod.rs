@@ -71,7 +71,7 @@ names! {
     /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 3
     /// (draft-ietf-ccwg-bbr).
     Bbr = "bbr": Kind::Tcp(TcpName::Bbr);
-    /// The same with BBR version 1, as Linux has it.
+    /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 1 as in Linux.
     Bbr1 = "bbr1": Kind::Tcp(TcpName::Bbr1);
     /// Datagrams at a constant rate that react to nothing.
     Cbr = "cbr": Kind::Cbr;

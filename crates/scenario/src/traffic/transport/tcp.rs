@@ -22,18 +22,18 @@ pub enum TcpName {
     Reno,
     /// Partial acknowledgements.
     NewReno,
-    /// Selective acknowledgements.
+    /// Selective acknowledgements and Reno.
     #[default]
     Sack,
-    /// The same with CUBIC.
+    /// Selective acknowledgements and CUBIC.
     Cubic,
-    /// The same with DCTCP.
+    /// Selective acknowledgements and DCTCP.
     Dctcp,
-    /// The same with Prague.
+    /// Selective acknowledgements and Prague.
     Prague,
-    /// The same with BBR version 3.
+    /// Selective acknowledgements and BBR version 3.
     Bbr,
-    /// The same with BBR version 1.
+    /// Selective acknowledgements and BBR version 1.
     Bbr1,
 }
 
@@ -577,7 +577,7 @@ impl Tcp {
         Ok(())
     }
 
-    /// The same of the keys of ECN.
+    /// Refuses keys of ECN without an effect.
     fn check_idle_ecn(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
         let needs = self.name.needs();
         let on_others = self.ecn_on_retransmit || needs.ecn_on_retransmit || self.ecn_on_control;

@@ -11,7 +11,7 @@ use toml::de::Error;
 use super::Keys;
 use crate::arrivals::{Arrivals, Files};
 use crate::error::Complaint;
-use crate::text::{Span, Text};
+use crate::text::{Network, Span, Text};
 use crate::traffic::app::{App, AppName};
 use crate::traffic::owner::{Table, read};
 use crate::traffic::{Group, GroupSpec};
@@ -23,6 +23,9 @@ pub struct Trace {
     /// The capture (pcap or pcapng), as seen from the folder of the scenario's file. Packets that would
     /// come after the end are not read.
     pub file: String,
+    /// Networks whose packets are sent, such as those of one direction; without it all are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub senders: Vec<Text<Network>>,
     /// Sixteen hexadecimal digits over the packets; filled in. If given, the file has to have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -49,10 +52,13 @@ impl Trace {
         }
         let until = group.stop.map_or(end, |stop| stop.0.min(end)).saturating_sub(from);
         let arrivals = files
-            .capture(&self.file, until)
+            .capture(&self.file, until, &self.senders)
             .map_err(|problem| Complaint::wrong(at.key("file"), problem))?;
         if arrivals.packets.is_empty() {
-            return at.refuse("file", "a capture with packets before the end");
+            if self.senders.is_empty() {
+                return at.refuse("file", "a capture with packets before the end");
+            }
+            return at.refuse("senders", "networks that send packets of the file before the end");
         }
         if self.digest.as_ref().is_some_and(|digest| *digest != arrivals.digest) {
             let allowed = format!("{}: the packets of {}", arrivals.digest, self.file);

@@ -246,7 +246,7 @@ mod tests {
         assert!((s.rate() - 60.0).abs() < 1e-3, "twice what arrives: {}", s.rate());
     }
 
-    /// The same with a timeout of 0.3 s: 1/(0.1·0.0816497 + 0.3·0.183712·0.01·1.0032) = 114.71.
+    /// With a timeout of 0.3 s the equation gives 1/(0.1·0.0816497 + 0.3·0.183712·0.01·1.0032) = 114.71.
     #[test]
     fn the_equation_may_have_another_timeout() {
         let o = Options { timeout: Timeout::Fixed(300 * MS), ..O };

@@ -59,8 +59,8 @@ impl Dctcp {
         self.alpha * (1.0 - GAIN) + GAIN * share
     }
 
-    /// The same in units of 2⁻¹⁰: what would be less than a unit is all of a small α on the way down,
-    /// and nothing on the way up.
+    /// Equation 8 in units of 2⁻¹⁰, as Linux rounds it: less than a unit takes all of a small α on the way
+    /// down, and adds nothing on the way up.
     fn whole_alpha(&self) -> f64 {
         let one = f64::from(1 << BITS);
         let alpha = (self.alpha * one) as u32;
