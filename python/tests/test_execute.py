@@ -22,7 +22,7 @@ from bluewater.study.task import Progress, Task
 
 def task(seed: int, duration: str = "2s") -> Task:
     text = f"seed = {seed}\n" + TINY.replace('"2s"', f'"{duration}"')
-    canonical = _core.check(text, "test")
+    canonical = _core.Prepared(text, "test").canonical
     return Task(run_key(canonical, _core.version()), canonical, f"seed={seed}")
 
 
@@ -36,7 +36,7 @@ def own_tasks(folder: Path) -> list[Task]:
     )
     name = f'aqm = "python:{file}:Coin"'
     texts = [f"seed = {seed}\n" + re.sub('aqm = "[a-z]+"', name, TINY) for seed in (1, 2)]
-    canonical = [_core.check(text, "test") for text in texts]
+    canonical = [_core.Prepared(text, "test").canonical for text in texts]
     file.unlink()
     return [Task(run_key(text, _core.version()), text, "own") for text in canonical]
 

@@ -91,7 +91,7 @@ def test_each_seed_of_a_cell_is_the_run_that_its_own_check_gives() -> None:
     assert len({(entry.reading, task.key) for task, entry in planned}) == len(planned)
     for task, entry in planned:
         assert tomllib.loads(task.text)["seed"] == entry.seed
-        assert simulator.check(tomllib.loads(task.text), "f") == task.text
+        assert simulator.KIND.check(tomllib.loads(task.text), "f") == task.text
 
 
 def test_sizes_thin_and_set() -> None:

@@ -142,6 +142,6 @@ buffer = "100p"
 [[traffic]]
 transport = "sack"
 """
-    raw = _core.run(text)
+    raw = _core.Prepared(text).run()
     assert set(raw) - {"summary", "scenario", "decision_hash", "version"} == set(SIMULATED)
     assert set(SIMULATED) < set(TABLES)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater.arguments import NUMBER, TEXT, Kind, checked, with_fields
+from bluewater.arguments import NUMBER, TEXT, Argument, checked, with_fields
 from bluewater.errors import InputError
 from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING
 from bluewater.lab.sweeps import carry_out
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bluewater.results.result import Result
     from bluewater.study.task import Failure
 
-_LINK = Kind((Link,), 'a Link; its fields go by name, as in rate="10mbit"')
+_LINK = Argument((Link,), 'a Link; its fields go by name, as in rate="10mbit"')
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bluewater.arguments import NUMBER, PATH, TEXT, Kind
+from bluewater.arguments import NUMBER, PATH, TEXT, Argument
 from bluewater.errors import InputError
 from bluewater.progress import of_runs
 from bluewater.study.execute import HERE, execute
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_OUT = Path("results")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
-SOURCE = Kind(
+SOURCE = Argument(
     (Scenario, str, PathLike, Mapping), "a Scenario, a path, TOML text, or a mapping of its keys"
 )
 MAKING = {"jobs": NUMBER, "on": TEXT, "share": TEXT, "out": PATH}

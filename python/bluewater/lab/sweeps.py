@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Kind, checked, with_fields
+from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Argument, checked, with_fields
 from bluewater.errors import InputError
 from bluewater.files import writing
 from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, SOURCE, chosen_seeds, make_all
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from bluewater.study.scenario import Source
     from bluewater.study.task import Failure
 
-_SETUP = Kind((Setup,), 'a Setup; its fields go by name, as in rate="10mbit"')
-_ALGORITHM = Kind((str, type), "names, and classes of one's own")
+_SETUP = Argument((Setup,), 'a Setup; its fields go by name, as in rate="10mbit"')
+_ALGORITHM = Argument((str, type), "names, and classes of one's own")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.aqm import LANGUAGE, keys
-from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Kind, texts
+from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Argument, texts
 from bluewater.errors import InputError, unknown
 from bluewater.study import tcp
 from bluewater.study.advise import CALL, GAME
@@ -35,7 +35,7 @@ _TODAY = "1500B"
 
 _KINDS = {
     "flows": NUMBER, "ecn": FLAG, "ecn_timeout": FLAG, "delays": FLAG, "against": NAMES,
-    "settings": Kind((Mapping, type(None)), "a mapping"),
+    "settings": Argument((Mapping, type(None)), "a mapping"),
 }  # fmt: skip
 
 
