@@ -20,7 +20,7 @@ import msgspec
 
 from bluewater import _core, kinds
 from bluewater.errors import InputError, unknown
-from bluewater.files import parse_table, read_text
+from bluewater.files import PACKAGE, parse_table, read_text
 from bluewater.results import aggregate
 from bluewater.results.store import run_key
 from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Blank, Entry
@@ -515,9 +515,7 @@ def _size(name: str, table: SizeTable, default: Size, file: str) -> Size:
 
 def root() -> Path:
     """The folder of experiments: ``BLUEWATER_EXPERIMENTS``, else the package's own."""
-    return Path(
-        os.environ.get("BLUEWATER_EXPERIMENTS") or Path(__file__).parents[1] / "experiments"
-    )
+    return Path(os.environ.get("BLUEWATER_EXPERIMENTS") or PACKAGE / "experiments")
 
 
 def known() -> dict[str, Path]:
