@@ -37,7 +37,7 @@ import structure
 
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
-from bluewater.study.experiment import known, load
+from bluewater.study.experiments.experiment import known, load
 
 VERSION = version("bluewater")
 MARKER = re.compile(

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from bluewater.laws import Finding, check
     from bluewater.results.packets import Packets
     from bluewater.results.result import Result
-    from bluewater.study.advise import Link
-    from bluewater.study.compare import Setup
-    from bluewater.study.scenario import Scenario
+    from bluewater.study.advice.advise import Link
+    from bluewater.study.comparison.compare import Setup
+    from bluewater.study.scenarios.scenario import Scenario
 
     __version__: str
 
@@ -74,9 +74,9 @@ _HOME = {
         "laws": "Finding check",
         "results.packets": "Packets",
         "results.result": "Result",
-        "study.advise": "Link",
-        "study.compare": "Setup",
-        "study.scenario": "Scenario",
+        "study.advice.advise": "Link",
+        "study.comparison.compare": "Setup",
+        "study.scenarios.scenario": "Scenario",
     }.items()
     for name in names.split()
 }

@@ -13,10 +13,10 @@ from bluewater import _core, bench
 from bluewater.errors import InputError
 from bluewater.results import host
 from bluewater.results.store import Store
-from bluewater.study import experiment
-from bluewater.study.execute import execute
-from bluewater.study.scenario import Scenario
-from bluewater.study.task import Task
+from bluewater.study.execution.execute import execute
+from bluewater.study.execution.task import Task
+from bluewater.study.experiments import experiment
+from bluewater.study.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

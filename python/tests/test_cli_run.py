@@ -11,9 +11,9 @@ import bluewater
 from bluewater import _core
 from bluewater.results.result import SIMULATED
 from bluewater.results.store import Store
-from bluewater.study import worker
-from bluewater.study.scenario import Scenario
-from bluewater.study.task import Task
+from bluewater.study.execution import worker
+from bluewater.study.execution.task import Task
+from bluewater.study.scenarios.scenario import Scenario
 from bluewater.text import milliseconds
 
 if TYPE_CHECKING:

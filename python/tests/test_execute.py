@@ -16,8 +16,8 @@ import bluewater
 from bluewater import _core
 from bluewater.errors import Interrupted, StorageError
 from bluewater.results.store import Store, run_key
-from bluewater.study.execute import execute
-from bluewater.study.task import Progress, Task
+from bluewater.study.execution.execute import execute
+from bluewater.study.execution.task import Progress, Task
 
 
 def task(seed: int, duration: str = "2s") -> Task:
@@ -118,7 +118,7 @@ def test_a_sweep_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
         "import sys; sys.path[:0] = [sys.argv[2]]\n"
         "from pathlib import Path; from test_execute import task\n"
         "from bluewater.results.store import Store\n"
-        "from bluewater.study.execute import execute\n"
+        "from bluewater.study.execution.execute import execute\n"
         "execute([task(seed, '20s') for seed in range(6)], Store(Path(sys.argv[1])), 1)\n"
     )
     process = subprocess.Popen(

@@ -13,9 +13,9 @@ from bluewater.errors import InputError
 from bluewater.kinds import simulator, testbed
 from bluewater.results.store import Store
 from bluewater.results.tables import STANDARD, Entry
-from bluewater.study import experiment
-from bluewater.study.experiment import Size, parse
-from bluewater.study.reproduce import Plan, reproduce
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.experiment import Size, parse
+from bluewater.study.experiments.reproduce import Plan, reproduce
 
 
 @pytest.fixture

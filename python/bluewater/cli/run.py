@@ -19,7 +19,7 @@ from bluewater.progress import of_one
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
 from bluewater.results.result import Result
-from bluewater.study.scenario import Scenario, parsed, to_text
+from bluewater.study.scenarios.scenario import Scenario, parsed, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ from bluewater.lab.making import DEFAULT_OUT, SOURCE
 from bluewater.results.packets import Packets
 from bluewater.results.result import Result
 from bluewater.results.store import Store, read_result
-from bluewater.study import scenario
-from bluewater.study.scenario import Scenario
-from bluewater.study.seeds import distinct
+from bluewater.study.scenarios import scenario
+from bluewater.study.scenarios.scenario import Scenario
+from bluewater.study.scenarios.seeds import distinct
 from bluewater.units import duration_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from bluewater.study.scenario import Source
+    from bluewater.study.scenarios.scenario import Source
 
 
 _PICTURED = Argument((Result, str, PathLike), "a Result, or the folder of one")

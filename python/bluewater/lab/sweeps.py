@@ -17,12 +17,13 @@ from bluewater.results import aggregate, remarks
 from bluewater.results.overview import Overview
 from bluewater.results.store import Store
 from bluewater.results.tables import Tables
-from bluewater.study import compare as side_by_side
-from bluewater.study import experiment, scenario
-from bluewater.study.compare import Setup
-from bluewater.study.execute import HERE, engine
-from bluewater.study.experiment import About, Experiment, Size
-from bluewater.study.sweep import parse_axes
+from bluewater.study.comparison import compare as side_by_side
+from bluewater.study.comparison.compare import Setup
+from bluewater.study.execution.execute import HERE, engine
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.experiment import About, Experiment, Size
+from bluewater.study.scenarios import scenario
+from bluewater.study.scenarios.sweep import parse_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from bluewater.aqm import Aqm
     from bluewater.results.result import Result
     from bluewater.results.tables import Entry, Label
-    from bluewater.study.scenario import Source
-    from bluewater.study.task import Failure
+    from bluewater.study.execution.task import Failure
+    from bluewater.study.scenarios.scenario import Source
 
 _SETUP = Argument((Setup,), 'a Setup; its fields go by name, as in rate="10mbit"')
 _ALGORITHM = Argument((str, type), "names, and classes of one's own")

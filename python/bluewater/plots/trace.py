@@ -11,7 +11,7 @@ from bluewater.plots.draw import draw
 from bluewater.plots.experiment import drawables
 from bluewater.plots.files import save
 from bluewater.results.tables import Frames
-from bluewater.study import experiment
+from bluewater.study.experiments import experiment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,15 +19,15 @@ from bluewater import _core
 from bluewater.errors import InputError
 from bluewater.files import PACKAGE, write_text
 from bluewater.kinds import KINDS
-from bluewater.study import experiment, paper
-from bluewater.study.claims import Verdict
+from bluewater.study.experiments import experiment, paper
+from bluewater.study.experiments.claims import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from bluewater.results.store import Store
-    from bluewater.study.experiment import Experiment
-    from bluewater.study.reproduce import Outcome
+    from bluewater.study.experiments.experiment import Experiment
+    from bluewater.study.experiments.reproduce import Outcome
 
 Section: TypeAlias = dict[str, Any]
 

@@ -13,8 +13,8 @@ from bluewater.errors import InputError
 from bluewater.files import apart
 from bluewater.results import packets
 from bluewater.results.exports import pcapng
-from bluewater.study.scenario import Scenario, parsed
-from bluewater.study.sweep import assign
+from bluewater.study.scenarios.scenario import Scenario, parsed
+from bluewater.study.scenarios.sweep import assign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,10 +11,10 @@ from bluewater import _core
 from bluewater.aqm import LANGUAGE, keys
 from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Argument, texts
 from bluewater.errors import InputError, unknown
-from bluewater.study import tcp
-from bluewater.study.advise import CALL, GAME
-from bluewater.study.scenario import parsed
-from bluewater.study.sweep import Axis, Point, assign
+from bluewater.study.advice.advise import CALL, GAME
+from bluewater.study.scenarios import tcp
+from bluewater.study.scenarios.scenario import parsed
+from bluewater.study.scenarios.sweep import Axis, Point, assign
 from bluewater.units import bits_per_second, duration_text, seconds, times
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from bluewater.arguments import MAPPING, PATH, TEXT
 from bluewater.errors import InputError
 from bluewater.files import parse_table, read_text
 from bluewater.kinds.simulator import at_line
-from bluewater.study.sweep import assign, plain
+from bluewater.study.scenarios.sweep import assign, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
