@@ -38,7 +38,7 @@ import structure
 
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
-from bluewater.study.experiment import known, load
+from bluewater.study.experiments.experiment import known, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -145,7 +145,7 @@ def packages(*inside: str) -> Graph:
 
 
 def imported(path: Path) -> set[Module]:
-    """What of the Python package a file imports, anywhere in it, for types too."""
+    """What of the Python package a file imports, anywhere in it, for types too; () is all of it."""
     names = []
     folders = path.parts[len(path.parts) - 1 - path.parts[::-1].index("bluewater") : -1]
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -156,7 +156,7 @@ def imported(path: Path) -> set[Module]:
             module = [*above, *([node.module] if node.module else [])]
             names += [".".join([*module, alias.name]) for alias in node.names]
     ways = [tuple(name.split(".")) for name in names]
-    return {way[1:] for way in ways if way[0] == "bluewater" and len(way) > 1}
+    return {way[1:] for way in ways if way[0] == "bluewater"}
 
 
 def layers(graph: Graph) -> list[list[str]]:

@@ -32,12 +32,12 @@ from typing import TYPE_CHECKING, Any
 from bluewater.results.stats import estimate
 from bluewater.results.store import Store
 from bluewater.results.tables import STANDARD, Blank, Tables
-from bluewater.study import experiment
+from bluewater.study.experiments import experiment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bluewater.study.experiment import Experiment
+    from bluewater.study.experiments.experiment import Experiment
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "scripts" / "quoted"

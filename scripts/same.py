@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bluewater.study import experiment
-from bluewater.study.claims import Bound
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.claims import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

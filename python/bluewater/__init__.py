@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from bluewater.laws import Finding, check
     from bluewater.results.packets import Packets
     from bluewater.results.result import Result
-    from bluewater.study.advise import Link
-    from bluewater.study.compare import Setup
-    from bluewater.study.scenario import Scenario
+    from bluewater.study.advice.advise import Link
+    from bluewater.study.comparison.compare import Setup
+    from bluewater.study.scenarios.scenario import Scenario
 
     __version__: str
 
@@ -66,31 +66,19 @@ __all__ = [
 
 # Loaded when they are asked for: the gateway's commands need none of it, and tables take long.
 _HOME = {
-    "Advice": "lab",
-    "DamagedWarning": "errors",
-    "Finding": "laws",
-    "InputError": "errors",
-    "Interrupted": "errors",
-    "Link": "study.advise",
-    "Packets": "results.packets",
-    "Result": "results.result",
-    "Scenario": "study.scenario",
-    "ScenarioError": "_core",
-    "Setup": "study.compare",
-    "StorageError": "errors",
-    "Sweep": "lab",
-    "advise": "lab",
-    "catalog": "_core",
-    "check": "laws",
-    "compare": "lab",
-    "load": "lab",
-    "newest": "lab",
-    "plot": "lab",
-    "reproduce": "lab",
-    "run": "lab",
-    "schema": "_core",
-    "sweep": "lab",
-    "testbed": "lab",
+    name: home
+    for home, names in {
+        "_core": "ScenarioError catalog schema",
+        "errors": "DamagedWarning InputError Interrupted StorageError",
+        "lab": "Advice Sweep advise compare load newest plot reproduce run sweep testbed",
+        "laws": "Finding check",
+        "results.packets": "Packets",
+        "results.result": "Result",
+        "study.advice.advise": "Link",
+        "study.comparison.compare": "Setup",
+        "study.scenarios.scenario": "Scenario",
+    }.items()
+    for name in names.split()
 }
 
 

@@ -4,9 +4,9 @@ from typing import Any, final
 
 __all__ = [
     "Driven",
+    "Prepared",
     "ScenarioError",
     "catalog",
-    "check",
     "check_generated",
     "convert_rates",
     "framing",
@@ -18,7 +18,6 @@ __all__ = [
     "packet_kinds",
     "quantity",
     "random",
-    "run",
     "schema",
     "sfb_shapes",
     "state",
@@ -37,16 +36,20 @@ class ScenarioError(ValueError):
     allowed: str | None
     hint: str | None
 
-def run(
-    text: str,
-    origin: str = "<string>",
-    progress: Callable[[float], object] | None = None,
-    journal: Callable[[str, dict[str, list[Any]]], object] | None = None,
-    flows: Sequence[tuple[int, int]] = ...,
-    time: tuple[int, int] = ...,
-    every: int = 1,
-) -> dict[str, Any]: ...
-def check(text: str, origin: str = "<string>") -> str: ...
+@final
+class Prepared:
+    def __new__(cls, text: str, origin: str = "<string>") -> Prepared: ...
+    @property
+    def canonical(self) -> str: ...
+    def run(
+        self,
+        progress: Callable[[float], object] | None = None,
+        journal: Callable[[str, dict[str, list[Any]]], object] | None = None,
+        flows: Sequence[tuple[int, int]] = ...,
+        time: tuple[int, int] = ...,
+        every: int = 1,
+    ) -> dict[str, Any]: ...
+
 def schema() -> str: ...
 def catalog() -> dict[str, list[dict[str, Any]]]: ...
 def tables() -> list[dict[str, Any]]: ...

@@ -20,7 +20,7 @@ R = TypeVar("R")
 D = TypeVar("D", bound="DataclassInstance")
 
 
-class Kind(NamedTuple):
+class Argument(NamedTuple):
     """What an argument may be, and what it may not be though it looks so."""
 
     types: tuple[type, ...]
@@ -33,13 +33,13 @@ class Kind(NamedTuple):
             raise InputError(f"not what {of} takes", key=name, value=value, allowed=self.allowed)
 
 
-PATH = Kind((str, PathLike), "a path")
-MAPPING = Kind((Mapping,), "a mapping")
-NUMBER = Kind((Integral,), "a whole number", (bool,))
-FLAG = Kind((bool,), "True or False")
-NUMBERS = Kind((Iterable,), "a sequence of whole numbers", (str, bytes))
-NAMES = Kind((Iterable,), "a sequence of names", (str, bytes))
-TEXT = Kind((str,), "text")
+PATH = Argument((str, PathLike), "a path")
+MAPPING = Argument((Mapping,), "a mapping")
+NUMBER = Argument((Integral,), "a whole number", (bool,))
+FLAG = Argument((bool,), "True or False")
+NUMBERS = Argument((Iterable,), "a sequence of whole numbers", (str, bytes))
+NAMES = Argument((Iterable,), "a sequence of names", (str, bytes))
+TEXT = Argument((str,), "text")
 
 
 def texts(name: str, value: object, of: str) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def with_fields(made: D, given: Mapping[str, object], of: str) -> D:
     return replace(made, **given)
 
 
-def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked(**kinds: Argument) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Has a function refuse arguments that are neither of their kind nor a default of None.
 
     Raises:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from bluewater import _core, bench
 from bluewater.errors import InputError
 from bluewater.results import host
-from bluewater.results.store import Store, run_key
-from bluewater.study import experiment
-from bluewater.study.execute import execute
-from bluewater.study.task import Task
+from bluewater.results.store import Store
+from bluewater.study.execution.execute import execute
+from bluewater.study.execution.task import Task
+from bluewater.study.experiments import experiment
+from bluewater.study.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,11 +83,11 @@ def _experiments() -> str:
 
 def _determinism() -> str:
     """Runs a scenario here and in another process, and compares the decisions."""
-    canonical = _core.check(_TINY, "doctor")
-    here = _core.run(canonical, "doctor")["decision_hash"]
+    scenario = Scenario.parse(_TINY, "doctor")
+    here = scenario.prepared.run().decision_hash
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        task = Task(run_key(canonical, _core.version()), canonical, "doctor")
+        task = Task(scenario.prepared.key, scenario.canonical, "doctor")
         for failure in execute([task], store, 1):
             raise RuntimeError(failure.reason)
         there = store.read(task.key).decision_hash

@@ -11,6 +11,7 @@ import stat
 import sys
 import tomllib
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -20,7 +21,9 @@ from bluewater.errors import InputError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+"""The folder of this package."""
 
 _LISTED = "check the path; `bluewater list` shows the experiments that can be named instead"
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bluewater import _core, aqm
-from bluewater.arguments import MAPPING, NUMBER, Kind, checked
+from bluewater.arguments import MAPPING, NUMBER, Argument, checked
 from bluewater.errors import unknown
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LAWS = {
 }
 """The laws by name."""
 
-_OWN = Kind((str, type), "a class, or its name as python:FILE:CLASS")
+_OWN = Argument((str, type), "a class, or its name as python:FILE:CLASS")
 
 OPERATIONS = 600
 ROOM = 20

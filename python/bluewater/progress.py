@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from bluewater.study.task import Progress, Task
+    from bluewater.study.execution.task import Progress, Task
 
 notes = Console(stderr=True, highlight=False)
 

@@ -16,8 +16,8 @@ import bluewater
 from bluewater.cli import app
 from bluewater.errors import InputError
 from bluewater.plots import advise as plots
-from bluewater.study.advise import Link, Measured, Ranked, rank, reasons, scenario
-from bluewater.study.boxes import BOXES, LEFT_OUT, candidates, commands, settings
+from bluewater.study.advice.advise import Link, Measured, Ranked, rank, reasons, scenario
+from bluewater.study.advice.boxes import BOXES, LEFT_OUT, candidates, commands, settings
 from bluewater.units import bits_per_second
 
 LINKS = {

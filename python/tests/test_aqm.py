@@ -28,7 +28,7 @@ from bluewater.aqm import (
 from bluewater.aqm import random as uniform
 from bluewater.errors import InputError
 from bluewater.plots.run import stem
-from bluewater.study.scenario import Scenario
+from bluewater.study.scenarios.scenario import Scenario
 
 pytestmark = pytest.mark.core
 

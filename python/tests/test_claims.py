@@ -14,8 +14,16 @@ from bluewater.errors import InputError
 from bluewater.results.stats import estimate, t95
 from bluewater.results.store import Store
 from bluewater.results.tables import Entry, Frames, Tables
-from bluewater.study.claims import AS_WRITTEN, Bound, Claim, Finding, Verdict, decide, judge
-from bluewater.study.typed import read
+from bluewater.study.experiments.claims import (
+    AS_WRITTEN,
+    Bound,
+    Claim,
+    Finding,
+    Verdict,
+    decide,
+    judge,
+)
+from bluewater.study.scenarios.typed import read
 
 
 class Synthetic(Tables):

@@ -2,13 +2,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import SWEEP, TINY, Cli
 
 import bluewater
+from bluewater import _core
 from bluewater.results.result import SIMULATED
+from bluewater.results.store import Store
+from bluewater.study.execution import worker
+from bluewater.study.execution.task import Task
+from bluewater.study.scenarios.scenario import Scenario
 from bluewater.text import milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_run_json_has_summary_queues_flows_and_hash(cli: Cli, tiny: Path) -> None:
@@ -191,3 +200,81 @@ def test_a_scenario_object_names_lines_only_of_what_was_written(tmp_path: Path) 
         bluewater.Scenario.load(file).with_({"queue.0.buffer": "50x"})
     assert raised.value.line is None
     assert str(raised.value).startswith(f"{file}: queue[0].buffer")
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is built in this process, by the name that messages have for it."""
+    found: list[str] = []
+    build = _core.Prepared
+
+    def counted(text: str, origin: str = "<string>") -> _core.Prepared:
+        found.append(origin)
+        return build(text, origin)
+
+    monkeypatch.setattr(_core, "Prepared", counted)
+    return found
+
+
+def serve(file: Path, out: Path) -> None:
+    assert "done" in worker.serve(Task("0" * 32, file.read_text(), "task"), Store(out))
+
+
+WAYS: dict[str, Callable[[Path, Path], object]] = {
+    "a file": lambda file, _: bluewater.run(file),
+    "text": lambda file, _: bluewater.run(file.read_text()),
+    "a seed": lambda file, _: bluewater.run(file, seed=2),
+    "a scenario": lambda file, _: bluewater.run(Scenario.load(file)),
+    "kept": lambda file, out: bluewater.run(file, out=out),
+    "a scenario, kept": lambda file, out: bluewater.run(Scenario.load(file), out=out),
+    "packets": lambda file, out: bluewater.run(file, out=out, packets=out.with_suffix(".parquet")),
+    "a worker": serve,
+    "the command": lambda file, out: Cli(out)("run", str(file)),
+    "a setting": lambda file, out: Cli(out)("run", str(file), "--set", "queue.0.aqm=blue"),
+    "a dry run": lambda file, out: Cli(out)("run", str(file), "--dry-run"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_scenario_is_built_once(way: str, tiny: Path, tmp_path: Path, builds: list[str]) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    WAYS[way](tiny, out)
+    assert len(builds) == 1
+
+
+def test_the_newest_scenario_alone_holds_its_simulation(tiny: Path, builds: list[str]) -> None:
+    old, new = Scenario.load(tiny), Scenario.load(tiny)
+    hashes, counts = set(), []
+    for each in (new, new, old):
+        hashes.add(bluewater.run(each).decision_hash)
+        counts.append(len(builds))
+    assert (len(hashes), counts) == (1, [2, 3, 4])
+
+
+def test_a_kept_run_is_found_unless_something_is_another(cli: Cli, tiny: Path) -> None:
+    own = tiny.with_name("coin.py")
+    coin = "from bluewater.aqm import Aqm\nclass Coin(Aqm):\n def on_arrival(self, *_): return 0.{}"
+    own.write_text(coin.format(1))
+    tiny.write_text(tiny.read_text().replace('"red"', '"python:coin.py:Coin"'))
+
+    def run(*options: str) -> tuple[bool, float]:
+        """Whether a kept run is said to be found, and how long it took when it was made."""
+        found = cli("run", str(tiny), "--json", *options)
+        assert found.exit_code == 0
+        took: float = json.loads(found.stdout)["summary"]["wall_s"]
+        return "kept run found: " in found.stderr, took
+
+    was_found, first = run()
+    assert not was_found
+    assert run() == (True, first)
+    assert not run("--seed", "2")[0]
+    assert not run("--set", "queue.0.buffer=90kB")[0]
+    assert not run("--packets", str(tiny.with_suffix(".parquet")))[0]
+    own.write_text(coin.format(2))
+    assert not run()[0]
+    own.write_text(coin.format(1))
+    assert run() == (True, first)
+    again = run("--no-resume")
+    assert not again[0]
+    assert again[1] != first

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import bluewater
 from bluewater.cli import app
 from bluewater.errors import InputError
-from bluewater.study.compare import AGAINST, Setup, scenario
-from bluewater.study.tcp import PRESETS, TCPS
+from bluewater.study.comparison.compare import AGAINST, Setup, scenario
+from bluewater.study.scenarios.tcp import PRESETS, TCPS
 from bluewater.text import number
 
 SMALL: Any = {"rate": "5mbit", "rtt": "40ms", "flows": 3, "duration": "4s", "warmup": "1s"}

@@ -25,7 +25,7 @@ from nbclient import NotebookClient
 import bluewater
 from bluewater import _core, trace
 from bluewater.results.result import SIMULATED
-from bluewater.study.experiment import parse
+from bluewater.study.experiments.experiment import parse
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

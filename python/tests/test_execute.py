@@ -16,13 +16,13 @@ import bluewater
 from bluewater import _core
 from bluewater.errors import Interrupted, StorageError
 from bluewater.results.store import Store, run_key
-from bluewater.study.execute import execute
-from bluewater.study.task import Progress, Task
+from bluewater.study.execution.execute import execute
+from bluewater.study.execution.task import Progress, Task
 
 
 def task(seed: int, duration: str = "2s") -> Task:
     text = f"seed = {seed}\n" + TINY.replace('"2s"', f'"{duration}"')
-    canonical = _core.check(text, "test")
+    canonical = _core.Prepared(text, "test").canonical
     return Task(run_key(canonical, _core.version()), canonical, f"seed={seed}")
 
 
@@ -36,7 +36,7 @@ def own_tasks(folder: Path) -> list[Task]:
     )
     name = f'aqm = "python:{file}:Coin"'
     texts = [f"seed = {seed}\n" + re.sub('aqm = "[a-z]+"', name, TINY) for seed in (1, 2)]
-    canonical = [_core.check(text, "test") for text in texts]
+    canonical = [_core.Prepared(text, "test").canonical for text in texts]
     file.unlink()
     return [Task(run_key(text, _core.version()), text, "own") for text in canonical]
 
@@ -118,7 +118,7 @@ def test_a_sweep_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
         "import sys; sys.path[:0] = [sys.argv[2]]\n"
         "from pathlib import Path; from test_execute import task\n"
         "from bluewater.results.store import Store\n"
-        "from bluewater.study.execute import execute\n"
+        "from bluewater.study.execution.execute import execute\n"
         "execute([task(seed, '20s') for seed in range(6)], Store(Path(sys.argv[1])), 1)\n"
     )
     process = subprocess.Popen(

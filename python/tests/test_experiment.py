@@ -13,9 +13,9 @@ from bluewater.errors import InputError
 from bluewater.kinds import simulator, testbed
 from bluewater.results.store import Store
 from bluewater.results.tables import STANDARD, Entry
-from bluewater.study import experiment
-from bluewater.study.experiment import Size, parse
-from bluewater.study.reproduce import Plan, reproduce
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.experiment import Size, parse
+from bluewater.study.experiments.reproduce import Plan, reproduce
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_each_seed_of_a_cell_is_the_run_that_its_own_check_gives() -> None:
     assert len({(entry.reading, task.key) for task, entry in planned}) == len(planned)
     for task, entry in planned:
         assert tomllib.loads(task.text)["seed"] == entry.seed
-        assert simulator.check(tomllib.loads(task.text), "f") == task.text
+        assert simulator.KIND.check(tomllib.loads(task.text), "f") == task.text
 
 
 def test_sizes_thin_and_set() -> None:

@@ -9,10 +9,10 @@ from conftest import Cli
 
 from bluewater.errors import InputError
 from bluewater.results.store import Store
-from bluewater.study import experiment
-from bluewater.study.execute import execute
-from bluewater.study.explore import Point, Search, groups
-from bluewater.study.task import Task
+from bluewater.study.execution.execute import execute
+from bluewater.study.execution.task import Task
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.explore import Point, Search, groups
 
 PAPER = """
 title = "Nonresponsive flows"

@@ -10,7 +10,7 @@ from bluewater.errors import InputError
 from bluewater.kinds import KINDS, testbed
 from bluewater.kinds.kind import fingerprint
 from bluewater.results.store import run_key
-from bluewater.study.experiment import parse
+from bluewater.study.experiments.experiment import parse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from bluewater.plots.sweep import label
 from bluewater.results import aggregate
 from bluewater.results.aggregate import differences, summarise
 from bluewater.results.stats import estimate
-from bluewater.study.scenario import Scenario
+from bluewater.study.scenarios.scenario import Scenario
 
 QUEUE = [{"aqm": "red", "buffer": "100kB"}]
 TRAFFIC = [{"flows": 20, "transport": "sack", "start": "0s..1s", "ecn": True}]

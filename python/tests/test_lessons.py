@@ -91,7 +91,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @cache
 def simulated(scenario: str) -> dict[str, Any]:
-    return _core.run(scenario)
+    return _core.Prepared(scenario).run()
 
 
 def seen(tab: Page, lesson: str, settings: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -21,9 +21,9 @@ from test_execute import hashes, own_tasks, task
 import bluewater
 from bluewater.errors import InputError, Interrupted, StorageError
 from bluewater.results.store import Store
-from bluewater.study import on_dask
-from bluewater.study.execute import engine, execute
-from bluewater.study.task import Progress, Task
+from bluewater.study.execution import on_dask
+from bluewater.study.execution.execute import engine, execute
+from bluewater.study.execution.task import Progress, Task
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(300)]
 
@@ -118,7 +118,7 @@ def test_who_asked_is_killed_and_the_same_call_goes_on(tmp_path: Path) -> None:
         "from pathlib import Path; from test_execute import task\n"
         "from bluewater.results.store import Store\n"
         "from bluewater.study import on_dask; on_dask._IDLE_S = 15\n"
-        "from bluewater.study.execute import execute\n"
+        "from bluewater.study.execution.execute import execute\n"
         "tasks = [task(seed, '200s') for seed in range(20)]\n"
         "execute(tasks, Store(Path(sys.argv[1])), 2, on='dask')\n"
     )

@@ -16,8 +16,8 @@ from test_execute import hashes, own_tasks, task
 import bluewater
 from bluewater.errors import InputError, Interrupted
 from bluewater.results.store import Store
-from bluewater.study.execute import execute
-from bluewater.study.task import Progress, Shard, Task
+from bluewater.study.execution.execute import execute
+from bluewater.study.execution.task import Progress, Shard, Task
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(300)]
 

@@ -59,7 +59,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 def hash_of(text: str) -> str:
-    return str(_core.run(text)["decision_hash"])
+    return str(_core.Prepared(text).run()["decision_hash"])
 
 
 def test_what_is_shown_is_what_the_command_line_decides(tab: Page) -> None:

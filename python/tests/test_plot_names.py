@@ -17,8 +17,8 @@ from bluewater.plots.draw import Drawable, Picture, draw
 from bluewater.plots.experiment import marks_of
 from bluewater.plots.marks import Mark
 from bluewater.plots.style import INK
-from bluewater.study import experiment
-from bluewater.study.plot import Scale
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.plot import Scale
 
 POINTS: dict[str, Any] = json.loads(Path(__file__).with_name("plots.json").read_text("utf-8"))
 """Of each plot with claims in it, by panel and line: some x and y of its first seed. They say where

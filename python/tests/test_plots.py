@@ -21,9 +21,9 @@ from bluewater.plots.names import MARK
 from bluewater.plots.run import _in_sight
 from bluewater.plots.style import looks
 from bluewater.results.stats import estimate
-from bluewater.study import experiment
-from bluewater.study.claims import Claim, Finding, Measured, Verdict
-from bluewater.study.plot import Plot, Scale
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.claims import Claim, Finding, Measured, Verdict
+from bluewater.study.experiments.plot import Plot, Scale
 
 EXPERIMENTS = [experiment.load(name) for name in experiment.known()]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bluewater.results.stats import estimate
-from bluewater.study import experiment
+from bluewater.study.experiments import experiment
 
 REFERENCE = Path(__file__).parents[2] / "crates" / "validation" / "reference"
 

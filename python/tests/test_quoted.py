@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bluewater.study import experiment
-from bluewater.study.experiment import Experiment
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.experiment import Experiment
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "quoted.py"
 

@@ -10,12 +10,12 @@ from conftest import TINY
 from bluewater.errors import InputError
 from bluewater.report import tally, to_json, write_report
 from bluewater.results.store import Store
-from bluewater.study import experiment
-from bluewater.study.claims import Bound, Claim, Measured, Verdict, settle
-from bluewater.study.experiment import Experiment, parse
-from bluewater.study.readings import apply
-from bluewater.study.reproduce import Outcome, Plan, reproduce
-from bluewater.study.sweep import Cell
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.claims import Bound, Claim, Measured, Verdict, settle
+from bluewater.study.experiments.experiment import Experiment, parse
+from bluewater.study.experiments.readings import apply
+from bluewater.study.experiments.reproduce import Outcome, Plan, reproduce
+from bluewater.study.scenarios.sweep import Cell
 
 CLAIM = """
 [[claim]]

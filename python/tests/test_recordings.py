@@ -15,7 +15,7 @@ import bluewater
 from bluewater import InputError, Packets
 from bluewater.aqm import keys
 from bluewater.results import packets, writer
-from bluewater.study.replay import on_recording
+from bluewater.study.comparison.replay import on_recording
 
 if TYPE_CHECKING:
     from conftest import Cli

@@ -26,12 +26,12 @@ from bluewater.report import to_json, write_report
 from bluewater.report.page import environment
 from bluewater.report.scorecard import score, scorecard
 from bluewater.results.store import Store
-from bluewater.study import experiment
-from bluewater.study.claims import AS_WRITTEN
-from bluewater.study.experiment import parse
-from bluewater.study.paper import Paper
-from bluewater.study.plot import Scale
-from bluewater.study.reproduce import Outcome, Plan, reproduce
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.claims import AS_WRITTEN
+from bluewater.study.experiments.experiment import parse
+from bluewater.study.experiments.paper import Paper
+from bluewater.study.experiments.plot import Scale
+from bluewater.study.experiments.reproduce import Outcome, Plan, reproduce
 
 EXPERIMENT = (
     'title = "Loss <of> two"\nseeds = [1, 2, 3]\n'

@@ -14,9 +14,9 @@ from conftest import SWEEP, Cli
 from bluewater.report import build, write_report
 from bluewater.report.section import describe
 from bluewater.results.store import Store
-from bluewater.study import experiment
-from bluewater.study.reproduce import Outcome, Plan, reproduce
-from bluewater.study.task import Failure
+from bluewater.study.execution.task import Failure
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.reproduce import Outcome, Plan, reproduce
 
 CLAIM = """
 [[claim]]

@@ -13,8 +13,8 @@ import bluewater
 from bluewater.plots.experiment import drawables
 from bluewater.results import result, store, tables
 from bluewater.results.store import Store, read_result
-from bluewater.study.experiment import parse
-from bluewater.study.reproduce import Plan, reproduce
+from bluewater.study.experiments.experiment import parse
+from bluewater.study.experiments.reproduce import Plan, reproduce
 
 if TYPE_CHECKING:
     from collections.abc import Callable

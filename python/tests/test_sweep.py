@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bluewater
 from bluewater.errors import InputError
-from bluewater.study.sweep import assign, expand, parse_axes
+from bluewater.study.scenarios.sweep import assign, expand, parse_axes
 
 BASE: dict[str, Any] = {"queue": [{"aqm": "red", "buffer": "1p"}], "duration": "1s"}
 

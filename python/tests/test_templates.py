@@ -6,7 +6,7 @@ import pytest
 from conftest import TINY, Cli
 
 from bluewater.errors import InputError
-from bluewater.study.experiment import Experiment, parse
+from bluewater.study.experiments.experiment import Experiment, parse
 
 BASE = """duration = "2s"
 link = "{line}"

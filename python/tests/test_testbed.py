@@ -11,9 +11,9 @@ from bluewater.errors import InputError
 from bluewater.kinds import KINDS, testbed
 from bluewater.results.result import schema
 from bluewater.results.store import Store
-from bluewater.study import experiment
-from bluewater.study.experiment import parse
-from bluewater.study.reproduce import Plan, reproduce
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.experiment import parse
+from bluewater.study.experiments.reproduce import Plan, reproduce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

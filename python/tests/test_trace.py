@@ -12,9 +12,9 @@ from conftest import Cli
 from bluewater import trace
 from bluewater.errors import InputError
 from bluewater.results.store import Store
-from bluewater.study import experiment
-from bluewater.study.experiment import parse
-from bluewater.study.reproduce import Plan, reproduce
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.experiment import parse
+from bluewater.study.experiments.reproduce import Plan, reproduce
 
 SHORT = {"duration": "5s", "load": "2mbit"}
 

@@ -23,7 +23,7 @@ use gateway::namespace::ends::End;
 use gateway::namespace::enter_user_namespace;
 use gateway::options::{Change, LinkOptions};
 use gateway::privilege::RealTime;
-use gateway::record::{self, Allowed, Recording, Told};
+use gateway::record::{self, Allowed, Listener, Recording};
 use gateway::renewal::{KEEP, Wanted, keep};
 use gateway::session::Forwarding;
 use gateway::shell::{self, BOUND, Out, SWEEP_UPLINK, run_bound, sweep_uplink};
@@ -525,7 +525,7 @@ fn replay(path: &Path, any_buffer: bool, packets: bool) -> Result<ExitCode, Trou
     let mut told = |direction, rows: &Table| {
         writeln!(io::stdout(), "{}", report::packets(DIRECTIONS[direction], rows))
     };
-    let told: Option<Told<'_>> = if packets { Some(&mut told) } else { None };
+    let told: Option<Listener<'_>> = if packets { Some(&mut told) } else { None };
     let replayed = record::replay(&mut recording, allowed, told).map_err(broken)?;
     if replayed.recorded.is_none() {
         let (arrivals, seconds) = (replayed.arrivals, replayed.last as f64 / 1e9);

@@ -9,7 +9,7 @@ use aqm::{About, CATALOG, Duration, Framing, Limit, Rate, Size};
 use clap::Args;
 use link::impair::Loss;
 use link::{Impairments, Sending, Steps};
-use scenario::course::{self, DELAY, Kind, LOSS, RATE};
+use scenario::course::{self, DELAY, Dimension, LOSS, RATE};
 use scenario::error::did_you_mean;
 use scenario::varies::Probability;
 use serde::de::Error as _;
@@ -251,7 +251,7 @@ impl LinkOptions {
     /// What a file says of how something varies.
     fn course<T: Copy>(
         &self,
-        kind: &Kind<T>,
+        kind: &Dimension<T>,
         key: &str,
         file: &Option<PathBuf>,
     ) -> Result<Option<Arc<Steps<T>>>, Trouble> {

@@ -6,11 +6,12 @@ use std::net::IpAddr;
 
 use aqm::any::canonical;
 use aqm::{Cause, Counters, Duration, Framing, Measure};
-use link::columns::{Value as Number, columns};
+use link::columns::Value as Number;
 use link::impair::Loss;
 use link::varying::mean;
 use link::{Impairments, QueueSummary};
 use serde_json::{Map, Value, json};
+use sim::results::registry::measured;
 use sim::results::table::{Column, Table};
 
 use crate::direction::DIRECTIONS;
@@ -276,7 +277,7 @@ pub fn summary(name: &str, link: &Link, now: u64, (lost, refused): (u64, u64)) -
 /// What was measured at a queue, in the gateway or in the simulator.
 pub fn queue(name: &str, aqm: &str, s: &QueueSummary) -> Value {
     let mut all = json!({"queue": name, "aqm": aqm, "measured_s": s.window_s});
-    for (column, value) in columns(s) {
+    for (column, value) in measured(s) {
         all[column] = match value {
             Number::Count(n) => n.into(),
             Number::Real(x) => x.into(),

@@ -5,11 +5,11 @@ use aqm::param::Kind;
 use aqm::{About, CATALOG};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use scenario::traffic::{Kind as Carrier, TransportName};
+use scenario::traffic::{Carrier, TransportName};
 use serde_json::Value;
 use sim::Scenario;
 use sim::results::kind::PacketKind;
-use sim::results::registry::{SUMMARY, TABLES};
+use sim::results::registry::{SUMMARY, TABLES, WALL};
 
 /// Queue disciplines with parameters, signals and presets; transports, applications and preset networks.
 pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -29,7 +29,8 @@ pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for spec in std::iter::once(&SUMMARY).chain(TABLES) {
         let columns = PyList::empty(py);
-        for column in spec.columns {
+        let beside = (spec.name == SUMMARY.name).then_some(&WALL);
+        for column in spec.columns.iter().chain(beside) {
             let made = strings(
                 py,
                 &[("kind", column.kind.name()), ("unit", column.unit), ("doc", column.doc)],

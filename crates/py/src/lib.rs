@@ -7,6 +7,7 @@ mod driven;
 mod error;
 mod explain;
 mod own;
+mod prepared;
 
 use pyo3::prelude::*;
 
@@ -22,8 +23,7 @@ mod _core {
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyList, PyString};
     use scenario::course::{self, Model};
-    use sim::results::journal::Selection;
-    use sim::{Run, Scenario};
+    use sim::Scenario;
 
     #[pymodule_export]
     use crate::error::ScenarioError;
@@ -31,76 +31,10 @@ mod _core {
     #[pymodule_export]
     use crate::driven::Driven;
 
-    use crate::{captures, convert, error, explain, own};
+    #[pymodule_export]
+    use crate::prepared::Prepared;
 
-    /// Slices of a run; between two of them Python's signals are looked at.
-    const SLICES: u64 = 500;
-
-    /// Runs one scenario, given as TOML; `progress` is called with the fraction done. `journal` is
-    /// called again and again with a queue's name and a table of packets that are through: those of
-    /// `flows` (first and last; none: all) that arrive within `time` (ns) and whose number is a
-    /// multiple of `every`.
-    #[pyfunction]
-    #[pyo3(signature = (text, origin = "<string>", progress = None, journal = None, flows = vec![], time = (0, u64::MAX), every = 1))]
-    #[expect(clippy::too_many_arguments, reason = "named in Python")]
-    fn run<'py>(
-        py: Python<'py>,
-        text: &str,
-        origin: &str,
-        progress: Option<Bound<'py, PyAny>>,
-        journal: Option<Bound<'py, PyAny>>,
-        flows: Vec<(u32, u32)>,
-        time: (u64, u64),
-        every: u64,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let checked = |e| error::raise(py, e);
-        let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
-        let slice = scenario.duration.0 / SLICES;
-        // An algorithm in Python is asked at each packet: the interpreter stays at hand.
-        let attached = scenario.queue.iter().any(|queue| queue.code.is_some());
-        drop(own::failure());
-        let mut run = py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
-        let advance = |run: &mut Run| {
-            if attached { run.advance(slice) } else { py.detach(|| run.advance(slice)) }
-        };
-        if journal.is_some() {
-            let flows = flows.into_iter().map(|(first, last)| first..=last).collect();
-            run.keep_journal(&Selection { flows, time: time.0..=time.1, every: every.max(1) });
-        }
-        let tell = |run: &mut Run| match &journal {
-            None => Ok(()),
-            Some(journal) => run.drain_journal().into_iter().try_for_each(|(queue, rows)| {
-                journal.call1((queue, convert::table(py, &rows)?)).map(drop)
-            }),
-        };
-        loop {
-            let more = advance(&mut run);
-            own::failure().map_or(Ok(()), Err)?;
-            tell(&mut run)?;
-            if !more {
-                break;
-            }
-            py.check_signals()?;
-            if let Some(progress) = &progress {
-                progress.call1((run.progress(),))?;
-            }
-        }
-        let outcome = py.detach(|| run.finish());
-        own::failure().map_or(Ok(()), Err)?;
-        convert::outcome(py, &outcome)
-    }
-
-    /// Checks a scenario and gives it back with all defaults, in canonical units.
-    #[pyfunction]
-    #[pyo3(signature = (text, origin = "<string>"))]
-    fn check(py: Python<'_>, text: &str, origin: &str) -> PyResult<String> {
-        let checked = |e| error::raise(py, e);
-        let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
-        let canonical = scenario.to_toml();
-        // Some parameters only show that they do not fit when the queue is built.
-        py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
-        Ok(canonical)
-    }
+    use crate::{captures, explain, own};
 
     /// The JSON Schema of scenario files.
     #[pyfunction]

@@ -28,7 +28,7 @@ use crate::limits::{LONGEST, RATES};
 type Rows<T> = Result<Vec<(u64, T)>, String>;
 
 /// What a course of time is of.
-pub struct Kind<T: 'static> {
+pub struct Dimension<T: 'static> {
     /// The names of its columns in CSV, each with the unit that is put behind its values.
     columns: &'static [(&'static str, &'static str)],
     /// The head of columns that have none; empty if such are not read.
@@ -42,7 +42,7 @@ pub struct Kind<T: 'static> {
 }
 
 /// Rates, bit/s; 0 is an outage.
-pub const RATE: Kind<u64> = Kind {
+pub const RATE: Dimension<u64> = Dimension {
     columns: &[
         ("rate_bps", "bit"),
         ("rate_kbps", "kbit"),
@@ -63,7 +63,7 @@ pub const RATE: Kind<u64> = Kind {
 };
 
 /// Delays, ns.
-pub const DELAY: Kind<u64> = Kind {
+pub const DELAY: Dimension<u64> = Dimension {
     columns: &[("delay_s", "s"), ("delay_ms", "ms"), ("delay_us", "us"), ("delay", "")],
     bare: "time_s,delay_ms",
     value: |text| {
@@ -78,7 +78,7 @@ pub const DELAY: Kind<u64> = Kind {
 };
 
 /// Probabilities of loss.
-pub const LOSS: Kind<f64> = Kind {
+pub const LOSS: Dimension<f64> = Dimension {
     columns: &[("loss", ""), ("loss_percent", "%")],
     bare: "time_s,loss",
     value: |text| probability(text).map_err(words),
@@ -122,7 +122,7 @@ struct Table {
 ///
 /// # Errors
 /// What is wrong with it, with its line where there is one.
-pub fn read<T: Copy>(kind: &Kind<T>, text: &str, repeat: bool) -> Result<Steps<T>, String> {
+pub fn read<T: Copy>(kind: &Dimension<T>, text: &str, repeat: bool) -> Result<Steps<T>, String> {
     // Some editors begin each file with a mark of its encoding.
     let text = text.trim_start_matches('\u{feff}');
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
@@ -143,7 +143,7 @@ pub fn read<T: Copy>(kind: &Kind<T>, text: &str, repeat: bool) -> Result<Steps<T
 /// # Errors
 /// What is wrong, and in which of them.
 pub fn course<T: Copy>(
-    kind: &Kind<T>,
+    kind: &Dimension<T>,
     steps: &[(String, String)],
     repeat: bool,
 ) -> Result<Steps<T>, String> {
@@ -156,7 +156,11 @@ pub fn course<T: Copy>(
     of_rows(kind, &rows, repeat)
 }
 
-fn of_rows<T: Copy>(kind: &Kind<T>, rows: &[(u64, T)], repeat: bool) -> Result<Steps<T>, String> {
+fn of_rows<T: Copy>(
+    kind: &Dimension<T>,
+    rows: &[(u64, T)],
+    repeat: bool,
+) -> Result<Steps<T>, String> {
     if let Some(i) = rows.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
         return Err(format!("times must ascend: step {} comes at or before step {i}", i + 1));
     }
@@ -204,7 +208,7 @@ const SINCE_1970: u64 = 1_000_000_000;
 /// The most that a bare column of Mbit/s may hold: more is likely in bit/s or kbit/s.
 const MOST_BARE: f64 = 1e5;
 
-fn csv<T>(kind: &Kind<T>, text: &str) -> Result<Vec<(u64, T)>, String> {
+fn csv<T>(kind: &Dimension<T>, text: &str) -> Result<Vec<(u64, T)>, String> {
     const TIMES: [(&str, &str); 5] =
         [("time_s", "s"), ("time_ms", "ms"), ("time_us", "us"), ("time_ns", "ns"), ("time", "")];
     let numbered = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::arrivals::{self, Files};
-use crate::course::{self, Kind, Model, RATE};
+use crate::course::{self, Dimension, Model, RATE};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::{Quantity, Text};
@@ -93,7 +93,7 @@ impl Course {
 
     pub(crate) fn steps<T: Copy>(
         &mut self,
-        kind: &Kind<T>,
+        kind: &Dimension<T>,
         word: fn(T) -> u64,
         key: &str,
         files: &mut dyn Files,

@@ -1,6 +1,7 @@
 //! A packet in the simulator: a small plain record, copied by value.
 
 use aqm::{Ack, Carried, Ecn, FlowKey, Instant, Meta};
+use link::Item;
 pub use scenario::arrivals::SHORTEST_PACKET;
 
 /// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
@@ -229,6 +230,18 @@ impl Packet {
             len: u32::from(self.len),
             ecn: self.ecn,
         }
+    }
+}
+
+impl Item for Packet {
+    #[inline(always)]
+    fn flow(&self, _: &Meta) -> u32 {
+        self.flow
+    }
+
+    #[inline(always)]
+    fn seq(&self) -> u32 {
+        self.seq
     }
 }
 

@@ -14,17 +14,17 @@ from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Shared
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
-from bluewater.study.advise import Link, reasons
-from bluewater.study.boxes import BOXES, LEFT_OUT, commands
-from bluewater.study.delays import table as delay_table
-from bluewater.study.execute import HERE
-from bluewater.study.tcp import TCPS
+from bluewater.study.advice.advise import Link, reasons
+from bluewater.study.advice.boxes import BOXES, LEFT_OUT, commands
+from bluewater.study.comparison.delays import table as delay_table
+from bluewater.study.execution.execute import HERE
+from bluewater.study.scenarios.tcp import TCPS
 from bluewater.text import measured, other, sided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bluewater.study.advise import Ranked
+    from bluewater.study.advice.advise import Ranked
 
 
 _USUAL = ("linux", 5, "30s")

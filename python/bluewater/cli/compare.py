@@ -39,11 +39,11 @@ from bluewater.cli.options import (
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.results.overview import Overview
-from bluewater.study.compare import FLOWS, Setup
-from bluewater.study.delays import table as delay_table
-from bluewater.study.execute import HERE
-from bluewater.study.scenario import parsed
-from bluewater.study.tcp import PRESETS, TCPS
+from bluewater.study.comparison.compare import FLOWS, Setup
+from bluewater.study.comparison.delays import table as delay_table
+from bluewater.study.execution.execute import HERE
+from bluewater.study.scenarios.scenario import parsed
+from bluewater.study.scenarios.tcp import PRESETS, TCPS
 from bluewater.text import number
 
 if TYPE_CHECKING:

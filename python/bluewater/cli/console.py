@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from bluewater.results.overview import Cell, Column
-    from bluewater.study.task import Failure
+    from bluewater.study.execution.task import Failure
 
 _FILE_WIDTH = 140
 """Columns of a table that goes to a file or a pipe."""

@@ -8,7 +8,7 @@ import polars as pl
 import typer
 from rich.table import Table
 
-from bluewater.study.delays import KINDS, QUANTILES
+from bluewater.study.comparison.delays import KINDS, QUANTILES
 from bluewater.text import number
 
 if TYPE_CHECKING:

@@ -181,7 +181,7 @@ def _draw(bins: int, stem: Path, *, quiet: bool) -> None:
 
     from bluewater.plots.draw import Drawable, draw  # noqa: PLC0415
     from bluewater.plots.files import save  # noqa: PLC0415
-    from bluewater.study.plot import Scale  # noqa: PLC0415
+    from bluewater.study.experiments.plot import Scale  # noqa: PLC0415
 
     step = max(1, bins // 200)
     points = [

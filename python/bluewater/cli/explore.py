@@ -25,17 +25,17 @@ from bluewater.cli.options import (
 from bluewater.errors import InputError, unknown
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes, of_runs
-from bluewater.study.execute import HERE, engine, execute
-from bluewater.study.experiment import select
-from bluewater.study.explore import SIZE, Search, groups
+from bluewater.study.execution.execute import HERE, engine, execute
+from bluewater.study.experiments.experiment import select
+from bluewater.study.experiments.explore import SIZE, Search, groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from bluewater.results.store import Store
-    from bluewater.study.experiment import Experiment
-    from bluewater.study.task import Task
+    from bluewater.study.execution.task import Task
+    from bluewater.study.experiments.experiment import Experiment
 
 
 def add(app: typer.Typer) -> None:

@@ -8,7 +8,7 @@ from bluewater import _core
 from bluewater.cli.console import out, print_json, table
 from bluewater.cli.group import example
 from bluewater.cli.options import Json
-from bluewater.study.experiment import known, load
+from bluewater.study.experiments.experiment import known, load
 
 if TYPE_CHECKING:
     import typer

@@ -11,7 +11,7 @@ from bluewater.errors import InputError, unknown
 from bluewater.files import PICTURES, check_ending
 from bluewater.results.overview import FORMATS as TABLES
 from bluewater.results.store import Store
-from bluewater.study.seeds import counted, listed
+from bluewater.study.scenarios.seeds import counted, listed
 
 SIZES = ("column", "page")
 """What a picture may be made for, beside a screen."""

@@ -18,7 +18,7 @@ from bluewater.cli.run import table, to_json
 from bluewater.errors import InputError
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
-from bluewater.study.replay import LOST, on_recording
+from bluewater.study.comparison.replay import LOST, on_recording
 
 
 def add(app: typer.Typer) -> None:

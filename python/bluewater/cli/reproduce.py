@@ -32,16 +32,16 @@ from bluewater.cli.sweep import make_part
 from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT, plan
 from bluewater.progress import notes, of_runs
-from bluewater.study.claims import Verdict
-from bluewater.study.execute import HERE, engine
-from bluewater.study.reproduce import reproduce as make
-from bluewater.study.task import Shard
+from bluewater.study.execution.execute import HERE, engine
+from bluewater.study.execution.task import Shard
+from bluewater.study.experiments.claims import Verdict
+from bluewater.study.experiments.reproduce import reproduce as make
 from bluewater.text import measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bluewater.study.reproduce import Incomplete, Outcome
+    from bluewater.study.experiments.reproduce import Incomplete, Outcome
 
 _COLOURS = {
     Verdict.REPRODUCED: "green",

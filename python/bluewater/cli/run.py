@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from bluewater import kinds, text
+from bluewater import lab, text
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import example
-from bluewater.cli.options import Json, Out, Settings, store
-from bluewater.errors import InputError, StorageError
-from bluewater.files import read_stdin, read_text, writing
+from bluewater.cli.options import Json, Out, Resume, Settings
+from bluewater.errors import InputError
+from bluewater.files import read_stdin, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
 from bluewater.results.result import Result
-from bluewater.results.store import run_key
-from bluewater.study.scenario import changed, lines_of
+from bluewater.study.scenarios.scenario import Scenario, parsed, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,53 +64,46 @@ def run(
     packets_every: Annotated[int, typer.Option(min=1, help="One packet in so many.")] = 1,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
+    resume: Resume = True,
 ) -> None:
     """Run one scenario and keep its result.
 
     A scenario is a network, queues on its links and traffic. With `--dry-run` it is checked and
-    printed with every default; `bluewater list` has what can stand in it.
+    printed with every default; `bluewater list` has what can stand in it. A run that is kept from
+    before is shown as it is, unless `--packets` asks what became of its packets.
     """
     if csv is not None and csv.exists() and not csv.is_dir():
         raise InputError("a file, where a folder is needed", file=str(csv), key="--csv")
     journal = _journal(packets, packets_flows, packets_time, packets_every)
-    origin = "<stdin>" if str(file) == "-" else str(file)
-    text = read_stdin() if str(file) == "-" else read_text(file)
-    changes = [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
-    source = changed(text, changes, origin)
-    # Of any kind: with place = "testbed" the run is made with real packets.
-    with lines_of(text, source, origin):
-        kind, canonical = kinds.checked(source, origin)
+    text, origin = (read_stdin(), "<stdin>") if str(file) == "-" else to_text(file)
+    changes = parsed(settings or []) | ({} if seed is None else {"seed": seed})
+    chosen = Scenario.parse(text, origin, changes)
     if dry_run:
-        print(canonical, end="")
+        print(chosen.canonical, end="")
         return
-    kept, key = store(out_), run_key(canonical, kind.version())
-    kept.prepare()
-
-    def keep(result: Result) -> None:
-        kept.put_aside([key])
-        kept.write(key, result)
-        kept.remember(key)
-
     bar, update = of_one(origin)
+    kept: list[str] = []
     try:
         with bar:
-            result = kinds.run(source, origin, update, journal, keep)
+            result = lab.run(
+                chosen, out=out_, progress=update, packets=journal, resume=resume, told=kept.append
+            )
         if csv is not None:
             _write_csv(result, csv)
-    except StorageError:
-        if key in kept:
-            note(f"kept in {kept.path(key)}")
-        raise
-    if packets is not None:
-        tells = "" if packets.suffix == ".pcapng" else f"; `bluewater why {packets} N` tells of one"
-        note(f"packets in {packets}{tells}")
-    if json:
-        print_json(to_json(result))
-    else:
-        out.print(table(result))
-    for remark in remarks.of_run(result):
-        note(f"note: {remark}")
-    note(f"kept in {kept.path(key)}")
+        if packets is not None:
+            tells = (
+                "" if packets.suffix == ".pcapng" else f"; `bluewater why {packets} N` tells of one"
+            )
+            note(f"packets in {packets}{tells}")
+        if json:
+            print_json(to_json(result))
+        else:
+            out.print(table(result))
+        for remark in remarks.of_run(result):
+            note(f"note: {remark}")
+    finally:
+        for line in kept:
+            note(line)
 
 
 def _journal(path: Path | None, flows: str | None, time: str | None, every: int) -> Packets | None:

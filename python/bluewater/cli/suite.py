@@ -24,8 +24,8 @@ from bluewater.cli.options import (
 from bluewater.cli.reproduce import reproduce
 from bluewater.errors import unknown
 from bluewater.lab import CORES, DEFAULT_OUT
-from bluewater.study.execute import HERE
-from bluewater.study.experiment import known, suites
+from bluewater.study.execution.execute import HERE
+from bluewater.study.experiments.experiment import known, suites
 
 
 def add(app: typer.Typer) -> None:

@@ -30,10 +30,10 @@ from bluewater.cli.options import (
 from bluewater.errors import InputError
 from bluewater.files import read_text, write_text
 from bluewater.lab import CORES, DEFAULT_OUT
-from bluewater.study.execute import HERE, engine
-from bluewater.study.experiment import parse
-from bluewater.study.scenario import parsed
-from bluewater.study.task import Shard
+from bluewater.study.execution.execute import HERE, engine
+from bluewater.study.execution.task import Shard
+from bluewater.study.experiments.experiment import parse
+from bluewater.study.scenarios.scenario import parsed
 from bluewater.text import other
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from bluewater.lab import Sweep
     from bluewater.results.store import Store
-    from bluewater.study.task import Failure, Task
+    from bluewater.study.execution.task import Failure, Task
 
 
 def add(app: typer.Typer) -> None:

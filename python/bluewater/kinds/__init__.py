@@ -2,7 +2,8 @@
 
 A kind takes the table of a run (a scenario, or what stands in its place), gives its *canonical
 text*, from which alone the run follows, and makes a :class:`~bluewater.results.result.Result` of
-such a text. A new kind is a module with a ``KIND``, and its name here.
+such a text; one that is read and checked is :class:`~bluewater.kinds.kind.Prepared`. A new kind is
+a module with a ``KIND``, and its name here.
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from bluewater import _core
-from bluewater.errors import InputError, unknown
+from bluewater.errors import unknown
 from bluewater.files import check_depth, check_text, check_toml
 from bluewater.kinds import formula, simulator, testbed, trace
+from bluewater.kinds.kind import Prepared
 from bluewater.kinds.named import check_files
+from bluewater.kinds.simulator import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from bluewater.kinds.kind import Kind
-    from bluewater.results.packets import Packets
-    from bluewater.results.result import Result
 
 KINDS: Mapping[str, Kind] = {
     each.name: each for each in (formula.KIND, trace.KIND, testbed.KIND, simulator.KIND)
@@ -38,42 +38,16 @@ def of(table: Mapping[str, Any], file: str) -> Kind:
     return next(each for each in KINDS.values() if each.owns(table))
 
 
-def checked(text: str, origin: str) -> tuple[Kind, str]:
-    """The kind of a text, and its canonical text."""
-    kind, given = _parsed(text, origin)
+def prepare(table: Mapping[str, Any], origin: str) -> Prepared:
+    """The run of a table."""
+    kind = of(table, origin)
     if kind is simulator.KIND:
-        return kind, _core.check(given, origin)
-    return kind, given
+        return Simulation.of(table, origin)
+    return Prepared(kind, kind.check(table, origin), origin)
 
 
-def run(
-    text: str,
-    origin: str,
-    progress: Callable[[float], object] | None = None,
-    packets: Packets | None = None,
-    keep: Callable[[Result], object] = lambda _: None,
-) -> Result:
-    """Makes the run that a text of any kind says, in this process; a simulation with packets.
-
-    What ``keep`` does with the result is done before the file of packets is made of its parts.
-    """
-    kind, given = _parsed(text, origin)
-    if packets is None:
-        result = kind.run(given, origin, progress)
-        keep(result)
-        return result
-    if kind is not simulator.KIND:
-        raise InputError(
-            "only the simulator writes packets down",
-            file=origin,
-            key="place",
-            hint="the gateway records real packets: `bluewater gateway run --record`",
-        )
-    return simulator.run_with_packets(given, origin, progress, packets, keep)
-
-
-def _parsed(text: str, origin: str) -> tuple[Kind, str]:
-    """The kind of a text, and the text that it is run from."""
+def read(text: str, origin: str) -> tuple[dict[str, Any], Prepared]:
+    """The table that a text says, and its run; errors name lines of the text."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError):
@@ -81,6 +55,6 @@ def _parsed(text: str, origin: str) -> tuple[Kind, str]:
         table = {}  # the simulator says what is wrong, and in which line
     check_text(text, origin)
     check_depth(table, origin)
-    kind = of(table, origin)
-    # The simulator takes the text as it was written: its errors name lines.
-    return kind, text if kind is simulator.KIND else kind.check(table, origin)
+    if of(table, origin) is simulator.KIND:
+        return table, Simulation(text, origin)
+    return table, prepare(table, origin)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import hashlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
+from bluewater.errors import InputError
+from bluewater.results.store import run_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from bluewater.results.packets import Packets
     from bluewater.results.result import Result
 
 
@@ -41,6 +44,50 @@ class Kind:
     missing: Callable[[], str | None] = lambda: None
     version: Callable[[], str] = _core.version
     seeded: Callable[[str, int], str] | None = None
+
+
+class Prepared:
+    """A run that was read and checked, and can be made.
+
+    Attributes:
+        kind: What kind of run it is.
+        canonical: The text from which alone it follows.
+        origin: What messages call it.
+    """
+
+    def __init__(self, kind: Kind, canonical: str, origin: str) -> None:
+        self.kind = kind
+        self.canonical = canonical
+        self.origin = origin
+
+    @cached_property
+    def key(self) -> str:
+        """Its name in a store."""
+        return run_key(self.canonical, self.kind.version())
+
+    def run(
+        self,
+        progress: Callable[[float], object] | None = None,
+        packets: Packets | None = None,
+        keep: Callable[[Result], object] = lambda _: None,
+    ) -> Result:
+        """Makes the run in this process.
+
+        Args:
+            progress: Called now and then with the fraction done, 0 to 1.
+            packets: Which packets a file tells of, if the run is a simulation.
+            keep: Called with the result, before the file of packets is made.
+        """
+        if packets is not None:
+            raise InputError(
+                "only the simulator writes packets down",
+                file=self.origin,
+                key="place",
+                hint="the gateway records real packets: `bluewater gateway run --record`",
+            )
+        result = self.kind.run(self.canonical, self.origin, progress)
+        keep(result)
+        return result
 
 
 @cache

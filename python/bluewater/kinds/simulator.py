@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tomli_w
 
@@ -13,7 +14,7 @@ from bluewater import _core
 from bluewater.aqm import named
 from bluewater.errors import InputError
 from bluewater.files import apart, check_text
-from bluewater.kinds.kind import Kind
+from bluewater.kinds.kind import Kind, Prepared
 from bluewater.results.exports import pcapng
 from bluewater.results.result import Result
 from bluewater.results.writer import Writer
@@ -36,21 +37,78 @@ def at_line(error: _core.ScenarioError, line: int | None) -> _core.ScenarioError
     return moved
 
 
-def check(table: Mapping[str, Any], file: str) -> str:
-    """The canonical scenario, every default filled in."""
-    try:
-        text = tomli_w.dumps({k: v for k, v in named(table).items() if k != "place"})
-    except (TypeError, AttributeError) as error:
-        raise InputError(
-            f"a table with what no file can hold: {error}",
-            file=file,
-            allowed="text as keys; text, numbers, booleans, lists and tables as values",
-        ) from error
-    check_text(text, file)
-    try:
-        return _core.check(text, file)
-    except _core.ScenarioError as error:
-        raise at_line(error, None) from None  # nobody has written that text
+class Simulation(Prepared):
+    """A scenario with its simulation, which is built once.
+
+    Args:
+        text: The scenario, as it was written: errors name its lines.
+        origin: What messages call it.
+    """
+
+    _newest: ClassVar[Callable[[], Simulation | None]] = lambda: None
+
+    def __init__(self, text: str, origin: str) -> None:
+        built, self._took = _build(text, origin)
+        super().__init__(KIND, built.canonical, origin)
+        self._built = [built]
+        # Whoever holds many scenarios does not hold as many simulations, of a megabyte each.
+        if (before := Simulation._newest()) is not None:
+            before._built.clear()
+        Simulation._newest = weakref.ref(self)
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], origin: str) -> Simulation:
+        """That of a table, whose text nobody has written: errors name no lines."""
+        try:
+            text = tomli_w.dumps({k: v for k, v in named(table).items() if k != "place"})
+        except (TypeError, AttributeError) as error:
+            raise InputError(
+                f"a table with what no file can hold: {error}",
+                file=origin,
+                allowed="text as keys; text, numbers, booleans, lists and tables as values",
+            ) from error
+        check_text(text, origin)
+        try:
+            return cls(text, origin)
+        except _core.ScenarioError as error:
+            raise at_line(error, None) from None
+
+    def run(
+        self,
+        progress: Callable[[float], object] | None = None,
+        packets: Packets | None = None,
+        keep: Callable[[Result], object] = lambda _: None,
+    ) -> Result:
+        """Simulates the scenario. It is built again for a second run, or if others were since."""
+        if packets is None:
+            result = self._made(progress)
+            keep(result)
+            return result
+        chosen = packets.selection()
+        path = Path(packets.path)
+        apart(path, Path(self.origin), key="packets")
+        publish = pcapng.write if path.suffix == pcapng.SUFFIX else Path.replace
+        with Writer(path, publish) as writer:
+            result = self._made(progress, journal=writer.take, **chosen)
+            keep(result)
+            about = ("scenario", "version", "decision_hash")
+            writer.finish({name: getattr(result, name) for name in about})
+        return result
+
+    def _made(self, progress: Callable[[float], object] | None, **journal: Any) -> Result:
+        """The result, which took as long as the simulation was built and run."""
+        try:
+            built, took = self._built.pop(), self._took
+        except IndexError:
+            built, took = _build(self.canonical, self.origin)
+        began = time.perf_counter() - took
+        return Result.of(built.run(progress, **journal), began)
+
+
+def _build(text: str, origin: str) -> tuple[_core.Prepared, float]:
+    """The simulation, and how long it took to build, s."""
+    began = time.perf_counter()
+    return _core.Prepared(text, origin), time.perf_counter() - began
 
 
 def seeded(text: str, seed: int) -> str:
@@ -58,32 +116,10 @@ def seeded(text: str, seed: int) -> str:
     return re.sub(r"^seed = \d+$", f"seed = {seed}", text, count=1, flags=re.MULTILINE)
 
 
-def run(text: str, origin: str, progress: Callable[[float], object] | None) -> Result:
-    """Simulates a scenario."""
-    began = time.perf_counter()
-    return Result.of(_core.run(text, origin, progress), began)
-
-
-def run_with_packets(
-    text: str,
-    origin: str,
-    progress: Callable[[float], object] | None,
-    packets: Packets,
-    keep: Callable[[Result], object],
-) -> Result:
-    """The same, and writes down what became of each packet, once the result is kept."""
-    chosen = packets.selection()
-    path = Path(packets.path)
-    apart(path, Path(origin), key="packets")
-    publish = pcapng.write if path.suffix == pcapng.SUFFIX else Path.replace
-    began = time.perf_counter()
-    with Writer(path, publish) as writer:
-        made = _core.run(text, origin, progress, journal=writer.take, **chosen)
-        result = Result.of(made, began)
-        keep(result)
-        about = ("scenario", "version", "decision_hash")
-        writer.finish({name: getattr(result, name) for name in about})
-    return result
-
-
-KIND = Kind("simulator", lambda table: True, check, run, seeded=seeded)  # noqa: ARG005
+KIND = Kind(
+    "simulator",
+    owns=lambda table: True,  # noqa: ARG005
+    check=lambda table, origin: Simulation.of(table, origin).canonical,
+    run=lambda text, origin, progress: Simulation(text, origin).run(progress),
+    seeded=seeded,
+)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core, programs
 from bluewater.errors import InputError
-from bluewater.kinds import simulator
 from bluewater.kinds.kind import Kind, fingerprint
+from bluewater.kinds.simulator import Simulation
 from bluewater.results.result import Result, schema
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _PACKET = 1500
 
 def check(table: Mapping[str, Any], file: str) -> str:
     """The canonical text of a run that can be made, from that of the simulator."""
-    canonical = simulator.check(table, file)
+    canonical = Simulation.of(table, file).canonical
     scenario = tomllib.loads(canonical)
     network, queues, traffic = scenario["network"], scenario["queue"], scenario["traffic"]
     measure = scenario["measure"]

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater.arguments import NUMBER, TEXT, Kind, checked, with_fields
+from bluewater.arguments import NUMBER, TEXT, Argument, checked, with_fields
 from bluewater.errors import InputError
 from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING
 from bluewater.lab.sweeps import carry_out
 from bluewater.results.store import Store
-from bluewater.study.advise import Link, Measured, Ranked, rank
-from bluewater.study.advise import scenario as scenario_for
-from bluewater.study.boxes import candidates, settings
-from bluewater.study.execute import HERE
-from bluewater.study.experiment import About, Experiment, Size
-from bluewater.study.seeds import counted
-from bluewater.study.sweep import Axis, Point
+from bluewater.study.advice.advise import Link, Measured, Ranked, rank
+from bluewater.study.advice.advise import scenario as scenario_for
+from bluewater.study.advice.boxes import candidates, settings
+from bluewater.study.execution.execute import HERE
+from bluewater.study.experiments.experiment import About, Experiment, Size
+from bluewater.study.scenarios.seeds import counted
+from bluewater.study.scenarios.sweep import Axis, Point
 from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from bluewater.lab.sweeps import Sweep
     from bluewater.results.result import Result
-    from bluewater.study.task import Failure
+    from bluewater.study.execution.task import Failure
 
-_LINK = Kind((Link,), 'a Link; its fields go by name, as in rate="10mbit"')
+_LINK = Argument((Link,), 'a Link; its fields go by name, as in rate="10mbit"')
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def advise(
 
     Args:
         link: The link.
-        box: One of :data:`~bluewater.study.boxes.BOXES`.
+        box: One of :data:`~bluewater.study.advice.boxes.BOXES`.
         reps: How many seeds, at least 2.
         first_seed: The first of them.
         duration: Length of a run, of which the first third is not counted.
@@ -97,7 +97,7 @@ def advise(
         share: Where they are kept as well, as for :func:`sweep`.
         out: The folder of results.
         progress: Whether a bar is shown.
-        keys: Fields of :class:`~bluewater.study.advise.Link` that are set: ``rate="10mbit"``.
+        keys: Fields of :class:`~bluewater.Link` that are set: ``rate="10mbit"``.
 
     Raises:
         InputError: A name or quantity cannot be used.

@@ -8,23 +8,23 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bluewater.arguments import NUMBER, PATH, TEXT, Kind
+from bluewater.arguments import NUMBER, PATH, TEXT, Argument
 from bluewater.errors import InputError
 from bluewater.progress import of_runs
-from bluewater.study.execute import HERE, execute
-from bluewater.study.scenario import Scenario
-from bluewater.study.seeds import counted, distinct
+from bluewater.study.execution.execute import HERE, execute
+from bluewater.study.scenarios.scenario import Scenario
+from bluewater.study.scenarios.seeds import counted, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bluewater.results.store import Store
-    from bluewater.study.task import Failure, Task
+    from bluewater.study.execution.task import Failure, Task
 
 DEFAULT_OUT = Path("results")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
-SOURCE = Kind(
+SOURCE = Argument(
     (Scenario, str, PathLike, Mapping), "a Scenario, a path, TOML text, or a mapping of its keys"
 )
 MAKING = {"jobs": NUMBER, "on": TEXT, "share": TEXT, "out": PATH}

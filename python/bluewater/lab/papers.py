@@ -10,15 +10,15 @@ from bluewater.arguments import NUMBER, NUMBERS, TEXT, checked
 from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, chosen_seeds
 from bluewater.progress import of_runs
 from bluewater.results.store import Store
-from bluewater.study import experiment
-from bluewater.study.execute import HERE, engine
-from bluewater.study.reproduce import Plan
-from bluewater.study.reproduce import reproduce as make
+from bluewater.study.execution.execute import HERE, engine
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.reproduce import Plan
+from bluewater.study.experiments.reproduce import reproduce as make
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bluewater.study.reproduce import Outcome
+    from bluewater.study.experiments.reproduce import Outcome
 
 
 @checked(name=TEXT, size=TEXT, seeds=NUMBERS, reps=NUMBER, **MAKING)

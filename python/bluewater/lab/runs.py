@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bluewater import kinds
-from bluewater.arguments import NUMBER, PATH, TEXT, Kind, checked
+from bluewater.arguments import FLAG, NUMBER, PATH, TEXT, Argument, checked
 from bluewater.errors import InputError
 from bluewater.lab.making import DEFAULT_OUT, SOURCE
 from bluewater.results.packets import Packets
 from bluewater.results.result import Result
-from bluewater.results.store import Store, read_result, run_key
-from bluewater.study import scenario
-from bluewater.study.scenario import Scenario
-from bluewater.study.seeds import distinct
+from bluewater.results.store import Store, read_result
+from bluewater.study.scenarios import scenario
+from bluewater.study.scenarios.scenario import Scenario
+from bluewater.study.scenarios.seeds import distinct
 from bluewater.units import duration_text
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from bluewater.study.scenario import Source
+    from bluewater.study.scenarios.scenario import Source
 
 
-_PICTURED = Kind((Result, str, PathLike), "a Result, or the folder of one")
-_JOURNAL = Kind((Packets, str, PathLike), "a path, or Packets")
+_PICTURED = Argument((Result, str, PathLike), "a Result, or the folder of one")
+_JOURNAL = Argument((Packets, str, PathLike), "a path, or Packets")
 
 
-@checked(source=SOURCE, seed=NUMBER, out=PATH, packets=_JOURNAL, share=TEXT)
+@checked(source=SOURCE, seed=NUMBER, out=PATH, packets=_JOURNAL, share=TEXT, resume=FLAG)
 def run(
     source: Source,
     *,
@@ -40,6 +40,8 @@ def run(
     progress: Callable[[float], object] | None = None,
     packets: Packets | Path | str | None = None,
     share: str = "",
+    resume: bool = True,
+    told: Callable[[str], object] = lambda _: None,
 ) -> Result:
     """Runs one scenario in this process.
 
@@ -50,31 +52,43 @@ def run(
         progress: Called now and then with the fraction done, 0 to 1.
         packets: A Parquet file for what becomes of each packet, or of some; the run is made anew.
         share: Where it is kept as well, as for :func:`sweep`; with ``out``.
+        resume: Whether a run that is kept is used; else it is made again.
+        told: Called with a line that says where the run is kept, and whether it was there.
 
     Raises:
         ScenarioError: The scenario is not valid.
         InputError: The file cannot be read.
     """
+    chosen = scenario.of(source, _seeded(seed)).prepared
+    journal = Packets(packets) if isinstance(packets, str | PathLike) else packets
     if out is None:
         if share:
             raise InputError(
                 "a run is shared from a folder", key="share", value=share, hint='give out="results"'
             )
-        return scenario.run(source, seed=seed, progress=progress, packets=packets)
-    chosen = _scenario(source)
-    if seed is not None:
-        chosen = chosen.with_(seed=distinct([seed], "seed")[0])
-    store = Store(Path(out) / "runs", share)
+        return chosen.run(progress, journal)
+    store, key = Store(Path(out) / "runs", share), chosen.key
     store.prepare()
-    kind = kinds.of(chosen.table, chosen.origin)
-    key = run_key(chosen.canonical, kind.version())
-    store.sync([key])
-    if key not in store or packets is not None:
-        scenario.run(
-            chosen, progress=progress, packets=packets, keep=lambda made: store.write(key, made)
-        )
+    if resume:
+        store.sync([key])
+    else:
+        store.remove(key)
+
+    def keep(made: Result) -> None:
+        store.write(key, made)
+        told(f"kept in {store.path(key)}")
+
+    if key in store and journal is None:
+        told(f"kept run found: {store.path(key)}")
+    else:
+        chosen.run(progress, journal, keep)
     store.remember(key)
     return store.read(key)
+
+
+def _seeded(seed: int | None) -> dict[str, int]:
+    """The setting that a seed is."""
+    return {} if seed is None else {"seed": distinct([seed], "seed")[0]}
 
 
 @checked(source=SOURCE, seed=NUMBER)
@@ -89,10 +103,10 @@ def testbed(source: Source, *, seed: int | None = None) -> Result:  # noqa: PT02
         InputError: The testbed cannot do it, or this machine does not allow it.
         ScenarioError: The scenario is not valid.
     """
-    chosen = _scenario(source).with_(place="testbed")
+    chosen = scenario.of(source, {"place": "testbed", **_seeded(seed)})
     if reason := kinds.KINDS["testbed"].missing():
         raise InputError(f"no run with real packets can be made here: {reason}")
-    return scenario.run(chosen, seed=seed)
+    return chosen.prepared.run()
 
 
 @checked(folder=PATH)
@@ -135,8 +149,8 @@ def with_series(result: Result, told: Callable[[str], object] = lambda _: None) 
         return result
     interval = duration_text(result.summary["duration_s"] / _SAMPLES)
     told(f"the run kept no series: simulated again with interval = {interval} under [measure]")
-    chosen = Scenario.parse(result.scenario, "the run").with_({"measure.interval": interval})
-    made = scenario.run(chosen)
+    table.setdefault("measure", {})["interval"] = interval
+    made = Scenario(table, origin="the run").prepared.run()
     if made.decision_hash != result.decision_hash:
         raise InputError(
             "the run kept no series, and simulated again it decides otherwise",
@@ -168,9 +182,3 @@ def plot(
     if path is not None:
         save(figure, panels, Path(path))
     return figure
-
-
-def _scenario(source: Source) -> Scenario:
-    if isinstance(source, Scenario):
-        return source
-    return Scenario.parse(*scenario.to_text(source))

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Kind, checked, with_fields
+from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Argument, checked, with_fields
 from bluewater.errors import InputError
 from bluewater.files import writing
 from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, SOURCE, chosen_seeds, make_all
@@ -17,12 +17,13 @@ from bluewater.results import aggregate, remarks
 from bluewater.results.overview import Overview
 from bluewater.results.store import Store
 from bluewater.results.tables import Tables
-from bluewater.study import compare as side_by_side
-from bluewater.study import experiment, scenario
-from bluewater.study.compare import Setup
-from bluewater.study.execute import HERE, engine
-from bluewater.study.experiment import About, Experiment, Size
-from bluewater.study.sweep import parse_axes
+from bluewater.study.comparison import compare as side_by_side
+from bluewater.study.comparison.compare import Setup
+from bluewater.study.execution.execute import HERE, engine
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.experiment import About, Experiment, Size
+from bluewater.study.scenarios import scenario
+from bluewater.study.scenarios.sweep import parse_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from bluewater.aqm import Aqm
     from bluewater.results.result import Result
     from bluewater.results.tables import Entry, Label
-    from bluewater.study.scenario import Source
-    from bluewater.study.task import Failure
+    from bluewater.study.execution.task import Failure
+    from bluewater.study.scenarios.scenario import Source
 
-_SETUP = Kind((Setup,), 'a Setup; its fields go by name, as in rate="10mbit"')
-_ALGORITHM = Kind((str, type), "names, and classes of one's own")
+_SETUP = Argument((Setup,), 'a Setup; its fields go by name, as in rate="10mbit"')
+_ALGORITHM = Argument((str, type), "names, and classes of one's own")
 
 
 @dataclass(frozen=True)

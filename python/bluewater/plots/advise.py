@@ -13,7 +13,7 @@ from matplotlib.transforms import Bbox
 from bluewater.plots.draw import Drawable, Picture, set_scale
 from bluewater.plots.files import save
 from bluewater.plots.style import INK, RC
-from bluewater.study.plot import Scale
+from bluewater.study.experiments.plot import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bluewater.study.advise import Ranked
+    from bluewater.study.advice.advise import Ranked
 
 _SHORTEST = 1e-2
 """Delays below are drawn here, in ms: the axis is logarithmic."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bluewater.plots.draw import Drawable, draw
-from bluewater.study.delays import KINDS, QUANTILES
-from bluewater.study.plot import Scale
+from bluewater.study.comparison.delays import KINDS, QUANTILES
+from bluewater.study.experiments.plot import Scale
 
 if TYPE_CHECKING:
     from bluewater.plots.draw import Picture
@@ -18,7 +18,7 @@ def drawables(delays: pl.DataFrame) -> list[Drawable]:
     """A panel a kind of delay that there is, with a bar a quantile for each name and group.
 
     Args:
-        delays: As :func:`bluewater.study.delays.table` gives them.
+        delays: As :func:`bluewater.study.comparison.delays.table` gives them.
     """
     several = delays["group"].n_unique() > 1
     x = pl.format("{}: {}", "name", "group") if several else pl.col("name")

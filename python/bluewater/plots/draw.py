@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from bluewater.study.plot import Scale, Sharing
+    from bluewater.study.experiments.plot import Scale, Sharing
 
 _PANEL = {1: (5.6, 3.6), 2: (5.0, 3.3), 3: (3.7, 3.0), 4: (3.0, 2.8)}
 """Width and height in inches of a panel, by how many are in a row."""

@@ -11,16 +11,16 @@ import msgspec
 from bluewater.plots.draw import Drawable
 from bluewater.plots.marks import Mark
 from bluewater.results.tables import STANDARD, Frames
-from bluewater.study.plot import Plot
+from bluewater.study.experiments.plot import Plot
 from bluewater.text import measured, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bluewater.results.tables import Tables
-    from bluewater.study.claims import Claim, Drawn, Finding
-    from bluewater.study.experiment import Sheet
-    from bluewater.study.plot import Panel
+    from bluewater.study.experiments.claims import Claim, Drawn, Finding
+    from bluewater.study.experiments.experiment import Sheet
+    from bluewater.study.experiments.plot import Panel
 
 
 def drawables(

@@ -11,7 +11,7 @@ import polars as pl
 from bluewater.plots.draw import Drawable, Picture
 from bluewater.plots.files import save
 from bluewater.plots.style import RC
-from bluewater.study.plot import Scale
+from bluewater.study.experiments.plot import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

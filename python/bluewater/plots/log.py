@@ -12,7 +12,7 @@ from bluewater.errors import InputError
 from bluewater.files import read_text
 from bluewater.plots.draw import Drawable
 from bluewater.plots.run import over_time, told_signals
-from bluewater.study.plot import Scale
+from bluewater.study.experiments.plot import Scale
 from bluewater.units import bits_per_second
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Transform
 
     from bluewater.plots.names import Where
-    from bluewater.study.claims import By
+    from bluewater.study.experiments.claims import By
 
 _SIZE = 7
 """Of a claim's name, in points."""

@@ -17,7 +17,7 @@ from bluewater import _core
 from bluewater.aqm import LANGUAGE, load
 from bluewater.plots.draw import Drawable, draw
 from bluewater.results.result import measured, schema
-from bluewater.study.plot import Scale
+from bluewater.study.experiments.plot import Scale
 from bluewater.text import milliseconds, other, percent, whole
 from bluewater.units import readable
 

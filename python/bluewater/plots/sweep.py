@@ -19,7 +19,7 @@ from bluewater.plots.files import save
 from bluewater.plots.style import INK, RC, Look, looks, order, shown, sized
 from bluewater.results.aggregate import ends, metrics, summarise
 from bluewater.results.quantities import quantity
-from bluewater.study.plot import Scale
+from bluewater.study.experiments.plot import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bluewater.files import read_text
+from bluewater.files import PACKAGE, read_text
 from bluewater.plots.draw import draw
 from bluewater.plots.experiment import drawables
 from bluewater.plots.files import save
 from bluewater.results.tables import Frames
-from bluewater.study import experiment
+from bluewater.study.experiments import experiment
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bluewater.trace import Trace
 
-_FILE = Path(__file__).parents[1] / "experiments" / "redpd" / "fig3-5.toml"
+_FILE = PACKAGE / "experiments" / "redpd" / "fig3-5.toml"
 
 
 def draw_all(found: Trace, folder: Path) -> list[Path]:

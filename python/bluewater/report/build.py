@@ -21,15 +21,15 @@ from bluewater.report.scorecard import scorecard
 from bluewater.report.section import describe, write_table
 from bluewater.report.together import COLUMNS, together
 from bluewater.results import host
-from bluewater.study.claims import MIN_SEEDS, Verdict
-from bluewater.study.experiment import known
+from bluewater.study.experiments.claims import MIN_SEEDS, Verdict
+from bluewater.study.experiments.experiment import known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from bluewater.report.kept import Section
-    from bluewater.study.reproduce import Outcome
+    from bluewater.study.experiments.reproduce import Outcome
 
 
 def write_report(

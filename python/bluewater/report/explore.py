@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bluewater.study.claims import Measured
-    from bluewater.study.explore import Item, Point, Search
+    from bluewater.study.experiments.claims import Measured
+    from bluewater.study.experiments.explore import Item, Point, Search
 
 
 def write_exploration(title: str, searches: Sequence[Search], folder: Path) -> Path:

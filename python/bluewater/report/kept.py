@@ -15,20 +15,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import bluewater
 from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.files import write_text
+from bluewater.files import PACKAGE, write_text
 from bluewater.kinds import KINDS
-from bluewater.study import experiment, paper
-from bluewater.study.claims import Verdict
+from bluewater.study.experiments import experiment, paper
+from bluewater.study.experiments.claims import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from bluewater.results.store import Store
-    from bluewater.study.experiment import Experiment
-    from bluewater.study.reproduce import Outcome
+    from bluewater.study.experiments.experiment import Experiment
+    from bluewater.study.experiments.reproduce import Outcome
 
 Section: TypeAlias = dict[str, Any]
 
@@ -219,10 +218,9 @@ def _digest(of: Experiment, kinds: Collection[str]) -> str | None:
 @cache
 def _program() -> str:
     """What judges, draws and writes."""
-    root = Path(bluewater.__file__).parent
     made = hashlib.sha256(f"{_core.version()} {version('matplotlib')}".encode())
-    for path in sorted(root.rglob("*")):
-        apart = path.relative_to(root).parts[0] in ("cli", "experiments")
+    for path in sorted(PACKAGE.rglob("*")):
+        apart = path.relative_to(PACKAGE).parts[0] in ("cli", "experiments")
         if path.suffix in (".py", ".j2", ".css") and not apart:
             made.update(path.read_bytes())
     return made.hexdigest()

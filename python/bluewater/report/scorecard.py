@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bluewater.study.paper import SCORE
+from bluewater.study.experiments.paper import SCORE
 from bluewater.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bluewater.study.reproduce import Outcome
+    from bluewater.study.experiments.reproduce import Outcome
 
 KEPT = 0.95
 """The share of the baseline's goodput that a discipline has to keep to be better."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from bluewater.plots.experiment import Shown, Told
     from bluewater.report.kept import Section
-    from bluewater.study.claims import Finding, Measured
-    from bluewater.study.experiment import Sheet
-    from bluewater.study.reproduce import Outcome
+    from bluewater.study.experiments.claims import Finding, Measured
+    from bluewater.study.experiments.experiment import Sheet
+    from bluewater.study.experiments.reproduce import Outcome
 
 MAX_RUNS_LISTED = 40
 """Above this many runs the report lists none of them; ``runs.csv`` beside it has them all."""

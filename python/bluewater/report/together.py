@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bluewater.results.tables import STANDARD
-from bluewater.study.claims import Verdict
+from bluewater.study.experiments.claims import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bluewater.study.readings import Reading
+    from bluewater.study.experiments.readings import Reading
 
 COLUMNS = (
     "as they stand",

@@ -42,7 +42,7 @@ use crate::report::setting;
 use format::{LONGEST_VARINT, Version, write_json, write_varint};
 pub(crate) use recording::links;
 pub use recording::{Entry, Recording};
-pub use replay::{Allowed, Replay, Replayed, Told, replay};
+pub use replay::{Allowed, Listener, Replay, Replayed, replay};
 
 /// All that the links are, as the head of a recording has it; [`links`] reads it.
 pub(crate) fn described(specs: &[Spec; 2]) -> Value {

@@ -53,7 +53,7 @@ impl Allowed {
 
 /// Who is told of packets that are through, again and again: of a direction, some rows of its journal
 /// ([`sim::results::journal`]).
-pub type Told<'a> = &'a mut dyn FnMut(usize, &Table) -> io::Result<()>;
+pub type Listener<'a> = &'a mut dyn FnMut(usize, &Table) -> io::Result<()>;
 
 /// Arrivals between two times that somebody is told.
 const TELL_AFTER: u64 = 1 << 14;
@@ -67,7 +67,7 @@ const TELL_AFTER: u64 = 1 << 14;
 pub fn replay<R: BufRead>(
     recording: &mut Recording<R>,
     allowed: Allowed,
-    mut told: Option<Told<'_>>,
+    mut told: Option<Listener<'_>>,
 ) -> io::Result<Replayed> {
     let most = allowed.steps;
     for spec in &recording.specs {
@@ -113,7 +113,7 @@ pub fn replay<R: BufRead>(
 }
 
 /// Tells of the packets that are through, or of `all` that are left.
-fn tell(replays: &mut [Replay; 2], told: &mut Option<Told<'_>>, all: bool) -> io::Result<()> {
+fn tell(replays: &mut [Replay; 2], told: &mut Option<Listener<'_>>, all: bool) -> io::Result<()> {
     let Some(told) = told else { return Ok(()) };
     for (direction, replay) in replays.iter_mut().enumerate() {
         if let Some(rows) = replay.network.drain_journal(0, all) {

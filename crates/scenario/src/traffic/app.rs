@@ -5,7 +5,7 @@ use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Group, GroupSpec, Spread};
+use super::{GroupSpec, Place, Spread};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::Text;
@@ -159,7 +159,7 @@ const MOST_OBJECT: u64 = 1_000_000_000;
 
 impl App {
     /// Checks what the types alone cannot.
-    pub(super) fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    pub(super) fn check(&self, group: &GroupSpec, at: &Place) -> Result<(), Complaint> {
         match self {
             Self::Infinite {} => Ok(()),
             Self::Finite(finite) => finite.check(group, at),
@@ -197,7 +197,7 @@ impl Finite {
         }
     }
 
-    fn check(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, group: &GroupSpec, at: &Place) -> Result<(), Complaint> {
         let own_mean = self.sizes.as_ref().is_some_and(|sizes| sizes.mean().is_some());
         match self.size.map(|size| size.0) {
             None if own_mean => {}
@@ -235,7 +235,7 @@ impl Web {
         self.connections.unwrap_or(4).min(self.objects.try_into().unwrap_or(u16::MAX))
     }
 
-    fn check(&self, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, at: &Place) -> Result<(), Complaint> {
         if !matches!(self.size.0, Size::Bytes(1..=MOST_OBJECT) | Size::Packets(1..=MOST_OBJECT)) {
             return at.refuse("size", "the mean of an object, 1B … 1GB");
         }
@@ -257,7 +257,7 @@ impl Web {
 /// The least mean of a period: below it a run would do nothing but begin and end periods.
 const LEAST_MEAN: Duration = Duration::from_micros(1);
 
-fn check_means(on: Text<Duration>, off: Text<Duration>, at: &Group) -> Result<(), Complaint> {
+fn check_means(on: Text<Duration>, off: Text<Duration>, at: &Place) -> Result<(), Complaint> {
     for (key, value) in [("on", on), ("off", off)] {
         if value.0 < LEAST_MEAN {
             return at.refuse(key, &format!("a mean of {LEAST_MEAN} or more"));
@@ -270,7 +270,7 @@ fn check_means(on: Text<Duration>, off: Text<Duration>, at: &Group) -> Result<()
 fn check_shortest(
     means: [(&str, Text<Duration>); 2],
     shape: f64,
-    at: &Group,
+    at: &Place,
 ) -> Result<(), Complaint> {
     for (key, mean) in means {
         let least = LEAST_MEAN.as_nanos() as f64 / 10.0 * shape / (shape - 1.0);
@@ -285,7 +285,7 @@ fn check_shortest(
 }
 
 /// Without a rate all that TCP can send is offered: there would be no end to what is kept.
-fn check_unsent(unsent: UnsentName, rate: Option<Text<Rate>>, at: &Group) -> Result<(), Complaint> {
+fn check_unsent(unsent: UnsentName, rate: Option<Text<Rate>>, at: &Place) -> Result<(), Complaint> {
     if unsent == UnsentName::Backlog && rate.is_none() {
         let complaint = Complaint::new(at.key("unsent"), "\"withdraw\", or a rate beside it");
         return Err(complaint.hint("without a rate a source never runs out: nothing can be kept"));
@@ -293,7 +293,7 @@ fn check_unsent(unsent: UnsentName, rate: Option<Text<Rate>>, at: &Group) -> Res
     Ok(())
 }
 
-fn check_shape(shape: f64, at: &Group) -> Result<(), Complaint> {
+fn check_shape(shape: f64, at: &Place) -> Result<(), Complaint> {
     if shape > 1.0 && shape <= 100.0 {
         Ok(())
     } else {

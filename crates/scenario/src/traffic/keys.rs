@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue, Error};
 use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
 use super::owner::{Owner, Table, keys_of, read};
 use super::transport::Transport;
-use super::{Group, GroupSpec, TrafficSpec};
+use super::{GroupSpec, Place, TrafficSpec};
 use crate::error::{Complaint, UNKNOWN_KEY};
 
 /// Why a group could not be read.
@@ -64,7 +64,7 @@ pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread
     let groups = traffic.get_ref().as_array().ok_or_else(refused)?;
     let read = |(i, group): (usize, &Spanned<DeValue<'_>>)| {
         let table = group.get_ref().as_table().ok_or_else(refused)?;
-        read_group(&Group(i), Spanned::new(group.span(), table.clone()))
+        read_group(&Place(i), Spanned::new(group.span(), table.clone()))
     };
     groups.iter().enumerate().map(read).collect()
 }
@@ -73,7 +73,7 @@ pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread
 const PACKET_OF_PRESETS: &str = "packet = \"1500B\"";
 
 /// Cuts a table into the keys of all groups and those of its transport and its application.
-fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
+fn read_group(at: &Place, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     let given = ["flows", "packet"].map(|key| rest.get_ref().contains_key(key));
     if !given[1] && rest.get_ref().contains_key("preset") {
         rest.get_mut().extend(DeTable::parse(PACKET_OF_PRESETS)?.into_inner());
@@ -117,7 +117,7 @@ fn read_group(at: &Group, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
 }
 
 /// A key that nobody here has.
-fn idle(at: &Group, key: &str, mine: &[&Owner], chosen: [&str; 2]) -> Complaint {
+fn idle(at: &Place, key: &str, mine: &[&Owner], chosen: [&str; 2]) -> Complaint {
     let whose: Vec<&Owner> =
         OWNERS.iter().filter(|owner| owner.keys.iter().any(|own| own == key)).collect();
     if whose.is_empty() {

@@ -21,7 +21,7 @@ pub(crate) use keys::{Unread, keys_of_traffic, later, read_groups};
 pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};
 pub use transport::{
-    Cbr, GapsName, Kind, Ledbat, Needs, Recovery, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace,
+    Carrier, Cbr, GapsName, Ledbat, Needs, Recovery, Scream, Tcp, TcpName, TcpPreset, Tfrc, Trace,
     Transport, TransportName, Window,
 };
 
@@ -130,9 +130,9 @@ fn kilobyte() -> Text<Size> {
 const MAX_FLOWS: u64 = 4_000_000;
 
 /// Where a group stands in the file, for errors.
-pub(crate) struct Group(usize);
+pub(crate) struct Place(usize);
 
-impl Group {
+impl Place {
     fn key(&self, field: &str) -> String {
         format!("traffic[{}].{field}", self.0)
     }
@@ -153,7 +153,7 @@ pub(crate) fn expand_traffic(
     let mut groups = Vec::new();
     let mut flows = 0;
     for (i, mut spec) in specs.into_iter().enumerate() {
-        let at = Group(i);
+        let at = Place(i);
         if let Transport::Trace(trace) = &mut spec.transport {
             trace.fill(&mut spec.group, end, &at, files)?;
         }
@@ -184,7 +184,7 @@ pub(crate) fn expand_traffic(
     }
     // Some may, where a scenario is cut short.
     if !groups.is_empty() && groups.iter().all(|spec| spec.group.start.0.from >= end) {
-        return Group(0).refuse("start", &format!("less than {end} for one group at least"));
+        return Place(0).refuse("start", &format!("less than {end} for one group at least"));
     }
     Ok((groups, flows))
 }
@@ -220,7 +220,7 @@ impl TrafficSpec {
         self.group.transport.kind().is_greedy() && matches!(self.app, App::Infinite {})
     }
 
-    fn check(&self, at: &Group, topology: &Topology) -> Result<(), Complaint> {
+    fn check(&self, at: &Place, topology: &Topology) -> Result<(), Complaint> {
         let group = &self.group;
         if let Some(Text(stop)) = group.stop {
             if stop == Duration::ZERO {

@@ -1,6 +1,6 @@
 //! Where the documentation's pages tell transports apart in words, every one of them is named.
 
-use super::{AppName, Kind, TransportName};
+use super::{AppName, Carrier, TransportName};
 
 /// The words in code between two passages of a page, sorted.
 fn named(page: &str, from: &str, to: &str) -> Vec<String> {
@@ -14,8 +14,9 @@ fn named(page: &str, from: &str, to: &str) -> Vec<String> {
 }
 
 /// The transports that are so, without TCP, which pages name as a whole; sorted.
-fn those(are: impl Fn(Kind) -> bool) -> Vec<String> {
-    let beside = |name: &&TransportName| !matches!(name.kind(), Kind::Tcp(_)) && are(name.kind());
+fn those(are: impl Fn(Carrier) -> bool) -> Vec<String> {
+    let beside =
+        |name: &&TransportName| !matches!(name.kind(), Carrier::Tcp(_)) && are(name.kind());
     let all = TransportName::ALL.iter().filter(beside);
     let mut names: Vec<String> = all.map(|name| name.name().into()).collect();
     names.sort();
@@ -26,7 +27,7 @@ fn those(are: impl Fn(Kind) -> bool) -> Vec<String> {
 fn the_page_says_whom_jain_compares() {
     let compared =
         named("metrics.md", "So these count: `infinite` flows over TCP, ", " that start");
-    assert_eq!(compared, those(Kind::is_greedy));
+    assert_eq!(compared, those(Carrier::is_greedy));
     let not = named("metrics.md", "do not stop before its end. Calls, ", ", and `finite`, ");
     assert_eq!(not, those(|kind| !kind.is_greedy()));
 }
@@ -34,14 +35,14 @@ fn the_page_says_whom_jain_compares() {
 #[test]
 fn the_page_says_who_answers() {
     let answer = named("experiment-files.md", "closed-loop flows (TCP, ", ")");
-    assert_eq!(answer, those(Kind::answers));
+    assert_eq!(answer, those(Carrier::answers));
     let not = named("experiment-files.md", "open-loop flows (", ")");
     assert_eq!(not, those(|kind| !kind.answers()));
 }
 
 #[test]
 fn the_page_says_who_carries_nothing_but_infinite() {
-    let only = |kind: Kind| {
+    let only = |kind: Carrier| {
         let apps = [AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Periodic];
         apps.into_iter().chain([AppName::Web]).all(|app| kind.carries(app).is_err())
     };

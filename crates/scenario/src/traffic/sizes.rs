@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::Group;
+use super::Place;
 use crate::arrivals::{self, Files};
 use crate::error::{Complaint, beginning};
 use crate::text::{Quantity, Text};
@@ -85,7 +85,7 @@ const MOST_POINTS: usize = 1_000_000;
 
 impl SizesFile {
     /// Takes the points of the file.
-    pub(super) fn read(&mut self, at: &Group, files: &mut dyn Files) -> Result<(), Complaint> {
+    pub(super) fn read(&mut self, at: &Place, files: &mut dyn Files) -> Result<(), Complaint> {
         let wrong = |problem| Complaint::wrong(at.key("sizes.file"), problem);
         let arrivals::Text { text, file } = files.text(&self.file).map_err(wrong)?;
         let points = read(&text).map_err(|problem| wrong(format!("{file}: {problem}")))?;

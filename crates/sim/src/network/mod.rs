@@ -17,6 +17,7 @@
 
 mod alone;
 mod fold;
+mod identity;
 mod impaired;
 mod line;
 mod managed;
@@ -31,10 +32,11 @@ use crate::results::journal::Selection;
 use crate::results::table::Table;
 pub use alone::Alone;
 use fold::Fold;
+pub use identity::{Identities, Identity};
 use impaired::ImpairedWire;
 pub use impaired::Passed;
 use line::Transit;
-pub use managed::{Identities, Identity, Link, Managed};
+pub use managed::{Link, Managed};
 pub use path::END;
 use path::{BITS, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
 use wires::{Merge, Wires};

@@ -1,6 +1,7 @@
 //! Transmitters and wires of all links: how a packet goes on from one to the next.
 
-use link::NEVER;
+use aqm::Meta;
+use link::{Exit, NEVER};
 
 use super::line::{Line, Transit};
 use super::path::{BITS, END, FOLDED, GOES_ON};
@@ -185,5 +186,13 @@ impl Merge {
             arrivals.set_key(next.unwrap_or_else(|| arrivals.key_of(NEVER, number)));
         }
         Some(at)
+    }
+}
+
+impl Exit<Packet> for Wires {
+    #[inline(always)]
+    fn send(&mut self, now: u64, meta: &Meta, packet: &mut Packet) -> u64 {
+        packet.ecn = meta.ecn;
+        self.send_on(now, packet)
     }
 }

@@ -1,6 +1,9 @@
 //! The tables of a run, declared once: their columns with type, unit and meaning. The simulator makes
 //! its tables of it, Python its frames, and the documentation its pages.
 
+use link::QueueSummary;
+use link::columns::{Value, values};
+
 use super::table::{Column, Table};
 
 /// A table.
@@ -24,7 +27,7 @@ pub struct ColumnSpec {
     /// Their names.
     pub names: &'static [&'static str],
     /// Their type.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// The unit, or the range; empty for none.
     pub unit: &'static str,
     /// What they tell, in Markdown.
@@ -33,7 +36,7 @@ pub struct ColumnSpec {
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Whole numbers from 0.
     Count,
     /// Real numbers; may be empty.
@@ -42,7 +45,7 @@ pub enum Kind {
     Text,
 }
 
-impl Kind {
+impl ColumnKind {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -63,14 +66,25 @@ impl Kind {
 }
 
 impl TableSpec {
+    /// Its columns by name, in order.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, ColumnKind)> {
+        self.columns
+            .iter()
+            .flat_map(|column| column.names.iter().map(move |name| (*name, column.kind)))
+    }
+
     /// The table without rows.
     pub(crate) fn empty(&self) -> Table {
         let mut table = Table::default();
-        for column in self.columns {
-            column.names.iter().for_each(|name| table.push(name, column.kind.column()));
-        }
+        self.named().for_each(|(name, kind)| table.push(name, kind.column()));
         table
     }
+}
+
+/// What was measured at a queue, by the names of the columns.
+pub fn measured(summary: &QueueSummary) -> impl Iterator<Item = (&'static str, Value)> {
+    let names = QUEUES.named().map(|(name, _)| name).skip_while(|name| *name != "arrivals");
+    names.zip(values(summary))
 }
 
 const fn count(
@@ -78,15 +92,15 @@ const fn count(
     unit: &'static str,
     doc: &'static str,
 ) -> ColumnSpec {
-    ColumnSpec { names, kind: Kind::Count, unit, doc }
+    ColumnSpec { names, kind: ColumnKind::Count, unit, doc }
 }
 
 const fn real(names: &'static [&'static str], unit: &'static str, doc: &'static str) -> ColumnSpec {
-    ColumnSpec { names, kind: Kind::Real, unit, doc }
+    ColumnSpec { names, kind: ColumnKind::Real, unit, doc }
 }
 
 const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
-    ColumnSpec { names, kind: Kind::Text, unit: "", doc }
+    ColumnSpec { names, kind: ColumnKind::Text, unit: "", doc }
 }
 
 /// Every table that a run may have beside its summary, in order.
@@ -128,13 +142,15 @@ pub const SUMMARY: TableSpec = TableSpec {
             "packets",
             "Departures from the primary queue in the whole run, warm-up included.",
         ),
-        real(
-            &["wall_s"],
-            "s",
-            "Time that the run took on this machine (Python only; not part of what is repeatable).",
-        ),
     ],
 };
+
+/// What Python adds to the summary.
+pub const WALL: ColumnSpec = real(
+    &["wall_s"],
+    "s",
+    "Time that the run took on this machine (Python only; not part of what is repeatable).",
+);
 
 /// Managed queues.
 pub const QUEUES: TableSpec = TableSpec {
@@ -558,14 +574,22 @@ pub const PERSISTENCE: TableSpec = TableSpec {
 
 #[cfg(test)]
 mod tests {
+    use aqm::{Cause, Counters};
+    use link::QueueStats;
+
     use super::*;
     use crate::Run;
 
-    fn type_of(column: &Column) -> Kind {
+    fn value(counters: &Counters, name: &str) -> Value {
+        let summary = QueueStats::new(0).summary(1, counters);
+        measured(&summary).find(|(own, _)| *own == name).unwrap_or_else(|| panic!("no {name}")).1
+    }
+
+    fn type_of(column: &Column) -> ColumnKind {
         match column {
-            Column::Count(_) => Kind::Count,
-            Column::Real(_) => Kind::Real,
-            Column::Text(_) => Kind::Text,
+            Column::Count(_) => ColumnKind::Count,
+            Column::Real(_) => ColumnKind::Real,
+            Column::Text(_) => ColumnKind::Text,
         }
     }
 
@@ -583,8 +607,7 @@ mod tests {
         let scenario = crate::capture::scenario(text, "x").unwrap();
         let outcome = Run::new(scenario, text, "x").unwrap().finish();
         for (spec, table) in outcome.tables() {
-            let declared = spec.columns.iter().flat_map(|c| c.names.iter().map(|&n| (n, c.kind)));
-            let declared: Vec<_> = declared.filter(|(name, _)| *name != "wall_s").collect();
+            let declared: Vec<_> = spec.named().collect();
             let made: Vec<_> = table.columns().map(|(name, c)| (name, type_of(c))).collect();
             assert_eq!(made[..declared.len()], declared, "{}", spec.name);
             let signals = spec.name == "series" || spec.name == "summary";
@@ -601,5 +624,33 @@ mod tests {
         let names: Vec<_> = outcome.tables().map(|(spec, _)| spec.name).skip(1).collect();
         let simulated: Vec<_> = TABLES.iter().filter(|t| t.simulated).map(|t| t.name).collect();
         assert_eq!(names, simulated);
+    }
+
+    #[test]
+    fn where_nothing_arrives_nothing_is_lost() {
+        let none = Counters::default();
+        assert_eq!(["loss", "mark_rate"].map(|name| value(&none, name)), [Value::Real(0.0); 2]);
+    }
+
+    #[test]
+    fn a_share_is_one_at_most_whatever_waited_before_the_window() {
+        let mut counters = Counters::default();
+        counters.arrived.count(1000);
+        (0..72).for_each(|_| counters.dropped[Cause::Early as usize].count(1000));
+        (0..18).for_each(|_| counters.marked[Cause::Early as usize].count(1000));
+        (0..8).for_each(|_| counters.departed.count(1000));
+        let found = ["loss", "mark_rate"].map(|name| value(&counters, name));
+        assert_eq!(found, [Value::Real(72.0 / 80.0), Value::Real(18.0 / 80.0)]);
+    }
+
+    #[test]
+    fn drops_stand_at_their_cause() {
+        let mut counters = Counters::default();
+        for (cause, drops) in Cause::ALL.into_iter().zip(1..) {
+            (0..drops).for_each(|_| counters.dropped[cause as usize].count(1000));
+        }
+        for (cause, drops) in Cause::ALL.into_iter().zip(1..) {
+            assert_eq!(value(&counters, &format!("drops_{}", cause.name())), Value::Count(drops));
+        }
     }
 }

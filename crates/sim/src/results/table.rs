@@ -14,20 +14,6 @@ pub enum Column {
 }
 
 impl Column {
-    /// Of values that are all whole numbers, or all real.
-    pub(crate) fn of(values: impl Iterator<Item = Value>, whole: bool) -> Self {
-        let real = |value| match value {
-            Value::Count(n) => n as f64,
-            Value::Real(x) => x,
-        };
-        let count = |value| if let Value::Count(n) = value { n } else { 0 };
-        if whole {
-            Self::Count(values.map(count).collect())
-        } else {
-            Self::Real(values.map(|value| Some(real(value))).collect())
-        }
-    }
-
     /// How many rows it has.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -110,6 +96,13 @@ impl Row<'_> {
         match self.columns.next() {
             Some((_, Column::Real(v))) => v.push(value),
             other => debug_assert!(false, "a real for {other:?}"),
+        }
+    }
+
+    pub(crate) fn value(&mut self, value: Value) {
+        match value {
+            Value::Count(count) => self.count(count),
+            Value::Real(real) => self.real(Some(real)),
         }
     }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use aqm::param::Kind;
 use aqm::{About, CATALOG, Duration, Qdisc as _};
-use scenario::traffic::{Kind as Carrier, TrafficSpec, Transport, TransportName};
+use scenario::traffic::{Carrier, TrafficSpec, Transport, TransportName};
 use sim::results::table::Column;
 use sim::{Run, Scenario};
 

@@ -8,7 +8,7 @@ use super::Keys;
 use crate::error::Complaint;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
-use crate::traffic::{Group, GroupSpec};
+use crate::traffic::{GroupSpec, Place};
 
 /// Keys of `cbr`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -50,7 +50,7 @@ impl Keys for Cbr {
     const IS_GREEDY: bool = false;
     const ANSWERS: bool = false;
 
-    fn check(&self, group: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, group: &GroupSpec, _: &App, at: &Place) -> Result<(), Complaint> {
         if !(0.0..=1.0).contains(&self.jitter) {
             return at.refuse("jitter", "0 … 1");
         }

@@ -8,7 +8,7 @@ use super::Keys;
 use crate::error::Complaint;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
-use crate::traffic::{Group, GroupSpec};
+use crate::traffic::{GroupSpec, Place};
 
 /// Keys of `ledbat`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ impl Keys for Ledbat {
     const IS_GREEDY: bool = false;
     const ANSWERS: bool = true;
 
-    fn check(&self, _: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, _: &GroupSpec, _: &App, at: &Place) -> Result<(), Complaint> {
         if !(SHORTEST_TARGET..=LONGEST_TARGET).contains(&self.target.0) {
             return at.refuse("target", &format!("{SHORTEST_TARGET} … {LONGEST_TARGET}"));
         }

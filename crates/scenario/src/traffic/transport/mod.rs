@@ -24,7 +24,7 @@ pub use window::Window;
 
 use super::app::{App, AppName};
 use super::owner::{Owner, Table, read};
-use super::{Group, GroupSpec};
+use super::{GroupSpec, Place};
 use crate::error::Complaint;
 use crate::text::Text;
 
@@ -47,7 +47,7 @@ macro_rules! names {
             }
 
             /// Whose keys it takes.
-            pub const fn kind(self) -> Kind {
+            pub const fn kind(self) -> Carrier {
                 match self { $(Self::$name => $kind,)+ }
             }
         }
@@ -56,37 +56,37 @@ macro_rules! names {
 
 names! {
     /// TCP with fast recovery of one loss a window (RFC 5681).
-    Reno = "reno": Kind::Tcp(TcpName::Reno);
+    Reno = "reno": Carrier::Tcp(TcpName::Reno);
     /// TCP with partial acknowledgements (RFC 6582).
-    NewReno = "newreno": Kind::Tcp(TcpName::NewReno);
+    NewReno = "newreno": Carrier::Tcp(TcpName::NewReno);
     /// TCP with selective acknowledgements (RFC 6675).
-    Sack = "sack": Kind::Tcp(TcpName::Sack);
+    Sack = "sack": Carrier::Tcp(TcpName::Sack);
     /// TCP with selective acknowledgements and CUBIC congestion control (RFC 9438).
-    Cubic = "cubic": Kind::Tcp(TcpName::Cubic);
+    Cubic = "cubic": Carrier::Tcp(TcpName::Cubic);
     /// TCP with selective acknowledgements and DCTCP congestion control (RFC 8257).
-    Dctcp = "dctcp": Kind::Tcp(TcpName::Dctcp);
+    Dctcp = "dctcp": Carrier::Tcp(TcpName::Dctcp);
     /// TCP with selective acknowledgements and Prague congestion control for L4S: ECT(1), paced, exact
     /// echoes (RFC 9331).
-    Prague = "prague": Kind::Tcp(TcpName::Prague);
+    Prague = "prague": Carrier::Tcp(TcpName::Prague);
     /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 3
     /// (draft-ietf-ccwg-bbr).
-    Bbr = "bbr": Kind::Tcp(TcpName::Bbr);
+    Bbr = "bbr": Carrier::Tcp(TcpName::Bbr);
     /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 1 as in Linux.
-    Bbr1 = "bbr1": Kind::Tcp(TcpName::Bbr1);
+    Bbr1 = "bbr1": Carrier::Tcp(TcpName::Bbr1);
     /// Datagrams at a constant rate that react to nothing.
-    Cbr = "cbr": Kind::Cbr;
+    Cbr = "cbr": Carrier::Cbr;
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
-    Tfrc = "tfrc": Kind::Tfrc;
+    Tfrc = "tfrc": Carrier::Tfrc;
     /// Datagrams that give way: a window that aims at a little delay in queues, LEDBAT (RFC 6817); `infinite`
     /// only.
-    Ledbat = "ledbat": Kind::Ledbat;
+    Ledbat = "ledbat": Carrier::Ledbat;
     /// Media whose encoder follows what the network takes: SCReAM (RFC 8298); `infinite` only.
-    Scream = "scream": Kind::Scream;
+    Scream = "scream": Carrier::Scream;
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
     /// fields.
-    Trace = "trace": Kind::Trace;
+    Trace = "trace": Carrier::Trace;
     /// Datagrams, always the same number under way, whatever happens to them; `infinite` only.
-    Window = "window": Kind::Window;
+    Window = "window": Carrier::Window;
 }
 
 /// What is told of the keys of a transport, and how they are read and checked. The compiler asks each for
@@ -107,7 +107,7 @@ pub(in crate::traffic) trait Keys: DeserializeOwned {
     }
 
     /// Checks what the types alone cannot.
-    fn check(&self, group: &GroupSpec, app: &App, at: &Group) -> Result<(), Complaint>;
+    fn check(&self, group: &GroupSpec, app: &App, at: &Place) -> Result<(), Complaint>;
 }
 
 /// Declares what shares keys, beside TCP, whose variants do: the structs of the keys.
@@ -115,7 +115,7 @@ macro_rules! kinds {
     ($(#[doc = $doc:literal] $name:ident;)+) => {
         /// What shares keys: one for each variant of [`Transport`].
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum Kind {
+        pub enum Carrier {
             /// TCP, and which.
             Tcp(TcpName),
             $(#[doc = $doc] $name,)+
@@ -130,7 +130,7 @@ macro_rules! kinds {
             $(#[doc = $doc] $name($name),)+
         }
 
-        impl Kind {
+        impl Carrier {
             /// Whether it can carry an application; what is allowed if not.
             pub(super) fn carries(self, app: AppName) -> Result<(), &'static str> {
                 let (carries, only) = match self {
@@ -154,12 +154,12 @@ macro_rules! kinds {
         impl Transport {
             /// Whose keys are whose.
             pub(super) fn owners() -> Vec<Owner> {
-                let words = |is: fn(Kind) -> bool| {
+                let words = |is: fn(Carrier) -> bool| {
                     let names = TransportName::ALL.iter().filter(|name| is(name.kind()));
                     names.map(|name| name.name()).collect::<Vec<_>>()
                 };
-                let mut owners = vec![Owner::transport::<Tcp>(words(|k| matches!(k, Kind::Tcp(_))))];
-                $(owners.push(Owner::transport::<$name>(words(|k| matches!(k, Kind::$name))));)+
+                let mut owners = vec![Owner::transport::<Tcp>(words(|k| matches!(k, Carrier::Tcp(_))))];
+                $(owners.push(Owner::transport::<$name>(words(|k| matches!(k, Carrier::$name))));)+
                 owners
             }
 
@@ -170,8 +170,8 @@ macro_rules! kinds {
                 given: [bool; 2],
             ) -> Result<Self, Error> {
                 Ok(match group.transport.kind() {
-                    Kind::Tcp(name) => Self::Tcp(Tcp::read_as(table, name, group)?),
-                    $(Kind::$name => Self::$name(<$name as Keys>::read(table, given)?),)+
+                    Carrier::Tcp(name) => Self::Tcp(Tcp::read_as(table, name, group)?),
+                    $(Carrier::$name => Self::$name(<$name as Keys>::read(table, given)?),)+
                 })
             }
 
@@ -180,7 +180,7 @@ macro_rules! kinds {
                 &self,
                 group: &GroupSpec,
                 app: &App,
-                at: &Group,
+                at: &Place,
             ) -> Result<(), Complaint> {
                 match self {
                     Self::Tcp(tcp) => tcp.check(group, app, at),

@@ -9,7 +9,7 @@ use crate::defaults::yes;
 use crate::error::Complaint;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
-use crate::traffic::{Group, GroupSpec};
+use crate::traffic::{GroupSpec, Place};
 
 /// Keys of `scream`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ impl Keys for Scream {
     const IS_GREEDY: bool = false;
     const ANSWERS: bool = true;
 
-    fn check(&self, group: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, group: &GroupSpec, _: &App, at: &Place) -> Result<(), Complaint> {
         let [least, first, greatest] =
             [self.min_rate, self.start_rate, self.max_rate].map(|rate| rate.0.bits_per_second());
         if greatest > 1_000_000_000 {

@@ -13,7 +13,7 @@ use crate::limits::LONGEST;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
 use crate::traffic::owner::{Table, read};
-use crate::traffic::{Group, GroupSpec};
+use crate::traffic::{GroupSpec, Place};
 
 /// The variants of TCP: how losses are repaired, and the congestion control.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -340,7 +340,7 @@ impl Keys for Tcp {
     const IS_GREEDY: bool = true;
     const ANSWERS: bool = true;
 
-    fn check(&self, group: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, group: &GroupSpec, _: &App, at: &Place) -> Result<(), Complaint> {
         self.check_alone(group, at)?;
         self.check_idle(group, at)
     }
@@ -401,7 +401,7 @@ impl Tcp {
         }
     }
 
-    fn check_alone(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    fn check_alone(&self, group: &GroupSpec, at: &Place) -> Result<(), Complaint> {
         self.check_windows(group, at)?;
         self.check_rack(at)?;
         self.check_times(at)?;
@@ -414,7 +414,7 @@ impl Tcp {
         self.check_pacing(at)
     }
 
-    fn check_windows(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    fn check_windows(&self, group: &GroupSpec, at: &Place) -> Result<(), Complaint> {
         if self.window_packets(group.packet_bytes().unwrap_or(1)).is_none() {
             return at.refuse("window", "1p … 65535p");
         }
@@ -428,7 +428,7 @@ impl Tcp {
     }
 
     /// Refuses RACK and presets where they cannot be, and what RACK does not go with.
-    fn check_rack(&self, at: &Group) -> Result<(), Complaint> {
+    fn check_rack(&self, at: &Place) -> Result<(), Complaint> {
         let able = self.name.may_have_rack();
         if self.preset.is_some() && !able {
             return at.refuse("preset", &format!("nothing, or transport = {WITH_RACK}"));
@@ -459,7 +459,7 @@ impl Tcp {
     }
 
     /// Refuses ns-2's recovery where it cannot be, and what is part of it.
-    fn check_recovery(&self, at: &Group) -> Result<(), Complaint> {
+    fn check_recovery(&self, at: &Place) -> Result<(), Complaint> {
         if self.recovery == Recovery::Standard {
             return Ok(());
         }
@@ -476,7 +476,7 @@ impl Tcp {
         Ok(())
     }
 
-    fn check_times(&self, at: &Group) -> Result<(), Complaint> {
+    fn check_times(&self, at: &Place) -> Result<(), Complaint> {
         for (key, time, least) in [
             ("initial_rto", self.initial_rto, SHORTEST_RTO),
             ("max_rto", self.max_rto, SHORTEST_RTO),
@@ -499,7 +499,7 @@ impl Tcp {
         Ok(())
     }
 
-    fn check_pacing(&self, at: &Group) -> Result<(), Complaint> {
+    fn check_pacing(&self, at: &Place) -> Result<(), Complaint> {
         let paced = self.pacing.unwrap_or(self.name.needs().paced);
         if self.send_quantum.is_some() && !paced {
             return at.refuse("send_quantum", "with pacing = true only");
@@ -515,7 +515,7 @@ impl Tcp {
     }
 
     /// Refuses what a model of the path does not go with.
-    fn check_model(&self, at: &Group) -> Result<(), Complaint> {
+    fn check_model(&self, at: &Place) -> Result<(), Complaint> {
         if !self.rack {
             return at.refuse("rack", "true: bbr tells losses by time");
         }
@@ -544,7 +544,7 @@ impl Tcp {
 
     /// Refuses what has no effect beside the group's other keys. What has none in some queue, network or
     /// duration is left alone: these are varied apart from the traffic.
-    fn check_idle(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    fn check_idle(&self, group: &GroupSpec, at: &Place) -> Result<(), Complaint> {
         if self.rfc8312 && self.name != TcpName::Cubic {
             return at.refuse("rfc8312", "with transport = \"cubic\" only");
         }
@@ -578,7 +578,7 @@ impl Tcp {
     }
 
     /// Refuses keys of ECN without an effect.
-    fn check_idle_ecn(&self, group: &GroupSpec, at: &Group) -> Result<(), Complaint> {
+    fn check_idle_ecn(&self, group: &GroupSpec, at: &Place) -> Result<(), Complaint> {
         let needs = self.name.needs();
         let on_others = self.ecn_on_retransmit || needs.ecn_on_retransmit || self.ecn_on_control;
         if self.ecn_fallback && on_others {
@@ -618,7 +618,7 @@ impl Tcp {
 }
 
 /// Refuses a key that has no effect, and says where.
-fn idle(at: &Group, key: &str, allowed: &str, whence: &str) -> Result<(), Complaint> {
+fn idle(at: &Place, key: &str, allowed: &str, whence: &str) -> Result<(), Complaint> {
     let hint = format!("{whence} it would have no effect: leave it out");
     Err(Complaint::new(at.key(key), allowed).hint(hint))
 }

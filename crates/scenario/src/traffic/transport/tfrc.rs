@@ -9,7 +9,7 @@ use crate::defaults::yes;
 use crate::error::Complaint;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
-use crate::traffic::{Group, GroupSpec};
+use crate::traffic::{GroupSpec, Place};
 
 /// Keys of `tfrc`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ impl Keys for Tfrc {
     const IS_GREEDY: bool = true;
     const ANSWERS: bool = true;
 
-    fn check(&self, _: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, _: &GroupSpec, _: &App, at: &Place) -> Result<(), Complaint> {
         match self.equation_clock {
             Some(clock) if clock.0 == Duration::ZERO => at.refuse("equation_clock", "above 0"),
             Some(_) if self.equation_timeout.is_some() => {

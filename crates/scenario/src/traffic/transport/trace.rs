@@ -14,7 +14,7 @@ use crate::error::Complaint;
 use crate::text::{Network, Span, Text};
 use crate::traffic::app::{App, AppName};
 use crate::traffic::owner::{Table, read};
-use crate::traffic::{Group, GroupSpec};
+use crate::traffic::{GroupSpec, Place};
 
 /// Keys of `trace`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Trace {
         &mut self,
         group: &mut GroupSpec,
         end: Duration,
-        at: &Group,
+        at: &Place,
         files: &mut dyn Files,
     ) -> Result<(), Complaint> {
         let Span { from, to } = group.start.0;
@@ -93,7 +93,7 @@ impl Keys for Trace {
         Ok(Self { given, ..read(table)? })
     }
 
-    fn check(&self, _: &GroupSpec, _: &App, _: &Group) -> Result<(), Complaint> {
+    fn check(&self, _: &GroupSpec, _: &App, _: &Place) -> Result<(), Complaint> {
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::error::Complaint;
 use crate::limits::LONGEST;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
-use crate::traffic::{Group, GroupSpec};
+use crate::traffic::{GroupSpec, Place};
 
 /// Keys of `window`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ impl Keys for Window {
     const IS_GREEDY: bool = true;
     const ANSWERS: bool = true;
 
-    fn check(&self, _: &GroupSpec, _: &App, at: &Group) -> Result<(), Complaint> {
+    fn check(&self, _: &GroupSpec, _: &App, at: &Place) -> Result<(), Complaint> {
         if !(1..=65_535).contains(&self.window) {
             return at.refuse("window", "1 … 65535");
         }

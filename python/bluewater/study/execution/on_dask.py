@@ -18,8 +18,8 @@ from uuid import uuid4
 from bluewater.errors import InputError, StorageError
 from bluewater.kinds import KINDS
 from bluewater.results.store import Store, run_key
-from bluewater.study.task import Failure, Progress, Task
-from bluewater.study.worker import serve
+from bluewater.study.execution.task import Failure, Progress, Task
+from bluewater.study.execution.worker import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -82,7 +82,7 @@ def make(
 
 
 def work(task: Task, root: str, beacon: str, share: str = "") -> dict[str, Any]:
-    """Makes a run, in a worker: what :func:`~bluewater.study.worker.serve` says of it.
+    """Makes a run, in a worker: what :func:`~bluewater.study.execution.worker.serve` says of it.
 
     With ``files`` if the folder at ``root``, which holds the file ``beacon``, is not to be seen
     from here.

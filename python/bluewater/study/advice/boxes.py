@@ -12,7 +12,7 @@ from bluewater.units import bits_per_second
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bluewater.study.advise import Link
+    from bluewater.study.advice.advise import Link
 
 _OLDER = (
     "droptail", "sfq", "red", "choke", "sfb", "codel", "fq-codel", "pie", "fq-pie", "cake",

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, Interrupted, StorageError, unknown
 from bluewater.kinds import KINDS
-from bluewater.study import on_dask, on_slurm
-from bluewater.study.task import Failure, Progress, Task
+from bluewater.study.execution import on_dask, on_slurm
+from bluewater.study.execution.task import Failure, Progress, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -183,7 +183,13 @@ def _feed(shared: _Shared, store: Store) -> None:
 def _start(shared: _Shared, store: Store, log: Any) -> subprocess.Popen[str]:
     with shared.lock:
         worker = subprocess.Popen(
-            [sys.executable, "-m", "bluewater.study.worker", str(store.root), store.share],
+            [
+                sys.executable,
+                "-m",
+                "bluewater.study.execution.worker",
+                str(store.root),
+                store.share,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -7,7 +7,7 @@ from typing import Any
 
 from bluewater import _core
 from bluewater.errors import unknown
-from bluewater.study.scenario import Scenario
+from bluewater.study.scenarios.scenario import Scenario
 
 TCPS = tuple(each["name"] for each in _core.catalog()["transports"] if each["tcp"])
 """The transports that are TCP."""

@@ -22,8 +22,8 @@ import msgspec
 
 from bluewater.errors import InputError, unknown
 from bluewater.results.tables import STANDARD
-from bluewater.study.sweep import Cell, assign
-from bluewater.study.typed import Table
+from bluewater.study.scenarios.sweep import Cell, assign
+from bluewater.study.scenarios.typed import Table
 
 if TYPE_CHECKING:
     from bluewater.results.tables import Label

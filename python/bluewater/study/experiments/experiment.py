@@ -1,9 +1,9 @@
 """Experiments: a base scenario, a sweep, two sizes, claims and plots, all in one TOML file.
 
 Beside the keys of a scenario the file may hold ``seeds``, ``[sweep]`` (see
-:mod:`bluewater.study.sweep`), ``[sizes.NAME]``, ``[[unknown]]`` and ``[[reading]]`` (see
-:mod:`bluewater.study.readings`), ``[[claim]]``, ``[[plot]]``, ``[[table]]`` and ``[about]``; a file
-with none of them is a scenario, one with only a sweep is a sweep.
+:mod:`bluewater.study.scenarios.sweep`), ``[sizes.NAME]``, ``[[unknown]]`` and ``[[reading]]`` (see
+:mod:`bluewater.study.experiments.readings`), ``[[claim]]``, ``[[plot]]``, ``[[table]]`` and
+``[about]``; a file with none of them is a scenario, one with only a sweep is a sweep.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import msgspec
 
 from bluewater import _core, kinds
 from bluewater.errors import InputError, unknown
-from bluewater.files import parse_table, read_text
+from bluewater.files import PACKAGE, parse_table, read_text
 from bluewater.results import aggregate
 from bluewater.results.store import run_key
 from bluewater.results.tables import COLUMNS, RESERVED, STANDARD, Blank, Entry
-from bluewater.study import paper, readings
-from bluewater.study.claims import Claim
-from bluewater.study.lines import telling_lines
-from bluewater.study.paper import Paper, Section
-from bluewater.study.plot import Plot
-from bluewater.study.readings import Reading, Unknown
-from bluewater.study.seeds import Seeds, as_written
-from bluewater.study.sweep import Axis, Cell, assign, expand, parse_axes
-from bluewater.study.task import Task
-from bluewater.study.templates import Names
-from bluewater.study.typed import Table, read
+from bluewater.study.execution.task import Task
+from bluewater.study.experiments import paper, readings
+from bluewater.study.experiments.claims import Claim
+from bluewater.study.experiments.lines import telling_lines
+from bluewater.study.experiments.paper import Paper, Section
+from bluewater.study.experiments.plot import Plot
+from bluewater.study.experiments.readings import Reading, Unknown
+from bluewater.study.experiments.templates import Names
+from bluewater.study.scenarios.seeds import Seeds, as_written
+from bluewater.study.scenarios.sweep import Axis, Cell, assign, expand, parse_axes
+from bluewater.study.scenarios.typed import Table, read
 from bluewater.units import seconds
 
 if TYPE_CHECKING:
@@ -515,9 +515,7 @@ def _size(name: str, table: SizeTable, default: Size, file: str) -> Size:
 
 def root() -> Path:
     """The folder of experiments: ``BLUEWATER_EXPERIMENTS``, else the package's own."""
-    return Path(
-        os.environ.get("BLUEWATER_EXPERIMENTS") or Path(__file__).parents[1] / "experiments"
-    )
+    return Path(os.environ.get("BLUEWATER_EXPERIMENTS") or PACKAGE / "experiments")
 
 
 def known() -> dict[str, Path]:

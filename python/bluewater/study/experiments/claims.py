@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from bluewater.errors import InputError
 from bluewater.results.stats import Estimate, estimate
 from bluewater.results.tables import STANDARD
-from bluewater.study.typed import Table
+from bluewater.study.scenarios.typed import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

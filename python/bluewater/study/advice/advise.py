@@ -22,7 +22,7 @@ from bluewater.arguments import texts
 from bluewater.errors import InputError
 from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
-from bluewater.study import tcp
+from bluewater.study.scenarios import tcp
 from bluewater.text import milliseconds, number, percent
 from bluewater.units import bits_per_second, duration_text, seconds, times
 

@@ -1,8 +1,8 @@
 """What the claims of a paper depend on: its unknowns searched, not guessed.
 
 The experiments of a section, or one alone, declare what their paper leaves open (see
-:mod:`bluewater.study.readings`). A *point* gives each unknown a value; the claims of all the
-experiments are judged at it together. The search tries, as far as its budget goes,
+:mod:`bluewater.study.experiments.readings`). A *point* gives each unknown a value; the claims of
+all the experiments are judged at it together. The search tries, as far as its budget goes,
 
 1. the standard values, and the readings that are stated;
 2. each other value alone;
@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import kinds
 from bluewater.results.tables import Entry, Tables
-from bluewater.study.claims import MIN_SEEDS, Claim, Measured, Verdict, measure
-from bluewater.study.execute import execute
+from bluewater.study.execution.execute import execute
+from bluewater.study.experiments.claims import MIN_SEEDS, Claim, Measured, Verdict, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from bluewater.results.store import Store
-    from bluewater.study.experiment import Experiment, Size
-    from bluewater.study.readings import Unknown
-    from bluewater.study.task import Task
+    from bluewater.study.execution.task import Task
+    from bluewater.study.experiments.experiment import Experiment, Size
+    from bluewater.study.experiments.readings import Unknown
 
 
 SIZE = "explore"

@@ -1,6 +1,7 @@
-"""What an element of a job array does: ``python -m bluewater.study.part FOLDER STORE SHARE I/N``.
+"""What an element of a job array does.
 
-Makes the I-th of N shards of the tasks in a folder into a store, one after the other.
+``python -m bluewater.study.execution.part FOLDER STORE SHARE I/N`` makes the I-th of N
+shards of the tasks in a folder into a store, one after the other.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import sys
 from pathlib import Path
 
 from bluewater.results.store import Store
-from bluewater.study.execute import execute
-from bluewater.study.on_slurm import TASKS, failed
-from bluewater.study.task import Shard, Task
+from bluewater.study.execution.execute import execute
+from bluewater.study.execution.on_slurm import TASKS, failed
+from bluewater.study.execution.task import Shard, Task
 
 
 def main() -> None:

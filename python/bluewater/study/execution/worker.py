@@ -1,8 +1,8 @@
 """The process that makes runs: reads tasks on stdin, writes results to a store.
 
-Both directions are JSON lines. In: a :class:`~bluewater.study.task.Task`. Out, a number of
-``{"progress": fraction}``, then what :func:`serve` says. It ends when stdin does, after the run in
-hand, and at once when its parent is gone; that alone decides on Ctrl-C.
+Both directions are JSON lines. In: a :class:`~bluewater.study.execution.task.Task`. Out, a
+number of ``{"progress": fraction}``, then what :func:`serve` says. It ends when stdin does, after
+the run in hand, and at once when its parent is gone; that alone decides on Ctrl-C.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater.errors import StorageError
 from bluewater.kinds import KINDS
 from bluewater.results.store import Store
-from bluewater.study.task import Task
+from bluewater.study.execution.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable

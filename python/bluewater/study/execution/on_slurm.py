@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bluewater.errors import InputError
-from bluewater.study.task import Failure, Progress, Task
+from bluewater.study.execution.task import Failure, Progress, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -121,7 +121,7 @@ def _submitted(
 def _submit(folder: Path, store: Store, count: int) -> str:
     """The number of a job that makes the runs of a folder."""
     where = [str(folder), str(store.root.resolve()), store.share]
-    part = [sys.executable, "-m", "bluewater.study.part", *where]
+    part = [sys.executable, "-m", "bluewater.study.execution.part", *where]
     script = f"exec {shlex.join(part)} $SLURM_ARRAY_TASK_ID/{count}"
     command = [
         "sbatch", "--parsable", "--job-name=bluewater", f"--array=1-{count}", "--cpus-per-task=1",

@@ -13,8 +13,8 @@ from bluewater.errors import InputError
 from bluewater.files import apart
 from bluewater.results import packets
 from bluewater.results.exports import pcapng
-from bluewater.study.scenario import Scenario, parsed, run
-from bluewater.study.sweep import assign
+from bluewater.study.scenarios.scenario import Scenario, parsed
+from bluewater.study.scenarios.sweep import assign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ def on_recording(
             assign(table, key, value, "--set")
         _check_labels(table["queue"][0], recording)
         # By its name alone: files are looked for from the working directory.
-        result = run(Scenario(table, origin=recording.name), packets=journal)
+        result = Scenario(table, origin=recording.name).prepared.run(packets=journal)
     return result, {
         "queue": name,
         "aqm": link["aqm"],

@@ -11,10 +11,10 @@ import msgspec
 
 from bluewater.errors import InputError
 from bluewater.files import parse_table, read_text
-from bluewater.study.lines import telling_lines
-from bluewater.study.readings import Reading, Unknown, check
-from bluewater.study.templates import Names
-from bluewater.study.typed import Table, read
+from bluewater.study.experiments.lines import telling_lines
+from bluewater.study.experiments.readings import Reading, Unknown, check
+from bluewater.study.experiments.templates import Names
+from bluewater.study.scenarios.typed import Table, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ class Paper(Table, frozen=True):
             those of the views ``score`` of its experiments.
         views: Queries that all of its experiments may use, behind their own (``[view]``).
         named: Values that its experiments may use by name (``[named]``), see
-            :mod:`bluewater.study.templates`.
+            :mod:`bluewater.study.experiments.templates`.
         sections: ``[[section]]``.
     """
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.aqm import LANGUAGE, keys
-from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Kind, texts
+from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Argument, texts
 from bluewater.errors import InputError, unknown
-from bluewater.study import tcp
-from bluewater.study.advise import CALL, GAME
-from bluewater.study.scenario import parsed
-from bluewater.study.sweep import Axis, Point, assign
+from bluewater.study.advice.advise import CALL, GAME
+from bluewater.study.scenarios import tcp
+from bluewater.study.scenarios.scenario import parsed
+from bluewater.study.scenarios.sweep import Axis, Point, assign
 from bluewater.units import bits_per_second, duration_text, seconds, times
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _TODAY = "1500B"
 
 _KINDS = {
     "flows": NUMBER, "ecn": FLAG, "ecn_timeout": FLAG, "delays": FLAG, "against": NAMES,
-    "settings": Kind((Mapping, type(None)), "a mapping"),
+    "settings": Argument((Mapping, type(None)), "a mapping"),
 }  # fmt: skip
 
 

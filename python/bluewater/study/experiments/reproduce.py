@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from bluewater.kinds import KINDS
 from bluewater.results.tables import STANDARD, Tables
-from bluewater.study.claims import Finding, judge
-from bluewater.study.execute import HERE, execute
+from bluewater.study.execution.execute import HERE, execute
+from bluewater.study.experiments.claims import Finding, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bluewater.results.store import Store
     from bluewater.results.tables import Entry
-    from bluewater.study.experiment import Experiment, Size
-    from bluewater.study.task import Failure, Progress, Task
+    from bluewater.study.execution.task import Failure, Progress, Task
+    from bluewater.study.experiments.experiment import Experiment, Size
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from bluewater.errors import InputError
-from bluewater.study.typed import Table
+from bluewater.study.scenarios.typed import Table
 
 Kind: TypeAlias = Literal["spread", "trace", "scatter", "bars"]
 Sharing: TypeAlias = Literal["all", "row", "none"]

@@ -1,11 +1,11 @@
-"""Scenarios: from files, text, tables or code; changed; and run."""
+"""Scenarios: from files, text, tables or code; changed; and ready to run."""
 
 from __future__ import annotations
 
 import copy
 import tomllib
-from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tomli_w
@@ -17,13 +17,12 @@ from bluewater.arguments import MAPPING, PATH, TEXT
 from bluewater.errors import InputError
 from bluewater.files import parse_table, read_text
 from bluewater.kinds.simulator import at_line
-from bluewater.results.packets import Packets
-from bluewater.study.sweep import assign, plain
+from bluewater.study.scenarios.sweep import assign, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from bluewater.results.result import Result
+    from bluewater.kinds.kind import Prepared
 
 
 class Scenario:
@@ -54,10 +53,9 @@ class Scenario:
         ```
     """
 
-    __slots__ = ("_canonical", "_origin", "_table")
+    __slots__ = ("_prepared", "_table")
 
-    _canonical: str
-    _origin: str
+    _prepared: Prepared
     _table: dict[str, Any]
 
     def __init__(
@@ -65,9 +63,11 @@ class Scenario:
     ) -> None:
         MAPPING.check("table", {} if table is None else table, "Scenario()")
         whole = copy.deepcopy(dict(named(plain({**(table or {}), **keys}))))
-        object.__setattr__(self, "_origin", origin)
-        object.__setattr__(self, "_table", whole)
-        object.__setattr__(self, "_canonical", kinds.of(whole, origin).check(whole, origin))
+        self._set(whole, kinds.prepare(whole, origin))
+
+    def _set(self, table: dict[str, Any], prepared: Prepared) -> None:
+        object.__setattr__(self, "_table", table)
+        object.__setattr__(self, "_prepared", prepared)
 
     @classmethod
     def load(cls, path: Path | str) -> Scenario:
@@ -77,12 +77,29 @@ class Scenario:
         return cls.parse(read_text(path), str(path))
 
     @classmethod
-    def parse(cls, text: str, origin: str = "<string>") -> Scenario:
-        """The scenario that a TOML text says."""
+    def parse(
+        cls,
+        text: str,
+        origin: str = "<string>",
+        settings: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Scenario:
+        """The scenario that a TOML text says, with some dotted keys set.
+
+        An error names the line of the text, unless it is a setting's own: one that the text alone
+        does not have, or with another value.
+        """
         TEXT.check("text", text, "Scenario.parse()")
+        if not settings:
+            made = cls.__new__(cls)
+            made._set(*kinds.read(text, origin))
+            return made
         table = parse_table(text, origin)
-        kinds.checked(text, origin)  # Errors in what is written name its lines.
-        return cls(table, origin=origin)
+        for key, value in settings.items():
+            assign(table, key, value, origin)
+        try:
+            return cls(table, origin=origin)
+        except ScenarioError as error:
+            raise at_line(error, _line(error, text, origin)) from None
 
     def with_(self, settings: Mapping[str, Any] | None = None, /, **keys: Any) -> Scenario:
         """Another scenario with some keys set: dotted ones in a mapping, those at the top by name.
@@ -92,8 +109,8 @@ class Scenario:
         MAPPING.check("settings", {} if settings is None else settings, "with_()")
         table = self.table
         for key, value in {**(settings or {}), **keys}.items():
-            assign(table, key, value, self._origin)
-        return Scenario(table, origin=self._origin)
+            assign(table, key, value, self.origin)
+        return Scenario(table, origin=self.origin)
 
     @property
     def table(self) -> dict[str, Any]:
@@ -103,12 +120,17 @@ class Scenario:
     @property
     def canonical(self) -> str:
         """The TOML text with every default filled in: scenarios are equal if these are."""
-        return self._canonical
+        return self._prepared.canonical
 
     @property
     def origin(self) -> str:
         """What it is called in messages."""
-        return self._origin
+        return self._prepared.origin
+
+    @property
+    def prepared(self) -> Prepared:
+        """Its run: what was checked is built, and is not built again to be run."""
+        return self._prepared
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a scenario does not change; with_({name}=…) makes another one")
@@ -120,7 +142,7 @@ class Scenario:
         return hash(self.canonical)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_again, (self._table, self._origin))
+        return (_again, (self._table, self.origin))
 
     def __repr__(self) -> str:
         whole = tomllib.loads(self.canonical)
@@ -151,31 +173,16 @@ def to_text(scenario: Source) -> tuple[str, str]:
     return tomli_w.dumps(named(plain(scenario))), "<dict>"
 
 
-def changed(text: str, settings: Sequence[str], origin: str) -> str:
-    """The scenario with ``KEY=VALUE`` set each; the text stays as it is if there are none."""
-    if not settings:
-        return text
-    table = parse_table(text, origin)
-    for key, value in parsed(settings).items():
-        assign(table, key, value, origin)
-    return tomli_w.dumps(table)
-
-
-@contextmanager
-def lines_of(text: str, source: str, origin: str) -> Iterator[None]:
-    """Has errors about ``source``, which :func:`changed` made of ``text``, name lines of ``text``.
-
-    An error that ``text`` alone has not, or with another value, is one of a setting, and has none.
-    """
-    try:
-        yield
-    except ScenarioError as error:
-        raise error if source == text else at_line(error, _line(error, text, origin)) from None
+def of(source: Source, settings: Mapping[str, Any]) -> Scenario:
+    """A scenario with some dotted keys set."""
+    if isinstance(source, Scenario):
+        return source.with_(settings) if settings else source
+    return Scenario.parse(*to_text(source), settings)
 
 
 def _line(error: ScenarioError, text: str, origin: str) -> int | None:
     try:
-        kinds.checked(text, origin)
+        kinds.read(text, origin)
     except ScenarioError as own:
         if (own.key, own.value) == (error.key, error.value):
             return own.line
@@ -201,32 +208,3 @@ def _literal(value: str) -> Any:
         return parse_table(f"value = {value}", "--set")["value"]
     except InputError:
         return value
-
-
-def run(
-    scenario: Source,
-    *,
-    seed: int | None = None,
-    progress: Callable[[float], object] | None = None,
-    packets: Packets | Path | str | None = None,
-    keep: Callable[[Result], object] = lambda _: None,
-) -> Result:
-    """Runs one scenario in this process.
-
-    Args:
-        scenario: A scenario, a path, TOML text, or a mapping of the same structure.
-        seed: Replaces the seed of the scenario.
-        progress: Called now and then with the fraction done, 0 to 1.
-        packets: A Parquet file for what becomes of each packet, or of some.
-        keep: Called with the result, before the file of packets is made.
-
-    Raises:
-        ScenarioError: The scenario is not valid.
-        InputError: The file cannot be read.
-    """
-    text, origin = to_text(scenario)
-    source = text if seed is None else changed(text, [f"seed={seed}"], origin)
-    with lines_of(text, source, origin):
-        if packets is not None and not isinstance(packets, Packets):
-            packets = Packets(packets)
-        return kinds.run(source, origin, progress, packets, keep)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, unknown
-from bluewater.study.typed import Table, read
+from bluewater.study.scenarios.typed import Table, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,0 +1,259 @@
+//! From a scenario to its results.
+
+mod tables;
+
+use aqm::{About, Duration};
+use scenario::error::Complaint;
+use scenario::{QueueSpec, Scenario, ScenarioError};
+
+use crate::network::{Identities, Managed};
+use crate::results::journal::Selection;
+use crate::results::registry::{self, TableSpec};
+use crate::results::table::Table;
+use crate::series::{FlowSeries, GroupSeries, Named, Series};
+use crate::setup::{Flows, flows, identities, links, queue_links};
+use crate::simulation::Simulation;
+use crate::transport::FlowReport;
+
+/// A scenario being run.
+pub struct Run {
+    scenario: Scenario,
+    simulation: Simulation,
+    queues: Vec<Named>,
+    groups: Vec<u16>,
+    starts: Vec<u64>,
+    before: Vec<FlowReport>,
+    warmup: u64,
+    end: u64,
+    interval: Option<u64>,
+    samples: u64,
+    now: u64,
+    measuring: bool,
+    series: Series,
+    by_group: GroupSeries,
+    by_flow: FlowSeries,
+}
+
+/// Everything that a run gives.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One row.
+    pub summary: Table,
+    /// A row a managed queue, the first queue of the scenario first.
+    pub queues: Table,
+    /// A row a flow.
+    pub flows: Table,
+    /// A row a sample and managed queue.
+    pub series: Table,
+    /// A row a sample, managed queue and group, if groups are measured.
+    pub groups: Table,
+    /// A row a sample and flow, if flows are measured.
+    pub flow_series: Table,
+    /// A row a group and kind of delay, and managed queue where it is of one, if delays are measured.
+    pub delays: Table,
+    /// A row a flow and kind of delay, and managed queue where it is of one, if delays are measured.
+    pub flow_delays: Table,
+    /// A row a group with transfers and kind of them.
+    pub transfers: Table,
+    /// How long they took: a row a group, kind and length of time.
+    pub completions: Table,
+    /// How much longer than alone: a row a group, kind and range of sizes.
+    pub slowdowns: Table,
+    /// A row a group of datagrams, if calls are measured.
+    pub calls: Table,
+    /// A row a link that varies or impairs packets.
+    pub links: Table,
+    /// The scenario with all defaults.
+    pub scenario: String,
+    /// The hash over all decisions, sixteen hexadecimal digits.
+    pub decision_hash: String,
+}
+
+impl Outcome {
+    /// Every table with what is declared of it, the summary first.
+    pub fn tables(&self) -> impl Iterator<Item = (&'static TableSpec, &Table)> {
+        [
+            (&registry::SUMMARY, &self.summary),
+            (&registry::QUEUES, &self.queues),
+            (&registry::FLOWS, &self.flows),
+            (&registry::SERIES, &self.series),
+            (&registry::GROUPS, &self.groups),
+            (&registry::FLOW_SERIES, &self.flow_series),
+            (&registry::DELAYS, &self.delays),
+            (&registry::FLOW_DELAYS, &self.flow_delays),
+            (&registry::TRANSFERS, &self.transfers),
+            (&registry::COMPLETIONS, &self.completions),
+            (&registry::SLOWDOWNS, &self.slowdowns),
+            (&registry::CALLS, &self.calls),
+            (&registry::LINKS, &self.links),
+        ]
+        .into_iter()
+    }
+}
+
+impl Run {
+    /// Sets up a checked scenario. `file` and `text` say where it came from, for errors.
+    ///
+    /// # Errors
+    /// Parameters that do not fit together or with their buffer.
+    pub fn new(scenario: Scenario, text: &str, file: &str) -> Result<Self, ScenarioError> {
+        Self::build(scenario).map_err(|c| ScenarioError::from_complaint(c, text, file))
+    }
+
+    fn build(scenario: Scenario) -> Result<Self, Complaint> {
+        let topology = scenario.topology()?;
+        let managed = queue_links(&scenario, &topology)?;
+        let (links, wires) = links(&scenario, &topology, &managed)?;
+        let Flows { groups, setups, paths } = flows(&scenario, &topology, wires)?;
+        let named = |(spec, &link): (&QueueSpec, &usize)| Named {
+            link,
+            name: topology.link_name(link),
+            aqm: spec.aqm.clone(),
+            parameters_set: spec.parameters_set(),
+        };
+        let queues: Vec<Named> = scenario.queue.iter().zip(&managed).map(named).collect();
+        let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
+        let series = Series::new(&queues, &links);
+        let mut simulation = Simulation::new(links, paths, groups, setups);
+        let by_group = GroupSeries::new(&scenario.traffic, queues.len());
+        let by_flow = FlowSeries::new(&scenario.traffic, simulation.flow_count());
+        if scenario.measure.groups {
+            simulation.count_groups();
+        }
+        if scenario.measure.delays {
+            simulation.measure_delays();
+        }
+        let labels = scenario
+            .queue
+            .iter()
+            .filter_map(|queue| About::of(&queue.aqm))
+            .any(|about| about.labels.codepoints);
+        if let Some(identities) = identities(&scenario.traffic, labels) {
+            simulation.identify(&Identities::Flows(identities.into()));
+        }
+        Ok(Self {
+            warmup: scenario.warmup.0.as_nanos(),
+            interval: scenario.measure.interval.map(|i| i.0.as_nanos()),
+            before: vec![FlowReport::default(); simulation.flow_count()],
+            groups: group_of,
+            starts,
+            simulation,
+            queues,
+            end: scenario.duration.0.as_nanos(),
+            samples: 0,
+            now: 0,
+            measuring: false,
+            series,
+            by_group,
+            by_flow,
+            scenario,
+        })
+    }
+
+    /// Whether links are folded where that changes nothing but the count of events and the time it
+    /// takes ([`crate::network`]); they are unless told otherwise. Only before the first
+    /// [`Run::advance`].
+    #[must_use]
+    pub fn with_folding(mut self, on: bool) -> Self {
+        self.simulation.set_folding(on);
+        self
+    }
+
+    /// Keeps a journal of each packet that `selection` names at each managed queue; see
+    /// [`Run::drain_journal`]. No decision changes. Only before the first [`Run::advance`].
+    pub fn keep_journal(&mut self, selection: &Selection) {
+        self.simulation.keep_journals(selection);
+    }
+
+    /// The packets of the journal that are through since it was asked last, by the queue's name: a
+    /// row a packet, in the order of arrivals; after the end those that still wait, too.
+    pub fn drain_journal(&mut self) -> Vec<(String, Table)> {
+        let all = self.now == self.end;
+        let Self { queues, simulation, .. } = self;
+        let journal =
+            |queue: &Named| Some((queue.name.clone(), simulation.drain_journal(queue.link, all)?));
+        queues.iter().filter_map(journal).collect()
+    }
+
+    /// How much of the simulated time is done, 0 … 1.
+    pub fn progress(&self) -> f64 {
+        self.now as f64 / self.end as f64
+    }
+
+    /// Simulates up to `slice` more, a nanosecond at least, or to the end. True while something is left
+    /// to do: who calls it until nothing is left comes to an end, also with a share of a short run that
+    /// is no nanosecond.
+    pub fn advance(&mut self, slice: Duration) -> bool {
+        let target = self.now.saturating_add(slice.as_nanos().max(1)).min(self.end);
+        while self.now < target {
+            let sample = self.interval.map_or(u64::MAX, |i| (self.samples + 1).saturating_mul(i));
+            let warmup = if self.measuring { u64::MAX } else { self.warmup };
+            let next = target.min(sample).min(warmup);
+            self.simulation.advance(next);
+            self.now = next;
+            if next == warmup {
+                self.start_measurement();
+            }
+            if next == sample {
+                self.samples += 1;
+                self.series.sample(next, &self.queues, &self.simulation);
+                if self.scenario.measure.groups {
+                    self.by_group.sample(next, &self.queues, &self.groups, &self.simulation);
+                }
+                if self.scenario.measure.flows {
+                    self.by_flow.sample(next, &self.groups, &self.simulation);
+                }
+            }
+        }
+        self.now < self.end
+    }
+
+    fn start_measurement(&mut self) {
+        self.measuring = true;
+        self.simulation.restart_measurement();
+        if self.scenario.measure.calls {
+            self.simulation.measure_one_way();
+        }
+        for (i, before) in self.before.iter_mut().enumerate() {
+            *before = self.simulation.flow(i);
+        }
+    }
+
+    /// The first queue of the scenario.
+    pub fn primary(&self) -> Option<&Managed> {
+        self.simulation.queue(self.queues.first()?.link)
+    }
+
+    /// The simulation, to look at.
+    pub fn simulation(&self) -> &Simulation {
+        &self.simulation
+    }
+
+    /// Simulates to the end and gives the results.
+    pub fn finish(mut self) -> Outcome {
+        while self.advance(Duration::MAX) {}
+        let flows = self.flow_table();
+        let queues = self.queue_table(flows.real("goodput_bps"));
+        let summary = self.summary(&queues);
+        let (transfers, completions, slowdowns) = self.transfer_tables();
+        let (calls, links) = (self.call_table(), self.link_table());
+        let (delays, flow_delays) = self.delay_tables();
+        Outcome {
+            summary,
+            queues,
+            flows,
+            series: self.series.table,
+            groups: self.by_group.table,
+            flow_series: self.by_flow.table,
+            delays,
+            flow_delays,
+            transfers,
+            completions,
+            slowdowns,
+            calls,
+            links,
+            scenario: self.scenario.to_toml(),
+            decision_hash: self.simulation.decision_hash().to_string(),
+        }
+    }
+}

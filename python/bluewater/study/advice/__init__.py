@@ -1,0 +1,1 @@
+"""Which queue discipline suits a link, and what to type for it."""

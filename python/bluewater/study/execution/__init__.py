@@ -1,0 +1,1 @@
+"""Making many runs: here, on a Dask cluster, in job arrays."""

@@ -1,0 +1,1 @@
+"""Experiments, their claims and readings, and what claims depend on."""
