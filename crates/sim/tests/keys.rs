@@ -72,6 +72,8 @@ const GROUPS: &[Row] = &[
     ("transport = \"prague\"\necn = true", "pacing", "false"),
     (BBR, "transport", "\"bbr1\""),
     (BBR, "send_quantum", "\"1ms\""),
+    (BBR, "ecn_rule", "\"low-latency\""),
+    (BBR, "tso", "true"),
     (BBR, "ecn", "false"),
     (MANY, "initial_window", "10"),
     (MANY, "window", "\"4p\""),
