@@ -204,10 +204,10 @@ fn an_application_with_pauses_keeps_its_estimate() {
 /// 90 Mb/s beside Prague's 4 in DualPI2, and 93 beside 2 in a FIFO that marks.)
 #[test]
 fn the_kernels_version_3_ignores_marks_of_long_round_trips() {
-    let of_bbr = |queue: &str, delay: &str, keys: &str| {
+    let of_bbr = |queue: &str, keys: &str| {
         let o = run(&format!(
             "duration = \"40s\"\nwarmup = \"10s\"\n\
-             network = {{ preset = \"dumbbell\", rate = \"100mbit\", delay = \"{delay}\", \
+             network = {{ preset = \"dumbbell\", rate = \"100mbit\", delay = \"5ms\", \
              access_rate = \"100gbit\", access_delay = \"0s\" }}\n[[queue]]\n{queue}\n\
              [[traffic]]\ntransport = \"prague\"\npreset = \"linux\"\necn = true\naccecn = true\n\
              packet = \"1514B\"\nstart = \"0s..1s\"\n\
@@ -222,12 +222,10 @@ fn the_kernels_version_3_ignores_marks_of_long_round_trips() {
         "aqm = \"codel\"\nbuffer = \"167p\"\nparams = { target = \"1h\", ce_threshold = \"5ms\" }";
     for (queue, least) in [(dualpi2, 85.0), (step, 90.0)] {
         for keys in ["", "accecn = true"] {
-            let found = of_bbr(queue, "5ms", keys);
+            let found = of_bbr(queue, keys);
             assert!(found > least, "{queue} {keys}: {found} Mb/s");
         }
-        let losses = of_bbr(queue, "5ms", "ecn_rule = \"as-losses\"");
+        let losses = of_bbr(queue, "ecn_rule = \"as-losses\"");
         assert!(losses < 70.0, "{queue}, as losses: {losses} Mb/s");
     }
-    let [without, with] = ["", "accecn = true"].map(|keys| of_bbr(step, "1ms", keys));
-    assert!(with < without - 5.0, "at 2 ms {with} Mb/s with marks, {without} without");
 }

@@ -360,7 +360,12 @@ fn what_would_do_nothing_is_refused() {
         ("transport = \"dctcp\"\necn = true\nrack = true", "min_window = 2", "min_window", "rack"),
         (BBR, "count_packets = true", "count_packets", "model"),
         (BBR, "whole_packets = true", "whole_packets", "model"),
-        ("transport = \"prague\"\necn = true", "min_window = 2", "min_window", "prague"),
+        (
+            "transport = \"prague\"\necn = true\npacing = false",
+            "min_window = 2",
+            "min_window",
+            "prague",
+        ),
         (BBR, "ecn_timeout = true", "ecn_timeout", "rack"),
         (BBR, "restart_after_idle = false", "restart_after_idle", "survives"),
         (CBR, "gaps = \"uniform\"", "gaps", "jitter above 0"),

@@ -151,7 +151,7 @@ pub struct Tcp {
     /// The host leaves it to the interface to cut up what it sends, as Linux does: packets leave in bursts of what the
     /// rate sends in a millisecond (`send_quantum`), and more where the round trip is below 3 ms. A sender that is not
     /// paced waits for further acknowledgements, no longer than a millisecond and up to a third of its window, to fill
-    /// a burst. With `rack` only.
+    /// a burst; the preset `linux` leaves that out. With `rack` only.
     #[serde(default)]
     pub tso: bool,
     /// Initial window in packets, 1 … 1000.
@@ -293,8 +293,7 @@ impl TcpPreset {
         let common = match self {
             Self::Linux => {
                 "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
-                 quick_acks = true\nmin_rto_above_srtt = true\nrestart_after_lost_syn = false\n\
-                 tso = true\n"
+                 quick_acks = true\nmin_rto_above_srtt = true\nrestart_after_lost_syn = false\n"
             }
             Self::Modern => {
                 "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
@@ -322,7 +321,10 @@ impl TcpPreset {
         };
         let of_control = match name {
             TcpName::Cubic if self == Self::Linux => "rfc8312 = true\n",
-            TcpName::Bbr if self == Self::Linux && group.ecn => "ecn_rule = \"low-latency\"\n",
+            TcpName::Bbr if self == Self::Linux && group.ecn => {
+                "tso = true\necn_rule = \"low-latency\"\n"
+            }
+            TcpName::Bbr | TcpName::Bbr1 if self == Self::Linux => "tso = true\n",
             TcpName::Prague if self == Self::Linux => "send_quantum = \"250us\"\n",
             _ => "",
         };

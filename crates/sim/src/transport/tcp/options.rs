@@ -121,7 +121,7 @@ pub struct Window {
     pub whole_threshold: bool,
     /// What idleness leaves of the window.
     pub after_idle: AfterIdle,
-    /// Pacing alone bounds what is sent, by a window that has fractions: 3 % and a packet more may be under way.
+    /// Pacing bounds what is sent, by a window that has fractions: somewhat more may be under way.
     pub loose: bool,
 }
 
@@ -380,6 +380,9 @@ impl Ecn {
         let needs = tcp.name.needs();
         let codepoint = if on { needs.codepoint } else { Codepoint::NotEct };
         let if_also = |kind: bool| if kind { codepoint } else { Codepoint::NotEct };
+        // Google's kernel: all that a connection of low latency sends.
+        let all =
+            tcp.name == TcpName::Bbr && tcp.accecn && tcp.ecn_rule == keys::EcnRule::LowLatency;
         let least = match tcp.min_window {
             // What marks leave is a rate then.
             1 if tcp.has_loose_window() => 0.0,
@@ -388,8 +391,8 @@ impl Ecn {
         Self {
             on,
             codepoint,
-            again: if_also(tcp.ecn_on_retransmit || needs.ecn_on_retransmit),
-            control: if_also(tcp.ecn_on_control && needs.exact_echo),
+            again: if_also(tcp.ecn_on_retransmit || needs.ecn_on_retransmit || all),
+            control: if_also(tcp.ecn_on_control && needs.exact_echo || all),
             syn_ack: if_also(tcp.ecn_on_control),
             echo: match needs.exact_echo {
                 _ if tcp.accecn => Echo::Counted,

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The window has fractions, below a packet as well. What is sent is paced by it; under way may be 3 % and a packet
-//! more, and two packets at least, so that the window does not hold back what pacing lets go. Growth goes on while
+//! more (without RACK a packet), and two packets at least, so that the window does not hold back what pacing lets go. Growth goes on while
 //! an echo is answered. Before the first round trip is measured, which a handshake
 //! would do, packets are paced as if it were the reference (ours): a burst of ten that is not marks itself
 //! at 50 Mb/s, and ends slow start.

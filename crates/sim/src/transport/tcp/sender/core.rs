@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use super::super::bits::Bits;
 use super::super::control::{Control, Event, Growth, RoundTrip, Times};
-use super::super::options::{AfterIdle, Options};
+use super::super::options::{AfterIdle, Options, Variant};
 use super::super::rtt::{Backoff, RttEstimator};
 use super::{Counts, NEVER, State};
 use crate::packet::{Packet, Payload, SACK_BLOCKS};
 
-/// A loose window is larger by this share, and by a packet (udp_prague).
+/// A loose window is larger by this share where each acknowledgement is a sample of the round trip, and by a packet
+/// (udp_prague).
 const LOOSE: f64 = 0.03;
 
 /// The state that all ways of repairing losses share, in packets and ns.
@@ -182,7 +183,9 @@ impl Core {
     fn loose_window(&self, o: &Options) -> u32 {
         let held = self.duplicates.min(o.recovery.limited_transmit);
         let more = if self.state == State::Open { held } else { 0 };
-        let window = ((1.0 + LOOSE) * self.cwnd) as u32 + 1;
+        // With one sample in a round trip its average comes late where a queue builds up: the window holds then.
+        let share = if o.recovery.variant == Variant::Rack { LOOSE } else { 0.0 };
+        let window = ((1.0 + share) * self.cwnd) as u32 + 1;
         (window.max(2) + more).min(o.window.receiver)
     }
 

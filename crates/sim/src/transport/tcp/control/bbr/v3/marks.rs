@@ -3,9 +3,8 @@
 //! They count once a round trip of 5 ms or less was seen. Each round alpha moves by 1/16 towards the share of packets
 //! that were marked. A round with a mark in which it does not probe leaves 1 − alpha/3 of what may be under way;
 //! a probe ends when more than half of the packets are marked, and Startup after two such rounds. In a cycle with
-//! marks and without losses the next probe begins as soon as marks have ceased.
-//!
-//! Left out: retransmissions and acknowledgements are not ECN-capable by themselves.
+//! marks and without losses the next probe begins as soon as marks have ceased. Retransmissions and acknowledgements
+//! are ECN-capable, too.
 
 use crate::transport::tcp::control::Sample;
 use crate::transport::tcp::options::MarkRule;

@@ -244,6 +244,7 @@ fn too_many_marks_of_low_latency_end_a_probe_and_startup() {
     for (marked, ends) in [(50, false), (51, true)] {
         let mut bbr = by_share(2);
         (bbr.phase, bbr.probe.sampling) = (Up, true);
+        bbr.full.restart(RATE);
         let mut window = 150.0;
         bbr.on_sample(&round(1, marked), &mut window);
         assert_eq!(bbr.phase == Down, ends, "{marked}");
@@ -266,7 +267,7 @@ fn when_marks_of_low_latency_cease_it_probes() {
     let mut window = 100.0;
     bbr.on_sample(&round(1, 10), &mut window);
     assert_eq!(bbr.phase, Cruise);
-    bbr.on_sample(&Sample { calm: true, ..round(2, 0) }, &mut window);
+    bbr.on_sample(&Sample { calm: true, total_marks: 20, ..round(2, 0) }, &mut window);
     assert_eq!((bbr.phase, bbr.probe.up_rounds), (Refill, 6), "2⁶ is half of the bound");
     assert!(bbr.inflight_short.is_infinite());
 }
