@@ -28,9 +28,9 @@ const GOLDEN: [(&str, &str); 19] = [
     ("web", "70d0da6985f4447e"),
     ("chain", "28b027f94010e734"),
     ("modern-fair", "c8418327faf2f3eb"),
-    ("l4s", "0f62d4b21e7f8257"),
+    ("l4s", "e2b633e791c22103"),
     ("pie-ledbat", "7e6a0e990bdf4c4a"),
-    ("cake-codel", "0b3d8dd38215458b"),
+    ("cake-codel", "e79248824db651a7"),
 ];
 
 /// All scenarios, or those that use the discipline or the transport that `BLUEWATER_ONLY` names.

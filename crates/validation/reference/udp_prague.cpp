@@ -294,4 +294,6 @@ int main(int argc, char **argv) {
               "windowed:20+reno:20", "windowed:40+reno:40", "reno:20", "reno:20+reno:20"})
             for (int seed = 1; seed <= 5; seed++) run(queue, seed, group);
     for (int seed = 1; seed <= 5; seed++) run("coin:0.02", seed, "prague:20");
+    for (const char *queue : {"coin:0.1", "coin:0.2", "coin:0.5"})
+        for (int seed = 1; seed <= 5; seed++) run(queue, seed, "prague:10");
 }

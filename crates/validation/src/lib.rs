@@ -16,6 +16,7 @@ pub mod packetdrill;
 pub mod prague;
 pub mod red_pd;
 mod rows;
+pub mod testbed;
 
 use aqm::response;
 

@@ -346,8 +346,14 @@ fn traffic(
         line(format!("timestamps = {}", d.flag()));
         line(format!("rack = true\nmin_rto_above_srtt = {}", d.flag()));
     }
+    if transport == "bbr" && ecn {
+        let rule = d.pick(&["as-losses", "low-latency"]);
+        line(format!("ecn_rule = \"{rule}\"\naccecn = {}", d.flag()));
+    }
+    let bursts = rack && d.flag();
+    line(format!("tso = {bursts}"));
     if ecn {
-        let has_two = rack || transport == "prague";
+        let has_two = rack && transport != "prague" || transport == "prague" && !paced;
         let least = if models || has_two && least == 2 { 1 } else { least };
         line(format!("min_window = {least}"));
     }
@@ -373,7 +379,7 @@ fn traffic(
         d.flag() || models,
         d.flag() && !models,
         late,
-        if paced { "0s" } else { d.pick(&["0s", "0s", "1ns", "300us", "1h"]) },
+        if paced || bursts { "0s" } else { d.pick(&["0s", "0s", "1ns", "300us", "1h"]) },
         d.pick(&["2", "1", "10", "1000"]),
         d.pick(&["65535p", "1p", "2p", "100kB"]),
         d.pick(&["200ms", "0s", "1ns", "1ms", "1s"]),

@@ -1,5 +1,5 @@
-//! Prints comparisons of the simulator with closed forms, with ns-2.35, with Linux 6.1 and with udp_prague
-//! as Markdown tables: all, or the parts named. Exit code 1 if one does not hold.
+//! Prints comparisons of the simulator with closed forms, with ns-2.35, with Linux 6.1 and with udp_prague,
+//! and with a testbed, as Markdown tables: all, or the parts named. Exit code 1 if one does not hold.
 
 use std::error::Error;
 use std::fs;
@@ -10,7 +10,7 @@ use sim::ScenarioError;
 use validation::packetdrill::{self, Counts, Script, script};
 use validation::{
     Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_accecn, linux_bbr,
-    linux_cake, ns2, ns2_steps, prague, queues, red_pd, tcp_response,
+    linux_cake, ns2, ns2_steps, prague, queues, red_pd, tcp_response, testbed,
 };
 
 /// The comparisons of the parts named, without a name of all.
@@ -55,6 +55,9 @@ fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
     }
     if wanted("prague") {
         cases.extend(prague::cases()?);
+    }
+    if wanted("testbed") {
+        cases.extend(testbed::cases()?);
     }
     Ok(cases)
 }
@@ -103,10 +106,10 @@ fn main() -> ExitCode {
     {
         return packetdrill(folder);
     }
-    if parts.iter().any(|p| !["closed", "ns2", "between", "linux", "prague"].contains(&p.as_str()))
-    {
+    let known = ["closed", "ns2", "between", "linux", "prague", "testbed"];
+    if parts.iter().any(|p| !known.contains(&p.as_str())) {
         eprintln!(
-            "usage: bluewater-validate [closed] [ns2] [between] [linux] [prague]\n       \
+            "usage: bluewater-validate [closed] [ns2] [between] [linux] [prague] [testbed]\n       \
              bluewater-validate packetdrill FOLDER"
         );
         return ExitCode::from(2);

@@ -34,7 +34,7 @@ fn options(setup: &Setup) -> Result<Options, ScenarioError> {
     let scenario = Scenario::from_toml(&text, "packetdrill")?;
     let mut o = scenario.traffic.first().and_then(Options::of).unwrap_or_else(|| unreachable!());
     if setup.paced {
-        o.pacing = Pacing::Paced { quantum: 0 };
+        o.pacing = Pacing::Paced;
     }
     // Not for sources that are never idle, as those of files.
     o.window.after_idle = if *idle { AfterIdle::Decay } else { AfterIdle::Keep };

@@ -17,7 +17,7 @@ use toml::de::Error;
 pub use cbr::{Cbr, GapsName};
 pub use ledbat::Ledbat;
 pub use scream::Scream;
-pub use tcp::{Needs, Recovery, Tcp, TcpName, TcpPreset};
+pub use tcp::{EcnRule, Needs, Recovery, Tcp, TcpName, TcpPreset};
 pub use tfrc::Tfrc;
 pub use trace::Trace;
 pub use window::Window;

@@ -108,7 +108,7 @@ pub struct Tcp {
     #[serde(default)]
     pub ecn_timeout: bool,
     /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack` and with
-    /// `prague` it is 2 anyway. Leave it at 1 with `ecn_timeout`, and with `bbr` and `bbr1`, whose
+    /// `prague` without `pacing` it is 2 anyway; to a paced `prague` it leaves 100 kbit/s unless this is more than 1. Leave it at 1 with `ecn_timeout`, and with `bbr` and `bbr1`, whose
     /// window is never below 4.
     #[serde(default = "one")]
     pub min_window: u32,
@@ -143,11 +143,17 @@ pub struct Tcp {
     /// unless this is false, before as well, `bbr` and `bbr1` are at rates of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-    /// A paced sender sends together what its rate sends in so long, above 0 … 1 h: two packets at least, 43
-    /// at most (64 kB of 1500 bytes). The send quantum of BBR, and the bursts that Linux leaves to the
-    /// interface to cut up; a packet by itself if it is not given.
+    /// A paced sender sends together what its rate sends in so long, above 0 … 1 h: two packets at least (`prague`
+    /// one), 43 at most (64 kB of 1500 bytes). The send quantum of BBR. If it is not given 1 ms with `tso`, else each
+    /// packet is sent by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_quantum: Option<Text<Duration>>,
+    /// The host leaves it to the interface to cut up what it sends, as Linux does: packets leave in bursts of what the
+    /// rate sends in a millisecond (`send_quantum`), and more where the round trip is below 3 ms. A sender that is not
+    /// paced waits for further acknowledgements, no longer than a millisecond and up to a third of its window, to fill
+    /// a burst; the preset `linux` leaves that out. With `rack` only.
+    #[serde(default)]
+    pub tso: bool,
     /// Initial window in packets, 1 … 1000.
     #[serde(default = "two")]
     pub initial_window: u32,
@@ -176,9 +182,9 @@ pub struct Tcp {
     pub rtt_ticks: bool,
     /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates begin no repair until
     /// more than all that had been sent by then is acknowledged (RFC 6582 §3.2 step 2, ns-2), not just as
-    /// much (RFC 6675 §5.1). `newreno` has it unless it is false. Not with `rack`.
-    #[serde(default)]
-    pub repair_past_timeout: bool,
+    /// much (RFC 6675 §5.1). If it is not given `newreno` has it and the others have not. Not with `rack`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair_past_timeout: Option<bool>,
     /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1, which counts what is under way by a rule of
     /// its own, waits for its timer more often, and begins with one packet behind a SYN that was lost and behind a
     /// pause; `repair_past_timeout` is part of that.
@@ -199,17 +205,22 @@ pub struct Tcp {
     /// Linux). With `rack` only.
     #[serde(default)]
     pub timestamps: bool,
-    /// Acknowledgements of `dctcp` and `prague` carry a counter of marks modulo eight (AccECN, RFC 9768,
+    /// Acknowledgements of `dctcp`, `prague` and `bbr` carry a counter of marks modulo eight (AccECN, RFC 9768,
     /// without its options), and with `delayed_ack` wait more often; without it each echoes the marks of
     /// just what it acknowledges, which says nothing of those that were lost. With `rack` only.
     #[serde(default)]
     pub accecn: bool,
+    /// What `bbr` makes of marks. `as-losses`: while it probes a mark counts as losses above the threshold, otherwise
+    /// as a loss; the draft leaves it open. `low-latency`, as Google's kernel: marks count only with `accecn`
+    /// and once a round trip of 5 ms or less was seen, by their share; otherwise the model ignores them.
+    #[serde(default)]
+    pub ecn_rule: EcnRule,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
     /// limit). Windows of `bbr` and `bbr1` are not of that kind.
     #[serde(default)]
     pub count_packets: bool,
     /// The first 16 packets and two after a mark are acknowledged at once though acknowledgements are
-    /// delayed (Linux).
+    /// delayed, and with `accecn` the first without a mark (Linux).
     #[serde(default)]
     pub quick_acks: bool,
     /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++: its window never
@@ -254,6 +265,17 @@ pub enum Recovery {
     Ns2,
 }
 
+/// What BBR makes of marks.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnRule {
+    /// A mark counts as a loss, and while it probes as too many.
+    #[default]
+    AsLosses,
+    /// Marks of low latency count by their share, others do not.
+    LowLatency,
+}
+
 /// Sets of defaults for the keys of TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -267,17 +289,21 @@ pub enum TcpPreset {
 impl TcpPreset {
     /// The keys that it sets, as in files; those of ECN, of a congestion control and of sources that
     /// are idle at times where the group has them.
-    fn keys(self, name: TcpName, group: &GroupSpec) -> [&'static str; 6] {
+    fn keys(self, name: TcpName, group: &GroupSpec) -> [&'static str; 7] {
         let common = match self {
             Self::Linux => {
                 "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
-                 delayed_ack = \"40ms\"\nquick_acks = true\nmin_rto_above_srtt = true\n\
-                 restart_after_lost_syn = false\n"
+                 quick_acks = true\nmin_rto_above_srtt = true\nrestart_after_lost_syn = false\n"
             }
             Self::Modern => {
                 "handshake = true\ninitial_window = 10\nrack = true\ntimestamps = true\n\
-                 delayed_ack = \"40ms\"\npacing = true\n"
+                 pacing = true\n"
             }
+        };
+        // Prague's receiver does not leave a paced packet to the timer.
+        let of_acks = match self {
+            Self::Linux if name == TcpName::Prague => "",
+            _ => "delayed_ack = \"40ms\"\n",
         };
         // A model has windows of its own; Prague's are two packets at least and have fractions.
         let needs = name.needs();
@@ -295,7 +321,11 @@ impl TcpPreset {
         };
         let of_control = match name {
             TcpName::Cubic if self == Self::Linux => "rfc8312 = true\n",
-            TcpName::Bbr1 if self == Self::Linux => "send_quantum = \"1ms\"\n",
+            TcpName::Bbr if self == Self::Linux && group.ecn => {
+                "tso = true\necn_rule = \"low-latency\"\n"
+            }
+            TcpName::Bbr | TcpName::Bbr1 if self == Self::Linux => "tso = true\n",
+            TcpName::Prague if self == Self::Linux => "send_quantum = \"250us\"\n",
             _ => "",
         };
         let of_pauses = match self {
@@ -305,7 +335,7 @@ impl TcpPreset {
             _ => "",
         };
         let of_ecn = if group.ecn { [least, of_losses] } else { [""; 2] };
-        [common, of_window, of_control, of_pauses, of_ecn[0], of_ecn[1]]
+        [common, of_acks, of_window, of_control, of_pauses, of_ecn[0], of_ecn[1]]
     }
 }
 
@@ -357,6 +387,21 @@ impl Tcp {
         u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
     }
 
+    /// Whether repairs begin past a timeout only when more than what had been sent by then is acknowledged.
+    pub fn repairs_past_timeout(&self) -> bool {
+        self.repair_past_timeout.unwrap_or(self.name == TcpName::NewReno)
+    }
+
+    /// Whether it sends by rate, and its window bounds only what is under way while nothing comes back.
+    pub fn has_loose_window(&self) -> bool {
+        self.name == TcpName::Prague && self.is_paced()
+    }
+
+    /// Whether packets are sent apart.
+    pub fn is_paced(&self) -> bool {
+        self.pacing.unwrap_or(self.name.needs().paced)
+    }
+
     /// The keys of TCP, with those of its preset, and what its congestion control has anyway, where they
     /// are not given. What the preset has that nothing comes of beside what is given gives way.
     pub(super) fn read_as(
@@ -366,11 +411,7 @@ impl Tcp {
     ) -> Result<Self, Error> {
         let given: Self = read(table.clone())?;
         let preset = given.preset.map(|preset| preset.keys(name, group));
-        let own = match name {
-            TcpName::NewReno => "repair_past_timeout = true",
-            _ if name.needs().has_model => "rack = true",
-            _ => "",
-        };
+        let own = if name.needs().has_model { "rack = true" } else { "" };
         let said: Vec<String> =
             table.get_ref().keys().map(|key| key.get_ref().to_string()).collect();
         for keys in preset.into_iter().flatten().chain([own]) {
@@ -395,6 +436,10 @@ impl Tcp {
         let may_fall_back = self.handshake && !self.ecn_on_retransmit && !self.ecn_on_control;
         self.ecn_fallback &= said("ecn_fallback") || may_fall_back;
         self.timestamps &= said("timestamps") || self.rack;
+        self.tso &= said("tso") || self.rack && self.send_jitter.0 == Duration::ZERO;
+        if !self.is_paced() && !said("send_quantum") {
+            self.send_quantum = None;
+        }
         self.decay_after_idle &= said("decay_after_idle") || self.restart_after_idle;
         if self.rack && !said("min_window") {
             self.min_window = one();
@@ -442,9 +487,14 @@ impl Tcp {
         if self.timestamps && !self.rack {
             return at.refuse("timestamps", "false, or rack = true beside it");
         }
-        if self.accecn && !(self.rack && self.name.needs().exact_echo) {
-            let allowed = "false, or rack = true beside it and transport = \"dctcp\" or \"prague\"";
+        let counts = self.name.needs().exact_echo || self.name == TcpName::Bbr;
+        if self.accecn && !(self.rack && counts) {
+            let allowed =
+                "false, or rack = true beside it and transport = \"dctcp\", \"prague\" or \"bbr\"";
             return at.refuse("accecn", allowed);
+        }
+        if self.tso && !self.rack {
+            return at.refuse("tso", "false, or rack = true beside it");
         }
         if self.rack && self.whole_threshold {
             return at.refuse("whole_threshold", "false with rack: ns-2's TCP has none");
@@ -452,7 +502,7 @@ impl Tcp {
         if self.rack && self.rtt_ticks {
             return at.refuse("rtt_ticks", "false: rack measures to the nanosecond");
         }
-        if self.rack && self.repair_past_timeout {
+        if self.rack && self.repair_past_timeout == Some(true) {
             return at.refuse("repair_past_timeout", "false: with rack time tells losses");
         }
         self.check_recovery(at)
@@ -467,7 +517,7 @@ impl Tcp {
             let allowed = "\"standard\", or transport = \"sack\" without rack";
             return at.refuse("recovery", allowed);
         }
-        if self.repair_past_timeout {
+        if self.repair_past_timeout == Some(true) {
             return at.refuse("repair_past_timeout", "false: ns-2's recovery has it anyway");
         }
         if self.decay_after_idle {
@@ -500,13 +550,16 @@ impl Tcp {
     }
 
     fn check_pacing(&self, at: &Place) -> Result<(), Complaint> {
-        let paced = self.pacing.unwrap_or(self.name.needs().paced);
+        let paced = self.is_paced();
         if self.send_quantum.is_some() && !paced {
             return at.refuse("send_quantum", "with pacing = true only");
         }
         let no_quantum = |time: Text<Duration>| time.0 == Duration::ZERO || time.0 > LONGEST;
         if self.send_quantum.is_some_and(no_quantum) {
             return at.refuse("send_quantum", &format!("above 0s … {LONGEST}"));
+        }
+        if self.tso && self.send_jitter.0 > Duration::ZERO {
+            return at.refuse("send_jitter", "0s, or tso = false beside it");
         }
         if paced && self.send_jitter.0 > Duration::ZERO {
             return at.refuse("send_jitter", "0s: a paced sender has times of its own");
@@ -551,6 +604,9 @@ impl Tcp {
         if self.reference_rtt.is_some() && self.name != TcpName::Prague {
             return at.refuse("reference_rtt", "with transport = \"prague\" only");
         }
+        if self.ecn_rule != EcnRule::default() && self.name != TcpName::Bbr {
+            return at.refuse("ecn_rule", "with transport = \"bbr\" only");
+        }
         if self.quick_acks && self.delayed_ack.0 == Duration::ZERO {
             return at.refuse("quick_acks", "false, or a delayed_ack beside it");
         }
@@ -590,6 +646,8 @@ impl Tcp {
             ("ecn_on_control", self.ecn_on_control),
             ("min_window", self.min_window > 1),
             ("ecn_fallback", self.ecn_fallback),
+            ("ecn_rule", self.ecn_rule != EcnRule::default()),
+            ("accecn", self.accecn),
         ] {
             if set && !group.ecn {
                 return idle(at, key, "with ecn = true only", "without ECN");
@@ -603,6 +661,13 @@ impl Tcp {
             return idle(at, "ecn_on_control", allowed, "where no SYN is answered");
         }
         let (least, whence) = match (needs.least_window, self.rack) {
+            (2, _) if self.has_loose_window() => {
+                if self.ecn_timeout {
+                    let allowed = "false: prague is paced below a window of one packet";
+                    return idle(at, "ecn_timeout", allowed, "with prague");
+                }
+                return Ok(());
+            }
             (2, _) => ("prague's window is two packets at least", "with prague"),
             (_, true) => ("with rack the window is two packets at least", "with rack"),
             _ => return Ok(()),

@@ -3,7 +3,7 @@
 use aqm::Ecn;
 use link::NEVER;
 
-use super::options::{Echo, MOST_IN_A_BURST, Options, Pacing};
+use super::options::{Echo, Options, Pacing};
 use super::receiver::{AckWhen, Receiver};
 use super::sender::{Counts, Sender};
 use crate::app::{App, OnOff, Step};
@@ -294,10 +294,12 @@ fn step(sender: &mut Sender, port: &mut Port<'_>, now: u64) {
 
 /// Sends all that a connection may send, or the first burst of it if it is paced.
 fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
-    let Pacing::Paced { quantum } = o.pacing else { return send_all(sender, port, o) };
+    if o.pacing != Pacing::Paced {
+        return if o.bursts.tso { send_bursts(sender, port, o) } else { send_all(sender, port, o) };
+    }
     let mut until = port.send_timing().map_or(0, |send_timing| send_timing.paced_until);
     while until <= port.now {
-        let burst = burst(quantum, sender.pace());
+        let burst = sender.burst(port.now, o);
         let mut sent = 0;
         while sent < burst && sender.next(port.now, o, port.scratch) {
             port.send();
@@ -306,7 +308,7 @@ fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
         if sent == 0 {
             break;
         }
-        until = port.now.saturating_add(sent * sender.pace());
+        until = port.now.saturating_add(sent * sender.pace(port.now));
     }
     if let Some(send_timing) = port.send_timing() {
         send_timing.paced_until = until;
@@ -316,16 +318,23 @@ fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
     }
 }
 
-/// How many packets go together that would be `gap` ns apart.
-fn burst(quantum: u64, gap: u64) -> u64 {
-    if quantum == 0 { 1 } else { (quantum / gap.max(1)).clamp(2, MOST_IN_A_BURST.into()) }
+/// Sends what a connection may send, in bursts, but for what waits to fill one.
+fn send_bursts(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
+    while !sender.fills_burst(port.now, o) {
+        let burst = sender.burst(port.now, o);
+        for _ in 0..burst {
+            if !sender.next(port.now, o, port.scratch) {
+                return;
+            }
+            port.send();
+        }
+    }
 }
 
 /// Sends all that a connection may send. The scratch packet is addressed as data of its flow.
 #[inline(always)]
 fn send_all(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
-    // A model's sender is paced.
-    if let Some(room) = sender.room_without_model(port.now, o) {
+    if let Some(room) = sender.unpaced_room(port.now, o) {
         for _ in 0..room {
             sender.next_new(port.now, o, port.scratch);
             port.send();

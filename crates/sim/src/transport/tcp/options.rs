@@ -7,8 +7,14 @@ use super::rtt::RtoBounds;
 
 /// A burst of a paced sender has no more than 64 kB, in packets of 1500 bytes (Linux, BBR).
 pub(super) const MOST_IN_A_BURST: u32 = 43;
+/// What the pacing rate sends in this time makes a burst, ns, if nothing else is asked for.
+const TSO_QUANTUM: u64 = 1_000_000;
+/// Each of these in the least round trip halves what a burst may have beside that, ns.
+const SHORT_RTT: u64 = 512_000;
 /// The round trip that Prague treats shorter ones as, ns, if nothing else is asked for.
 pub(super) const REFERENCE_RTT: u64 = 25_000_000;
+/// The rate that marks leave Prague, bytes a ns: 100 kbit/s.
+const LEAST_RATE: f64 = 12.5e-6;
 
 /// What all connections of a group of traffic share.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +31,8 @@ pub struct Options {
     pub ecn: Ecn,
     /// When what may be sent is sent.
     pub pacing: Pacing,
+    /// How many packets leave together.
+    pub bursts: Bursts,
     /// When the receiver acknowledges.
     pub acks: Acks,
     /// How a connection begins.
@@ -33,7 +41,7 @@ pub struct Options {
     pub stamps: bool,
     /// Each data packet that is sent is noted: for RACK, or with a stamp.
     pub notes_sending: bool,
-    /// The flow asks apart for what may be sent: it is paced, waits, or its data comes and goes.
+    /// The flow asks apart for what may be sent: it is paced, waits, sends in bursts, or its data comes and goes.
     pub later: bool,
 }
 
@@ -49,6 +57,21 @@ pub struct Control {
     pub rfc8312: bool,
     /// Prague treats shorter round trips as this one, ns.
     pub reference_rtt: u64,
+    /// Marks leave Prague this rate, packets a ns.
+    pub least_rate: f64,
+    /// What BBR makes of marks.
+    pub marks: MarkRule,
+}
+
+/// What BBR makes of marks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MarkRule {
+    /// A mark counts as a loss, and while it probes as too many.
+    AsLosses,
+    /// Nothing.
+    Ignored,
+    /// They count by their share where round trips are short.
+    LowLatency,
 }
 
 /// Which rules find and repair losses.
@@ -98,6 +121,8 @@ pub struct Window {
     pub whole_threshold: bool,
     /// What idleness leaves of the window.
     pub after_idle: AfterIdle,
+    /// Pacing bounds what is sent, by a window that has fractions: somewhat more may be under way.
+    pub loose: bool,
 }
 
 /// What idleness that lasts longer than a timeout leaves of the window.
@@ -136,9 +161,10 @@ pub struct Ecn {
     pub syn_ack: Codepoint,
     /// How acknowledgements tell of marks.
     pub echo: Echo,
-    /// The least window that an echo leaves, in packets; 0: an echo at a window of one packet makes the sender wait
-    /// for its timer.
+    /// The least window that an echo leaves, in packets.
     pub least_window: f64,
+    /// An echo at a window of one packet makes the sender wait for its timer.
+    pub waits_at_one: bool,
 }
 
 /// How acknowledgements tell of marks.
@@ -158,15 +184,23 @@ pub enum Pacing {
     /// At once.
     None,
     /// Spaced by the window and the round trip.
-    Paced {
-        /// What this time would send goes together, ns; 0: each packet by itself.
-        quantum: u64,
-    },
+    Paced,
     /// After a wait that is uniform (ns-2's `overhead_`).
     Jitter {
         /// The longest wait, ns.
         most: u64,
     },
+}
+
+/// How many packets leave together.
+#[derive(Clone, Copy, Debug)]
+pub struct Bursts {
+    /// What a paced sender sends in this time, ns; 0: each packet by itself.
+    pub quantum: u64,
+    /// At least so many, where it is not 0.
+    pub least: u64,
+    /// As Linux sizes and fills what it leaves to the interface to cut up, paced or not.
+    pub tso: bool,
 }
 
 /// When the receiver acknowledges.
@@ -215,12 +249,19 @@ impl Options {
                 has_model: needs.has_model,
                 rfc8312: tcp.rfc8312,
                 reference_rtt: tcp.reference_rtt.map_or(REFERENCE_RTT, |time| time.0.as_nanos()),
+                least_rate: LEAST_RATE / f64::from(spec.group.packet_bytes().unwrap_or(1500)),
+                marks: match tcp.ecn_rule {
+                    keys::EcnRule::AsLosses => MarkRule::AsLosses,
+                    keys::EcnRule::LowLatency if tcp.accecn => MarkRule::LowLatency,
+                    keys::EcnRule::LowLatency => MarkRule::Ignored,
+                },
             },
             recovery,
             window: Window::new(spec, tcp),
             timer: Timer::new(tcp),
             ecn: Ecn::new(spec.group.ecn, tcp),
             pacing,
+            bursts: Bursts::new(tcp),
             acks: Acks {
                 delay: tcp.delayed_ack.0.as_nanos(),
                 quick: tcp.quick_acks,
@@ -235,7 +276,7 @@ impl Options {
             },
             stamps: false,
             notes_sending: recovery.variant == Variant::Rack,
-            later: pacing != Pacing::None || comes_and_goes,
+            later: pacing != Pacing::None || tcp.tso || comes_and_goes,
         }
     }
 
@@ -262,7 +303,7 @@ impl Recovery {
                 true if rack => u32::MAX,
                 true => 2,
             },
-            past_timeout: tcp.repair_past_timeout.into(),
+            past_timeout: tcp.repairs_past_timeout().into(),
             timestamps: tcp.timestamps,
         }
     }
@@ -287,6 +328,7 @@ impl Window {
                 true if tcp.decay_after_idle => AfterIdle::Decay,
                 true => AfterIdle::Restart,
             },
+            loose: tcp.has_loose_window(),
         }
     }
 
@@ -297,7 +339,8 @@ impl Window {
 
     /// The slow-start threshold after a reduction to `window` packets.
     pub(super) fn threshold(&self, window: f64) -> f64 {
-        if self.whole_threshold { floor(window) } else { window }.max(LEAST_SSTHRESH)
+        let least = if self.loose { 0.0 } else { LEAST_SSTHRESH };
+        if self.whole_threshold { floor(window) } else { window }.max(least)
     }
 
     /// The largest congestion window: a packet more than the receiver takes.
@@ -337,12 +380,19 @@ impl Ecn {
         let needs = tcp.name.needs();
         let codepoint = if on { needs.codepoint } else { Codepoint::NotEct };
         let if_also = |kind: bool| if kind { codepoint } else { Codepoint::NotEct };
-        let least = f64::from(tcp.min_window.max(needs.least_window));
+        // Google's kernel: all that a connection of low latency sends.
+        let all =
+            tcp.name == TcpName::Bbr && tcp.accecn && tcp.ecn_rule == keys::EcnRule::LowLatency;
+        let least = match tcp.min_window {
+            // What marks leave is a rate then.
+            1 if tcp.has_loose_window() => 0.0,
+            window => f64::from(window.max(needs.least_window)),
+        };
         Self {
             on,
             codepoint,
-            again: if_also(tcp.ecn_on_retransmit || needs.ecn_on_retransmit),
-            control: if_also(tcp.ecn_on_control && needs.exact_echo),
+            again: if_also(tcp.ecn_on_retransmit || needs.ecn_on_retransmit || all),
+            control: if_also(tcp.ecn_on_control && needs.exact_echo || all),
             syn_ack: if_also(tcp.ecn_on_control),
             echo: match needs.exact_echo {
                 _ if tcp.accecn => Echo::Counted,
@@ -350,21 +400,40 @@ impl Ecn {
                 false => Echo::UntilAnswered,
             },
             least_window: if tcp.ecn_timeout { 0.0 } else { least },
+            waits_at_one: tcp.ecn_timeout,
+        }
+    }
+}
+
+impl Bursts {
+    fn new(tcp: &keys::Tcp) -> Self {
+        let unsaid = if tcp.tso { TSO_QUANTUM } else { 0 };
+        Self {
+            quantum: tcp.send_quantum.map_or(unsaid, |time| time.0.as_nanos()),
+            least: if tcp.name == TcpName::Prague { 1 } else { 2 },
+            tso: tcp.tso,
         }
     }
 
-    /// Whether an echo at a window of one packet makes the sender wait for its timer.
-    #[inline]
-    pub(super) fn waits_at_one(&self) -> bool {
-        self.least_window == 0.0
+    /// How many packets leave together that would be `gap` ns apart, where the least round trip is `min_rtt` ns, or
+    /// 0 if it is not known. Short round trips allow for more: 64 kB, halved for each 512 µs (Linux,
+    /// `tcp_tso_autosize`).
+    pub(super) fn size(&self, gap: u64, min_rtt: u64) -> u64 {
+        if self.quantum == 0 {
+            return 1;
+        }
+        let most = u64::from(MOST_IN_A_BURST);
+        let halvings = min_rtt / SHORT_RTT;
+        let more = if self.tso && min_rtt > 0 && halvings < 32 { most >> halvings } else { 0 };
+        (self.quantum / gap.max(1)).saturating_add(more).clamp(self.least, most)
     }
 }
 
 impl Pacing {
     fn new(tcp: &keys::Tcp) -> Self {
         let most = tcp.send_jitter.0.as_nanos();
-        if tcp.pacing.unwrap_or(tcp.name.needs().paced) {
-            Self::Paced { quantum: tcp.send_quantum.map_or(0, |time| time.0.as_nanos()) }
+        if tcp.is_paced() {
+            Self::Paced
         } else if most > 0 {
             Self::Jitter { most }
         } else {

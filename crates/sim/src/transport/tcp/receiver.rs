@@ -124,9 +124,10 @@ impl Receiver {
             return self.on_data(seq, ce, reduced, delayed_ack);
         }
         // RFC 9768 §3.2.2.5.1: the first of several marks is told at once, and where two packets are
-        // never left untold two marks are not.
-        let (begins, marks) = (ce && !self.echoes(), (self.echo >> 1) + u8::from(ce));
-        self.echo = u8::from(ce && !begins);
+        // never left untold two marks are not. Linux tells of the first packet without one as well.
+        let (changes, marks) = (ce != self.echoes(), (self.echo >> 1) + u8::from(ce));
+        let tells = changes && (ce || o.acks.quick);
+        self.echo = u8::from(ce != tells);
         let when = self.on_data(seq, ce, true, delayed_ack);
         self.echo = 2 * (marks % 8) + u8::from(ce);
         when

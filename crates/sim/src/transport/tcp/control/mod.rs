@@ -70,8 +70,8 @@ pub(crate) trait CongestionControl {
         None
     }
 
-    /// How a paced sender spaces packets; `srtt` is the smoothed round trip in ns, 0 before the first sample.
-    fn pace(&self, _srtt: u64) -> Pace {
+    /// How a paced sender spaces packets.
+    fn pace(&self, _times: Times) -> Pace {
         Pace::Gain(1.2)
     }
 
@@ -81,7 +81,7 @@ pub(crate) trait CongestionControl {
     }
 }
 
-/// When an acknowledgement arrives.
+/// When something happens.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Times {
     /// The time, ns.
@@ -258,6 +258,14 @@ pub(crate) struct Sample {
     pub window_limited: bool,
     /// It carries an ECN echo, the first in a round trip.
     pub marked: bool,
+    /// Packets that it tells were marked.
+    pub marks: u32,
+    /// Packets that were marked in all.
+    pub total_marks: u32,
+    /// Packets marked since that packet was sent.
+    pub marked_since: u32,
+    /// Nothing is being repaired, and no mark was told for a round trip.
+    pub calm: bool,
 }
 
 /// Half, and a packet a round trip (RFC 5681).
@@ -398,7 +406,7 @@ impl Control {
         self.tell(|control| control.on_event(event, now));
     }
 
-    pub(super) fn pace(&self, srtt: u64) -> Pace {
-        self.ask(|control| control.pace(srtt))
+    pub(super) fn pace(&self, times: Times) -> Pace {
+        self.ask(|control| control.pace(times))
     }
 }

@@ -4,26 +4,32 @@
 //!
 //! ```text
 //! vrtt := max(srtt, 25 ms)
-//! each acknowledgement without an echo:  window += acked/window · (srtt/vrtt)²
-//! once a window of data and vrtt:        alpha += (share of marks − alpha)/16
-//! an echo, once a window of data and vrtt:  window −= window · alpha/2
-//! a loss:                                window/2
+//! each packet acknowledged without a mark:  window += 1/window · (srtt/vrtt)²
+//! once a window of data and vrtt:           alpha += (share of marks − alpha)/16
+//! an echo, once a window of data and vrtt:  window −= window · alpha/2, to 100 kbit/s at least
+//! a loss:                                   window/2
+//! paced:                                    window/srtt, 3 % faster in the first half of a vrtt, then slower
 //! ```
 //!
-//! Growth goes on while an echo is answered. Before the first round trip is measured, which a handshake
+//! The window has fractions, below a packet as well. What is sent is paced by it; under way may be 3 % and a packet
+//! more (without RACK a packet), and two packets at least, so that the window does not hold back what pacing lets go. Growth goes on while
+//! an echo is answered. Before the first round trip is measured, which a handshake
 //! would do, packets are paced as if it were the reference (ours): a burst of ten that is not marks itself
 //! at 50 Mb/s, and ends slow start.
 //!
 //! The numbers are those of the authors' open implementation over UDP (L4STeam/udp_prague). It
 //! begins with alpha = 0 there, which lets the first slow start run into a full queue; here it
-//! begins with 1 as DCTCP's and Linux's does. The draft's faster growth after seven calm rounds and its
-//! reaction to classic queues are left out.
+//! begins with 1 as DCTCP's and Linux's does. Left out: the draft's faster growth after seven calm rounds, its
+//! reaction to classic queues, packets that become shorter below two in a virtual round trip, and that the rate and
+//! not the window stays where the round trip changes at less than a packet or 2 ms.
 
-use super::{AckInfo, CongestionControl, Growth, Pace};
+use super::{AckInfo, CongestionControl, Growth, Pace, Times};
 use crate::transport::tcp::Options;
 
 /// The gain of the average.
 const GAIN: f64 = 1.0 / 16.0;
+/// By how much it sends faster, and then slower.
+const OFFSET: f64 = 1.03;
 
 /// Prague's state.
 #[derive(Clone, Debug)]
@@ -43,6 +49,8 @@ pub struct Prague {
     srtt: u64,
     /// Between the packets of the first window, ns.
     first_gap: u64,
+    /// What marks leave, packets a ns.
+    least_rate: f64,
 }
 
 impl Prague {
@@ -57,6 +65,7 @@ impl Prague {
             reduced_at: None,
             srtt: 0,
             first_gap: 0,
+            least_rate: 0.0,
         }
     }
 
@@ -69,11 +78,16 @@ impl CongestionControl for Prague {
     fn new(o: &Options) -> Self {
         // As fast as slow start is at that round trip.
         let first_gap = (o.control.reference_rtt as f64 / (2.0 * o.window.initial)) as u64;
-        Self { first_gap, ..Self::with_reference(o.control.reference_rtt) }
+        let least_rate = o.control.least_rate;
+        Self { first_gap, least_rate, ..Self::with_reference(o.control.reference_rtt) }
     }
 
-    fn pace(&self, srtt: u64) -> Pace {
-        if srtt == 0 { Pace::Gap(self.first_gap) } else { Pace::Gain(1.03) }
+    fn pace(&self, times: Times) -> Pace {
+        if times.srtt == 0 {
+            return Pace::Gap(self.first_gap);
+        }
+        let first_half = times.now - self.observed_since < self.virtual_rtt() / 2;
+        Pace::Gain(if first_half { OFFSET } else { 1.0 / OFFSET })
     }
 
     fn grows_while_reduced(&self) -> bool {
@@ -104,13 +118,13 @@ impl CongestionControl for Prague {
             return None;
         }
         self.reduced_at = Some(now);
-        Some(window * (1.0 - self.alpha / 2.0))
+        let least = self.least_rate * self.srtt as f64;
+        Some((window * (1.0 - self.alpha / 2.0)).max(least.min(window)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Times;
     use super::*;
     use crate::transport::tcp::options::REFERENCE_RTT;
 

@@ -4,10 +4,14 @@ use std::ops::Range;
 
 use super::super::bits::Bits;
 use super::super::control::{Control, Event, Growth, RoundTrip, Times};
-use super::super::options::{AfterIdle, Options};
+use super::super::options::{AfterIdle, Options, Variant};
 use super::super::rtt::{Backoff, RttEstimator};
 use super::{Counts, NEVER, State};
 use crate::packet::{Packet, Payload, SACK_BLOCKS};
+
+/// A loose window is larger by this share where each acknowledgement is a sample of the round trip, and by a packet
+/// (udp_prague).
+const LOOSE: f64 = 0.03;
 
 /// The state that all ways of repairing losses share, in packets and ns.
 #[derive(Clone, Debug)]
@@ -174,10 +178,27 @@ impl Core {
         self.available.saturating_sub(self.next)
     }
 
+    /// The same where pacing bounds what is sent, and the window only what is under way while nothing comes back.
+    #[inline(never)]
+    fn loose_window(&self, o: &Options) -> u32 {
+        let held = self.duplicates.min(o.recovery.limited_transmit);
+        let more = if self.state == State::Open { held } else { 0 };
+        // With one sample in a round trip its average comes late where a queue builds up: the window holds then.
+        let share = if o.recovery.variant == Variant::Rack { LOOSE } else { 0.0 };
+        let window = ((1.0 + share) * self.cwnd) as u32 + 1;
+        (window.max(2) + more).min(o.window.receiver)
+    }
+
     /// How many packets the window has room for, of those `given`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn room(&self, given: u32, o: &Options) -> u32 {
-        self.window(o).saturating_sub(self.next - self.una).min(given)
+        let window = if o.window.loose { self.loose_window(o) } else { self.window(o) };
+        self.room_within(window, given)
+    }
+
+    #[inline(always)]
+    pub(super) fn room_within(&self, window: u32, given: u32) -> u32 {
+        window.saturating_sub(self.next - self.una).min(given)
     }
 
     /// Whether with so many packets `under_way` the window grows: it is full, or will be by what the sender
@@ -301,7 +322,7 @@ impl Core {
         }
         self.timed_at = NEVER;
         // The backoff of ECN waits at one packet goes on as long as the echoes do.
-        let ends = !(echo && self.echoed_at_one && o.ecn.waits_at_one());
+        let ends = !(echo && self.echoed_at_one && o.ecn.waits_at_one);
         if ends {
             self.backoff.end();
         }
@@ -312,7 +333,7 @@ impl Core {
     /// for its timer, though nothing is on its way.
     #[inline(always)]
     pub(super) fn wait_below_one(&mut self, now: u64, o: &Options) {
-        if self.cwnd < 1.0 && self.deadline == NEVER {
+        if self.cwnd < 1.0 && self.deadline == NEVER && o.ecn.waits_at_one {
             self.restart_timer(now, o);
         }
     }
@@ -352,7 +373,7 @@ impl Core {
         if self.cwnd < o.ecn.least_window {
             self.cwnd = o.ecn.least_window;
         }
-        let doubles = self.cwnd < 1.0 && at_one && self.echoed_at_one;
+        let doubles = self.cwnd < 1.0 && at_one && self.echoed_at_one && o.ecn.waits_at_one;
         if doubles {
             self.back_off(o);
         }

@@ -179,14 +179,28 @@ impl Sender {
     /// How long after a packet a paced sender sends the next, ns: a round trip over what the window
     /// holds, less in slow start, where it is to double, up to half of the threshold; or as the control
     /// says.
-    pub fn pace(&self) -> u64 {
-        let Core { cwnd, ssthresh, ref rtt, ref control, .. } = self.core;
-        let gain = match control.pace(rtt.srtt()) {
+    pub fn pace(&self, now: u64) -> u64 {
+        let Core { cwnd, ssthresh, ref control, .. } = self.core;
+        let times = self.core.times(now);
+        let gain = match control.pace(times) {
             Pace::Gap(gap) => return gap,
             Pace::Gain(_) if cwnd < ssthresh / 2.0 => 2.0,
             Pace::Gain(gain) => gain,
         };
-        (rtt.srtt() as f64 / (gain * cwnd.max(1.0))) as u64
+        (times.srtt as f64 / (gain * cwnd)) as u64
+    }
+
+    /// How many packets leave together at `now`.
+    pub fn burst(&self, now: u64, o: &Options) -> u64 {
+        let min_rtt = if let Recovery::Rack(rack) = &self.recovery { rack.min_rtt } else { 0 };
+        o.bursts.size(self.pace(now), min_rtt)
+    }
+
+    /// Whether the host waits for further acknowledgements so that more can leave together (Linux,
+    /// `tcp_tso_should_defer`).
+    pub fn fills_burst(&self, now: u64, o: &Options) -> bool {
+        let Recovery::Rack(rack) = &self.recovery else { return false };
+        rack.fills_burst(&self.core, now, self.burst(now, o), o)
     }
 
     /// The smoothed round-trip time in ns; 0 before the first sample.
@@ -239,12 +253,23 @@ impl Sender {
     pub fn room(&mut self, now: u64, o: &Options) -> Option<u32> {
         // What was selectively acknowledged is not under way: a model's window does not count it.
         let has_holes = o.control.has_model && self.core.sacked.ones() > 0;
-        if has_holes { None } else { self.room_without_model(now, o) }
+        if has_holes {
+            return None;
+        }
+        let given = self.given_while_open(now, o)?;
+        Some(self.core.room(given, o))
     }
 
-    /// [`Sender::room`] where there is no model.
+    /// [`Sender::room`] of a sender that is not paced.
     #[inline]
-    pub fn room_without_model(&mut self, now: u64, o: &Options) -> Option<u32> {
+    pub fn unpaced_room(&mut self, now: u64, o: &Options) -> Option<u32> {
+        let given = self.given_while_open(now, o)?;
+        Some(self.core.room_within(self.core.window(o), given))
+    }
+
+    /// How many packets there are to send, if nothing is being repaired.
+    #[inline(always)]
+    fn given_while_open(&mut self, now: u64, o: &Options) -> Option<u32> {
         let core = &mut self.core;
         if core.state != State::Open || core.force {
             return None;
@@ -257,7 +282,7 @@ impl Sender {
                 _ => core.end_pause(now, o),
             }
         }
-        Some(core.room(given, o))
+        Some(given)
     }
 
     /// Sends the next new packet, for which there is [`Sender::room`]. `packet` is addressed as data of

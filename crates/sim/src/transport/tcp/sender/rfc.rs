@@ -102,7 +102,7 @@ impl Rfc {
                 core.grow(now, acked, o);
             }
         }
-        let waits = core.outstanding() > 0 || core.cwnd < 1.0;
+        let waits = core.outstanding() > 0 || core.cwnd < 1.0 && o.ecn.waits_at_one;
         core.deadline = if waits { now + core.timeout(o) } else { NEVER };
     }
 

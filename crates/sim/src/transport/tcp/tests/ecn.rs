@@ -32,7 +32,7 @@ fn an_echo_leaves_the_least_window() {
 /// (RFC 3168 §6.1.2, as in ns-2), until one comes through unmarked.
 #[test]
 fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
-    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.waits()));
     let mut sent = p.send_all();
     let mut waits = Vec::new();
     for _ in 0..6 {
@@ -136,7 +136,7 @@ fn without_ecn_there_is_no_cwr() {
 #[test]
 fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
     let o = options(Variant::Sack).with(|o| {
-        o.ecn.least_window = 0.0;
+        o.ecn.waits();
         o.window.initial = 1.0;
     });
     let mut p = Path::new(o);
@@ -150,7 +150,7 @@ fn the_wait_after_an_echo_knows_the_acknowledgement_that_began_it() {
 #[test]
 fn the_wait_after_an_echo_ends_with_what_was_lost() {
     let o = options(Variant::Sack).with(|o| {
-        o.ecn.least_window = 0.0;
+        o.ecn.waits();
         o.window.initial = 3.0;
     });
     let mut p = Path::new(o);
@@ -184,7 +184,7 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
 /// lost, the timer that it set doubles it no further.
 #[test]
 fn a_wait_doubles_the_timeout_once() {
-    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.waits()));
     p.o.ecn.again = Ecn::Ect0;
     let sent = p.send_all();
     p.deliver(&sent, &[], &[]);
@@ -212,7 +212,7 @@ fn a_wait_doubles_the_timeout_once() {
 /// timeout again (RFC 6298 §5.5).
 #[test]
 fn what_is_lost_behind_a_wait_doubles_the_timeout() {
-    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.least_window = 0.0));
+    let mut p = Path::new(options(Variant::Sack).with(|o| o.ecn.waits()));
     let mut sent = p.send_all();
     // Until the window is one packet, and the wait behind its mark doubled.
     for _ in 0..3 {

@@ -3,6 +3,7 @@
 
 mod accecn;
 mod board;
+mod bursts;
 mod ecn;
 mod handshake;
 mod losses;
@@ -32,6 +33,8 @@ pub(super) fn options(variant: Variant) -> Options {
             has_model: false,
             rfc8312: false,
             reference_rtt: 25 * MS,
+            least_rate: 0.0,
+            marks: options::MarkRule::AsLosses,
         },
         recovery: options::Recovery {
             variant,
@@ -46,6 +49,7 @@ pub(super) fn options(variant: Variant) -> Options {
             whole_packets: false,
             whole_threshold: false,
             after_idle: AfterIdle::Restart,
+            loose: false,
         },
         timer: options::Timer { rto, forget_rtt: false },
         ecn: options::Ecn {
@@ -56,8 +60,10 @@ pub(super) fn options(variant: Variant) -> Options {
             syn_ack: Ecn::NotEct,
             echo: Echo::UntilAnswered,
             least_window: 1.0,
+            waits_at_one: false,
         },
         pacing: options::Pacing::None,
+        bursts: options::Bursts { quantum: 0, least: 2, tso: false },
         acks: options::Acks { delay: 0, quick: false, look_closer: false },
         handshake: options::Handshake { syn: false, restart_after_loss: true, ecn_fallback: false },
         stamps: false,
@@ -71,6 +77,13 @@ impl Options {
     pub(super) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
+    }
+}
+
+impl options::Ecn {
+    /// An echo at a window of one packet makes the sender wait for its timer.
+    pub(super) fn waits(&mut self) {
+        (self.least_window, self.waits_at_one) = (0.0, true);
     }
 }
 

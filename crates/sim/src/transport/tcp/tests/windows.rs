@@ -145,7 +145,7 @@ fn pacing_slows_down_half_way_to_the_threshold() {
     let mut sent = p.time_out();
     for (window, gain) in [(2.0, 2.0), (4.0, 1.2), (8.0, 1.2)] {
         sent = p.deliver(&sent, &[], &[]);
-        let found = p.sender.srtt() as f64 / p.sender.pace() as f64 / window;
+        let found = p.sender.srtt() as f64 / p.sender.pace(p.now) as f64 / window;
         assert!((found - gain).abs() < 0.01, "{window}: {found}");
     }
 }

@@ -5,7 +5,7 @@
 
 use aqm::Rng;
 
-use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample};
+use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample, Times};
 use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
 use crate::transport::tcp::Options;
 
@@ -223,8 +223,8 @@ impl CongestionControl for Bbr1 {
         Some(self)
     }
 
-    fn pace(&self, srtt: u64) -> Pace {
-        Pace::Gap(self.pacing.gap(HIGH_GAIN * self.initial_window, srtt))
+    fn pace(&self, times: Times) -> Pace {
+        Pace::Gap(self.pacing.gap(HIGH_GAIN * self.initial_window, times.srtt))
     }
 
     fn rng(&mut self) -> Option<&mut Rng> {

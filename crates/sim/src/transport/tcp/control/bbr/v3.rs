@@ -11,18 +11,21 @@
 //! ```
 //!
 //! The draft asks that marks count as congestion and does not say how; here a mark counts as losses
-//! above the threshold do while it probes, and as a loss otherwise (ours). Left out: what undoes losses
-//! that were none, as nothing here tells them.
+//! above the threshold do while it probes, and as a loss otherwise (ours), or as Google's kernel has it
+//! ([`marks`]). Left out: what undoes losses that were none, as nothing here tells them.
 
+mod marks;
 mod phase;
 
 use aqm::Rng;
+use marks::Marks;
 use phase::Phase::{Cruise, Down, Drain, Refill, Startup, Up};
 use phase::{Acks, Phase, STARTUP_GAIN};
 
-use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample};
+use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample, Times};
 use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
 use crate::transport::tcp::Options;
+use crate::transport::tcp::options::MarkRule;
 
 /// The share of losses in a round trip that is borne while it probes.
 const LOSS_THRESH: f64 = 0.02;
@@ -90,6 +93,7 @@ pub struct Bbr {
     inflight_short: f64,
     full: FullPipe,
     loss: LossRound,
+    marks: Marks,
     probe: Probe,
     drain_began: u32,
     min_rtt: u64,
@@ -159,17 +163,23 @@ impl Bbr {
         }
     }
 
-    /// Losses while it does not probe: once a round, down to what was delivered, at most by 30 %.
+    /// Losses while it does not probe: once a round, down to what was delivered, at most by 30 %; marks by
+    /// their share.
     fn update_short_term(&mut self, window: f64) {
         if !self.loss.ended {
             return;
         }
+        let inflight = if self.inflight_short.is_finite() { self.inflight_short } else { window };
+        let marked = self.marks.end_round(inflight);
         if self.loss.lossy && !self.phase.accelerates() {
             let bw = if self.bw_short.is_finite() { self.bw_short } else { self.max_bw.max() };
-            let inflight =
-                if self.inflight_short.is_finite() { self.inflight_short } else { window };
             self.bw_short = self.loss.bw.max(BETA * bw);
             self.inflight_short = self.loss.inflight.max(BETA * inflight);
+        }
+        if let Some(left) = marked
+            && !self.phase.accelerates()
+        {
+            self.inflight_short = self.inflight_short.min(left);
         }
         self.loss.lossy = false;
     }
@@ -183,6 +193,7 @@ impl Bbr {
             self.loss.next = delivered;
         }
         self.loss.lossy = true;
+        self.marks.lossy_cycle = true;
     }
 
     /// HandleInflightTooHigh: `inflight` was too much.
@@ -247,6 +258,7 @@ impl Bbr {
         if self.full.reached {
             self.phase = Drain;
             self.drain_began = self.rounds.count;
+            self.marks.restart();
         }
     }
 
@@ -264,6 +276,7 @@ impl Bbr {
 
     fn start_down(&mut self, tells: Tells) {
         (self.loss.lossy, self.loss.bw, self.loss.inflight) = (false, 0.0, 0.0);
+        self.marks.restart();
         self.probe.acked_per_packet = f64::INFINITY;
         self.probe.rounds_since = self.rng.below(2) as u32;
         self.probe.wait = PROBE_WAIT + (self.rng.uniform() * 1e9) as u64;
@@ -280,6 +293,13 @@ impl Bbr {
         self.probe.acks = Acks::Refilling;
         self.rounds.begin(delivered);
         self.phase = Refill;
+    }
+
+    /// Marks have ceased: the bound rises by half of itself in the first round.
+    fn probe_again(&mut self, delivered: u32) {
+        self.start_refill(delivered);
+        let half = (self.inflight_long / 2.0).max(1.0);
+        self.probe.up_rounds = (half.log2() as u32).min(30);
     }
 
     fn start_up(&mut self, s: &Sample, window: f64) {
@@ -329,7 +349,12 @@ impl Bbr {
                 return true;
             }
         }
-        if !s.is_lossy() && self.inflight_long.is_finite() {
+        if self.marks.are_many(s) {
+            if self.probe.sampling {
+                let tells = Tells { now: s.now, delivered: s.total, window };
+                self.on_too_high(f64::from(s.tx_in_flight), s.app_limited, tells);
+            }
+        } else if !s.is_lossy() && self.inflight_long.is_finite() {
             self.inflight_long = self.inflight_long.max(f64::from(s.tx_in_flight));
             if self.phase == Up {
                 self.raise_bound(s, window);
@@ -344,6 +369,7 @@ impl Bbr {
         }
         let phase = self.phase;
         match phase {
+            Down | Cruise if self.marks.have_ceased(s) => self.probe_again(s.total),
             Down | Cruise if self.is_time_to_probe(s.now, window) => self.start_refill(s.total),
             Down if self.is_time_to_cruise(s) => self.phase = Cruise,
             Refill if self.rounds.started => self.start_up(s, window),
@@ -454,6 +480,7 @@ impl Bbr {
             inflight_short: f64::INFINITY,
             full: FullPipe::default(),
             loss: LossRound::default(),
+            marks: Marks::new(MarkRule::AsLosses),
             probe: Probe {
                 acks: Acks::Calm,
                 sampling: false,
@@ -485,15 +512,15 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     fn new(o: &Options) -> Self {
-        Self::fresh(o.window.initial)
+        Self { marks: Marks::new(o.control.marks), ..Self::fresh(o.window.initial) }
     }
 
     fn model(&mut self) -> Option<&mut dyn PathModel> {
         Some(self)
     }
 
-    fn pace(&self, srtt: u64) -> Pace {
-        Pace::Gap(self.pacing.gap(STARTUP_GAIN * self.initial_window, srtt))
+    fn pace(&self, times: Times) -> Pace {
+        Pace::Gap(self.pacing.gap(STARTUP_GAIN * self.initial_window, times.srtt))
     }
 
     fn rng(&mut self) -> Option<&mut Rng> {
@@ -554,11 +581,14 @@ impl PathModel for Bbr {
         if self.pacing.0 == 0.0 && s.srtt > 0 {
             self.pacing.0 = STARTUP_GAIN * self.initial_window / s.srtt as f64;
         }
-        if s.marked {
+        if s.marked && self.marks.rule == MarkRule::AsLosses {
             self.on_mark(s, *window);
         }
         self.update_latest(s);
         self.update_bw(s);
+        if self.marks.update(s, self.rounds.started, self.min_rtt) && !self.full.reached {
+            self.leave_startup_high();
+        }
         self.update_short_term(*window);
         let length = if self.full.reached { AGGREGATION_ROUNDS } else { 1 };
         self.aggregation.update(s, *window, self.bw, self.rounds.count, length);
@@ -573,6 +603,7 @@ impl PathModel for Bbr {
         if self.loss.ended {
             (self.loss.bw, self.loss.inflight) = (s.rate, f64::from(s.delivered));
         }
+        self.marks.note(s);
         self.bw = self.max_bw.max().min(self.bw_short);
         self.pacing.set(self.phase.pacing_gain() * MARGIN * self.bw, self.full.reached);
         self.set_window(s, window);

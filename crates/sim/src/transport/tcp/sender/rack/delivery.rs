@@ -13,6 +13,7 @@ struct Sent {
     /// When something had arrived last.
     delivered_at: u64,
     delivered: u32,
+    marked: u32,
     lost: u32,
     in_flight: u32,
     app_limited: bool,
@@ -28,6 +29,8 @@ pub(super) struct Delivery {
     /// Of each packet under way: number n at place n modulo the length, a power of two.
     sent: Box<[Sent]>,
     pub(super) delivered: u32,
+    /// Of that, marked.
+    pub(super) marked: u32,
     delivered_at: u64,
     interval_from: u64,
     lost: u32,
@@ -66,6 +69,7 @@ impl Delivery {
             interval_from: self.interval_from,
             delivered_at: self.delivered_at,
             delivered: self.delivered,
+            marked: self.marked,
             lost: self.lost,
             in_flight,
             app_limited: self.app_limited != 0,
@@ -123,6 +127,7 @@ impl Delivery {
             app_limited: sent.app_limited,
             tx_in_flight: sent.in_flight,
             lost: self.lost - sent.lost,
+            marked_since: self.marked - sent.marked,
             ..Sample::default()
         }
     }

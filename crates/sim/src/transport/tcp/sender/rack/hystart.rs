@@ -98,7 +98,7 @@ impl Rack {
                     HyStart { end: core.end, began: now, last: now, floor, ..HyStart::default() };
             }
             let sample = Sample { now, rtt, min_rtt: self.min_rtt };
-            let paced = matches!(o.pacing, Pacing::Paced { .. });
+            let paced = o.pacing == Pacing::Paced;
             core.control.has_slow_start() && start.finds(sample, core.cwnd, paced)
         };
         if ends {

@@ -16,6 +16,7 @@
 //! Left out: nothing but an echo tells that a repair was needless (no F-RTO, no D-SACK).
 
 mod board;
+mod bursts;
 mod delivery;
 mod firsts;
 mod hystart;
@@ -102,7 +103,7 @@ pub(super) struct Rack {
     rtt: u64,
     least: Least,
     /// The least round trip, of `least`; 0 before the first sample.
-    min_rtt: u64,
+    pub(super) min_rtt: u64,
     /// With AccECN.
     marks: Marks,
     /// The last sample of the round trip, for who measures.
@@ -292,12 +293,12 @@ impl Rack {
         let before = core.missing();
         let rtt = self.take_arrived(core, now, ack, sack, moved_by);
         let newly = before - core.missing();
-        let (told, marked) = match o.ecn.echo {
+        let (told, marks) = match o.ecn.echo {
             Echo::Counted => (newly, self.marks.told(ece, newly)),
             _ => (acked, if ece > 0 { acked } else { 0 }),
         };
-        let echo = if o.ecn.echo == Echo::Counted { marked > 0 } else { ece > 0 };
-        core.control.on_ack(&AckInfo { acked: told, marked, ack, end: core.end, times });
+        let echo = if o.ecn.echo == Echo::Counted { marks > 0 } else { ece > 0 };
+        core.control.on_ack(&AckInfo { acked: told, marked: marks, ack, end: core.end, times });
         if let Some(rtt) = rtt {
             self.take_rtt(core, now, rtt, o);
         }
@@ -317,7 +318,7 @@ impl Rack {
         match core.state {
             _ if self.has_model() => {
                 self.tell_change(core, now, state_before);
-                self.follow_model(core, now, newly, marked, o);
+                self.follow_model(core, now, newly, (marks, marked), o);
             }
             // What brings nothing new lets nothing out: with nothing under way that would be a window of none.
             State::Reducing if newly > 0 => self.reduce(core, acked, newly),
@@ -325,6 +326,10 @@ impl Rack {
                 self.reduce(core, acked, newly);
             }
             _ if newly > 0 && used && in_order && !echo => core.grow(now, newly, o),
+            // Prague: the others of what is acknowledged with a mark.
+            _ if marks < newly && used && in_order && core.control.grows_while_reduced() => {
+                core.grow(now, newly - marks, o);
+            }
             _ if newly > 0 && !used => core.control.on_event(Event::Unused, now),
             _ => {}
         }

@@ -72,13 +72,14 @@ impl Rack {
         self.tell_losses(core, now);
     }
 
-    /// An acknowledgement is dealt with: it was the first to acknowledge `newly` packets.
+    /// An acknowledgement is dealt with: it was the first to acknowledge `newly` packets, and tells of so many
+    /// `marks`; `marked`: it is the first in a round trip that tells of any.
     pub(super) fn follow_model(
         &mut self,
         core: &mut Core,
         now: u64,
         newly: u32,
-        marked: bool,
+        (marks, marked): (u32, bool),
         o: &Options,
     ) {
         self.tell_losses(core, now);
@@ -86,7 +87,9 @@ impl Rack {
             return;
         }
         let in_flight = self.pipe(core);
+        let calm = core.state == State::Open && core.una > self.echoed_at;
         let Some(delivery) = &mut self.delivery else { return };
+        delivery.marked += marks;
         let sample = Sample {
             now,
             srtt: core.rtt.srtt(),
@@ -96,6 +99,9 @@ impl Rack {
             in_flight,
             window_limited: delivery.window_limited,
             marked,
+            marks,
+            total_marks: delivery.marked,
+            calm,
             ..delivery.sample(now)
         };
         let window = &mut core.cwnd;

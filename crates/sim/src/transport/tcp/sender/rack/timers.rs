@@ -56,7 +56,7 @@ impl Rack {
         self.detect_loss(core, now, o);
         if self.has_model() {
             self.tell_change(core, now, before);
-            self.follow_model(core, now, 0, false, o);
+            self.follow_model(core, now, 0, (0, false), o);
         } else if before < State::Recovery && core.state == State::Recovery {
             self.reduce(core, 0, 0);
         }

@@ -198,3 +198,76 @@ fn startup_ends_with_losses_in_six_places() {
         assert_eq!(bbr.inflight_long.is_finite(), ends);
     }
 }
+
+/// One that takes marks as Google's kernel does, on a path whose least round trip is `ms`, in Cruise.
+fn by_share(ms: u64) -> Bbr {
+    let mut bbr = seasoned(Cruise);
+    bbr.marks = Marks::new(MarkRule::LowLatency);
+    (bbr.min_rtt, bbr.probe_min_rtt) = (ms * MS, ms * MS);
+    (bbr.probe.since, bbr.probe.wait) = (0, 3000 * MS);
+    bbr
+}
+
+/// A sample that begins a round of 100 packets, `marked` of which were.
+fn round(n: u32, marked: u32) -> Sample {
+    Sample {
+        prior_delivered: 100 * n,
+        total: 100 * (n + 1),
+        rtt: None,
+        marked: marked > 0,
+        marks: marked,
+        total_marks: marked * (n + 1),
+        marked_since: marked,
+        ..sample(u64::from(n), false)
+    }
+}
+
+/// Below a round trip of 5 ms a round with marks leaves 1 − alpha/3 of what may be under way, and the rate as it is;
+/// above it marks are nothing.
+#[test]
+fn marks_of_low_latency_cut_by_their_share() {
+    for (ms, left) in [(5, 1.0 - (1.0 - 0.75 / 16.0) / 3.0), (6, f64::INFINITY)] {
+        let mut bbr = by_share(ms);
+        let mut window = 150.0;
+        bbr.on_sample(&round(1, 25), &mut window);
+        let short = if left.is_finite() { left * 150.0 } else { left };
+        assert!((bbr.inflight_short - short).abs() < 1e-9 || short.is_infinite(), "{ms} ms");
+        assert_eq!(bbr.inflight_short.is_finite(), left.is_finite(), "{ms} ms");
+        assert!(bbr.bw_short.is_infinite(), "{ms} ms");
+        assert!(bbr.inflight_long.is_infinite(), "{ms} ms");
+    }
+}
+
+/// More than half of the packets marked end a probe, and two such rounds Startup.
+#[test]
+fn too_many_marks_of_low_latency_end_a_probe_and_startup() {
+    for (marked, ends) in [(50, false), (51, true)] {
+        let mut bbr = by_share(2);
+        (bbr.phase, bbr.probe.sampling) = (Up, true);
+        bbr.full.restart(RATE);
+        let mut window = 150.0;
+        bbr.on_sample(&round(1, marked), &mut window);
+        assert_eq!(bbr.phase == Down, ends, "{marked}");
+        assert_eq!(bbr.inflight_long.is_finite(), ends, "{marked}");
+    }
+    let mut bbr = by_share(2);
+    (bbr.phase, bbr.full) = (Startup, FullPipe::default());
+    let mut window = 150.0;
+    bbr.on_sample(&round(1, 50), &mut window);
+    assert_eq!(bbr.phase, Startup);
+    bbr.on_sample(&round(2, 50), &mut window);
+    assert_ne!(bbr.phase, Startup);
+}
+
+/// A cycle with marks and no losses probes again once a round trip had none.
+#[test]
+fn when_marks_of_low_latency_cease_it_probes() {
+    let mut bbr = by_share(2);
+    bbr.inflight_long = 128.0;
+    let mut window = 100.0;
+    bbr.on_sample(&round(1, 10), &mut window);
+    assert_eq!(bbr.phase, Cruise);
+    bbr.on_sample(&Sample { calm: true, total_marks: 20, ..round(2, 0) }, &mut window);
+    assert_eq!((bbr.phase, bbr.probe.up_rounds), (Refill, 6), "2⁶ is half of the bound");
+    assert!(bbr.inflight_short.is_infinite());
+}
