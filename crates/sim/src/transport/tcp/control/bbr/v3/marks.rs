@@ -82,7 +82,7 @@ impl Marks {
     /// What the round that ends leaves of so much under way, if something was marked in it.
     pub(super) fn end_round(&mut self, inflight: f64) -> Option<f64> {
         let marked = std::mem::take(&mut self.in_round);
-        marked.then(|| inflight * (1.0 - FACTOR * self.alpha))
+        marked.then_some(inflight * (1.0 - FACTOR * self.alpha))
     }
 
     /// A cycle begins.
