@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from bluewater import _core
-from bluewater.aqm import LANGUAGE
-from bluewater.aqm import entry as own_entry
+from bluewater.own import LANGUAGE
+from bluewater.own import entry as own_entry
 from bluewater.cli.console import escaped, note, out, print_json, table
 from bluewater.cli.group import example
 from bluewater.cli.options import Json

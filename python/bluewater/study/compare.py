@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
-from bluewater.aqm import LANGUAGE, keys
 from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Kind, texts
 from bluewater.errors import InputError, unknown
+from bluewater.own import LANGUAGE, keys
 from bluewater.study import tcp
 from bluewater.study.advise import CALL, GAME
 from bluewater.study.scenario import parsed

@@ -12,7 +12,7 @@ import tomli_w
 
 from bluewater import kinds
 from bluewater._core import ScenarioError
-from bluewater.aqm import named
+from bluewater.own import named
 from bluewater.arguments import MAPPING, PATH, TEXT
 from bluewater.errors import InputError
 from bluewater.files import parse_table, read_text
