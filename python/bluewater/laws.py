@@ -326,7 +326,7 @@ _SETTINGS: Mapping[str, dict[str, Any]] = {
     "marks": {"duration": "10s", "traffic": {"ecn": True}, "queue": {"aqm": "red"}},
     "losses": {
         "duration": "10s", "traffic": {"timestamps": True, "pacing": True},
-        "link": {"loss": 0.03, "jitter": "20ms", "reorder": True},
+        "link": {"loss": "3%", "jitter": "20ms", "reorder": True},
     },
     "pauses": {
         "duration": "20s",

@@ -117,7 +117,7 @@ def table(transport: Any, **keys: Any) -> dict[str, Any]:
 
 
 OURS = {"rack": True, "count_packets": True, "rfc9002": True}
-LOSSES = {"loss": 0.03, "jitter": "20ms", "reorder": True}
+LOSSES = {"loss": "3%", "jitter": "20ms", "reorder": True}
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,7 @@ impl Rack {
     /// A loss that a probe has repaired is an episode that is over.
     #[cold]
     pub(super) fn tell_probed_loss(&self, core: &mut Core, now: u64, o: &Options) {
+        core.tell_reduced = o.ecn.on;
         self.tell_congestion(core, now, (Kind::Loss, true), [1, 0]);
         if let Some(own) = core.control.own() {
             own.tell(now, |control| control.on_recovered(now));
@@ -201,6 +202,7 @@ impl Rack {
         let nothing = std::mem::replace(&mut self.aside.delivered_then, delivered) == delivered;
         let kind = if again && nothing { Kind::Persistent } else { Kind::Timeout };
         self.aside.episode = None;
+        core.tell_reduced |= o.ecn.on && new_episode;
         self.tell_congestion(core, now, (kind, new_episode), [lost, 0]);
         follow(core, o);
     }

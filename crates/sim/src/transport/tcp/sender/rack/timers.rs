@@ -84,6 +84,9 @@ impl Rack {
         core.counts.timeouts += 1;
         if state < State::Recovery {
             self.begin_repair(core, now);
+            if state == State::Reducing && (self.own || self.at_once) {
+                self.before_repair = None; // what a mark began is not undone
+            }
         }
         if lowers && !self.has_model() {
             if self.at_once && state == State::Loss {
