@@ -121,9 +121,7 @@ class _Made(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _compiled(
-    cls: type[Own], state: Any, texts: tuple[tuple[str, str], ...], draw: int
-) -> _Made:
+def _compiled(cls: type[Own], state: Any, texts: tuple[tuple[str, str], ...], draw: int) -> _Made:
     """The methods of a class for a record of this form, compiled."""
     numba = _numba()
     methods = _methods(cls)

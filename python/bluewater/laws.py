@@ -165,9 +165,9 @@ def _cases(cls: type[Own]) -> Iterator[dict[str, str]]:
     """The parameters as they are, then each alone at each of its ends or with each of its words."""
     yield {}
     for key, each in parameters(cls).items():
-        for text in each.words or (each.low, each.high):
-            if text is not None and text != each.default:
-                yield {key: text}
+        for end in each.words or (each.low, each.high):
+            if end is not None and end != each.default:
+                yield {key: end}
 
 
 def _tried(
@@ -360,9 +360,7 @@ def _controlled(
                 yield Finding(broken.law, f"{changed}; {name}, seed {seed}", broken.said)
 
 
-def _keeps(
-    cls: _Class, settings: Mapping[str, str], name: str, seed: int, compiled: bool
-) -> None:
+def _keeps(cls: _Class, settings: Mapping[str, str], name: str, seed: int, compiled: bool) -> None:
     """One controller in one setting, whose laws are tried."""
     hash_, calls = _driven(cls, settings, name, seed)
     _lawful(calls)
@@ -376,9 +374,7 @@ def _keeps(
             raise _BrokenError(law, f"the decision hash is {other_hash}, at first {hash_}")
 
 
-def _driven(
-    cls: _Class, settings: Mapping[str, str], name: str, seed: int
-) -> tuple[str, _Calls]:
+def _driven(cls: _Class, settings: Mapping[str, str], name: str, seed: int) -> tuple[str, _Calls]:
     setting = _SETTINGS[name]
     group = {
         **_GROUP, **setting["traffic"], "transport": f"{LANGUAGE}{cls.file}:{cls.name}",
@@ -388,9 +384,7 @@ def _driven(
         "seed": seed,
         "duration": setting["duration"],
         "link": [{**_LINK, **setting.get("link", {})}],
-        "queue": [
-            {"link": "a->b", "aqm": "droptail", "buffer": "20p", **setting.get("queue", {})}
-        ],
+        "queue": [{"link": "a->b", "aqm": "droptail", "buffer": "20p", **setting.get("queue", {})}],
         "traffic": [group],
     }
     try:

@@ -275,9 +275,7 @@ def canonical(
     return [(key, text) for key, _, text in _values(load(code, file, name, role), settings)]
 
 
-def made(
-    code: str, file: str, name: str, settings: Mapping[str, str], role: str = "aqm"
-) -> Any:
+def made(code: str, file: str, name: str, settings: Mapping[str, str], role: str = "aqm") -> Any:
     """What makes objects with their parameters, which are not started yet.
 
     The text is run anew for each, so that what a class or its module keeps does not go from one run

@@ -98,8 +98,8 @@ def compare(
     transport: Annotated[
         str,
         typer.Option(
-            help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's. `python:FILE:CLASS` is TCP with a "
-            "congestion controller of your own."
+            help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's. `python:FILE:CLASS` is TCP "
+            "with a congestion controller of your own."
         ),
     ] = "sack",
     preset: Annotated[

@@ -113,9 +113,10 @@ shown! {
     }
 }
 
-/// What each method is given that is given more than the time.
+/// What each method is given that is given more than the time, `start` too.
 pub(crate) fn forms() -> Forms {
     BTreeMap::from([
+        ("start", Start::form()),
         (EVENTS[SEND], Sent::form()),
         (EVENTS[LOST], Lost::form()),
         (EVENTS[CONGESTION], Congestion::form()),
