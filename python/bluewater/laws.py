@@ -32,12 +32,12 @@ LAWS = {
 """The laws of queue disciplines by name."""
 
 CONTROLLER_LAWS = {
-    "works": "no method raises, or gives what is no decision (NaN, a negative rate, a past timer)",
-    "determinism": "a seed gives one run",
+    "works": LAWS["works"],
+    "determinism": LAWS["determinism"],
     "bounded": "the window asked for is neither below the least one nor above 2⁴⁰ bytes",
     "growth": "an acknowledgement opens the window only if it was used (RFC 9002 §7.8)",
     "persistent": "persistent congestion leaves two packets at most (RFC 9002 §7.6.2)",
-    "compiled": "compiled methods decide as plain ones",
+    "compiled": LAWS["compiled"],
 }
 """The laws of congestion controllers by name."""
 
@@ -68,7 +68,7 @@ class Finding:
     said: str
 
     def __str__(self) -> str:
-        meaning = {**CONTROLLER_LAWS, **LAWS}[self.law]
+        meaning = {**LAWS, **CONTROLLER_LAWS}[self.law]
         return f"{self.law} ({meaning}): {self.said} [{self.case}]"
 
 
@@ -320,7 +320,13 @@ LARGEST = 2.0**40
 """Bytes of the largest window that a controller may ask for."""
 
 _LINK = {"from": "a", "to": "b", "rate": "4mbit", "delay": "20ms"}
-_GROUP = {"from": ["a"], "to": ["b"], "packet": f"{PACKET}B", "initial_window": 10}
+_GROUP = {
+    "from": ["a"],
+    "to": ["b"],
+    "packet": f"{PACKET}B",
+    "initial_window": 10,
+    "window": "500p",
+}
 _SETTINGS: Mapping[str, dict[str, Any]] = {
     "drops": {"duration": "10s", "traffic": {"flows": 2, "handshake": True}},
     "marks": {"duration": "10s", "traffic": {"ecn": True}, "queue": {"aqm": "red"}},

@@ -338,7 +338,8 @@ def _said(error: BaseException) -> str:
         return told
     there = ", ".join(name for name in dir(error.obj) if not name.startswith("_"))
     waited = "; it has waited for now - packet.arrived" if kind == "Packet" else ""
-    return f"{told}; a {kind.lower()} has {there}{waited}"
+    article = "an" if kind[0] in "AU" else "a"
+    return f"{told}; {article} {kind.lower()} has {there}{waited}"
 
 
 def _own(error: BaseException) -> list[traceback.FrameSummary]:

@@ -361,7 +361,7 @@ impl Object {
     /// Takes what was decided, if it can be.
     fn take(&mut self, out: Out, timer: i64, now: i64, fired: bool) -> PyResult<()> {
         if out.cwnd.is_nan() {
-            return Err(wrong("cwnd = nan", "a number of bytes"));
+            return Err(wrong("cwnd = NaN", "a number of bytes"));
         }
         let bytes = "a number of bytes from 0 on";
         for (name, value, allowed) in [
