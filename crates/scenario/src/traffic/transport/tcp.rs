@@ -561,8 +561,11 @@ impl Tcp {
         for (key, set) in
             [("count_packets", self.count_packets), ("whole_packets", self.whole_packets)]
         {
+            if set && own {
+                return at.refuse(key, "false: a controller of your own sets the window itself");
+            }
             if set {
-                return at.refuse(key, &format!("false: {who} sets the window itself"));
+                return at.refuse(key, "false: the windows of bbr are its model's");
             }
         }
         if !self.restart_after_idle {
