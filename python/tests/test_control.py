@@ -284,7 +284,7 @@ PLAIN = [
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(("keys", "told"), ATTACKS)
 def test_what_a_method_does_wrong_ends_the_run(
-    tmp_path: Path, keys: dict[str, str], told: str, compiled: bool
+    tmp_path: Path, keys: dict[str, Any], told: str, compiled: bool
 ) -> None:
     if compiled:
         pytest.importorskip("numba")
