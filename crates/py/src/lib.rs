@@ -34,6 +34,8 @@ mod _core {
     #[pymodule_export]
     use crate::prepared::Prepared;
 
+    use sim::Run;
+
     use crate::{captures, error, explain, own};
 
     /// The JSON Schema of scenario files.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aqm::Rng;
 
-use super::{CongestionControl, Pace};
+use super::{CongestionControl, Pace, Times};
 use crate::control::{Controller, LARGEST_WINDOW, NEVER, Out, Setting, Start};
 use crate::transport::tcp::Options;
 
@@ -49,7 +49,7 @@ impl CongestionControl for Own {
         Self::default()
     }
 
-    fn pace(&self, _: u64) -> Pace {
+    fn pace(&self, _: Times) -> Pace {
         let (Some(setting), Some(running)) = (&self.setting, &self.running) else {
             return Pace::Gap(0);
         };

@@ -330,7 +330,6 @@ impl Rack {
         let of_probe = self.end_probe(core, now, (ack, duplicate), o);
         let repaired = state_before >= State::Recovery && core.state < State::Recovery;
         self.widening.follow(duplicate && !of_probe, repaired, core.under_way());
-        let marks = marked;
         let marked = self.answer_echo(core, now, ack, echo, o);
         self.detect_loss(core, now, o);
         // What selective acknowledgements alone tell lets new packets out (RFC 3042), which is not for a window that
