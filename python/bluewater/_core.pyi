@@ -8,7 +8,9 @@ __all__ = [
     "ScenarioError",
     "catalog",
     "check_generated",
+    "controlled",
     "convert_rates",
+    "events",
     "framing",
     "generate_trace",
     "measure_generated",
@@ -50,6 +52,10 @@ class Prepared:
         every: int = 1,
     ) -> dict[str, Any]: ...
 
+def controlled(
+    text: str, origin: str = "<string>"
+) -> tuple[str, list[tuple[int, str, int, float, float, int, int]]]: ...
+def events() -> dict[str, list[tuple[str, str]]]: ...
 def schema() -> str: ...
 def catalog() -> dict[str, list[dict[str, Any]]]: ...
 def tables() -> list[dict[str, Any]]: ...

@@ -15,22 +15,20 @@ class Coin(Aqm):
 
 from __future__ import annotations
 
-import ast
-import dis
-import inspect
-import linecache
-import sys
-import traceback
-from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bluewater import _core
-from bluewater.errors import InputError, unknown
-from bluewater.files import read_text
+from bluewater.own import (
+    NEVER,
+    Own,
+    OwnError,
+    choice,
+    duration,
+    flag,
+    integer,
+    number,
+    random,
+    rate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +42,7 @@ __all__ = [
     "SIGNAL",
     "SIGNAL_HEAD",
     "Aqm",
-    "AqmError",
+    "OwnError",
     "choice",
     "duration",
     "flag",
@@ -53,12 +51,6 @@ __all__ = [
     "random",
     "rate",
 ]
-
-LANGUAGE = "python:"
-"""What the name of such an algorithm begins with, as in ``python:FILE:CLASS``."""
-
-random = _core.random
-"""The next uniform number in [0, 1) of the queue's own stream; only in a method."""
 
 ADMIT = -1.0
 """Do nothing to this packet, and toss no coin. The same as ``None``."""
@@ -72,112 +64,9 @@ ARRIVING = -1.0
 """At an overflow: the arriving packet goes."""
 HEAD = 0.0
 """At an overflow: the packet at the head goes."""
-NEVER = 2**63 - 1
-"""A ``timer`` that does not come."""
-
-EVENTS = ("on_arrival", "on_departure", "on_overflow", "on_idle", "on_timer")
-"""The methods that are called."""
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter as a class declares it; made by :func:`number` and its siblings."""
-
-    kind: str
-    default: str
-    doc: str
-    low: str | None = None
-    high: str | None = None
-    words: tuple[str, ...] = ()
-    source: str = ""
-
-    @property
-    def allowed(self) -> str:
-        """What is allowed, in words."""
-        if self.words:
-            return " | ".join(self.words)
-        if self.low is None and self.high is None:
-            return f"any {self.kind}"
-        if self.low is None or self.high is None:
-            return f"at least {self.low}" if self.high is None else f"at most {self.high}"
-        return f"{self.low} … {self.high}"
-
-    def read(self, text: str) -> tuple[Any, str]:
-        """The value of a text, and its canonical text. Raises ``ValueError``."""
-        value, canonical = _read(self.kind, text.strip(), self.words)
-        if self.words:
-            return value, canonical
-        for end, sign in ((self.low, 1), (self.high, -1)):
-            if end is not None and sign * (value - _read(self.kind, end, ())[0]) < 0:
-                raise ValueError(text)
-        return value, canonical
-
-
-def _read(kind: str, text: str, words: tuple[str, ...]) -> tuple[Any, str]:
-    if kind == "choice":
-        if text not in words:
-            raise ValueError(text)
-        return text, text
-    if kind in ("duration", "rate"):
-        return _core.quantity(kind, text)
-    if kind == "integer":
-        return int(text), str(int(text))
-    if kind == "number":
-        value = float(text)
-        if value - value != 0:
-            raise ValueError(text)
-        return value, repr(value)
-    return {"true": (True, "true"), "false": (False, "false")}[text]
-
-
-def number(
-    default: float,
-    doc: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    source: str = "",
-) -> Any:
-    """A real number."""
-    return Parameter("number", repr(float(default)), doc, _text(low), _text(high), source=source)
-
-
-def integer(
-    default: int, doc: str, *, low: int | None = None, high: int | None = None, source: str = ""
-) -> Any:
-    """A whole number."""
-    return Parameter("integer", str(default), doc, _text(low), _text(high), source=source)
-
-
-def duration(
-    default: str, doc: str, *, low: str | None = None, high: str | None = None, source: str = ""
-) -> Any:
-    """A time with its unit, such as ``"100ms"``; the methods see whole nanoseconds."""
-    return Parameter("duration", default, doc, low, high, source=source)
-
-
-def rate(
-    default: str, doc: str, *, low: str | None = None, high: str | None = None, source: str = ""
-) -> Any:
-    """A rate with its unit, such as ``"10mbit"``; the methods see bit/s."""
-    return Parameter("rate", default, doc, low, high, source=source)
-
-
-def flag(default: bool, doc: str, *, source: str = "") -> Any:
-    """True or false."""
-    return Parameter("flag", str(default).lower(), doc, words=("true", "false"), source=source)
-
-
-def choice(default: str, doc: str, words: tuple[str, ...], *, source: str = "") -> Any:
-    """One of some words."""
-    return Parameter("choice", default, doc, words=tuple(words), source=source)
-
-
-def _text(end: float | None) -> str | None:
-    return None if end is None else repr(end)
-
-
-class Aqm:
+class Aqm(Own):
     """What advises one queue; the base of a class of one's own.
 
     A parameter is a class attribute made by :func:`number`, :func:`integer`, :func:`duration`,
@@ -210,317 +99,15 @@ class Aqm:
             ``start`` gives them; a whole number has 64 bits.
     """
 
-    signals: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    compiled: ClassVar[bool] = False
-    timer: int = NEVER
+    role: ClassVar[str] = "aqm"
+    methods: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "on_arrival": ("now", "packet", "queue"),
+        "on_departure": ("now", "packet", "queue"),
+        "on_overflow": ("now", "packet", "queue"),
+        "on_idle": ("now", "queue"),
+        "on_timer": ("now", "queue"),
+    }
+    shown: ClassVar[tuple[str, ...]] = ("Packet", "Queue")
 
     def start(self, now: int, queue: Any) -> None:
         """Sets the state at rest, when the queue is built."""
-
-
-class AqmError(InputError):
-    """A method of an algorithm in Python failed; the cause is what it raised, the hint where."""
-
-
-def parameters(cls: type[Aqm]) -> dict[str, Parameter]:
-    """The parameters of a class, in the order of declaration."""
-    names = dict.fromkeys(name for each in reversed(cls.__mro__) for name in vars(each))
-    found = {name: getattr(cls, name) for name in names}
-    return {name: each for name, each in found.items() if isinstance(each, Parameter)}
-
-
-@lru_cache(maxsize=64)
-def load(code: str, file: str, name: str) -> type[Aqm]:
-    """The class ``name`` of a file's text, which is run for that."""
-    where = f"<{file} {sha256(code.encode()).hexdigest()[:8]}>"
-    linecache.cache[where] = (len(code), None, code.splitlines(keepends=True), where)
-    space: dict[str, Any] = {"__name__": f"bluewater_own_{sha256(code.encode()).hexdigest()[:16]}"}
-    try:
-        exec(compile(code, where, "exec"), space)
-    except SyntaxError as error:
-        raise InputError(f"{file}:{error.lineno}: {error.msg}", key="aqm") from error
-    except (Exception, SystemExit) as error:
-        raise InputError(f"{_place(error, file)}: {_said(error)}", key="aqm") from error
-    cls = space.get(name)
-    if not (isinstance(cls, type) and issubclass(cls, Aqm)):
-        own = [
-            key
-            for key, each in space.items()
-            if isinstance(each, type) and issubclass(each, Aqm) and each is not Aqm
-        ]
-        raise unknown(f"subclass of bluewater.aqm.Aqm in {file}:", name, own, key="aqm")
-    _check_methods(cls)
-    return cls
-
-
-def _check_methods(cls: type[Aqm]) -> None:
-    """Refuses methods that nobody would call, and a timer that none would hear."""
-    methods = {
-        name: each
-        for base in cls.__mro__
-        if issubclass(base, Aqm) and base is not Aqm
-        for name, each in vars(base).items()
-        if isinstance(each, FunctionType)
-    }
-    for name, method in methods.items():
-        if name.startswith("on_") and name not in EVENTS:
-            raise unknown(f"method at {_line_of(method)}:", name, EVENTS, key="aqm")
-        if name in EVENTS:
-            _check_arguments(name, method)
-    for method in methods.values() if "on_timer" not in methods else ():
-        set_here = {
-            each.argval for each in dis.get_instructions(method) if each.opname == "STORE_ATTR"
-        }
-        if "timer" in set_here:
-            raise InputError(
-                f"{_line_of(method)}: {method.__name__} sets timer, and there is no on_timer",
-                key="aqm",
-                hint="def on_timer(self, now, queue): is called when it comes",
-            )
-
-
-def _check_arguments(name: str, method: FunctionType) -> None:
-    """Refuses a method that cannot be called as it will be."""
-    given: tuple[str, ...] = ("self", "now", "packet", "queue")
-    if name in ("on_idle", "on_timer"):
-        given = ("self", "now", "queue")
-    try:
-        inspect.signature(method).bind(*given)
-    except TypeError as error:
-        raise InputError(
-            f"{_line_of(method)}: {name}{inspect.signature(method)} cannot be called",
-            key="aqm",
-            hint=f"def {name}({', '.join(given)}):",
-        ) from error
-
-
-def _line_of(method: FunctionType) -> str:
-    """File and line of a method."""
-    code = method.__code__
-    return f"{_name_of(code.co_filename)}:{code.co_firstlineno}"
-
-
-def _name_of(filename: str) -> str:
-    """The file that a text was read from, by the name under which it was compiled."""
-    return filename[1:].rsplit(" ", 1)[0]
-
-
-def canonical(
-    code: str, file: str, name: str, settings: Mapping[str, str]
-) -> list[tuple[str, str]]:
-    """All parameters with ``settings`` over the defaults, as canonical text."""
-    return [(key, text) for key, _, text in _values(load(code, file, name), settings)]
-
-
-def made(code: str, file: str, name: str, settings: Mapping[str, str]) -> Aqm:
-    """An object with its parameters, before :meth:`Aqm.start`.
-
-    The text is run anew for each, so that what a class or its module keeps does not go from one run
-    into the next; but not where it is compiled, which takes long, and which freezes what it finds.
-    """
-    cls = load(code, file, name)
-    if not cls.compiled:
-        cls = load.__wrapped__(code, file, name)
-    object_ = cls()
-    for key, value, _ in _values(cls, settings):
-        setattr(object_, key, value)
-    return object_
-
-
-def _values(cls: type[Aqm], settings: Mapping[str, str]) -> list[tuple[str, Any, str]]:
-    declared = parameters(cls)
-    for key in settings:
-        if key not in declared:
-            raise unknown("parameter", key, declared, key=f"params.{key}")
-    values = []
-    for key, parameter in declared.items():
-        text = settings.get(key, parameter.default)
-        try:
-            values.append((key, *parameter.read(text)))
-        except (ValueError, KeyError) as error:
-            raise InputError(
-                "not allowed", key=f"params.{key}", value=text, allowed=parameter.allowed
-            ) from error
-    return values
-
-
-def failure(error: BaseException, object_: Aqm, method: str, seconds: float) -> BaseException:
-    """What ends a run whose algorithm raised, with file, line and the packet's time."""
-    if not isinstance(error, Exception | SystemExit):
-        return error  # Ctrl-C
-    name = type(object_).__name__
-    frames = "".join(traceback.format_list(_own(error)))
-    defined = getattr(type(object_), method, None)
-    # A method that gave what is no decision has returned: its place is where it begins.
-    begins = _line_of(defined) if isinstance(defined, FunctionType) else name
-    told = AqmError(
-        f"{_place(error, begins)}: {name}.{method} at {seconds:.9f} s: {_said(error)}",
-        hint=f"it was called like this:\n{frames.rstrip()}" if frames else None,
-    )
-    told.__cause__ = error
-    return told
-
-
-def _said(error: BaseException) -> str:
-    told = f"{type(error).__name__}: {error}"
-    if not isinstance(error, AttributeError) or error.obj is None:
-        return told
-    kind = type(error.obj).__name__
-    if kind not in _SHOWN:
-        return told
-    there = ", ".join(name for name in dir(error.obj) if not name.startswith("_"))
-    waited = "; it has waited for now - packet.arrived" if kind == "Packet" else ""
-    return f"{told}; a {kind.lower()} has {there}{waited}"
-
-
-_SHOWN = ("Packet", "Queue")
-"""What a method is given beside the time."""
-
-
-def _own(error: BaseException) -> list[traceback.FrameSummary]:
-    """The frames of the user's own code."""
-    return [
-        each
-        for each in traceback.extract_tb(error.__traceback__)
-        if each.filename[:1] == "<" and not each.filename.startswith("<frozen ")
-    ]
-
-
-def _place(error: BaseException, otherwise: str) -> str:
-    """File and line of the user's own code, where it failed last."""
-    own = _own(error)
-    if not own:
-        return otherwise
-    return f"{_name_of(own[-1].filename)}:{own[-1].lineno}"
-
-
-def text(own: type[Aqm] | str) -> tuple[str, str, str]:
-    """The text that makes a class, the name of its file, and its own name.
-
-    A name is ``python:FILE:CLASS``, the file from the working directory.
-    """
-    if not isinstance(own, str):
-        written = keys(own)
-        return written["code"], written["aqm"].split(":")[1], own.__name__
-    file, _, cls_name = own.removeprefix(LANGUAGE).rpartition(":")
-    if not file:
-        raise InputError(
-            "no algorithm of one's own", key="aqm", value=own, allowed=f"{LANGUAGE}FILE:CLASS"
-        )
-    code = read_text(Path(file), hint=f"{LANGUAGE}FILE:CLASS, the file from here", key="aqm")
-    return code, Path(file).name, cls_name
-
-
-def entry(name: str) -> dict[str, Any]:
-    """What the catalogue would tell of ``python:FILE:CLASS``, a file from the working directory."""
-    code, file, cls_name = text(name)
-    cls = load(code, file, cls_name)
-    told = [
-        {
-            "name": key,
-            "kind": each.kind,
-            "unit": {"duration": "s, ms, us", "rate": "mbit, kbit"}.get(each.kind, ""),
-            "default": each.read(each.default)[1],
-            "allowed": each.allowed,
-            "doc": each.doc,
-            "source": each.source,
-        }
-        for key, each in parameters(cls).items()
-    ]
-    signals = [{"name": key, "unit": unit, "doc": doc} for key, (unit, doc) in cls.signals.items()]
-    summary = inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0]
-    return {
-        "name": name,
-        "summary": summary,
-        "source": file,
-        "parameters": told,
-        "signals": signals,
-        "presets": [],
-    }
-
-
-def named(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A scenario's table in which classes given as such have become text."""
-    queues = table.get("queue")
-    if not isinstance(queues, list):
-        return table
-    return {**table, "queue": [_written(each) for each in queues]}
-
-
-def _written(queue: Any) -> Any:
-    cls = queue.get("aqm") if isinstance(queue, dict) else None
-    return {**queue, **keys(cls)} if isinstance(cls, type) else queue
-
-
-def keys(cls: type[Aqm]) -> dict[str, str]:
-    """The keys of a queue that mean a class: its name, and the text that makes it.
-
-    The text is that of the class and of what it uses of the top of its file, or of its cell in a
-    notebook: imports, constants, functions, other classes. The rest of a script, which may well be
-    what runs the scenario, is no part of it.
-    """
-    try:
-        module = sys.modules[cls.__module__]
-        source, file = inspect.getsource(module), Path(inspect.getsourcefile(module) or "").name
-    except (OSError, TypeError, KeyError):  # a notebook has no file
-        source, file = f"from bluewater.aqm import *\n\n\n{_cell(cls)}", "notebook.py"
-    return {"aqm": f"{LANGUAGE}{file}:{cls.__name__}", "code": _closure(source, cls.__name__)}
-
-
-def _cell(cls: type[Aqm]) -> str:
-    """The text of the notebook's cell that makes a class.
-
-    A kernel keeps it under the name by which its methods were compiled. Python does not look there
-    for the text of a class whose module has no file.
-    """
-    for method in vars(cls).values():
-        own = isinstance(method, FunctionType) and method.__module__ == cls.__module__
-        if own and (lines := linecache.getlines(method.__code__.co_filename)):
-            return "".join(lines)
-    raise InputError(
-        f"the text of the class {cls.__name__} cannot be found",
-        key="aqm",
-        allowed="a class of a file, one of a notebook's cell with a method of its own, or "
-        "python:FILE:CLASS",
-    )
-
-
-def _closure(source: str, name: str) -> str:
-    """What of a file's top level ``name`` needs, in the file's order."""
-    body = ast.parse(source).body
-    homes = {bound: node for node in body for bound in _bound(node)}
-    if name not in homes:
-        raise InputError(
-            f"the class {name} is not at the top level of its file or cell",
-            key="aqm",
-            allowed="a class that a file defines at its top level",
-        )
-    wanted, open_ = {node for bound, node in homes.items() if bound == "*"}, [name]
-    while open_:
-        node = homes.get(open_.pop())
-        if node is not None and node not in wanted:
-            wanted.add(node)
-            open_ += [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
-    future = "from __future__ import annotations\n\n"
-    return future + "\n\n".join(_text_of(source, each) for each in body if each in wanted) + "\n"
-
-
-def _bound(node: ast.stmt) -> list[str]:
-    """The names that a statement binds."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return [(each.asname or each.name).split(".")[0] for each in node.names]
-    if isinstance(node, ast.ClassDef | ast.FunctionDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return [
-        each.id
-        for target in targets
-        if target is not None
-        for each in ast.walk(target)
-        if isinstance(each, ast.Name)
-    ]
-
-
-def _text_of(source: str, node: ast.stmt) -> str:
-    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-    return "\n".join(source.splitlines()[first - 1 : node.end_lineno])

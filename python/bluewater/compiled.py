@@ -1,7 +1,7 @@
-"""Algorithms in Python whose methods Numba compiles.
+"""Classes of one's own whose methods Numba compiles.
 
 What the object has after ``start`` becomes a record of fixed fields; each method becomes a C
-function that is called with the addresses of this record, of the packet and of the queue. What a
+function that is called with the addresses of this record and of what the method is given. What a
 compiled method cannot tell (where it failed), the plain one tells.
 """
 
@@ -18,14 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bluewater import aqm
+from bluewater import _core
 from bluewater.errors import InputError
+from bluewater.own import Own, is_base, random
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
 FAILED = -9.0
 """What a compiled method gives that raised."""
+NOTHING = -1.0
+"""What a compiled method gives for ``None``."""
 
 PACKET = [("len", "i8"), ("flow", "i8"), ("ecn", "i8"), ("arrived", "i8")]
 """The packet as the core lays it out in memory."""
@@ -47,18 +50,18 @@ class Program(NamedTuple):
     """The addresses of its methods."""
     timer: int | None
     """Where the record has ``timer``, in bytes."""
-    signals: list[tuple[str, int, str]]
-    """Each signal with where it is, in bytes, and as what: ``f``, ``i`` or ``b``."""
+    read: list[tuple[str, int, str]]
+    """Each signal and output with where it is, in bytes, and as what: ``f``, ``i`` or ``b``."""
     draws: bool
     """Whether a method may draw a random number."""
     kept: object
     """What has to live as long as the addresses are used."""
 
 
-def program(object_: aqm.Aqm, draw: int) -> Program:
+def program(object_: Own, draw: int) -> Program:
     """The program of an object that is started; ``draw`` is the address of the generator."""
     cls: Any = type(object_)  # which mypy does not take for hashable
-    _numba()
+    _numba(cls.role)
     state, texts = _state(object_)
     made = _compiled(cls, state.dtype, tuple(sorted(texts.items())), draw)
     fields = state.dtype.fields
@@ -66,13 +69,18 @@ def program(object_: aqm.Aqm, draw: int) -> Program:
         state=state.tobytes(),
         methods={name: each.address for name, each in made.methods.items()},
         timer=fields["timer"][1] if "timer" in fields else None,
-        signals=[(name, fields[name][1], fields[name][0].kind) for name in cls.signals],
+        read=[(name, fields[name][1], fields[name][0].kind) for name in _read_of(cls)],
         draws=made.draws,
         kept=made,
     )
 
 
-def restore(object_: aqm.Aqm, state: bytes) -> None:
+def _read_of(cls: type[Own]) -> list[str]:
+    """The attributes that the core reads."""
+    return list(dict.fromkeys([*cls.outputs, *cls.signals]))
+
+
+def restore(object_: Own, state: bytes) -> None:
     """Gives the object the state of a record, so that the plain methods go on from there."""
     dtype = _state(object_)[0].dtype
     record = np.frombuffer(state, dtype)[0].copy()
@@ -81,7 +89,7 @@ def restore(object_: aqm.Aqm, state: bytes) -> None:
         setattr(object_, name, value if value.ndim else value.item())
 
 
-def _state(object_: aqm.Aqm) -> tuple[Any, dict[str, str]]:
+def _state(object_: Own) -> tuple[Any, dict[str, str]]:
     """The numbers and arrays of an object as a record, and its texts, which do not change."""
     fields: dict[str, Any] = {"_": np.zeros((), "i8")}  # a record of nothing has no address
     texts = {}
@@ -113,23 +121,21 @@ class _Made(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _compiled(
-    cls: type[aqm.Aqm], state: Any, texts: tuple[tuple[str, str], ...], draw: int
-) -> _Made:
+def _compiled(cls: type[Own], state: Any, texts: tuple[tuple[str, str], ...], draw: int) -> _Made:
     """The methods of a class for a record of this form, compiled."""
     numba = _numba()
     methods = _methods(cls)
     space: dict[str, Any] = {}
     for function in methods.values():
         space.update(function.__globals__)
-    drawing = {name for name, each in space.items() if each is aqm.random}
+    drawing = {name for name, each in space.items() if each is random}
     own = [each for each in space.values() if _is_of(each, cls)]
     called = (name for each in [*methods.values(), *own] for name in each.__code__.co_names)
     draws = not drawing.isdisjoint(called)
-    random = ctypes.CFUNCTYPE(ctypes.c_double)(draw)
+    generator = ctypes.CFUNCTYPE(ctypes.c_double)(draw)
     for name, each in space.items():
-        if each is aqm.random:
-            space[name] = random
+        if each is random:
+            space[name] = generator
         elif _is_of(each, cls):
             space[name] = numba.njit(_moved(each, space), boundscheck=True)
     space["_kept"], space["_number"] = _overloads()
@@ -137,11 +143,11 @@ def _compiled(
         tree = _Rewriting(function, methods.keys(), dict(texts)).made
         exec(compile(ast.Module([tree], []), function.__code__.co_filename, "exec"), space)
         space[tree.name] = numba.njit(space[tree.name], boundscheck=True)
-    events = [name for name in aqm.EVENTS if name in methods]
+    events = [name for name in cls.methods if name in methods]
     return _Made({name: _entry(cls, name, space, state) for name in events}, draws)
 
 
-def _is_of(value: Any, cls: type[aqm.Aqm]) -> bool:
+def _is_of(value: Any, cls: type[Own]) -> bool:
     """Whether something is a function beside the class."""
     return isinstance(value, types.FunctionType) and value.__module__ == cls.__module__
 
@@ -153,12 +159,18 @@ def _moved(function: types.FunctionType, space: dict[str, Any]) -> types.Functio
     return moved
 
 
-def _entry(cls: type[aqm.Aqm], name: str, space: dict[str, Any], state: Any) -> Any:
+def _entry(cls: type[Own], name: str, space: dict[str, Any], state: Any) -> Any:
     """One method as a C function of addresses."""
     numba = _numba()
-    forms = [state, np.dtype(PACKET, align=True), np.dtype(QUEUE, align=True)]
+    given = cls.methods[name]
+    build = {
+        ("now", "packet", "queue"): _with_packet,
+        ("now", "queue"): _without,
+        ("now",): _with_time,
+    }.get(given, _with_event)
+    event = _core.events().get(name, PACKET)
+    forms = [state, np.dtype(event, align=True), np.dtype(QUEUE, align=True)]
     addresses = [numba.types.CPointer(numba.from_dtype(form)) for form in forms]
-    build = _with_packet if name in ("on_arrival", "on_departure", "on_overflow") else _without
     entry = build(space[_global(name)], numba.carray, space["_number"])
     try:
         return numba.cfunc(numba.types.float64(*addresses, numba.types.int64))(entry)
@@ -181,6 +193,28 @@ def _without(method: Any, at: Any, number: Any) -> Callable[..., float]:
     def entry(state: Any, _: Any, queue: Any, now: int) -> float:
         try:
             answer = method(at(state, 1)[0], now, at(queue, 1)[0])
+        except Exception:
+            return FAILED
+        return number(answer)  # type: ignore[no-any-return]
+
+    return entry
+
+
+def _with_event(method: Any, at: Any, number: Any) -> Callable[..., float]:
+    def entry(state: Any, event: Any, _: Any, now: int) -> float:  # noqa: ARG001
+        try:
+            answer = method(at(state, 1)[0], at(event, 1)[0])
+        except Exception:
+            return FAILED
+        return number(answer)  # type: ignore[no-any-return]
+
+    return entry
+
+
+def _with_time(method: Any, at: Any, number: Any) -> Callable[..., float]:
+    def entry(state: Any, _: Any, __: Any, now: int) -> float:
+        try:
+            answer = method(at(state, 1)[0], now)
         except Exception:
             return FAILED
         return number(answer)  # type: ignore[no-any-return]
@@ -211,9 +245,9 @@ def _overloads() -> tuple[Any, Any]:
 
     def number_of(answer: Any) -> Callable[[Any], float]:
         if isinstance(answer, kinds.NoneType):
-            return lambda answer: aqm.ADMIT  # noqa: ARG005
+            return lambda answer: NOTHING  # noqa: ARG005
         if isinstance(answer, kinds.Optional):
-            return lambda answer: aqm.ADMIT if answer is None else answer
+            return lambda answer: NOTHING if answer is None else answer
         if rank(answer) == len(order):
             raise wrong(f"it gives {answer}, and has to give a number or None")
         return lambda answer: answer
@@ -223,18 +257,19 @@ def _overloads() -> tuple[Any, Any]:
     return kept, number
 
 
-def _methods(cls: type[aqm.Aqm]) -> dict[str, types.FunctionType]:
+def _methods(cls: type[Own]) -> dict[str, types.FunctionType]:
     """The methods that may be called while a run goes on."""
-    names = {name for each in cls.__mro__ if each not in (aqm.Aqm, object) for name in vars(each)}
+    own = (each for each in cls.__mro__ if each is not object and not is_base(each))
+    names = {name for each in own for name in vars(each)}
     found = {name: inspect.getattr_static(cls, name) for name in sorted(names - {"start"})}
     return {name: each for name, each in found.items() if isinstance(each, types.FunctionType)}
 
 
 @lru_cache(maxsize=64)
-def _used(cls: type[aqm.Aqm]) -> list[str]:
-    """The attributes that its methods read or write, its signals, and its timer."""
+def _used(cls: type[Own]) -> list[str]:
+    """The attributes that its methods or the core read or write, and its timer."""
     methods = _methods(cls)
-    used = {*cls.signals, *(["timer"] if "on_timer" in methods else [])}
+    used = {*_read_of(cls), *(["timer"] if "on_timer" in methods else [])}
     for function in methods.values():
         tree = _tree(function)
         used |= {_attribute(each, tree.args.args[0].arg) for each in ast.walk(tree)}
@@ -350,7 +385,7 @@ def _at(node: ast.stmt, made: ast.stmt) -> ast.stmt:
     return ast.copy_location(made, node)
 
 
-def _numba() -> Any:
+def _numba(key: str = "aqm") -> Any:
     """Numba, which is not always there."""
     try:
         import numba  # noqa: PLC0415
@@ -358,16 +393,16 @@ def _numba() -> Any:
     except ImportError as error:
         raise InputError(
             "a class with compiled = True needs Numba",
-            key="aqm",
+            key=key,
             hint="pip install 'bluewater[numba]', or leave out compiled = True: it then runs plain",
         ) from error
     return numba
 
 
-def _refused(cls: type[aqm.Aqm], problem: str, allowed: str | None = None) -> InputError:
+def _refused(cls: type[Own], problem: str, allowed: str | None = None) -> InputError:
     return InputError(
         f"{cls.__name__} cannot be compiled: {problem}",
-        key="aqm",
+        key=cls.role,
         allowed=allowed,
         hint="compiled = False runs it plain",
     )

@@ -1,4 +1,4 @@
-"""Laws that every queue discipline obeys, tried on a class in Python."""
+"""Laws that queue disciplines and congestion controllers obey, tried on a class in Python."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bluewater import _core, aqm
+import tomli_w
+
+from bluewater import _core
 from bluewater.arguments import MAPPING, NUMBER, Argument, checked
+from bluewater.control import PERSISTENT
 from bluewater.errors import unknown
+from bluewater.own import LANGUAGE, Own, canonical, load, parameters, role_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -25,7 +29,17 @@ LAWS = {
     "calm": "a queue that never holds a packet longer than it takes to send it signals nothing",
     "compiled": "compiled methods decide as plain ones",
 }
-"""The laws by name."""
+"""The laws of queue disciplines by name."""
+
+CONTROLLER_LAWS = {
+    "works": LAWS["works"],
+    "determinism": LAWS["determinism"],
+    "bounded": "the window asked for is neither below the least one nor above 2⁴⁰ bytes",
+    "growth": "an acknowledgement opens the window only if it was used (RFC 9002 §7.8)",
+    "persistent": "persistent congestion leaves two packets at most (RFC 9002 §7.6.2)",
+    "compiled": LAWS["compiled"],
+}
+"""The laws of congestion controllers by name."""
 
 _OWN = Argument((str, type), "a class, or its name as python:FILE:CLASS")
 
@@ -43,8 +57,9 @@ class Finding:
     """A law that a class breaks.
 
     Attributes:
-        law: Its name in [LAWS][bluewater.laws.LAWS].
-        case: The parameters that are not as declared, and the seed of the traffic.
+        law: Its name in [LAWS][bluewater.laws.LAWS] or
+            [CONTROLLER_LAWS][bluewater.laws.CONTROLLER_LAWS].
+        case: The parameters that are not as declared, and the traffic.
         said: What happened.
     """
 
@@ -53,7 +68,8 @@ class Finding:
     said: str
 
     def __str__(self) -> str:
-        return f"{self.law} ({LAWS[self.law]}): {self.said} [{self.case}]"
+        meaning = {**LAWS, **CONTROLLER_LAWS}[self.law]
+        return f"{self.law} ({meaning}): {self.said} [{self.case}]"
 
 
 class _BrokenError(Exception):
@@ -90,21 +106,23 @@ class _Class(NamedTuple):
 
 @checked(own=_OWN, params=MAPPING, seeds=NUMBER)
 def check(
-    own: type[aqm.Aqm] | str,
+    own: type[Own] | str,
     params: Mapping[str, Any] | None = None,
     *,
     seeds: int = 3,
     but: Collection[str] = (),
 ) -> tuple[Finding, ...]:
-    """Tries the laws of [LAWS][bluewater.laws.LAWS] on a class, under random traffic.
+    """Tries laws on a class, with the parameters given, and with each at each end of its range.
 
-    Bursts, drains, pauses and idle times meet a queue of 20 packets before 8 Mb/s; with the
-    parameters given, and with each parameter at each end of its range.
+    On a queue discipline those of [LAWS][bluewater.laws.LAWS]: bursts, drains, pauses and idle
+    times meet a queue of 20 packets before 8 Mb/s. On a congestion controller those of
+    [CONTROLLER_LAWS][bluewater.laws.CONTROLLER_LAWS]: it runs over links with drops, marks, random
+    losses, pauses and an outage.
 
     Args:
         own: The class, or its name as ``python:FILE:CLASS``.
         params: Parameters that are not as declared.
-        seeds: So many kinds of traffic.
+        seeds: So many kinds of traffic, or seeds of each.
         but: Laws that need not hold, as ``calm`` for a link that loses at random.
 
     Returns:
@@ -113,17 +131,22 @@ def check(
     Raises:
         InputError: There is no such class, or it does not take the parameters.
     """
+    code, file, name = text(own)
+    cls = load(code, file, name, role_of(code, file, name))
+    laws = LAWS if cls.role == "aqm" else CONTROLLER_LAWS
     for law in but:
-        if law not in LAWS:
-            raise unknown("law", law, LAWS, key="but")
-    code, file, name = aqm.text(own)
-    cls = aqm.load(code, file, name)
+        if law not in laws:
+            raise unknown("law", law, laws, key="but")
     ratios = frozenset(each for each, (unit, _) in cls.signals.items() if unit.startswith("0 … 1"))
     made = _Class(code, file, name, ratios)
     found: dict[str, Finding] = {}
     for changed in _cases(cls):
         settings = {key: _text(value) for key, value in {**(params or {}), **changed}.items()}
-        aqm.canonical(code, file, name, settings)
+        canonical(code, file, name, settings, cls.role)
+        if cls.role != "aqm":
+            for finding in _controlled(made, settings, seeds, cls.compiled):
+                found.setdefault(finding.law, finding)
+            continue
         for seed in range(seeds):
             case = ", ".join(f"{key} = {text}" for key, text in settings.items())
             if found.keys() & {"determinism", "restart"}:
@@ -131,20 +154,20 @@ def check(
             for law, said in _tried(made, settings, seed, cls.compiled):
                 finding = Finding(law, f"{case or 'as declared'}; traffic {seed}", said)
                 found.setdefault(law, finding)
-    return tuple(found[law] for law in LAWS if law in found and law not in but)
+    return tuple(found[law] for law in laws if law in found and law not in but)
 
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _cases(cls: type[aqm.Aqm]) -> Iterator[dict[str, str]]:
+def _cases(cls: type[Own]) -> Iterator[dict[str, str]]:
     """The parameters as they are, then each alone at each of its ends or with each of its words."""
     yield {}
-    for key, each in aqm.parameters(cls).items():
-        for text in each.words or (each.low, each.high):
-            if text is not None and text != each.default:
-                yield {key: text}
+    for key, each in parameters(cls).items():
+        for end in each.words or (each.low, each.high):
+            if end is not None and end != each.default:
+                yield {key: end}
 
 
 def _tried(
@@ -289,3 +312,103 @@ class _Tried:
         for name, value in signals:
             if not math.isfinite(value) or (name in self.cls.ratios and not 0 <= value <= 1):
                 raise _BrokenError("signals", f"{name} = {value} at {self.now / 1e9:.9f} s")
+
+
+PACKET = 1500
+"""Bytes of a packet of a controller that is tried, whose least window is one."""
+LARGEST = 2.0**40
+"""Bytes of the largest window that a controller may ask for."""
+
+_LINK = {"from": "a", "to": "b", "rate": "4mbit", "delay": "20ms"}
+_GROUP = {
+    "from": ["a"],
+    "to": ["b"],
+    "packet": f"{PACKET}B",
+    "initial_window": 10,
+    "window": "500p",
+}
+_SETTINGS: Mapping[str, dict[str, Any]] = {
+    "drops": {"duration": "10s", "traffic": {"flows": 2, "handshake": True}},
+    "marks": {"duration": "10s", "traffic": {"ecn": True}, "queue": {"aqm": "red"}},
+    "losses": {
+        "duration": "10s", "traffic": {"timestamps": True, "pacing": True},
+        "link": {"loss": "3%", "jitter": "20ms", "reorder": True},
+    },
+    "pauses": {
+        "duration": "20s",
+        "traffic": {"app": "exponential", "on": "300ms", "off": "500ms", "rate": "2mbit"},
+    },
+    "outage": {
+        "duration": "20s", "traffic": {},
+        "link": {
+            "rate_trace": {
+                "steps": [["0s", "4mbit"], ["3s", "0bit"], ["12s", "4mbit"]], "repeat": False,
+            },
+        },
+    },
+}  # fmt: skip
+"""Where controllers are tried: a link of 4 Mb/s and 40 ms, a queue of 20 packets."""
+
+_Calls = list[tuple[int, str, int, float, float, int, int]]
+"""Of each call: the connection, the method, the time, window, rate and timer then, a detail."""
+
+
+def _controlled(
+    cls: _Class, settings: Mapping[str, str], seeds: int, compiled: bool
+) -> Iterator[Finding]:
+    """The laws that a controller breaks with these parameters."""
+    changed = ", ".join(f"{key} = {value}" for key, value in settings.items()) or "as declared"
+    for name in _SETTINGS:
+        for seed in range(1, seeds + 1):
+            try:
+                _keeps(cls, settings, name, seed, compiled)
+            except _BrokenError as broken:
+                yield Finding(broken.law, f"{changed}; {name}, seed {seed}", broken.said)
+
+
+def _keeps(cls: _Class, settings: Mapping[str, str], name: str, seed: int, compiled: bool) -> None:
+    """One controller in one setting, whose laws are tried."""
+    hash_, calls = _driven(cls, settings, name, seed)
+    _lawful(calls)
+    others = {"determinism": cls.again()}
+    if compiled:
+        others["compiled"] = cls.plain()
+    for law, other in others.items():
+        other_hash, other_calls = _driven(other, settings, name, seed)
+        _same(law, calls, other_calls)
+        if hash_ != other_hash:
+            raise _BrokenError(law, f"the decision hash is {other_hash}, at first {hash_}")
+
+
+def _driven(cls: _Class, settings: Mapping[str, str], name: str, seed: int) -> tuple[str, _Calls]:
+    setting = _SETTINGS[name]
+    group = {
+        **_GROUP, **setting["traffic"], "transport": f"{LANGUAGE}{cls.file}:{cls.name}",
+        "code": cls.code, "params": dict(settings),
+    }  # fmt: skip
+    scenario = {
+        "seed": seed,
+        "duration": setting["duration"],
+        "link": [{**_LINK, **setting.get("link", {})}],
+        "queue": [{"link": "a->b", "aqm": "droptail", "buffer": "20p", **setting.get("queue", {})}],
+        "traffic": [group],
+    }
+    try:
+        return _core.controlled(tomli_w.dumps(scenario), f"<check of {cls.name}>")
+    except ValueError as error:
+        raise _BrokenError("works", str(error)) from error
+
+
+def _lawful(calls: _Calls) -> None:
+    """Tries the laws that each call has to keep."""
+    before: dict[int, float] = {}
+    for connection, method, now, window, _, _, detail in calls:
+        at = f"at {now / 1e9:.9f} s"
+        if not PACKET <= window <= LARGEST:
+            raise _BrokenError("bounded", f"{method} {at} leaves a window of {window} bytes")
+        last = before.get(connection, window)
+        if method == "on_ack" and not detail and window > last:
+            raise _BrokenError("growth", f"{method} {at} opens it from {last} to {window} bytes")
+        if method == "on_congestion" and detail == PERSISTENT and window > 2 * PACKET:
+            raise _BrokenError("persistent", f"{method} {at} leaves a window of {window} bytes")
+        before[connection] = window

@@ -21,12 +21,12 @@ from bluewater.aqm import (
     SIGNAL,
     Aqm,
     duration,
-    entry,
     integer,
     number,
 )
 from bluewater.aqm import random as uniform
 from bluewater.errors import InputError
+from bluewater.own import entry
 from bluewater.plots.run import stem
 from bluewater.study.scenarios.scenario import Scenario
 

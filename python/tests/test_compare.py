@@ -34,7 +34,7 @@ def owners() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for each in kinds["TrafficSpec"]["allOf"]:
         name = each["then"]["$ref"].rpartition("/")[2]
-        words = each["if"]["properties"].get("transport", {"enum": []})["enum"]
+        words = each["if"]["properties"].get("transport", {}).get("enum", [])
         found |= {word: {"name": name, "required": [], **kinds[name]} for word in words}
     return found
 

@@ -240,8 +240,9 @@ def test_the_example_of_a_link_that_varies_runs() -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_tutorial_runs(tmp_path: Path) -> None:
-    page = DOCS / "tutorial.md"
+@pytest.mark.parametrize("name", ["tutorial", "controllers"])
+def test_the_tutorial_runs(name: str, tmp_path: Path) -> None:
+    page = DOCS / f"{name}.md"
     text = page.read_text("utf-8")
     printed = ""
     changes: list[tuple[str, str]] = []

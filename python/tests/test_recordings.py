@@ -13,7 +13,7 @@ from test_packets import scenario
 
 import bluewater
 from bluewater import InputError, Packets
-from bluewater.aqm import keys
+from bluewater.own import keys
 from bluewater.results import packets, writer
 from bluewater.study.comparison.replay import on_recording
 

@@ -4,7 +4,7 @@ use aqm::own::Own;
 use aqm::{Cause, Cx, Ecn, Env, Fifo, FlowKey, Instant, Limit, Meta, Outlet, Qdisc, Rate, Rng};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use scenario::own::Class;
+use scenario::own::{Class, Role};
 
 use crate::own;
 
@@ -50,7 +50,7 @@ impl Driven {
         let env = Env { now: Instant::from_nanos(now), ..Env::new(limit, rate) };
         let (code, file, name) = &class;
         let settings: Vec<_> = settings.iter().map(|(key, text)| (&key[..], &text[..])).collect();
-        let advice = own::object(Class { file, name, code }, &settings, &env)?;
+        let advice = own::object(Class { role: Role::Aqm, file, name, code }, &settings, &env)?;
         let queue = Fifo::advised_by(Own(advice), env.limit);
         Ok(Self { queue, rng: Rng::new(11, 0), arrived: 0 })
     }

@@ -34,7 +34,9 @@ mod _core {
     #[pymodule_export]
     use crate::prepared::Prepared;
 
-    use crate::{captures, explain, own};
+    use sim::Run;
+
+    use crate::{captures, error, explain, own};
 
     /// The JSON Schema of scenario files.
     #[pyfunction]
@@ -186,10 +188,42 @@ mod _core {
         Ok(course::to_csv(&model.make(mean.parse().map_err(wrong)?, length, seed)))
     }
 
-    /// The next uniform number in [0, 1) of the queue whose method is being called.
+    /// The next uniform number in [0, 1) of the object whose method is being called.
     #[pyfunction]
     fn random() -> PyResult<f64> {
-        own::random().ok_or_else(|| PyValueError::new_err("only in a method of an AQM"))
+        let only = "only in a method of an AQM or a controller";
+        own::random().ok_or_else(|| PyValueError::new_err(only))
+    }
+
+    /// What each method of a controller is given, as fields with their forms in memory; those that are
+    /// given the time alone are left out.
+    #[pyfunction]
+    fn events() -> own::control::Forms {
+        own::control::forms()
+    }
+
+    /// Runs one scenario, given as TOML: its decision hash, and each call of its controllers in Python:
+    /// the connection, the method, the time (ns), what it decided then (window, rate, timer), and for
+    /// `on_ack` whether the window was used, for `on_congestion` the kind.
+    #[pyfunction]
+    #[pyo3(signature = (text, origin = "<string>"))]
+    fn controlled(
+        py: Python<'_>,
+        text: &str,
+        origin: &str,
+    ) -> PyResult<(String, Vec<own::control::Call>)> {
+        let checked = |e| error::raise(py, e);
+        let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
+        drop(own::failure());
+        let traced = own::control::Traced::begin();
+        let mut run = Run::new(scenario, text, origin).map_err(checked)?;
+        while run.advance(Duration::from_millis(100)) {
+            own::failure().map_or(Ok(()), Err)?;
+            py.check_signals()?;
+        }
+        let hash = run.finish().decision_hash;
+        own::failure().map_or(Ok(()), Err)?;
+        Ok((hash, traced.calls()))
     }
 
     /// A `duration` in nanoseconds, a `rate` in bit/s or a `size` in bytes, and its canonical text.

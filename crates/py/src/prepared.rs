@@ -21,7 +21,7 @@ pub(crate) struct Prepared {
     run: Mutex<Option<Run>>,
     canonical: String,
     slice: Duration,
-    /// An algorithm in Python is asked at each packet: the interpreter stays at hand.
+    /// A class in Python is asked at each packet: the interpreter stays at hand.
     attached: bool,
 }
 
@@ -36,7 +36,8 @@ impl Prepared {
         let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
         let canonical = scenario.to_toml();
         let slice = scenario.duration.0 / SLICES;
-        let attached = scenario.queue.iter().any(|queue| queue.code.is_some());
+        let attached = scenario.queue.iter().any(|queue| queue.code.is_some())
+            || scenario.traffic.iter().any(|group| group.class().is_some());
         let run = py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
         Ok(Self { run: Mutex::new(Some(run)), canonical, slice, attached })
     }

@@ -1,8 +1,10 @@
-//! Algorithms that are brought along in the scenario itself, as classes of another language.
+//! Algorithms and congestion controllers that are brought along in the scenario itself, as classes of
+//! another language.
 //!
-//! A queue names one as `python:FILE:CLASS`. The text of the file becomes part of the scenario when it
-//! is read: what was run then follows from the canonical scenario alone, on any machine, and another
-//! text makes another scenario. Who can run such a text says so once, with [`provide`].
+//! A queue names one as `aqm = "python:FILE:CLASS"`, a group of traffic as `transport`. The text of the
+//! file becomes part of the scenario when it is read: what was run then follows from the canonical
+//! scenario alone, on any machine, and another text makes another scenario. Who can run such a text says
+//! so once, with [`provide`].
 
 use std::sync::OnceLock;
 
@@ -13,10 +15,33 @@ use crate::error::Complaint;
 
 /// What such a name begins with.
 const LANGUAGE: &str = "python:";
+/// What the name of a controller begins with that a program in Rust has registered.
+const REGISTERED: &str = "rust:";
+
+/// What a class is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It advises a queue.
+    Aqm,
+    /// It controls the congestion of a connection.
+    Controller,
+}
+
+impl Role {
+    /// The key that names such a class.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Aqm => "aqm",
+            Self::Controller => "transport",
+        }
+    }
+}
 
 /// A class by its file, its name and the text of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Class<'a> {
+    /// What it is for.
+    pub role: Role,
     /// The name of the file, for messages.
     pub file: &'a str,
     /// Its own name.
@@ -25,7 +50,8 @@ pub struct Class<'a> {
     pub code: &'a str,
 }
 
-/// Who runs classes. The keys of complaints are those of a queue: `aqm`, `params.KEY`.
+/// Who runs classes. The keys of complaints are those of a queue or a group of traffic: `aqm` or
+/// `transport`, `params.KEY`.
 pub trait Own: Sync {
     /// All parameters with `settings` over the defaults, as canonical text.
     ///
@@ -37,7 +63,7 @@ pub trait Own: Sync {
         settings: &[(&str, &str)],
     ) -> Result<Vec<(String, String)>, Complaint>;
 
-    /// An object of it, at rest.
+    /// An object of a class that advises a queue, at rest.
     ///
     /// # Errors
     /// As [`Own::canonical`], and what the class itself says.
@@ -57,21 +83,31 @@ pub fn provide(own: &'static dyn Own) {
 }
 
 /// Who runs classes here.
-pub(crate) fn provider() -> Result<&'static dyn Own, Complaint> {
+pub(crate) fn provider(role: Role) -> Result<&'static dyn Own, Complaint> {
     PROVIDER.get().copied().ok_or_else(|| {
-        Complaint::wrong("aqm", "an algorithm in Python, which only the Python package can run")
+        Complaint::wrong(role.key(), "a class in Python, which only the Python package can run")
             .hint("use the command `bluewater`, or `bluewater.run` in Python")
     })
 }
 
+/// Whether a transport's name is that of a controller that is brought along.
+pub(crate) fn is_brought(transport: &str) -> bool {
+    transport.starts_with(LANGUAGE) || transport.starts_with(REGISTERED)
+}
+
+/// The name under which a controller is registered, if `transport` is of that kind.
+pub fn registered(transport: &str) -> Option<&str> {
+    transport.strip_prefix(REGISTERED)
+}
+
 /// The file and the class of a name such as `python:blue.py:Blue`, if it is one.
-pub(crate) fn parts(aqm: &str) -> Option<(&str, &str)> {
-    aqm.strip_prefix(LANGUAGE)?.rsplit_once(':')
+pub(crate) fn parts(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix(LANGUAGE)?.rsplit_once(':')
 }
 
 /// The name with the file's own name in place of its path, which is another one on each machine.
-pub(crate) fn short(aqm: &str) -> Option<String> {
-    let (file, class) = parts(aqm)?;
+pub(crate) fn short(name: &str) -> Option<String> {
+    let (file, class) = parts(name)?;
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     Some(format!("{LANGUAGE}{name}:{class}"))
 }

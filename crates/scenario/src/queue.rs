@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Files;
 use crate::error::{Complaint, did_you_mean, known};
 use crate::network::Topology;
-use crate::own::{Class, parts, provider, short};
+use crate::own::{Class, Role, parts, provider, short};
 use crate::text::Text;
 
 /// A managed queue on one direction of a link.
@@ -115,11 +115,11 @@ pub(crate) fn expand_queues(
 }
 
 /// Parameters as an algorithm takes them.
-fn texts(params: &BTreeMap<String, Parameter>) -> Vec<(&str, String)> {
+pub(crate) fn texts(params: &BTreeMap<String, Parameter>) -> Vec<(&str, String)> {
     params.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect()
 }
 
-fn pairs<'a>(texts: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {
+pub(crate) fn pairs<'a>(texts: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {
     texts.iter().map(|(name, text)| (*name, text.as_str())).collect()
 }
 
@@ -149,7 +149,7 @@ impl QueueSpec {
     /// The class, if the algorithm is one in Python.
     fn class(&self) -> Option<Class<'_>> {
         let (file, name) = parts(&self.aqm)?;
-        Some(Class { file, name, code: self.code.as_deref()? })
+        Some(Class { role: Role::Aqm, file, name, code: self.code.as_deref()? })
     }
 
     /// All parameters with `settings` over the defaults, of an algorithm of either kind.
@@ -160,7 +160,8 @@ impl QueueSpec {
     ) -> Result<Vec<(String, String)>, Complaint> {
         match self.class() {
             Some(class) => {
-                provider().and_then(|own| own.canonical(class, settings)).map_err(|c| within(i, c))
+                let own = provider(Role::Aqm);
+                own.and_then(|own| own.canonical(class, settings)).map_err(|c| within(i, c))
             }
             None => canonical(&self.aqm, settings)
                 .map(|all| all.into_iter().map(|(name, text)| (name.into(), text)).collect())
@@ -200,7 +201,7 @@ impl QueueSpec {
     ) -> Result<AnyQdisc<P>, Complaint> {
         let given = texts(&self.params);
         let mut queue = match self.class() {
-            Some(class) => provider()
+            Some(class) => provider(Role::Aqm)
                 .and_then(|own| own.build(class, &pairs(&given), env))
                 .map(|advice| AnyQdisc::own(advice, env))
                 .map_err(|c| within(i, c))?,
@@ -317,7 +318,7 @@ fn complaint(
 }
 
 /// Canonical text back to the kind of value that it looks like, so that numbers stay numbers.
-fn typed(text: String) -> Parameter {
+pub(crate) fn typed(text: String) -> Parameter {
     if let Ok(flag) = text.parse() {
         Parameter::Flag(flag)
     } else if let Ok(n) = text.parse() {

@@ -11,11 +11,13 @@
 //! | [`transport`] | how data is carried: a folder a transport |
 //! | [`app`] | what is carried |
 //! | [`simulation`] | the loop |
+//! | [`control`] | congestion controllers that are brought along |
 //! | [`capture`] | the captures that a scenario names |
 //! | `setup`, [`run`], [`results`] | from a scenario to its results |
 
 pub mod app;
 pub mod capture;
+pub mod control;
 mod event;
 pub mod network;
 pub mod packet;

@@ -2,6 +2,7 @@
 
 mod acks;
 mod bbr;
+mod controllers;
 mod delays;
 mod determinism;
 mod fairness;

@@ -96,7 +96,11 @@ def compare(
         typer.Option(help="Left out of the numbers.", show_default="a third of the duration"),
     ] = "",
     transport: Annotated[
-        str, typer.Option(help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's.")
+        str,
+        typer.Option(
+            help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's. `python:FILE:CLASS` is TCP "
+            "with a congestion controller of your own."
+        ),
     ] = "sack",
     preset: Annotated[
         str,

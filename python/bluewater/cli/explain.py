@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from bluewater import _core
-from bluewater.aqm import LANGUAGE
-from bluewater.aqm import entry as own_entry
 from bluewater.cli.console import escaped, note, out, print_json, table
 from bluewater.cli.group import example
 from bluewater.cli.options import Json
 from bluewater.errors import InputError, unknown
 from bluewater.lab import DEFAULT_OUT
+from bluewater.own import LANGUAGE
+from bluewater.own import entry as own_entry
 from bluewater.text import percent
 
 _WITH_BINS = ("sfb", "sfred")

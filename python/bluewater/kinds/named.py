@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater.aqm import LANGUAGE
 from bluewater.files import check
+from bluewater.own import LANGUAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ def check_files(table: Mapping[str, Any], origin: str) -> None:
         last = key.rpartition(".")[2]
         if last in _KEYS:
             check(folder / value, key=key)
-        elif last == "aqm" and value.startswith(LANGUAGE):
+        elif last in ("aqm", "transport") and value.startswith(LANGUAGE):
             check(folder / value.removeprefix(LANGUAGE).rpartition(":")[0], key=key)
 
 

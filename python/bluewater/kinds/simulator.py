@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import tomli_w
 
 from bluewater import _core
-from bluewater.aqm import named
 from bluewater.errors import InputError
 from bluewater.files import apart, check_text
 from bluewater.kinds.kind import Kind, Prepared
+from bluewater.own import named
 from bluewater.results.exports import pcapng
 from bluewater.results.result import Result
 from bluewater.results.writer import Writer

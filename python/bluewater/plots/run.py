@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from bluewater import _core
-from bluewater.aqm import LANGUAGE, load
+from bluewater.own import LANGUAGE, load
 from bluewater.plots.draw import Drawable, draw
 from bluewater.results.result import measured, schema
 from bluewater.study.experiments.plot import Scale

@@ -1,9 +1,11 @@
-//! Algorithms that are classes in Python: their objects asked at each event.
+//! Algorithms that are classes in Python: their objects asked at each event; congestion controllers
+//! that are such are in [`control`].
 //!
-//! What a class declares is read by `bluewater.aqm`; here its methods are called, and what they give
+//! What a class declares is read by `bluewater.own`; here its methods are called, and what they give
 //! is checked. A method that raises, or gives what no decision is, ends the run: from then on the
 //! queue is a plain one, and [`failure`] says why when the slice of the run is over.
 
+pub(crate) mod control;
 mod program;
 
 use std::cell::{Cell, RefCell};
@@ -18,7 +20,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use scenario::error::Complaint;
-use scenario::own::{self, Class};
+use scenario::own::{self, Class, Role};
 
 use program::Program;
 
@@ -34,7 +36,7 @@ const SIGNAL_HEAD: f64 = -4.0;
 const NEVER: i64 = i64::MAX;
 
 /// The module in Python that reads classes.
-const MODULE: &str = "bluewater.aqm";
+const MODULE: &str = "bluewater.own";
 
 thread_local! {
     static FAILED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
@@ -180,7 +182,7 @@ impl Object {
         started().map_err(|error| told(py, error, &made.object, "start", env.now))?;
         let object = made.object.bind(py);
         if object.getattr("compiled")?.is_truthy()? {
-            made.program = Some(Program::new(object)?);
+            made.program = Some(Program::new(object, &EVENTS)?);
         }
         Ok(made)
     }
@@ -246,7 +248,10 @@ impl Object {
     /// What a method gives, and `timer` after that.
     fn answer(&mut self, event: &Event<'_>, cx: &mut Cx<'_>) -> PyResult<(f64, i64)> {
         if let Some(program) = &mut self.program {
-            if let Some(value) = program.call(event, &self.queue, cx) {
+            let packet = event.pkt.map(Packet::of).unwrap_or_default();
+            let now = cx.now.as_nanos() as i64;
+            let queue = Some(&self.queue);
+            if let Some(value) = program.call(event.kind, &packet, queue, now, cx.rng) {
                 return Ok((value, program.timer().unwrap_or(NEVER)));
             }
             Python::attach(|py| program.restore(self.object.bind(py)))?;
@@ -318,7 +323,11 @@ fn wrong(given: &str, allowed: &str) -> PyErr {
 
 /// Keeps why a method failed.
 fn fail(py: Python<'_>, error: PyErr, object: &Py<PyAny>, method: &str, now: Instant) {
-    let error = told(py, error, object, method, now);
+    keep(told(py, error, object, method, now));
+}
+
+/// Keeps an error, if it is the first, until the slice of the run is over.
+fn keep(error: PyErr) {
     FAILED.with_borrow_mut(|first| {
         first.get_or_insert(error);
     });
@@ -330,7 +339,7 @@ fn told(py: Python<'_>, error: PyErr, object: &Py<PyAny>, method: &str, now: Ins
     let raised = error.into_value(py);
     let made = py
         .import(MODULE)
-        .and_then(|aqm| aqm.call_method1("failure", (raised, object, method, seconds)));
+        .and_then(|own| own.call_method1("failure", (raised, object, method, seconds)));
     made.map_or_else(|other| other, PyErr::from_value)
 }
 
@@ -451,9 +460,10 @@ impl Advice for Object {
 /// Runs classes of Python.
 struct Classes;
 
-/// From now on scenarios may have algorithms in Python.
+/// From now on scenarios may have algorithms and controllers in Python.
 pub(crate) fn provide() {
     own::provide(&Classes);
+    sim::control::provide(&Classes);
 }
 
 impl own::Own for Classes {
@@ -464,10 +474,10 @@ impl own::Own for Classes {
     ) -> Result<Vec<(String, String)>, Complaint> {
         Python::attach(|py| {
             let call = || -> PyResult<Vec<(String, String)>> {
-                let args = (class.code, class.file, class.name, dict(py, settings)?);
+                let args = arguments(py, class, settings)?;
                 py.import(MODULE)?.call_method1("canonical", args)?.extract()
             };
-            call().map_err(|error| complaint(py, &error))
+            call().map_err(|error| complaint(py, &error, class.role))
         })
     }
 
@@ -477,7 +487,8 @@ impl own::Own for Classes {
         settings: &[(&str, &str)],
         env: &Env,
     ) -> Result<Box<dyn Advice>, Complaint> {
-        object(class, settings, env).map_err(|error| Python::attach(|py| complaint(py, &error)))
+        object(class, settings, env)
+            .map_err(|error| Python::attach(|py| complaint(py, &error, class.role)))
     }
 }
 
@@ -488,31 +499,38 @@ pub(crate) fn object(
     env: &Env,
 ) -> PyResult<Box<dyn Advice>> {
     Python::attach(|py| {
-        let args = (class.code, class.file, class.name, dict(py, settings)?);
-        let object = py.import(MODULE)?.call_method1("made", args)?;
+        let args = arguments(py, class, settings)?;
+        let object = py.import(MODULE)?.call_method1("made", args)?.call0()?;
         Ok(Box::new(Object::new(py, object, env)?) as Box<dyn Advice>)
     })
 }
 
-fn dict<'py>(py: Python<'py>, settings: &[(&str, &str)]) -> PyResult<Bound<'py, PyDict>> {
+/// What the functions of [`MODULE`] take: text, file and name of a class, its parameters, its role.
+fn arguments<'a, 'py>(
+    py: Python<'py>,
+    class: Class<'a>,
+    settings: &[(&str, &str)],
+) -> PyResult<(&'a str, &'a str, &'a str, Bound<'py, PyDict>, &'static str)> {
     let dict = PyDict::new(py);
     for (name, text) in settings {
         dict.set_item(name, text)?;
     }
-    Ok(dict)
+    Ok((class.code, class.file, class.name, dict, class.role.key()))
 }
 
-/// An error of `bluewater.aqm`, whose attributes say where, or of the user's own code.
-fn complaint(py: Python<'_>, error: &PyErr) -> Complaint {
+/// An error of `bluewater.own`, whose attributes say where, or of the user's own code.
+fn complaint(py: Python<'_>, error: &PyErr, role: Role) -> Complaint {
     let value = error.value(py);
     let text = |name: &str| -> Option<String> {
         value.getattr(name).ok()?.cast::<PyString>().ok().map(|text| text.to_string())
     };
     match text("problem") {
-        None => Complaint::wrong("aqm", error.to_string()),
-        Some(problem) => Complaint::wrong(text("key").unwrap_or_else(|| "aqm".into()), problem)
-            .allowed(text("allowed").unwrap_or_default())
-            .hint(text("hint").unwrap_or_default()),
+        None => Complaint::wrong(role.key(), error.to_string()),
+        Some(problem) => {
+            Complaint::wrong(text("key").unwrap_or_else(|| role.key().into()), problem)
+                .allowed(text("allowed").unwrap_or_default())
+                .hint(text("hint").unwrap_or_default())
+        }
     }
 }
 

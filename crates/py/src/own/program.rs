@@ -1,30 +1,33 @@
-//! A class whose methods are compiled: C functions of the addresses of its state, the packet and
-//! the queue. `bluewater.compiled` makes them, and lays out memory as told here.
+//! A class whose methods are compiled: C functions of the addresses of its state and of what they are
+//! given. `bluewater.compiled` makes them, and lays out memory as told here.
 #![expect(unsafe_code, reason = "C functions that are made while the program runs")]
 
+use std::ffi::c_void;
+use std::ptr::{from_ref, null};
 use std::sync::Arc;
 
-use aqm::Cx;
+use aqm::Rng;
 use pyo3::prelude::*;
 
-use super::{EVENTS, Event, Packet, Queue, kept, random, with_stream};
+use super::{Queue, kept, random, with_stream};
 
 /// What a method gives that raised.
 const FAILED: f64 = -9.0;
 
-/// A method; those that are about no packet do not look at it.
-type Method = unsafe extern "C" fn(*mut u64, *const Packet, *const Queue, i64) -> f64;
+/// A method, of the state, a packet or another event, the queue and the time. It does not look at what
+/// it is not about.
+type Method = unsafe extern "C" fn(*mut u64, *const c_void, *const Queue, i64) -> f64;
 
 /// The state of an object, and what its methods do to it.
 pub(super) struct Program {
     state: Box<[u64]>,
     /// The state before the last call, for [`restore`](Self::restore).
     before: Box<[u64]>,
-    methods: [Option<Method>; EVENTS.len()],
+    methods: Box<[Option<Method>]>,
     /// Where `timer` is, in words.
     timer: Option<usize>,
-    /// Each signal, where it is in bytes, and of what kind.
-    signals: Vec<(&'static str, usize, char)>,
+    /// Each signal and output, where it is in bytes, and of what kind.
+    read: Vec<(&'static str, usize, char)>,
     /// Whether a method may draw random numbers.
     draws: bool,
     /// What has the code in memory.
@@ -37,8 +40,8 @@ extern "C" fn draw() -> f64 {
 }
 
 impl Program {
-    /// Compiles an object that is started.
-    pub(super) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// Compiles an object that is started; its methods are called by their places in `events`.
+    pub(super) fn new(object: &Bound<'_, PyAny>, events: &[&str]) -> PyResult<Self> {
         let module = object.py().import("bluewater.compiled")?;
         let made = module.call_method1("program", (object, draw as *const () as usize))?;
         let state: Vec<u8> = made.getattr("state")?.extract()?;
@@ -50,42 +53,45 @@ impl Program {
             // as `code`.
             Ok(address.map(|address| unsafe { std::mem::transmute::<usize, Method>(address) }))
         };
-        let [arrival, departure, overflow, idle, timer] = EVENTS.map(method);
-        let signals: Vec<(String, usize, char)> = made.getattr("signals")?.extract()?;
+        let methods = events.iter().map(|name| method(name)).collect::<PyResult<_>>()?;
+        let read: Vec<(String, usize, char)> = made.getattr("read")?.extract()?;
         let timer_at: Option<usize> = made.getattr("timer")?.extract()?;
         Ok(Self {
             before: state.clone(),
             state,
-            methods: [arrival?, departure?, overflow?, idle?, timer?],
+            methods,
             timer: timer_at.map(|at| at / 8),
-            signals: signals.into_iter().map(|(name, at, kind)| (kept(name), at, kind)).collect(),
+            read: read.into_iter().map(|(name, at, kind)| (kept(name), at, kind)).collect(),
             draws: made.getattr("draws")?.extract()?,
             code: Arc::new(made.unbind()),
         })
     }
 
-    /// What the method of an event gives; `None` if it raised, and then `cx` is as it was.
-    pub(super) fn call(
+    /// What method number `kind` gives for an event, of the form that it was compiled for; `None` if it
+    /// raised, and then `rng` is as it was.
+    pub(super) fn call<E>(
         &mut self,
-        event: &Event<'_>,
-        queue: &Queue,
-        cx: &mut Cx<'_>,
+        kind: usize,
+        event: &E,
+        queue: Option<&Queue>,
+        now: i64,
+        rng: &mut Rng,
     ) -> Option<f64> {
-        let method = self.methods[event.kind]?;
-        let packet = event.pkt.map(Packet::of).unwrap_or_default();
+        let method = self.methods[kind]?;
         self.before.copy_from_slice(&self.state);
         let state = self.state.as_mut_ptr();
-        let now = cx.now.as_nanos() as i64;
-        // SAFETY: the method was compiled for this state, and packet and queue are laid out as it
-        // takes them; it keeps no address.
-        let call = || unsafe { method(state, &packet, queue, now) };
+        let event: *const c_void = from_ref(event).cast();
+        let queue = queue.map_or(null(), from_ref);
+        // SAFETY: the method was compiled for this state, and what it is given is laid out as it takes
+        // it, or not looked at; it keeps no address.
+        let call = || unsafe { method(state, event, queue, now) };
         if !self.draws {
             return Some(call()).filter(|&given| given != FAILED);
         }
-        let mut rng = cx.rng.clone();
-        let given = with_stream(&mut rng, call);
+        let mut drawn = rng.clone();
+        let given = with_stream(&mut drawn, call);
         (given != FAILED).then(|| {
-            *cx.rng = rng;
+            *rng = drawn;
             given
         })
     }
@@ -95,16 +101,25 @@ impl Program {
         self.timer.map(|at| self.state[at] as i64)
     }
 
-    /// Reports each signal.
+    /// Reports each signal and output.
     pub(super) fn observe(&self, sink: &mut dyn FnMut(&'static str, f64)) {
-        for &(name, at, kind) in &self.signals {
-            let word = self.state[at / 8];
-            let value = match kind {
-                'f' => f64::from_bits(word),
-                'i' => word as i64 as f64,
-                _ => f64::from(word.to_ne_bytes()[at % 8]),
-            };
-            sink(name, value);
+        for &(name, at, kind) in &self.read {
+            sink(name, self.value(at, kind));
+        }
+    }
+
+    /// The value of output number `i`.
+    pub(super) fn output(&self, i: usize) -> f64 {
+        let (_, at, kind) = self.read[i];
+        self.value(at, kind)
+    }
+
+    fn value(&self, at: usize, kind: char) -> f64 {
+        let word = self.state[at / 8];
+        match kind {
+            'f' => f64::from_bits(word),
+            'i' => word as i64 as f64,
+            _ => f64::from(word.to_ne_bytes()[at % 8]),
         }
     }
 
@@ -120,9 +135,9 @@ impl Program {
         Self {
             state: self.state.clone(),
             before: self.before.clone(),
-            methods: self.methods,
+            methods: self.methods.clone(),
             timer: self.timer,
-            signals: self.signals.clone(),
+            read: self.read.clone(),
             draws: self.draws,
             code: Arc::clone(&self.code),
         }

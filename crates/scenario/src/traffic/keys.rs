@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
 use super::owner::{Owner, Table, keys_of, read};
-use super::transport::Transport;
+use super::transport::{Transport, TransportName, pattern};
 use super::{GroupSpec, Place, TrafficSpec};
 use crate::error::{Complaint, UNKNOWN_KEY};
 
@@ -85,7 +85,7 @@ fn read_group(at: &Place, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     let of = |choice: &str, word: &str| {
         OWNERS.iter().find(|owner| owner.choice == choice && owner.words.contains(&word))
     };
-    let owners = [of("transport", transport), of("app", app)];
+    let owners = [of("transport", group.transport.like()), of("app", app)];
     let mine: Vec<&Owner> = owners.into_iter().flatten().collect();
     let owned = |key: &str| mine.iter().any(|owner| owner.keys.iter().any(|own| own == key));
     let idle_keys = rest.get_ref().keys().filter(|key| !owned(key.get_ref()));
@@ -160,14 +160,18 @@ impl JsonSchema for TrafficSpec {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let common = GroupSpec::json_schema(generator).to_value();
-        let choices: Vec<Value> = OWNERS
-            .iter()
-            .map(|owner| {
-                let (choice, words) = (owner.choice, &owner.words);
-                let chosen = json!({"properties": {choice: {"enum": words}}, "required": [choice]});
-                json!({"if": chosen, "then": (owner.schema)(generator)})
-            })
-            .collect();
+        let mut choices = Vec::new();
+        for owner in OWNERS.iter() {
+            let (choice, words) = (owner.choice, &owner.words);
+            let mut ways = vec![json!({"enum": words})];
+            if words.contains(&TransportName::Sack.name()) {
+                ways.push(pattern());
+            }
+            for way in ways {
+                let chosen = json!({"properties": {choice: way}, "required": [choice]});
+                choices.push(json!({"if": chosen, "then": (owner.schema)(generator)}));
+            }
+        }
         json_schema!({
             "type": "object",
             "description": "A group of flows that are alike.",

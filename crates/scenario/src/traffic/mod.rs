@@ -22,7 +22,7 @@ pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};
 pub use transport::{
     Carrier, Cbr, EcnRule, GapsName, Ledbat, Needs, Recovery, Scream, Tcp, TcpName, TcpPreset,
-    Tfrc, Trace, Transport, TransportName, Window,
+    Tfrc, Trace, Transport, TransportChoice, TransportName, Window,
 };
 
 use crate::arrivals::Files;
@@ -83,8 +83,9 @@ pub struct GroupSpec {
     /// The host that it sends to, in the same way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u16>,
-    /// How data is carried.
-    pub transport: TransportName,
+    /// How data is carried. TCP with a congestion controller of your own: `python:FILE:CLASS`, from the
+    /// scenario's folder, or `rust:NAME`.
+    pub transport: TransportChoice,
     /// What is carried.
     #[serde(default = "infinite")]
     pub app: AppName,
@@ -157,6 +158,7 @@ pub(crate) fn expand_traffic(
         if let Transport::Trace(trace) = &mut spec.transport {
             trace.fill(&mut spec.group, end, &at, files)?;
         }
+        spec.bring(&at, files)?;
         if let App::Finite(Finite { sizes: Some(Spread::File(sizes)), .. }) = &mut spec.app {
             sizes.read(&at, files)?;
         }

@@ -6,6 +6,7 @@ use aqm::{About, Duration};
 use scenario::error::Complaint;
 use scenario::{QueueSpec, Scenario, ScenarioError};
 
+use crate::control::Setting;
 use crate::network::{Identities, Managed};
 use crate::results::journal::Selection;
 use crate::results::registry::{self, TableSpec};
@@ -115,6 +116,11 @@ impl Run {
         let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
         let series = Series::new(&queues, &links);
         let mut simulation = Simulation::new(links, paths, groups, setups);
+        for (group, spec) in scenario.traffic.iter().enumerate() {
+            if let Some(setting) = Setting::of(spec, group)? {
+                simulation.bring(group, &setting);
+            }
+        }
         let by_group = GroupSeries::new(&scenario.traffic, queues.len());
         let by_flow = FlowSeries::new(&scenario.traffic, simulation.flow_count());
         if scenario.measure.groups {

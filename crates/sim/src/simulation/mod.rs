@@ -7,11 +7,14 @@
 mod flow;
 mod web;
 
+use std::sync::Arc;
+
 use link::memory::{fetch_ahead, room_for};
 use link::{DecisionHash, NEVER};
 
 use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
+use crate::control::Setting;
 use crate::network::{Event, Identities, Link, Managed, Network, Passed};
 use crate::packet::{Packet, Payload};
 use crate::results::delays::EndToEnd;
@@ -190,6 +193,13 @@ impl Simulation {
     pub fn identify(&mut self, identities: &Identities) {
         debug_assert!(self.now == 0, "packets are under way");
         self.network.identify(identities);
+    }
+
+    /// The controllers of a group's connections are brought along. Only before the first
+    /// [`Simulation::advance`].
+    pub(crate) fn bring(&mut self, group: usize, setting: &Arc<Setting>) {
+        let flows = self.flows.iter_mut().filter(|flow| usize::from(flow.seat.group) == group);
+        flows.for_each(|flow| flow.ends.bring(setting));
     }
 
     /// Begins a new window of measurement.

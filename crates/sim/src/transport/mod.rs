@@ -13,9 +13,12 @@ pub mod tfrc;
 pub mod trace;
 pub mod window;
 
+use std::sync::Arc;
+
 use aqm::Ecn;
 use scenario::traffic::{TrafficSpec, Transport as Keys};
 
+use crate::control::Setting;
 use crate::packet::Packet;
 use crate::results::one_way::OneWay;
 pub use port::{FlowSetup, Group};
@@ -84,6 +87,9 @@ pub(crate) trait EndPoints {
 
     /// [`Seat::ack_at`], [`Seat::send_at`] or [`EndPoints::deadline`] may have come.
     fn on_timers(&mut self, _port: &mut Port<'_>, _: &Self::Options) {}
+
+    /// The controllers of its connections are brought along.
+    fn bring(&mut self, _: &Arc<Setting>) {}
 
     /// Sends what may be sent, where data is given from outside.
     fn send(&mut self, _port: &mut Port<'_>, _: &Self::Options) {}
@@ -255,6 +261,10 @@ macro_rules! transports {
                     $((Self::$name(ends), Transport::$name(o)) => ends.on_timers(port, o),)*
                     _ => {}
                 }
+            }
+
+            pub(crate) fn bring(&mut self, setting: &Arc<Setting>) {
+                match self { $(Self::$name(ends) => ends.bring(setting),)* }
             }
 
             pub(crate) fn send(&mut self, port: &mut Port<'_>) {

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
-from bluewater.aqm import LANGUAGE, keys
 from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Argument, texts
 from bluewater.errors import InputError, unknown
+from bluewater.own import LANGUAGE, keys
 from bluewater.study.advice.advise import CALL, GAME
 from bluewater.study.scenarios import tcp
 from bluewater.study.scenarios.scenario import parsed

@@ -12,11 +12,11 @@ import tomli_w
 
 from bluewater import kinds
 from bluewater._core import ScenarioError
-from bluewater.aqm import named
 from bluewater.arguments import MAPPING, PATH, TEXT
 from bluewater.errors import InputError
 from bluewater.files import parse_table, read_text
 from bluewater.kinds.simulator import at_line
+from bluewater.own import named
 from bluewater.study.scenarios.sweep import assign, plain
 
 if TYPE_CHECKING:

@@ -195,7 +195,7 @@ def assign(scenario: dict[str, Any], key: str, value: Any, file: str) -> None:
     for step in parents:
         node = node.setdefault(step, {}) if isinstance(node, dict) else _item(node, step, key, file)
     if isinstance(node, dict):
-        if last == "aqm":
+        if last in ("aqm", "transport"):
             node.pop("code", None)  # of the class that was there
         node[last] = copy.deepcopy(value)
     else:

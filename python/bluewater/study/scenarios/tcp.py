@@ -7,22 +7,26 @@ from typing import Any
 
 from bluewater import _core
 from bluewater.errors import unknown
+from bluewater.own import LANGUAGE
 from bluewater.study.scenarios.scenario import Scenario
 
 TCPS = tuple(each["name"] for each in _core.catalog()["transports"] if each["tcp"])
 """The transports that are TCP."""
+
+OWN = (LANGUAGE, "rust:")
+"""What the names of controllers of one's own begin with."""
 
 PRESETS = ("linux", "modern")
 """The sets of keys of TCP."""
 
 
 def check(transport: str, key: str = "transport") -> None:
-    """Refuses what is no TCP.
+    """Refuses what is no TCP; one with a controller of one's own is.
 
     Raises:
         InputError: There is no such TCP.
     """
-    if transport not in TCPS:
+    if transport not in TCPS and not transport.startswith(OWN):
         raise unknown("TCP", transport, TCPS, key=key)
 
 

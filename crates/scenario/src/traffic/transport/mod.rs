@@ -2,6 +2,7 @@
 
 mod cbr;
 mod ledbat;
+mod own;
 mod scream;
 mod tcp;
 mod tfrc;
@@ -16,6 +17,8 @@ use toml::de::Error;
 
 pub use cbr::{Cbr, GapsName};
 pub use ledbat::Ledbat;
+pub use own::TransportChoice;
+pub(in crate::traffic) use own::pattern;
 pub use scream::Scream;
 pub use tcp::{EcnRule, Needs, Recovery, Tcp, TcpName, TcpPreset};
 pub use tfrc::Tfrc;

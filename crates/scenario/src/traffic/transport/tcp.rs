@@ -1,5 +1,7 @@
 //! TCP: its variants, what each asks of a connection, keys, presets.
 
+use std::collections::BTreeMap;
+
 use aqm::units::Size;
 use aqm::{Duration, Ecn};
 use schemars::JsonSchema;
@@ -10,6 +12,7 @@ use super::{Keys, SHORTEST_RTO, second};
 use crate::defaults::{one, yes, zero};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
+use crate::queue::Parameter;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
 use crate::traffic::owner::{Table, read};
@@ -35,12 +38,19 @@ pub enum TcpName {
     Bbr,
     /// Selective acknowledgements and BBR version 1.
     Bbr1,
+    /// The same with a controller that is brought along.
+    Own,
 }
 
 impl TcpName {
     /// Whether `rack` and the presets are for it: it has selective acknowledgements.
     const fn may_have_rack(self) -> bool {
         !matches!(self, Self::Reno | Self::NewReno)
+    }
+
+    /// Whether `rfc9002` is for it: the sender lowers its window.
+    const fn may_be_at_once(self) -> bool {
+        matches!(self, Self::Sack | Self::Cubic | Self::Dctcp)
     }
 
     /// What it asks of the connection.
@@ -59,6 +69,7 @@ impl TcpName {
             Self::Bbr | Self::Bbr1 => {
                 Needs { has_model: true, paced: true, least_window: 4, ..Needs::NONE }
             }
+            Self::Own => Needs { has_model: true, paced: true, ..Needs::NONE },
         }
     }
 }
@@ -78,7 +89,7 @@ pub struct Needs {
     pub paced: bool,
     /// The least window that an echo leaves, in packets.
     pub least_window: u32,
-    /// The control sets the window from samples of what was delivered: it always has `rack`.
+    /// The control sets the window itself, from what it is told of each packet: it always has `rack`.
     pub has_model: bool,
 }
 
@@ -109,7 +120,7 @@ pub struct Tcp {
     pub ecn_timeout: bool,
     /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack` and with
     /// `prague` without `pacing` it is 2 anyway; to a paced `prague` it leaves 100 kbit/s unless this is more than 1. Leave it at 1 with `ecn_timeout`, and with `bbr` and `bbr1`, whose
-    /// window is never below 4.
+    /// window is never below 4. Of a controller of your own it is the least window at any time.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
@@ -140,7 +151,8 @@ pub struct Tcp {
     #[serde(default = "zero")]
     pub send_jitter: Text<Duration>,
     /// Packets are sent apart, by the window and the round trip, once that was measured; `prague` is paced
-    /// unless this is false, before as well, `bbr` and `bbr1` are at rates of their own.
+    /// unless this is false, before as well, `bbr` and `bbr1` are at rates of their own, and so is a
+    /// controller of your own that gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
     /// A paced sender sends together what its rate sends in so long, above 0 … 1 h: two packets at least (`prague`
@@ -251,6 +263,17 @@ pub struct Tcp {
     /// Linux). With `restart_after_idle` only.
     #[serde(default)]
     pub decay_after_idle: bool,
+    /// The window as in RFC 9002 §7: a loss or an ECN echo lowers it at once, not in proportion to what
+    /// arrives, and packets that are acknowledged out of order open it as well. With `rack` only, and not
+    /// for `prague`, `bbr` and `bbr1`.
+    #[serde(default)]
+    pub rfc9002: bool,
+    /// The text of the file of a controller of your own, in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The parameters of a controller of your own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Parameter>,
 }
 
 /// How losses are repaired.
@@ -313,7 +336,8 @@ impl TcpPreset {
             Self::Linux => "count_packets = true\nwhole_packets = true\n",
             Self::Modern => "count_packets = true\n",
         };
-        let least = if needs.least_window > 1 { "" } else { "min_window = 2\n" };
+        let own = name == TcpName::Own;
+        let least = if own || needs.least_window > 1 { "" } else { "min_window = 2\n" };
         let of_losses = match self {
             _ if name == TcpName::Dctcp => "ecn_on_retransmit = true\necn_on_control = true\n",
             Self::Linux if !needs.ecn_on_retransmit => "ecn_fallback = true\n",
@@ -487,14 +511,20 @@ impl Tcp {
         if self.timestamps && !self.rack {
             return at.refuse("timestamps", "false, or rack = true beside it");
         }
-        let counts = self.name.needs().exact_echo || self.name == TcpName::Bbr;
+        let own = self.name == TcpName::Own;
+        let counts = self.name.needs().exact_echo || self.name == TcpName::Bbr || own;
         if self.accecn && !(self.rack && counts) {
-            let allowed =
-                "false, or rack = true beside it and transport = \"dctcp\", \"prague\" or \"bbr\"";
+            let allowed = "false, or rack = true beside it and transport = \"dctcp\", \"prague\", \"bbr\" or \
+                           one of your own";
             return at.refuse("accecn", allowed);
         }
         if self.tso && !self.rack {
             return at.refuse("tso", "false, or rack = true beside it");
+        }
+        if self.rfc9002 && !(self.rack && self.name.may_be_at_once()) {
+            let allowed = "false, or rack = true beside it and transport = \"sack\", \"cubic\" or \
+                           \"dctcp\"";
+            return at.refuse("rfc9002", allowed);
         }
         if self.rack && self.whole_threshold {
             return at.refuse("whole_threshold", "false with rack: ns-2's TCP has none");
@@ -569,28 +599,35 @@ impl Tcp {
 
     /// Refuses what a model of the path does not go with.
     fn check_model(&self, at: &Place) -> Result<(), Complaint> {
+        let own = self.name == TcpName::Own;
+        let who = if own { "a controller of your own" } else { "bbr" };
         if !self.rack {
-            return at.refuse("rack", "true: bbr tells losses by time");
+            return at.refuse("rack", &format!("true: {who} tells losses by time"));
         }
-        if self.pacing == Some(false) {
+        if self.pacing == Some(false) && !own {
             return at.refuse("pacing", "true: bbr has a rate");
         }
-        if self.min_window > 1 {
+        if self.min_window > 1 && !own {
             return at.refuse("min_window", "1: the window of bbr is 4 packets at least");
         }
         for (key, set) in
             [("count_packets", self.count_packets), ("whole_packets", self.whole_packets)]
         {
+            if set && own {
+                return at.refuse(key, "false: a controller of your own sets the window itself");
+            }
             if set {
                 return at.refuse(key, "false: the windows of bbr are its model's");
             }
         }
         if !self.restart_after_idle {
-            return at.refuse("restart_after_idle", "true: the window of bbr survives idleness");
+            let allowed = format!("true: the window of {who} survives idleness");
+            return at.refuse("restart_after_idle", &allowed);
         }
         // Its window does not count what was acknowledged, in order or not.
         if !self.limited_transmit {
-            return at.refuse("limited_transmit", "true: bbr sends for each packet that arrives");
+            let allowed = format!("true: {who} sends for each packet that arrives");
+            return at.refuse("limited_transmit", &allowed);
         }
         Ok(())
     }
@@ -644,7 +681,7 @@ impl Tcp {
             ("ecn_timeout", self.ecn_timeout),
             ("ecn_on_retransmit", self.ecn_on_retransmit),
             ("ecn_on_control", self.ecn_on_control),
-            ("min_window", self.min_window > 1),
+            ("min_window", self.min_window > 1 && self.name != TcpName::Own),
             ("ecn_fallback", self.ecn_fallback),
             ("ecn_rule", self.ecn_rule != EcnRule::default()),
             ("accecn", self.accecn),
@@ -659,6 +696,9 @@ impl Tcp {
         if self.ecn_on_control && !self.handshake && !needs.exact_echo {
             let allowed = "false, or handshake = true, or transport = \"dctcp\" or \"prague\"";
             return idle(at, "ecn_on_control", allowed, "where no SYN is answered");
+        }
+        if self.name == TcpName::Own {
+            return Ok(());
         }
         let (least, whence) = match (needs.least_window, self.rack) {
             (2, _) if self.has_loose_window() => {

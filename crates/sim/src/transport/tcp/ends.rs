@@ -1,12 +1,16 @@
 //! Both ends of a connection, at their events.
 
+use std::sync::Arc;
+
 use aqm::Ecn;
 use link::NEVER;
+use scenario::traffic::TcpName;
 
 use super::options::{Echo, Options, Pacing};
 use super::receiver::{AckWhen, Receiver};
 use super::sender::{Counts, Sender};
 use crate::app::{App, OnOff, Step};
+use crate::control::Setting;
 use crate::packet::{Packet, Payload};
 use crate::transport::{After, Connections, EndPoints, FlowReport, FlowSetup, Port};
 
@@ -113,6 +117,10 @@ impl EndPoints for Ends {
         }
     }
 
+    fn bring(&mut self, setting: &Arc<Setting>) {
+        self.sender.bring(setting);
+    }
+
     fn on_timers(&mut self, port: &mut Port<'_>, o: &Options) {
         if port.seat.ack_at <= port.now {
             port.seat.ack_at = NEVER;
@@ -133,6 +141,10 @@ impl EndPoints for Ends {
     #[inline(never)]
     fn send(&mut self, port: &mut Port<'_>, o: &Options) {
         let (now, sender) = (port.now, &mut self.sender);
+        let own = o.control.name == TcpName::Own;
+        if own && port.seat.send_at <= now {
+            sender.on_own_timer(now, o);
+        }
         if matches!(port.group.app, App::OnOff { .. }) {
             // What it did while nothing could be sent was not waited for.
             while let Some(ends) = source(port).map(|source| source.ends())
@@ -178,6 +190,9 @@ impl EndPoints for Ends {
         {
             let wait = most as f64 * send_timing.jitter.uniform();
             port.seat.send_at = now.saturating_add(wait as u64);
+        }
+        if own && let Some((_, timer)) = sender.own_burst_and_timer() {
+            port.seat.send_at = port.seat.send_at.min(timer);
         }
     }
 
@@ -299,7 +314,10 @@ fn release(sender: &mut Sender, port: &mut Port<'_>, o: &Options) {
     }
     let mut until = port.send_timing().map_or(0, |send_timing| send_timing.paced_until);
     while until <= port.now {
-        let burst = sender.burst(port.now, o);
+        let burst = match o.control.name {
+            TcpName::Own => sender.own_burst_and_timer().map_or(1, |(burst, _)| burst),
+            _ => sender.burst(port.now, o),
+        };
         let mut sent = 0;
         while sent < burst && sender.next(port.now, o, port.scratch) {
             port.send();

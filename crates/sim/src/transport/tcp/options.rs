@@ -104,6 +104,8 @@ pub struct Recovery {
     pub past_timeout: u32,
     /// Acknowledgements echo timestamps (RFC 7323), and a repair of what was not lost is undone.
     pub timestamps: bool,
+    /// With RACK: the window goes down at once, and grows by what arrives out of order (RFC 9002).
+    pub at_once: bool,
 }
 
 /// The congestion window and the receiver's.
@@ -305,6 +307,7 @@ impl Recovery {
             },
             past_timeout: tcp.repairs_past_timeout().into(),
             timestamps: tcp.timestamps,
+            at_once: tcp.rfc9002,
         }
     }
 

@@ -147,6 +147,11 @@ impl RttEstimator {
     pub fn srtt(&self) -> u64 {
         self.srtt
     }
+
+    /// How much round trips vary, ns (RFC 6298's RTTVAR).
+    pub fn variation(&self) -> u64 {
+        self.rttvar
+    }
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@
 //! The sender decides *when* the window changes (once a window of data, after a timeout, not while the window is
 //! not used); a [`CongestionControl`] decides *by how much*. [`SlowStart`] and [`PathModel`] are for controls that
 //! have rules of their own there: a model of the path sets the window itself. Windows are in packets, times in
-//! ns. `dctcp.rs` is the shortest example.
+//! ns. `dctcp.rs` is the shortest example. `own.rs` has the controllers that a user brings along
+//! ([`crate::control`]), which the sender tells of everything in bytes.
 
 mod bbr;
 mod cubic;
 mod dctcp;
+mod own;
 mod prague;
 
 use aqm::Rng;
@@ -238,7 +240,9 @@ pub(crate) struct Sample {
     pub prior_delivered: u32,
     /// Packets delivered since.
     pub delivered: u32,
-    /// At what rate; 0: the sample is too short.
+    /// In how long, and at what rate; 0: the sample is too short.
+    pub interval: u64,
+    /// That rate.
     pub rate: f64,
     /// The application had nothing more when it was sent.
     pub app_limited: bool,
@@ -301,6 +305,15 @@ macro_rules! controls {
                 })
             }
 
+            /// The controller that is brought along, if it is one.
+            #[inline]
+            pub(super) fn own(&mut self) -> Option<&mut Own> {
+                match self.0.as_deref_mut() {
+                    Some(State::Own(own)) => Some(own),
+                    _ => None,
+                }
+            }
+
             /// Asks whichever it is. Compiled into each branch, so that nothing is called by pointer.
             #[inline(always)]
             fn tell<T>(&mut self, news: impl FnOnce(&mut dyn CongestionControl) -> T) -> T {
@@ -327,6 +340,7 @@ controls! {
     Bbr1 in bbr;
     Cubic in cubic;
     Dctcp in dctcp;
+    Own in own;
     Prague in prague;
 }
 
@@ -339,6 +353,9 @@ impl Control {
 
     /// It begins anew, for another connection; the source of its random numbers goes on.
     pub(super) fn renew(&mut self, o: &Options) {
+        if let Some(own) = self.own() {
+            return own.end();
+        }
         let draws = self.tell(|control| control.rng().cloned());
         *self = Self::new(o);
         if let Some(rng) = draws {
@@ -404,6 +421,14 @@ impl Control {
     #[inline]
     pub(super) fn on_event(&mut self, event: Event, now: u64) {
         self.tell(|control| control.on_event(event, now));
+    }
+
+    /// Bytes of a packet, for a controller that is brought along.
+    pub(super) fn packet_bytes(&self) -> u64 {
+        match self.0.as_deref() {
+            Some(State::Own(own)) => own.mtu() as u64,
+            _ => 1,
+        }
     }
 
     pub(super) fn pace(&self, times: Times) -> Pace {

@@ -15,8 +15,11 @@ mod ns2;
 mod rack;
 mod rfc;
 
+use std::sync::Arc;
+
 use super::control::Pace;
 use super::options::{Options, Pacing, Variant};
+use crate::control::Setting;
 use crate::packet::{Packet, Payload, tick};
 use core::Core;
 pub use info::{Congestion, Info};
@@ -206,6 +209,25 @@ impl Sender {
     /// The smoothed round-trip time in ns; 0 before the first sample.
     pub fn srtt(&self) -> u64 {
         self.core.rtt.srtt()
+    }
+
+    /// The controllers of this connection and those after it are brought along.
+    pub(crate) fn bring(&mut self, setting: &Arc<Setting>) {
+        if let Some(own) = self.core.control.own() {
+            own.bring(setting);
+        }
+    }
+
+    /// Packets that go together, and when the controller wants to be woken (ns), if it is brought along.
+    pub(crate) fn own_burst_and_timer(&mut self) -> Option<(u64, u64)> {
+        self.core.control.own().map(|own| (own.burst(), own.timer()))
+    }
+
+    /// The time that a controller which is brought along has asked for may have come.
+    pub(crate) fn on_own_timer(&mut self, now: u64, o: &Options) {
+        if let Recovery::Rack(rack) = &self.recovery {
+            rack.on_own_timer(&mut self.core, now, o);
+        }
     }
 
     /// The retransmission timeout, ns.

@@ -41,6 +41,7 @@ pub(super) fn options(variant: Variant) -> Options {
             limited_transmit: 2,
             past_timeout: 0,
             timestamps: false,
+            at_once: false,
         },
         window: options::Window {
             initial: 2.0,

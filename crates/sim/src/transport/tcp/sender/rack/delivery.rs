@@ -37,8 +37,9 @@ pub(super) struct Delivery {
     /// What was sent before so much was delivered was limited by the application; 0: nothing.
     pub(super) app_limited: u32,
     min_rtt: u64,
-    /// The newest of what this acknowledgement is the first to acknowledge, and when it was sent.
-    newest: Option<(Sent, u64)>,
+    /// The newest of what this acknowledgement is the first to acknowledge, when it was sent, and its
+    /// number.
+    newest: Option<(Sent, u64, u32)>,
     /// Under way before this acknowledgement, and whether that was all that the window allows.
     pub(super) prior_in_flight: u32,
     pub(super) window_limited: bool,
@@ -92,8 +93,8 @@ impl Delivery {
     pub(super) fn on_arrived(&mut self, now: u64, n: u32, at: u64) {
         self.delivered += 1;
         self.delivered_at = now;
-        if self.newest.is_none_or(|(_, newest)| at > newest) {
-            self.newest = Some((self.sent[self.place(n)], at));
+        if self.newest.is_none_or(|(_, newest, _)| at > newest) {
+            self.newest = Some((self.sent[self.place(n)], at, n));
             self.interval_from = self.interval_from.max(at);
         }
     }
@@ -103,12 +104,17 @@ impl Delivery {
         self.app_limited = (self.delivered + in_flight).max(1);
     }
 
+    /// The newest packet of the next sample: its number, and when it was sent.
+    pub(super) fn newest(&self) -> Option<(u32, u64)> {
+        self.newest.as_ref().map(|&(_, at, n)| (n, at))
+    }
+
     /// The sample of what [`Delivery::on_arrived`] told since the last.
     pub(super) fn sample(&mut self, now: u64) -> Sample {
         if self.delivered > self.app_limited {
             self.app_limited = 0;
         }
-        let Some((sent, at)) = self.newest.take() else { return Sample::default() };
+        let Some((sent, at, _)) = self.newest.take() else { return Sample::default() };
         let rtt = (!sent.again).then(|| now.saturating_sub(at).max(1));
         if let Some(rtt) = rtt
             && (self.min_rtt == 0 || rtt < self.min_rtt)
@@ -123,6 +129,7 @@ impl Delivery {
             rtt,
             prior_delivered: sent.delivered,
             delivered,
+            interval: if reliable { interval } else { 0 },
             rate: if reliable { f64::from(delivered) / interval as f64 } else { 0.0 },
             app_limited: sent.app_limited,
             tx_in_flight: sent.in_flight,

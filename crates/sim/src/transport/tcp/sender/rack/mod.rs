@@ -13,6 +13,9 @@
 //! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux). If what arrived first was
 //! acknowledged in vain, the echo is that of the second sending, which is no proof.
 //!
+//! With `rfc9002` the window goes down at once, and a controller that is brought along sets it itself
+//! (`own.rs`).
+//!
 //! Left out: nothing but an echo tells that a repair was needless (no F-RTO, no D-SACK).
 
 mod board;
@@ -24,6 +27,7 @@ mod least;
 mod losses;
 pub(super) mod marks;
 mod model;
+mod own;
 mod probes;
 mod repairs;
 mod timers;
@@ -31,6 +35,8 @@ mod usage;
 mod widening;
 
 use std::ops::Range;
+
+use scenario::traffic::TcpName;
 
 use super::{Core, DUPLICATES, NEVER, State};
 use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
@@ -42,6 +48,7 @@ use firsts::Firsts;
 use hystart::HyStart;
 use least::Least;
 use marks::Marks;
+use own::{Aside, News};
 use probes::Probe;
 use repairs::{Reduction, Windows};
 use timers::Timer;
@@ -140,6 +147,11 @@ pub(super) struct Rack {
     start: HyStart,
     /// What a model of the path is told.
     delivery: Option<Delivery>,
+    /// The control is brought along, and what it is told beside.
+    own: bool,
+    aside: Aside,
+    /// A reduction lowers the window at once.
+    at_once: bool,
 }
 
 /// Whether what was sent at `sent`, to a tick, was sent before `at`. Two sendings of one tick are not told
@@ -151,7 +163,12 @@ fn is_before(sent: u64, at: u64) -> bool {
 impl Rack {
     /// That of a new connection.
     pub(super) fn new(o: &Options) -> Self {
-        Self { delivery: o.control.has_model.then(Delivery::default), ..Self::default() }
+        Self {
+            delivery: o.control.has_model.then(Delivery::default),
+            own: o.control.name == TcpName::Own,
+            at_once: o.recovery.at_once,
+            ..Self::default()
+        }
     }
 
     /// Whether the control has a model of the path.
@@ -164,7 +181,7 @@ impl Rack {
     pub(super) fn sent(&mut self, core: &mut Core, now: u64, seq: u32, again: bool, o: &Options) {
         self.note_sending(now, seq, again, core.under_way());
         if self.has_model() {
-            self.tell_sending(core, self.last, seq, again);
+            self.tell_sending(core, now, seq, again, o);
         }
         if core.outstanding() == 1 && !again {
             self.arm(core, now, o);
@@ -303,19 +320,27 @@ impl Rack {
             self.take_rtt(core, now, rtt, o);
         }
         if moved_by.late {
-            self.undo_repair(core, now);
+            self.undo_repair(core, now, o);
         }
+        let state_repairing = core.state;
         self.end_repair(core, ack);
-        let of_probe = self.end_probe(core, ack, duplicate, o);
+        if self.own {
+            self.tell_own_end(core, now, state_repairing);
+        }
+        let of_probe = self.end_probe(core, now, (ack, duplicate), o);
         let repaired = state_before >= State::Recovery && core.state < State::Recovery;
         self.widening.follow(duplicate && !of_probe, repaired, core.under_way());
         let marked = self.answer_echo(core, now, ack, echo, o);
         self.detect_loss(core, now, o);
         // What selective acknowledgements alone tell lets new packets out (RFC 3042), which is not for a window that
         // grows as well (RFC 5681 §3.1) unless packets overtake each other by far (Linux).
-        let in_order = acked > 0 || self.reordering > DUPLICATES;
+        let in_order = acked > 0 || self.reordering > DUPLICATES || self.at_once;
         let used = self.usage.lets_grow(core.cwnd, core.cwnd < core.ssthresh);
         match core.state {
+            _ if self.own => {
+                let news = News { newly, marked: marks, echo, rtt, used };
+                self.follow_own(core, now, news, o);
+            }
             _ if self.has_model() => {
                 self.tell_change(core, now, state_before);
                 self.follow_model(core, now, newly, (marks, marked), o);
@@ -356,10 +381,13 @@ impl Rack {
         if !tells || core.state < State::Open {
             return;
         }
-        let state_before = core.state;
+        let (state_before, before) = (core.state, core.missing());
         self.take_arrived(core, now, una, blocks, MovedBy { sent: None, late: false });
+        let newly = before - core.missing();
         self.detect_loss(core, now, o);
-        if self.has_model() {
+        if self.own {
+            self.follow_own(core, now, News { newly, ..News::default() }, o);
+        } else if self.has_model() {
             self.tell_change(core, now, state_before);
         }
     }

@@ -24,13 +24,24 @@ impl Rack {
         }
     }
 
-    /// Packet `seq` is sent at `at`, the first time or `again`.
-    pub(super) fn tell_sending(&mut self, core: &mut Core, at: u64, seq: u32, again: bool) {
+    /// Packet `seq` is sent, the first time or `again`.
+    pub(super) fn tell_sending(
+        &mut self,
+        core: &mut Core,
+        now: u64,
+        seq: u32,
+        again: bool,
+        o: &Options,
+    ) {
+        let at = self.last;
         let in_flight = self.pipe(core);
         let Some(delivery) = &mut self.delivery else { return };
         let restarts = in_flight <= 1 && delivery.app_limited != 0;
         let delivered = delivery.delivered;
         delivery.on_sent(at, seq, again, in_flight, &core.under_way());
+        if self.own {
+            return self.tell_own_sending(core, now, (seq, again), (in_flight, restarts), o);
+        }
         if restarts {
             let window = &mut core.cwnd;
             core.control.model(|model| model.on_restart(at, delivered, window));

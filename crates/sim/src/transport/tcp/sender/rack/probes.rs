@@ -77,8 +77,8 @@ impl Rack {
     pub(super) fn end_probe(
         &mut self,
         core: &mut Core,
-        ack: u32,
-        duplicate: bool,
+        now: u64,
+        (ack, duplicate): (u32, bool),
         o: &Options,
     ) -> bool {
         let probe = &mut self.probe;
@@ -91,9 +91,13 @@ impl Rack {
             probe.end = 0;
         }
         // In a reduction that goes on the window gives way already.
-        if repaired && core.state == State::Open && !self.has_model() {
-            self.reduce_for_loss(core, o);
-            leave_reduction(core);
+        if repaired && core.state == State::Open {
+            if self.own {
+                self.tell_probed_loss(core, now, o);
+            } else if !self.has_model() {
+                self.reduce_for_loss(core, o);
+                leave_reduction(core);
+            }
         }
         needless
     }

@@ -1,6 +1,7 @@
 //! Repairs of what is lost, and how the window goes down meanwhile (RFC 6937).
 
 use super::{Core, Rack, State};
+use crate::control::Kind;
 use crate::transport::tcp::control::Event;
 use crate::transport::tcp::options::{LEAST_SSTHRESH, Options};
 
@@ -37,6 +38,7 @@ impl Rack {
         self.recover = core.end;
         if self.has_model() {
             core.tell_reduced = o.ecn.on;
+            self.aside.episode = Some(Kind::Loss);
         } else {
             self.reduce_for_loss(core, o);
         }
@@ -46,10 +48,15 @@ impl Rack {
     /// last repair is still to arrive, which is no answer to what was sent first.
     pub(super) fn begin_repair(&mut self, core: &mut Core, now: u64) {
         core.control.on_event(Event::RepairBegins, now);
-        self.before_repair = Some(Windows { cwnd: core.cwnd, ssthresh: core.ssthresh });
+        self.note_windows(core);
         if core.state < State::Recovery && core.una >= self.resent {
             self.repaired_since = now;
         }
+    }
+
+    /// The windows that an undo gives back.
+    pub(super) fn note_windows(&mut self, core: &Core) {
+        self.before_repair = Some(Windows { cwnd: core.cwnd, ssthresh: core.ssthresh });
     }
 
     /// A reduction or a repair ends once what was sent before it has arrived.
@@ -59,6 +66,7 @@ impl Rack {
             State::Recovery | State::Loss if ack >= self.recover && self.has_model() => {
                 core.state = State::Open;
             }
+            State::Reducing if ack > self.recover && self.own => core.state = State::Open,
             State::Reducing if ack > self.recover => leave_reduction(core),
             State::Recovery if ack >= self.recover => leave_reduction(core),
             State::Loss if ack >= self.recover => core.state = State::Open,
@@ -69,19 +77,22 @@ impl Rack {
     /// What was repaired had not been lost: the window and the slow-start threshold are what they
     /// were. A repair without a timeout waits until nothing that it sent again is under way.
     #[cold]
-    pub(super) fn undo_repair(&mut self, core: &mut Core, now: u64) {
+    pub(super) fn undo_repair(&mut self, core: &mut Core, now: u64, o: &Options) {
         if core.state == State::Recovery && core.una < self.resent {
             return;
         }
         let Some(before) = self.before_repair.take() else { return };
-        if core.state == State::Loss {
+        let timed_out = core.state == State::Loss;
+        if timed_out {
             self.lost_before = self.lost_before_then;
             self.stand_anew(core.under_way());
             self.resent = core.una;
         }
         core.state = State::Open;
         core.tell_reduced = false;
-        if !self.has_model() {
+        if self.own {
+            self.tell_own_undo(core, now, timed_out, o);
+        } else if !self.has_model() {
             core.cwnd = core.cwnd.max(before.cwnd);
             core.ssthresh = core.ssthresh.max(before.ssthresh);
             core.control.on_event(Event::RepairUndone, now);
@@ -99,6 +110,16 @@ impl Rack {
         o: &Options,
     ) -> bool {
         if !echo || !o.ecn.on {
+            return false;
+        }
+        if self.own {
+            if core.state == State::Open {
+                core.state = State::Reducing;
+                self.recover = core.end;
+                core.tell_reduced = true;
+                core.counts.ecn_reductions += 1;
+                self.aside.episode = Some(Kind::Ecn);
+            }
             return false;
         }
         if self.has_model() {
@@ -136,10 +157,16 @@ impl Rack {
         core.ssthresh = o.window.whole(left).max(LEAST_SSTHRESH);
         core.tell_reduced = o.ecn.on;
         self.reduction = Reduction { before: (core.cwnd as u32).max(1), ..Reduction::default() };
+        if self.at_once {
+            core.cwnd = core.ssthresh;
+        }
     }
 
     /// RFC 6937 §3, with slow start bounded by what arrived while nothing more is lost.
     pub(super) fn reduce(&mut self, core: &mut Core, acked: u32, newly: u32) {
+        if self.at_once {
+            return;
+        }
         let pipe = self.pipe(core);
         let lost = core.missing() - pipe;
         let least = core.ssthresh as u32;

@@ -1,5 +1,6 @@
 //! The one timer: a timeout, a loss probe, or the end of the window of reordering.
 
+use super::own::News;
 use super::{Core, NEVER, Rack, State};
 use crate::transport::tcp::control::{Event, Repair};
 use crate::transport::tcp::options::Options;
@@ -54,7 +55,9 @@ impl Rack {
         let before = core.state;
         self.restart_timeout(core, now, o);
         self.detect_loss(core, now, o);
-        if self.has_model() {
+        if self.own {
+            self.follow_own(core, now, News::default(), o);
+        } else if self.has_model() {
             self.tell_change(core, now, before);
             self.follow_model(core, now, 0, (0, false), o);
         } else if before < State::Recovery && core.state == State::Recovery {
@@ -81,15 +84,23 @@ impl Rack {
         core.counts.timeouts += 1;
         if state < State::Recovery {
             self.begin_repair(core, now);
+            if state == State::Reducing && (self.own || self.at_once) {
+                self.before_repair = None; // what a mark began is not undone
+            }
         }
         if lowers && !self.has_model() {
+            if self.at_once && state == State::Loss {
+                self.note_windows(core);
+            }
             self.reduce_for_loss(core, o);
         }
         core.control.on_event(Event::TimedOut, now);
         core.back_off(o);
         self.recover = core.end;
         core.state = State::Loss;
-        if self.has_model() {
+        if self.own {
+            self.tell_own_timeout(core, now, (state == State::Loss, lowers), o);
+        } else if self.has_model() {
             self.tell_repair(core, now, Repair::TimedOut);
         } else {
             core.cwnd = 1.0;

@@ -1,0 +1,366 @@
+//! Controllers that are brought along: they decide as a control of ours does, and are told the truth.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Once};
+
+use sim::control::{
+    Ack, Congestion, Controller, Kind, LARGEST_WINDOW, Lost, NEVER, Out, Rng, Sent, Start, Undo,
+    register,
+};
+use sim::{Run, Scenario, ScenarioError};
+
+const MTU: u64 = 1500;
+
+/// Reno (RFC 5681, RFC 9002 §7), with what a timeout that was needless gives back (RFC 4015).
+#[derive(Clone)]
+struct Reno {
+    mtu: f64,
+    cwnd: f64,
+    ssthresh: f64,
+    before: (f64, f64),
+}
+
+impl Reno {
+    fn new(start: &Start) -> Self {
+        let [mtu, cwnd] = [start.mtu, start.initial_window].map(|bytes| bytes as f64);
+        Self { mtu, cwnd, ssthresh: f64::INFINITY, before: (cwnd, f64::INFINITY) }
+    }
+}
+
+impl Controller for Reno {
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.window_limited && !ack.in_recovery {
+            let acked = ack.acked as f64;
+            let slow_start = self.cwnd < self.ssthresh;
+            self.cwnd += if slow_start { acked } else { self.mtu * acked / self.cwnd };
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        if congestion.new_episode {
+            self.before = (self.cwnd, self.ssthresh);
+            self.ssthresh = (self.cwnd / 2.0).max(2.0 * self.mtu);
+        }
+        self.cwnd = if congestion.kind >= Kind::Timeout { self.mtu } else { self.ssthresh };
+    }
+
+    fn on_undo(&mut self, _: &Undo) {
+        self.cwnd = self.cwnd.max(self.before.0);
+        self.ssthresh = self.ssthresh.max(self.before.1);
+    }
+
+    fn out(&self) -> Out {
+        Out { cwnd: self.cwnd, ssthresh: self.ssthresh, ..Out::default() }
+    }
+}
+
+/// Asks for one window, whatever happens.
+#[derive(Clone)]
+struct Fixed(Out);
+
+impl Controller for Fixed {
+    fn on_congestion(&mut self, _: &Congestion) {}
+
+    fn on_ack(&mut self, _: &Ack) {}
+
+    fn out(&self) -> Out {
+        self.0
+    }
+}
+
+fn boxed(controller: impl Controller + 'static) -> Box<dyn Controller> {
+    Box::new(controller)
+}
+
+static ONCE: Once = Once::new();
+
+/// Registers what the tests name.
+fn ready() {
+    ONCE.call_once(|| {
+        register("reno", |start: &Start, _: Rng| boxed(Reno::new(start)));
+        for (name, cwnd) in [("nan", f64::NAN), ("negative", -1.0), ("endless", f64::INFINITY)] {
+            register(name, move |_: &Start, _: Rng| boxed(Fixed(Out { cwnd, ..Out::default() })));
+        }
+        register("mad", |_: &Start, _: Rng| {
+            let out = Out { cwnd: 1e5, ssthresh: f64::NAN, pacing: f64::NAN, ..Out::default() };
+            boxed(Fixed(Out { burst: -3.0, timer: 1, ..out }))
+        });
+        register("slow", |start: &Start, _: Rng| {
+            let rate = 10.0 * start.mtu as f64;
+            let out = Out { cwnd: 1e6, pacing: rate, ..Out::default() };
+            boxed(Fixed(out))
+        });
+        register("told", |start: &Start, rng: Rng| boxed(Told::new(start, rng)));
+        register("clock", |start: &Start, _: Rng| boxed(Clock(start.now)));
+    });
+}
+
+fn run(transport: &str, keys: &str, link: &str, more: &str) -> Result<Run, ScenarioError> {
+    ready();
+    let text = format!(
+        "duration = \"20s\"\n{more}\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"4mbit\"\n\
+         delay = \"15ms\"\n{link}\n[[queue]]\nlink = \"a->b\"\naqm = \"droptail\"\nbuffer = \"20p\"\n\
+         [[traffic]]\nfrom = [\"a\"]\nto = [\"b\"]\npacket = \"{MTU}B\"\n\
+         transport = \"{transport}\"\n{keys}\n"
+    );
+    Run::new(Scenario::from_toml(&text, "x")?, &text, "x")
+}
+
+fn hash(transport: &str, keys: &str, link: &str) -> String {
+    run(transport, keys, link, "").unwrap().finish().decision_hash
+}
+
+/// Groups of traffic and links in which a Reno that is brought along decides as `sack` with `rfc9002` does.
+const ALIKE: &[(&str, &str)] = &[
+    ("flows = 3", ""),
+    ("flows = 5\nstart = \"0s..2s\"", ""),
+    ("flows = 2\ninitial_window = 10\nhandshake = true", ""),
+    ("flows = 2\ndelayed_ack = \"40ms\"\nquick_acks = true", ""),
+    ("flows = 2\npacing = true", ""),
+    ("flows = 2\npacing = true\nhandshake = true\ndelayed_ack = \"40ms\"\ninitial_window = 10", ""),
+    ("flows = 3\ntimestamps = true", "loss = \"3%\""),
+    ("flows = 1\ntimestamps = true", "loss = \"10%\""),
+    ("flows = 2\ntimestamps = true", "jitter = \"20ms\"\nreorder = true"),
+    ("flows = 2", "jitter = \"20ms\"\nreorder = true\nloss = \"1%\""),
+    (
+        "flows = 1\ntimestamps = true",
+        "rate_trace = { steps = [[\"0s\", \"4mbit\"], [\"4s\", \"0bit\"], [\"9s\", \"4mbit\"]], repeat = false }",
+    ),
+    ("flows = 20\napp = \"finite\"\nsize = \"60kB\"\nstart = \"0s..10s\"", "loss = \"2%\""),
+    (
+        "flows = 2\napp = \"exponential\"\non = \"300ms\"\noff = \"500ms\"\nrate = \"3mbit\"",
+        "loss = \"1%\"",
+    ),
+    ("flows = 3\napp = \"web\"\nsize = \"20p\"\noff = \"300ms\"\nobjects = 4", ""),
+];
+
+#[test]
+fn reno_decides_as_ours() {
+    for (keys, link) in ALIKE {
+        // Its window survives pauses.
+        let pauses = if keys.contains("exponential") { "restart_after_idle = false\n" } else { "" };
+        let ours = format!("{keys}\nrack = true\ncount_packets = true\nrfc9002 = true\n{pauses}");
+        assert_eq!(hash("rust:reno", keys, link), hash("sack", &ours, link), "{keys}\n{link}");
+    }
+}
+
+#[test]
+fn reno_answers_marks_as_ours() {
+    for keys in ["flows = 2\necn = true", "flows = 9\necn = true\npacing = true"] {
+        let with = |transport: &str, more: &str| {
+            let text = format!(
+                "duration = \"20s\"\n[network]\npreset = \"dumbbell\"\nrate = \"5mbit\"\n\
+                 [[queue]]\naqm = \"red\"\nbuffer = \"50p\"\n\
+                 [[traffic]]\ntransport = \"{transport}\"\n{keys}\n{more}\n"
+            );
+            ready();
+            let run = Run::new(Scenario::from_toml(&text, "x").unwrap(), &text, "x").unwrap();
+            run.finish().decision_hash
+        };
+        let ours = with("sack", "rack = true\ncount_packets = true\nrfc9002 = true");
+        assert_eq!(with("rust:reno", ""), ours, "{keys}");
+    }
+}
+
+/// The windows that no number can be: the least one, and the largest.
+#[test]
+fn a_window_that_is_none_is_held_in_bounds() {
+    let most = |name: &str, keys: &str| {
+        let mut run = run(&format!("rust:{name}"), keys, "", "").unwrap();
+        let mut most = 0.0_f64;
+        while run.advance(aqm::Duration::from_millis(50)) {
+            most = most.max(run.simulation().window(0).unwrap());
+        }
+        most
+    };
+    for name in ["nan", "negative"] {
+        assert_eq!(most(name, "initial_window = 1"), 1.0);
+        assert_eq!(most(name, "initial_window = 1\nmin_window = 3"), 3.0);
+    }
+    assert!(most("endless", "") <= LARGEST_WINDOW / MTU as f64);
+    assert!(most("mad", "") > 60.0);
+}
+
+/// Ten packets a second, whatever the window.
+#[test]
+fn a_rate_spaces_packets() {
+    let run = run("rust:slow", "", "", "").unwrap();
+    let outcome = run.finish();
+    let (_, column) = outcome.queues.columns().find(|(name, _)| *name == "arrivals").unwrap();
+    let sim::results::table::Column::Count(arrivals) = column else { panic!() };
+    assert!((195..=205).contains(&arrivals[0]), "{arrivals:?}");
+}
+
+/// Wakes every 100 ms, and notes when.
+#[derive(Clone)]
+struct Clock(u64);
+
+static TICKS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+impl Controller for Clock {
+    fn on_congestion(&mut self, _: &Congestion) {}
+
+    fn on_ack(&mut self, _: &Ack) {}
+
+    fn on_timer(&mut self, now: u64) {
+        TICKS.lock().unwrap().push(now);
+        self.0 = now;
+    }
+
+    fn out(&self) -> Out {
+        Out { cwnd: 3000.0, timer: self.0 + 100_000_000, ..Out::default() }
+    }
+}
+
+#[test]
+fn a_timer_comes_when_it_is_due() {
+    run("rust:clock", "start = \"5ms\"", "", "").unwrap().finish();
+    let ticks = TICKS.lock().unwrap().clone();
+    let due: Vec<u64> = (1..200).map(|n| 5_000_000 + n * 100_000_000).collect();
+    assert_eq!(ticks, due);
+}
+
+/// Keeps books over what it is told, packet by packet, and checks each number against them.
+#[derive(Clone)]
+struct Told {
+    reno: Reno,
+    books: Arc<Mutex<Books>>,
+    rng: Rng,
+}
+
+#[derive(Default)]
+struct Books {
+    /// Of each packet that is under way: its tag, when it was sent, whether it is lost.
+    flight: HashMap<u64, (u64, u64, bool)>,
+    delivered: u64,
+    acked: u64,
+    in_episode: bool,
+    timed_out: bool,
+    calls: [u32; 6],
+}
+
+static BOOKS: Mutex<Option<Arc<Mutex<Books>>>> = Mutex::new(None);
+
+impl Told {
+    fn new(start: &Start, rng: Rng) -> Self {
+        let books = Arc::new(Mutex::new(Books::default()));
+        *BOOKS.lock().unwrap() = Some(Arc::clone(&books));
+        Self { reno: Reno::new(start), books, rng }
+    }
+}
+
+impl Controller for Told {
+    fn on_send(&mut self, sent: &Sent) -> u64 {
+        let mut books = self.books.lock().unwrap();
+        let tag = self.rng.bits();
+        let before = books.flight.insert(sent.number, (tag, sent.now, false));
+        assert_eq!(sent.retransmission, before.is_some());
+        assert_eq!(sent.bytes, MTU);
+        books.calls[0] += 1;
+        tag
+    }
+
+    fn on_lost(&mut self, lost: &Lost) {
+        let mut books = self.books.lock().unwrap();
+        let packet = books.flight.get_mut(&lost.number).expect("it is under way");
+        assert_eq!(packet.0, lost.tag);
+        assert!(lost.sent_at < lost.now && packet.1 <= lost.sent_at);
+        assert!(!std::mem::replace(&mut packet.2, true), "told once for each sending");
+        books.calls[1] += 1;
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        {
+            let mut books = self.books.lock().unwrap();
+            assert!(congestion.new_episode || congestion.kind >= Kind::Timeout);
+            let timeout = congestion.kind >= Kind::Timeout;
+            // A loss that is found behind a timeout begins another.
+            let behind = std::mem::replace(&mut books.timed_out, timeout);
+            assert!(!books.in_episode || timeout || behind, "once an episode");
+            assert_eq!(congestion.lost % MTU, 0);
+            books.in_episode = true;
+            books.calls[2] += 1;
+            books.calls[3] += u32::from(congestion.kind == Kind::Persistent);
+        }
+        self.reno.on_congestion(congestion);
+    }
+
+    fn on_recovered(&mut self, _: u64) {
+        let mut books = self.books.lock().unwrap();
+        assert!(std::mem::replace(&mut books.in_episode, false));
+        books.calls[4] += 1;
+    }
+
+    fn on_undo(&mut self, undo: &Undo) {
+        {
+            let mut books = self.books.lock().unwrap();
+            assert!(std::mem::replace(&mut books.in_episode, false));
+            books.calls[5] += 1;
+        }
+        self.reno.on_undo(undo);
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        {
+            let mut books = self.books.lock().unwrap();
+            let (tag, sent_at, _) = books.flight[&ack.largest];
+            assert_eq!(tag, ack.tag);
+            assert!(sent_at <= ack.sent_at && ack.sent_at < ack.now);
+            assert!(ack.acked > 0 && ack.acked % MTU == 0);
+            books.acked += ack.acked;
+            assert!(ack.delivered >= books.delivered && ack.delivered == books.acked);
+            books.delivered = ack.delivered;
+            assert!(ack.prior_delivered < ack.delivered);
+            let of_sample = ack.rate * ack.interval as f64 / 1e9;
+            let came = (ack.delivered - ack.prior_delivered) as f64;
+            assert!(ack.interval == 0 || (of_sample - came).abs() < 1e-3, "{ack:?}");
+            assert!(ack.rtt == 0 || ack.rtt >= 30_000_000);
+            assert!(ack.min_rtt >= 30_000_000);
+        }
+        self.reno.on_ack(ack);
+    }
+
+    fn out(&self) -> Out {
+        self.reno.out()
+    }
+}
+
+#[test]
+fn what_it_is_told_agrees_with_itself() {
+    let outage = "rate_trace = { steps = [[\"0s\", \"4mbit\"], [\"4s\", \"0bit\"], \
+                  [\"9s\", \"4mbit\"]], repeat = false }";
+    for (keys, link, seen) in [
+        ("", "", vec![0, 1, 2, 4]),
+        ("timestamps = true", "loss = \"5%\"", vec![0, 1, 2, 4]),
+        ("timestamps = true", "jitter = \"20ms\"\nreorder = true", vec![0, 1, 2, 4, 5]),
+        ("", outage, vec![0, 1, 2, 3, 4]),
+    ] {
+        run("rust:told", keys, link, "").unwrap().finish();
+        let books = BOOKS.lock().unwrap().take().unwrap();
+        let calls = books.lock().unwrap().calls;
+        for kind in seen {
+            assert!(calls[kind] > 0, "{keys} {link}: {calls:?}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_nobody_registered_is_refused() {
+    let said = |name: &str, keys: &str| run(name, keys, "", "").err().unwrap().to_string();
+    assert!(said("rust:renoo", "").contains("did you mean `reno`?"));
+    assert!(said("rust:reno", "params = { beta = 0.5 }").contains("traffic[0].params.beta"));
+    assert!(said("rust:reno", "code = \"x\"").contains("traffic[0].code"));
+    assert!(said("python:reno.py:Reno", "").contains("traffic[0].transport"));
+    assert!(said("python:reno.py", "").contains("python:FILE:CLASS"));
+    assert!(said("sack", "params = { beta = 0.5 }").contains("traffic[0].params"));
+    assert!(said("rust:reno", "count_packets = true").contains("count_packets"));
+    assert!(said("sack", "rfc9002 = true").contains("traffic[0].rfc9002"));
+}
+
+/// Web sessions open connections one after another over a flow, each with a controller of its own.
+#[test]
+fn each_connection_has_its_own() {
+    let keys = "app = \"web\"\nsize = \"4p\"\noff = \"100ms\"\nobjects = 3\nflows = 2";
+    assert_eq!(hash("rust:reno", keys, ""), hash("rust:reno", keys, ""));
+    assert_eq!(NEVER, u64::MAX);
+}
