@@ -226,7 +226,7 @@ def test_a_sweep_s_tables_do_not_go_among_the_runs(cli: Cli, tmp_path: Path) -> 
 
 
 def test_what_names_no_class_says_what_does() -> None:
-    with pytest.raises(InputError, match="no algorithm of one's own") as raised:
+    with pytest.raises(InputError, match="no class of one's own") as raised:
         bluewater.check("red")
     assert raised.value.allowed == "python:FILE:CLASS"
 
