@@ -11,6 +11,8 @@ whole wherever it is read. A test compares them with the code. A marker stands a
   ``any``, for each; ``traffic:step`` those of its ``step``;
 - ``cli``: every command with its arguments and options;
 - ``experiments``: the papers' experiments;
+- ``results``: how many of the papers' claims hold, by the verdicts that ``make verdicts`` keeps;
+- ``claims``: all claims with these verdicts;
 - ``tables``: the tables of a run, linked to their columns;
 - ``columns:flows``: the columns of one of them;
 - ``measured:one``: a table that ``make measure`` or ``scripts/suites.py`` wrote, its disciplines
@@ -38,6 +40,8 @@ import structure
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiment import known, load
+from bluewater.study.together import COLUMNS
+from bluewater.study.verdicts import kept
 
 VERSION = version("bluewater")
 MARKER = re.compile(
@@ -164,6 +168,42 @@ def _experiments(_: str) -> str:
         source = " ".join(filter(None, (experiment.paper.cite, experiment.about.figure)))
         rows.append([_code(experiment.id), experiment.title, source, *claims])
     return table(["name", "title", "source", "its claims", "ours"], rows)
+
+
+def _results(_: str) -> str:
+    rows = [[name, *map(str, counts)] for name, counts in kept().table]
+    if rows:
+        rows[-1] = [f"**{cell}**" for cell in rows[-1]]
+    return table(["paper", *COLUMNS], rows)
+
+
+def _claims(_: str) -> str:
+    """Every claim of a paper and then ours, with what the full size says of it."""
+    evidence = re.findall(r"^### (\S+ \S+)$", (ROOT / "evidence.md").read_text("utf-8"), re.M)
+    papers, ours = [], []
+    for made in map(load, known()):
+        for claim in made.claims:
+            held = kept().of(made.id, claim)
+            if held is None:
+                continue
+            name = f"{made.id} {claim.id}"
+            anchor = re.sub(r"[^a-z0-9 -]", "", name).replace(" ", "-")
+            found = f"[{held.verdict}](evidence.md#{anchor})" if name in evidence else held.verdict
+            where = papers if claim.origin == "paper" and not made.paper.suite else ours
+            where.append(
+                [
+                    made.paper.cite,
+                    _code(name),
+                    claim.text,
+                    found,
+                    held.measured,
+                    f"{claim.holds.told} {claim.unit}".rstrip(),
+                    ", ".join(held.under) if held.under else "standard",
+                    "fitted" if held.fitted else "",
+                ]
+            )
+    columns = ["paper", "claim", "statement", "verdict", "value", "holds if", "reading", "fitted"]
+    return f"{table(columns, papers)}\n## Claims of ours\n\n{table(columns, ours)}"
 
 
 def _tables(_: str) -> str:
@@ -356,6 +396,8 @@ _TABLES = {
     "parameters": _parameters,
     "catalog": _catalog,
     "experiments": _experiments,
+    "results": _results,
+    "claims": _claims,
     "tables": _tables,
     "columns": _columns,
     "cost": _cost,
@@ -373,7 +415,7 @@ def _structure(name: str) -> str:
 
 
 if __name__ == "__main__":
-    for each in sorted(ROOT.glob("**/*.md")):
+    for each in [*sorted(ROOT.glob("**/*.md")), ROOT.parent / "README.md"]:
         before = each.read_text(encoding="utf-8")
         if (now := filled(before)) != before:
             each.write_text(now, encoding="utf-8")

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""Keeps the verdicts of a full size: ``scripts/verdicts.py results``, which `make verdicts` calls.
+
+Reads ``claims.json`` of each experiment in the folder, as ``bluewater reproduce --size full`` wrote
+it, and writes ``verdicts.json`` beside the experiments. An experiment without a full size in the
+folder has no verdict there.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bluewater import _core
+from bluewater.files import write_text
+from bluewater.study import experiment
+from bluewater.study.verdicts import FILE, gather
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: verdicts.py RESULTS")
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    found = gather(Path(sys.argv[1]), _core.version(), day)
+    if not found.claims:
+        sys.exit(f"{sys.argv[1]}: no experiment of the full size")
+    text = msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
+    write_text(experiment.root() / FILE, text)
