@@ -11,7 +11,7 @@ from bluewater.errors import InputError
 from bluewater.report import tally, to_json, write_report
 from bluewater.results.store import Store
 from bluewater.study import experiment
-from bluewater.study.claims import Bound, Claim, Measured, Verdict, settle
+from bluewater.study.claims import Bound, Claim, Measured, Verdict, conclude
 from bluewater.study.experiment import Experiment, parse
 from bluewater.study.readings import apply
 from bluewater.study.reproduce import Outcome, Plan, reproduce
@@ -234,7 +234,7 @@ def test_a_proof_counts_only_if_nothing_reproduces(proof: bool) -> None:
     )
 
     def verdict(*found: Verdict) -> Verdict:
-        return settle(made, [Measured(str(i), None, each, {}) for i, each in enumerate(found)])[0]
+        return conclude(made, [Measured(str(i), None, each, {}) for i, each in enumerate(found)])[0]
 
     assert verdict(Verdict.REPRODUCED, Verdict.NOT_REPRODUCED) is Verdict.REPRODUCED
     assert verdict(Verdict.PARTLY, Verdict.REPRODUCED) is Verdict.STATED
