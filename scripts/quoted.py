@@ -7,7 +7,7 @@ the text says it:
 
     [[quoted]]
     at = "cmu/fig4"            # whose text and runs they are; `runs` names another's
-    in = "finding"             # where it stands: finding, a claim (its evidence too), `reading NAME`, docs
+    in = "finding"             # where: finding, a claim with its evidence, `reading NAME`, docs
     says = "leaves Reno 74 %"  # as it stands there
     claim = "d"                # what is measured: that of a claim, or `sql` with a row a seed
     reading = "standard"       # in which reading; this one if nothing is said

@@ -46,7 +46,7 @@ def hooks() -> ModuleType:
     return of_docs("hooks")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
 def test_every_table_is_that_of_the_code(page: Path, hooks: ModuleType) -> None:
     text = page.read_text("utf-8")
     filled = hooks.filled(text)

@@ -244,7 +244,8 @@ def _results(papers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """How many claims hold: what the page has if it is of the full size, else what is kept."""
     sections = [section for paper in papers for section in paper["sections"]]
     if all(section["size"].name == "full" for section in sections):
-        return {"rows": together([each for section in sections for each in _judged(section)])}
+        claims = [each for section in sections for each in _judged(section)]
+        return {"rows": together(claims), "kept": ""}
     held = kept()
     rows = held.rows({paper["cite"] for paper in papers})
     return {"rows": rows, "kept": f"Full size, {held.date}, core {held.core}."}
