@@ -105,7 +105,7 @@ test: ## Run all Rust and Python tests
 # First what is not timed, two at once, because compilers end in one long step that takes one processor. The
 # extension is that of a release: its decisions are compared with the pins, too.
 check: ## Run everything that continuous integration runs: test, lint, portable, deny, docs, gate
-	$(MAKE) --jobs 2 --output-sync setup lint-rust $(TARGET)/release/bluewater-gateway
+	$(MAKE) --jobs 2 --output-sync setup lint-rust
 	$(MAKE) --jobs 2 --output-sync LACKING=: lint-python portable deny docs rust-programs
 	$(MAKE) gate
 	$(CARGO) test --workspace --locked --quiet --test validation-tests -- --ignored
@@ -127,7 +127,7 @@ python-tests: rust-programs $(VENV)/any-core.stamp $(VENV)/dev.stamp
 	$(PYTEST) -m "not alone" --numprocesses $(PROCESSORS) --dist loadfile
 	$(PYTEST) -m alone
 
-lint: lint-rust lint-python ## Check formatting, lints and types
+lint: lint-rust lint-python ## Check formatting, lints, types and the words of README and site
 
 lint-rust:
 	$(CARGO) fmt --all --check
@@ -137,6 +137,7 @@ lint-rust:
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --exclude bluewater-aqm --no-deps --document-private-items --locked --quiet
 
 lint-python: $(VENV)/any-core.stamp $(VENV)/dev.stamp
+	$(PYTHON) scripts/words.py
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy --no-error-summary

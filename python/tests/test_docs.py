@@ -103,7 +103,8 @@ def test_every_anchor_is_there(hooks: ModuleType) -> None:
 
 
 def test_every_algorithm_has_its_table_and_its_place(hooks: ModuleType) -> None:
-    config = SimpleNamespace(nav=[{"Queue disciplines": ["algorithms/index.md"]}], extra={})
+    nav = ["index.md", {"Reference": [{"Queue disciplines": ["algorithms/index.md"]}]}]
+    config = SimpleNamespace(nav=nav, extra={})
     hooks.on_config(config)
     placed = str(config.nav)
     for entry in bluewater.catalog()["aqms"]:
@@ -267,13 +268,21 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
 
 
 def test_the_readme_s_commands_are_there() -> None:
-    """Every ``bluewater`` command in README and CONTRIBUTING exists, with its options."""
-    for name in ("README.md", "CONTRIBUTING.md"):
+    """Every ``bluewater`` command on the first pages exists, with its options."""
+    for name in ("README.md", "CONTRIBUTING.md", "docs/start.md"):
         for line in re.findall(r"^bluewater (.*)$", (ROOT / name).read_text("utf-8"), re.M):
             words = line.partition("#")[0].split()
             found = _shell(f"bluewater {words[0]} --help", ROOT)
             for option in re.findall(r"--[a-z-]+", line.partition("#")[0]):
                 assert option in found, line
+
+
+def test_the_number_of_comparisons_is_that_of_the_table() -> None:
+    table = (DOCS / "validation-table.md").read_text("utf-8")
+    verdicts = re.findall(r"\| (holds|\*\*differs\*\*) \|$", table, re.M)
+    said = f"{verdicts.count('holds')} of {len(verdicts)} comparisons"
+    for page in (ROOT / "README.md", DOCS / "index.md"):
+        assert said in page.read_text("utf-8"), page.name
 
 
 def test_links_in_readme_and_contributing_lead_somewhere() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import polars as pl
@@ -74,16 +72,6 @@ def test_a_table_in_latex_has_heads_units_and_nothing_that_is_a_command() -> Non
     odd = next(row for row in rows if "a" in row and "textasciicircum" in row)
     assert r"a\_b \& c\% \#1 \{x\} \$y\$ \textasciitilde{}\textasciicircum{}\textbackslash{}" in odd
     assert " -- &" in made or "& -- " in made, "where nothing was measured"
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX")
-def test_latex_takes_it(tmp_path: Path) -> None:
-    overview().write(tmp_path / "t.tex")
-    (tmp_path / "d.tex").write_text(
-        "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\\input{t}\\end{document}\n"
-    )
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "d.tex"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.html"])

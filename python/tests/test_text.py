@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -81,3 +83,62 @@ def test_links_outside_the_site_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
         if "://" not in link:
             assert (page.parent / link).exists(), link
+
+
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    return importlib.import_module("words")
+
+
+def test_each_rule_of_words_finds_its_example(words: ModuleType) -> None:
+    for pattern, _, example in words.RULES:
+        assert len(list(words.wrong(f"Fine. {example}\n"))) == 1, pattern
+    assert not list(words.wrong("Who has none? It is told apart, and no longer than one.\n"))
+
+
+def test_words_reads_sentences_and_no_code(words: ModuleType) -> None:
+    page = """# It is said
+
+```sh
+it is said
+```
+
+See [it](is-told.md), `is told`.
+
+<!-- scenario -->
+
+| it is said |
+
+<!-- end -->
+
+| fine | it is said |
+"""
+    assert [line for line, _ in words.wrong(page)] == [15]
+    long = " ".join(["word"] * (words.LONGEST + 1))
+    assert len(list(words.wrong(f"- First. {long}.\n"))) == 1
+    assert not list(words.wrong(f"- {long[5:]}. {long[5:]}.\n"))
+
+
+def test_words_names_page_and_line(
+    words: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(words, "ROOT", tmp_path)
+    monkeypatch.setattr(words, "LATER", ["docs/later.md", "docs/clean.md"])
+    for name, text in (
+        ("README.md", "Fine.\nIt is said.\n"),
+        ("crates/aqm/README.md", "Fine.\n"),
+        ("docs/later.md", "It is said.\n"),
+        ("docs/clean.md", "Fine.\n"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    assert words.main([]) == 2
+    assert capsys.readouterr().out.splitlines() == [
+        'README.md:2: "is said": say who does what',
+        "docs/clean.md:1: keeps the style: take it out of LATER in scripts/words.py",
+    ]
+    assert words.main([str(tmp_path / "docs/later.md")]) == 1

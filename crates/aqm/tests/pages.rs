@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use aqm::{About, CATALOG};
 
 const HEADINGS: [&str; 7] = [
-    "## What it does",
+    "## What to expect",
     "## The algorithm",
+    "## Parameters",
+    "## What the paper leaves open",
     "## Signals",
-    "## Options and the paper's silence",
     "## Validation",
-    "## Limits",
     "## Sources",
 ];
 
@@ -60,6 +60,16 @@ fn pages_have_the_same_headings_and_a_place_for_the_parameters() {
             "{}",
             entry.name
         );
+    }
+}
+
+/// A student reads this paragraph first, and perhaps no other.
+#[test]
+fn pages_begin_with_one_short_paragraph() {
+    for (entry, text) in pages() {
+        let introduction = text.lines().nth(2).unwrap();
+        let words = introduction.split_whitespace().count();
+        assert!((25..=120).contains(&words), "{}: {words} words", entry.name);
     }
 }
 

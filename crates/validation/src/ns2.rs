@@ -426,6 +426,6 @@ mod tests {
             "{with} of the {} rows kept have some (`starved`), up to {most}",
             starved.len()
         );
-        assert!(include_str!("../../../docs/validation.md").contains(&text), "{text}");
+        assert!(include_str!("../../../docs/validation-ns2.md").contains(&text), "{text}");
     }
 }

@@ -91,5 +91,13 @@ fn what_is_sent_is_compared_by_number_and_time() {
 fn most_of_what_is_expected_agrees() {
     let counts = Counts::of(&scripts());
     assert!(counts.expected > 400, "{counts}");
+    let Counts { scripts: of, expected, agree, skipped, .. } = counts;
+    let page = include_str!("../../../docs/validation.md");
+    for text in [
+        format!("Of {expected} expectations in {of} scripts {agree} agree."),
+        format!("{skipped} more expectations concern what the simulator does not have"),
+    ] {
+        assert!(page.contains(&text), "docs/validation.md has not got: {text}");
+    }
     assert!(scripts().iter().all(|script| matches!(script.steps[0].step, Step::Setup(_))));
 }

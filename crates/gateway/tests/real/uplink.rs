@@ -106,7 +106,7 @@ fn no_router_is_left_behind() {
     let script = "
         shell() { $gateway shell --quiet --uplink --dns 203.0.113.1 --rate 10mbit -- $*; }
         # Brackets, since this script's own command line has the pattern in it; and of this network alone.
-        sweep="--ns $$ --nslist net -f [b]ound-sweep-uplink"
+        sweep='-f [b]ound-sweep-uplink --nslist net --ns '$$
         there() { pgrep $sweep > /dev/null; }
         awaited() { for k in $(seq 200); do there && break; sleep 0.05; done; sleep 0.3; }
         shell sleep 2 & awaited; nft flush ruleset; wait; sleep 0.5
@@ -213,7 +213,7 @@ fn a_user_has_shells_within_shells_within_shells() {
     let shell = "$program shell --quiet --rate 10mbit";
     for outer in ["", "--uplink --dns 203.0.113.1"] {
         let command = format!("{shell} {outer} -- {shell} -- {shell} -- cat /etc/resolv.conf");
-        let output = beyond("-nm", &as_user(&command));
+        let output = beyond("-nm", &as_user(12348, &command));
         let Some((text, errors)) = tried(&output, NOT_ALLOWED) else { return };
         assert!(output.status.success(), "{text}{errors}");
         assert!(outer.is_empty() || text == "nameserver 203.0.113.1\n", "{text}{errors}");

@@ -33,9 +33,9 @@ fn the_page_says_whom_jain_compares() {
 
 #[test]
 fn the_page_says_who_answers() {
-    let answer = named("formats.md", "flows that answer to what happens to them (TCP, ", ")");
+    let answer = named("experiment-files.md", "closed-loop flows (TCP, ", ")");
     assert_eq!(answer, those(Kind::answers));
-    let not = named("formats.md", "for those that do not (", ")");
+    let not = named("experiment-files.md", "open-loop flows (", ")");
     assert_eq!(not, those(|kind| !kind.answers()));
 }
 
@@ -45,6 +45,6 @@ fn the_page_says_who_carries_nothing_but_infinite() {
         let apps = [AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Periodic];
         apps.into_iter().chain([AppName::Web]).all(|app| kind.carries(app).is_err())
     };
-    let named = named("traffic.md", "carries `infinite` or `periodic`, ", " only `infinite`");
+    let named = named("traffic.md", "| `cbr` | `infinite`, `periodic` |\n", "| `infinite` |");
     assert_eq!(named, those(only));
 }
