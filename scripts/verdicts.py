@@ -17,7 +17,20 @@ import msgspec
 from bluewater import _core
 from bluewater.files import write_text
 from bluewater.study import experiment
-from bluewater.study.verdicts import FILE, gather
+from bluewater.study.verdicts import FILE, Verdicts, gather
+
+
+def lines(found: Verdicts) -> str:
+    """It as JSON with a line for each paper and each claim, so that a difference is read."""
+
+    def plain(value: object) -> str:
+        return msgspec.json.encode(value).decode()
+
+    table = ",\n".join(f"  {plain(row)}" for row in found.table)
+    claims = ",\n".join(f"  {plain(name)}: {plain(each)}" for name, each in found.claims.items())
+    head = "".join(f' "{key}": {plain(getattr(found, key))},\n' for key in ("core", "date", "runs"))
+    return f'{{\n{head} "table": [\n{table}\n ],\n "claims": {{\n{claims}\n }}\n}}\n'
+
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
@@ -26,5 +39,4 @@ if __name__ == "__main__":
     found = gather(Path(sys.argv[1]), _core.version(), day)
     if not found.claims:
         sys.exit(f"{sys.argv[1]}: no experiment of the full size")
-    text = msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
-    write_text(experiment.root() / FILE, text)
+    write_text(experiment.root() / FILE, lines(found))

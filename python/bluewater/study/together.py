@@ -67,7 +67,7 @@ def of_findings(experiment: Experiment, findings: Iterable[Finding]) -> list[Jud
 
 
 def together(claims: Sequence[Judged]) -> list[Row]:
-    """A row a paper, and one for all; suites and experiments of ours are left out."""
+    """A row a paper, most claims first, and one for all; suites and what is ours are left out."""
     papers: dict[str, list[Judged]] = {}
     for each in claims:
         paper = each.experiment.paper
@@ -75,6 +75,7 @@ def together(claims: Sequence[Judged]) -> list[Row]:
         if not paper.own and not paper.suite and each.verdict is not Verdict.NEEDS_FULL:
             papers.setdefault(paper.cite, []).append(each)
     rows = [(name, _counts(judged)) for name, judged in papers.items()]
+    rows.sort(key=lambda row: -row[1][0])
     if len(rows) > 1:
         sums = zip(*(counts for _, counts in rows), strict=True)
         rows.append((ALL, tuple(sum(column) for column in sums)))
