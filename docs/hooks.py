@@ -222,7 +222,7 @@ def _claims(_: str) -> str:
             where.append(
                 [
                     made.paper.cite,
-                    _code(name),
+                    name,
                     claim.text,
                     found,
                     held.measured,
