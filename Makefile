@@ -20,7 +20,7 @@ PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 WASM   = $(shell rustc --print target-libdir --target wasm32-unknown-unknown)
 
-.PHONY: help setup wasm reproduce gateway test check try rust-programs rust-tests python-tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites explored tables lessons slurm wheel \
+.PHONY: help setup wasm reproduce gateway test check try rust-programs rust-tests python-tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites verdicts explored tables lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -215,6 +215,11 @@ suites: $(VENV)/core.stamp ## Run all suites at full size and write their tables
 	$(BIN)/python docs/hooks.py
 
 EXPLORED := cmu redpd report "feng --section III" "feng --section IV"
+
+verdicts: $(VENV)/core.stamp ## Reproduce the papers at full size, keep the verdicts beside the experiments, write their tables into docs/
+	$(BIN)/bluewater reproduce --size full --out $(OUT)
+	$(BIN)/python scripts/verdicts.py $(OUT)
+	$(BIN)/python docs/hooks.py
 
 explored: $(VENV)/core.stamp ## Search what the papers leave open, 40 minutes; pages in OUT=results/explore-*: PAPER=redpd, ARGS="--budget 54"
 	for paper in $(if $(PAPER),"$(PAPER)",$(EXPLORED)); do $(BIN)/bluewater explore $$paper $(ARGS) --out $(OUT) || exit; done

@@ -11,9 +11,11 @@ whole wherever it is read. A test compares them with the code. A marker stands a
   ``any``, for each; ``traffic:step`` those of its ``step``;
 - ``cli``: every command with its arguments and options;
 - ``experiments``: the papers' experiments;
+- ``claims``: all claims with these verdicts;
 - ``tables``: the tables of a run, linked to their columns;
 - ``columns:flows``: the columns of one of them;
-- ``results``: how many of the papers' claims hold; README has it as well;
+- ``results``: how many of the papers' claims hold, by the verdicts that ``make verdicts`` keeps;
+  README has it as well;
 - ``measured:one``: a table that ``make measure`` or ``scripts/suites.py`` wrote, its disciplines
   linked;
 - ``golden``: the pinned scenarios with their decision hashes;
@@ -39,6 +41,8 @@ import structure
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiments.experiment import known, load
+from bluewater.study.experiments.together import COLUMNS
+from bluewater.study.experiments.verdicts import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,15 +193,46 @@ _SUBJECTS = {
 
 
 def _results(_: str) -> str:
-    lines = (ROOT / "measured" / "verdicts.md").read_text(encoding="utf-8").splitlines()
-    columns, _rule, *rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
-    claims, alone, _, section = map(int, rows[-1][1:5])
-    rows = [[": ".join(filter(None, (row[0], _SUBJECTS.get(row[0])))), *row[1:]] for row in rows]
-    return table(columns, rows) + (
+    held = kept()
+    if not held.table:
+        return ""
+    rows = [[": ".join(filter(None, (name, _SUBJECTS.get(name)))), *map(str, counts)]
+            for name, counts in held.table]  # fmt: skip
+    claims, alone, _stand, section = held.table[-1][1][:4]
+    return table(["paper", *COLUMNS], rows) + (
         f"\n**{alone} of {claims} claims ({100 * alone / claims:.0f} %) hold as the experiments "
         "stand, with nothing fitted.** With one reading for each section of a paper, "
         f"{section} hold ({100 * section / claims:.0f} %).\n"
     )
+
+
+def _claims(_: str) -> str:
+    """Every claim of a paper and then ours, with what the full size says of it."""
+    evidence = re.findall(r"^### (\S+ \S+)$", (ROOT / "evidence.md").read_text("utf-8"), re.M)
+    papers, ours = [], []
+    for made in map(load, known()):
+        for claim in made.claims:
+            held = kept().of(made.id, claim)
+            if held is None:
+                continue
+            name = f"{made.id} {claim.id}"
+            anchor = re.sub(r"[^a-z0-9 -]", "", name).replace(" ", "-")
+            found = f"[{held.verdict}](evidence.md#{anchor})" if name in evidence else held.verdict
+            where = papers if claim.origin == "paper" and not made.paper.suite else ours
+            where.append(
+                [
+                    made.paper.cite,
+                    name,
+                    claim.text,
+                    found,
+                    held.measured,
+                    f"{claim.holds.told} {claim.unit}".rstrip(),
+                    ", ".join(held.under) if held.under else "standard",
+                    "fitted" if held.fitted else "",
+                ]
+            )
+    columns = ["paper", "claim", "statement", "verdict", "value", "holds if", "reading", "fitted"]
+    return f"{table(columns, papers)}\n## Claims of ours\n\n{table(columns, ours)}"
 
 
 def _tables(_: str) -> str:
@@ -391,6 +426,7 @@ _TABLES = {
     "catalog": _catalog,
     "experiments": _experiments,
     "results": _results,
+    "claims": _claims,
     "tables": _tables,
     "columns": _columns,
     "cost": _cost,

@@ -1,3 +1,28 @@
 "use strict";
 // What the theme leaves without a name for those who hear the page.
 document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
+
+// A long table is sorted by a click on a head of its columns, numbers as numbers.
+{
+  const value = (row, column) => row.cells[column].textContent.trim();
+  const compare = (a, b) => {
+    const [x, y] = [parseFloat(a), parseFloat(b)];
+    return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y;
+  };
+  for (const table of document.querySelectorAll(".md-content table:not([class])")) {
+    const body = table.tBodies[0];
+    if (!body || body.rows.length < 40) continue;
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.append(...head.childNodes);
+      head.append(button);
+      head.classList.add("sorts");
+      button.addEventListener("click", () => {
+        const down = head.ariaSort === "ascending" ? -1 : 1;
+        for (const other of table.tHead.rows[0].cells) other.ariaSort = null;
+        head.ariaSort = down > 0 ? "ascending" : "descending";
+        body.append(...[...body.rows].sort((a, b) => down * compare(value(a, column), value(b, column))));
+      });
+    });
+  }
+}

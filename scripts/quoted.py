@@ -7,7 +7,7 @@ the text says it:
 
     [[quoted]]
     at = "cmu/fig4"            # whose text and runs they are; `runs` names another's
-    in = "finding"             # where it stands: finding, a claim, `reading NAME`, or docs
+    in = "finding"             # where: finding, a claim with its evidence, `reading NAME`, docs
     says = "leaves Reno 74 %"  # as it stands there
     claim = "d"                # what is measured: that of a claim, or `sql` with a row a seed
     reading = "standard"       # in which reading; this one if nothing is said
@@ -22,6 +22,7 @@ left out.
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from dataclasses import dataclass, replace
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "scripts" / "quoted"
-DOCS = [ROOT / "docs" / name for name in ("experiments.md", "moved.md")]
+DOCS = ROOT / "docs" / "experiments.md"
+EVIDENCE = ROOT / "docs" / "evidence.md"
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def every() -> list[Quoted]:
 def text(of: Experiment, where: str) -> str:
     """What stands there, with single spaces."""
     if where == "docs":
-        return " ".join(" ".join(page.read_text() for page in DOCS).split())
+        return " ".join(DOCS.read_text("utf-8").split())
     if where == "finding":
         return " ".join(of.about.finding.split())
     if where.startswith("reading "):
@@ -100,7 +102,13 @@ def text(of: Experiment, where: str) -> str:
     made = next(each for each in of.claims if each.id == where)
     proof = made.contradicted.why if made.contradicted else ""
     parts = (made.note, made.cause, made.authors, made.basis, made.fitted, proof)
-    return " ".join(" ".join(parts).split())
+    return " ".join(" ".join((*parts, evidence(of.id, made.id))).split())
+
+
+def evidence(name: str, claim: str) -> str:
+    """What the page of evidence says of a claim."""
+    _, _, there = EVIDENCE.read_text("utf-8").partition(f"### {name} {claim}\n")
+    return re.split(r"^##", there, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def told(quoted: Quoted, of: Experiment, tables: Tables) -> str:

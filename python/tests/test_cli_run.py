@@ -113,7 +113,6 @@ def test_a_buffer_too_small_for_any_packet_is_said(cli: Cli, tiny: Path) -> None
     assert (found.exit_code, "a range that ends by 2s" in found.stderr) == (2, True)
 
 
-
 def test_run_names_thresholds_that_no_queue_reaches(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "high.toml"
 

@@ -17,7 +17,7 @@ from bluewater.control import PERSISTENT, TIMEOUT, Controller, inf, integer, num
 from bluewater.control import random as uniform
 from bluewater.errors import InputError
 from bluewater.own import entry
-from bluewater.study.scenario import Scenario
+from bluewater.study.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     from pathlib import Path

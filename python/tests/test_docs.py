@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -394,3 +395,31 @@ def test_the_reference_has_every_name_of_the_package() -> None:
         assert name in bluewater.__all__
         assert getattr(bluewater, name).__name__ == name
     assert "<!-- tables -->" in page
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+
+@pytest.mark.skipif(CHROMIUM is None and not os.environ.get("CI"), reason="there is no Chromium")
+def test_a_long_table_is_sorted_by_its_heads(tmp_path: Path) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
+    rows = "".join(f"<tr><td>{(7 * k) % 41}.5 ± 1</td><td>x</td></tr>" for k in range(41))
+    table = f"<table><thead><tr><th>value</th><th>b</th></tr></thead><tbody>{rows}</tbody></table>"
+    # The theme's script has names of its own.
+    page = f'<div class="md-content">{table}</div><script>const value = 1, compare = 2</script>'
+    script = (DOCS / "site.js").read_text("utf-8")
+    (tmp_path / "page.html").write_text(f"{page}<script>{script}</script>", "utf-8")
+    with sync_api.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page()
+        tab.goto((tmp_path / "page.html").as_uri())
+
+        def values() -> list[float]:
+            cells = tab.eval_on_selector_all("tbody tr", "rows => rows.map(r => r.innerText)")
+            return [float(cell.split()[0]) for cell in cells]
+
+        tab.click("th button")
+        assert values() == sorted(values())
+        tab.click("th button")
+        assert values() == sorted(values(), reverse=True)
+        browser.close()

@@ -117,7 +117,7 @@ def test_who_asked_is_killed_and_the_same_call_goes_on(tmp_path: Path) -> None:
         "import sys; sys.path[:0] = [sys.argv[2]]\n"
         "from pathlib import Path; from test_execute import task\n"
         "from bluewater.results.store import Store\n"
-        "from bluewater.study import on_dask; on_dask._IDLE_S = 15\n"
+        "from bluewater.study.execution import on_dask; on_dask._IDLE_S = 15\n"
         "from bluewater.study.execution.execute import execute\n"
         "tasks = [task(seed, '200s') for seed in range(20)]\n"
         "execute(tasks, Store(Path(sys.argv[1])), 2, on='dask')\n"

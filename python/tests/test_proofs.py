@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from test_quoted import quotes
 
 from bluewater.results.stats import estimate
 from bluewater.study.experiments import experiment
@@ -619,7 +620,9 @@ def test_a_text_says_what_the_rows_give(
 ) -> None:
     made = next(each for each in experiment.load(name).claims if each.id == claim)
     proof = made.contradicted.why if made.contradicted else ""
-    text = " ".join((made.note, made.cause, made.authors, made.basis, made.paper, proof))
+    evidence = quotes.evidence(name, claim)
+    text = " ".join((made.note, made.cause, made.authors, made.basis, made.paper, proof, evidence))
+    text = " ".join(text.split())
     assert found() == said
     assert said in text, text
 
@@ -629,7 +632,7 @@ def test_each_proof_by_a_run_names_rows_that_are_kept_and_is_checked() -> None:
     for name in experiment.known():
         for claim in experiment.load(name).claims:
             if claim.contradicted and claim.contradicted.by == "independent run":
-                files = re.findall(r"[\w-]+\.csv", claim.contradicted.why)
+                files = re.findall(r"[\w-]+\.csv", quotes.evidence(name, claim.id))
                 assert files, (name, claim.id)
                 for file in files:
                     assert (REFERENCE / file).exists(), (name, claim.id, file)

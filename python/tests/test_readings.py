@@ -11,7 +11,7 @@ from bluewater.errors import InputError
 from bluewater.report import tally, to_json, write_report
 from bluewater.results.store import Store
 from bluewater.study.experiments import experiment
-from bluewater.study.experiments.claims import Bound, Claim, Measured, Verdict, settle
+from bluewater.study.experiments.claims import Bound, Claim, Measured, Verdict, conclude
 from bluewater.study.experiments.experiment import Experiment, parse
 from bluewater.study.experiments.readings import apply
 from bluewater.study.experiments.reproduce import Outcome, Plan, reproduce
@@ -234,7 +234,7 @@ def test_a_proof_counts_only_if_nothing_reproduces(proof: bool) -> None:
     )
 
     def verdict(*found: Verdict) -> Verdict:
-        return settle(made, [Measured(str(i), None, each, {}) for i, each in enumerate(found)])[0]
+        return conclude(made, [Measured(str(i), None, each, {}) for i, each in enumerate(found)])[0]
 
     assert verdict(Verdict.REPRODUCED, Verdict.NOT_REPRODUCED) is Verdict.REPRODUCED
     assert verdict(Verdict.PARTLY, Verdict.REPRODUCED) is Verdict.STATED
@@ -366,7 +366,8 @@ set = { "traffic.0.flows" = 12 }
 
 def test_the_report_counts_what_holds_together(folder: Path, tmp_path: Path) -> None:
     """20 flows as they stand, 40 in 'crowd' of the section, 12 in 'own' of one experiment."""
-    few, many = claim("b", FLOWS, "<= 15"), claim("c", FLOWS, "between 16 and 30")
+    few = claim("b", FLOWS, "<= 15")
+    many = claim("c", FLOWS, "between 16 and 30", 'fitted = "By 20."')
     ours = claim("d", FLOWS, "<= 15", 'origin = "ours"')
     one = TINY + claim("a", FLOWS, ">= 40") + few + many + claim("e", FLOWS, "<= 30") + ours
     (folder / "one.toml").write_text(one + TOGETHER)
@@ -375,11 +376,11 @@ def test_the_report_counts_what_holds_together(folder: Path, tmp_path: Path) -> 
     plan = Plan.of([(each, each.size("full")) for each in made])
     outcomes = reproduce(plan, Store(tmp_path / "runs"), 2)
     text = write_report(outcomes, tmp_path / "report").read_text("utf-8")
-    rows = text.partition("How many hold together")[2].partition("</table>")[0]
+    rows = text.partition("How many claims hold")[2].partition("</table>")[0]
     told = [re.sub(r"<[^>]*>", " ", row).split() for row in rows.split("<tr>")[2:]]
-    # Of a, b, c, e of one and a of two and of three, which is in no section: c and e stand; 'crowd'
-    # meets a of one and of two, as many; a figure alone takes 'own' or the standard, and 'crowd'.
-    assert told == [["Me26", "6", "2", "2", "3", "5"]]
+    # Of a, b, c, e of one and a of two and of three, which is in no section: c and e stand, c is
+    # fitted; 'crowd' meets a of one and of two, as many; 'own' meets b, and a of three is open.
+    assert told == [["Me26", "6", "1", "2", "2", "5", "0", "1"]]
 
 
 def test_a_section_s_reading_that_changes_nothing_here_is_the_standard_one(folder: Path) -> None:

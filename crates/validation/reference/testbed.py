@@ -57,7 +57,9 @@ def main(folder):
             for name, end in [("prague", "tx_L4S"), (flow, "tx_legacy")]:
                 path = f"{MANY}_{what}_data.json" if n + m > 2 else f"{ONE}/{files}_{what}_{end}"
                 path += "" if n + m > 2 else "_2ms.json" if rtt == 2 else ".json"
-                values.append(mean(json.loads((folder / path).read_text()), f"{name}_{setting}", path))
+                values.append(
+                    mean(json.loads((folder / path).read_text()), f"{name}_{setting}", path)
+                )
         print(queue, bdps, rtt, kind, n, m, *(f"{value:.2f}" for value in values), sep=",")
 
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bluewater import programs
-from bluewater.cli.console import note, note_failures, print_json, show
+from bluewater.cli.console import note, note_failures, print_json, show, table
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import (
     Jobs,
@@ -36,6 +36,8 @@ from bluewater.study.execution.execute import HERE, engine
 from bluewater.study.execution.task import Shard
 from bluewater.study.experiments.claims import Verdict
 from bluewater.study.experiments.reproduce import reproduce as make
+from bluewater.study.experiments.together import COLUMNS, of_findings, together
+from bluewater.study.experiments.verdicts import kept
 from bluewater.text import measured
 
 if TYPE_CHECKING:
@@ -182,6 +184,7 @@ def _finish(
         print_json(found[0] if len(found) == 1 else found)
     else:
         show(_table(outcomes), (0, 5), _WIDE)
+        _show_results(outcomes)
     for outcome in outcomes:
         note_failures(failure for failure in outcome.failures if not failure.skipped)
         if reasons := {failure.reason for failure in outcome.failures if failure.skipped}:
@@ -196,18 +199,31 @@ def _finish(
     note(f"report: {path.resolve()}")
 
 
+def _show_results(outcomes: Sequence[Outcome]) -> None:
+    """How many claims of the papers hold: by these runs at full size, else by those kept."""
+    claims = [each for o in outcomes for each in of_findings(o.experiment, o.findings)]
+    if all(outcome.size.name == "full" for outcome in outcomes):
+        rows, title = together(claims), "How many claims hold"
+    else:
+        rows = kept().rows({each.experiment.paper.cite for each in claims})
+        title = f"How many claims hold, at full size on {kept().date}"
+    if rows:
+        cells = [(name, *map(str, counts)) for name, counts in rows]
+        show(table(title, ("paper", *COLUMNS), cells))
+
+
 _WIDE = 110
 """Columns that the table wants."""
 
 
 def _table(outcomes: Sequence[Outcome]) -> Table:
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("claim", style="cyan", no_wrap=True)
-    table.add_column("statement", ratio=5, min_width=24)
-    table.add_column("paper", ratio=2)
-    table.add_column("measured", ratio=2)
-    table.add_column("holds if")
-    table.add_column("verdict", min_width=14)
+    made = Table(box=None, padding=(0, 1), header_style="bold")
+    made.add_column("claim", style="cyan", no_wrap=True)
+    made.add_column("statement", ratio=5, min_width=24)
+    made.add_column("paper", ratio=2)
+    made.add_column("measured", ratio=2)
+    made.add_column("holds if")
+    made.add_column("verdict", min_width=14)
     for outcome in outcomes:
         for finding in outcome.findings:
             estimate = finding.decisive.estimate
@@ -215,7 +231,10 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
             star = " *" if finding.provisional else ""
             under = f" ({', '.join(finding.under)})" if finding.under else ""
             under += ", fitted" if finding.fitted else ""
-            table.add_row(
+            if finding.verdict is Verdict.NEEDS_FULL:
+                held = kept().of(outcome.experiment.id, finding.claim)
+                under = f"; there: {held.told}, {held.measured}" if held else ""
+            made.add_row(
                 f"{outcome.experiment.id} {finding.claim.id}",
                 escape(finding.claim.text),
                 escape(finding.claim.paper),
@@ -227,4 +246,4 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
                 finding.claim.holds.told,
                 f"[{colour}]{finding.verdict}{escape(under)}{star}[/{colour}]",
             )
-    return table
+    return made

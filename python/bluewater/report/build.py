@@ -19,10 +19,11 @@ from bluewater.report.metrics import METRICS
 from bluewater.report.page import environment
 from bluewater.report.scorecard import scorecard
 from bluewater.report.section import describe, write_table
-from bluewater.report.together import COLUMNS, together
 from bluewater.results import host
 from bluewater.study.experiments.claims import MIN_SEEDS, Verdict
 from bluewater.study.experiments.experiment import known
+from bluewater.study.experiments.together import COLUMNS, Judged, together
+from bluewater.study.experiments.verdicts import kept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,8 +70,9 @@ def write_report(
             verdicts=list(Verdict),
             matrix=_matrix(papers),
             joint=_joint(papers),
-            together=together(papers),
-            together_columns=COLUMNS,
+            results=_results(papers),
+            results_columns=COLUMNS,
+            kept=kept(),
             open=open_,
             filters=_filters(open_),
             by=BY,
@@ -238,6 +240,30 @@ def _matrix(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def _results(papers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How many claims hold: what the page has if it is of the full size, else what is kept."""
+    sections = [section for paper in papers for section in paper["sections"]]
+    if all(section["size"].name == "full" for section in sections):
+        claims = [each for section in sections for each in _judged(section)]
+        return {"rows": together(claims), "kept": ""}
+    held = kept()
+    rows = held.rows({paper["cite"] for paper in papers})
+    return {"rows": rows, "kept": f"Full size, {held.date}, core {held.core}."}
+
+
+def _judged(section: Mapping[str, Any]) -> list[Judged]:
+    return [
+        Judged(
+            section["experiment"],
+            each["verdict"],
+            bool(each["claim"].fitted),
+            {found["reading"]: found["verdict"] for found in each["readings"]},
+        )
+        for each in section["findings"]
+        if each["claim"].origin == "paper"
+    ]
+
+
 def _part(paper: Mapping[str, Any]) -> str:
     """How many of a paper's experiments are on the page, if it is not all."""
     there, every = len(paper["sections"]), paper["experiments"]
@@ -306,7 +332,7 @@ def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                         "fitted": finding["fitted"],
                         "ours": finding["claim"].origin == "ours",
                         "classes": f"v-{css} p-{folder} e-{evidence}",
-                        "why": _why(finding),
+                        "why": _why(finding, experiment.id),
                     }
                 )
     return sorted(rows, key=lambda row: (row["ours"], _WORST.index(row["finding"]["verdict"])))
@@ -323,7 +349,7 @@ _WORST = (
 """What says most against a claim comes first where it is listed."""
 
 
-def _why(finding: Mapping[str, Any]) -> str:
+def _why(finding: Mapping[str, Any], name: str) -> str:
     """The cause of a verdict in a line."""
     claim, under, verdict = finding["claim"], ", ".join(finding["under"]), finding["verdict"]
     told = "Not known."
@@ -334,7 +360,9 @@ def _why(finding: Mapping[str, Any]) -> str:
     elif verdict is Verdict.CONTRADICTED:
         told = f"Contradicted by {BY[claim.contradicted.by]}: {claim.contradicted.why}"
     elif verdict is Verdict.NEEDS_FULL:
+        held = kept().of(name, claim)
         told = "This size is too small to say."
+        told += f" Full size: {held.told}, {held.measured}." if held else ""
     elif claim.cause:
         told = str(claim.cause)
     elif under:

@@ -280,7 +280,7 @@ def judge(
         unread: Whether the size leaves out stated readings of the claim.
     """
     found = [measure(claim, tables.of(reading), file, reading) for reading in (STANDARD, *readings)]
-    verdict, under = settle(claim, found)
+    verdict, under = conclude(claim, found)
     if needs_full or (unread and verdict is not Verdict.REPRODUCED):
         verdict, under = Verdict.NEEDS_FULL, []
     few = len(found[0].values) < MIN_SEEDS and not exact
@@ -288,7 +288,7 @@ def judge(
     return Finding(claim, found, verdict, under, provisional)
 
 
-def settle(claim: Claim, found: Sequence[Measured]) -> tuple[Verdict, list[str]]:
+def conclude(claim: Claim, found: Sequence[Measured]) -> tuple[Verdict, list[str]]:
     """The verdict on a claim by those of its readings, and the readings that it rests on."""
 
     def stated(verdict: Verdict) -> list[str]:

@@ -1,0 +1,117 @@
+"""How many claims of a paper hold, by how much has to be chosen for it.
+
+A claim counts as reproduced if any reading meets it, so that two claims of one figure may stand on
+two networks. The counts here go from the strictest to the loosest: as the experiments stand and
+with nothing fitted, as they stand, the best one reading for all of a section, and some reading.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bluewater.results.tables import STANDARD
+from bluewater.study.experiments.claims import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bluewater.study.experiments.claims import Finding
+    from bluewater.study.experiments.experiment import Experiment
+    from bluewater.study.experiments.readings import Reading
+
+COLUMNS = (
+    "claims",
+    "as they stand, nothing fitted",
+    "as they stand",
+    "one reading a section",
+    "some reading",
+    "contradicted",
+    "open",
+)
+"""What a row counts; each of the first five is at least as many as the one after it."""
+
+ALL = "all papers"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim of a paper with its verdicts.
+
+    Attributes:
+        readings: The verdict in each reading that it was measured in.
+    """
+
+    experiment: Experiment
+    verdict: Verdict
+    fitted: bool
+    readings: Mapping[str, Verdict]
+
+
+Row = tuple[str, tuple[int, ...]]
+"""A paper, as it is cited, with the counts of :data:`COLUMNS`."""
+
+
+def of_findings(experiment: Experiment, findings: Iterable[Finding]) -> list[Judged]:
+    """The claims of an experiment's paper that were judged; ours are left out."""
+    return [
+        Judged(
+            experiment,
+            each.verdict,
+            bool(each.claim.fitted),
+            {found.reading: found.verdict for found in each.readings},
+        )
+        for each in findings
+        if each.claim.origin == "paper"
+    ]
+
+
+def together(claims: Sequence[Judged]) -> list[Row]:
+    """A row a paper, most claims first, and one for all; suites and what is ours are left out."""
+    papers: dict[str, list[Judged]] = {}
+    for each in claims:
+        paper = each.experiment.paper
+        # A size that is too small has no verdict.
+        if not paper.own and not paper.suite and each.verdict is not Verdict.NEEDS_FULL:
+            papers.setdefault(paper.cite, []).append(each)
+    rows = [(name, _counts(judged)) for name, judged in papers.items()]
+    rows.sort(key=lambda row: -row[1][0])
+    if len(rows) > 1:
+        sums = zip(*(counts for _, counts in rows), strict=True)
+        rows.append((ALL, tuple(sum(column) for column in sums)))
+    return rows
+
+
+def _counts(judged: Sequence[Judged]) -> tuple[int, ...]:
+    stand = [each for each in judged if each.verdict is Verdict.REPRODUCED]
+    sections: dict[str, list[Judged]] = {}
+    for each in judged:
+        named = each.experiment.section
+        sections.setdefault(f"§{named.id}" if named else each.experiment.id, []).append(each)
+    return (
+        len(judged),
+        sum(not each.fitted for each in stand),
+        len(stand),
+        sum(map(_best, sections.values())),
+        sum(each.verdict in (Verdict.REPRODUCED, Verdict.STATED) for each in judged),
+        sum(each.verdict is Verdict.CONTRADICTED for each in judged),
+        sum(each.verdict in (Verdict.PARTLY, Verdict.NOT_REPRODUCED) for each in judged),
+    )
+
+
+def _best(judged: Sequence[Judged]) -> int:
+    """The most claims of a section that one of its readings meets."""
+    section = judged[0].experiment.section
+    readings = (None, *(section.readings if section else ()))
+    return max(sum(_meets(each, reading) for each in judged) for reading in readings)
+
+
+def _meets(claim: Judged, reading: Reading | None) -> bool:
+    """Whether a claim is met in a reading.
+
+    One that changes no run of the experiment is the standard one there; what a reading was not
+    stated for it does not meet.
+    """
+    fallback = None if reading and reading.claims else claim.readings[STANDARD]
+    name = reading.id if reading else STANDARD
+    return claim.readings.get(name, fallback) is Verdict.REPRODUCED

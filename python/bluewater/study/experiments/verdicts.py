@@ -1,0 +1,156 @@
+"""The verdicts of the full size, kept beside the experiments.
+
+``make verdicts`` writes them from the runs of a full size. They stand beside what a smaller size
+says, and in the documentation.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bluewater.study.experiments import experiment
+from bluewater.study.experiments.claims import Verdict
+from bluewater.study.experiments.together import Judged, together
+from bluewater.study.scenarios.typed import Table
+from bluewater.text import measured
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from bluewater.study.experiments.claims import Claim
+    from bluewater.study.experiments.together import Row
+
+FILE = "verdicts.json"
+
+
+class Kept(Table, frozen=True):
+    """What the full size said of a claim.
+
+    Attributes:
+        origin: Who says it: the paper, or we.
+        text: The claim in words.
+        holds: The bound, as its file has it.
+        under: The readings that the verdict rests on, if it is not the standard one.
+        value: The mean in the reading that decides.
+        spread: Half of its interval.
+        fitted: Whether something was chosen by the number that is claimed.
+        readings: The verdict in each reading.
+    """
+
+    origin: str
+    text: str
+    verdict: str
+    under: tuple[str, ...]
+    value: float | None
+    spread: float | None
+    unit: str
+    holds: str
+    fitted: bool
+    readings: dict[str, str]
+
+    @property
+    def told(self) -> str:
+        """The verdict with what it rests on."""
+        under = f" ({', '.join(self.under)})" if self.under else ""
+        return f"{self.verdict}{under}{', fitted' if self.fitted else ''}"
+
+    @property
+    def measured(self) -> str:
+        """The value with its spread and unit."""
+        return measured(self.value, self.spread, self.unit)
+
+
+class Verdicts(Table, frozen=True):
+    """What a full size said.
+
+    Attributes:
+        core: The program that made the runs.
+        date: The day.
+        runs: How many runs there are; one that two experiments have counts twice.
+        table: How many claims hold, by paper.
+        claims: Each claim, by ``EXPERIMENT CLAIM``.
+    """
+
+    core: str
+    date: str
+    runs: int
+    table: tuple[tuple[str, tuple[int, ...]], ...]
+    claims: dict[str, Kept]
+
+    def of(self, name: str, claim: Claim) -> Kept | None:
+        """What is kept of a claim, as long as its bound is that of its file."""
+        kept = self.claims.get(f"{name} {claim.id}")
+        return kept if kept and kept.holds == claim.holds.text else None
+
+    def rows(self, papers: Collection[str]) -> list[Row]:
+        """The rows of some papers, as they are cited; of all of them with the sum."""
+        rows = [row for row in self.table if row[0] in papers]
+        return list(self.table) if len(rows) > 1 and len(rows) == len(self.table) - 1 else rows
+
+
+def kept() -> Verdicts:
+    """What is kept; nothing where there is no file, as beside experiments of one's own."""
+    return _read(experiment.root() / FILE)
+
+
+@cache
+def _read(path: Path) -> Verdicts:
+    if not path.is_file():
+        return Verdicts(core="", date="", runs=0, table=(), claims={})
+    return msgspec.json.decode(path.read_bytes(), type=Verdicts)
+
+
+def gather(folder: Path, core: str, date: str) -> Verdicts:
+    """The verdicts of the full size that a folder of results has, in the order of the experiments.
+
+    Args:
+        folder: What ``bluewater reproduce --out`` was given.
+        core: The program that made the runs.
+        date: The day that is written down.
+    """
+    claims: dict[str, Kept] = {}
+    judged: list[Judged] = []
+    runs = 0
+    for name in experiment.known():
+        path = folder / name.replace("/", "-") / "claims.json"
+        if not path.is_file():
+            continue
+        made, of = json.loads(path.read_text("utf-8")), experiment.load(name)
+        if made["size"] != "full":
+            continue
+        runs += made["runs"]
+        for each in made["claims"]:
+            found = _kept(each)
+            claims[f"{name} {each['id']}"] = found
+            if found.origin == "paper":
+                readings = {key: Verdict(value) for key, value in found.readings.items()}
+                judged.append(Judged(of, Verdict(found.verdict), bool(each["fitted"]), readings))
+    table = tuple(together(judged))
+    return Verdicts(core=core, date=date, runs=runs, table=table, claims=claims)
+
+
+def _kept(each: Mapping[str, object]) -> Kept:
+    readings: Sequence[Mapping[str, object]] = each["readings"]  # type: ignore[assignment]
+    under: Sequence[str] = each["under"]  # type: ignore[assignment]
+    decisive = next((r for r in readings if r["reading"] in under), readings[0])
+    met = each["verdict"] in (Verdict.REPRODUCED, Verdict.STATED)
+    return msgspec.convert(
+        {
+            "origin": each["origin"],
+            "text": each["text"],
+            "verdict": each["verdict"],
+            "under": under,
+            "value": decisive["measured"],
+            "spread": decisive["spread"],
+            "unit": each["unit"],
+            "holds": each["holds"],
+            "fitted": met and bool(each["fitted"]),
+            "readings": {str(r["reading"]): r["verdict"] for r in readings},
+        },
+        Kept,
+    )
