@@ -105,7 +105,7 @@ test: ## Run all Rust and Python tests
 # First what is not timed, two at once, because compilers end in one long step that takes one processor. The
 # extension is that of a release: its decisions are compared with the pins, too.
 check: ## Run everything that continuous integration runs: test, lint, portable, deny, docs, gate
-	$(MAKE) --jobs 2 --output-sync setup lint-rust $(TARGET)/release/bluewater-gateway
+	$(MAKE) --jobs 2 --output-sync setup lint-rust
 	$(MAKE) --jobs 2 --output-sync LACKING=: lint-python portable deny docs rust-programs
 	$(MAKE) gate
 	$(CARGO) test --workspace --locked --quiet --test validation-tests -- --ignored
