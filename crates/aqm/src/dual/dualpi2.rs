@@ -15,7 +15,7 @@
 //! thing is not as in its pseudo-code: p_CL ends at 1, or the sum would grow during overload by more
 //! than a signal takes from it, and marks would go on for long after.
 //!
-//! The `linux` preset has Linux's gains, its step at 1 ms in place of the ramp (however short the
+//! The `linux` preset has Linux's gains, its step above 1 ms in place of the ramp (however short the
 //! queue), random signals, and its share for the C queue. What still differs there: Linux tests the
 //! length of the L queue at arrival.
 
@@ -63,7 +63,8 @@ pub const ABOUT: About = About {
             ("beta", "3.197783371434"),
             ("signals", "random-twice"),
             ("spare", "3028"),
-            ("min_th", "1ms"),
+            // It marks above 1 ms, and times are whole nanoseconds.
+            ("min_th", "1000001ns"),
             ("range", "0s"),
             ("th_len", "0"),
             ("scheduler", "wrr-kept"),

@@ -168,6 +168,17 @@ fn the_ramp_marks_evenly() {
     }
 }
 
+/// Linux marks a packet that waited more than 1 ms.
+#[test]
+fn linux_s_step_is_above_a_millisecond() {
+    for (ns, codepoint) in [(1_000_000, Ecn::Ect1), (1_000_001, Ecn::Ce)] {
+        let mut b = Bench::new(100, super::dualpi2::ABOUT.presets[0].1);
+        b.arrive(Ecn::Ect1);
+        b.now += Duration::from_nanos(ns);
+        assert_eq!(b.depart(), Some(codepoint), "{ns} ns");
+    }
+}
+
 /// 30 ms in C for one update of 15 ms: p' = 0.15·0.015 + 3·0.03 = 0.09225 (RFC 9332 Fig. 2).
 #[test]
 fn p_by_hand() {
