@@ -129,6 +129,27 @@ fn what_leaves_little_behind_is_spared() {
     }
 }
 
+/// At k = 1, p' = 1 the RFC drops what leaves C. Linux marks it, since k p' does not pass 1, and all of L.
+#[test]
+fn without_coupling_linux_has_no_overload() {
+    for (signals, decided, ecn, sent) in [
+        ("recur", "departure", Ecn::Ect0, None),
+        ("random-twice", "departure", Ecn::Ect0, Some(Ecn::Ce)),
+        ("random-twice", "departure", Ecn::Ect1, Some(Ecn::Ce)),
+        ("random-twice", "arrival", Ecn::Ect0, Some(Ecn::Ce)),
+        ("random-twice", "arrival", Ecn::Ect1, Some(Ecn::Ce)),
+    ] {
+        let settings = [("signals", signals), ("decided", decided), ("k", "1"), ("alpha", "10000")];
+        let mut b = Bench::new(100, &settings);
+        b.arrive(ecn);
+        b.wait_us(100_000);
+        assert_eq!(b.signal("p"), 1.0);
+        (0..3).for_each(|_| b.arrive(ecn));
+        b.depart(); // with `recur` the first sum is not above 1
+        assert_eq!(b.depart(), sent, "{signals} {decided} {ecn:?}");
+    }
+}
+
 /// Without overload p' ends at 1/k: L is marked throughout, C dropped with ¼, and nothing else helps.
 #[test]
 fn an_overflow_ends_p() {
