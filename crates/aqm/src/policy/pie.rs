@@ -10,7 +10,7 @@
 //!     p += min(step, 0.02 if p ≥ 0.1)  (§5.5);  p *= 0.98 if delay = old = 0;  p within [0, 1]
 //!     burst := max_burst if p = 0 and delay, old < target/2, else burst − t_update  (§4.4)
 //! a packet arrives, q bytes wait:
-//!     burst > 0, or old < target/2 and p < 0.2, or q ≤ 2 mean packets:  admit  (§4.1)
+//!     burst > 0, or old < target/2 and p < 0.2, or q ≤ 2 mean packets (or q < `spare`):  admit  (§4.1)
 //!     with probability p:  mark it if p < mark_ecnth and it can be marked, else drop it  (§5.1)
 //! ```
 //!
@@ -41,6 +41,7 @@ pub(crate) const LINUX: &[(&str, &str)] = &[
     ("steep_above", "250ms"),
     ("p_max", "256"),
     ("decay", "0.984375"),
+    ("spare", "3028"),
 ];
 
 /// What pie tells of itself.
@@ -89,6 +90,9 @@ params! {
         delay: Delay = Delay::Timestamps, "RFC 8033 §4.3, §5.2";
         /// Which delay spares arriving packets where it is below half the target and the drop probability below 0.2.
         spared_by: SparedBy = SparedBy::LastUpdate, "RFC 8033 §4.1";
+        /// A packet is spared if it finds fewer bytes waiting (Linux: two packets of 1514); `none`: if it finds two
+        /// mean packets or less.
+        spare: Option<u32> = None, in 0..=1_000_000, "RFC 8033 §4.1; Linux";
         /// Bytes in a measurement of the departure rate; no shorter queue is measured.
         dq_threshold: u32 = 16_384, in 1..=1_048_576, "RFC 8033 §5.2", with delay = "departure-rate";
         /// Whether signals are spaced: none before the probabilities of the packets since the last add up to 0.85, one at 8.5.
@@ -142,7 +146,8 @@ choice! {
 #[derive(Clone, Debug)]
 pub struct Pie {
     config: PieConfig,
-    /// Bytes in which the queue is never signalled, and the mean packet.
+    /// Fewer bytes waiting, and an arriving packet is spared.
+    spare: u64,
     mean_packet: u32,
     /// Drop probability, [0, 1].
     p: f64,
@@ -176,6 +181,7 @@ impl Policy for Pie {
         };
         Ok(Self {
             config: config.clone(),
+            spare: config.spare.map_or(2 * u64::from(env.mean_packet) + 1, u64::from),
             mean_packet: env.mean_packet,
             p: 0.0,
             old: Duration::ZERO,
@@ -272,7 +278,7 @@ impl Pie {
             SparedBy::LastDeparture => self.sojourn,
         };
         let calm = delay < self.config.target / 2 && self.p < 0.2;
-        let short = q.backlog().bytes <= 2 * u64::from(self.mean_packet);
+        let short = q.backlog().bytes < self.spare;
         if self.burst > Duration::ZERO || calm || short {
             return false;
         }

@@ -20,6 +20,7 @@ pub(super) struct PieSettings {
     decay: f64,
     by_departures: bool,
     first_update: u64,
+    spare: Option<u64>,
 }
 
 impl PieSettings {
@@ -43,6 +44,7 @@ impl PieSettings {
             ("decay", self.decay.to_string()),
             ("burst_runs", if self.by_departures { "departures" } else { "updates" }.into()),
             ("first_update", format!("{}ns", self.first_update)),
+            ("spare", self.spare.map_or("none".into(), |bytes| bytes.to_string())),
         ]
     }
 }
@@ -99,7 +101,10 @@ impl Pie {
         if qdelay < self.half_target() && self.drop_prob < 0.2 {
             return false;
         }
-        if bytes(q) <= 2 * MEAN as u64 {
+        if self.c.spare.is_some_and(|spare| bytes(q) < spare) {
+            return false;
+        }
+        if self.c.spare.is_none() && bytes(q) <= 2 * MEAN as u64 {
             return false;
         }
         let mut p = self.drop_prob;
@@ -273,11 +278,12 @@ prop_compose! {
         ),
         dq_threshold in prop::sample::select(vec![1, 2000, 5000, 16_384, 1_048_576]),
         first_update in prop::sample::select(vec![0, 0, 1, 1_000_000, 20_000_000]),
+        spare in prop::sample::select(vec![None, None, Some(0), Some(1000), Some(5000)]),
     ) -> PieSettings {
         PieSettings {
             target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, delay, dq_threshold,
             derandomise, cap, by_departure, steep_above, p_max, decay, by_departures,
-            first_update,
+            first_update, spare,
         }
     }
 }

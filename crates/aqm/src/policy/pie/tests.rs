@@ -175,6 +175,39 @@ fn a_short_queue_is_spared() {
     assert!(lab.signal("p_d") > 0.5);
 }
 
+/// A PIE whose p is `p` and whose delay is 60 ms, without an allowance.
+fn pie_at(p: f64, settings: &[(&str, &str)]) -> (Pie, Env, Rng) {
+    let (env, mut rng) = (Env { mean_packet: 1514, ..env(100) }, Rng::new(3, 0));
+    let mut pie = Pie::new(&config(settings), &env, &mut rng).unwrap();
+    (pie.p, pie.burst) = (p, Duration::ZERO);
+    (pie.old, pie.sojourn) = (Duration::from_millis(60), Duration::from_millis(60));
+    (pie, env, rng)
+}
+
+/// What becomes of a packet that finds `bytes`.
+fn arrive((pie, env, rng): &mut (Pie, Env, Rng), meta: Meta, bytes: u64) -> Arrival {
+    let backlog = Backlog { packets: 2, bytes };
+    let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
+    pie.on_arrival(&meta, &q, &mut Cx { now: env.now, rng })
+}
+
+/// p = 1. Linux spares packets that find less than 3028 bytes, the RFC those that find two mean packets or
+/// less: on a slow link that is a queue of two, for which p is as large as it may be.
+#[test]
+fn linux_drops_what_finds_two_packets() {
+    let dropped = Arrival::Reject(Cause::Early);
+    for (settings, bytes, fate) in [
+        (&[][..], 3028, Arrival::Admit),
+        (&[], 3029, dropped),
+        (LINUX, 3027, Arrival::Admit),
+        (LINUX, 3028, dropped),
+    ] {
+        let meta = Meta { len: 1514, ..Meta::default() };
+        let got = arrive(&mut pie_at(1.0, settings), meta, bytes);
+        assert_eq!(got, fate, "{settings:?} {bytes}");
+    }
+}
+
 /// 8 Mbit/s: 16 384 bytes in packets of 1000 are 17 packets, 17 ms (the first starts the clock).
 /// A queue of 32 packets then has an estimated delay of 32 000/16 384 · 17 ms = 33.2 ms.
 #[test]
