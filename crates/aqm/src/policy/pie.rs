@@ -42,6 +42,7 @@ pub(crate) const LINUX: &[(&str, &str)] = &[
     ("p_max", "256"),
     ("decay", "0.984375"),
     ("spare", "3028"),
+    ("sum_kept_from", "8.5"),
 ];
 
 /// What pie tells of itself.
@@ -97,6 +98,9 @@ params! {
         dq_threshold: u32 = 16_384, in 1..=1_048_576, "RFC 8033 §5.2", with delay = "departure-rate";
         /// Whether signals are spaced: none before the probabilities of the packets since the last add up to 0.85, one at 8.5.
         derandomise: bool = false, "RFC 8033 §5.4";
+        /// Sum of these probabilities from which on a mark leaves it as it is, so that packet after packet is marked
+        /// until one is dropped (Linux: 8.5); `none`: each signal begins a new sum.
+        sum_kept_from: Option<f64> = None, in 0.0..=8.5, "Linux", with derandomise = "true";
         /// Delay above which each step is larger by 0.02; zero: none is (Linux: 250 ms).
         steep_above: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "Linux";
         /// Where the drop probability ends; beyond 1 it only takes longer to come down (Linux: 256).
@@ -199,12 +203,12 @@ impl Policy for Pie {
         if !self.chosen(pkt, q, cx.rng) {
             return Arrival::Admit;
         }
-        self.accumulated = 0.0;
-        if self.config.ecn && self.p < self.config.mark_ecnth {
-            Arrival::Signal(Cause::Early)
-        } else {
-            Arrival::Reject(Cause::Early)
+        let marks = self.config.ecn && self.p < self.config.mark_ecnth;
+        let marked = marks && pkt.ecn.capable();
+        if !marked || self.config.sum_kept_from.is_none_or(|sum| self.accumulated < sum) {
+            self.accumulated = 0.0;
         }
+        if marks { Arrival::Signal(Cause::Early) } else { Arrival::Reject(Cause::Early) }
     }
 
     #[inline]

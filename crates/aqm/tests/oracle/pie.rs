@@ -21,6 +21,7 @@ pub(super) struct PieSettings {
     by_departures: bool,
     first_update: u64,
     spare: Option<u64>,
+    sum_kept_from: Option<f64>,
 }
 
 impl PieSettings {
@@ -44,6 +45,7 @@ impl PieSettings {
             ("decay", self.decay.to_string()),
             ("burst_runs", if self.by_departures { "departures" } else { "updates" }.into()),
             ("first_update", format!("{}ns", self.first_update)),
+            ("sum_kept_from", self.sum_kept_from.map_or("none".into(), |sum| sum.to_string())),
             ("spare", self.spare.map_or("none".into(), |bytes| bytes.to_string())),
         ]
     }
@@ -196,10 +198,14 @@ impl Model for Pie {
         if self.burst_allowance > 0 || !self.drop_early(pkt, q, !fits, rng) {
             return Verdict::Admit;
         }
-        self.accu_prob = 0.0;
+        let kept = self.c.sum_kept_from.is_some_and(|from| self.accu_prob >= from);
         if self.c.ecn && self.drop_prob < self.c.mark_ecnth {
+            if !pkt.ect || !kept {
+                self.accu_prob = 0.0;
+            }
             Verdict::Signal
         } else {
+            self.accu_prob = 0.0;
             Verdict::Drop
         }
     }
@@ -278,12 +284,13 @@ prop_compose! {
         ),
         dq_threshold in prop::sample::select(vec![1, 2000, 5000, 16_384, 1_048_576]),
         first_update in prop::sample::select(vec![0, 0, 1, 1_000_000, 20_000_000]),
+        sum_kept_from in prop::sample::select(vec![None, None, Some(8.5), Some(1.0)]),
         spare in prop::sample::select(vec![None, None, Some(0), Some(1000), Some(5000)]),
     ) -> PieSettings {
         PieSettings {
             target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, delay, dq_threshold,
             derandomise, cap, by_departure, steep_above, p_max, decay, by_departures,
-            first_update, spare,
+            first_update, spare, sum_kept_from,
         }
     }
 }

@@ -261,6 +261,29 @@ fn derandomised_signals_keep_their_distance() {
     assert!(certain.is_empty());
 }
 
+/// p = 0.05 and a sum of 8.5 with the next packet: it is marked. In Linux the sum stays, and so are all that
+/// follow, until one that cannot be marked is dropped. A mark by the coin begins a new sum there, too.
+#[test]
+fn linux_marks_on_after_a_certain_mark() {
+    let packet = |ecn| Meta { len: 1514, ecn, ..Meta::default() };
+    for (settings, left) in [(&[("derandomise", "true")][..], 0.0), (LINUX, 8.5)] {
+        let mut lab = pie_at(0.05, settings);
+        lab.0.accumulated = 8.45;
+        assert_eq!(arrive(&mut lab, packet(Ecn::Ect0), 9000), Arrival::Signal(Cause::Early));
+        assert!((lab.0.accumulated - left).abs() < 1e-9, "{}", lab.0.accumulated);
+    }
+    let mut lab = pie_at(0.05, LINUX);
+    lab.0.accumulated = 8.45;
+    for _ in 0..10 {
+        assert_eq!(arrive(&mut lab, packet(Ecn::Ect1), 9000), Arrival::Signal(Cause::Early));
+    }
+    assert_eq!(arrive(&mut lab, packet(Ecn::NotEct), 9000), Arrival::Signal(Cause::Early));
+    assert_eq!(lab.0.accumulated, 0.0, "what cannot be marked is dropped");
+    lab.0.accumulated = 0.9;
+    while arrive(&mut lab, packet(Ecn::Ect0), 9000) == Arrival::Admit {}
+    assert_eq!(lab.0.accumulated, 0.0, "by the coin");
+}
+
 /// What `derandomise` has added up does not outlive calm: the queue is as new then.
 #[test]
 fn calm_takes_back_what_was_added_up() {
