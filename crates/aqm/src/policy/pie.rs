@@ -43,6 +43,7 @@ pub(crate) const LINUX: &[(&str, &str)] = &[
     ("decay", "0.984375"),
     ("spare", "3028"),
     ("sum_kept_from", "8.5"),
+    ("p_past_max", "1"),
 ];
 
 /// What pie tells of itself.
@@ -105,6 +106,8 @@ params! {
         steep_above: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "Linux";
         /// Where the drop probability ends; beyond 1 it only takes longer to come down (Linux: 256).
         p_max: f64 = 1.0, in 0.0..=256.0, "RFC 8033 §4.2";
+        /// What a drop probability that would pass `p_max` becomes (Linux: 1); `none`: `p_max`.
+        p_past_max: Option<f64> = None, in 0.0..=1.0, "Linux";
         /// Whether a step up is at most 0.02 where the probability is 0.1 or more.
         cap: bool = true, "RFC 8033 §5.5";
         /// What is left of the probability at an update after two without delay (Linux: 63/64).
@@ -363,7 +366,10 @@ fn updated(p: f64, delay: Duration, old: Duration, rests: bool, c: &PieConfig) -
     let step = if c.cap && p >= 0.1 { step.min(0.02) } else { step };
     let step = if steep { step + 0.02 } else { step };
     let decay = if delay == 0.0 && old == 0.0 && rests { c.decay } else { 1.0 };
-    ((p + step) * decay).clamp(0.0, c.p_max)
+    match c.p_past_max {
+        Some(past) if p + step > c.p_max => past.min(c.p_max),
+        _ => ((p + step) * decay).clamp(0.0, c.p_max),
+    }
 }
 
 /// By what a step is divided at a drop probability `p` (auto-tuning, RFC 8033 §4.2).

@@ -22,6 +22,7 @@ pub(super) struct PieSettings {
     first_update: u64,
     spare: Option<u64>,
     sum_kept_from: Option<f64>,
+    p_past_max: Option<f64>,
 }
 
 impl PieSettings {
@@ -46,6 +47,7 @@ impl PieSettings {
             ("burst_runs", if self.by_departures { "departures" } else { "updates" }.into()),
             ("first_update", format!("{}ns", self.first_update)),
             ("sum_kept_from", self.sum_kept_from.map_or("none".into(), |sum| sum.to_string())),
+            ("p_past_max", self.p_past_max.map_or("none".into(), |p| p.to_string())),
             ("spare", self.spare.map_or("none".into(), |bytes| bytes.to_string())),
         ]
     }
@@ -166,12 +168,16 @@ impl Pie {
         if self.c.steep_above > 0 && ns > self.c.steep_above {
             p += 0.02;
         }
+        let passes = self.drop_prob + p > self.c.p_max;
         self.drop_prob += p;
         let unknown = self.c.delay == "last-departure" && !q.is_empty();
         if current == 0.0 && self.qdelay_old == 0.0 && !unknown {
             self.drop_prob *= self.c.decay;
         }
         self.drop_prob = self.drop_prob.clamp(0.0, self.c.p_max);
+        if passes && let Some(past) = self.c.p_past_max {
+            self.drop_prob = f64::min(past, self.c.p_max);
+        }
         if !self.by_departures() {
             self.burst_allowance = self.burst_allowance.saturating_sub(self.c.t_update);
         }
@@ -285,12 +291,13 @@ prop_compose! {
         dq_threshold in prop::sample::select(vec![1, 2000, 5000, 16_384, 1_048_576]),
         first_update in prop::sample::select(vec![0, 0, 1, 1_000_000, 20_000_000]),
         sum_kept_from in prop::sample::select(vec![None, None, Some(8.5), Some(1.0)]),
+        p_past_max in prop::sample::select(vec![None, None, Some(0.0), Some(1.0)]),
         spare in prop::sample::select(vec![None, None, Some(0), Some(1000), Some(5000)]),
     ) -> PieSettings {
         PieSettings {
             target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, delay, dq_threshold,
             derandomise, cap, by_departure, steep_above, p_max, decay, by_departures,
-            first_update, spare, sum_kept_from,
+            first_update, spare, sum_kept_from, p_past_max,
         }
     }
 }

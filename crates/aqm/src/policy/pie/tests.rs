@@ -31,6 +31,7 @@ fn p_by_hand() {
     let (rfc, free) = (PieConfig::default(), PieConfig { cap: false, ..PieConfig::default() });
     let linux =
         PieConfig { steep_above: Duration::from_millis(250), p_max: 256.0, ..PieConfig::default() };
+    let past: PieConfig = config(LINUX);
     let steep = PieConfig { steep_above: Duration::from_millis(250), ..PieConfig::default() };
     for (c, p, delay, old, expected) in [
         // 0.125·0.015 + 1.25·0.015 = 0.020625 at 30 ms after 15 ms.
@@ -46,6 +47,9 @@ fn p_by_hand() {
         (&free, 0.99, 500, 0, 1.0),
         (&linux, 1.0, 251, 251, 1.04),
         (&linux, 1.9, 5, 845, 1.9 - 1.051_25),
+        (&linux, 255.97, 251, 251, 256.0),
+        (&past, 255.95, 251, 251, 255.99),
+        (&past, 255.97, 251, 251, 1.0), // eight bits of room above 1
         (&steep, 0.3, 250, 250, 0.3 + 0.02), // capped
         (&steep, 0.3, 251, 251, 0.3 + 0.02 + 0.02),
         (&steep, 0.0, 251, 251, 0.0295 / 2048.0 + 0.02),
