@@ -78,7 +78,7 @@ pub const FQ_PIE: About = About {
     signals: super::SIGNALS,
     presets: &[(
         "linux",
-        &joined::<_, 12>(pie::LINUX, &[("emptied", "old-if-any"), ("overflow", "arriving")]),
+        &joined::<_, 13>(pie::LINUX, &[("emptied", "old-if-any"), ("overflow", "arriving")]),
     )],
     ..About::NEW
 };

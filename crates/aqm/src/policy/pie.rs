@@ -21,7 +21,8 @@
 //! - The burst allowance is reset at the update, where both samples are at hand (§4.4's text; the
 //!   listing of appendix A does it at arrivals), and is looked at before any random number is drawn.
 //! - The controller is always active: appendix B's switching (§5.3) is left out.
-//! - In byte mode a packet's probability is p·len/mean packet, at most 1.
+//! - In byte mode a packet's probability is p·len/mean packet, at most 1. (Linux's is p·len/1514, at most p:
+//!   `full_length`.)
 //! - A timer that comes late updates once and does not catch up.
 
 use super::{Arrival, Cx, Departure, Env, Policy, Victim, View};
@@ -44,6 +45,7 @@ pub(crate) const LINUX: &[(&str, &str)] = &[
     ("spare", "3028"),
     ("sum_kept_from", "8.5"),
     ("p_past_max", "1"),
+    ("full_length", "1514"),
 ];
 
 /// What pie tells of itself.
@@ -88,6 +90,9 @@ params! {
         mark_ecnth: f64 = 0.1, in 0.0..=1.0, "RFC 8033 §5.1", with ecn = "true";
         /// Whether a packet's probability is proportional to its length.
         mode: Mode = Mode::Packets, "RFC 8033 appendix B";
+        /// Length at which a packet's probability is p, longer ones having p as well (Linux: 1514); `none`: the mean
+        /// packet, longer ones having more.
+        full_length: Option<u32> = None, in 1..=65_535, "Linux", with mode = "bytes";
         /// How the queueing delay is measured.
         delay: Delay = Delay::Timestamps, "RFC 8033 §4.3, §5.2";
         /// Which delay spares arriving packets where it is below half the target and the drop probability below 0.2.
@@ -291,7 +296,10 @@ impl Pie {
         }
         let p = match self.config.mode {
             Mode::Packets => self.p,
-            Mode::Bytes => (self.p * f64::from(pkt.len) / f64::from(self.mean_packet)).min(1.0),
+            Mode::Bytes => match self.config.full_length {
+                None => (self.p * f64::from(pkt.len) / f64::from(self.mean_packet)).min(1.0),
+                Some(full) => self.p * f64::from(pkt.len.min(full)) / f64::from(full),
+            },
         };
         if self.config.derandomise {
             return self.derandomised(pkt, p, q, rng);

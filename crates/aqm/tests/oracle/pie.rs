@@ -23,6 +23,7 @@ pub(super) struct PieSettings {
     spare: Option<u64>,
     sum_kept_from: Option<f64>,
     p_past_max: Option<f64>,
+    full_length: Option<u32>,
 }
 
 impl PieSettings {
@@ -48,6 +49,7 @@ impl PieSettings {
             ("first_update", format!("{}ns", self.first_update)),
             ("sum_kept_from", self.sum_kept_from.map_or("none".into(), |sum| sum.to_string())),
             ("p_past_max", self.p_past_max.map_or("none".into(), |p| p.to_string())),
+            ("full_length", self.full_length.map_or("none".into(), |bytes| bytes.to_string())),
             ("spare", self.spare.map_or("none".into(), |bytes| bytes.to_string())),
         ]
     }
@@ -112,7 +114,11 @@ impl Pie {
             return false;
         }
         let mut p = self.drop_prob;
-        if self.c.bytes {
+        if let Some(full) = self.c.full_length
+            && self.c.bytes
+        {
+            p = p * f64::from(pkt.len.min(full)) / f64::from(full);
+        } else if self.c.bytes {
             p = f64::min(1.0, p * f64::from(pkt.len) / MEAN);
         }
         if self.c.derandomise {
@@ -292,12 +298,13 @@ prop_compose! {
         first_update in prop::sample::select(vec![0, 0, 1, 1_000_000, 20_000_000]),
         sum_kept_from in prop::sample::select(vec![None, None, Some(8.5), Some(1.0)]),
         p_past_max in prop::sample::select(vec![None, None, Some(0.0), Some(1.0)]),
+        full_length in prop::sample::select(vec![None, None, Some(576), Some(1514)]),
         spare in prop::sample::select(vec![None, None, Some(0), Some(1000), Some(5000)]),
     ) -> PieSettings {
         PieSettings {
             target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, delay, dq_threshold,
             derandomise, cap, by_departure, steep_above, p_max, decay, by_departures,
-            first_update, spare, sum_kept_from, p_past_max,
+            first_update, spare, sum_kept_from, p_past_max, full_length,
         }
     }
 }

@@ -309,3 +309,14 @@ fn in_byte_mode_large_packets_run_a_larger_risk() {
     assert!((1790..2210).contains(&signals(500)), "{}", signals(500));
     assert_eq!(signals(9000), 20_000);
 }
+
+/// p = 0.2 for 1514 bytes in Linux, and for longer packets: 0.066 for 500, 1321 of 20 000. σ of 4000: 57, of
+/// 1321: 35; the band is 5 σ.
+#[test]
+fn in_linux_s_byte_mode_none_runs_a_larger_risk_than_p() {
+    let linux = ("full_length", LINUX.iter().find(|(name, _)| *name == "full_length").unwrap().1);
+    let signals = |len| gaps(0.2, len, &[("mode", "bytes"), linux]).len();
+    for (len, expected) in [(500, 1321_usize), (1514, 4000), (9000, 4000)] {
+        assert!(signals(len).abs_diff(expected) < 285, "{len}: {}", signals(len));
+    }
+}
