@@ -15,7 +15,9 @@
 //! thing is not as in its pseudo-code: p_CL ends at 1, or the sum would grow during overload by more
 //! than a signal takes from it, and marks would go on for long after.
 //!
-//! The `linux` preset has Linux's gains, its step at 1 ms in place of the ramp (however short the
+//! With `random-twice` there is overload only where k p' > 1, as in Linux: with k = 1 never.
+//!
+//! The `linux` preset has Linux's gains, its step above 1 ms in place of the ramp (however short the
 //! queue), random signals, and its share for the C queue. What still differs there: Linux tests the
 //! length of the L queue at arrival.
 
@@ -63,7 +65,8 @@ pub const ABOUT: About = About {
             ("beta", "3.197783371434"),
             ("signals", "random-twice"),
             ("spare", "3028"),
-            ("min_th", "1ms"),
+            // It marks above 1 ms, and times are whole nanoseconds.
+            ("min_th", "1000001ns"),
             ("range", "0s"),
             ("th_len", "0"),
             ("scheduler", "wrr-kept"),
@@ -178,7 +181,7 @@ impl Coupling for DualPi2 {
         let Self { ramp, spare, controller: c, low_latency, .. } = self;
         let native = || if packets > ramp.th_len { ramp.at(delay) } else { 0.0 };
         let spared = || left() < *spare;
-        if c.coupled < 1.0 {
+        if !c.overload_of_l() {
             let p = native().max(c.coupled);
             let signal = low_latency.falls_or(p, cx.rng, |rng| match spared() {
                 true => native() >= 1.0 || native() > 0.0 && rng.chance(native()),
@@ -218,7 +221,7 @@ impl Coupling for DualPi2 {
         if self.at_arrival.is_none_or(|spare| waiting < spare) {
             return Departure::Send;
         }
-        if low_latency && c.coupled < 1.0 {
+        if low_latency && !c.overload_of_l() {
             return match rng.chance(c.coupled) {
                 true => Departure::Signal(Cause::Early),
                 false => Departure::Send,

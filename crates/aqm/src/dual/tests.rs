@@ -129,6 +129,27 @@ fn what_leaves_little_behind_is_spared() {
     }
 }
 
+/// At k = 1, p' = 1 the RFC drops what leaves C. Linux marks it, since k p' does not pass 1, and all of L.
+#[test]
+fn without_coupling_linux_has_no_overload() {
+    for (signals, decided, ecn, sent) in [
+        ("recur", "departure", Ecn::Ect0, None),
+        ("random-twice", "departure", Ecn::Ect0, Some(Ecn::Ce)),
+        ("random-twice", "departure", Ecn::Ect1, Some(Ecn::Ce)),
+        ("random-twice", "arrival", Ecn::Ect0, Some(Ecn::Ce)),
+        ("random-twice", "arrival", Ecn::Ect1, Some(Ecn::Ce)),
+    ] {
+        let settings = [("signals", signals), ("decided", decided), ("k", "1"), ("alpha", "10000")];
+        let mut b = Bench::new(100, &settings);
+        b.arrive(ecn);
+        b.wait_us(100_000);
+        assert_eq!(b.signal("p"), 1.0);
+        (0..3).for_each(|_| b.arrive(ecn));
+        b.depart(); // with `recur` the first sum is not above 1
+        assert_eq!(b.depart(), sent, "{signals} {decided} {ecn:?}");
+    }
+}
+
 /// Without overload p' ends at 1/k: L is marked throughout, C dropped with ¼, and nothing else helps.
 #[test]
 fn an_overflow_ends_p() {
@@ -165,6 +186,17 @@ fn the_ramp_marks_evenly() {
         assert_eq!(marked, marks, "{us} µs");
         b.wait_us(3_000);
         assert_eq!(b.depart(), Some(Ecn::Ect1), "a single packet is spared");
+    }
+}
+
+/// Linux marks a packet that waited more than 1 ms.
+#[test]
+fn linux_s_step_is_above_a_millisecond() {
+    for (ns, codepoint) in [(1_000_000, Ecn::Ect1), (1_000_001, Ecn::Ce)] {
+        let mut b = Bench::new(100, super::dualpi2::ABOUT.presets[0].1);
+        b.arrive(Ecn::Ect1);
+        b.now += Duration::from_nanos(ns);
+        assert_eq!(b.depart(), Some(codepoint), "{ns} ns");
     }
 }
 

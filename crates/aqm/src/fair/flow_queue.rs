@@ -24,7 +24,7 @@
 //! backlog of all queues (`backlog`), and has a queue that runs empty while no other is old come back as a
 //! new one (`emptied`). Until Linux 7.0 (815980fe6dbb) a queue that ran empty stayed above target
 //! (`all-stale`), so that a sparse flow on a slow link lost every other packet that came an interval
-//! later: preset `linux-6.1`. Linux's `fq_pie` drops the arriving packet when the buffer is full
+//! later: preset `linux-6.1`, which has no limit of 256 drops at once (`drops_at_once`) either. Linux's `fq_pie` drops the arriving packet when the buffer is full
 //! (`overflow`), which lets a flood shut others out.
 
 use core::marker::PhantomData;
@@ -39,8 +39,12 @@ use crate::policy::{Policy, pie};
 use crate::rng::Rng;
 
 /// In which all versions of Linux's `fq_codel` differ from the RFC.
-const LINUX: [(&str, &str); 3] =
-    [("emptied", "old-if-any"), ("drop_half", "bytes"), ("overflow_counts", "true")];
+const LINUX: [(&str, &str); 4] = [
+    ("emptied", "old-if-any"),
+    ("drop_half", "bytes"),
+    ("overflow_counts", "true"),
+    ("grace", "1ns"),
+];
 
 /// Flow queueing with CoDel.
 pub const FQ_CODEL: About = About {
@@ -54,8 +58,8 @@ pub const FQ_CODEL: About = About {
         its head (RFC 8290 §4)",
     signals: super::SIGNALS,
     presets: &[
-        ("linux", &joined::<_, 4>(&LINUX, &[("backlog", "all")])),
-        ("linux-6.1", &joined::<_, 4>(&LINUX, &[("backlog", "all-stale")])),
+        ("linux", &joined::<_, 6>(&LINUX, &[("backlog", "all"), ("drops_at_once", "256")])),
+        ("linux-6.1", &joined::<_, 5>(&LINUX, &[("backlog", "all-stale")])),
     ],
     ..About::NEW
 };
@@ -74,7 +78,7 @@ pub const FQ_PIE: About = About {
     signals: super::SIGNALS,
     presets: &[(
         "linux",
-        &joined::<_, 9>(pie::LINUX, &[("emptied", "old-if-any"), ("overflow", "arriving")]),
+        &joined::<_, 13>(pie::LINUX, &[("emptied", "old-if-any"), ("overflow", "arriving")]),
     )],
     ..About::NEW
 };

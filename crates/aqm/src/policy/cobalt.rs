@@ -28,7 +28,9 @@
 //! √0 stands for 1. Linux finds 1/√count in a table up to 15 and by a step of Newton's method a signal from
 //! there on: that of 6.1 (`root = "newton"`) has been made by such steps, too, and says 0.70671 of 2, that of 7.2
 //! (`root = "newton-from-16"`) is exact. Of a queue whose count has never changed it is 0, so that its first signal
-//! comes with the second packet above target, not an interval later. BLUE drops ECN-capable packets, too: what it is for does not listen. The last
+//! comes with the second packet above target, not an interval later. So does that of a queue whose count is back at
+//! 0, after a pause of more than an interval: Linux asks whether now is past `drop_next` before the first packet above
+//! target moves it. BLUE drops ECN-capable packets, too: what it is for does not listen. The last
 //! packet in a queue is never dropped at departure. On overflow the packet at the head has to go.
 
 use super::{Departure, Policy, Victim, View};
@@ -140,6 +142,7 @@ impl Policy for Cobalt {
     fn on_departure(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Departure {
         self.sojourn = cx.now.since(pkt.arrived);
         let due = self.due(cx.now);
+        let mut late = cx.now > self.drop_next;
         if self.sojourn > self.tolerated {
             if !self.dropping {
                 self.dropping = true;
@@ -157,12 +160,16 @@ impl Policy for Cobalt {
                 self.move_to(self.count - 1);
             }
         }
+        // Linux asks again only after a signal more or less.
+        if due || self.config.root == Root::Exact {
+            late = cx.now > self.drop_next;
+        }
         let blue = self.p_drop > 0.0 && cx.rng.chance(self.p_drop);
         let marks = self.config.ecn && pkt.ecn.capable();
         let drop = blue || (signal && !marks);
         if self.count == 0 {
             self.drop_next = cx.now + self.config.interval;
-        } else if cx.now > self.drop_next && !drop {
+        } else if late && !drop {
             self.drop_next = cx.now;
         }
         match (drop && !q.is_empty(), signal && marks) {
@@ -332,6 +339,41 @@ mod tests {
                 lab.queue.counters().all_marked().packets > 0
             });
             assert_eq!(sent, Some(expected), "{root}");
+        }
+    }
+
+    /// The same of a queue that was signalled and then calm, so that count is 0 again: Linux signals the second
+    /// packet if the pause was longer than an interval, else one an interval later.
+    #[test]
+    fn the_first_signal_after_a_pause() {
+        for (root, pause, expected) in [
+            ("exact", 200, 101),
+            ("newton", 200, 2),
+            ("newton-from-16", 200, 2),
+            ("newton", 50, 101),
+            ("newton-from-16", 50, 101),
+        ] {
+            let mut lab = Lab::<Cobalt>::new(1000, &[("root", root), ("target", "10ms")]);
+            let marks = |lab: &Lab<Cobalt>| lab.queue.counters().all_marked().packets;
+            let first = |lab: &mut Lab<Cobalt>| {
+                let before = marks(lab);
+                (0..200).for_each(|_| _ = lab.arrive_as(1000, Ecn::Ect0));
+                lab.wait_ms(40);
+                let sent = (1..=200).find(|_| {
+                    lab.depart();
+                    lab.wait_ms(1);
+                    marks(lab) > before
+                });
+                while lab.depart().is_some() {}
+                sent
+            };
+            assert!(first(&mut lab).is_some(), "{root}");
+            lab.wait_ms(1000);
+            lab.arrive();
+            lab.depart();
+            assert_eq!(lab.signal("count"), 0.0, "{root}");
+            lab.wait_ms(pause);
+            assert_eq!(first(&mut lab), Some(expected), "{root} after {pause} ms");
         }
     }
 }

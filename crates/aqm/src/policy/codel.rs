@@ -30,8 +30,11 @@
 //!
 //! Linux finds 1/√count by one step of Newton's method a signal, in 16 bits, from what it was before
 //! (`root = "newton"`). After the first signal that is 1/2, not 0.71: the second comes sooner. Before it,
-//! it is 0, and remains so if overflows have counted: then nothing moves `drop_next`, and every packet that
-//! waited too long is signalled.
+//! it is 0, and remains so if overflows have counted: then each signal moves `drop_next` by a unit of 1024 ns
+//! only, and every packet that waited too long is signalled.
+//!
+//! Linux signals after more than an interval (`grace`), and since 7.2 drops 256 packets at once at most
+//! (`drops_at_once`).
 
 use super::{Cx, Departure, Env, Policy, Victim, View};
 use crate::about::{About, Family, Signal};
@@ -54,7 +57,7 @@ pub const ABOUT: About = About {
         Signal { name: "count", unit: "", doc: "signals in the present or last dropping state" },
         Signal { name: "dropping", unit: "", doc: "1 in the dropping state, else 0" },
     ],
-    presets: &[("linux", &[])],
+    presets: &[("linux", &[("grace", "1ns"), ("drops_at_once", "256")])],
     ..About::NEW
 };
 
@@ -65,6 +68,9 @@ params! {
         target: Duration = Duration::from_millis(5), in Duration::ZERO..=Duration::from_secs(3600), "RFC 8289 §4.4";
         /// How long the delay may stay at target or above; a round trip of most flows.
         interval: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 8289 §4.3";
+        /// Time that the delay may stay there beyond an interval (Linux: 1 ns, as it signals after more than an
+        /// interval).
+        grace: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "Linux";
         /// Longest packet in bytes: a queue that is no longer than it is never signalled; `none`: 1514, or the
         /// mean packet if it is longer.
         mtu: Option<u32> = None, in 0..=65_535, "RFC 8289 §5.1; Linux";
@@ -76,6 +82,9 @@ params! {
         ce_threshold_l4s: bool = false, "Linux ce_threshold_selector", with ce_threshold != "none";
         /// Whether a drop for want of room counts as a signal: later ones come sooner.
         overflow_counts: bool = false, "Linux sch_fq_codel";
+        /// Most packets that CoDel drops before it sends one; then the next signal is due a gap from now, however
+        /// many were; `none`: no limit.
+        drops_at_once: Option<u32> = None, in 1..=1_000_000, "Linux";
         /// How 1/√count is found.
         root: Root = Root::Exact, "RFC 8289 §5.4; Linux";
     }
@@ -89,16 +98,6 @@ choice! {
         /// By a step of Newton's method a signal, as Linux does.
         Newton = "newton",
     }
-}
-
-/// What a drop leaves to be done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Then {
-    Nothing,
-    /// `drop_next` waits for what the next packet says.
-    Schedule,
-    /// The packet behind the first that was dropped is sent, whatever `drop_next` is.
-    Send,
 }
 
 /// The CoDel policy.
@@ -117,8 +116,10 @@ pub struct Codel {
     /// 1/√count as Linux has it, in 1/65536.
     root: u16,
     dropping: bool,
-    /// What is to be done first when the next packet is asked about.
-    then: Then,
+    /// Whether `drop_next` waits for what the packet behind a drop says.
+    unscheduled: bool,
+    /// Packets dropped since one was sent, while `dropping`.
+    drops: u32,
     /// Delay of the last packet asked about.
     sojourn: Duration,
 }
@@ -137,7 +138,8 @@ impl Policy for Codel {
             lastcount: 0,
             root: 0,
             dropping: false,
-            then: Then::Nothing,
+            unscheduled: false,
+            drops: 0,
             sojourn: Duration::ZERO,
         })
     }
@@ -150,6 +152,7 @@ impl Policy for Codel {
         let capable = pkt.ecn.capable();
         if signal && self.config.ecn && capable {
             self.schedule();
+            self.drops = 0;
             Departure::Signal(Cause::Early)
         } else if signal {
             Departure::Drop(Cause::Early)
@@ -206,7 +209,7 @@ impl Codel {
         } else if let Some(first_above) = self.first_above {
             return now >= first_above;
         } else {
-            self.first_above = Some(now + self.config.interval);
+            self.first_above = Some(now + self.config.interval + self.config.grace);
         }
         false
     }
@@ -221,17 +224,20 @@ impl Codel {
             self.enter(now);
             return true;
         }
-        if self.then == Then::Send {
-            self.then = Then::Nothing;
-            return false;
-        }
         self.schedule();
         if now < self.drop_next {
+            self.drops = 0;
+            return false;
+        }
+        if self.config.drops_at_once == Some(self.drops) {
+            self.drops = 0;
+            self.drop_next = self.after(now);
             return false;
         }
         self.count = self.count.saturating_add(1);
         self.root = newton(self.root, self.count);
-        self.then = Then::Schedule;
+        self.drops = self.drops.saturating_add(1);
+        self.unscheduled = true;
         true
     }
 
@@ -250,21 +256,21 @@ impl Codel {
         }
         self.lastcount = self.count;
         self.dropping = true;
-        self.then = Then::Send;
         self.drop_next = self.after(now);
     }
 
     fn leave(&mut self) {
         self.dropping = false;
-        self.then = Then::Nothing;
+        self.unscheduled = false;
+        self.drops = 0;
     }
 
     #[inline]
     fn schedule(&mut self) {
-        if self.then == Then::Schedule {
+        if self.unscheduled {
             self.drop_next = self.after(self.drop_next);
         }
-        self.then = Then::Nothing;
+        self.unscheduled = false;
     }
 
     /// When the signal after the one at `t` is due.
@@ -279,12 +285,14 @@ impl Codel {
 /// When the signal after the one at `t` is due, the `count`-th (RFC 8289 §5.4).
 fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
     let gap = interval.as_nanos() as f64 / libm::sqrt(f64::from(count));
-    t + Duration::from_nanos(gap as u64)
+    t + Duration::from_nanos((gap as u64).max(1))
 }
 
-/// When the signal after the one at `t` is due by Linux's root, in its units of 1024 ns.
+/// When the signal after the one at `t` is due by Linux's root, in its units of 1024 ns, of which it is one at
+/// least.
 fn linux_law(t: Instant, interval: Duration, root: u16) -> Instant {
-    t + Duration::from_nanos((((interval.as_nanos() >> 10) * u64::from(root)) >> 16) << 10)
+    let units = ((interval.as_nanos() >> 10) * u64::from(root)) >> 16;
+    t + Duration::from_nanos(units.max(1) << 10)
 }
 
 /// A step from `root` towards 1/√count, `root`·(3 − count·`root`²)/2, in 1/65536.
@@ -351,16 +359,64 @@ mod tests {
         assert_eq!(signals(&mut lab, 200, Ecn::Ect0), [356, 423]);
     }
 
-    /// An interval below a unit of Linux's time is 0: each packet is due at once, but not the one behind the
-    /// first that is dropped.
+    /// An interval of less than a unit of Linux's time counts as one, 1.024 µs, or all packets that wait would be
+    /// due at once. One that leaves 10 µs after the first drop owes nine: at 1.024 µs, …, 9.216 µs.
     #[test]
-    fn the_packet_behind_the_first_drop_is_sent() {
+    fn newton_s_gap_is_a_unit_of_time_at_least() {
         let mut lab = forty(&[("root", "newton"), ("interval", "1us")], Ecn::NotEct);
         lab.wait_ms(6);
         lab.depart();
         lab.wait_ms(1);
         assert!(lab.depart().is_some());
         assert_eq!(lab.dropped().len(), 1);
+        lab.wait(Duration::from_micros(10));
+        assert!(lab.depart().is_some());
+        assert_eq!(lab.dropped().len(), 1 + 9);
+    }
+
+    /// The first packet that waited 5 ms leaves at 5 ms, the next exactly an interval later: Linux wants more.
+    #[test]
+    fn linux_signals_after_more_than_an_interval() {
+        for (settings, late, signals) in
+            [(&[][..], 0, 1.0), (ABOUT.presets[0].1, 0, 0.0), (ABOUT.presets[0].1, 1, 1.0)]
+        {
+            let mut lab = forty(settings, Ecn::Ect0);
+            lab.wait_ms(5);
+            lab.depart();
+            lab.wait(Duration::from_millis(100) + Duration::from_nanos(late));
+            lab.depart();
+            assert_eq!(lab.signal("dropping"), signals, "{late}");
+        }
+    }
+
+    /// A link that stood still for 8 s owes more signals than its 1000 packets. Linux drops 256 of them, sends
+    /// one, and begins anew: the next is due 100/√257 = 6.2 ms later, by the RFC until two are left.
+    #[test]
+    fn linux_drops_256_packets_at_once_at_most() {
+        for (settings, at_once, later) in
+            [(&[][..], 998, [0, 0]), (ABOUT.presets[0].1, 256, [0, 1])]
+        {
+            let mut lab = Story::new(1000, settings);
+            let fill = |lab: &mut Story| {
+                while lab.backlog().packets < 1000 {
+                    lab.arrive_as(1000, Ecn::NotEct);
+                }
+            };
+            fill(&mut lab);
+            signals(&mut lab, 107, Ecn::NotEct);
+            assert_eq!((lab.signal("dropping"), lab.dropped().len()), (1.0, 1));
+            lab.wait_ms(8000);
+            let dropped = |lab: &mut Story| {
+                let before = lab.dropped().len();
+                lab.depart();
+                lab.dropped().len() - before
+            };
+            assert_eq!(dropped(&mut lab), at_once);
+            for (ms, expected) in [6, 1].into_iter().zip(later) {
+                lab.wait_ms(ms);
+                assert_eq!(dropped(&mut lab), expected, "{ms} ms later");
+            }
+        }
     }
 
     /// Ten overflows make the second signal come 100/√(1 + 10 …) ms after the first: a dropping state that

@@ -15,7 +15,8 @@
 //!
 //! Overload is p_C ≥ min(1/k², 1), where k p' would pass 1: from there on every signal is a drop
 //! with p_C, and what is ECT(1) or CE and not dropped is marked. [`DualPi2`](crate::dual::dualpi2)
-//! gives each kind of traffic a queue of its own.
+//! gives each kind of traffic a queue of its own. With `signals = random-twice` there is overload only where
+//! k p' > 1, as in Linux: with k = 1 never.
 //!
 //! Where the sources differ: the paper decides at arrival, the RFC at departure, which tells
 //! senders a queue's delay sooner; the RFC's way is taken. `signals = recur` spaces signals as the
@@ -113,8 +114,9 @@ pub(crate) struct Controller {
     pub(crate) classic: f64,
     /// The probability of a scalable mark, k p', at most 1.
     pub(crate) coupled: f64,
-    /// The classic probability from which on there is overload.
-    limit: f64,
+    /// The classic probability from which on there is overload; `None`: there is where k p' would pass 1, as in
+    /// Linux.
+    limit: Option<f64>,
     /// Where p' and k p' end.
     ends: [f64; 2],
     /// When the next update is due.
@@ -135,7 +137,7 @@ impl Controller {
             old: 0.0,
             classic: 0.0,
             coupled: 0.0,
-            limit: (1.0 / (c.k * c.k)).min(1.0),
+            limit: (c.signals != Signals::RandomTwice).then(|| (1.0 / (c.k * c.k)).min(1.0)),
             ends: [1.0, 1.0],
             next: now + t_update,
         }
@@ -144,13 +146,19 @@ impl Controller {
     /// Whether classic signals are so many that ECN is no longer enough.
     #[inline]
     pub(crate) fn overload(&self) -> bool {
-        self.classic >= self.limit
+        self.limit.map_or(self.k * self.base > 1.0, |limit| self.classic >= limit)
+    }
+
+    /// Whether packets of L, too, meet overload.
+    #[inline]
+    pub(crate) fn overload_of_l(&self) -> bool {
+        self.limit.map_or(self.k * self.base > 1.0, |_| self.coupled >= 1.0)
     }
 
     /// This ramp without overload: k p' ends just below 1, p' where it does.
     pub(crate) fn without_overload(self) -> Self {
         let ends = [(1.0 / self.k).min(1.0), 1.0 - f64::EPSILON];
-        Self { ends, limit: f64::INFINITY, ..self }
+        Self { ends, limit: self.limit.map(|_| f64::INFINITY), ..self }
     }
 
     /// Whether two random numbers are below p'.

@@ -10,7 +10,7 @@
 //!     p += min(step, 0.02 if p ≥ 0.1)  (§5.5);  p *= 0.98 if delay = old = 0;  p within [0, 1]
 //!     burst := max_burst if p = 0 and delay, old < target/2, else burst − t_update  (§4.4)
 //! a packet arrives, q bytes wait:
-//!     burst > 0, or old < target/2 and p < 0.2, or q ≤ 2 mean packets:  admit  (§4.1)
+//!     burst > 0, or old < target/2 and p < 0.2, or q ≤ 2 mean packets (or q < `spare`):  admit  (§4.1)
 //!     with probability p:  mark it if p < mark_ecnth and it can be marked, else drop it  (§5.1)
 //! ```
 //!
@@ -21,7 +21,8 @@
 //! - The burst allowance is reset at the update, where both samples are at hand (§4.4's text; the
 //!   listing of appendix A does it at arrivals), and is looked at before any random number is drawn.
 //! - The controller is always active: appendix B's switching (§5.3) is left out.
-//! - In byte mode a packet's probability is p·len/mean packet, at most 1.
+//! - In byte mode a packet's probability is p·len/mean packet, at most 1. (Linux's is p·len/1514, at most p:
+//!   `full_length`.)
 //! - A timer that comes late updates once and does not catch up.
 
 use super::{Arrival, Cx, Departure, Env, Policy, Victim, View};
@@ -41,6 +42,10 @@ pub(crate) const LINUX: &[(&str, &str)] = &[
     ("steep_above", "250ms"),
     ("p_max", "256"),
     ("decay", "0.984375"),
+    ("spare", "3028"),
+    ("sum_kept_from", "8.5"),
+    ("p_past_max", "1"),
+    ("full_length", "1514"),
 ];
 
 /// What pie tells of itself.
@@ -85,18 +90,29 @@ params! {
         mark_ecnth: f64 = 0.1, in 0.0..=1.0, "RFC 8033 §5.1", with ecn = "true";
         /// Whether a packet's probability is proportional to its length.
         mode: Mode = Mode::Packets, "RFC 8033 appendix B";
+        /// Length at which a packet's probability is p, longer ones having p as well (Linux: 1514); `none`: the mean
+        /// packet, longer ones having more.
+        full_length: Option<u32> = None, in 1..=65_535, "Linux", with mode = "bytes";
         /// How the queueing delay is measured.
         delay: Delay = Delay::Timestamps, "RFC 8033 §4.3, §5.2";
         /// Which delay spares arriving packets where it is below half the target and the drop probability below 0.2.
         spared_by: SparedBy = SparedBy::LastUpdate, "RFC 8033 §4.1";
+        /// A packet is spared if it finds fewer bytes waiting (Linux: two packets of 1514); `none`: if it finds two
+        /// mean packets or less.
+        spare: Option<u32> = None, in 0..=1_000_000, "RFC 8033 §4.1; Linux";
         /// Bytes in a measurement of the departure rate; no shorter queue is measured.
         dq_threshold: u32 = 16_384, in 1..=1_048_576, "RFC 8033 §5.2", with delay = "departure-rate";
         /// Whether signals are spaced: none before the probabilities of the packets since the last add up to 0.85, one at 8.5.
         derandomise: bool = false, "RFC 8033 §5.4";
+        /// Sum of these probabilities from which on a mark leaves it as it is, so that packet after packet is marked
+        /// until one is dropped (Linux: 8.5); `none`: each signal begins a new sum.
+        sum_kept_from: Option<f64> = None, in 0.0..=8.5, "Linux", with derandomise = "true";
         /// Delay above which each step is larger by 0.02; zero: none is (Linux: 250 ms).
         steep_above: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "Linux";
         /// Where the drop probability ends; beyond 1 it only takes longer to come down (Linux: 256).
         p_max: f64 = 1.0, in 0.0..=256.0, "RFC 8033 §4.2";
+        /// What a drop probability that would pass `p_max` becomes (Linux: 1); `none`: `p_max`.
+        p_past_max: Option<f64> = None, in 0.0..=1.0, "Linux";
         /// Whether a step up is at most 0.02 where the probability is 0.1 or more.
         cap: bool = true, "RFC 8033 §5.5";
         /// What is left of the probability at an update after two without delay (Linux: 63/64).
@@ -142,7 +158,8 @@ choice! {
 #[derive(Clone, Debug)]
 pub struct Pie {
     config: PieConfig,
-    /// Bytes in which the queue is never signalled, and the mean packet.
+    /// Fewer bytes waiting, and an arriving packet is spared.
+    spare: u64,
     mean_packet: u32,
     /// Drop probability, [0, 1].
     p: f64,
@@ -176,6 +193,7 @@ impl Policy for Pie {
         };
         Ok(Self {
             config: config.clone(),
+            spare: config.spare.map_or(2 * u64::from(env.mean_packet) + 1, u64::from),
             mean_packet: env.mean_packet,
             p: 0.0,
             old: Duration::ZERO,
@@ -193,12 +211,12 @@ impl Policy for Pie {
         if !self.chosen(pkt, q, cx.rng) {
             return Arrival::Admit;
         }
-        self.accumulated = 0.0;
-        if self.config.ecn && self.p < self.config.mark_ecnth {
-            Arrival::Signal(Cause::Early)
-        } else {
-            Arrival::Reject(Cause::Early)
+        let marks = self.config.ecn && self.p < self.config.mark_ecnth;
+        let marked = marks && pkt.ecn.capable();
+        if !marked || self.config.sum_kept_from.is_none_or(|sum| self.accumulated < sum) {
+            self.accumulated = 0.0;
         }
+        if marks { Arrival::Signal(Cause::Early) } else { Arrival::Reject(Cause::Early) }
     }
 
     #[inline]
@@ -272,13 +290,16 @@ impl Pie {
             SparedBy::LastDeparture => self.sojourn,
         };
         let calm = delay < self.config.target / 2 && self.p < 0.2;
-        let short = q.backlog().bytes <= 2 * u64::from(self.mean_packet);
+        let short = q.backlog().bytes < self.spare;
         if self.burst > Duration::ZERO || calm || short {
             return false;
         }
         let p = match self.config.mode {
             Mode::Packets => self.p,
-            Mode::Bytes => (self.p * f64::from(pkt.len) / f64::from(self.mean_packet)).min(1.0),
+            Mode::Bytes => match self.config.full_length {
+                None => (self.p * f64::from(pkt.len) / f64::from(self.mean_packet)).min(1.0),
+                Some(full) => self.p * f64::from(pkt.len.min(full)) / f64::from(full),
+            },
         };
         if self.config.derandomise {
             return self.derandomised(pkt, p, q, rng);
@@ -353,7 +374,10 @@ fn updated(p: f64, delay: Duration, old: Duration, rests: bool, c: &PieConfig) -
     let step = if c.cap && p >= 0.1 { step.min(0.02) } else { step };
     let step = if steep { step + 0.02 } else { step };
     let decay = if delay == 0.0 && old == 0.0 && rests { c.decay } else { 1.0 };
-    ((p + step) * decay).clamp(0.0, c.p_max)
+    match c.p_past_max {
+        Some(past) if p + step > c.p_max => past.min(c.p_max),
+        _ => ((p + step) * decay).clamp(0.0, c.p_max),
+    }
 }
 
 /// By what a step is divided at a drop probability `p` (auto-tuning, RFC 8033 §4.2).

@@ -78,8 +78,9 @@ pub const ABOUT: About = About {
                 ("bin_size", "19p"),
                 ("bin_limit", "24p"),
                 ("overflow", "all"),
-                ("increment", "0.0005"),
-                ("decrement", "0.00005"),
+                // 33 and 3 of 65535.
+                ("increment", "0.000503547722591"),
+                ("decrement", "0.0000457770656901"),
                 ("mark_up_to", "0.5"),
                 ("hash", "double-buffered"),
                 ("hash_interval", "600s"),
@@ -245,6 +246,16 @@ mod tests {
 
     const EARLY: Fate = Fate::Dropped(Cause::Early);
     const PENALTY: Fate = Fate::Dropped(Cause::Penalty);
+
+    /// Its probabilities are whole parts of 65535, and `tc` rounds 1/2000 and 1/20000 to these.
+    #[test]
+    fn linux_s_steps_are_33_and_3_of_65535() {
+        let linux = ABOUT.presets.iter().find(|(name, _)| *name == "linux").unwrap().1;
+        for (key, parts) in [("increment", 33.0), ("decrement", 3.0)] {
+            let (_, text) = linux.iter().find(|(name, _)| *name == key).unwrap();
+            assert!((text.parse::<f64>().unwrap() * 65_535.0 - parts).abs() < 1e-9, "{key}");
+        }
+    }
 
     /// Feng02 §IV.C: 2 × 23 bins and 8 nonresponsive flows: 1 − (22/23)⁸ = 0.29926, squared
     /// 0.08955; one level of 46: 1 − (45/46)⁸ = 0.16124. The paper says 8.96 % and 16.12 %.

@@ -9,6 +9,8 @@ pub(super) struct CodelSettings {
     ce_threshold: Option<u64>,
     l4s: bool,
     overflow_counts: bool,
+    grace: u64,
+    drops_at_once: Option<u64>,
 }
 
 impl CodelSettings {
@@ -19,6 +21,8 @@ impl CodelSettings {
             ("mtu", self.mtu.to_string()),
             ("ecn", self.ecn.to_string()),
             ("overflow_counts", self.overflow_counts.to_string()),
+            ("grace", format!("{}ns", self.grace)),
+            ("drops_at_once", self.drops_at_once.map_or("none".into(), |n| n.to_string())),
             ("ce_threshold_l4s", (self.l4s && self.ce_threshold.is_some()).to_string()),
             ("ce_threshold", self.ce_threshold.map_or("none".into(), |t| format!("{t}ns"))),
         ]
@@ -72,7 +76,7 @@ impl Codel {
         if self.sojourn < self.c.target || bytes <= self.c.mtu {
             self.first_above_time = 0;
         } else if self.first_above_time == 0 {
-            self.first_above_time = now + self.c.interval;
+            self.first_above_time = now + self.c.interval + self.c.grace;
         } else if now >= self.first_above_time {
             ok_to_drop = true;
         }
@@ -121,7 +125,13 @@ impl Model for Codel {
             if !ok_to_drop {
                 self.dropping = false;
             }
+            let mut drops = 0;
             while self.dropping && now >= self.drop_next {
+                drops += 1;
+                if self.c.drops_at_once.is_some_and(|most| drops > most) {
+                    self.drop_next = self.control_law(now);
+                    break;
+                }
                 self.count += 1;
                 if marks(p) {
                     Self::mark(p.as_mut().unwrap(), events);
@@ -188,8 +198,12 @@ prop_compose! {
         ecn in prop::bool::weighted(0.7),
         ce_threshold in prop::option::weighted(0.3, 0..10_000_000u64),
         (overflow_counts, l4s) in any::<(bool, bool)>(),
+        grace in prop::sample::select(vec![0, 1, 1_000_000]),
+        drops_at_once in prop::option::of(1..4u64),
     ) -> CodelSettings {
-        CodelSettings { target, interval, mtu, ecn, ce_threshold, l4s, overflow_counts }
+        CodelSettings {
+            target, interval, mtu, ecn, ce_threshold, l4s, overflow_counts, grace, drops_at_once,
+        }
     }
 }
 

@@ -271,11 +271,11 @@ impl Aqm for DualPi2 {
             }
         }
         if self.silent(left) {
-            let overload = c.p_cl() >= 1.0;
+            let overload = c.overload_of_l();
             let drawn = native > 0.0 && native < 1.0 && !overload && rng.uniform() < native;
             return if native == 1.0 || drawn { Fate::Mark } else { Fate::Send };
         }
-        if c.p_cl() < 1.0 {
+        if !c.overload_of_l() {
             let p_l = f64::max(native, c.p_cl());
             if c.recur(&mut self.l_count, p_l, rng) {
                 return Fate::Mark;
@@ -307,7 +307,7 @@ impl Aqm for DualPi2 {
         if !self.early || waiting < self.spare {
             return Fate::Send;
         }
-        if l4s && c.p_cl() < 1.0 {
+        if l4s && !c.overload_of_l() {
             return if rng.uniform() < c.p_cl() { Fate::Mark } else { Fate::Send };
         }
         let square = rng.uniform() < c.p && rng.uniform() < c.p;

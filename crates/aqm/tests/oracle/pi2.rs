@@ -71,7 +71,15 @@ impl Controller {
     }
 
     pub(super) fn overload(&self) -> bool {
+        if self.c.signals == "random-twice" {
+            return self.p * self.c.k > 1.0;
+        }
         !self.overflows && self.p_c() >= f64::min(1.0 / (self.c.k * self.c.k), 1.0)
+    }
+
+    /// Whether marks with p_CL are not enough for L.
+    pub(super) fn overload_of_l(&self) -> bool {
+        if self.c.signals == "random-twice" { self.overload() } else { self.p_cl() >= 1.0 }
     }
 
     /// RFC 9332, Fig. 4, lines 23 to 30.

@@ -20,6 +20,10 @@ pub(super) struct PieSettings {
     decay: f64,
     by_departures: bool,
     first_update: u64,
+    spare: Option<u64>,
+    sum_kept_from: Option<f64>,
+    p_past_max: Option<f64>,
+    full_length: Option<u32>,
 }
 
 impl PieSettings {
@@ -43,6 +47,10 @@ impl PieSettings {
             ("decay", self.decay.to_string()),
             ("burst_runs", if self.by_departures { "departures" } else { "updates" }.into()),
             ("first_update", format!("{}ns", self.first_update)),
+            ("sum_kept_from", self.sum_kept_from.map_or("none".into(), |sum| sum.to_string())),
+            ("p_past_max", self.p_past_max.map_or("none".into(), |p| p.to_string())),
+            ("full_length", self.full_length.map_or("none".into(), |bytes| bytes.to_string())),
+            ("spare", self.spare.map_or("none".into(), |bytes| bytes.to_string())),
         ]
     }
 }
@@ -99,11 +107,18 @@ impl Pie {
         if qdelay < self.half_target() && self.drop_prob < 0.2 {
             return false;
         }
-        if bytes(q) <= 2 * MEAN as u64 {
+        if self.c.spare.is_some_and(|spare| bytes(q) < spare) {
+            return false;
+        }
+        if self.c.spare.is_none() && bytes(q) <= 2 * MEAN as u64 {
             return false;
         }
         let mut p = self.drop_prob;
-        if self.c.bytes {
+        if let Some(full) = self.c.full_length
+            && self.c.bytes
+        {
+            p = p * f64::from(pkt.len.min(full)) / f64::from(full);
+        } else if self.c.bytes {
             p = f64::min(1.0, p * f64::from(pkt.len) / MEAN);
         }
         if self.c.derandomise {
@@ -159,12 +174,16 @@ impl Pie {
         if self.c.steep_above > 0 && ns > self.c.steep_above {
             p += 0.02;
         }
+        let passes = self.drop_prob + p > self.c.p_max;
         self.drop_prob += p;
         let unknown = self.c.delay == "last-departure" && !q.is_empty();
         if current == 0.0 && self.qdelay_old == 0.0 && !unknown {
             self.drop_prob *= self.c.decay;
         }
         self.drop_prob = self.drop_prob.clamp(0.0, self.c.p_max);
+        if passes && let Some(past) = self.c.p_past_max {
+            self.drop_prob = f64::min(past, self.c.p_max);
+        }
         if !self.by_departures() {
             self.burst_allowance = self.burst_allowance.saturating_sub(self.c.t_update);
         }
@@ -191,10 +210,14 @@ impl Model for Pie {
         if self.burst_allowance > 0 || !self.drop_early(pkt, q, !fits, rng) {
             return Verdict::Admit;
         }
-        self.accu_prob = 0.0;
+        let kept = self.c.sum_kept_from.is_some_and(|from| self.accu_prob >= from);
         if self.c.ecn && self.drop_prob < self.c.mark_ecnth {
+            if !pkt.ect || !kept {
+                self.accu_prob = 0.0;
+            }
             Verdict::Signal
         } else {
+            self.accu_prob = 0.0;
             Verdict::Drop
         }
     }
@@ -273,11 +296,15 @@ prop_compose! {
         ),
         dq_threshold in prop::sample::select(vec![1, 2000, 5000, 16_384, 1_048_576]),
         first_update in prop::sample::select(vec![0, 0, 1, 1_000_000, 20_000_000]),
+        sum_kept_from in prop::sample::select(vec![None, None, Some(8.5), Some(1.0)]),
+        p_past_max in prop::sample::select(vec![None, None, Some(0.0), Some(1.0)]),
+        full_length in prop::sample::select(vec![None, None, Some(576), Some(1514)]),
+        spare in prop::sample::select(vec![None, None, Some(0), Some(1000), Some(5000)]),
     ) -> PieSettings {
         PieSettings {
             target, t_update, alpha, beta, max_burst, ecn, mark_ecnth, bytes, delay, dq_threshold,
             derandomise, cap, by_departure, steep_above, p_max, decay, by_departures,
-            first_update,
+            first_update, spare, sum_kept_from, p_past_max, full_length,
         }
     }
 }

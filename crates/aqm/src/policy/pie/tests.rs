@@ -31,6 +31,7 @@ fn p_by_hand() {
     let (rfc, free) = (PieConfig::default(), PieConfig { cap: false, ..PieConfig::default() });
     let linux =
         PieConfig { steep_above: Duration::from_millis(250), p_max: 256.0, ..PieConfig::default() };
+    let past: PieConfig = config(LINUX);
     let steep = PieConfig { steep_above: Duration::from_millis(250), ..PieConfig::default() };
     for (c, p, delay, old, expected) in [
         // 0.125·0.015 + 1.25·0.015 = 0.020625 at 30 ms after 15 ms.
@@ -46,6 +47,9 @@ fn p_by_hand() {
         (&free, 0.99, 500, 0, 1.0),
         (&linux, 1.0, 251, 251, 1.04),
         (&linux, 1.9, 5, 845, 1.9 - 1.051_25),
+        (&linux, 255.97, 251, 251, 256.0),
+        (&past, 255.95, 251, 251, 255.99),
+        (&past, 255.97, 251, 251, 1.0), // eight bits of room above 1
         (&steep, 0.3, 250, 250, 0.3 + 0.02), // capped
         (&steep, 0.3, 251, 251, 0.3 + 0.02 + 0.02),
         (&steep, 0.0, 251, 251, 0.0295 / 2048.0 + 0.02),
@@ -175,6 +179,39 @@ fn a_short_queue_is_spared() {
     assert!(lab.signal("p_d") > 0.5);
 }
 
+/// A PIE whose p is `p` and whose delay is 60 ms, without an allowance.
+fn pie_at(p: f64, settings: &[(&str, &str)]) -> (Pie, Env, Rng) {
+    let (env, mut rng) = (Env { mean_packet: 1514, ..env(100) }, Rng::new(3, 0));
+    let mut pie = Pie::new(&config(settings), &env, &mut rng).unwrap();
+    (pie.p, pie.burst) = (p, Duration::ZERO);
+    (pie.old, pie.sojourn) = (Duration::from_millis(60), Duration::from_millis(60));
+    (pie, env, rng)
+}
+
+/// What becomes of a packet that finds `bytes`.
+fn arrive((pie, env, rng): &mut (Pie, Env, Rng), meta: Meta, bytes: u64) -> Arrival {
+    let backlog = Backlog { packets: 2, bytes };
+    let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
+    pie.on_arrival(&meta, &q, &mut Cx { now: env.now, rng })
+}
+
+/// p = 1. Linux spares packets that find less than 3028 bytes, the RFC those that find two mean packets or
+/// less: on a slow link that is a queue of two, for which p is as large as it may be.
+#[test]
+fn linux_drops_what_finds_two_packets() {
+    let dropped = Arrival::Reject(Cause::Early);
+    for (settings, bytes, fate) in [
+        (&[][..], 3028, Arrival::Admit),
+        (&[], 3029, dropped),
+        (LINUX, 3027, Arrival::Admit),
+        (LINUX, 3028, dropped),
+    ] {
+        let meta = Meta { len: 1514, ..Meta::default() };
+        let got = arrive(&mut pie_at(1.0, settings), meta, bytes);
+        assert_eq!(got, fate, "{settings:?} {bytes}");
+    }
+}
+
 /// 8 Mbit/s: 16 384 bytes in packets of 1000 are 17 packets, 17 ms (the first starts the clock).
 /// A queue of 32 packets then has an estimated delay of 32 000/16 384 · 17 ms = 33.2 ms.
 #[test]
@@ -228,6 +265,29 @@ fn derandomised_signals_keep_their_distance() {
     assert!(certain.is_empty());
 }
 
+/// p = 0.05 and a sum of 8.5 with the next packet: it is marked. In Linux the sum stays, and so are all that
+/// follow, until one that cannot be marked is dropped. A mark by the coin begins a new sum there, too.
+#[test]
+fn linux_marks_on_after_a_certain_mark() {
+    let packet = |ecn| Meta { len: 1514, ecn, ..Meta::default() };
+    for (settings, left) in [(&[("derandomise", "true")][..], 0.0), (LINUX, 8.5)] {
+        let mut lab = pie_at(0.05, settings);
+        lab.0.accumulated = 8.45;
+        assert_eq!(arrive(&mut lab, packet(Ecn::Ect0), 9000), Arrival::Signal(Cause::Early));
+        assert!((lab.0.accumulated - left).abs() < 1e-9, "{}", lab.0.accumulated);
+    }
+    let mut lab = pie_at(0.05, LINUX);
+    lab.0.accumulated = 8.45;
+    for _ in 0..10 {
+        assert_eq!(arrive(&mut lab, packet(Ecn::Ect1), 9000), Arrival::Signal(Cause::Early));
+    }
+    assert_eq!(arrive(&mut lab, packet(Ecn::NotEct), 9000), Arrival::Signal(Cause::Early));
+    assert_eq!(lab.0.accumulated, 0.0, "what cannot be marked is dropped");
+    lab.0.accumulated = 0.9;
+    while arrive(&mut lab, packet(Ecn::Ect0), 9000) == Arrival::Admit {}
+    assert_eq!(lab.0.accumulated, 0.0, "by the coin");
+}
+
 /// What `derandomise` has added up does not outlive calm: the queue is as new then.
 #[test]
 fn calm_takes_back_what_was_added_up() {
@@ -248,4 +308,15 @@ fn in_byte_mode_large_packets_run_a_larger_risk() {
     let signals = |len| gaps(0.2, len, &[("mode", "bytes")]).len();
     assert!((1790..2210).contains(&signals(500)), "{}", signals(500));
     assert_eq!(signals(9000), 20_000);
+}
+
+/// p = 0.2 for 1514 bytes in Linux, and for longer packets: 0.066 for 500, 1321 of 20 000. σ of 4000: 57, of
+/// 1321: 35; the band is 5 σ.
+#[test]
+fn in_linux_s_byte_mode_none_runs_a_larger_risk_than_p() {
+    let linux = ("full_length", LINUX.iter().find(|(name, _)| *name == "full_length").unwrap().1);
+    let signals = |len| gaps(0.2, len, &[("mode", "bytes"), linux]).len();
+    for (len, expected) in [(500, 1321_usize), (1514, 4000), (9000, 4000)] {
+        assert!(signals(len).abs_diff(expected) < 285, "{len}: {}", signals(len));
+    }
 }
