@@ -298,7 +298,7 @@ def test_what_only_a_plain_method_can_do_ends_the_run(
     tmp_path: Path, keys: dict[str, str], told: str
 ) -> None:
     with pytest.raises(InputError, match=told):
-        bluewater.run(table(own(tmp_path, **keys)))
+        bluewater.run(table(own(tmp_path, compiled=False, **keys)))
 
 
 @pytest.mark.parametrize("cwnd", ["0", "-10**9", "-inf", "1"])
