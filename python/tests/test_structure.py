@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 LAYERS = (
     {"_core", "errors", "text"},
     {"files"},
-    {"aqm", "arguments", "programs", "units"},
+    {"arguments", "own", "programs", "units"},
+    {"aqm", "control"},
     {"compiled", "handover", "laws"},
     {"results"},
     {"trace", "rates"},
