@@ -87,7 +87,7 @@ def advise(
             "link). `linux` is 6.17 or newer, with DualPI2."
         ),
     ] = _USUAL[0],
-    interface: Annotated[str, typer.Option(help="For the lines to type.")] = "eth0",
+    interface: Annotated[str, typer.Option(help="Interface in the printed commands.")] = "eth0",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = _USUAL[2],
     reps: Annotated[int, typer.Option(min=2, help="Seeds.")] = _USUAL[1],
     delays: waits.Delays = False,
@@ -97,7 +97,7 @@ def advise(
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
-    """Say which queue discipline suits a link, why, and what to type for it.
+    """Recommend a queue discipline for a link, with reasons and the commands to type.
 
     Simulates every discipline that the box can run, at the rates that you type on it, with the same
     random numbers, and ranks them by throughput and fairness of bulk flows and by delay and loss of

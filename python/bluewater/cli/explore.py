@@ -59,7 +59,7 @@ def explore(
     ] = SIZE,
     quick: Quick = False,
     budget: Annotated[
-        int, typer.Option("--budget", min=1, help="Readings that are tried for each section.")
+        int, typer.Option("--budget", min=1, help="Readings to try for each section.")
     ] = 64,
     hold_out: Annotated[
         int,
@@ -81,7 +81,7 @@ def explore(
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
-    """Search what a paper leaves open, and say what its claims depend on.
+    """Search what a paper leaves open, and show which claims depend on it.
 
     The unknowns that its experiments declare are given other plausible values, those of a section
     for all of its experiments together. Says how many claims are met as the experiments stand, by

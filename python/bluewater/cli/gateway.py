@@ -29,7 +29,7 @@ drops and marks, signals, and the flows that sent most. NAME is what it was call
 else its process number."""
 
 _Arguments = Annotated[
-    list[str] | None, typer.Argument(help="As the program takes them; --help lists them.")
+    list[str] | None, typer.Argument(help="Options of the program; --help lists them.")
 ]
 
 

@@ -20,22 +20,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, plots and reports.")]
 Jobs = Annotated[
     int,
-    typer.Option("--jobs", "-j", min=1, help="Runs made at the same time.", show_default="cores"),
+    typer.Option("--jobs", "-j", min=1, help="Parallel runs.", show_default="cores"),
 ]
 On = Annotated[
     str,
     typer.Option(
         "--on",
         metavar="ENGINE",
-        help="Where runs are made: here; dask, processes of this machine; dask=ADDRESS, the "
-        "cluster of a scheduler; slurm, job arrays of --jobs elements.",
+        help="Where to run: here; dask (processes of this machine); dask=ADDRESS (the cluster of "
+        "a scheduler); slurm (job arrays of --jobs elements).",
     ),
 ]
 Part = Annotated[
     str | None,
-    typer.Option(
-        "--shard", metavar="I/N", help="Make the I-th of N parts of all runs, and no tables."
-    ),
+    typer.Option("--shard", metavar="I/N", help="Do part I/N of the runs, without tables."),
 ]
 Shared = Annotated[
     str,
@@ -43,8 +41,8 @@ Shared = Annotated[
         "--share",
         metavar="ADDRESS",
         envvar="BLUEWATER_SHARE",
-        help="Where finished runs are kept as well and looked for first, for machines that share "
-        "no folder: any address of fsspec, as s3://bucket/folder.",
+        help="Shared store of finished runs, looked up first: any address of fsspec, such as "
+        "s3://bucket/folder.",
     ),
 ]
 Settings = Annotated[
@@ -57,7 +55,7 @@ Settings = Annotated[
     ),
 ]
 SizeName = Annotated[str, typer.Option("--size", help="quick, or full: the paper's size.")]
-Quick = Annotated[bool, typer.Option("--quick", help="The same as --size quick.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Short for --size quick.")]
 Seed = Annotated[
     int | None, typer.Option("--seed", min=0, help="Run this seed alone, or the first of --reps.")
 ]
@@ -65,7 +63,7 @@ Seeds = Annotated[
     str | None, typer.Option("--seeds", help="Seeds separated by commas, as in 1,2,3 or 1-5.")
 ]
 Reps = Annotated[
-    int | None, typer.Option("--reps", min=1, help="This many seeds, counted up from --seed or 1.")
+    int | None, typer.Option("--reps", min=1, help="Number of seeds, counting up from --seed or 1.")
 ]
 TableFile = Annotated[
     Path | None,
@@ -92,9 +90,7 @@ PictureSize = Annotated[
         help="The picture for a paper: as wide as one column (3.5 in) or the page (7.16 in).",
     ),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume/--no-resume", help="Use runs made before; else make them again.")
-]
+Resume = Annotated[bool, typer.Option("--resume/--no-resume", help="Reuse finished runs.")]
 
 
 def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ...] | None:

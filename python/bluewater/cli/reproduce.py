@@ -135,7 +135,7 @@ def report(
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
-    """Write the report again from runs that were made before, without making any.
+    """Write the report from finished runs, without new ones.
 
     With no name it is about all that is complete, and says what is not. Runs that this machine does
     not allow, such as those with real packets, may be missing.

@@ -50,7 +50,7 @@ def suite(
     json: Json = False,
     resume: Resume = True,
 ) -> None:
-    """Run a suite of tests that people trust, judge what was published, and write a report.
+    """Run a suite of published tests, judge its claims, and write a report.
 
     What a suite is made of are experiments like those of the papers: `reproduce` makes one of them
     alone, as `bluewater reproduce l4s/shared`.

@@ -81,7 +81,7 @@ def measure(
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
-    """Tell how the bytes of a capture are spread over its flows, and whether that lasts.
+    """Show how the bytes of a capture are spread over its flows, and whether that lasts.
 
     Prints what the largest flows carry of the whole and of windows, and what they carry in the
     window after; draws it as Figs. 3 to 5 of the RED-PD paper, with the tables as Parquet, into a
@@ -118,7 +118,7 @@ def generate(
     file: Annotated[
         Path, typer.Argument(help="The file to write: classic pcap if named .pcap, else pcapng.")
     ],
-    seed: Annotated[int, typer.Option(min=0, help="All randomness follows from it.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 1,
     duration: Annotated[str, typer.Option(help="Length of the trace.")] = "60s",
     load: Annotated[str, typer.Option(help="Average rate of all flows together.")] = "10mbit",
     size_shape: Annotated[

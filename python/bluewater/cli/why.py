@@ -45,13 +45,15 @@ def why(
     ] = None,
     flow: Annotated[int | None, typer.Option(min=0, help="Of this flow.")] = None,
     seq: Annotated[int | None, typer.Option(min=0, help="With this sequence number.")] = None,
-    at: Annotated[str | None, typer.Option(help="That arrived then or later, as `12.5s`.")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="The first that arrived then or later: 12.5s.")
+    ] = None,
     which: Annotated[
         Literal["dropped", "marked", "sent"] | None, typer.Option(help="What became of it.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Tell why a packet was sent, marked or dropped: what it found, the probability, the coin.
+    """Explain why a packet was sent, marked or dropped: queue state, probability, random draw.
 
     It is the Nth that arrived, or the first of all that the options leave. What a discipline's
     signals mean says `bluewater explain`.

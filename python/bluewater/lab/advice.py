@@ -92,7 +92,7 @@ def advise(
         reps: How many seeds, at least 2.
         first_seed: The first of them.
         duration: Length of a run, of which the first third is not counted.
-        jobs: Runs made at the same time.
+        jobs: Parallel runs.
         on: Where the runs are made, as for :func:`sweep`.
         share: Where they are kept as well, as for :func:`sweep`.
         out: The folder of results.

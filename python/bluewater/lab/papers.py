@@ -43,7 +43,7 @@ def reproduce(
         size: ``full``, which is the paper's, or ``quick``.
         seeds: The seeds; those of the experiments if not given.
         reps: So many seeds from 1 on, in place of ``seeds``.
-        jobs: Runs made at the same time.
+        jobs: Parallel runs.
         on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
             ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
         share: Where finished runs are kept as well and looked for first, for machines that share

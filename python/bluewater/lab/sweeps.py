@@ -230,7 +230,7 @@ def sweep(
         seeds: The seeds; those of the scenario if not given.
         reps: So many seeds from 1 on, in place of ``seeds``.
         size: One of the file's sizes.
-        jobs: Runs made at the same time.
+        jobs: Parallel runs.
         on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
             ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
         share: Where finished runs are kept as well and looked for first, for machines that share
@@ -289,7 +289,7 @@ def compare(
         setup: The link and its load.
         seeds: Each discipline is run for each of them; seed 1 if not given.
         reps: So many seeds from 1 on, in place of ``seeds``.
-        jobs: Runs made at the same time.
+        jobs: Parallel runs.
         on: Where the runs are made, as for :func:`sweep`.
         share: Where they are kept as well, as for :func:`sweep`.
         out: The folder of results.

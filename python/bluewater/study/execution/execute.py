@@ -65,7 +65,7 @@ def execute(
     Args:
         tasks: What is to be made; one that is there twice is made once.
         store: Where the results go.
-        jobs: Runs made at the same time.
+        jobs: Parallel runs.
         on_progress: Called with what happens.
         on: ``here``, or the engine that makes them: see :func:`engine`.
 
