@@ -50,4 +50,4 @@ def test_what_a_disk_says_is_told(tiny: Path, tmp_path: Path) -> None:
     assert found.returncode == 2
     assert f"error: cannot write {csv}: " in found.stderr
     assert "None" not in found.stderr
-    assert "kept in" in found.stderr
+    assert "kept run found: " in found.stderr
