@@ -306,7 +306,7 @@ impl Controller for Told {
             let (tag, sent_at, _) = books.flight[&ack.largest];
             assert_eq!(tag, ack.tag);
             assert!(sent_at <= ack.sent_at && ack.sent_at < ack.now);
-            assert!(ack.acked > 0 && ack.acked % MTU == 0);
+            assert!(ack.acked > 0 && ack.acked.is_multiple_of(MTU));
             books.acked += ack.acked;
             assert!(ack.delivered >= books.delivered && ack.delivered == books.acked);
             books.delivered = ack.delivered;

@@ -184,7 +184,7 @@ impl Given {
 struct Object {
     object: Py<PyAny>,
     /// Its methods, in the order of [`EVENTS`].
-    methods: [Option<Py<PyAny>>; EVENTS.len()],
+    methods: Methods,
     given: Arc<Given>,
     /// In place of the methods, if they are compiled.
     program: Option<Program>,
@@ -405,7 +405,7 @@ impl Object {
 }
 
 /// The methods of an object, in the order of [`EVENTS`].
-fn methods(object: &Bound<'_, PyAny>) -> PyResult<[Option<Py<PyAny>>; EVENTS.len()]> {
+fn methods(object: &Bound<'_, PyAny>) -> PyResult<Methods> {
     let mut found = [const { None }; EVENTS.len()];
     for (place, name) in found.iter_mut().zip(EVENTS) {
         *place = object.getattr_opt(name)?.map(Bound::unbind);
@@ -466,10 +466,13 @@ impl Controller for Object {
     }
 }
 
+/// The methods of a class, by event; none where it leaves one out.
+type Methods = [Option<Py<PyAny>>; EVENTS.len()];
+
 impl Clone for Object {
     fn clone(&self) -> Self {
         Python::attach(|py| {
-            let copy = || -> PyResult<(Py<PyAny>, [Option<Py<PyAny>>; EVENTS.len()])> {
+            let copy = || -> PyResult<(Py<PyAny>, Methods)> {
                 let object = py.import("copy")?.call_method1("deepcopy", (&self.object,))?;
                 let methods = methods(&object)?;
                 Ok((object.unbind(), methods))
