@@ -390,7 +390,7 @@ fn senders_fare_as_on_a_testbed() {
     let mut differ: Vec<&str> = failures.iter().map(|c| &*c.setting).collect();
     differ.dedup();
     assert_eq!(differ, APART_FROM_TESTBED, "{failures:#?}");
-    quoted("validation.md", &format!("{} of {} agree", cases.len() - failures.len(), cases.len()));
+    quoted(SUMMARY, &format!("{} of {} agree", cases.len() - failures.len(), cases.len()));
 }
 
 /// How many of 4481 packets have another fate when FQ-CoDel is as Linux's but for one thing: as it is, with a

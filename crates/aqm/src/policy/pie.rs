@@ -160,6 +160,8 @@ pub struct Pie {
     config: PieConfig,
     /// Fewer bytes waiting, and an arriving packet is spared.
     spare: u64,
+    /// Each packet has the same probability, and no signal is spaced.
+    plain: bool,
     mean_packet: u32,
     /// Drop probability, [0, 1].
     p: f64,
@@ -193,6 +195,7 @@ impl Policy for Pie {
         };
         Ok(Self {
             config: config.clone(),
+            plain: config.mode == Mode::Packets && !config.derandomise,
             spare: config.spare.map_or(2 * u64::from(env.mean_packet) + 1, u64::from),
             mean_packet: env.mean_packet,
             p: 0.0,
@@ -212,9 +215,8 @@ impl Policy for Pie {
             return Arrival::Admit;
         }
         let marks = self.config.ecn && self.p < self.config.mark_ecnth;
-        let marked = marks && pkt.ecn.capable();
-        if !marked || self.config.sum_kept_from.is_none_or(|sum| self.accumulated < sum) {
-            self.accumulated = 0.0;
+        if !self.plain {
+            self.begin_sum(marks && pkt.ecn.capable());
         }
         if marks { Arrival::Signal(Cause::Early) } else { Arrival::Reject(Cause::Early) }
     }
@@ -294,17 +296,30 @@ impl Pie {
         if self.burst > Duration::ZERO || calm || short {
             return false;
         }
-        let p = match self.config.mode {
-            Mode::Packets => self.p,
-            Mode::Bytes => match self.config.full_length {
-                None => (self.p * f64::from(pkt.len) / f64::from(self.mean_packet)).min(1.0),
-                Some(full) => self.p * f64::from(pkt.len.min(full)) / f64::from(full),
-            },
+        if self.plain { rng.chance(self.p) } else { self.chosen_otherwise(pkt, q, rng) }
+    }
+
+    /// Whether chance picks a packet in byte mode, or where signals keep their distance.
+    #[inline(never)]
+    fn chosen_otherwise(&mut self, pkt: &Meta, q: &View<'_>, rng: &mut Rng) -> bool {
+        let p = match (self.config.mode, self.config.full_length) {
+            (Mode::Packets, _) => self.p,
+            (Mode::Bytes, None) => {
+                (self.p * f64::from(pkt.len) / f64::from(self.mean_packet)).min(1.0)
+            }
+            (Mode::Bytes, Some(full)) => self.p * f64::from(pkt.len.min(full)) / f64::from(full),
         };
-        if self.config.derandomise {
-            return self.derandomised(pkt, p, q, rng);
+        if self.config.derandomise { self.derandomised(pkt, p, q, rng) } else { rng.chance(p) }
+    }
+
+    /// A packet was signalled, and perhaps `marked`: the sum of probabilities begins anew, unless
+    /// `sum_kept_from` keeps it.
+    #[inline(never)]
+    fn begin_sum(&mut self, marked: bool) {
+        let kept = self.config.sum_kept_from.is_some_and(|sum| self.accumulated >= sum);
+        if !(marked && kept) {
+            self.accumulated = 0.0;
         }
-        rng.chance(p)
     }
 
     /// Whether the allowance is whole again after an update (RFC 8033 §4.4).
