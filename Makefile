@@ -106,8 +106,7 @@ test: ## Run all Rust and Python tests
 # extension is that of a release: its decisions are compared with the pins, too.
 check: ## Run everything that continuous integration runs: test, lint, portable, deny, docs, gate
 	$(MAKE) --jobs 2 --output-sync setup lint-rust
-	$(MAKE) --jobs 2 --output-sync LACKING=: lint-python portable deny docs rust-programs
-	$(MAKE) gate
+	$(MAKE) --jobs 2 --output-sync LACKING=: lint-python portable deny docs gate rust-programs
 	$(CARGO) test --workspace --locked --quiet --test validation-tests -- --ignored
 	PROPTEST_CASES=$(CASES) HYPOTHESIS_PROFILE=slow $(MAKE) test
 
