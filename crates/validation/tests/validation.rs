@@ -367,6 +367,7 @@ fn prague_agrees_with_its_authors_program() {
     // Of one flow the length of a train of marks is nobody's else.
     let train = ("prague:40; of prague:40, step:1", "share of marks");
     assert_eq!(apart(&cases), [train]);
+    quoted(SUMMARY, &format!("| {} values | {} |", cases.len(), cases.len() - 1));
 }
 
 /// Where senders fare otherwise than on the testbed: Prague beside CUBIC in a FIFO, and as ten beside ten (docs/validation.md).
