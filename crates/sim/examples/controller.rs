@@ -2,21 +2,22 @@
 //!
 //! A crate elsewhere depends on `bluewater-sim` and does the same.
 
-use sim::control::{Ack, Congestion, Controller, Kind, Out, Rng, Start, register};
+use sim::control::{Ack, Congestion, Controller, Kind, Out, Rng, Start, Undo, register};
 use sim::{Run, Scenario, ScenarioError};
 
-/// Reno (RFC 5681, RFC 9002 §7).
+/// Reno (RFC 5681, RFC 9002 §7), with what a timeout that was needless gives back (RFC 4015).
 #[derive(Clone)]
-struct Reno {
+pub(crate) struct Reno {
     mtu: f64,
     cwnd: f64,
     ssthresh: f64,
+    before: (f64, f64),
 }
 
 impl Reno {
-    fn new(start: &Start) -> Self {
+    pub(crate) fn new(start: &Start) -> Self {
         let [mtu, cwnd] = [start.mtu, start.initial_window].map(|bytes| bytes as f64);
-        Self { mtu, cwnd, ssthresh: f64::INFINITY }
+        Self { mtu, cwnd, ssthresh: f64::INFINITY, before: (cwnd, f64::INFINITY) }
     }
 }
 
@@ -31,9 +32,15 @@ impl Controller for Reno {
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         if congestion.new_episode {
+            self.before = (self.cwnd, self.ssthresh);
             self.ssthresh = (self.cwnd / 2.0).max(2.0 * self.mtu);
         }
         self.cwnd = if congestion.kind >= Kind::Timeout { self.mtu } else { self.ssthresh };
+    }
+
+    fn on_undo(&mut self, _: &Undo) {
+        self.cwnd = self.cwnd.max(self.before.0);
+        self.ssthresh = self.ssthresh.max(self.before.1);
     }
 
     fn out(&self) -> Out {

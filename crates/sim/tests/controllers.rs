@@ -9,50 +9,13 @@ use sim::control::{
 };
 use sim::{Run, Scenario, ScenarioError};
 
+#[path = "../examples/controller.rs"]
+#[expect(dead_code, reason = "the example's own run")]
+mod example;
+
+use example::Reno;
+
 const MTU: u64 = 1500;
-
-/// Reno (RFC 5681, RFC 9002 §7), with what a timeout that was needless gives back (RFC 4015).
-#[derive(Clone)]
-struct Reno {
-    mtu: f64,
-    cwnd: f64,
-    ssthresh: f64,
-    before: (f64, f64),
-}
-
-impl Reno {
-    fn new(start: &Start) -> Self {
-        let [mtu, cwnd] = [start.mtu, start.initial_window].map(|bytes| bytes as f64);
-        Self { mtu, cwnd, ssthresh: f64::INFINITY, before: (cwnd, f64::INFINITY) }
-    }
-}
-
-impl Controller for Reno {
-    fn on_ack(&mut self, ack: &Ack) {
-        if ack.window_limited && !ack.in_recovery {
-            let acked = ack.acked as f64;
-            let slow_start = self.cwnd < self.ssthresh;
-            self.cwnd += if slow_start { acked } else { self.mtu * acked / self.cwnd };
-        }
-    }
-
-    fn on_congestion(&mut self, congestion: &Congestion) {
-        if congestion.new_episode {
-            self.before = (self.cwnd, self.ssthresh);
-            self.ssthresh = (self.cwnd / 2.0).max(2.0 * self.mtu);
-        }
-        self.cwnd = if congestion.kind >= Kind::Timeout { self.mtu } else { self.ssthresh };
-    }
-
-    fn on_undo(&mut self, _: &Undo) {
-        self.cwnd = self.cwnd.max(self.before.0);
-        self.ssthresh = self.ssthresh.max(self.before.1);
-    }
-
-    fn out(&self) -> Out {
-        Out { cwnd: self.cwnd, ssthresh: self.ssthresh, ..Out::default() }
-    }
-}
 
 /// Asks for one window, whatever happens.
 #[derive(Clone)]
