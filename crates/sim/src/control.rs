@@ -196,8 +196,8 @@ pub struct Undo {
     pub kind: Kind,
 }
 
-/// An acknowledgement. What is told of one packet is of the last sent among those that it is the first
-/// to acknowledge.
+/// An acknowledgement. Its fields of one packet are those of the last sent among the packets that it is the
+/// first to acknowledge.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Ack {
     /// The time.

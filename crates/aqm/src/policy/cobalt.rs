@@ -342,8 +342,8 @@ mod tests {
         }
     }
 
-    /// The same of a queue that was signalled and then calm, so that count is 0 again: Linux signals the second
-    /// packet if the pause was longer than an interval, else one an interval later.
+    /// The queue was signalled and then calm, so that count is 0 again. Linux signals the second packet if the
+    /// pause was longer than an interval, else one an interval later.
     #[test]
     fn the_first_signal_after_a_pause() {
         for (root, pause, expected) in [

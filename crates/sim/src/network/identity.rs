@@ -25,7 +25,7 @@ pub enum Identities {
 }
 
 impl Identities {
-    /// What a queue is told of a packet's flow at `now`.
+    /// A packet's flow at `now`, as queues see it.
     pub(super) fn key(&self, packet: &Packet, now: u64) -> FlowKey {
         match (self, packet.payload) {
             (Self::Recorded, Payload::Recorded { label, .. }) => {

@@ -38,7 +38,7 @@ pub enum TcpName {
     Bbr,
     /// Selective acknowledgements and BBR version 1.
     Bbr1,
-    /// The same with a controller that is brought along.
+    /// Selective acknowledgements and a controller of the user's own.
     Own,
 }
 
@@ -89,7 +89,7 @@ pub struct Needs {
     pub paced: bool,
     /// The least window that an echo leaves, in packets.
     pub least_window: u32,
-    /// The control sets the window itself, from what it is told of each packet: it always has `rack`.
+    /// The control sets the window itself, packet by packet: it always has `rack`.
     pub has_model: bool,
 }
 

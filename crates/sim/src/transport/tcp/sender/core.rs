@@ -178,7 +178,8 @@ impl Core {
         self.available.saturating_sub(self.next)
     }
 
-    /// The same where pacing bounds what is sent, and the window only what is under way while nothing comes back.
+    /// The window of a paced Prague: pacing bounds what it sends, the window only what is under way while nothing
+    /// comes back.
     #[inline(never)]
     fn loose_window(&self, o: &Options) -> u32 {
         let held = self.duplicates.min(o.recovery.limited_transmit);
