@@ -389,10 +389,10 @@ fn updated(p: f64, delay: Duration, old: Duration, rests: bool, c: &PieConfig) -
     let step = if c.cap && p >= 0.1 { step.min(0.02) } else { step };
     let step = if steep { step + 0.02 } else { step };
     let decay = if delay == 0.0 && old == 0.0 && rests { c.decay } else { 1.0 };
-    match c.p_past_max {
-        Some(past) if p + step > c.p_max => past.min(c.p_max),
-        _ => ((p + step) * decay).clamp(0.0, c.p_max),
+    if p + step > c.p_max {
+        return c.p_past_max.map_or(c.p_max, |past| past.min(c.p_max));
     }
+    ((p + step) * decay).max(0.0)
 }
 
 /// By what a step is divided at a drop probability `p` (auto-tuning, RFC 8033 §4.2).
