@@ -563,12 +563,12 @@ pub const PERSISTENCE: TableSpec = TableSpec {
     columns: &[
         text(&["window"], "Length of the windows."),
         real(&["window_s"], "s", "The same in seconds."),
+        real(&["byte_share"], "0 … 1", "Share of a window's bytes, carried by its largest flows."),
         real(
-            &["byte_share"],
+            &["next_share"],
             "0 … 1",
-            "Share of a window's bytes, carried by its largest flows.",
+            "What these flows carry of the next window's bytes, on average.",
         ),
-        real(&["next_share"], "0 … 1", "What these flows carry of the next window's bytes, on average."),
     ],
 };
 
