@@ -323,7 +323,9 @@ def _kind(entry: dict[str, Any], kinds: dict[str, Any]) -> str:
     if "enum" in entry:
         return ", ".join(map(_code, entry["enum"]))
     if "anyOf" in entry:
-        return " or ".join(_kind(each, kinds) for each in entry["anyOf"] if each != _NULL)
+        found = [_kind(each, kinds) for each in entry["anyOf"] if each != _NULL]
+        same = found[1:] == [f"a list, each {found[0]}"]
+        return f"{found[0]}; or a list of these" if same else " or ".join(found)
     kind = entry.get("type")
     if isinstance(kind, list):
         kind = next(each for each in kind if each != "null")
@@ -332,7 +334,7 @@ def _kind(entry: dict[str, Any], kinds: dict[str, Any]) -> str:
     if kind == "array":
         item = _kind(entry["items"], kinds)
         return "a list of tables" if item == "a table" else f"a list, each {item}"
-    return _TYPES.get(str(kind), "")
+    return _TYPES.get(str(kind), "text" if "pattern" in entry else "")
 
 
 def _reference(kind: dict[str, Any], kinds: dict[str, Any]) -> str:

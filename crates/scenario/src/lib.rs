@@ -38,7 +38,7 @@ pub struct Scenario {
     /// What it is about; free text.
     #[serde(default)]
     pub title: String,
-    /// Number of the replication: all randomness follows from it.
+    /// All random numbers follow from it.
     #[serde(default = "default_seed")]
     pub seed: u64,
     /// Simulated time.
@@ -46,13 +46,13 @@ pub struct Scenario {
     /// Measurement begins here and lasts to the end.
     #[serde(default = "zero")]
     pub warmup: Text<Duration>,
-    /// A preset network, with overrides; or empty, with links of one's own.
+    /// A preset network, with overrides; or empty, with your own links.
     #[serde(default)]
     pub network: Network,
-    /// Links of one's own, in place of a preset.
+    /// Your own links, in place of a preset.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<LinkSpec>,
-    /// Managed queues. All other links have a drop-tail queue that is large enough not to matter.
+    /// Managed queues. All other links have a queue without bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueueSpec>,
     /// Groups of flows.

@@ -20,14 +20,14 @@ use crate::varies::{Course, Probability, Written, written};
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// Feng02 §III (Fig. 4): 5 + 5 nodes, 100 Mb/s access, 45 Mb/s bottleneck. The delays are not
-    /// in the text: 20 ms on the access links (base round trip 100 ms) lies where its claims put
-    /// it; the experiments spread them over 10 … 30 ms.
+    /// in the text. 20 ms on the access links (base round trip 100 ms) fits its claims on 600 and 800
+    /// connections; the experiments spread the delays over 10 … 30 ms.
     Feng,
     /// Feng02 §IV.B: the same with 10 ms on every link (base round trip 60 ms).
     #[serde(rename = "feng-10ms")]
     Feng10ms,
-    /// HRC §3: 1 Mb/s bottleneck. The rest of its Fig. 3 is not in the text: a datagram flow of
-    /// 40 Mb/s has to get through an access link.
+    /// HRC §3: 1 Mb/s bottleneck. The rest of its Fig. 3 is not in the text. Access links must carry
+    /// a datagram flow of 40 Mb/s.
     Cmu,
     /// Mahajan01 §7: 10 Mb/s bottleneck.
     Redpd,
@@ -68,8 +68,8 @@ pub struct Network {
     /// Nodes on the right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right: Option<u32>,
-    /// Pairs of nodes for traffic over one bottleneck: `s1.0` before the first one and `d1.0` after
-    /// it, and so on.
+    /// Pairs of nodes at each bottleneck, for traffic over it alone: `s1.0` before the first one and
+    /// `d1.0` after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross: Option<u32>,
     /// Propagation delay of their access links: one for all, or one for each pair of a bottleneck.
@@ -107,8 +107,8 @@ pub struct LinkSpec {
     #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub rate_trace: Option<Course>,
-    /// The propagation delay over time, in place of `delay`: that of a packet is the one at which its
-    /// transmission ends.
+    /// The propagation delay over time, in place of `delay`. A packet has the delay of the time at
+    /// which its transmission ends.
     #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub delay_trace: Option<Course>,
@@ -119,7 +119,7 @@ pub struct LinkSpec {
     /// Each packet takes up to so much longer, uniform.
     #[serde(default = "crate::defaults::zero", skip_serializing_if = "is_default")]
     pub jitter: Text<Duration>,
-    /// Whether packets may overtake others by `jitter`, or where the delay falls; else they wait.
+    /// Whether packets may overtake others, by `jitter` or when the delay gets shorter.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reorder: bool,
     /// Packets lost on the wire, behind the queue: each with a probability, or in bursts.
