@@ -181,7 +181,7 @@ def _experiments(_: str) -> str:
         claims = [str(count) if count else "" for count in (len(experiment.claims) - ours, ours)]
         source = " ".join(filter(None, (experiment.paper.cite, experiment.about.figure)))
         rows.append([_code(experiment.id), experiment.title, source, *claims])
-    return table(["name", "title", "source", "its claims", "ours"], rows)
+    return table(["name", "title", "source", "claims of the source", "ours"], rows)
 
 
 _SUBJECTS = {

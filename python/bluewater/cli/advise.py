@@ -53,8 +53,8 @@ def advise(
     margin: Annotated[
         float | None,
         typer.Option(
-            help="How much less than the link's rate the box shapes to, %; 0 only if no modem, queue "
-            "or policer follows.",
+            help="How much less than the link's rate the box shapes to, %; 0 only if no modem, "
+            "queue or policer follows.",
             show_default="10 down, else 5",
         ),
     ] = None,
