@@ -148,7 +148,7 @@ def test_beside_an_axis_stands_what_a_signal_is(cli: Cli) -> None:
     assert found.exit_code == 0
     (picture,) = cli.out.glob("compare-*.svg")
     shown = " ".join(re.findall(r">([^<>]+)</text>", picture.read_text()))
-    assert "sparse: flows that came lately" in shown
+    assert "sparse: new flows" in shown
     assert "p_a: probability with spacing," in shown
 
 

@@ -101,7 +101,7 @@ def test_signals_of_a_log_have_units_and_meanings(tmp_path: Path) -> None:
     log.write_text(_lines(VARYING, _sampled(sojourn=0.14, count=3.0, dropping=1.0)))
     labels = {panel.title: " ".join(panel.y.label.split()) for panel in log_panels(read_log(log))}
     assert labels["sojourn"] == "sojourn: delay of the last packet at the head (ms)"
-    assert labels["count"].startswith("count: signals in the present")
+    assert labels["count"].startswith("count: the control law's count")
     assert labels["count"].endswith("(number)")
     assert labels["dropping"] == "dropping: 1 in the dropping state, else 0"
 

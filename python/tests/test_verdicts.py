@@ -75,7 +75,7 @@ def test_a_small_size_shows_what_the_full_one_said(mine: Path, cli: Cli) -> None
     assert found.exit_code == 0
     words = " ".join(found.stdout.split())
     assert "needs full size; there: reproduced, 20" in words
-    assert "How many claims hold, at full size on 2026-11-28" in words
+    assert "All claims at full size, 2026-11-28" in words
     page = " ".join(re.sub(r"<[^>]*>", " ", (cli.out / "report.html").read_text("utf-8")).split())
     assert "full size: reproduced, 20" in page
     assert "Full size, 2026-11-28, core core." in page

@@ -141,8 +141,8 @@ def compare(
 
     Without --preset connections are as in the papers: SACK, an initial window of two, packets of
     1000 bytes, one acknowledgement for each. What one takes today is `--transport cubic --preset
-    modern`. Disciplines have their defaults, RED's those of its author from 1997 and 2000; `--set
-    queue.0.params.preset=feng` shows the BLUE paper's.
+    modern`. Disciplines have their defaults, RED its authors' constants and thresholds
+    of ours; `--set queue.0.params.preset=feng` shows the BLUE paper's.
 
     With --reps each number is the mean over seeds with half its 95 % interval; a star says that it
     differs from that of the first discipline, by the interval of the differences seed by seed.

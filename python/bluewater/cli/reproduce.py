@@ -206,7 +206,7 @@ def _show_results(outcomes: Sequence[Outcome]) -> None:
         rows, title = together(claims), "How many claims hold"
     else:
         rows = kept().rows({each.experiment.paper.cite for each in claims})
-        title = f"How many claims hold, at full size on {kept().date}"
+        title = f"All claims at full size, {kept().date}"
     if rows:
         cells = [(name, *map(str, counts)) for name, counts in rows]
         show(table(title, ("paper", *COLUMNS), cells))

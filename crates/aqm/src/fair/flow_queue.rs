@@ -92,13 +92,16 @@ params! {
         quantum: u32 = 1514, in 1..=1_048_576, "RFC 8290 §5.2.4";
         /// Most packets that the longest queue drops at once when the buffer is full.
         drop_batch: u32 = 64, in 1..=65_536, "RFC 8290 §4.1", with overflow = "longest";
-        /// Half of what of the longest queue is dropped at once.
+        /// Which half of the longest queue an overflow drops: half of its packets or half of its
+        /// bytes.
         drop_half: Half = Half::Packets, "RFC 8290 §4.1; Linux", with overflow = "longest";
-        /// Who gives way when the buffer is full.
+        /// Which packets are dropped when the buffer is full: those of the longest queue or the
+        /// arriving one.
         overflow: Overflow = Overflow::Longest, "RFC 8290 §4.1; Linux's fq_pie";
-        /// What the algorithm of a queue is told to be waiting, when a packet leaves or its timer comes.
+        /// Which backlog the algorithm of a queue sees, when a packet leaves or its timer comes: its own
+        /// queue's or that of all queues. With `all-stale` an empty queue also stays above target.
         backlog: Waiting = Waiting::Queue, "RFC 8290 §4; Linux";
-        /// Where a new queue goes that has no packets left.
+        /// Where a new queue goes that has run empty.
         emptied: Emptied = Emptied::Old, "RFC 8290 §4.2; Linux";
     }
 }

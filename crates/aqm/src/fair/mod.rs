@@ -53,7 +53,8 @@ choice! {
 }
 
 choice! {
-    /// Who gives way when the buffer is full.
+    /// Which packets are dropped when the buffer is full: those of the longest queue or the
+    /// arriving one.
     pub enum Overflow {
         /// The longest queue.
         Longest = "longest",
@@ -129,7 +130,7 @@ pub struct Plan {
     pub overflow: Overflow,
     /// What policies are told to be waiting.
     pub backlog: Waiting,
-    /// Where a new queue goes that has no packets left.
+    /// Where a new queue goes that has run empty.
     pub emptied: Emptied,
 }
 

@@ -24,7 +24,7 @@ use super::links::{Chain, Links};
 use crate::param::choice;
 
 choice! {
-    /// Where a new queue goes that has no packets left.
+    /// Where a new queue goes that has run empty.
     pub enum Emptied {
         /// To the end of the old queues.
         Old = "old",

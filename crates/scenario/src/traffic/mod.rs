@@ -61,55 +61,57 @@ pub struct GroupSpec {
     /// The group's name in results.
     #[serde(default = "default_group")]
     pub name: String,
-    /// How many flows; of a `trace`, those in its file.
+    /// How many flows; for a `trace`, the number in its file.
     #[serde(default = "one")]
     pub flows: u32,
-    /// Addresses and ports under a name: groups that give the same one are the same flows to
-    /// queues, the first of each group with the first of the others and so on. Without it each
-    /// flow has its own.
+    /// Groups with the same `identity` look like the same flows to a queue: first with first,
+    /// second with second. Without it each flow has addresses and ports of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// Its flows change their ports so often: to queues they are new flows then.
+    /// How often its flows change ports; queues then see new flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Text<Duration>>,
-    /// The codepoint of its packets, those of its receivers too: `EF`, `AF41`, `CS1`, `46`. Without it
-    /// CS0. `cake` and `wred` look at it; to other queues all are the same.
+    /// The codepoint (DSCP) of its data packets and of their acknowledgements, such as `EF`, `AF41` or
+    /// `46`; CS0 if not given. `cake` and `wred` use it; other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Text<Codepoint>>,
-    /// The host that it sends from, 0 … 8191, and without it 0, as `cake` shares among hosts; other
-    /// queues do not look at it, and nodes are no hosts.
+    /// A label for `cake`, which shares among hosts: the number of the sending host, 0 … 8191; 0 if
+    /// not given. It does not change the node, and other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u16>,
-    /// The host that it sends to, in the same way.
+    /// As `host`, for the receiving host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u16>,
-    /// How data is carried. TCP with a congestion controller of your own: `python:FILE:CLASS`, from the
+    /// How data is carried, or your own congestion controller for TCP: `python:FILE:CLASS`, from the
     /// scenario's folder, or `rust:NAME`.
     pub transport: TransportChoice,
     /// What is carried.
     #[serde(default = "infinite")]
     pub app: AppName,
-    /// Nodes to send from; each flow draws one. Without it the preset's left side. With `*` for the
-    /// number of a bottleneck here and in `to`, as in `s*.0`, there is such a group at each.
+    /// Nodes to send from; each flow draws one. Without it the network preset's left side. A `*`
+    /// here and in `to`, as in `s*.0`, stands for the number of a bottleneck: each bottleneck gets
+    /// a copy of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
-    /// Nodes to send to; each flow draws one. Without it the preset's right side.
+    /// Nodes to send to; each flow draws one. Without it the network preset's right side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
-    /// When a flow starts: an instant, or a range from which each flow draws. A `trace`: when its
-    /// first packet comes.
+    /// When a flow starts: an instant, or a range from which each flow draws. For a `trace`, when
+    /// its first packet comes.
     #[serde(default = "at_once")]
     pub start: Text<Span>,
     /// When it stops; without it at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Text<Duration>>,
-    /// Flows join in steps; `start` counts from the flow's step.
+    /// Flows join in steps: a flow starts at its step plus `start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// Data packets on the wire, 40 … 65535 bytes, 1500 with `preset`; of a `trace`, their mean.
+    /// Length of data packets on the wire, 40 … 65535 bytes; 1500 with a TCP `preset`. For a
+    /// `trace`, their mean.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
-    /// Whether data packets are ECN-capable; of a `trace`, also those that are not in its file.
+    /// Whether data packets are ECN-capable; for a `trace`, also those that are not ECN-capable in
+    /// its file.
     #[serde(default)]
     pub ecn: bool,
 }

@@ -161,24 +161,28 @@ pub const QUEUES: TableSpec = TableSpec {
     columns: &[
         text(&["queue"], "The link, as `A->B`."),
         text(&["aqm"], "The queue discipline."),
-        count(&["arrivals", "departures"], "packets", "See above."),
+        count(
+            &["arrivals", "departures"],
+            "packets",
+            "Packets handed to the queue, and packets that the transmitter took.",
+        ),
         count(&["drops"], "packets", "Drops of all causes."),
         count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
         count(&["marks"], "packets", "Packets whose CE bit this queue set."),
         count(
             &["arrivals_bytes", "departures_bytes", "drops_bytes"],
             "bytes",
-            "The same in bytes.",
+            "Arrivals, departures and drops in bytes.",
         ),
         real(
             &["loss"],
             "0 … 1",
-            "`drops / arrivals`; where more were dropped than arrived, since they had waited before the window, `drops / (departures + drops)`; 0 without drops.",
+            "`drops / arrivals`; where more were dropped than arrived, because packets from before the window were dropped in it, `drops / (departures + drops)`; 0 without drops.",
         ),
         real(
             &["mark_rate"],
             "0 … 1",
-            "`marks / arrivals`; where more were marked than arrived, of those that left, as in `loss`.",
+            "`marks / arrivals`; where more were marked than arrived, `marks / (departures + drops)`.",
         ),
         real(
             &["throughput_bps"],
@@ -188,9 +192,13 @@ pub const QUEUES: TableSpec = TableSpec {
         real(
             &["utilisation"],
             "0 … 1",
-            "Share of the window in which the link was sending: `1 − idle_fraction`.",
+            "Share of the measured window in which the link was sending: `1 − idle_fraction`.",
         ),
-        real(&["idle_fraction"], "0 … 1", "Share of the window in which the link sent nothing."),
+        real(
+            &["idle_fraction"],
+            "0 … 1",
+            "Share of the measured window in which the link sent nothing.",
+        ),
         count(
             &["idle_periods"],
             "",
@@ -206,29 +214,33 @@ pub const QUEUES: TableSpec = TableSpec {
             "packets",
             "The least length that the queue did not exceed in 50, 95, 99 % of the time.",
         ),
-        count(&["queue_max_packets"], "packets", "The greatest length that lasted for any time."),
+        count(
+            &["queue_max_packets"],
+            "packets",
+            "The greatest length that lasted longer than 0 s.",
+        ),
         real(&["delay_mean_s"], "s", "Mean time in the queue of the packets that departed."),
         real(
             &["delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
             "s",
-            "Quantiles and maximum of the same.",
+            "Quantiles and maximum of this time.",
         ),
         real(
             &["jain"],
             "1/n … 1",
-            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the flows that can be compared: they cross this queue with their data, and they always have data to send (`infinite`, over TCP, `tfrc` or `window`) from the window's start or before to the end. Empty for fewer than two such flows, and where none of them gets anything.",
+            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the flows whose data crosses this queue and that have data to send all the time: `infinite` flows over TCP, `tfrc` or `window` that are there from the start of the measured window or before to its end. Empty for fewer than two such flows, and where none of them gets anything.",
         ),
         count(
             &["state_bytes"],
             "bytes",
-            "What the algorithm remembers for the queue as a whole: averages, bins, tables of fixed size. Without packets and the room for them.",
+            "What the algorithm remembers for the queue as a whole: averages, bins, tables of fixed size. Packet buffers do not count.",
         ),
         count(
             &["state_flow_bytes"],
             "bytes",
-            "What it remembers for each flow that it tells from others; 0 if it tells none.",
+            "What it remembers for each flow that it distinguishes; 0 if it does not distinguish flows.",
         ),
-        count(&["state_flows"], "", "The most flows that it tells from others at a time."),
+        count(&["state_flows"], "", "The most flows that it distinguishes at a time."),
         count(&["state_packet_bytes"], "bytes", "What it remembers for each queued packet."),
         count(
             &["parameters_set"],
@@ -252,7 +264,7 @@ pub const FLOWS: TableSpec = TableSpec {
         real(
             &["goodput_bps"],
             "bit/s",
-            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (all other transports): those that arrived. Headers are included. If a lost packet arrives early in the window, everything that waited for it counts at that moment.",
+            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (all other transports): those that arrived. Headers are included, unlike in the usual definition. When the retransmission of a lost packet arrives, the data received behind it counts at that moment, also data from before the measured window.",
         ),
         real(
             &["throughput_bps"],
@@ -281,7 +293,7 @@ pub const FLOWS: TableSpec = TableSpec {
         count(
             &["timeouts"],
             "",
-            "Retransmission timeouts, those of a SYN included, and with `ecn_timeout` those that end a wait while packets are under way. `tfrc`: times without feedback (RFC 5348 §4.4).",
+            "Retransmission timeouts, those of a SYN included. With `ecn_timeout`, also the end of a wait that an ECN echo caused, if packets are in flight. `tfrc`: times without feedback (RFC 5348 §4.4).",
         ),
         count(&["ecn_reductions"], "", "Window reductions after an ECN echo."),
         real(
@@ -307,7 +319,11 @@ pub const SERIES: TableSpec = TableSpec {
         real(&["time_s"], "s", "The instant."),
         text(&["queue"], "The link, as `A->B`."),
         count(&["backlog_packets", "backlog_bytes"], "packets, bytes", "What is queued."),
-        count(&["arrivals", "departures", "drops", "marks"], "packets", "In this interval."),
+        count(
+            &["arrivals", "departures", "drops", "marks"],
+            "packets",
+            "In this sampling interval.",
+        ),
         real(&["idle_s"], "s", "Time in this interval in which the link sent nothing."),
     ],
 };
@@ -330,10 +346,10 @@ pub const GROUPS: TableSpec = TableSpec {
         real(
             &["average_packets"],
             "packets",
-            "The same in packets, averaged: at each arrival at the queue, of whatever group, the average moves by 0.002 of its distance from the backlog that the packet finds (HRC §3).",
+            "A moving average of `backlog_packets` with weight 0.002, updated at each arrival of any group at the queue (HRC §3).",
         ),
-        count(&["arrivals", "departures", "drops"], "packets", "In this interval."),
-        count(&["drops_bytes"], "bytes", "In this interval."),
+        count(&["arrivals", "departures", "drops"], "packets", "In this sampling interval."),
+        count(&["drops_bytes"], "bytes", "In this sampling interval."),
         real(&["throughput_bps"], "bit/s", "8 · bytes that departed / interval."),
         real(&["goodput_bps"], "bit/s", "As in the table of flows, over this interval."),
     ],
@@ -400,10 +416,9 @@ const DELAY_QUEUE: ColumnSpec =
     text(&["queue"], "The link, as `A->B`; empty for a delay from end to end.");
 const DELAY_KIND: ColumnSpec = text(
     &["kind"],
-    "`queueing`: the time in the queue, of packets that departed. `one-way`: from when the transport sent a data packet, for the first time or again, to when it came, each copy of those that a wire has come out twice; of `scream` from the frame on. `round-trip`: TCP only, the samples that it takes: of one packet a round trip, with `rack` of each acknowledgement, of none that was sent again and may have been either (Karn).",
+    "`queueing`: the time in the queue, of packets that departed. `one-way`: from sending a data packet, for the first time or again, to its arrival at the receiver; copies that a wire makes count, too; for `scream` from the frame on. `round-trip` (TCP only): the sender's samples, of one packet a round trip, with `rack` of each acknowledgement; none where it is unclear which transmission was acknowledged (Karn).",
 );
-const DELAY_SAMPLES: ColumnSpec =
-    count(&["samples"], "", "How many packets, or samples, these are of.");
+const DELAY_SAMPLES: ColumnSpec = count(&["samples"], "", "Number of packets or samples.");
 const DELAY_MEAN: ColumnSpec = real(&["delay_mean_s"], "s", "Their mean.");
 const DELAY_QUANTILES: ColumnSpec = real(
     &["delay_p50_s", "delay_p90_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
@@ -425,17 +440,17 @@ pub const TRANSFERS: TableSpec = TableSpec {
         real(
             &["time_mean_s", "time_p50_s", "time_p95_s", "time_p99_s", "time_max_s"],
             "s",
-            "How long those took that were completed. A flow is complete when its last packet is acknowledged.",
+            "Times of the completed ones. A flow is complete when its last packet is acknowledged.",
         ),
         real(
             &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99", "slowdown_max"],
             "≥ 1",
-            "Each one's time over the time that it takes with nothing else under way, in slow start and with an acknowledgement for each packet, for which the way back is wide enough; empty for pages.",
+            "Its time divided by the time that it would take alone: in slow start, with an acknowledgement for each packet, and without a queue on the way back. Empty for pages.",
         ),
         real(
             &["rpm"],
             "1/min",
-            "60 / the mean of the shortest 95 % of these times: how many would follow one another in a minute; empty if they took no time. Of requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request is two.",
+            "How many would follow one another in a minute: 60 s / mean of the shortest 95 % of the times; empty if they took no time. For requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request takes two round trips.",
         ),
     ],
 };
@@ -462,12 +477,16 @@ pub const SLOWDOWNS: TableSpec = TableSpec {
     needs: &[],
     columns: &[
         text(&["group", "kind"], "As above; pages have none."),
-        count(&["packets_least", "packets_most"], "packets", "The sizes of the row."),
+        count(
+            &["packets_least", "packets_most"],
+            "packets",
+            "Least and greatest size of the transfers in this row.",
+        ),
         count(&["completed"], "", "Transfers of these sizes that were completed."),
         real(
             &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99"],
             "≥ 1",
-            "As above, of these sizes.",
+            "The slowdowns of the table of transfers, of these sizes.",
         ),
     ],
 };
@@ -483,19 +502,19 @@ pub const CALLS: TableSpec = TableSpec {
         count(
             &["expected"],
             "packets",
-            "Packets that should have come: those from the first that came to the last, by their numbers, summed over flows.",
+            "Packets that should have arrived: last received number − first received number + 1, summed over flows. So losses before the first and after the last received packet do not count.",
         ),
-        count(&["received"], "packets", "How many came."),
+        count(&["received"], "packets", "How many arrived."),
         real(&["loss"], "0 … 1", "1 − `received` / `expected`."),
         real(
             &["delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
             "s",
-            "One-way delays from end to end, transmission and propagation included; of `scream` from the frame on, the wait at the sender included.",
+            "One-way delays from end to end, transmission and propagation included; for `scream` from the frame on, with the wait at the sender.",
         ),
         real(
             &["jitter_s"],
             "s",
-            "By how much the delays of two packets of a flow that come in succession differ, in the mean (D of RFC 3550 §6.4.1).",
+            "Mean difference between the delays of two successive packets of a flow, without its sign (D of RFC 3550 §6.4.1).",
         ),
         real(
             &["r_factor"],
@@ -513,16 +532,12 @@ pub const LINKS: TableSpec = TableSpec {
     simulated: true,
     needs: &[],
     columns: &[
-        text(&["wire"], "The link, as `A->B`."),
-        real(
-            &["capacity_bps"],
-            "bit/s",
-            "What its rate came to in the mean of the window, framing included.",
-        ),
+        text(&["wire"], "The link whose wire it is, as `A->B`."),
+        real(&["capacity_bps"], "bit/s", "Its mean rate in the measured window, framing included."),
         real(
             &["entered", "came_out"],
             "packets",
-            "Went into the wire, and came out of it, with copies and damaged ones; empty, as what follows, where the wire does nothing but delay.",
+            "Packets that went into the wire and that came out of it, copies and damaged ones included. This and the next columns are empty if the wire only delays.",
         ),
         real(
             &["lost", "duplicated", "corrupted", "reordered"],

@@ -112,27 +112,28 @@ pub struct Tcp {
     /// Which of them.
     #[serde(skip)]
     pub name: TcpName,
-    /// Other defaults for the keys below, together.
+    /// Other defaults for several of these keys at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<TcpPreset>,
     /// An ECN echo with a window of one packet makes the sender wait for its timer.
     #[serde(default)]
     pub ecn_timeout: bool,
-    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack` and with
-    /// `prague` without `pacing` it is 2 anyway; to a paced `prague` it leaves 100 kbit/s unless this is more than 1. Leave it at 1 with `ecn_timeout`, and with `bbr` and `bbr1`, whose
-    /// window is never below 4. Of a controller of your own it is the least window at any time.
+    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack`, and with
+    /// `prague` that is not paced, it is 2 anyway. An echo leaves a paced `prague` 100 kbit/s instead, unless
+    /// this is more than 1. Leave it at 1 with `ecn_timeout`, `bbr` and `bbr1` (their window is never below
+    /// 4). For a controller of your own it is the least window at any time.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
     #[serde(default)]
     pub ecn_on_retransmit: bool,
-    /// SYN-ACKs are ECN-capable, too, and with `dctcp` and `prague`, whose marks are told one by one, SYNs and
-    /// acknowledgements: together with `ecn_on_retransmit` ECN++ (draft-ietf-tcpm-generalized-ecn; of `dctcp`
-    /// RFC 8257 §3.6). A SYN or SYN-ACK that was marked leaves who sends the data an initial window of one
-    /// packet; `dctcp` and `prague` tell it with `accecn` only.
+    /// SYN-ACKs are ECN-capable, too. With `dctcp` and `prague`, so are SYNs and acknowledgements. Together
+    /// with `ecn_on_retransmit` this is ECN++ (draft-ietf-tcpm-generalized-ecn; for `dctcp` RFC 8257 §3.6).
+    /// If a SYN or SYN-ACK was marked, the sender of the data begins with a window of one packet; with
+    /// `dctcp` and `prague` it learns of this with `accecn` only.
     #[serde(default)]
     pub ecn_on_control: bool,
-    /// Connections begin with a SYN, which is not ECN-capable but where `ecn_on_control` says so.
+    /// Connections begin with a SYN, which is not ECN-capable unless `ecn_on_control` makes it so.
     #[serde(default)]
     pub handshake: bool,
     /// A SYN that is lost leaves an initial window of one packet and a first timeout of 3 s (RFC 5681
@@ -143,27 +144,28 @@ pub struct Tcp {
     /// allows it, Linux does it).
     #[serde(default)]
     pub ecn_fallback: bool,
-    /// Delay of acknowledgements; `0s` acknowledges each packet.
+    /// Every second packet is acknowledged, or one packet after this time; `0s`: each packet at
+    /// once.
     #[serde(default = "zero")]
     pub delayed_ack: Text<Duration>,
-    /// What may be sent waits for a time that is uniform up to this, and is then sent together, in
-    /// order (ns-2's `overhead_`).
+    /// Packets wait for a random time, uniform in 0 … this, and then leave together, in order
+    /// (ns-2's `overhead_`).
     #[serde(default = "zero")]
     pub send_jitter: Text<Duration>,
-    /// Packets are sent apart, by the window and the round trip, once that was measured; `prague` is paced
-    /// unless this is false, before as well, `bbr` and `bbr1` are at rates of their own, and so is a
-    /// controller of your own that gives one.
+    /// Packets are spaced by the window and the round trip, once that is measured. `prague` is paced
+    /// unless this is false, even before the first measurement. `bbr`, `bbr1` and a controller of your own
+    /// that gives a rate are paced at their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-    /// A paced sender sends together what its rate sends in so long, above 0 … 1 h: two packets at least (`prague`
-    /// one), 43 at most (64 kB of 1500 bytes). The send quantum of BBR. If it is not given 1 ms with `tso`, else each
-    /// packet is sent by itself.
+    /// Length of a paced sender's bursts, as a time at its rate, above 0 … 1 h: at least two packets
+    /// (`prague` one), at most 43 (64 kB of 1500 bytes). The send quantum of BBR. If not given 1 ms with
+    /// `tso`, else each packet leaves by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_quantum: Option<Text<Duration>>,
-    /// The host leaves it to the interface to cut up what it sends, as Linux does: packets leave in bursts of what the
-    /// rate sends in a millisecond (`send_quantum`), and more where the round trip is below 3 ms. A sender that is not
-    /// paced waits for further acknowledgements, no longer than a millisecond and up to a third of its window, to fill
-    /// a burst; the preset `linux` leaves that out. With `rack` only.
+    /// The network interface cuts up what the host sends, as in Linux: packets leave in bursts of what the
+    /// rate sends in a millisecond (`send_quantum`), in longer ones where the round trip is below 3 ms. A
+    /// sender that is not paced holds back less than a burst, up to a third of its window and at most for a
+    /// millisecond, until acknowledgements fill it; the preset `linux` leaves that out. With `rack` only.
     #[serde(default)]
     pub tso: bool,
     /// Initial window in packets, 1 … 1000.
@@ -197,19 +199,20 @@ pub struct Tcp {
     /// much (RFC 6675 §5.1). If it is not given `newreno` has it and the others have not. Not with `rack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_past_timeout: Option<bool>,
-    /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1, which counts what is under way by a rule of
-    /// its own, waits for its timer more often, and begins with one packet behind a SYN that was lost and behind a
-    /// pause; `repair_past_timeout` is part of that.
+    /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1. The latter counts packets in flight
+    /// by a rule of its own, waits for its timer more often, and begins with one packet after a lost SYN or a
+    /// pause; it includes `repair_past_timeout`.
     #[serde(default)]
     pub recovery: Recovery,
-    /// `min_rto` bounds what the timeout adds to the smoothed round trip, not the timeout (Linux).
+    /// The timeout is srtt + max(`min_rto`, 4·rttvar), as in Linux, instead of max(`min_rto`, srtt
+    /// + 4·rttvar).
     #[serde(default)]
     pub min_rto_above_srtt: bool,
-    /// Losses are told by time (RACK-TLP, RFC 8985), retransmissions' too; the window goes down in
-    /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow
-    /// meanwhile; every acknowledgement is a sample of the round trip, but with `timestamps` off those
-    /// of what was sent again (Karn), and a sample ends a backoff. Not for `reno` and `newreno`; `bbr` and `bbr1` have it anyway, and instead of PRR
-    /// their own windows; `prague` answers echoes as without it.
+    /// Losses are found by time, those of retransmissions too (RACK-TLP, RFC 8985). The window goes down in
+    /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow meanwhile. Every
+    /// acknowledgement gives a sample of the round trip, which ends a backoff; without `timestamps` those of
+    /// retransmitted packets give none (Karn). Not for `reno` and `newreno`. `bbr` and `bbr1` always have it,
+    /// with their own windows in place of PRR; `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
     /// Acknowledgements echo timestamps of about a millisecond, which tell whether a packet that was sent
@@ -217,31 +220,32 @@ pub struct Tcp {
     /// Linux). With `rack` only.
     #[serde(default)]
     pub timestamps: bool,
-    /// Acknowledgements of `dctcp`, `prague` and `bbr` carry a counter of marks modulo eight (AccECN, RFC 9768,
-    /// without its options), and with `delayed_ack` wait more often; without it each echoes the marks of
-    /// just what it acknowledges, which says nothing of those that were lost. With `rack` only.
+    /// Acknowledgements of `dctcp`, `prague` and `bbr` carry a counter of marks modulo eight (AccECN, RFC
+    /// 9768, without its options), and with `delayed_ack` wait more often. Without it an acknowledgement
+    /// reports only the marks of its own packets, so a lost one loses them. With `rack` only.
     #[serde(default)]
     pub accecn: bool,
-    /// What `bbr` makes of marks. `as-losses`: while it probes a mark counts as losses above the threshold, otherwise
-    /// as a loss; the draft leaves it open. `low-latency`, as Google's kernel: marks count only with `accecn`
-    /// and once a round trip of 5 ms or less was seen, by their share; otherwise the model ignores them.
+    /// What `bbr` makes of marks. `as-losses`: a mark ends Startup or a probe, as losses above the draft's 2
+    /// % do, and counts as a loss otherwise; the draft leaves this open. `low-latency`, as Google's kernel:
+    /// marks count by their share, with `accecn` and after a round trip of 5 ms or less; otherwise the model
+    /// ignores them.
     #[serde(default)]
     pub ecn_rule: EcnRule,
     /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
-    /// limit). Windows of `bbr` and `bbr1` are not of that kind.
+    /// limit). Not for `bbr`, `bbr1` and a controller of your own.
     #[serde(default)]
     pub count_packets: bool,
     /// The first 16 packets and two after a mark are acknowledged at once though acknowledgements are
     /// delayed, and with `accecn` the first without a mark (Linux).
     #[serde(default)]
     pub quick_acks: bool,
-    /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++: its window never
-    /// grows by a packet a round trip as Reno's (Linux). With `count_packets` and `whole_packets` its target and
-    /// its window are whole packets, as Linux counts them.
+    /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++ (Linux): where it grows
+    /// like Reno it stays at half a packet a round trip, also above the window of the last loss. With
+    /// `count_packets` and `whole_packets` its target and its window are whole packets, as Linux counts them.
     #[serde(default)]
     pub rfc8312: bool,
-    /// `prague` grows at shorter round trips as if they were this long, 0 … 1 h; 25 ms if not given.
-    /// `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
+    /// At round trips below this, `prague` grows as if they were this long, 0 … 1 h; 25 ms if not
+    /// given. `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_rtt: Option<Text<Duration>>,
     /// Limited transmit (RFC 3042); `bbr` and `bbr1` do it anyway, by what is under way.
@@ -250,16 +254,16 @@ pub struct Tcp {
     /// A reduction of the window leaves whole packets, as in Linux.
     #[serde(default)]
     pub whole_packets: bool,
-    /// The slow-start threshold is a whole number of packets, and the window that a loss leaves may be
-    /// above it by a fraction, as in ns-2.
+    /// The slow-start threshold is a whole number of packets, as in ns-2. After a loss the window may
+    /// exceed it by a fraction of a packet.
     #[serde(default)]
     pub whole_threshold: bool,
     /// Start again from the initial window after an idle timeout (RFC 5681 §4.1); `bbr` and `bbr1`
     /// never do.
     #[serde(default = "yes")]
     pub restart_after_idle: bool,
-    /// Not from the initial window: the window is halved once for each timeout that the idleness
-    /// lasted, down to that one, and slow start goes on to three quarters of what it was (RFC 2861,
+    /// After idleness the window is halved once for each timeout that it lasted, but not below the
+    /// initial window. Slow start then goes on to three quarters of the old window (RFC 2861,
     /// Linux). With `restart_after_idle` only.
     #[serde(default)]
     pub decay_after_idle: bool,
