@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import SWEEP, TINY
 
@@ -12,7 +13,7 @@ from bluewater import catalog, programs
 from bluewater.errors import InputError
 from bluewater.kinds import simulator, testbed
 from bluewater.results.store import Store
-from bluewater.results.tables import STANDARD, Entry
+from bluewater.results.tables import STANDARD, Entry, Frames
 from bluewater.study.experiments import experiment
 from bluewater.study.experiments.experiment import Size, parse
 from bluewater.study.experiments.reproduce import Plan, reproduce
@@ -448,3 +449,20 @@ def test_what_is_asked_beyond_papers_is_ours() -> None:
     beyond = experiment.select("beyond")
     assert {claim.origin for each in beyond for claim in each.claims} == {"ours"}
     assert {claim.origin for claim in experiment.load("feng/fig5").claims} == {"paper", "ours"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/hostname')",
+        "SELECT loss FROM runs JOIN (SELECT * FROM READ_CSV ('/etc/hostname')) AS x ON TRUE",
+        "SELECT * FROM \"read_parquet\"('secret.parquet')",
+        "SELECT * FROM read_csv/* 1.5 */('/etc/hostname')",
+    ],
+)
+def test_a_query_reads_no_files(sql: str) -> None:
+    frames = Frames({"runs": pl.DataFrame({"loss": [0.5]})})
+    with pytest.raises(InputError, match="a query reads no files"):
+        frames.query(sql, (), "claim.0.measure", "my.toml")
+    named = frames.query("SELECT loss AS \"read_csv\", 'read_csv(' AS b FROM runs", (), "k", "f")
+    assert named.rows() == [(0.5, "read_csv(")]

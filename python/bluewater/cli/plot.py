@@ -39,16 +39,16 @@ def plot(
         Path | None,
         typer.Option(
             "--out",
-            help="A file that ends in .png, .svg, .pdf or .pgf; a name without an ending, for PNG, "
-            "SVG, PDF and the points as CSV; or a folder.",
+            help="A file that ends in .png, .svg, .pdf or .pgf; a name without an ending, for PNG "
+            "and the points as CSV; or a folder.",
         ),
     ] = None,
     size: PictureSize = None,
 ) -> None:
     """Plot queue length, drops, marks and signals of a run or a gateway over time.
 
-    Writes PNG, SVG and PDF, and the points as CSV; prints their paths. A run that kept no series is
-    simulated again with one. For a paper: `--out figure.pdf --size column`.
+    Writes a PNG and the points as CSV; prints their paths. A run that kept no series is simulated
+    again with one. For a paper: `--out figure.pdf --size column`.
     """
     from bluewater.plots import log, run  # noqa: PLC0415
     from bluewater.plots.draw import draw  # noqa: PLC0415

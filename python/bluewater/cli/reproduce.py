@@ -30,6 +30,7 @@ from bluewater.cli.options import (
 )
 from bluewater.cli.sweep import make_part
 from bluewater.errors import InputError
+from bluewater.files import PICTURES
 from bluewater.lab import CORES, DEFAULT_OUT, plan
 from bluewater.progress import notes, of_runs
 from bluewater.study.execution.execute import HERE, engine
@@ -98,7 +99,7 @@ def reproduce(
     """Reproduce a paper's experiments, judge its claims, and write a report.
 
     Runs that were made before are used again. The report is a single HTML file; beside it are
-    the plots as PNG, SVG and PDF and their data.
+    the plots as SVG and their data. `bluewater report --pictures pdf` writes them as PDF too.
     """
     engine(on, jobs)  # what is wrong with it is said before anything is planned
     part = Shard.parse(shard) if shard else None
@@ -124,7 +125,11 @@ def reproduce(
         raise typer.Exit(FAILED)
 
 
-@example("bluewater report --quick", "bluewater report feng/fig5 --out results")
+@example(
+    "bluewater report --quick",
+    "bluewater report feng/fig5 --out results",
+    "bluewater report feng/fig5 --pictures pdf,png",
+)
 def report(
     names: Names = None,
     size: SizeName = "full",
@@ -134,6 +139,14 @@ def report(
     reps: Reps = None,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
+    pictures: Annotated[
+        str,
+        typer.Option(
+            "--pictures",
+            metavar="FORMATS",
+            help="Write the plots also as png, pdf or pgf; several are separated by commas.",
+        ),
+    ] = "",
 ) -> None:
     """Write the report from finished runs, without new ones.
 
@@ -143,11 +156,25 @@ def report(
     size = "quick" if quick else size
     # The gateway's version is asked for, as it was when it made what is kept.
     with programs.as_they_are():
-        _report(names or [], size, seeds(seed, seeds_, reps), out_, json)
+        _report(names or [], size, seeds(seed, seeds_, reps), out_, json, _formats(pictures))
+
+
+def _formats(pictures: str) -> tuple[str, ...]:
+    formats = tuple(each.strip() for each in pictures.split(",") if each.strip())
+    for each in formats:
+        if f".{each}" not in PICTURES:
+            allowed = ", ".join(ending[1:] for ending in PICTURES)
+            raise InputError("not a format", key="--pictures", value=each, allowed=allowed)
+    return tuple(each for each in formats if each != "svg")  # is written anyway
 
 
 def _report(
-    names: Sequence[str], size: str, chosen: tuple[int, ...] | None, out_: Path, json: bool
+    names: Sequence[str],
+    size: str,
+    chosen: tuple[int, ...] | None,
+    out_: Path,
+    json: bool,
+    formats: Sequence[str],
 ) -> None:
     made = plan(names, size, chosen)
     runs = store(out_)
@@ -161,7 +188,7 @@ def _report(
             file=str(runs.root),
             hint=f"`{' '.join(words)}` makes them",
         )
-    _finish(make(there, runs, 1), out_, json, CORES, missing)
+    _finish(make(there, runs, 1), out_, json, CORES, missing, formats)
 
 
 def _finish(
@@ -170,6 +197,7 @@ def _finish(
     json: bool,
     jobs: int,
     missing: Sequence[Incomplete] = (),
+    formats: Sequence[str] = (),
 ) -> None:
     # Drawing needs matplotlib, which takes a while to load: only when there is something to draw.
     from bluewater.report import LeftOut, besides, tally, to_json, told, write_report  # noqa: PLC0415
@@ -178,7 +206,7 @@ def _finish(
         beside = besides(folder, outcomes)
         for each in missing:
             beside.left_out[each.id] = LeftOut.of_runs(len(each.missing), each.runs)
-        path = write_report(outcomes, folder, jobs, beside)
+        path = write_report(outcomes, folder, jobs, beside, formats)
     if json:
         found = [to_json(outcome) for outcome in outcomes]
         print_json(found[0] if len(found) == 1 else found)

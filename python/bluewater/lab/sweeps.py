@@ -133,7 +133,7 @@ class Sweep:
                 ``cdf`` over the runs of each line, ``ellipse`` for the region that has the mean of
                 each line with 95 % confidence (Hotelling's T²; three runs or more).
             path: A file that ends in ``.png``, ``.svg``, ``.pdf`` or ``.pgf``; or a name without an
-                ending, for PNG, SVG and PDF, and the points as CSV.
+                ending, for PNG and the points as CSV.
             size: For a paper: ``column`` is 3.5 inches wide, ``page`` 7.16; without a title.
 
         Raises:

@@ -34,19 +34,24 @@ if TYPE_CHECKING:
 
 
 def write_report(
-    outcomes: Sequence[Outcome], folder: Path, jobs: int = 1, beside: Besides | None = None
+    outcomes: Sequence[Outcome],
+    folder: Path,
+    jobs: int = 1,
+    beside: Besides | None = None,
+    formats: Sequence[str] = (),
 ) -> Path:
     """Writes ``report.html`` and, in a folder an experiment, plots and data; returns the page.
 
     The page is also about what else the folder has, as it was kept. Experiments are drawn ``jobs``
     at a time, each in a process of its own: drawing takes about as long as the runs. One that was
-    drawn before, of the same runs, is not drawn again.
+    drawn before, of the same runs, is not drawn again. Plots are in the page and beside it as SVG,
+    and in the other ``formats``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     beside = besides(folder, outcomes) if beside is None else beside
     names = list(known())
     sections = sorted(
-        [*_sections(outcomes, folder, jobs), *beside.sections],
+        [*_sections(outcomes, folder, jobs, formats), *beside.sections],
         key=lambda each: (
             names.index(name) if (name := each["experiment"].id) in names else len(names)
         ),
@@ -100,20 +105,22 @@ def besides(folder: Path, outcomes: Sequence[Outcome]) -> Besides:
     return others(folder, asked, sizes, outcomes[0].tables.store)
 
 
-def _sections(outcomes: Sequence[Outcome], folder: Path, jobs: int) -> list[Section]:
-    found = {outcome.experiment.id: unchanged(outcome, folder) for outcome in outcomes}
+def _sections(
+    outcomes: Sequence[Outcome], folder: Path, jobs: int, formats: Sequence[str]
+) -> list[Section]:
+    found = {outcome.experiment.id: unchanged(outcome, folder, formats) for outcome in outcomes}
     new = [outcome for outcome in outcomes if found[outcome.experiment.id] is None]
     if min(jobs, len(new)) > 1:
         # Not forked: the data frames' threads would not survive it.
         with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
             # What takes longest first, so that no core waits for another's last one.
             drawn = {
-                outcome.experiment.id: pool.submit(describe, outcome, folder)
+                outcome.experiment.id: pool.submit(describe, outcome, folder, formats)
                 for outcome in sorted(new, key=_panels, reverse=True)
             }
             found |= {name: made.result() for name, made in drawn.items()}
     else:
-        found |= {outcome.experiment.id: describe(outcome, folder) for outcome in new}
+        found |= {outcome.experiment.id: describe(outcome, folder, formats) for outcome in new}
     return [each for each in found.values() if each is not None]
 
 
