@@ -490,7 +490,7 @@ def test_the_command_line(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert later.read_bytes() == direct.read_bytes()
     for arguments, problem in [
         (["--to", str(tmp_path / "a.csv")], "unknown format"),
-        (["--to", str(later)], "made of packets"),
+        (["--to", str(later)], "made from packets"),
         ([str(scenario), "--to", str(later)], "not a file of packets"),
         ([str(rows), "--to", "/proc/nowhere/x.pcapng"], "cannot write"),
     ]:

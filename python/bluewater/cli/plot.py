@@ -39,16 +39,16 @@ def plot(
         Path | None,
         typer.Option(
             "--out",
-            help="A file that ends in .png, .svg, .pdf or .pgf; a name without an ending, for PNG, "
-            "SVG, PDF and the points as CSV; or a folder.",
+            help="A file that ends in .png, .svg, .pdf or .pgf; a folder; or a name without an "
+            "ending, for PNG, SVG, PDF and the points as CSV.",
         ),
     ] = None,
     size: PictureSize = None,
 ) -> None:
     """Plot queue length, drops, marks and signals of a run or a gateway over time.
 
-    Writes PNG, SVG and PDF, and the points as CSV; prints their paths. A run that kept no series is
-    simulated again with one. For a paper: `--out figure.pdf --size column`.
+    Writes PNG, SVG and PDF, and the points as CSV; prints their paths. A run without a series is
+    simulated again to get one. For a paper: `--out figure.pdf --size column`.
     """
     from bluewater.plots import log, run  # noqa: PLC0415
     from bluewater.plots.draw import draw  # noqa: PLC0415
@@ -59,9 +59,9 @@ def plot(
     check(result)
     if result.suffix == ".toml":
         raise InputError(
-            "a scenario, and no result",
+            "a scenario, where the folder of a run is needed",
             file=str(result),
-            hint=f"`bluewater run {result}` prints the folder of its run, which is plotted",
+            hint=f"`bluewater run {result}` makes its run and prints the folder; plot that",
         )
     if result.is_file():
         found = log.read_log(result)
