@@ -507,7 +507,7 @@ def test_silly_wishes(tmp_path: Path) -> None:
         ({"rtt": ("20",)}, "not a duration"),
         ({"bulk": 0}, "nothing fills the link"),
         ({"reps": 1}, "no interval"),
-        ({"rtt": ("20s",), "duration": "6s", "reps": 2}, "nothing comes through"),
+        ({"rtt": ("20s",), "duration": "6s", "reps": 2}, "gets through in this time"),
         ({"box": "toaster"}, "unknown box"),
     ]
     for wish, told in wishes:
