@@ -216,13 +216,13 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="not a name for a picture"):
             found.plot("loss", path=path)
     for out in ("a\0b", "x" * 300):
-        with pytest.raises(InputError, match="no file system has such a name"):
+        with pytest.raises(InputError, match="too long for a file system"):
             bluewater.run(TINY, out=out)
 
 
 def test_a_sweep_s_tables_do_not_go_among_the_runs(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "runs.toml").write_text(SWEEP)
-    assert "put among the runs" in refused(cli, "sweep", tmp_path / "runs.toml")
+    assert "would be the folder of the runs" in refused(cli, "sweep", tmp_path / "runs.toml")
 
 
 def test_what_names_no_class_says_what_does() -> None:
@@ -258,7 +258,7 @@ def test_what_is_nested_too_deeply(depth: int, cli: Cli, tmp_path: Path) -> None
     for command in ("run", "sweep", "fetch"):
         assert len(refused(cli, command, file).splitlines()) < 10
     file.write_text("[" * depth + "]" * depth + "\n")
-    with pytest.raises(InputError, match=r"no log|no JSON"):
+    with pytest.raises(InputError, match=r"not a log|not JSON"):
         read_log(file)
 
 
@@ -417,6 +417,6 @@ def test_a_gateway_that_says_nothing_is_named(
     bluewater.programs.find.cache_clear()
     file = tmp_path / "run.arr"
     file.write_bytes(b"bwarr\0\0\1")
-    with pytest.raises(InputError, match="/bin/false could not replay it: it ended with 1"):
+    with pytest.raises(InputError, match=r"/bin/false could not replay it .* \(code 1\)"):
         packets.open_(file)
     bluewater.programs.find.cache_clear()
