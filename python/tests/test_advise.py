@@ -335,7 +335,9 @@ def test_sqm_shapes_each_direction_by_its_own_rate() -> None:
     assert unknown.startswith("# sqm needs the direction")
     assert "--lan eth0 --wan eth1" in commands("blue", Link(), "bluewater", "eth1")[-1]
     for one in (Link(down="50mbit"), Link(up="10mbit")):
-        assert commands("blue", one, "bluewater")[-1].startswith("# the gateway needs both directions")
+        assert commands("blue", one, "bluewater")[-1].startswith(
+            "# the gateway needs both directions"
+        )
     both = commands("blue", Link(down="50mbit", up="10mbit"), "bluewater")[-1]
     assert "--rate 9500kbit --down-rate 45000kbit" in both
 
