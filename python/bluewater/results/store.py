@@ -234,7 +234,7 @@ def read_result(folder: Path, key: str = "") -> Result:
         raise InputError(
             "not the folder of a run: it holds no meta.json or no scenario.toml",
             file=str(folder),
-            hint=f"it holds {len(runs)} runs, such as {runs[0]}"
+            hint=f"it holds {len(runs)}, such as {runs[0]}"
             if runs
             else "`bluewater run FILE` makes one, and prints its name",
         ) from error
