@@ -61,26 +61,25 @@ pub struct GroupSpec {
     /// The group's name in results.
     #[serde(default = "default_group")]
     pub name: String,
-    /// How many flows; of a `trace`, those in its file.
+    /// How many flows; for a `trace`, the number in its file.
     #[serde(default = "one")]
     pub flows: u32,
-    /// Addresses and ports under a name: groups that give the same one are the same flows to
-    /// queues, the first of each group with the first of the others and so on. Without it each
-    /// flow has its own.
+    /// A name for addresses and ports. To a queue, flows of groups with the same `identity` are the same
+    /// flows: first and first, second and second. Without it each flow has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// Its flows change their ports so often: to queues they are new flows then.
+    /// How often its flows change ports; to a queue they are then new flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Text<Duration>>,
-    /// The codepoint of its packets, those of its receivers too: `EF`, `AF41`, `CS1`, `46`. Without it
-    /// CS0. `cake` and `wred` look at it; to other queues all are the same.
+    /// The codepoint of its packets, acknowledgements included, such as `EF` or `46`; CS0 if not given.
+    /// `cake` and `wred` use it; other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Text<Codepoint>>,
-    /// The host that it sends from, 0 … 8191, and without it 0, as `cake` shares among hosts; other
-    /// queues do not look at it, and nodes are no hosts.
+    /// The number of the sending host, 0 … 8191, for `cake`, which shares among hosts; 0 if not given. It is
+    /// only a label, independent of the node; other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u16>,
-    /// The host that it sends to, in the same way.
+    /// The number of the receiving host, as `host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u16>,
     /// How data is carried. TCP with a congestion controller of your own: `python:FILE:CLASS`, from the
@@ -89,27 +88,29 @@ pub struct GroupSpec {
     /// What is carried.
     #[serde(default = "infinite")]
     pub app: AppName,
-    /// Nodes to send from; each flow draws one. Without it the preset's left side. With `*` for the
-    /// number of a bottleneck here and in `to`, as in `s*.0`, there is such a group at each.
+    /// Nodes to send from; each flow draws one. Without it the network preset's left side. With `*` for the
+    /// number of a bottleneck, here and in `to`, as in `s*.0`, each bottleneck gets a copy of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
-    /// Nodes to send to; each flow draws one. Without it the preset's right side.
+    /// Nodes to send to; each flow draws one. Without it the network preset's right side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
-    /// When a flow starts: an instant, or a range from which each flow draws. A `trace`: when its
-    /// first packet comes.
+    /// When a flow starts: an instant, or a range from which each flow draws. For a `trace`, the time of its
+    /// first packet.
     #[serde(default = "at_once")]
     pub start: Text<Span>,
-    /// When it stops; without it at the end.
+    /// When it stops; by default at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Text<Duration>>,
-    /// Flows join in steps; `start` counts from the flow's step.
+    /// Flows join in steps; a flow starts at its step plus `start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// Data packets on the wire, 40 … 65535 bytes, 1500 with `preset`; of a `trace`, their mean.
+    /// Length of data packets on the wire, 40 … 65535 bytes, 1500 with a TCP `preset`; for a `trace`, their
+    /// mean.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
-    /// Whether data packets are ECN-capable; of a `trace`, also those that are not in its file.
+    /// Whether data packets are ECN-capable; for a `trace`, also packets that are not ECN-capable in its
+    /// file.
     #[serde(default)]
     pub ecn: bool,
 }

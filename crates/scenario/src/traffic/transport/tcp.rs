@@ -118,52 +118,53 @@ pub struct Tcp {
     /// An ECN echo with a window of one packet makes the sender wait for its timer.
     #[serde(default)]
     pub ecn_timeout: bool,
-    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack` and with
-    /// `prague` without `pacing` it is 2 anyway; to a paced `prague` it leaves 100 kbit/s unless this is more than 1. Leave it at 1 with `ecn_timeout`, and with `bbr` and `bbr1`, whose
-    /// window is never below 4. Of a controller of your own it is the least window at any time.
+    /// The least window after an ECN echo, 1 … 1000 packets; Linux has 2. With `rack`, and for `prague`
+    /// without `pacing`, it is 2 anyway; a paced `prague` keeps at least 100 kbit/s instead, unless this is
+    /// more than 1. Leave it at 1 with `ecn_timeout`, and with `bbr` and `bbr1`, whose window is never below
+    /// 4. For your own controller it is the least window at any time.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
     #[serde(default)]
     pub ecn_on_retransmit: bool,
-    /// SYN-ACKs are ECN-capable, too, and with `dctcp` and `prague`, whose marks are told one by one, SYNs and
-    /// acknowledgements: together with `ecn_on_retransmit` ECN++ (draft-ietf-tcpm-generalized-ecn; of `dctcp`
-    /// RFC 8257 §3.6). A SYN or SYN-ACK that was marked leaves who sends the data an initial window of one
-    /// packet; `dctcp` and `prague` tell it with `accecn` only.
+    /// SYN-ACKs are ECN-capable, too; with `dctcp` and `prague`, whose marks are counted one by one, also
+    /// SYNs and acknowledgements. Together with `ecn_on_retransmit` this is ECN++
+    /// (draft-ietf-tcpm-generalized-ecn; for `dctcp` RFC 8257 §3.6). After a marked SYN or SYN-ACK the
+    /// initial window is one packet; `dctcp` and `prague` report that mark only with `accecn`.
     #[serde(default)]
     pub ecn_on_control: bool,
-    /// Connections begin with a SYN, which is not ECN-capable but where `ecn_on_control` says so.
+    /// Connections begin with a SYN, which is not ECN-capable unless `ecn_on_control` makes it so.
     #[serde(default)]
     pub handshake: bool,
-    /// A SYN that is lost leaves an initial window of one packet and a first timeout of 3 s (RFC 5681
-    /// §3.1, RFC 6298 §5.7; in ns-2 the backoff stays, and `recovery` says the rest).
+    /// After a lost SYN the initial window is one packet and the first timeout 3 s (RFC 5681 §3.1, RFC 6298
+    /// §5.7; in ns-2 the backoff stays, and `recovery` sets the rest).
     #[serde(default = "yes")]
     pub restart_after_lost_syn: bool,
-    /// A SYN that is sent again asks for no ECN, and the connection does without (RFC 3168 §6.1.1.1
-    /// allows it, Linux does it).
+    /// A retransmitted SYN asks for no ECN, and the connection goes on without (RFC 3168 §6.1.1.1 allows it,
+    /// Linux does it).
     #[serde(default)]
     pub ecn_fallback: bool,
     /// Delay of acknowledgements; `0s` acknowledges each packet.
     #[serde(default = "zero")]
     pub delayed_ack: Text<Duration>,
-    /// What may be sent waits for a time that is uniform up to this, and is then sent together, in
+    /// Packets that may be sent wait for a random time, uniform from 0 to this, and then leave together, in
     /// order (ns-2's `overhead_`).
     #[serde(default = "zero")]
     pub send_jitter: Text<Duration>,
-    /// Packets are sent apart, by the window and the round trip, once that was measured; `prague` is paced
-    /// unless this is false, before as well, `bbr` and `bbr1` are at rates of their own, and so is a
-    /// controller of your own that gives one.
+    /// Packets are paced by the window and the round trip, once that was measured. `prague` is paced unless
+    /// this is false, even before the first measurement. `bbr`, `bbr1` and your own controller may set their
+    /// own rates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-    /// A paced sender sends together what its rate sends in so long, above 0 … 1 h: two packets at least (`prague`
-    /// one), 43 at most (64 kB of 1500 bytes). The send quantum of BBR. If it is not given 1 ms with `tso`, else each
-    /// packet is sent by itself.
+    /// Size of a paced sender's bursts, as a time at its rate, above 0 … 1 h: at least two packets (`prague`
+    /// one), at most 43 (64 kB of 1500 bytes). It is BBR's send quantum. By default 1 ms with `tso`, else
+    /// single packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_quantum: Option<Text<Duration>>,
-    /// The host leaves it to the interface to cut up what it sends, as Linux does: packets leave in bursts of what the
-    /// rate sends in a millisecond (`send_quantum`), and more where the round trip is below 3 ms. A sender that is not
-    /// paced waits for further acknowledgements, no longer than a millisecond and up to a third of its window, to fill
-    /// a burst; the preset `linux` leaves that out. With `rack` only.
+    /// The interface cuts up large segments, as in Linux: packets leave in bursts of a millisecond at the
+    /// sender's rate (`send_quantum`), larger at round trips below 3 ms. To fill a burst, of up to a third of
+    /// its window, an unpaced sender waits at most a millisecond for further acknowledgements; the preset
+    /// `linux` has no `tso` for unpaced senders. With `rack` only.
     #[serde(default)]
     pub tso: bool,
     /// Initial window in packets, 1 … 1000.
@@ -184,83 +185,86 @@ pub struct Tcp {
     /// Granularity of the retransmission timer (RFC 6298's G).
     #[serde(default = "granularity")]
     pub rto_granularity: Text<Duration>,
-    /// After four doublings of the timeout the next round trip measured begins the average anew
-    /// (RFC 6298 §5 allows it, ns-2 does it).
+    /// After four doublings of the timeout the next measured round trip restarts the average (RFC 6298 §5
+    /// allows it, ns-2 does it).
     #[serde(default)]
     pub forget_rtt: bool,
-    /// Round trips are measured by a clock that ticks every `rto_granularity`, in whole ticks (BSD, ns-2). Not with
+    /// Round trips are measured in whole ticks of a clock with period `rto_granularity` (BSD, ns-2). Not with
     /// `rack`.
     #[serde(default)]
     pub rtt_ticks: bool,
-    /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates begin no repair until
-    /// more than all that had been sent by then is acknowledged (RFC 6582 §3.2 step 2, ns-2), not just as
-    /// much (RFC 6675 §5.1). If it is not given `newreno` has it and the others have not. Not with `rack`.
+    /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates start no repair until
+    /// *more* is acknowledged than had been sent by then (RFC 6582 §3.2 step 2, ns-2), not just that much
+    /// (RFC 6675 §5.1). By default only `newreno` has it. Not with `rack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_past_timeout: Option<bool>,
-    /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1, which counts what is under way by a rule of
-    /// its own, waits for its timer more often, and begins with one packet behind a SYN that was lost and behind a
-    /// pause; `repair_past_timeout` is part of that.
+    /// How `sack` repairs losses: as in RFC 6675, or as ns-2's Sack1, which counts packets in flight by its
+    /// own rule, waits for its timer more often, and starts with one packet after a lost SYN and after an
+    /// idle period; `repair_past_timeout` is part of that.
     #[serde(default)]
     pub recovery: Recovery,
-    /// `min_rto` bounds what the timeout adds to the smoothed round trip, not the timeout (Linux).
+    /// `min_rto` bounds the difference between the timeout and the smoothed round trip, not the timeout
+    /// itself (Linux).
     #[serde(default)]
     pub min_rto_above_srtt: bool,
-    /// Losses are told by time (RACK-TLP, RFC 8985), retransmissions' too; the window goes down in
-    /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow
-    /// meanwhile; every acknowledgement is a sample of the round trip, but with `timestamps` off those
-    /// of what was sent again (Karn), and a sample ends a backoff. Not for `reno` and `newreno`; `bbr` and `bbr1` have it anyway, and instead of PRR
-    /// their own windows; `prague` answers echoes as without it.
+    /// Losses are detected by time (RACK-TLP, RFC 8985), those of retransmissions too. The window shrinks in
+    /// proportion to the arriving acknowledgements (PRR, RFC 6937), also after an ECN echo, and does not grow
+    /// meanwhile. Every acknowledgement is a sample of the round trip, except of retransmitted packets
+    /// without `timestamps` (Karn), and a sample ends a backoff. Not for `reno` and `newreno`; `bbr` and
+    /// `bbr1` have it anyway, with their own windows in place of PRR; `prague` responds to echoes as without
+    /// it.
     #[serde(default)]
     pub rack: bool,
-    /// Acknowledgements echo timestamps of about a millisecond, which tell whether a packet that was sent
-    /// again had been lost, and its round trip (RFC 7323, RFC 3522). If it had not, the repair is undone: the window is what it was (RFC 4015,
-    /// Linux). With `rack` only.
+    /// Acknowledgements echo timestamps of about a millisecond, which show whether a retransmitted packet had
+    /// been lost, and its round trip (RFC 7323, RFC 3522). If it had not been lost, the repair is undone: the
+    /// window is restored (RFC 4015, Linux). With `rack` only.
     #[serde(default)]
     pub timestamps: bool,
-    /// Acknowledgements of `dctcp`, `prague` and `bbr` carry a counter of marks modulo eight (AccECN, RFC 9768,
-    /// without its options), and with `delayed_ack` wait more often; without it each echoes the marks of
-    /// just what it acknowledges, which says nothing of those that were lost. With `rack` only.
+    /// Acknowledgements of `dctcp`, `prague` and `bbr` carry a counter of marks modulo eight (AccECN, RFC
+    /// 9768, without its options); with `delayed_ack` they wait more often. Without it an acknowledgement
+    /// only echoes the marks of its own packets, and a lost acknowledgement loses them. With `rack` only.
     #[serde(default)]
     pub accecn: bool,
-    /// What `bbr` makes of marks. `as-losses`: while it probes a mark counts as losses above the threshold, otherwise
-    /// as a loss; the draft leaves it open. `low-latency`, as Google's kernel: marks count only with `accecn`
-    /// and once a round trip of 5 ms or less was seen, by their share; otherwise the model ignores them.
+    /// How `bbr` uses marks. `as-losses`: a mark counts as a loss, and while `bbr` probes as a loss rate
+    /// above its threshold; the draft leaves it open. `low-latency`, as in Google's kernel: the share of
+    /// marks counts, but only with `accecn` and after a round trip of 5 ms or less; otherwise the model
+    /// ignores marks.
     #[serde(default)]
     pub ecn_rule: EcnRule,
-    /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
-    /// limit). Windows of `bbr` and `bbr1` are not of that kind.
+    /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its limit). Not
+    /// for `bbr` and `bbr1`.
     #[serde(default)]
     pub count_packets: bool,
-    /// The first 16 packets and two after a mark are acknowledged at once though acknowledgements are
-    /// delayed, and with `accecn` the first without a mark (Linux).
+    /// Even with delayed acknowledgements, the first 16 packets and two after a mark are acknowledged at
+    /// once, and with `accecn` also the first packet without a mark (Linux).
     #[serde(default)]
     pub quick_acks: bool,
-    /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++: its window never
-    /// grows by a packet a round trip as Reno's (Linux). With `count_packets` and `whole_packets` its target and
-    /// its window are whole packets, as Linux counts them.
+    /// `cubic` follows RFC 8312, with HyStart, not RFC 9438, with HyStart++; its Reno-friendly window does
+    /// not grow by a whole packet per round trip (Linux). With `count_packets` and `whole_packets` its target
+    /// and its window are whole packets, as in Linux.
     #[serde(default)]
     pub rfc8312: bool,
-    /// `prague` grows at shorter round trips as if they were this long, 0 … 1 h; 25 ms if not given.
-    /// `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
+    /// At shorter round trips `prague` grows as if they were this long, 0 … 1 h; 25 ms if not given. `0s`:
+    /// each round trip counts as it is, as in Linux's Prague before 2021.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_rtt: Option<Text<Duration>>,
-    /// Limited transmit (RFC 3042); `bbr` and `bbr1` do it anyway, by what is under way.
+    /// Limited transmit (RFC 3042); `bbr` and `bbr1` have it anyway, by the bytes in flight.
     #[serde(default = "yes")]
     pub limited_transmit: bool,
     /// A reduction of the window leaves whole packets, as in Linux.
     #[serde(default)]
     pub whole_packets: bool,
-    /// The slow-start threshold is a whole number of packets, and the window that a loss leaves may be
-    /// above it by a fraction, as in ns-2.
+    /// The slow-start threshold is a whole number of packets, and the window after a loss may exceed it by a
+    /// fraction, as in ns-2.
     #[serde(default)]
     pub whole_threshold: bool,
     /// Start again from the initial window after an idle timeout (RFC 5681 §4.1); `bbr` and `bbr1`
     /// never do.
     #[serde(default = "yes")]
     pub restart_after_idle: bool,
-    /// Not from the initial window: the window is halved once for each timeout that the idleness
-    /// lasted, down to that one, and slow start goes on to three quarters of what it was (RFC 2861,
-    /// Linux). With `restart_after_idle` only.
+    /// After an idle period the window is not set to the initial window, but halved once for each timeout
+    /// that the period lasted, down to the initial window; slow start then goes on to three quarters of the
+    /// old window (RFC 2861, Linux). With `restart_after_idle` only.
     #[serde(default)]
     pub decay_after_idle: bool,
     /// The window as in RFC 9002 §7: a loss or an ECN echo lowers it at once, not in proportion to what
