@@ -68,8 +68,8 @@ pub struct Network {
     /// Nodes on the right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right: Option<u32>,
-    /// Pairs of nodes for traffic over one bottleneck: `s1.0` before the first one and `d1.0` after
-    /// it, and so on.
+    /// Pairs of nodes for traffic over one bottleneck: `s1.0` before and `d1.0` after the first bottleneck,
+    /// and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross: Option<u32>,
     /// Propagation delay of their access links: one for all, or one for each pair of a bottleneck.
@@ -99,7 +99,7 @@ pub struct LinkSpec {
     pub rate: Text<Rate>,
     /// Propagation delay.
     pub delay: Text<Duration>,
-    /// Whether there is the same link back. Its wire draws random numbers of its own.
+    /// Whether there is an equal link back. Its wire draws its own random numbers.
     #[serde(default = "crate::defaults::yes")]
     pub duplex: bool,
     /// The rate over time. Queue disciplines that are told the rate of their link, and sizes in `bdp`,
@@ -116,19 +116,19 @@ pub struct LinkSpec {
     #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub loss_trace: Option<Course>,
-    /// Each packet takes up to so much longer, uniform.
+    /// Each packet takes longer by a random time, uniform from 0 to this.
     #[serde(default = "crate::defaults::zero", skip_serializing_if = "is_default")]
     pub jitter: Text<Duration>,
-    /// Whether packets may overtake others by `jitter`, or where the delay falls; else they wait.
+    /// Whether packets may overtake others, through `jitter` or a falling delay; otherwise they wait.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reorder: bool,
-    /// Packets lost on the wire, behind the queue: each with a probability, or in bursts.
+    /// Packets lost on the wire, after the queue: each with a probability, or in bursts (Gilbert–Elliott).
     #[serde(default = "no_loss", skip_serializing_if = "is_default")]
     pub loss: Text<Loss>,
     /// The probability that a packet comes out of the wire twice.
     #[serde(default = "never", skip_serializing_if = "is_default")]
     pub duplicate: Text<Probability>,
-    /// The probability that a packet is damaged on the wire. The node behind it discards it.
+    /// The probability that a packet is damaged on the wire. The next node discards it.
     #[serde(default = "never", skip_serializing_if = "is_default")]
     pub corrupt: Text<Probability>,
     /// What a packet takes on the wire beside its own bytes, in words of `tc cake`: `pppoe-ptm`,

@@ -131,7 +131,7 @@ pub const SUMMARY: TableSpec = TableSpec {
         count(&["seed"], "", "The seed of the run."),
         real(&["duration_s"], "s", "Simulated time."),
         real(&["measured_s"], "s", "Length of the measured window: duration − warm-up."),
-        count(&["flows"], "", "How many flows there were."),
+        count(&["flows"], "", "Number of flows."),
         count(
             &["events"],
             "",
@@ -173,12 +173,12 @@ pub const QUEUES: TableSpec = TableSpec {
         real(
             &["loss"],
             "0 … 1",
-            "`drops / arrivals`; where more were dropped than arrived, since they had waited before the window, `drops / (departures + drops)`; 0 without drops.",
+            "`drops / arrivals`; if more were dropped than arrived, because packets from before the window were dropped in it, `drops / (departures + drops)`; 0 without drops.",
         ),
         real(
             &["mark_rate"],
             "0 … 1",
-            "`marks / arrivals`; where more were marked than arrived, of those that left, as in `loss`.",
+            "`marks / arrivals`; if more were marked than arrived, marks divided by the packets that left, as in `loss`.",
         ),
         real(
             &["throughput_bps"],
@@ -194,7 +194,7 @@ pub const QUEUES: TableSpec = TableSpec {
         count(
             &["idle_periods"],
             "",
-            "How many idle periods there were; one that lasts as the window begins counts.",
+            "Number of idle periods; one that is under way as the window begins counts.",
         ),
         real(
             &["queue_mean_packets", "queue_mean_bytes"],
@@ -206,34 +206,38 @@ pub const QUEUES: TableSpec = TableSpec {
             "packets",
             "The least length that the queue did not exceed in 50, 95, 99 % of the time.",
         ),
-        count(&["queue_max_packets"], "packets", "The greatest length that lasted for any time."),
+        count(
+            &["queue_max_packets"],
+            "packets",
+            "The greatest length that lasted longer than zero seconds.",
+        ),
         real(&["delay_mean_s"], "s", "Mean time in the queue of the packets that departed."),
         real(
             &["delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
             "s",
-            "Quantiles and maximum of the same.",
+            "Quantiles and maximum of that time.",
         ),
         real(
             &["jain"],
             "1/n … 1",
-            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the flows that can be compared: they cross this queue with their data, and they always have data to send (`infinite`, over TCP, `tfrc` or `window`) from the window's start or before to the end. Empty for fewer than two such flows, and where none of them gets anything.",
+            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the bulk flows whose data cross this queue: `infinite`, over TCP, `tfrc` or `window`, and active during the whole measured window. Empty for fewer than two such flows, and if none of them gets anything.",
         ),
         count(
             &["state_bytes"],
             "bytes",
-            "What the algorithm remembers for the queue as a whole: averages, bins, tables of fixed size. Without packets and the room for them.",
+            "Memory of the algorithm for the queue as a whole: averages, bins, tables of fixed size. The packets themselves do not count.",
         ),
         count(
             &["state_flow_bytes"],
             "bytes",
-            "What it remembers for each flow that it tells from others; 0 if it tells none.",
+            "Memory for each flow that it distinguishes; 0 if it does not distinguish flows.",
         ),
-        count(&["state_flows"], "", "The most flows that it tells from others at a time."),
-        count(&["state_packet_bytes"], "bytes", "What it remembers for each queued packet."),
+        count(&["state_flows"], "", "The most flows that it distinguishes at a time."),
+        count(&["state_packet_bytes"], "bytes", "Memory for each queued packet."),
         count(
             &["parameters_set"],
             "",
-            "Parameters of the algorithm that are not at their defaults.",
+            "Parameters of the algorithm that differ from their defaults.",
         ),
     ],
 };
@@ -252,7 +256,7 @@ pub const FLOWS: TableSpec = TableSpec {
         real(
             &["goodput_bps"],
             "bit/s",
-            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (all other transports): those that arrived. Headers are included. If a lost packet arrives early in the window, everything that waited for it counts at that moment.",
+            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (all other transports): those that arrived. Unlike in the usual definition, headers are included. When the retransmission of a lost packet arrives, the data behind it counts at that moment, even data received before the window.",
         ),
         real(
             &["throughput_bps"],
@@ -262,26 +266,18 @@ pub const FLOWS: TableSpec = TableSpec {
         real(
             &["loss"],
             "0 … 1",
-            "`drops / arrivals` of this flow at the primary queue; where more were dropped than arrived, as the `loss` of a queue; 0 without drops.",
+            "`drops / arrivals` of this flow at the primary queue; if more were dropped than arrived, as for the `loss` of a queue; 0 without drops.",
         ),
-        count(
-            &["arrivals", "drops"],
-            "packets",
-            "What this flow's packets met at the primary queue.",
-        ),
+        count(&["arrivals", "drops"], "packets", "This flow's packets at the primary queue."),
         count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
         count(&["marks"], "packets", "Packets of this flow that the primary queue marked."),
-        count(
-            &["arrivals_bytes", "drops_bytes"],
-            "bytes",
-            "What arrived and what was dropped in bytes.",
-        ),
+        count(&["arrivals_bytes", "drops_bytes"], "bytes", "Arrived and dropped bytes."),
         real(&["drops_bps"], "bit/s", "8 · `drops_bytes` / `measured_s`."),
         count(&["retransmits"], "packets", "Packets sent again."),
         count(
             &["timeouts"],
             "",
-            "Retransmission timeouts, those of a SYN included, and with `ecn_timeout` those that end a wait while packets are under way. `tfrc`: times without feedback (RFC 5348 §4.4).",
+            "Retransmission timeouts, also of a SYN, and with `ecn_timeout` also timeouts that end the wait after a mark. `tfrc`: times without feedback (RFC 5348 §4.4).",
         ),
         count(&["ecn_reductions"], "", "Window reductions after an ECN echo."),
         real(
@@ -325,12 +321,12 @@ pub const GROUPS: TableSpec = TableSpec {
         count(
             &["backlog_packets", "backlog_bytes"],
             "packets, bytes",
-            "What is queued of this group's flows.",
+            "Queue of this group's flows.",
         ),
         real(
             &["average_packets"],
             "packets",
-            "The same in packets, averaged: at each arrival at the queue, of whatever group, the average moves by 0.002 of its distance from the backlog that the packet finds (HRC §3).",
+            "A moving average of `backlog_packets` with weight 0.002, updated at each arrival of any group (HRC §3).",
         ),
         count(&["arrivals", "departures", "drops"], "packets", "In this interval."),
         count(&["drops_bytes"], "bytes", "In this interval."),
@@ -400,10 +396,9 @@ const DELAY_QUEUE: ColumnSpec =
     text(&["queue"], "The link, as `A->B`; empty for a delay from end to end.");
 const DELAY_KIND: ColumnSpec = text(
     &["kind"],
-    "`queueing`: the time in the queue, of packets that departed. `one-way`: from when the transport sent a data packet, for the first time or again, to when it came, each copy of those that a wire has come out twice; of `scream` from the frame on. `round-trip`: TCP only, the samples that it takes: of one packet a round trip, with `rack` of each acknowledgement, of none that was sent again and may have been either (Karn).",
+    "`queueing`: time in the queue, of packets that departed. `one-way`: from sending a data packet, also a retransmission, to its arrival; a packet that the wire duplicates counts for each copy; for `scream` from the frame on. `round-trip`: TCP's own samples, one per round trip, with `rack` one per acknowledgement, none of a retransmitted packet if it is unclear which copy was acknowledged (Karn).",
 );
-const DELAY_SAMPLES: ColumnSpec =
-    count(&["samples"], "", "How many packets, or samples, these are of.");
+const DELAY_SAMPLES: ColumnSpec = count(&["samples"], "", "Number of packets or samples.");
 const DELAY_MEAN: ColumnSpec = real(&["delay_mean_s"], "s", "Their mean.");
 const DELAY_QUANTILES: ColumnSpec = real(
     &["delay_p50_s", "delay_p90_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
@@ -420,22 +415,22 @@ pub const TRANSFERS: TableSpec = TableSpec {
     columns: &[
         text(&["group"], "The `name` of the `[[traffic]]`."),
         text(&["kind"], "`flow`, `request` or `page`."),
-        count(&["began"], "", "How many began."),
-        count(&["completed"], "", "How many of them were completed by the end of the run."),
+        count(&["began"], "", "Number of transfers that began."),
+        count(&["completed"], "", "Number of these that were completed by the end of the run."),
         real(
             &["time_mean_s", "time_p50_s", "time_p95_s", "time_p99_s", "time_max_s"],
             "s",
-            "How long those took that were completed. A flow is complete when its last packet is acknowledged.",
+            "Times of the completed transfers. A flow is complete when its last packet is acknowledged.",
         ),
         real(
             &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99", "slowdown_max"],
             "≥ 1",
-            "Each one's time over the time that it takes with nothing else under way, in slow start and with an acknowledgement for each packet, for which the way back is wide enough; empty for pages.",
+            "The time of each divided by the time that it would take alone, in slow start, with an acknowledgement for each packet and no queue on the way back; empty for pages.",
         ),
         real(
             &["rpm"],
             "1/min",
-            "60 / the mean of the shortest 95 % of these times: how many would follow one another in a minute; empty if they took no time. Of requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request is two.",
+            "60 s divided by the mean of the shortest 95 % of these times: how many fit one after another into a minute; empty if they took no time. For requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request takes two round trips.",
         ),
     ],
 };
@@ -462,12 +457,16 @@ pub const SLOWDOWNS: TableSpec = TableSpec {
     needs: &[],
     columns: &[
         text(&["group", "kind"], "As above; pages have none."),
-        count(&["packets_least", "packets_most"], "packets", "The sizes of the row."),
+        count(
+            &["packets_least", "packets_most"],
+            "packets",
+            "Least and greatest size of the transfers in this row.",
+        ),
         count(&["completed"], "", "Transfers of these sizes that were completed."),
         real(
             &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99"],
             "≥ 1",
-            "As above, of these sizes.",
+            "Slowdowns of these transfers, as in the table above.",
         ),
     ],
 };
@@ -483,7 +482,7 @@ pub const CALLS: TableSpec = TableSpec {
         count(
             &["expected"],
             "packets",
-            "Packets that should have come: those from the first that came to the last, by their numbers, summed over flows.",
+            "Packets that should have come: last received number − first received number + 1, summed over flows. Losses before the first and after the last do not count.",
         ),
         count(&["received"], "packets", "How many came."),
         real(&["loss"], "0 … 1", "1 − `received` / `expected`."),
@@ -495,7 +494,7 @@ pub const CALLS: TableSpec = TableSpec {
         real(
             &["jitter_s"],
             "s",
-            "By how much the delays of two packets of a flow that come in succession differ, in the mean (D of RFC 3550 §6.4.1).",
+            "Mean difference between the delays of successive packets of a flow (D of RFC 3550 §6.4.1).",
         ),
         real(
             &["r_factor"],
@@ -514,15 +513,11 @@ pub const LINKS: TableSpec = TableSpec {
     needs: &[],
     columns: &[
         text(&["wire"], "The link, as `A->B`."),
-        real(
-            &["capacity_bps"],
-            "bit/s",
-            "What its rate came to in the mean of the window, framing included.",
-        ),
+        real(&["capacity_bps"], "bit/s", "Its mean rate over the window, framing included."),
         real(
             &["entered", "came_out"],
             "packets",
-            "Went into the wire, and came out of it, with copies and damaged ones; empty, as what follows, where the wire does nothing but delay.",
+            "Packets that entered the wire, and came out of it, with copies and damaged ones. This and the next columns are empty if the wire only delays.",
         ),
         real(
             &["lost", "duplicated", "corrupted", "reordered"],
