@@ -1,7 +1,7 @@
-//! Since when packets that were sent again are under way.
+//! When packets that were sent again were first sent.
 //!
-//! Echoes of timestamps come round after [`ECHOES`]. One that comes later than that after a packet was sent
-//! first may be of another sending than it seems, and tells nothing.
+//! Echoes of timestamps repeat after [`ECHOES`]. If an echo comes later than that after a packet's first
+//! sending, it may belong to another sending than it seems, so it is not used.
 
 use std::ops::Range;
 
