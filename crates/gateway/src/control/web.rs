@@ -130,7 +130,7 @@ fn wrong(Trouble { what, hint }: &Trouble) -> Vec<u8> {
     json!({"error": what, "hint": hint}).to_string().into_bytes()
 }
 
-/// What there is to see, and to do.
+/// The pages to see, and the changes to make.
 #[derive(Debug)]
 enum Page {
     File(&'static str, &'static str),
@@ -244,7 +244,7 @@ mod tests {
         assert!(page(&Wish { target: format!("{ROOT}?x"), ..wish("GET", "") }, ROOT).is_ok());
     }
 
-    /// A page elsewhere that has made its own name lead here is told nothing.
+    /// A page elsewhere whose own name leads here gets no answer.
     #[test]
     fn it_has_no_other_name_than_its_address() {
         for host in ["127.0.0.1", "127.0.0.1:80", "[::1]:8080", "10.0.0.1:1", "LocalHost:80"] {

@@ -20,8 +20,8 @@ impl Carried for Handle {
     }
 }
 
-/// What is known of the packet in each slot. Of numbers that are 0 the system provides the memory as they are
-/// first used, as that of the packets: room for millions takes no time.
+/// The known facts of the packet in each slot. All start as 0, so the system provides the memory at first
+/// use, as for the packets: room for millions takes no time.
 #[derive(Debug)]
 struct Kept {
     length: Box<[u32]>,
