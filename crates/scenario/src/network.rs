@@ -205,7 +205,7 @@ impl Delays {
     }
 }
 
-/// A preset network, with everything that was said of it beside.
+/// A preset network with the scenario's overrides.
 struct Whole {
     rate: Rate,
     delay: Duration,
@@ -219,7 +219,7 @@ struct Whole {
 }
 
 impl Network {
-    /// What the preset says, where nothing else was said.
+    /// The preset's values, where the scenario does not override them.
     fn whole(&self, preset: Preset) -> Whole {
         let (nodes, rate, delay_ms, access_rate, access_delay_ms) = match preset {
             Preset::Feng => (5, 45, 10, 100, 20),

@@ -1,4 +1,4 @@
-//! What a scenario may say, what is said of one that may not be, and how it is written again.
+//! Scenarios that are allowed, the errors of others, and how a scenario is written again.
 
 mod network;
 mod traffic;
@@ -200,7 +200,7 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
     }
 }
 
-/// What was meant is said, not only what is spelt alike.
+/// A hint names the key that was meant, not only one that is spelt alike.
 #[test]
 fn hints_say_what_was_meant() {
     let e = with("\"sack\"", "\"bbr3\"");

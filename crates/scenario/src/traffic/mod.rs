@@ -1,4 +1,4 @@
-//! Groups of flows: what all have; and how data is carried, and what, each with keys of its own.
+//! Groups of flows: the keys that all have, and transports and applications with keys of their own.
 //!
 //! A file says all of it in one table. Which keys may stand there follows from `transport` and `app`:
 //! one that would have no effect is an error.

@@ -332,7 +332,8 @@ impl TcpPreset {
             Self::Linux if name == TcpName::Prague => "",
             _ => "delayed_ack = \"40ms\"\n",
         };
-        // A model has windows of its own; Prague's are two packets at least and have fractions.
+        // A control with a model has windows of its own; Prague's have fractions and are two packets at
+        // least.
         let needs = name.needs();
         let of_window = match self {
             _ if needs.has_model => "",
@@ -415,7 +416,7 @@ impl Tcp {
         u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
     }
 
-    /// Whether repairs begin past a timeout only when more than what had been sent by then is acknowledged.
+    /// Whether, after a timeout, repairs wait until more is acknowledged than had been sent by then.
     pub fn repairs_past_timeout(&self) -> bool {
         self.repair_past_timeout.unwrap_or(self.name == TcpName::NewReno)
     }
@@ -454,7 +455,7 @@ impl Tcp {
         Ok(tcp)
     }
 
-    /// Takes back what nobody has `said` and what has no effect beside what was.
+    /// Resets defaults that have no effect beside the other keys, unless the scenario has `said` them.
     fn give_way(&mut self, said: impl Fn(&str) -> bool) {
         self.quick_acks &= said("quick_acks") || self.delayed_ack.0 > Duration::ZERO;
         self.restart_after_lost_syn |= !said("restart_after_lost_syn") && !self.handshake;
@@ -542,7 +543,7 @@ impl Tcp {
         self.check_recovery(at)
     }
 
-    /// Refuses ns-2's recovery where it cannot be, and what is part of it.
+    /// Refuses ns-2's recovery where it is impossible, and keys that it already implies.
     fn check_recovery(&self, at: &Place) -> Result<(), Complaint> {
         if self.recovery == Recovery::Standard {
             return Ok(());
