@@ -122,7 +122,7 @@ pub fn keep(wanted: impl Fn() -> Result<Wanted, Trouble>) {
     let Ok(first) = wanted() else { return };
     // Several at a time are one.
     while matches!((&stream).read(&mut [0; 64]), Ok(1..)) {
-        // What is wrong with one is no reason to leave out another.
+        // An error in one file is no reason to leave out another.
         let mut notes = Vec::new();
         let mut said = match wanted() {
             Ok(wanted) => {

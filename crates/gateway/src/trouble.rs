@@ -85,7 +85,7 @@ pub(crate) fn speak() {
     _ = thread::Builder::new().name("voice".into()).spawn(tell);
 }
 
-/// Waits a while until all that was said is out.
+/// Waits a while until all messages are out.
 pub fn said() {
     speak();
     let (tell, told) = channel();
@@ -96,7 +96,7 @@ pub fn said() {
 
 /// How long stderr may take to take the last words.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How much may wait to be told.
+/// How many messages may wait.
 const ROOM: usize = 64;
 
 enum Words {

@@ -172,8 +172,8 @@ impl Transmitter {
         self.serialiser = Serialiser::new(rate).with(sending);
     }
 
-    /// What is being sent at `now` (ns), `len` bytes, begins again unless it is sent sooner without that.
-    /// Returns how much sooner it is sent, ns.
+    /// The packet under way at `now` (ns), of `len` bytes, starts again unless it would end sooner by going
+    /// on. Returns how much sooner it is sent, ns.
     pub fn send_again(&mut self, now: u64, len: u32) -> u64 {
         let before = self.free_at;
         if before > now {

@@ -59,7 +59,7 @@ impl Varying {
             until -= rounds * self.round;
             began = began.saturating_add(rounds.saturating_mul(period.into()));
         }
-        // What is done in this step is less than that, and enough with the next one.
+        // The work in this step is less than that, and enough together with the next step.
         let step = self.before.partition_point(|&before| before < until).saturating_sub(1);
         let (from, rate) = steps[step];
         let left = until - self.before[step];

@@ -49,10 +49,10 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// What is wrong with a value that is not among those allowed.
+/// The problem of a value that is not among those allowed.
 const NOT_ALLOWED: &str = "not allowed";
 
-/// What is wrong with a key that is none.
+/// The problem of a key that does not exist.
 pub(crate) const UNKNOWN_KEY: &str = "unknown key";
 
 /// A complaint about a key, before it is known where the key stands.

@@ -102,8 +102,8 @@ pub struct LinkSpec {
     /// Whether there is an equal link back. Its wire draws its own random numbers.
     #[serde(default = "crate::defaults::yes")]
     pub duplex: bool,
-    /// The rate over time. Queue disciplines that are told the rate of their link, and sizes in `bdp`,
-    /// go by `rate` all the same.
+    /// The rate over time. Queue disciplines that use the rate of their link, and sizes in `bdp`, still go by
+    /// `rate`.
     #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub rate_trace: Option<Course>,

@@ -246,7 +246,8 @@ mod tests {
 
     use super::*;
 
-    /// Whoever takes the name first and lets nobody in holds nobody up; this process's own is obeyed.
+    /// A process that takes the name first and lets nobody in holds nobody up. A claim of this process's own
+    /// is respected.
     #[test]
     fn a_claim_is_made_or_refused_at_once() {
         let about = Interface {

@@ -50,7 +50,7 @@ pub(crate) fn line(wake: &UnixStream) -> Result<(Asking, Receiver<Asked>), Troub
 }
 
 impl Asking {
-    /// Hands over a request and waits for its answer. What is not begun in time is not done.
+    /// Hands over a request and waits for its answer. A request that has not begun in time is dropped.
     pub(crate) fn ask(&mut self, request: Request) -> Result<Value, Trouble> {
         let gone = || Trouble::new("the gateway ends", "");
         let (asked, answered) = Asked::new(request);
@@ -81,7 +81,7 @@ pub(super) struct Latest<T> {
     request: Request,
     /// What it becomes.
     made: fn(Value) -> T,
-    /// When it was asked for, ns.
+    /// Time of the last question, ns.
     at: u64,
     answer: Option<Result<T, Trouble>>,
 }
@@ -126,7 +126,7 @@ mod tests {
         let trouble = asking.ask(Request::Show {}).unwrap_err();
         assert_eq!(trouble.hint, "nothing was done");
         assert!(!inbox.recv().unwrap().take());
-        // What was begun is waited for.
+        // A request that has begun is waited for.
         let slow = thread::spawn(move || {
             let asked = inbox.recv().unwrap();
             assert!(asked.take());

@@ -135,7 +135,7 @@ impl Caller {
     }
 }
 
-/// What was said, as a request.
+/// Reads a caller's words as a request.
 pub(super) fn request(said: &[u8]) -> Result<Request, Trouble> {
     if said.len() > LONGEST {
         let what = format!("not a request: it is longer than {LONGEST} bytes");

@@ -74,7 +74,8 @@ fn question(
     }
 }
 
-/// It has not answered in time. Who asks and goes has nothing done, but it may have begun.
+/// The gateway has not answered in time. It drops requests of callers that have gone, but may have begun this
+/// one.
 fn silent(name: &str, request: &Request) -> Trouble {
     let hint = match request {
         Request::Set(_) => {

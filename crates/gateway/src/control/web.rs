@@ -1,9 +1,9 @@
 //! The live page: what the links do, and the way to change them, in a browser.
 //!
-//! Whoever has its address has the rights of `ctl`, so the address has a secret in its path, drawn at
-//! each start, and nothing is told or done without it. Requests for a name that is no address of a
-//! machine are refused (a page elsewhere could give its own name this address: DNS rebinding), as are
-//! changes that a page from elsewhere asks for. The page is these files and loads nothing else.
+//! Its address gives the rights of `ctl`, so the path holds a secret, drawn at each start, and requests
+//! without it get no answer and change nothing. Requests for a name that is no address of a machine are
+//! refused (a page elsewhere could give its own name this address: DNS rebinding), as are changes that a page
+//! from elsewhere asks for. The page is these files and loads nothing else.
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -137,7 +137,7 @@ impl Arena {
         bytes[slot as usize] = queued.bytes;
     }
 
-    /// What was queued when the packet in `slot` arrived, if that was noted.
+    /// The backlog when the packet in `slot` arrived, if it was noted.
     pub(crate) fn found(&self, slot: u32) -> Backlog {
         let [packets, bytes] = self.kept.found.each_ref().map(|found| found[slot as usize]);
         Backlog { packets: packets as u32, bytes }

@@ -48,7 +48,7 @@ pub fn enter_user_namespace() -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What is missing if there is no namespace, and if nothing can be done in it.
+/// The errors if a namespace cannot be made, and if nothing can be done in it.
 const TO_UNSHARE: &str = "in a container: give it CAP_SYS_ADMIN, or allow the unshare system call";
 const TO_SET_UP: &str = "in a container: give it CAP_NET_ADMIN";
 

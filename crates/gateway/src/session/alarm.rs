@@ -5,7 +5,7 @@
 pub(super) struct Alarm {
     /// Packets reported so far, up and down.
     told: [u64; 2],
-    /// When it may be said again, ns.
+    /// Time of the next report at the earliest, ns.
     again: u64,
 }
 

@@ -380,7 +380,7 @@ impl Blast {
             while !told.load(Ordering::Relaxed) {
                 for begin in (0..burst.count).step_by(AT_ONCE) {
                     let frames = &frames[..AT_ONCE.min(burst.count - begin)];
-                    // What is not taken is not sent.
+                    // A datagram that the kernel does not take is not sent.
                     let (fd, now) = (socket.as_raw_fd(), MsgFlags::MSG_DONTWAIT);
                     _ = sendmmsg(fd, &mut headers, frames, &nobody, [], now);
                 }

@@ -251,7 +251,7 @@ fn the_schema_knows_every_algorithm_and_parameter() {
     }
 }
 
-/// What the queue could be told has to be there; then it is written and read again.
+/// A queue can only learn rates if its link has a trace; the key is written and read again.
 #[test]
 fn a_queue_is_told_only_of_a_rate_that_varies() {
     let scenario = |link: &str, queue: &str| {
