@@ -56,7 +56,7 @@ pub struct Sender {
     recovery: Recovery,
 }
 
-/// How losses are found and repaired. What is larger or rarer is aside, so that the sender stays small.
+/// How losses are found and repaired. Larger or rarer parts are boxed, so that the sender stays small.
 #[derive(Clone, Debug)]
 enum Recovery {
     Rfc(Rfc),
@@ -361,7 +361,7 @@ impl Sender {
         }
     }
 
-    /// What is noted of a packet that is sent. Apart, so that nothing is prepared for it where nothing is.
+    /// Notes a packet that is sent. Apart, so that the common case prepares nothing for it.
     #[inline(never)]
     fn note_sending(&mut self, now: u64, seq: u32, again: bool, o: &Options, packet: &mut Packet) {
         if let Recovery::Rack(rack) = &mut self.recovery {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::transport::tcp::control::{Lost, Sample};
 
-/// What was known as a packet was sent.
+/// The state as a packet was sent.
 #[derive(Clone, Copy, Default, Debug)]
 struct Sent {
     /// When the packet was sent whose arrival began the interval in which this one was.

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use crate::packet::ECHOES;
 
-/// Of packets that were sent again: past the last of a window of them, and when the first of these was
-/// sent, or before. What is beyond the first such window is in the second.
+/// For packets that were sent again: the number past the last of a window of them, and a time no later than
+/// the first sending of them. Packets beyond the first such window are in the second.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Firsts([(u32, u64); 2]);
 

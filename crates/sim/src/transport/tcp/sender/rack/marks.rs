@@ -123,8 +123,8 @@ mod tests {
         }
     }
 
-    /// Marks that set in all at once are told: with what is certain within a round trip of a hundred packets,
-    /// with what may have come round from the second on.
+    /// The sender learns of marks that set in all at once: in the first round trip of a hundred packets only
+    /// the certain ones, from the second on also those for which the counter has probably wrapped.
     #[test]
     fn marks_that_set_in_are_told_though_acknowledgements_are_lost() {
         for lost in [0, 20, 40] {
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// As many as half of them lost, or more, are told from a filter: where everything is marked, now and then one
-    /// that is for few packets says so.
+    /// Half of the acknowledgements lost, or more, are told apart from a filter: where everything is marked,
+    /// now and then an acknowledgement of few packets says so.
     #[test]
     fn marks_are_told_though_most_acknowledgements_are_lost() {
         for (lost, least) in [(40, 99), (50, 98), (60, 97), (70, 95)] {

@@ -97,8 +97,8 @@ impl SentAt {
 /// What RACK knows of a connection, in packets and ns.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rack {
-    /// Of number n at place n modulo the length, a power of two. What is sent at one time is a nanosecond apart,
-    /// so that times are in the order of sending.
+    /// For number n at place n modulo the length, a power of two. Packets sent at the same time are noted a
+    /// nanosecond apart, so that times are in the order of sending.
     sent_at: Box<[SentAt]>,
     last: u64,
     board: Board,
@@ -115,7 +115,7 @@ pub(super) struct Rack {
     marks: Marks,
     /// The last sample of the round trip, for measurements.
     pub(super) sample: Option<u64>,
-    /// What was sent before this and has not arrived is lost.
+    /// Packets sent before this that have not arrived are lost.
     lost_before: u64,
     /// Past the highest packet that has arrived (RACK.fack), and by how many packets one that was sent once came after
     /// a higher one at most.
@@ -272,7 +272,7 @@ struct MovedBy {
 }
 
 impl Rack {
-    /// What is sent while something is being repaired.
+    /// The next packet while something is being repaired.
     #[inline(never)]
     pub(super) fn next(&mut self, core: &mut Core, o: &Options) -> Option<u32> {
         core.force = false;
