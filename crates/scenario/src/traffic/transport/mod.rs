@@ -58,9 +58,9 @@ macro_rules! names {
 }
 
 names! {
-    /// TCP with fast recovery of one loss a window (RFC 5681).
+    /// TCP with fast recovery, which repairs one loss per window (RFC 5681).
     Reno = "reno": Carrier::Tcp(TcpName::Reno);
-    /// TCP with partial acknowledgements (RFC 6582).
+    /// TCP with fast recovery that uses partial acknowledgements (RFC 6582).
     NewReno = "newreno": Carrier::Tcp(TcpName::NewReno);
     /// TCP with selective acknowledgements (RFC 6675).
     Sack = "sack": Carrier::Tcp(TcpName::Sack);
@@ -76,19 +76,19 @@ names! {
     Bbr = "bbr": Carrier::Tcp(TcpName::Bbr);
     /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 1 as in Linux.
     Bbr1 = "bbr1": Carrier::Tcp(TcpName::Bbr1);
-    /// Datagrams at a constant rate that react to nothing.
+    /// Datagrams at a constant rate, whatever happens to them.
     Cbr = "cbr": Carrier::Cbr;
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
     Tfrc = "tfrc": Carrier::Tfrc;
-    /// Datagrams that give way: a window that aims at a little delay in queues, LEDBAT (RFC 6817); `infinite`
-    /// only.
+    /// Datagrams that keep the queueing delay small and yield to TCP: LEDBAT (RFC 6817); `infinite` only.
     Ledbat = "ledbat": Carrier::Ledbat;
     /// Media whose encoder follows what the network takes: SCReAM (RFC 8298); `infinite` only.
     Scream = "scream": Carrier::Scream;
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
     /// fields.
     Trace = "trace": Carrier::Trace;
-    /// Datagrams, always the same number under way, whatever happens to them; `infinite` only.
+    /// Datagrams in a constant window: always the same number under way, whatever happens to them; `infinite`
+    /// only.
     Window = "window": Carrier::Window;
 }
 
