@@ -539,13 +539,13 @@ pub const SKEW: TableSpec = TableSpec {
             "Length of the windows of which this is the mean; `whole` for the whole capture.",
         ),
         real(&["window_s"], "s", "The same in seconds; empty for the whole capture."),
-        real(&["flow_share"], "0 … 1", "So large a share of the flows, the largest, …"),
+        real(&["flow_share"], "0 … 1", "The largest flows, this share of all flows, …"),
         real(
             &["byte_share", "packet_share"],
             "0 … 1",
-            "… carries these shares of the bytes and packets …",
+            "… carry these shares of the bytes and packets …",
         ),
-        real(&["next_share"], "0 … 1", "… and this share of the bytes of the next window."),
+        real(&["next_share"], "0 … 1", "… and this share of the next window's bytes."),
     ],
 };
 
@@ -563,7 +563,7 @@ pub const PERSISTENCE: TableSpec = TableSpec {
             "0 … 1",
             "The largest flows that together carry this share of the bytes of a window …",
         ),
-        real(&["next_share"], "0 … 1", "… carry this share of the next one's, in the mean."),
+        real(&["next_share"], "0 … 1", "… carry this share of the next window's bytes, on average."),
     ],
 };
 
